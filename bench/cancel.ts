@@ -110,7 +110,7 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 /** Requests that the model's process has: in its slots, which it is asked for, and before them. */
 async function work(): Promise<number> {
   const { signal } = new AbortController();
-  const state = (await engine.slots?.(signal)) ?? [];
+  const state = (await engine.ask?.({ kind: "slots", request: null }, signal)) ?? [];
   return state.filter(({ busy }) => busy).length + (engine.health().queued ?? 0);
 }
 

@@ -1,15 +1,15 @@
 import type { BodyCounter } from "./body-counter.ts";
 
-/** So much is decoded at a time, in characters: a multiple of four, which are three bytes. */
-const pieceLength = 64 * 1024;
+/** The number of characters that are decoded at a time: a multiple of four, which are three bytes. */
+const chunkLength = 64 * 1024;
 
 /**
- * The value of a JSON text in base 64, which a client gave back within a request; undefined where it is broken. What it holds counts
- * towards what the request may hold. Throws `FailureError` 400 as soon as that is too much.
+ * Parses a JSON text in base 64 that a client sent within a request; undefined if it is invalid. Its content counts towards the limits of
+ * the request's body. Throws `FailureError` 400 as soon as a limit is exceeded.
  */
 export function readBase64Json(text: string, counter: BodyCounter): unknown {
   const bytes = bytesOf(withoutBlanks(text), counter);
-  // The next text begins anew, wherever this one ends.
+  // The next text is counted from its start.
   counter.endText();
   try {
     return bytes && (JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as unknown);
@@ -20,7 +20,7 @@ export function readBase64Json(text: string, counter: BodyCounter): unknown {
 
 const blanks = [" ", "\t", "\n", "\f", "\r"];
 
-/** `atob` passes over them; here they would move what follows. */
+/** Removes white space, which `atob` would skip: the chunks would no longer be aligned. */
 function withoutBlanks(text: string): string {
   return blanks.some((blank) => text.includes(blank)) ? text.replaceAll(/[ \t\n\f\r]+/g, "") : text;
 }
@@ -28,8 +28,8 @@ function withoutBlanks(text: string): string {
 function bytesOf(text: string, counter: BodyCounter): Uint8Array | undefined {
   const bytes = new Uint8Array(Math.ceil((text.length * 3) / 4));
   let length = 0;
-  for (let from = 0; from < text.length; from += pieceLength) {
-    const binary = decoded(text.slice(from, from + pieceLength));
+  for (let from = 0; from < text.length; from += chunkLength) {
+    const binary = decoded(text.slice(from, from + chunkLength));
     if (binary === undefined) return undefined;
     for (let at = 0; at < binary.length; at++) bytes[length + at] = binary.charCodeAt(at);
     counter.add(bytes.subarray(length, (length += binary.length)));

@@ -3,22 +3,22 @@ import { tooManyUnknown } from "./request/refusals.ts";
 import { mostUnknown } from "./request/size-limits.ts";
 
 /**
- * What a request's body may hold. Far beyond any real request; without such limits a body of a few megabytes costs gigabytes and seconds
- * when it is read. docs/serving.md tells them.
+ * The limits on a request's body, far beyond any real request. Without them, reading a body of a few megabytes may take seconds and
+ * gigabytes. Documented in docs/serving.md.
  */
 export const bodyLimits = {
-  /** Objects and lists within each other. */
+  /** Nested objects and lists. */
   depth: 1000,
   objectsAndLists: 100_000,
   members: 100_000,
-  /** The names of members are strings, too. */
+  /** Including the names of members. */
   strings: 300_000,
   /** List items and members: a prompt of token ids has a million. */
   values: 2_000_000,
 } as const;
 
-/** Members of the body's own object: no API knows half as many, and to look at each of a hundred thousand takes a while. */
-const mostOwn = 2 * mostUnknown;
+/** The maximum number of members of the body's root object: no API has half as many. */
+const maxRootMembers = 2 * mostUnknown;
 
 const words: Readonly<Record<keyof typeof bodyLimits, string>> = {
   depth: "levels of objects and lists within each other",
@@ -32,8 +32,8 @@ const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a];
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * Counts what a JSON text holds before it is parsed, in one pass and without memory. For a text that is not JSON the counts mean nothing;
- * the parser will say what it is.
+ * Counts the content of a JSON text before it is parsed, in one pass with constant memory. For a text that is not JSON the counts are
+ * meaningless, and the parser fails later.
  */
 export class BodyCounter {
   #inString = false;
@@ -41,15 +41,15 @@ export class BodyCounter {
   #depth = 0;
   #objectsAndLists = 0;
   #members = 0;
-  #ownMembers = 0;
+  #rootMembers = 0;
   #strings = 0;
   #commas = 0;
 
-  /** Counts the next bytes (UTF-8). Throws `FailureError` 400 as soon as there is too much of anything. */
+  /** Counts the next bytes (UTF-8). Throws `FailureError` 400 as soon as a limit is exceeded. */
   add(bytes: Uint8Array): void {
-    // Local variables: a field that is written for every byte costs three times as much.
+    // Local variables: writing fields for every byte would take three times as long.
     let [inString, escaped, depth, deepest] = [this.#inString, this.#escaped, this.#depth, 0];
-    let [objectsAndLists, members, ownMembers, strings, commas] = [0, 0, 0, 0, 0];
+    let [objectsAndLists, members, rootMembers, strings, commas] = [0, 0, 0, 0, 0];
     for (let at = 0; at < bytes.length; at++) {
       const byte = bytes[at];
       if (inString) {
@@ -68,7 +68,7 @@ export class BodyCounter {
           break;
         case colon:
           members++;
-          if (depth === 1) ownMembers++;
+          if (depth === 1) rootMembers++;
           break;
         case openList:
         case openObject:
@@ -84,12 +84,12 @@ export class BodyCounter {
     check("depth", deepest);
     check("objectsAndLists", (this.#objectsAndLists += objectsAndLists));
     check("members", (this.#members += members));
-    if ((this.#ownMembers += ownMembers) > mostOwn) throw tooManyUnknown();
+    if ((this.#rootMembers += rootMembers) > maxRootMembers) throw tooManyUnknown();
     check("strings", (this.#strings += strings));
     check("values", (this.#commas += commas) + 1);
   }
 
-  /** Another text follows, which counts as well. */
+  /** Ends a text. The next one is counted as well. */
   endText(): void {
     [this.#inString, this.#escaped, this.#depth] = [false, false, 0];
   }

@@ -1,8 +1,8 @@
 /**
- * What a recorded answer of OpenAI's looks like beyond its events: the freedoms that OpenAI itself used over the years and by model
- * class. `repair` keeps them, so that an answer which was exact comes out as it went in.
+ * The form of a recorded answer of OpenAI: variations over the years and by model class. `repair` preserves them, so that an exact answer
+ * stays unchanged.
  *
- * A reader fills it in while it reads; it is complete when the whole capture was read.
+ * A reader sets the members while it reads. They are complete when the whole capture was read.
  */
 export interface CaptureForm {
   /** Chunks, or the body, have a `service_tier` member. */
@@ -12,7 +12,7 @@ export interface CaptureForm {
   /** The choices have a `logprobs` member (chat only; not those of reasoning models). */
   logprobs: boolean;
   /**
-   * Chunks have `"usage":null`, which says that the client had asked for usage (since 2024-10). The last chunk's usage comes from the
+   * Chunks have `"usage":null`: the client requested usage (since 2024-10). The last chunk's usage comes from the
    * `usage` event alone: a capture that has one keeps it.
    */
   usage: boolean;
@@ -27,11 +27,11 @@ export interface CaptureForm {
 
 export interface ChoiceForm {
   /**
-   * Streams: `content` beside the role in the first delta, `""` or null; undefined where it is not there. Text that stood in the
-   * first delta is a `text-delta` event, and `""` here. Bodies: not used.
+   * Streams: `content` in the first delta, with the role: `""` or null; undefined if absent. Text in the first delta is a `text-delta` event,
+   * and `""` here. Bodies: not used.
    */
   content?: "" | null;
-  /** Streams: `refusal` beside the role. Bodies: null or "" where the message has the member, undefined where not. */
+  /** Streams: `refusal` in the first delta, with the role. Bodies: the message's `refusal`, null or ""; undefined if absent. */
   refusal?: "" | null;
   /** Streams: the first delta also has the header of the first tool call. */
   callInFirstDelta?: boolean;

@@ -2,8 +2,8 @@ import { customInput } from "../core/custom-tool.ts";
 import type { Tool } from "../core/message.ts";
 
 /**
- * The function that represents a custom tool, for a server that accepts only functions. Its one argument is the tool's input; the
- * description says so, and holds the grammar of the input. A function is returned as it is.
+ * Converts a custom tool to a function, for a server that accepts only functions. Its argument is the tool's input. The description explains
+ * this, and contains the grammar of the input. A function is returned unchanged.
  */
 export function asFunction(tool: Tool): Tool {
   if (tool.kind !== "custom") return tool;

@@ -32,7 +32,7 @@ export function writeErrorBody(failure: GenerationFailure, { name }: Profile): E
   return { status: failure.status, contentType, body: write({ error: errorObject(failure) }) };
 }
 
-/** OpenAI's error object, its members in OpenAI's order. The same object stands in a stream that fails (`data: {"error":…}`). */
+/** OpenAI's error object, its members in OpenAI's order. A stream that fails contains the same object (`data: {"error":…}`). */
 export function errorObject(failure: GenerationFailure): {
   message: string;
   type: string;
@@ -43,7 +43,7 @@ export function errorObject(failure: GenerationFailure): {
   return { message, type: errorType(failure), param, code };
 }
 
-/** The source's own word where it is one of OpenAI's, else OpenAI's for such a failure. */
+/** The source's type if it is one of OpenAI's, else OpenAI's type for the failure. */
 function errorType({ kind, status, sourceType }: GenerationFailure): string {
   if (sourceType !== undefined && types.has(sourceType)) return sourceType;
   if (kind === "overloaded" && status === 429) return "requests";
@@ -66,12 +66,12 @@ const types: ReadonlySet<string> = new Set([
   "server_error",
 ]);
 
-/** Whether OpenAI refuses it before its application sees the request. */
+/** Whether OpenAI's gateway sends the error, not its application. */
 function isGatewayFailure({ status, param }: GenerationFailure): boolean {
   return status === 401 || status === 403 || status === 429 || (status === 404 && (param ?? null) === null);
 }
 
-/** Go's default JSON escapes beyond those that JSON itself needs. */
+/** Adds the escapes of Go's JSON encoder. */
 function htmlSafe(json: string): string {
   return json.replace(
     /[<>&\u2028\u2029]/g,

@@ -3,20 +3,20 @@ import type { AskedAnswer, ChoicesContext } from "./choices-answer.ts";
 import type { JsonValue } from "./json-text.ts";
 import { jsonText } from "./json-text.ts";
 
-/** The members of an extra event that the settings let pass, and those that the client asked for by a parameter. */
+/** The members of an extra event that the settings allow, or that the client requested by a parameter. */
 export function passedMembers(event: ExtraEvent, context: ChoicesContext): [name: string, value: JsonValue][] {
   const pass = context.settings.passExtra ?? false;
-  const asked = askedMembers(context.asked);
-  if ((pass === false && asked.length === 0) || event.place === "item" || (event.dialect ?? "chat") !== "chat")
+  const requested = requestedMembers(context.asked);
+  if ((pass === false && requested.length === 0) || event.place === "item" || (event.dialect ?? "chat") !== "chat")
     return [];
-  // What a source added was read from JSON.
+  // A source's members are parsed JSON.
   const members = Object.entries(event.value as Record<string, JsonValue>);
   if (pass === true) return members;
-  return members.filter(([name]) => asked.includes(name) || (pass !== false && pass.includes(name)));
+  return members.filter(([name]) => requested.includes(name) || (pass !== false && pass.includes(name)));
 }
 
-/** vLLM's and llama.cpp's names for what requests of theirs ask for. */
-function askedMembers({ includeTokenIds, includePromptLogprobs, includeProgress }: AskedAnswer): readonly string[] {
+/** The members that parameters of vLLM and llama.cpp request. */
+function requestedMembers({ includeTokenIds, includePromptLogprobs, includeProgress }: AskedAnswer): readonly string[] {
   if (!includeTokenIds && !includePromptLogprobs && !includeProgress) return none;
   return [
     ...(includeTokenIds ? ["token_ids", "prompt_token_ids"] : []),
@@ -27,7 +27,7 @@ function askedMembers({ includeTokenIds, includePromptLogprobs, includeProgress 
 
 const none: readonly string[] = [];
 
-/** Members as they stand in JSON after others: `,"name":value` each. */
+/** Members as JSON text: `,"name":value` each. */
 export function memberText(members: readonly [name: string, value: JsonValue][]): string {
   let text = "";
   for (const [name, value] of members) text += `,${JSON.stringify(name)}:${jsonText(value)}`;

@@ -1,8 +1,8 @@
 import { FailureError, invalidRequest } from "../core/failure.ts";
 
 /**
- * The failures that OpenAI has words for, in its words (recordings of 2023 to 2026, and bodies quoted in issue threads). Those of
- * reading a request's parameters stand in request/refusals.ts.
+ * Failures with OpenAI's messages (recordings of 2023 to 2026, and bodies quoted in issue threads). Failures of request parameters are in
+ * request/refusals.ts.
  */
 
 /** 401; the key is shown masked. `key`: what the client sent as Bearer token. */
@@ -13,7 +13,7 @@ export function incorrectApiKey(key: string): FailureError {
   );
 }
 
-/** The same in this server's own words: its keys are no page's of OpenAI's. */
+/** 401 in this server's own words. */
 export function unknownOwnKey(key: string): FailureError {
   return unauthorized(
     `Incorrect API key provided: ${maskKey(key)}. This server takes only the keys that it was started with (--api-key).`,
@@ -21,7 +21,7 @@ export function unknownOwnKey(key: string): FailureError {
   );
 }
 
-/** 401 for a key that was one until lately. `name`: whose it is. */
+/** 401 for an expired key. `name`: the key's. */
 export function expiredKey(name: string): FailureError {
   return unauthorized(`The API key of '${name}' has expired.`, "invalid_api_key");
 }
@@ -42,7 +42,7 @@ export function missingApiKey(): FailureError {
   );
 }
 
-/** 404 of an endpoint that generates. `known`: the models that there are, named so that a typo is quickly found. */
+/** 404 of an endpoint that generates. `known`: the available models, which the message lists. */
 export function modelNotFound(model: string, known: readonly string[]): FailureError {
   const hint = known.length === 0 ? "" : ` Available models: ${known.map((id) => `\`${id}\``).join(", ")}.`;
   const message = `The model \`${model}\` does not exist or you do not have access to it.${hint}`;
@@ -55,7 +55,7 @@ export function modelDoesNotExist(model: string): FailureError {
   return new FailureError({ ...failure, model });
 }
 
-/** 404 of legacy completions, for a model that takes conversations alone. */
+/** 404 of legacy completions, for a model that supports conversations only. */
 export function modelOnlyChats(): FailureError {
   return notFound(
     "This is a chat model and not supported in the v1/completions endpoint. Did you mean to use v1/chat/completions?",
@@ -64,12 +64,12 @@ export function modelOnlyChats(): FailureError {
   );
 }
 
-/** 404 for a path that the API does not have. */
+/** 404 for an unknown path. */
 export function unknownUrl(method: string, path: string): FailureError {
   return notFound(`Invalid URL (${method} ${path})`, null, null);
 }
 
-/** The same in this server's own words. `paths`: what there is, such as `POST /v1/chat/completions`. */
+/** 404 for an unknown path in this server's own words. `paths`: the available ones, such as `POST /v1/chat/completions`. */
 export function unknownPath(method: string, path: string, paths: readonly string[]): FailureError {
   return notFound(`There is no ${method} ${path} here. This server has: ${paths.join(", ")}.`, null, null);
 }
@@ -85,7 +85,7 @@ export function methodNotAllowed(method: string, path: string, allowed: readonly
   });
 }
 
-/** 426 for a WebSocket where there is none: clients then go on by HTTP at once. */
+/** 426 for a WebSocket at a path without WebSocket: clients then use HTTP. */
 export function noWebSocket(): FailureError {
   return new FailureError({
     message: "There is no WebSocket at this address. Please send the request by HTTP.",

@@ -2,7 +2,7 @@ import type { SourceIdentity } from "../core/events.ts";
 import type { ChoicesContext } from "./choices-answer.ts";
 import type { AnswerSettings } from "./port.ts";
 
-/** What every chunk of an answer repeats. */
+/** Members that every chunk of an answer repeats. */
 export interface AnswerIdentity {
   readonly id: string;
   readonly created: number;
@@ -10,7 +10,7 @@ export interface AnswerIdentity {
   readonly systemFingerprint: string | null;
 }
 
-/** Who an answer says it is: the source where its id is in OpenAI's form (see `ChoicesContext`), else the server. */
+/** The identity of an answer: the source's if its id has OpenAI's form (see `ChoicesContext`), else the server's. */
 export function answerIdentity(
   context: ChoicesContext,
   prefix: "chatcmpl-" | "cmpl-",
@@ -26,12 +26,12 @@ export function answerIdentity(
   };
 }
 
-/** A source may show the dated form of the model's id. */
+/** A source may send the dated form of the model's id. */
 function shownModel({ profile, model }: ChoicesContext, source: string | undefined): string {
   return profile.resolvesModels && source?.startsWith(`${model}-`) ? source : model;
 }
 
-/** `service_tier`; `fallback` where neither the source nor the settings tell, undefined for an answer without this member. */
+/** `service_tier`: the source's, else the settings', else `fallback`; undefined for an answer without this member. */
 export function shownTier(
   fallback: string | null | undefined,
   settings: AnswerSettings,

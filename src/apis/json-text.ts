@@ -1,7 +1,7 @@
 import { jsonString } from "./json-string.ts";
 
 /**
- * JSON text where `JSON.stringify` does not write what OpenAI writes: logprobs, whose floats come from Rust's serializer.
+ * A JSON value that may contain JSON text, for values that `JSON.stringify` writes differently from OpenAI: floats of Rust's serializer.
  */
 export type JsonValue =
   | string
@@ -12,7 +12,7 @@ export type JsonValue =
   | readonly JsonValue[]
   | { readonly [key: string]: JsonValue | undefined };
 
-/** JSON that is written already, and goes into a larger value as it is. */
+/** Serialized JSON within a larger value. */
 export class JsonText {
   readonly text: string;
 
@@ -29,7 +29,7 @@ export function jsonText(value: JsonValue, indent = 0): string {
   return indent > 0 ? pretty(value, " ".repeat(indent), "\n") : compact(value);
 }
 
-/** For every answer in profile `lean`, so it is fast: pieces are added to one string, and no array is made. */
+/** Used for every answer in profile `lean`, so it is fast: it appends to one string, and creates no arrays. */
 function compact(value: JsonValue): string {
   if (typeof value === "string") return jsonString(value);
   if (typeof value !== "object" || value === null) return JSON.stringify(value);

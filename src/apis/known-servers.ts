@@ -1,10 +1,10 @@
 import type { ServerProfile } from "./server-profile.ts";
 
-/** A server that accepts more, or less, than the defaults of a profile say. */
+/** A server whose profile differs from the defaults. */
 interface KnownServer {
-  /** Host names, and what they may end in. */
+  /** Host names, or their ends (with a leading dot). */
   readonly hosts?: readonly string[];
-  /** Who owns the models in the server's list (`owned_by`). */
+  /** The owners in the server's model list (`owned_by`). */
   readonly owners?: readonly string[];
   readonly profile: ServerProfile;
 }
@@ -37,7 +37,7 @@ const knownServers: readonly KnownServer[] = [
 ];
 
 /**
- * What is known of a server by the host of its URL, or by whom its list names as the owner of the model. An empty profile: nothing.
+ * The profile of a known server, by the host of its URL or the owner of its model (`owned_by` in its list); empty for other servers.
  */
 export function knownProfile(url: string, owner: string | undefined): ServerProfile {
   const host = URL.canParse(url) ? new URL(url).hostname : "";

@@ -5,7 +5,7 @@ import { JsonText } from "./json-text.ts";
 /** Prints a finite number. */
 export type PrintNumber = (value: number) => string;
 
-/** A choice's logprobs in the chat form: those of its text, or those of its refusal; null where there are none. */
+/** A choice's log probabilities in the form of chat: of its text, or of its refusal; null without any. */
 export function chatLogprobs(
   text: readonly TokenLogprob[] | null | undefined,
   refusal: readonly TokenLogprob[] | null | undefined,
@@ -15,7 +15,7 @@ export function chatLogprobs(
   return { content: text ? tokens(text, print) : null, refusal: refusal ? tokens(refusal, print) : null };
 }
 
-/** The same as compact JSON, put together by hand: in a stream every token has one. */
+/** `chatLogprobs` as compact JSON text, for streams, where every token has one. */
 export function chatLogprobsText(
   text: readonly TokenLogprob[] | undefined,
   refusal: readonly TokenLogprob[] | undefined,

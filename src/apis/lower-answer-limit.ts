@@ -2,12 +2,12 @@ import { isObject } from "../core/json.ts";
 import type { RequestBody, ServerProfile } from "./server-profile.ts";
 import type { SourceAnswerLimit } from "./source-port.ts";
 
-/** Tokens of the smallest budget for reasoning in a Messages request. Source: https://platform.claude.com/docs/en/api/messages, `thinking`. */
+/** The minimum budget for reasoning in a Messages request, in tokens. Source: https://platform.claude.com/docs/en/api/messages, `thinking`. */
 const minBudget = 1024;
 
 /**
- * Lowers the limits on the answer's length in a request's body to `max` tokens; with null, it removes them. A body without a limit gets
- * none. `body` is changed; its members have the names that the profile gives them. Returns whether a limit was lowered.
+ * Lowers the limits on the answer's length in a request's body to `max` tokens; null removes them. Changes `body`, whose members have the
+ * profile's names. A body without a limit is not changed. Returns whether a limit was lowered.
  */
 export function lowerAnswerLimit(
   body: RequestBody,

@@ -1,12 +1,12 @@
 import { randomBase62 } from "./ids.ts";
 
 /**
- * Adds `obfuscation`, the last member of a chunk, which hides the length of a token from whoever watches the encrypted stream.
+ * Adds `obfuscation`, the last member of a chunk, which hides the length of a token from an observer of the encrypted stream.
  *
- * The rule (17,107 of 17,112 chunks recorded since 2025-08): `[0-9A-Za-z]`, as many as bring the length of the whole JSON to
- * 1 modulo 16. Length counts characters; of those outside the basic plane no recording exists, and each is taken as one.
+ * The rule (17,107 of 17,112 chunks recorded since 2025-08): `[0-9A-Za-z]`, so many that the length of the whole JSON is
+ * 1 modulo 16. The length counts characters; those outside the basic plane count as one (no recording has any).
  *
- * `json`: a compact object without its closing brace. The answer is the whole object.
+ * `json`: a compact object without its closing brace. Returns the whole object.
  */
 export function obfuscate(json: string, random: () => number): string {
   // `json` lacks one brace: the length that counts is one more.

@@ -1,7 +1,7 @@
 import { openaiVoice } from "./openai-voice.ts";
 import type { Voice } from "./voice.ts";
 
-/** Ollama's own API, below `/api`, which this server does not have: its clients read an error as a text. Source: Ollama, server/routes.go. */
+/** Ollama's native API, below `/api`, which this server does not have. Its errors are texts. Source: Ollama, server/routes.go. */
 export const ollamaVoice: Voice = {
   ...openaiVoice,
   writeFailure: ({ status, message }) => ({

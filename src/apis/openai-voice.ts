@@ -2,7 +2,7 @@ import { writeErrorBody } from "./error-body.ts";
 import { openaiLimitHeaders } from "./rate-limits.ts";
 import type { HeaderReader, Voice } from "./voice.ts";
 
-/** OpenAI's: a Bearer token (or, from a browser, a basic password, or `x-api-key`, as some gateways and clients have it), `x-request-id`, the error object. */
+/** OpenAI's keys (a Bearer token, a basic password from browsers, or `x-api-key` from some gateways), headers and error object. */
 export const openaiVoice: Voice = {
   keyIn,
   answerHeaders: (requestId, processingMs) => ({
@@ -31,7 +31,7 @@ function authorizedKey(header: HeaderReader): string {
   }
 }
 
-/** The header by which a server of OpenAI's dialect knows its client. */
+/** The authorization header for a server of OpenAI's dialect. */
 export function bearer(key: string | undefined): Readonly<Record<string, string>> {
   return key === undefined ? {} : { authorization: `Bearer ${key}` };
 }

@@ -1,27 +1,27 @@
 import { isObject } from "../core/json.ts";
 
-/** What the functions here read of a message: neutral messages and those of a chat request have both members. */
+/** The members that neutral messages and those of a chat request have in common. */
 export interface RoleAndContent {
   readonly role?: unknown;
   readonly content?: unknown;
 }
 
-/** Whether a message holds instructions. */
+/** Whether a message contains instructions. */
 export function isInstruction({ role }: RoleAndContent): boolean {
   return role === "system" || role === "developer";
 }
 
 /**
- * Puts system messages where every server accepts them: one, at the beginning. Instructions of the first turn, up to the model's first
- * message, are joined with it. Later ones stay in their place as a user's text between `<system-reminder>` tags, joined with the user's
- * message before or after them.
+ * Moves system messages to the position that every server accepts: one message at the beginning. Instructions of the first turn, up to the
+ * model's first message, are joined with it. Later ones keep their position as a user's text between `<system-reminder>` tags, joined with
+ * the user's message before or after them.
  *
  * Later ones do not move to the beginning, because each would change the start of the prompt: the server would process the whole
  * conversation again, for each reminder that an agent sends. Claude Code sends many. Sources of that cost:
  * https://github.com/ollama/ollama/issues/18431, https://github.com/jundot/omlx/issues/1826,
  * https://github.com/farion1231/cc-switch/pull/6941.
  *
- * Returns `messages` itself where nothing changes. `note` is called once for each message that moves or becomes a user's.
+ * Returns `messages` itself if nothing changes. Calls `note` for each message that is moved or becomes a user's.
  */
 export function placeSystemMessages<M extends RoleAndContent>(
   messages: readonly M[],
@@ -32,7 +32,7 @@ export function placeSystemMessages<M extends RoleAndContent>(
   const stray = messages.findIndex((message, at) => at > 0 && isInstruction(message));
   if (stray === -1) return messages;
   const leading: M[] = [];
-  /** The other messages, with the contents that each is to have. */
+  /** The other messages, with their new contents. */
   const placed: { message: M; readonly contents: unknown[]; isReminder: boolean }[] = [];
   for (const [at, message] of messages.entries()) {
     const { content } = message;
@@ -43,7 +43,7 @@ export function placeSystemMessages<M extends RoleAndContent>(
         last.message = message;
         last.isReminder = false;
       } else if (last?.isReminder === true && message.role === "tool") {
-        // Nothing separates the results of one turn's calls.
+        // The results of one turn's calls must not be separated.
         placed.splice(-1, 0, { message, contents: [content], isReminder: false });
       } else placed.push({ message, contents: [content], isReminder: false });
     } else if (at < firstTurn) leading.push(message);
@@ -69,7 +69,7 @@ function reminder(content: unknown): unknown {
   return [textPart("<system-reminder>"), ...partsOf(content), textPart("</system-reminder>")];
 }
 
-/** The contents of several messages as one: a string where all are texts. */
+/** Joins the contents of several messages: to a string if all are texts. */
 function joined(contents: readonly unknown[]): unknown {
   const plain = contents.map(withPlainText);
   if (plain.every((text) => typeof text === "string")) return plain.filter((text) => text !== "").join("\n\n");
@@ -85,7 +85,7 @@ function textPart(text: string): { readonly type: "text"; readonly text: string 
   return { type: "text", text };
 }
 
-/** Parts that are nothing but texts as one string, which every server accepts. */
+/** Joins parts that are all texts to one string, which every server accepts. */
 export function withPlainText(content: unknown): unknown {
   if (!Array.isArray(content)) return content;
   const texts = content.map((part: unknown) => (isObject(part) && part["type"] === "text" ? part["text"] : undefined));

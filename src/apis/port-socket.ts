@@ -1,14 +1,14 @@
 /**
- * How an API speaks by WebSocket: a message asks for an answer, and the events of its stream come back, each a message of its own. The
- * server reads JSON, takes one request after the other, and leaves out what only a stream of HTTP needs.
+ * An API over WebSocket: each message is a request, and each event of its stream is returned as a message. The server parses JSON,
+ * processes one request after the other, and omits what only HTTP streams need.
  */
 export interface PortSocket {
-  /** A message (parsed JSON of any shape) as the body of a request that streams. Throws `FailureError`. */
+  /** Converts a message (parsed JSON of any shape) to the body of a streaming request. Throws `FailureError`. */
   readMessage(message: unknown): unknown;
-  /** The message that tells a failure. `body`: the JSON that HTTP would have. */
+  /** The message for a failure. `body`: the JSON of the HTTP answer. */
   writeFailure(status: number, body: string): string;
-  /** Of a request that comes while another one is being answered; a body as above. */
+  /** The failure of a request during another one; a body as above. */
   readonly busy: string;
-  /** Of a connection that has lasted as long as one may; a body as above. */
+  /** The failure of a connection that has reached its maximum duration; a body as above. */
   readonly tooOld: string;
 }

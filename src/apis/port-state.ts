@@ -4,15 +4,16 @@ import type { AnswerContext, Port, ReadOptions, ReadRequest, StreamWriter } from
 import type { PortSocket } from "./port-socket.ts";
 import type { Profile } from "./profile.ts";
 
-/** A port, as the server has it. */
+/** A port with its optional state and WebSocket. */
 export type ServedPort = Port & { readonly state?: PortState; readonly socket?: PortSocket };
 
 /**
- * What an API needs that keeps its answers: for requests that refer to earlier ones, for paths that show them, for answers that go on
- * without their client. The server brings the store, the clock and the connections; what is kept, and under which keys, is the API's.
+ * The state of an API that stores its answers: for requests that refer to earlier ones, for paths that return them, and for answers that
+ * are generated without a client. The server supplies the store, the clock and the connections; the API decides what is stored under
+ * which keys.
  */
 export interface PortState {
-  /** As `Port.readRequest`, for a request that may refer to what is on the shelves. Rejects with `FailureError`. */
+  /** Like `Port.readRequest`, for a request that may refer to stored texts. Rejects with `FailureError`. */
   readRequest(
     body: unknown,
     requestId: string,
@@ -20,36 +21,36 @@ export interface PortState {
     shelves: Shelves,
     inTurns: InTurns,
   ): Promise<KeptRequest>;
-  /** Its further paths. */
+  /** Further paths of the API. */
   readonly routes: readonly PortRoute[];
 }
 
-/** Does a work in turns with others. */
-export type InTurns = <T>(work: Steps<T>) => Promise<T>;
+/** Runs a task in turns with other requests. */
+export type InTurns = <T>(task: Steps<T>) => Promise<T>;
 
-/** Texts under keys, of one client: no other client finds them. Rejects where the store cannot be reached. */
+/** Texts of one client by key, invisible to other clients. Rejects if the store cannot be reached. */
 export interface Shelf {
   get(key: string): Promise<string | undefined>;
-  /** A long text may be written piece by piece while it is put there: others have their turn. */
+  /** A long text may be an iterable of chunks: other requests are served between them. */
   set(key: string, text: string | Iterable<string, void, undefined>): Promise<void>;
-  /** Whether there was something. */
+  /** Resolves to whether the key existed. */
   delete(key: string): Promise<boolean>;
 }
 
 export interface Shelves {
   /** The server's store. */
   readonly lasting: Shelf;
-  /** The server's memory, for what must leave no trace: as long as the connection is there, or for some minutes. */
+  /** The server's memory, for texts that must not be stored. Kept while the connection is open, or for some minutes. */
   readonly brief: Shelf;
-  /** What this process remembers. */
+  /** The memory of this process. */
   readonly assembled: Assembled;
-  /** The client sends further requests by the connection that `brief` belongs to. */
+  /** `brief` belongs to a connection on which the client sends further requests. */
   readonly ofConnection: boolean;
 }
 
 /**
- * What an API has assembled from the texts of one client, in the memory of this process. Values may be discarded at any time,
- * and are discarded some minutes after they were first set, so that their texts are read again.
+ * Values that an API has assembled from the texts of one client, in the memory of this process. They may be discarded at any time, and are
+ * discarded some minutes after they were first set, so that their texts are read again.
  */
 export interface Assembled {
   get(key: string): object | undefined;
@@ -61,7 +62,7 @@ export interface Assembled {
 }
 
 export interface KeptRequest extends ReadRequest {
-  /** Keeps the answer that was written, where it is to be kept. Called when it is whole, before its end is sent. */
+  /** Stores the written answer, if it is to be stored. Called when it is complete, before its end is sent. */
   keep(): Promise<void>;
   /**
    * Present: the client is answered immediately, and the answer is generated without it. `processName` names this process for
@@ -73,34 +74,35 @@ export interface KeptRequest extends ReadRequest {
 /** An answer without a client. */
 export interface DetachedAnswer {
   readonly id: string;
-  /** It is open already, with `opening`. */
+  /** Has written `opening`. */
   readonly writer: StreamWriter;
   readonly opening: string;
-  /** For a client that does not follow the stream. */
+  /** The answer for a client without a stream. */
   readonly body: string;
   /**
-   * Notes that it goes on; called before it begins, and every `beatMs`. Resolves to whether somebody has asked another instance to stop it.
+   * Records that the generation continues. Called before it begins, and every `beatMs`. Resolves to whether a client has cancelled it at
+   * another instance.
    */
   beat(): Promise<boolean>;
-  /** Keeps it. `events`: all that was written. */
+  /** Stores the answer. `events`: the written text. */
   end(events: string, isCancelled: boolean): Promise<void>;
 }
 
-/** How often a detached answer tells that it goes on, in milliseconds. */
+/** The interval of `DetachedAnswer.beat`, in milliseconds. */
 export const beatMs = 10_000;
 
 /** A detached answer that this server is generating. */
 export interface DetachedRun {
-  /** The events from the first on, and then as they come; none: it was over before it could be followed. Throws where it breaks off. */
+  /** All events from the first, and then each new one; none if the run ended before. Throws if it breaks off. */
   pieces(): AsyncIterable<string>;
-  /** Stops it; resolves when it is kept as it then is, or when nobody generates it any more. */
+  /** Stops the run. Resolves when its state is stored, or when no process generates it. */
   cancel(): Promise<void>;
 }
 
 /** A path of an API below its own: `/responses/{id}/cancel`. */
 export interface PortRoute {
   readonly method: "GET" | "POST" | "DELETE";
-  /** `{id}` stands for one segment of any text. */
+  /** `{id}` matches one segment. */
   readonly path: string;
   /** Rejects with `FailureError`. */
   answer(call: PortCall): Promise<PortAnswer>;
@@ -109,11 +111,11 @@ export interface PortRoute {
 /** A call of such a path. */
 export interface PortCall {
   readonly requestId: string;
-  /** What stands for `{id}`, decoded; "" where the path has none. */
+  /** The value of `{id}`, decoded; "" if the path has none. */
   readonly id: string;
-  /** A member of the query; undefined: it is not there. */
+  /** A member of the query. */
   query(name: string): string | undefined;
-  /** The server's form, until `model` tells that of a model. */
+  /** The server's profile, until `model` sets that of a model. */
   readonly profile: Profile;
   readonly shelves: Shelves;
   readonly inTurns: InTurns;
@@ -123,20 +125,20 @@ export interface PortCall {
   random(): number;
   /** The body as JSON. */
   readBody(): Promise<unknown>;
-  /** The model that a body asks for. Rejects where there is none of that name. */
+  /** The model of this name. Throws if there is no such model. */
   model(name: string): CalledModel;
-  /** How a body is to be read: as its model wants it. */
+  /** The options for reading a body, by its model. */
   readOptions(body: unknown): ReadOptions;
-  /** The client's answer of this id that this server is generating. */
+  /** The client's run of this id, if this server is generating it. */
   run(id: string): Promise<DetachedRun | undefined>;
-  /** Whether the process of this name is known to have ended. false: it runs, or this process cannot know. */
+  /** Whether the process of this name is known to have ended. false: running or unknown. */
   hasEnded(processName: string): boolean;
-  /** Resolves after so many milliseconds, or when the client leaves; to whether it is still there. */
+  /** Resolves after `ms` milliseconds, or when the client disconnects; to whether it is still connected. */
   pause(ms: number): Promise<boolean>;
 }
 
 export interface CalledModel {
-  /** The tokens of a request's prompt; an estimate where the model's engine cannot count them. Rejects with `FailureError`. */
+  /** The number of tokens of a request's prompt; an estimate if the engine cannot count them. Rejects with `FailureError`. */
   countTokens(request: GenerationRequest): Promise<number>;
 }
 

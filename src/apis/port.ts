@@ -6,39 +6,39 @@ import type { Profile } from "./profile.ts";
 import type { HeaderReader, Voice } from "./voice.ts";
 
 /**
- * One API that generates, as the server sees it. The server routes, authenticates, times, counts and moves bytes; all that differs
- * between APIs is behind this. A new API is a folder with a port, and one line in ports.ts.
+ * One API that generates, for the server. The server routes, authenticates, measures and transfers; everything that differs between APIs is
+ * in the port. A new API is a folder with a port, and one line in ports.ts.
  */
 export interface Port {
-  /** Also the name of its dialect, where a request says whose JSON it carries. */
+  /** Also the name of the dialect in `Passthrough`. */
   readonly name: string;
-  /** Where it takes requests, below the base URL: `/chat/completions`. */
+  /** The path below the base URL: `/chat/completions`. */
   readonly path: string;
   readonly voice: Voice;
-  /** What it does, as OpenTelemetry's `gen_ai.operation.name` has it; default `chat`. */
+  /** OpenTelemetry's `gen_ai.operation.name`; default `chat`. */
   readonly operation?: string;
 
   /**
-   * Reads and validates a request body (parsed JSON of any shape), in steps. Throws `FailureError`, with the full path as `param`, for everything
-   * that the API refuses or that cannot be honoured.
+   * Reads and validates a request body (parsed JSON of any shape), in steps. Throws `FailureError`, with the full path as `param`, for
+   * parameters that the API refuses or this server does not support.
    */
   readRequest(body: unknown, requestId: string, options: ReadOptions): Steps<ReadRequest>;
 
-  /** How it counts the tokens of a prompt, where it has a way to ask for that. */
+  /** Counts the tokens of a prompt, if the API has a path for it. */
   readonly tokenCounter?: TokenCounter;
 
-  /** A path that its clients ask, without a key, to learn whether anybody is there: any 200 will do. */
+  /** A path that clients request without a key to check whether the server is available. Any 200 is accepted. */
   readonly probePath?: string;
 
-  /** The headers of a streamed answer that its form decides. */
+  /** The headers of a streamed answer in a profile. */
   streamHeaders(profile: Profile): Readonly<Record<string, string>>;
 }
 
-/** The part of an API that counts the tokens of a prompt. */
+/** Counts the tokens of a prompt for an API. */
 export interface TokenCounter {
   /** Below the base URL. */
   readonly path: string;
-  /** Reads and validates a request's body, as `Port.readRequest`. */
+  /** Like `Port.readRequest`. */
   readRequest(body: unknown, requestId: string, options: ReadOptions): Steps<GenerationRequest>;
   /** The body of the answer. */
   write(tokens: number): string;
@@ -46,25 +46,25 @@ export interface TokenCounter {
 
 export interface ReadOptions {
   /**
-   * Default `lean`. Profile `exact` also refuses what the vendor does but no other server: more than four stop strings, a strict schema
-   * that allows additional properties, an empty list of tools (docs/parameters.md tells all).
+   * Default `lean`. Profile `exact` also refuses what only the vendor refuses: more than four stop strings, a strict schema that allows
+   * additional properties, an empty list of tools (all are in docs/parameters.md).
    */
   readonly profile?: Profile;
   /**
-   * The engine sends the request on to another server as it came, so parameters that are refused here go along in `extra`, for that
-   * server to judge. Default false.
+   * The engine forwards the request to another server, so parameters that are not supported here are put into `extra`, for that server to
+   * accept or refuse. Default false.
    */
   readonly forwards?: boolean;
-  /** The request's headers, for APIs that judge them. */
+  /** The request's headers, for APIs that check them. */
   readonly header?: HeaderReader;
 }
 
-/** A request, and how its answer is written. What it asked about the form of the answer stays inside. */
+/** A parsed request, with the writers of its answer in the requested form. */
 export interface ReadRequest {
   readonly request: GenerationRequest;
-  /** What was accepted and ignored, or looks like a mistake; for the log. */
+  /** Parameters that were ignored, and probable mistakes, for the log. */
   readonly warnings: readonly string[];
-  /** The client only prepares for what it will ask: the answer is empty, and no engine is asked. */
+  /** The client only announces a later request: the answer is empty, and no engine is used. */
   readonly preparesOnly?: boolean;
   /** A writer for the streamed answer. */
   streamWriter(context: AnswerContext): StreamWriter;
@@ -72,15 +72,15 @@ export interface ReadRequest {
   writeResponse(generation: Generation, context: AnswerContext): string;
 }
 
-/** What the server adds: time, chance, configuration. Writers are otherwise pure. */
+/** Time, randomness and configuration for the writers, which are otherwise pure. */
 export interface AnswerContext {
   readonly profile: Profile;
   /** Unix time in seconds. */
   readonly created: number;
-  /** The same while the answer is written, for APIs that tell when each part of it began or ended; default: `created`. */
+  /** The current Unix time in seconds, for APIs that send times of parts of the answer; default: `created`. */
   readonly now?: () => number;
   /**
-   * The model id to show. Profile `exact` shows the source's instead where that is a dated form of it (`gpt-4o-mini` →
+   * The model id in the answer. Profile `exact` uses the source's if it is a dated form of it (`gpt-4o-mini` →
    * `gpt-4o-mini-2024-07-18`).
    */
   readonly model: string;
@@ -92,27 +92,27 @@ export interface AnswerContext {
 
 export interface AnswerSettings {
   readonly systemFingerprint?: string | null;
-  /** Profile `exact`: what `service_tier` says where the source says nothing; default "default". */
+  /** Profile `exact`: `service_tier` if the source sends none; default "default". */
   readonly serviceTier?: string;
-  /** Profile `exact`: whether choices have a `logprobs` key when nobody asked for log probabilities; default: by the model's class. */
+  /** Profile `exact`: whether choices have a `logprobs` key if log probabilities were not requested; default: by the model's class. */
   readonly logprobsKey?: boolean;
-  /** Names of the members that carry reasoning; default: `reasoning_content` alone. */
+  /** The members that contain reasoning; default: `reasoning_content`. */
   readonly reasoningFields?: readonly ("reasoning_content" | "reasoning")[];
-  /** Pass members of `extra` events on: all, none, or those named. Default none. */
+  /** Whether to send members of `extra` events: all, none, or the named ones. Default none. */
   readonly passExtra?: boolean | readonly string[];
 }
 
-/** Turns batches of events into the bytes of one SSE answer. Keeps state; never does I/O. */
+/** Writes batches of events as the text of one SSE answer. Has state, but does no I/O. */
 export interface StreamWriter {
-  /** The text to send for a batch; "" when the batch shows nothing. After `end` it is complete, the end mark included. */
+  /** The text for a batch; "" if there is nothing to send. After the `end` event the answer is complete, with its end mark. */
   write(events: readonly GenerationEvent[]): string;
 
   /**
-   * Opens the answer early (the hold time is over) with what `write` then does not repeat. "" where there is nothing to open with, or
+   * Opens the answer before the first event (the hold time is over). `write` does not repeat this text. "" if the API has no opening, or
    * the answer is open.
    */
   open(): string;
 
-  /** What keeps proxies and clients from cutting a silent connection. */
+  /** The text that keeps a silent connection open. */
   keepAlive(): string;
 }

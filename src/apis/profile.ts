@@ -1,18 +1,18 @@
 /**
- * The two forms of the wire, for every API. Both are data for the same readers and writers: each API looks up in a table of its own,
- * by the profile's name, what its bytes look like; what all of them share stands here.
+ * The two forms of answers, for every API. Both are data for the same readers and writers: each API has a table of its own, by the profile's
+ * name. Members that all APIs share are here.
  */
 export interface Profile {
   readonly name: "lean" | "exact";
-  /** What the vendor refuses is refused, though it could be served, and in its words; `lean` serves it and warns, and says what this server wants. */
+  /** Refuses what the vendor refuses, with the vendor's messages. `lean` serves such a request with a warning, and has its own messages. */
   readonly judgesAsVendor: boolean;
-  /** Answers name the dated form of a model's id, where there is one. */
+  /** Answers contain the dated form of a model's id. */
   readonly resolvesModels: boolean;
-  /** The error for an unknown model lists those that there are. */
+  /** The error for an unknown model lists the available ones. */
   readonly listsModels: boolean;
 }
 
-/** One field per delta, nothing repeated; what clients in the field survive best. The default. */
+/** One member per delta, nothing repeated: the form that most clients can read. The default. */
 export const lean: Profile = { name: "lean", judgesAsVendor: false, resolvesModels: false, listsModels: true };
 
 /** The vendor's bytes, as recorded in 2025 and 2026. */

@@ -3,7 +3,7 @@ import type { JsonValue } from "./json-text.ts";
 
 type Members = { [name: string]: JsonValue | undefined };
 
-/** What is told of a prompt, under vLLM's names (`ChatCompletionResponse`, `CompletionResponseChoice`). Absent: it was not asked for. */
+/** The requested members about a prompt, with vLLM's names (`ChatCompletionResponse`, `CompletionResponseChoice`). */
 export function promptMembers(
   { tokens, logprobs }: PromptEvent,
   { includeTokenIds, includePromptLogprobs }: { includeTokenIds?: boolean; includePromptLogprobs?: boolean },
@@ -14,7 +14,7 @@ export function promptMembers(
   };
 }
 
-/** As vLLM writes one place of a prompt: by the token's id. */
+/** One position of a prompt in vLLM's form: by the token's id. */
 function byToken(place: NonNullable<PromptEvent["logprobs"]>[number] & object): JsonValue {
   return Object.fromEntries(
     place.map(({ token, text, logprob, rank }) => [String(token), { logprob, rank, decoded_token: text }]),
@@ -26,7 +26,7 @@ export function progressText({ total, cached, processed, ms }: PromptProgressEve
   return `,"prompt_progress":${JSON.stringify({ total, cache: cached, processed, time_ms: Math.round(ms) })}`;
 }
 
-/** Leaves out members that are undefined. */
+/** Whether a member is not undefined. */
 export function isMember(entry: [name: string, value: JsonValue | undefined]): entry is [string, JsonValue] {
   return entry[1] !== undefined;
 }

@@ -1,21 +1,21 @@
 import type { GenerationFailure } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
 
-/** What is left of a rate that a key has. */
+/** The rest of a key's rate limit. */
 export interface RateLevel {
   readonly limit: number;
   readonly remaining: number;
-  /** Milliseconds until all of it is there again. */
+  /** Milliseconds until the limit is fully reset. */
   readonly resetMs: number;
 }
 
-/** Of the rates that are limited: requests and tokens a minute. */
+/** The limited rates: requests and tokens per minute. */
 export interface RateLevels {
   readonly requests?: RateLevel;
   readonly tokens?: RateLevel;
 }
 
-/** A request that is beyond what its key may use. */
+/** A request that exceeds a limit of its key. */
 export interface BeyondLimit {
   readonly bound: "requests" | "tokens" | "day" | "concurrency";
   readonly limit: number;
@@ -25,7 +25,7 @@ export interface BeyondLimit {
   readonly waitMs: number;
 }
 
-/** The headers by which OpenAI tells them. Source: https://platform.openai.com/docs/guides/rate-limits, "Rate limits in headers". */
+/** OpenAI's headers for rate limits. Source: https://platform.openai.com/docs/guides/rate-limits, "Rate limits in headers". */
 export function openaiLimitHeaders(levels: RateLevels): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const rate of ["requests", "tokens"] as const) {
@@ -46,7 +46,7 @@ export function rateLimitReached(beyond: BeyondLimit, name: string): FailureErro
   const { bound, limit, used, asked, waitMs } = beyond;
   const counts = `Limit ${limit}, ${bound === "concurrency" ? "Open" : "Used"} ${used}, Requested ${asked}.`;
   const waits = Number.isFinite(waitMs);
-  // Clients that ask again by themselves need not where it is in vain. Source: the SDKs of OpenAI and Anthropic, `x-should-retry`.
+  // Prevents retries that cannot succeed. Source: the SDKs of OpenAI and Anthropic, `x-should-retry`.
   const headers: Record<string, string> =
     !waits || bound === "day" ? { "x-should-retry": "false" } : { "retry-after-ms": String(Math.ceil(waitMs)) };
   const failure: Pick<GenerationFailure, "message" | "code" | "sourceType"> =

@@ -15,13 +15,13 @@ const repairs: Readonly<Record<CapturedApi, RepairOne>> = {
 /** The APIs whose captures can be repaired. */
 export const capturedApis: readonly CapturedApi[] = Object.keys(repairs) as CapturedApi[];
 
-/** Reads a captured answer, however broken, and writes it anew: events in between, nothing copied. Pure. */
+/** Reads a captured answer, damaged in any way, and writes it again from its events. Pure. */
 export function repairCapture(capture: string, options: RepairOptions): RepairedCapture {
   const { from } = options;
   return repairs[from === "auto" ? apiOf(capture) : from](capture, options);
 }
 
-/** The API that a capture is of, by what only its answers hold. */
+/** The API of a capture, by members that only its answers have. */
 export function apiOf(capture: string): CapturedApi {
   if (/"(type|object)"\s*:\s*"response(\.\w+)*"/.test(capture)) return "responses";
   if (/"type"\s*:\s*"(message_start|content_block_(start|delta)|message)"/.test(capture)) return "messages";

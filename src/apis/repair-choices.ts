@@ -24,10 +24,10 @@ import { readResponseBody } from "./tolerant/read-response.ts";
 interface ChoicesApi {
   readonly prefix: "chatcmpl-" | "cmpl-";
   reader(options: ChoicesReaderOptions): ChoicesReader<ChoiceState>;
-  /** For an answer that is not OpenAI's own. */
+  /** For an answer of another server. */
   writer(context: ChoicesContext): StreamWriter;
   writeBody(generation: Generation, context: ChoicesContext): string;
-  /** For one that is, whose form is kept. */
+  /** For an answer of OpenAI's own, whose form is kept. */
   writeCapture(batches: readonly GenerationEvent[][], context: ChoicesContext, form: CaptureForm): string;
   writeCaptureBody(generation: Generation, context: ChoicesContext, form: CaptureForm): string;
 }
@@ -51,8 +51,8 @@ export const completionCaptures: ChoicesApi = {
 };
 
 /**
- * Reads a captured answer of chat or completions and writes it anew; see `repairCapture`. An answer of OpenAI's own keeps its form, any
- * other gets the profile's.
+ * Repairs a captured answer of chat or completions; see `repairCapture`. An answer of OpenAI's own keeps its form, any other gets the
+ * profile's.
  */
 export function repairChoices(api: ChoicesApi, capture: string, options: RepairOptions): RepairedCapture {
   const { profile, random } = options;
@@ -76,7 +76,7 @@ export function repairChoices(api: ChoicesApi, capture: string, options: RepairO
   return { body: batches.map((batch) => writer.write(batch)).join(""), repairs, end };
 }
 
-/** What the answer's request must have asked for, as far as the answer shows it. */
+/** The options of the answer's request, inferred from the answer. */
 function contextOf(
   { prefix }: ChoicesApi,
   { choices, usage }: Generation,

@@ -7,18 +7,18 @@ export type CapturedApi = "chat" | "completions" | "responses" | "messages";
 
 export interface RepairOptions {
   readonly profile: Profile;
-  /** Which endpoint's answer it is; "auto": by what it holds. */
+  /** The API of the answer; "auto": detected from its content. */
   readonly from: CapturedApi | "auto";
   /** Uniform in [0, 1): for obfuscation and missing ids. */
   readonly random: () => number;
-  /** Unix time in seconds, for answers that do not tell theirs. */
+  /** Unix time in seconds, for answers without a time. */
   readonly now: number;
-  /** The body of the request, where it is known: answers that repeat parts of it keep their order. */
+  /** The body of the request, if known: answers that repeat parts of it keep their order. */
   readonly request?: unknown;
 }
 
 export interface RepairedCapture {
-  /** The exact answer: an event stream, or a JSON body where the capture was one. */
+  /** The exact answer: an event stream, or a JSON body if the capture was one. */
   readonly body: string;
   readonly repairs: readonly Repair[];
   readonly end: GenerationEnd;

@@ -2,15 +2,15 @@ import type { GenerationRequest, Sampling } from "../core/request.ts";
 import type { RepairId } from "./tolerant/repairs.ts";
 
 /**
- * What a server accepts in a request, as plain data. Each member has a default that suits a server of which nothing is known;
- * `knownServers` lists those that differ, and the configuration's `requests` sets any member by hand.
+ * What a server accepts in a request, as plain data. Each member has a default for unknown servers. `knownServers` lists servers that
+ * differ, and the configuration's `requests` can set any member.
  */
 export interface ServerProfile {
-  /** The model's name on the server; default: as the client named it. */
+  /** The server's name of the model; default: the client's. */
   readonly model?: string;
-  /** Which member limits the answer's length; default: the one that the client used. */
+  /** The member that limits the answer's length; default: the client's. */
   readonly maxTokensMember?: "max_tokens" | "max_completion_tokens";
-  /** The role of instructions; `any`: as the client has it. Default: `system` for chat servers, `any` for others. */
+  /** The role of instructions; `any`: the client's. Default: `system` for chat servers, `any` for others. */
   readonly instructionRole?: "system" | "developer" | "any";
   /** Whether the server accepts system messages anywhere, or only one at the beginning; default `first`. */
   readonly systemMessages?: "anywhere" | "first";
@@ -26,30 +26,30 @@ export interface ServerProfile {
   readonly reasoningBudget?: boolean;
   /** The server accepts reasoning in assistant messages; default true. */
   readonly reasoningHistory?: boolean;
-  /** The server accepts `stream_options`; default true. Without, it must report usage unasked. */
+  /** The server accepts `stream_options`; default true. If false, it must always report usage. */
   readonly streamOptions?: boolean;
   /** The form of the ids of calls; `nine`: exactly nine letters or digits. Default `any`. */
   readonly callIds?: "any" | "nine";
   /** The server accepts the members that OpenAI's APIs have in common, such as `metadata`; default false. */
   readonly sharedMembers?: boolean;
-  /** The server only knows the legacy `functions`; default: `tools`, which legacy requests are turned into. */
+  /** The server accepts only the legacy `functions`; default: `tools`, to which legacy requests are converted. */
   readonly legacyFunctions?: boolean;
   /** Members that the server refuses. */
   readonly drop?: readonly string[];
-  /** Members that have another name on the server: OpenAI's name → the server's. */
+  /** Members with another name on the server: OpenAI's name → the server's. */
   readonly rename?: Readonly<Record<string, string>>;
-  /** Members that are added to every request; they win over the client's. */
+  /** Members that are added to every request. They override the client's. */
   readonly add?: Readonly<Record<string, unknown>>;
 }
 
-/** Counts an adaptation of a request under its name. */
+/** Records an adaptation of a request. */
 export type NoteAdaptation = (id: RepairId) => void;
 
 export type RequestBody = { [name: string]: unknown };
 
 /**
- * Finishes the body of a request for one server: model, stream, usage, then the changes of the profile. Usage is asked for exactly when
- * the client asked (without a stream it comes anyway).
+ * Completes the body of a request for one server: model, stream, usage, then the changes of the profile. Usage is requested if and only if
+ * the client requested it (answers without a stream always have it).
  */
 export function finishRequestBody(body: RequestBody, request: GenerationRequest, profile: ServerProfile): RequestBody {
   body["model"] = profile.model ?? request.model;
@@ -59,11 +59,11 @@ export function finishRequestBody(body: RequestBody, request: GenerationRequest,
     delete options["include_usage"];
     if (request.wantsUsage) options["include_usage"] = true;
     if (request.wantsRunningUsage) options["continuous_usage_stats"] = true;
-    leave(body, "stream_options");
+    omit(body, "stream_options");
     if (profile.streamOptions !== false && Object.keys(options).length > 0) body["stream_options"] = options;
   } else {
-    leave(body, "stream");
-    leave(body, "stream_options");
+    omit(body, "stream");
+    omit(body, "stream_options");
   }
   if (profile.maxTokensMember) {
     const limit = body["max_completion_tokens"] ?? body["max_tokens"];
@@ -74,7 +74,7 @@ export function finishRequestBody(body: RequestBody, request: GenerationRequest,
   return changedBody(body, profile);
 }
 
-/** A body with what the profile drops, renames and adds, for any API. */
+/** Drops, renames and adds the members of a body that the profile lists, for any API. */
 export function changedBody(body: RequestBody, profile: ServerProfile): RequestBody {
   for (const name of profile.drop ?? []) delete body[name];
   for (const [name, theirs] of Object.entries(profile.rename ?? {})) {
@@ -85,12 +85,12 @@ export function changedBody(body: RequestBody, profile: ServerProfile): RequestB
   return Object.assign(body, profile.add);
 }
 
-/** Leaves a member out of the JSON. Not by `delete`, which makes the object slow to read afterwards. */
-function leave(body: RequestBody, name: string): void {
+/** Omits a member from the JSON. `delete` would make the object slow to read afterwards. */
+function omit(body: RequestBody, name: string): void {
   if (name in body) body[name] = undefined;
 }
 
-/** The sampling and limits of a request, under OpenAI's names and those that servers share beyond them. */
+/** The sampling parameters and limits of a request, with OpenAI's names and the common names of other servers. */
 export function writeSampling(request: GenerationRequest): RequestBody {
   const { sampling, limits } = request;
   return withoutUndefined({
@@ -126,7 +126,7 @@ export function writeSampling(request: GenerationRequest): RequestBody {
   });
 }
 
-/** By ids alone as OpenAI has it; with texts as llama.cpp has it. */
+/** With ids only in OpenAI's form; with texts in llama.cpp's form. */
 function writeBias({ logitBias, textBias }: Sampling): unknown {
   if (textBias === undefined) return logitBias;
   const ids = Object.entries(logitBias ?? {}).map(([token, bias]) => [Number(token), bias]);

@@ -1,4 +1,4 @@
-/** The APIs that a server may be asked in, by the names of their ports. */
+/** The APIs of upstreams, by the names of their ports. */
 export const sourceApis = ["chat", "responses", "messages"] as const;
 
 export type SourceApi = (typeof sourceApis)[number];

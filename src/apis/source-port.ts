@@ -3,68 +3,68 @@ import type { GenerationRequest } from "../core/request.ts";
 import type { NoteAdaptation, RequestBody, ServerProfile } from "./server-profile.ts";
 import type { RepairLog } from "./tolerant/repairs.ts";
 
-/** One API of a server that is asked: how a request to it is written, and how its answer is read. */
+/** One API of upstreams: writes requests and reads answers. */
 export interface SourcePort {
-  /** Also the name of its dialect: a request that carries JSON of the same one goes on with what nobody here knows. */
+  /** Also the name of its dialect: a request with JSON of the same dialect is forwarded with its unknown members. */
   readonly name: string;
-  /** Where it lists its models, with the query that gets them all; default `/models`. */
+  /** The path of its model list, with a query for all models; default `/models`. */
   readonly modelsPath?: string;
-  /** It answers with one choice; several are several requests. */
+  /** Its answers have one choice: several choices become several requests. */
   readonly singleChoice?: boolean;
-  /** Below the server's base URL. */
+  /** The path below the base URL. */
   readonly path: string;
-  /** The headers by which it knows its client, in lower case. `key`: undefined where there is none. */
+  /** The headers for authentication, in lower case. `key`: undefined without a key. */
   headers(key: string | undefined): Readonly<Record<string, string>>;
-  /** Writes the body of a request as a server with this profile accepts it. `note` is called for each adaptation. */
+  /** Writes the body of a request in the form that a server with this profile accepts. Calls `note` for each adaptation. */
   writeRequest(request: GenerationRequest, profile: ServerProfile, note?: NoteAdaptation): RequestBody;
-  /** How a request limits the length of its answer. */
+  /** The members that limit the length of an answer. */
   readonly answerLimit: SourceAnswerLimit;
-  /** How it counts the tokens of a prompt, where it has a way to ask for that. */
+  /** Counts the tokens of a prompt, if the API has a path for it. */
   readonly tokenCount?: SourceTokenCount;
-  /** A reader for one answer. */
+  /** Creates a reader for one answer. */
   reader(options: AnswerReaderOptions): EventReader;
 }
 
-/** How a request's body limits the length of the answer, in tokens. */
+/** The members of a request that limit the length of its answer, in tokens. */
 export interface SourceAnswerLimit {
-  /** The members that do. The first is the one to write where a request has none. */
+  /** The first one is written if a request has none. */
   readonly members: readonly [string, ...string[]];
-  /** How a body says that the answer may be as long as the context allows; "required": it cannot say so. */
+  /** The form of a body without a limit; "required": a limit is mandatory. */
   readonly none: "absent" | "null" | "required";
 }
 
-/** The part of an API that counts the tokens of a prompt. */
+/** Counts the tokens of a prompt at an upstream. */
 export interface SourceTokenCount {
   readonly path: string;
   writeRequest(request: GenerationRequest, profile: ServerProfile): RequestBody;
-  /** The count in an answer, which is JSON of any shape; undefined: there is none. */
+  /** The count in an answer (JSON of any shape); undefined: missing. */
   read(answer: unknown): number | undefined;
 }
 
 export interface AnswerReaderOptions {
-  /** Makes an id for a tool call that has none, or one that is taken. */
+  /** Makes an id for a tool call without an id, or with one that is in use. */
   readonly newCallId: () => string;
-  /** The client asked with legacy `functions`, so a call ends with "function-call". Absent: as the source does, if that is OpenAI. */
+  /** The client used legacy `functions`: a call ends with "function-call". Absent: as in the answer, if the source is OpenAI. */
   readonly legacyFunctions?: boolean;
-  /** Calls may stand in the text, for a format's reader to find: "tool-calls" without a call is then no error. */
+  /** Calls may be in the text, for a format's reader: "tool-calls" without a call is not an error. */
   readonly callsInText?: boolean;
-  /** How many choices were requested; what belongs to others is dropped. Absent: any number, as in a capture. */
+  /** The number of requested choices; further choices are dropped. Absent: any number, for captures. */
   readonly choices?: number;
-  /** The longest event, in characters; default 16 Mi. */
+  /** The maximum length of an event, in characters; default 16 Mi. */
   readonly frameLimit?: number;
 }
 
-/** Reads one answer, streamed or whole, into events in the waist's order; the last one is `end`. */
+/** Reads one answer, streamed or whole, into events in their legal order; the last one is `end`. */
 export interface EventReader {
-  push(piece: string | Uint8Array): GenerationEvent[];
-  /** The input is over; `error`: it broke off. */
+  push(input: string | Uint8Array): GenerationEvent[];
+  /** Ends the input; `error`: it was cut off. */
   end(error?: Error): GenerationEvent[];
-  /** Reads a parsed body, where the answer is not streamed. */
+  /** Reads the parsed body of an answer without a stream. */
   readBody(body: object): GenerationEvent[];
-  /** Gives up: the events end with this. */
+  /** Ends the answer with `end`, unless it was complete. */
   abandon(end: GenerationEnd): GenerationEvent[];
-  /** Every choice has finished; what may follow is usage and the end mark. */
+  /** Every choice has finished. Usage and the end mark may follow. */
   readonly finished: boolean;
-  /** What was repaired so far. */
+  /** The repairs of the answer. */
   readonly repairs: RepairLog;
 }

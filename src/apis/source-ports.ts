@@ -4,7 +4,7 @@ import { responsesSource } from "./responses/source-port.ts";
 import type { SourceApi } from "./source-api.ts";
 import type { SourcePort } from "./source-port.ts";
 
-/** How a conversation is had in each API. */
+/** The APIs of upstreams for conversations. */
 export const sourcePorts: Readonly<Record<SourceApi, SourcePort>> = {
   chat: chatSource,
   responses: responsesSource,

@@ -4,10 +4,10 @@ import { errorObject } from "./error-body.ts";
 /** The end of every stream that reaches a client. */
 export const doneText = "data: [DONE]\n\n";
 
-/** A comment: no event for any client, a sign of life for proxies. */
+/** A comment, which clients ignore and which keeps the connection open at proxies. */
 export const keepAliveText = ": keep-alive\n\n";
 
-/** An error inside a stream, as OpenAI's SDKs expect it, and the end of the stream. No finish chunk is invented. */
+/** An error within a stream, in the form that OpenAI's SDKs expect, and the end of the stream. There is no finish chunk. */
 export function errorEnd(failure: GenerationFailure): string {
   return `data: ${JSON.stringify({ error: errorObject(failure) })}\n\n${doneText}`;
 }

@@ -1,6 +1,6 @@
 /**
- * The headers of a stream in profile `lean`, whatever the API: an event stream that nobody caches, and that reverse proxies of nginx's
- * kind do not hold back.
+ * The headers of a stream in profile `lean`, for all APIs: an event stream that is not cached, and that reverse proxies such as nginx do not
+ * buffer.
  */
 export const unbufferedStream: Readonly<Record<string, string>> = {
   "content-type": "text/event-stream; charset=utf-8",

@@ -3,23 +3,23 @@ import type { GenerationFailure } from "../core/events.ts";
 import type { Profile } from "./profile.ts";
 import type { RateLevels } from "./rate-limits.ts";
 
-/** How an API speaks beside its answers: how a key arrives, which headers every answer has, how a failure is told. */
+/** The keys, headers and errors of an API. */
 export interface Voice {
-  /** The key that the client sent; "" for none. */
+  /** The client's key; "" without one. */
   keyIn(header: HeaderReader): string;
-  /** Headers of every answer. `requestId` as in the log; `processingMs`: until the answer's head. */
+  /** Headers of every answer. `requestId`: as in the log; `processingMs`: until the head of the answer. */
   answerHeaders(requestId: string, processingMs: number): Record<string, string>;
-  /** Headers that tell what is left of a key's rates. `now`: Unix time in milliseconds. */
+  /** Headers with the rest of a key's rate limits. `now`: Unix time in milliseconds. */
   limitHeaders(levels: RateLevels, now: number): Record<string, string>;
-  /** Its own list of models, where it has one. */
+  /** The API's own list of models. */
   readonly models?: ModelLister;
-  /** A failure that is told before anything else was sent. */
+  /** The answer for a failure before anything was sent. */
   writeFailure(failure: GenerationFailure, profile: Profile, requestId: string): ErrorAnswer;
 }
 
-/** How an API tells which models there are. */
+/** Writes an API's list of models. */
 export interface ModelLister {
-  /** Whether a request's headers say that this API's list is meant. */
+  /** Whether a request's headers ask for this API's list. */
   isMeant(header: HeaderReader): boolean;
   /** The body of `GET /v1/models`. */
   list(models: readonly ModelInfo[]): string;
@@ -27,10 +27,10 @@ export interface ModelLister {
   one(model: ModelInfo): string;
 }
 
-/** A request header by its lower-case name; undefined where it is absent. */
+/** Returns a request header by its lower-case name. */
 export type HeaderReader = (name: string) => string | undefined;
 
-/** An HTTP error answer; `retry-after` and what the failure itself brings stand beside it. */
+/** An HTTP error answer. The server adds `retry-after` and the failure's own headers. */
 export interface ErrorAnswer {
   readonly status: number;
   readonly contentType: string;

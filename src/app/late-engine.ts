@@ -1,4 +1,5 @@
-import type { Engine, EngineHealth, ModelInfo } from "../core/engine.ts";
+import { canAnswer } from "../core/engine.ts";
+import type { Engine, EngineAnswer, EngineHealth, EngineQuestion, ModelInfo, QuestionKind } from "../core/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../core/events.ts";
 import type { GenerationObserver } from "../core/generation-observer.ts";
 import type { GenerationRequest } from "../core/request.ts";
@@ -54,29 +55,18 @@ export class LateEngine implements Engine {
     return this.#opened ? this.#opened.engine.generate(request, observer) : absent(this.#options.name);
   }
 
-  get countTokens(): Engine["countTokens"] {
-    const engine = this.#opened?.engine;
-    return engine?.countTokens?.bind(engine);
+  questions(): readonly QuestionKind[] {
+    return this.#opened?.engine.questions?.() ?? [];
   }
 
-  get tokenize(): Engine["tokenize"] {
+  async ask<K extends QuestionKind>(
+    question: EngineQuestion<K>,
+    signal: AbortSignal,
+    observer?: GenerationObserver,
+  ): Promise<EngineAnswer<K>> {
     const engine = this.#opened?.engine;
-    return engine?.tokenize?.bind(engine);
-  }
-
-  get detokenize(): Engine["detokenize"] {
-    const engine = this.#opened?.engine;
-    return engine?.detokenize?.bind(engine);
-  }
-
-  get embed(): Engine["embed"] {
-    const engine = this.#opened?.engine;
-    return engine?.embed?.bind(engine);
-  }
-
-  get rerank(): Engine["rerank"] {
-    const engine = this.#opened?.engine;
-    return engine?.rerank?.bind(engine);
+    if (!engine || !canAnswer(engine, question.kind)) throw new Error(`The upstream does not answer ${question.kind}.`);
+    return engine.ask(question, signal, observer);
   }
 
   health(): EngineHealth {

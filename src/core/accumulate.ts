@@ -12,7 +12,7 @@ import type {
   Usage,
 } from "./events.ts";
 
-/** A whole generation: what `accumulate` makes of its events, and what every non-stream answer is written from. */
+/** A whole generation, accumulated from its events. Answers without a stream are written from it. */
 export interface Generation {
   readonly source?: SourceIdentity;
   /** By choice number, ascending. */
@@ -20,25 +20,25 @@ export interface Generation {
   readonly usage?: Usage;
   readonly timings?: Timings;
   readonly extras: readonly ExtraEvent[];
-  /** What was told of the prompts, where it was asked for. */
+  /** The prompts' tokens, if requested. */
   readonly prompts?: readonly PromptEvent[];
   readonly end: GenerationEnd;
 }
 
 export interface GeneratedChoice {
   readonly choice: number;
-  /** All that was said, thought and called, in order. The members below are the same, by kind. */
+  /** Text, reasoning, refusals and calls in order. The members below are the same by kind. */
   readonly parts: readonly GeneratedPart[];
-  /** null when the choice has no text delta at all. */
+  /** null if the choice has no text delta. */
   readonly text: string | null;
   readonly reasoning: string | null;
   readonly refusal: string | null;
   readonly toolCalls: readonly GeneratedCall[];
   readonly textLogprobs: readonly TokenLogprob[] | null;
   readonly refusalLogprobs: readonly TokenLogprob[] | null;
-  /** The ids of its tokens, where they were asked for. */
+  /** The ids of its tokens, if requested. */
   readonly tokens?: readonly number[];
-  /** null when the generation ended before this choice did. */
+  /** null if the generation ended before the choice. */
   readonly finish: GeneratedFinish | null;
 }
 
@@ -67,7 +67,7 @@ export interface GeneratedRefusal {
 
 export interface GeneratedThought {
   readonly type: "reasoning";
-  /** "" where only a summary or a sealed form is known. */
+  /** "" if only a summary or the encrypted form is known. */
   readonly text: string;
   readonly summary: readonly string[];
   readonly id?: string;
@@ -79,7 +79,7 @@ export interface GeneratedCallPart extends GeneratedCall {
   readonly type: "tool-call";
 }
 
-/** A whole item that only one API has a place for. */
+/** An item that exists in one API only. */
 export interface GeneratedItem {
   readonly type: "item";
   readonly dialect: string | undefined;
@@ -93,14 +93,14 @@ export interface GeneratedCall {
   readonly kind: "function" | "custom";
   readonly namespace?: string;
   readonly itemId?: string;
-  /** null while the call has not ended: a cut call. */
+  /** null: the call is incomplete. */
   readonly status: "succeeded" | "failed" | null;
 }
 
-/** Gathers events as they come; `result` may be asked for at any time. Linear in the text: pieces are joined once. */
+/** Accumulates events. `result` may be called at any time. Takes linear time: chunks are joined once. */
 export class Accumulator {
   #source: SourceIdentity | undefined;
-  #choices = new Map<number, ChoiceParts>();
+  #choices = new Map<number, GrowingChoice>();
   #usage: Usage | undefined;
   #timings: Timings | undefined;
   #extras: ExtraEvent[] = [];
@@ -133,19 +133,19 @@ export class Accumulator {
       }
       case "text-delta": {
         const part = openPart(this.#choice(event.choice), "text");
-        part.pieces.push(event.text);
+        part.chunks.push(event.text);
         if (event.logprobs) for (const token of event.logprobs) (part.logprobs ??= []).push(token);
         break;
       }
       case "reasoning-delta": {
         const part = openPart(this.#choice(event.choice), "reasoning");
-        if (event.summary === undefined) part.pieces.push(event.text);
+        if (event.summary === undefined) part.chunks.push(event.text);
         else summaryPart(part, event.summary).push(event.text);
         break;
       }
       case "refusal-delta": {
         const part = openPart(this.#choice(event.choice), "refusal");
-        part.pieces.push(event.text);
+        part.chunks.push(event.text);
         if (event.logprobs) for (const token of event.logprobs) (part.logprobs ??= []).push(token);
         break;
       }
@@ -155,7 +155,7 @@ export class Accumulator {
       case "tool-call-start": {
         const { id, name, kind = "function", namespace, itemId } = event;
         const choice = this.#choice(event.choice);
-        const call: CallParts = { type: "tool-call", id, name, kind, namespace, itemId, arguments: [], status: null };
+        const call: GrowingCall = { type: "tool-call", id, name, kind, namespace, itemId, arguments: [], status: null };
         choice.open = null;
         choice.calls[event.index] = call;
         choice.parts.push(call);
@@ -203,13 +203,13 @@ export class Accumulator {
     }
   }
 
-  #choice(number: number): ChoiceParts {
+  #choice(number: number): GrowingChoice {
     let choice = this.#choices.get(number);
     if (!choice) this.#choices.set(number, (choice = { parts: [], open: null, calls: [], finish: null }));
     return choice;
   }
 
-  /** A generation whose `end` has not come yet counts as truncated. */
+  /** The generation; without an `end` event it is truncated. */
   result(): Generation {
     const numbers = [...this.#choices.keys()].sort((a, b) => a - b);
     const generation: { -readonly [Member in keyof Generation]: Generation[Member] } = {
@@ -226,8 +226,7 @@ export class Accumulator {
 }
 
 /**
- * The whole generation that these events tell. What a stream would have shown piece by piece is here at once. Without an `end` event it
- * counts as truncated.
+ * Accumulates the events of a generation. Without an `end` event it is truncated.
  *
  * @example
  * import { accumulate } from "truewire";
@@ -248,22 +247,22 @@ export function accumulate(events: Iterable<GenerationEvent>): Generation {
   return accumulator.result();
 }
 
-interface ChoiceParts {
-  readonly parts: (SpokenParts | CallParts | GeneratedItem)[];
-  /** The part that deltas of its kind go to. */
-  open: SpokenParts | null;
-  readonly calls: CallParts[];
+interface GrowingChoice {
+  readonly parts: (GrowingPart | GrowingCall | GeneratedItem)[];
+  /** Deltas of its kind are appended to this part. */
+  open: GrowingPart | null;
+  readonly calls: GrowingCall[];
   tokens?: number[];
   finish: GeneratedFinish | null;
 }
 
 /** A part of text, reasoning or refusal while it grows. */
-interface SpokenParts {
+interface GrowingPart {
   readonly type: "text" | "reasoning" | "refusal";
   readonly id: string | undefined;
   readonly phase: string | undefined;
-  readonly pieces: string[];
-  /** By the source's numbers, which may be of any size, in the order in which they appear. */
+  readonly chunks: string[];
+  /** By the source's numbers, in the order in which they appear. */
   readonly summary: Map<number, string[]>;
   readonly annotations: Annotation[];
   logprobs: TokenLogprob[] | null;
@@ -271,7 +270,7 @@ interface SpokenParts {
   encrypted?: string;
 }
 
-interface CallParts {
+interface GrowingCall {
   readonly type: "tool-call";
   readonly id: string;
   readonly name: string;
@@ -283,26 +282,26 @@ interface CallParts {
 }
 
 /** The open part, if it is of this type; else a new one. Called for every delta. */
-function openPart(choice: ChoiceParts, type: SpokenParts["type"]): SpokenParts {
+function openPart(choice: GrowingChoice, type: GrowingPart["type"]): GrowingPart {
   return choice.open?.type === type ? choice.open : newPart(choice, type, undefined, undefined);
 }
 
 function newPart(
-  choice: ChoiceParts,
-  type: SpokenParts["type"],
+  choice: GrowingChoice,
+  type: GrowingPart["type"],
   id: string | undefined,
   phase: string | undefined,
-): SpokenParts {
-  const part: SpokenParts = { type, id, phase, pieces: [], summary: new Map(), annotations: [], logprobs: null };
+): GrowingPart {
+  const part: GrowingPart = { type, id, phase, chunks: [], summary: new Map(), annotations: [], logprobs: null };
   choice.parts.push(part);
   choice.open = part;
   return part;
 }
 
-function summaryPart({ summary }: SpokenParts, number: number): string[] {
-  let pieces = summary.get(number);
-  if (!pieces) summary.set(number, (pieces = []));
-  return pieces;
+function summaryPart({ summary }: GrowingPart, number: number): string[] {
+  let chunks = summary.get(number);
+  if (!chunks) summary.set(number, (chunks = []));
+  return chunks;
 }
 
 const noEnd: EndEvent = {
@@ -313,7 +312,7 @@ const noEnd: EndEvent = {
   },
 };
 
-function wholeChoice(choice: number, { parts: grown, tokens, finish }: ChoiceParts): GeneratedChoice {
+function wholeChoice(choice: number, { parts: grown, tokens, finish }: GrowingChoice): GeneratedChoice {
   const parts: GeneratedPart[] = [];
   const toolCalls: GeneratedCall[] = [];
   let text: string | null = null;
@@ -340,17 +339,16 @@ function wholeChoice(choice: number, { parts: grown, tokens, finish }: ChoicePar
         break;
       }
       case "refusal": {
-        const said = part.pieces.join("");
-        parts.push({ type: "refusal", refusal: said, ...(part.id !== undefined && { id: part.id }) });
-        refusal = refusal === null ? said : refusal + said;
+        const text = part.chunks.join("");
+        parts.push({ type: "refusal", refusal: text, ...(part.id !== undefined && { id: part.id }) });
+        refusal = refusal === null ? text : refusal + text;
         refusalLogprobs = bothOf(refusalLogprobs, part.logprobs);
         break;
       }
       case "reasoning": {
-        const thought = wholeThought(part);
-        parts.push(thought);
-        // A thought's own text, else its summary.
-        const shown = thought.text === "" ? thought.summary.join("\n\n") : thought.text;
+        const whole = wholeReasoning(part);
+        parts.push(whole);
+        const shown = whole.text === "" ? whole.summary.join("\n\n") : whole.text;
         reasoning = reasoning === null ? shown : reasoning + shown;
       }
     }
@@ -359,23 +357,23 @@ function wholeChoice(choice: number, { parts: grown, tokens, finish }: ChoicePar
   return tokens ? { ...whole, tokens } : whole;
 }
 
-function wholeCall({ id, name, kind, arguments: pieces, namespace, itemId, status }: CallParts): GeneratedCall {
-  const call = { id, name, arguments: pieces.join(""), kind, status };
+function wholeCall({ id, name, kind, arguments: chunks, namespace, itemId, status }: GrowingCall): GeneratedCall {
+  const call = { id, name, arguments: chunks.join(""), kind, status };
   if (namespace === undefined && itemId === undefined) return call;
   return { ...call, ...(namespace !== undefined && { namespace }), ...(itemId !== undefined && { itemId }) };
 }
 
-function wholeText({ pieces, id, phase, annotations, logprobs }: SpokenParts): GeneratedText {
-  const text: GeneratedText = { type: "text", text: pieces.join(""), annotations, logprobs };
+function wholeText({ chunks, id, phase, annotations, logprobs }: GrowingPart): GeneratedText {
+  const text: GeneratedText = { type: "text", text: chunks.join(""), annotations, logprobs };
   if (id === undefined && phase === undefined) return text;
   return { ...text, ...(id !== undefined && { id }), ...(phase !== undefined && { phase }) };
 }
 
-function wholeThought({ pieces, summary, id, signature, encrypted }: SpokenParts): GeneratedThought {
+function wholeReasoning({ chunks, summary, id, signature, encrypted }: GrowingPart): GeneratedThought {
   return {
     type: "reasoning",
-    text: pieces.join(""),
-    // A source may leave a number out.
+    text: chunks.join(""),
+    // A source may skip a number.
     summary: Array.from(summary.values(), (part) => part.join("")),
     ...(id !== undefined && { id }),
     ...(signature !== undefined && { signature }),

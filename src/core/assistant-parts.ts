@@ -1,25 +1,25 @@
 import type { AssistantMessage, AssistantPart, ToolCall } from "./message.ts";
 
-/** The parts of what the assistant said, in order. */
+/** The parts of an assistant's message, in order. */
 export function partsOf({ content }: AssistantMessage): readonly AssistantPart[] {
   if (content === null) return [];
   return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }
 
-/** The content of an assistant's message with these parts: a string where it is one plain text, null where it is nothing. */
+/** The content of an assistant's message with these parts: a string for one plain text, null without parts. */
 export function contentOf(parts: readonly AssistantPart[]): AssistantMessage["content"] {
   const [first] = parts;
   if (first === undefined) return null;
   return parts.length === 1 && first.type === "text" && first.phase === undefined ? first.text : parts;
 }
 
-/** The calls that were made, in order. */
+/** The calls of an assistant's message, in order. */
 export function callsOf(message: AssistantMessage): readonly ToolCall[] {
   if (message.content === null || typeof message.content === "string") return none;
   return message.content.filter((part) => part.type === "tool-call");
 }
 
-/** What was thought, its parts joined; undefined where there is no thought, or none that can be read. */
+/** The readable reasoning of an assistant's message, its parts joined; undefined without any. */
 export function thoughtOf(message: AssistantMessage): string | undefined {
   const texts: string[] = [];
   for (const part of partsOf(message)) {

@@ -1,30 +1,27 @@
 /**
- * Why the beginning of a prompt was read again although an earlier prompt was like it. Tokens are counted in the new prompt. A prompt
- * that only goes on where an earlier one ended is no miss.
+ * Why a prompt is processed again although an earlier prompt was similar. Tokens are counted in the new prompt. A prompt that continues
+ * an earlier one is not a miss.
  */
 export interface CacheMiss {
   readonly cause: CacheMissCause;
-  /** Which part of the client's request it lies in, by its path: `system`, `messages[2]`, `tools`. Absent: not known, or none. */
+  /** The path of the part of the client's request that differs: `system`, `messages[2]`, `tools`. Absent: not known, or no part. */
   readonly where?: string;
-  /** The first token that differs, counted from 0. */
+  /** The index of the first token that differs, from 0. */
   readonly at: number;
-  /** So many tokens of the prompt were in the cache all the same. */
+  /** The number of the prompt's tokens that were in the cache. */
   readonly cachedTokens: number;
   readonly promptTokens: number;
-  /** With "evicted": so many had been known. */
+  /** With "evicted": the number of tokens that had been in the cache. */
   readonly knownTokens?: number;
-  /**
-   * The text where both part. Of the client's own prompts, so for nobody but that client (and whoever may see its requests), and in no
-   * log.
-   */
+  /** The text at the first difference. It quotes the client's prompts, so it is only for clients that may see them, never for a log. */
   readonly texts?: PartingTexts;
 }
 
-/** A stretch of text on both sides of the place where two prompts part, each of at most 80 characters. */
+/** The text around the first difference of two prompts: at most 80 characters each. */
 export interface PartingTexts {
-  /** What both have. */
+  /** The common text before it. */
   readonly before: string;
-  /** How the earlier prompt (and its answer) went on, and how this one does. */
+  /** The text after it: in the earlier prompt (and its answer), and in this one. */
   readonly known: string;
   readonly asked: string;
 }
@@ -52,17 +49,17 @@ export type CacheMissCause =
   | "template-changed"
   | "prompt-changed";
 
-/** What happened, and what helps, in a sentence each. */
+/** A sentence on the cause, and one on how to avoid it. */
 export function cacheMissWords({ cause, where }: Pick<CacheMiss, "cause" | "where">): string {
   const { says, advice } = words[cause];
   const place = where === undefined ? "the prompt" : where;
   return `${says.replace("WHERE", place)} ${advice}`;
 }
 
-const behind = "Put what changes behind what stays the same.";
+const changingLast = "Put what changes behind what stays the same.";
 const append = "Leave what was sent as it is, and add at the end.";
 
-/** `WHERE` stands for the path. */
+/** `WHERE` is replaced by the path. */
 const words: Readonly<Record<CacheMissCause, { readonly says: string; readonly advice: string }>> = {
   "nothing-known": {
     says: "No earlier prompt begins like this one.",
@@ -76,13 +73,13 @@ const words: Readonly<Record<CacheMissCause, { readonly says: string; readonly a
     says: "A billing header changed in WHERE.",
     advice: "Leave it out, or send it as a block of its own by the Messages API, where it is left out for you.",
   },
-  date: { says: "A date or time changed in WHERE.", advice: behind },
-  id: { says: "An id changed in WHERE.", advice: behind },
-  counter: { says: "A number changed in WHERE.", advice: behind },
-  "system-changed": { says: "The system prompt changed (WHERE).", advice: behind },
+  date: { says: "A date or time changed in WHERE.", advice: changingLast },
+  id: { says: "An id changed in WHERE.", advice: changingLast },
+  counter: { says: "A number changed in WHERE.", advice: changingLast },
+  "system-changed": { says: "The system prompt changed (WHERE).", advice: changingLast },
   "system-replaced": { says: "There is another system prompt before the same messages (WHERE).", advice: append },
   "tools-reordered": {
-    says: "The tools are the same, but stand in another order (WHERE).",
+    says: "The tools are the same, but in another order (WHERE).",
     advice: "Send them in one order, such as that of their names.",
   },
   "tool-added": { says: "A tool was added (WHERE).", advice: "Keep the tools the same within a conversation." },
@@ -95,15 +92,15 @@ const words: Readonly<Record<CacheMissCause, { readonly says: string; readonly a
   "message-inserted": { says: "A message was put between earlier ones (WHERE).", advice: append },
   "messages-dropped": {
     says: "Earlier messages are gone (WHERE).",
-    advice: "Where a history must be shortened, shorten it seldom and by much.",
+    advice: "If a history must be shortened, shorten it rarely and by a large part.",
   },
   "image-changed": { says: "An image of an earlier message changed (WHERE).", advice: append },
   "thoughts-dropped": {
-    says: "The thoughts of an earlier turn are no longer in the prompt (WHERE).",
+    says: "The reasoning of an earlier turn is no longer in the prompt (WHERE).",
     advice: "Many chat templates drop them with the next question; only some models want them sent back.",
   },
   "answer-changed": {
-    says: "The answer that was given stands in the prompt in other words or another form (WHERE).",
+    says: "The previous answer is in the prompt with other words or in another form (WHERE).",
     advice: "Send it back as it came, white space and arguments included.",
   },
   "template-options": {
@@ -114,5 +111,5 @@ const words: Readonly<Record<CacheMissCause, { readonly says: string; readonly a
     says: "The chat template writes earlier turns in another way now that others follow (WHERE).",
     advice: "Only another template helps.",
   },
-  "prompt-changed": { says: "The prompt changed before its end.", advice: behind },
+  "prompt-changed": { says: "The prompt changed before its end.", advice: changingLast },
 };

@@ -1,8 +1,8 @@
 /**
- * An iteration that is cancelled by returning from it, made of one that takes a signal. `return` aborts the signal, and a `next` that
- * is waiting resolves as done at once; what the source does after that is its own affair, and nothing it throws is heard.
+ * Makes an iteration that is cancelled by returning from it, from one that takes a signal. `return` aborts the signal, and a pending
+ * `next` resolves as done immediately. Later results and errors of the source are ignored.
  *
- * A generator alone cannot do this: its `return` waits until the `await` that it stands at is over.
+ * The `return` of a generator does not do this: it waits until the generator's current `await` has settled.
  *
  * @example
  * import { cancellable } from "truewire";
@@ -24,7 +24,7 @@ export function cancellable<T>(start: (signal: AbortSignal) => AsyncIterable<T>)
 class Cancellable<T> implements AsyncIterableIterator<T, undefined> {
   readonly #controller = new AbortController();
   readonly #source: AsyncIterator<T>;
-  /** Ends a `next` that waits. */
+  /** Resolves a pending `next` as done. */
   #leave: (() => void) | undefined;
   #over = false;
 
@@ -58,7 +58,7 @@ class Cancellable<T> implements AsyncIterableIterator<T, undefined> {
       this.#over = true;
       this.#controller.abort();
       this.#leave?.();
-      // Its `finally` blocks run when it gets there.
+      // Runs the source's `finally` blocks when its current `await` has settled.
       this.#source.return?.()?.catch(() => {});
     }
     return Promise.resolve(done);

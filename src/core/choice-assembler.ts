@@ -1,14 +1,14 @@
 import type { FinishReason, GenerationEvent } from "./events.ts";
 
 /**
- * Makes one legal sequence of a choice's events, whatever finds them: `start` stands before the first, the calls of all sources are
- * numbered through, and the finish reason agrees with the calls. Every engine's events of a choice go through one.
+ * Combines a choice's events from several sources to one legal sequence: `start` comes first, calls are numbered across all sources, and
+ * the finish reason agrees with the calls.
  */
 export class ChoiceAssembler {
   readonly #choice: number;
   #started = false;
   #calls = 0;
-  /** By source: its own index of a call → the index in the choice. */
+  /** By source: the source's index of a call → the index in the choice. */
   readonly #indices = new Map<string, number[]>();
   #events: GenerationEvent[] = [];
 
@@ -21,7 +21,7 @@ export class ChoiceAssembler {
     return this.#calls > 0;
   }
 
-  /** Events that a source found, without a `finish`. Each source numbers its calls for itself; it may begin anew with 0. */
+  /** Adds events of a source, without a `finish`. Each source numbers its calls independently, and may restart at 0. */
   add(events: readonly GenerationEvent[], source = "text"): void {
     for (const event of events) {
       if (event.type === "start") this.#started = true;
@@ -30,7 +30,7 @@ export class ChoiceAssembler {
     }
   }
 
-  /** The choice is complete. A reason "stop" becomes "tool-calls" where there are calls. `stop`: what text of the request ended it. */
+  /** Ends the choice. The reason "stop" becomes "tool-calls" if there are calls. `stop`: the stop string that ended it. */
   finish(reason: FinishReason, stop?: string): void {
     this.#start();
     this.#events.push({

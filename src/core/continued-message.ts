@@ -4,7 +4,7 @@ import type { TemplateOptions } from "./request.ts";
 
 /**
  * Whether a request may continue the last message (`continue_final_message`, as vLLM and transformers have it): no generation prompt
- * is added, nothing else is put at the prompt's end, and the last message is the assistant's. Throws `FailureError` where it may not.
+ * is added, nothing else is appended to the prompt, and the last message is the assistant's. Throws `FailureError` if it may not.
  */
 export function checkContinuation(messages: readonly Message[], options: TemplateOptions): void {
   if (options.continueFinalMessage !== true) return;

@@ -2,70 +2,102 @@ import type { GenerationEvent } from "./events.ts";
 import type { GenerationObserver } from "./generation-observer.ts";
 import type { GenerationRequest } from "./request.ts";
 
-/** Anything that generates: a local model, an upstream server, a user's program. */
+/** A source of generations: a local model, an upstream server, or a user's program. */
 export interface Engine {
-  /** The models that it serves, as now known; empty while it stands for a server that does not answer yet. Best the same array while nothing has changed. */
+  /**
+   * The models that it serves now; empty while its server does not answer yet. An engine should return the same array until something
+   * changes.
+   */
   models(): readonly ModelInfo[];
 
   /**
-   * Generates. A batch (the array) is what became known together and is written to the client together; it is never empty and
-   * never delayed to be filled. The consumer pulls, which is the back-pressure: an engine does not run far ahead of its reader.
+   * Generates. A batch (the array) contains the events that became known together, and is written to the client together. It is never
+   * empty and never delayed. The consumer pulls batches, which gives back-pressure: an engine does not run far ahead of its consumer.
    *
-   * Returning from the iteration cancels the work, even while a batch is awaited; a `next` that waits then resolves as done.
-   * `cancellable` makes such an iteration of a generator that takes an AbortSignal. Nothing foreseeable is thrown, neither by this call
-   * nor by the iteration: every outcome is an `end` event. `observer` hears what no event tells.
+   * Returning from the iteration cancels the generation, even while a batch is awaited: a pending `next` resolves as done. `cancellable`
+   * makes such an iteration from a generator that takes an AbortSignal. Neither this call nor the iteration throws: every outcome is an
+   * `end` event. `observer` is notified of facts that are not events.
    */
   generate(request: GenerationRequest, observer?: GenerationObserver): AsyncIterable<readonly GenerationEvent[]>;
 
+  /** The kinds of questions that `ask` answers now. Absent: none. */
+  questions?(): readonly QuestionKind[];
+
   /**
-   * Counts the tokens of a request's prompt, as the model would read it; absent where the engine cannot. Rejects with `FailureError`.
+   * Answers a question about a model, or embeds or ranks texts. Only kinds that `questions` lists may be asked: see `canAnswer`. Rejects
+   * with `FailureError`, or with the reason of `signal` when that is aborted.
    */
-  countTokens?(request: GenerationRequest, signal: AbortSignal): Promise<number>;
-
-  /** Tokens of a text or a conversation; absent where the engine cannot tell. Rejects with `FailureError`. */
-  tokenize?(request: TokenizeRequest, signal: AbortSignal): Promise<Tokenization>;
-
-  /** The text of tokens, control tokens included; absent where the engine cannot tell. Rejects with `FailureError`. */
-  detokenize?(request: DetokenizeRequest, signal: AbortSignal): Promise<string>;
-
-  /** The prompt that the model's chat template makes of a conversation; absent where the engine cannot tell. Rejects with `FailureError`. */
-  applyTemplate?(request: GenerationRequest, signal: AbortSignal): Promise<string>;
-
-  /** What its slots do now; absent where the engine has none. Rejects with `FailureError`. */
-  slots?(signal: AbortSignal): Promise<readonly SlotState[]>;
-
-  /** Embeds texts; absent where the engine cannot. Rejects with `FailureError`. */
-  embed?(request: EmbeddingRequest, signal: AbortSignal, observer?: GenerationObserver): Promise<EmbeddingAnswer>;
-
-  /** Scores documents for a query; absent where the engine cannot. Rejects with `FailureError`. */
-  rerank?(request: RerankRequest, signal: AbortSignal, observer?: GenerationObserver): Promise<RerankAnswer>;
+  ask?<K extends QuestionKind>(
+    question: EngineQuestion<K>,
+    signal: AbortSignal,
+    observer?: GenerationObserver,
+  ): Promise<EngineAnswer<K>>;
 
   health(): EngineHealth;
 
-  /** Stops: what runs may finish within `graceMs`, then ends with `shutdown`. Resolves when everything is released. */
+  /** Closes the engine: open generations may finish within `graceMs`, then end with `shutdown`. Resolves when all resources are released. */
   close(graceMs: number): Promise<void>;
+}
+
+/** The requests and answers of each kind of question. */
+export interface QuestionTypes {
+  /** The number of tokens in the prompt that the model's chat template makes of a request. */
+  readonly "count-tokens": { readonly request: GenerationRequest; readonly answer: number };
+  /** The tokens of a text or a conversation. */
+  readonly tokenize: { readonly request: TokenizeRequest; readonly answer: Tokenization };
+  /** The text of tokens, control tokens included. */
+  readonly detokenize: { readonly request: DetokenizeRequest; readonly answer: string };
+  /** The prompt that the model's chat template makes of a conversation. */
+  readonly "apply-template": { readonly request: GenerationRequest; readonly answer: string };
+  /** The state of each slot. */
+  readonly slots: { readonly request: null; readonly answer: readonly SlotState[] };
+  readonly embed: { readonly request: EmbeddingRequest; readonly answer: EmbeddingAnswer };
+  readonly rerank: { readonly request: RerankRequest; readonly answer: RerankAnswer };
+}
+
+export type QuestionKind = keyof QuestionTypes;
+
+/** A question to an engine: `{ kind, request }`. */
+export type EngineQuestion<K extends QuestionKind = QuestionKind> = {
+  readonly [P in K]: { readonly kind: P; readonly request: QuestionTypes[P]["request"] };
+}[K];
+
+export type EngineAnswer<K extends QuestionKind = QuestionKind> = QuestionTypes[K]["answer"];
+
+/** One function for each kind of question. */
+export type QuestionHandlers<K extends QuestionKind = QuestionKind> = {
+  readonly [P in K]: (
+    request: QuestionTypes[P]["request"],
+    signal: AbortSignal,
+    observer?: GenerationObserver,
+  ) => Promise<QuestionTypes[P]["answer"]>;
+};
+
+/** Whether an engine answers questions of a kind now. */
+export function canAnswer(engine: Engine, kind: QuestionKind): engine is Engine & Required<Pick<Engine, "ask">> {
+  return engine.ask !== undefined && engine.questions?.().includes(kind) === true;
 }
 
 export interface EmbeddingRequest {
   /** The server's id for this request. */
   readonly id: string;
   readonly model: string;
-  /** Each a text or token ids. */
+  /** Texts or token ids. */
   readonly inputs: readonly (string | readonly number[])[];
-  /** How long the vectors shall be; absent: as long as the model makes them. */
+  /** The length of the vectors; default: the model's. */
   readonly dimensions?: number;
-  /** Whose request it is, where clients have keys: owners take turns. */
+  /** The owner of the client's key, if clients have keys: owners are served in turn. */
   readonly owner?: string;
-  /** Members that nobody here knows, as they came. */
+  /** Unknown members, unchanged. */
   readonly extra: Readonly<Record<string, unknown>>;
 }
 
 export interface EmbeddingAnswer {
-  /** One vector an input, in their order. */
+  /** One vector for each input, in order. */
   readonly vectors: readonly (readonly number[])[];
-  /** null: not known. */
+  /** null: unknown. */
   readonly promptTokens: number | null;
-  /** What the source calls the model. */
+  /** The source's name of the model. */
   readonly model?: string;
 }
 
@@ -75,20 +107,20 @@ export interface RerankRequest {
   readonly model: string;
   readonly query: string;
   readonly documents: readonly string[];
-  /** The scores as the model computes them, of any size, in place of numbers from 0 to 1. */
+  /** Return the scores that the model computes, of any size, instead of numbers from 0 to 1. */
   readonly rawScores?: boolean;
-  /** Whose request it is, where clients have keys: owners take turns. */
+  /** The owner of the client's key, if clients have keys: owners are served in turn. */
   readonly owner?: string;
-  /** Members that nobody here knows, as they came. */
+  /** Unknown members, unchanged. */
   readonly extra: Readonly<Record<string, unknown>>;
 }
 
 export interface RerankAnswer {
-  /** One for each document, in their order; the larger, the better it fits. */
+  /** One score for each document, in order; higher is more relevant. */
   readonly scores: readonly number[];
-  /** null: not known. */
+  /** null: unknown. */
   readonly promptTokens: number | null;
-  /** What the source calls the model. */
+  /** The source's name of the model. */
   readonly model?: string;
 }
 
@@ -96,26 +128,26 @@ export interface TokenizeRequest {
   /** The server's id for this request. */
   readonly id: string;
   readonly model: string;
-  /** A conversation is told as the model's template writes it. */
+  /** A conversation is tokenized as the model's chat template renders it. */
   readonly input: TextToTokenize | { readonly kind: "chat"; readonly request: GenerationRequest };
-  /** The bytes of each token are wanted, too. */
+  /** Also return the bytes of each token. */
   readonly withBytes: boolean;
-  /** The client's own JSON, for a server that is asked. */
+  /** The client's own JSON, for an upstream. */
   readonly body: Readonly<Record<string, unknown>>;
 }
 
 export interface TextToTokenize {
   readonly kind: "text";
   readonly text: string;
-  /** Add what the tokenizer puts around a whole text, such as a BOS. */
+  /** Add the special tokens that the tokenizer adds to a text, such as BOS. */
   readonly addSpecial: boolean;
-  /** The names of special tokens in the text mean these tokens. */
+  /** Parse the names of special tokens in the text as these tokens. */
   readonly parseSpecial: boolean;
 }
 
 export interface Tokenization {
   readonly tokens: readonly number[];
-  /** The bytes of each token; absent: not known. */
+  /** The bytes of each token; absent: unknown. */
   readonly bytes?: readonly (readonly number[])[];
 }
 
@@ -126,20 +158,20 @@ export interface DetokenizeRequest {
   readonly tokens: readonly number[];
 }
 
-/** One of the sequences that an engine generates at the same time. */
+/** One of the slots in which an engine generates concurrently. */
 export interface SlotState {
   readonly id: number;
   readonly busy: boolean;
-  /** A number for the request that it works for. */
+  /** The number of its request. */
   readonly task?: number;
-  /** Tokens that have room in it. */
+  /** In tokens. */
   readonly contextSize: number;
-  /** Tokens of the prompt, those of them that were found in the cache, and those that are evaluated. */
+  /** The tokens of the prompt, those found in the cache, and those processed. */
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly evaluatedTokens: number;
   readonly generatedTokens: number;
-  /** How many more tokens there may be; null: as many as have room. */
+  /** The maximum number of further tokens; null: limited by the context only. */
   readonly tokensLeft: number | null;
 }
 
@@ -149,41 +181,38 @@ export interface ModelInfo {
   /** Unix time in seconds. */
   readonly created: number;
   readonly ownedBy: string;
-  /** The id that an exact answer names, where it differs from the requested one. */
+  /** The id in answers of profile `exact`, if it differs from the requested one. */
   readonly resolvedId?: string;
-  /** Tokens of prompt and answer together, where known. */
+  /** The maximum of prompt and answer together, in tokens, if known. */
   readonly contextLength?: number;
-  /** The most tokens that one answer may have, where known. */
+  /** The maximum length of an answer, in tokens, if known. */
   readonly maxOutputTokens?: number;
-  /** Changes of it (LoRA) that requests may use; absent: it has none. */
+  /** Its LoRA adapters that requests may select. */
   readonly adapters?: readonly ModelAdapter[];
   /** Whether it takes images. */
   readonly sees?: boolean;
-  /**
-   * What it can be asked: a conversation (by any API that carries one), text to continue, texts to embed, documents to rank. A model
-   * without chat template continues text only.
-   */
+  /** What it supports: conversations (in all APIs), completions of a text, embeddings, rankings. A model without chat template has completions only. */
   readonly endpoints: readonly ("chat" | "completions" | "embeddings" | "rerank")[];
 }
 
 export interface ModelAdapter {
   readonly id: number;
   readonly file: string;
-  /** How much of it is used where a request does not say. */
+  /** The default scale. */
   readonly scale: number;
 }
 
 export interface EngineHealth {
-  /** `unloaded`: it takes no memory; a request loads it, unless that is done by hand only. */
+  /** `unloaded`: the model is not in memory. A request loads it, unless models are loaded manually. */
   readonly state: "loading" | "ready" | "restarting" | "failed" | "closed" | "unloaded";
-  /** Sequences in use and in all, where the engine has slots. */
+  /** Slots in use and in total, if the engine has slots. */
   readonly slots?: { readonly busy: number; readonly total: number };
-  /** Requests that wait for a slot, or for the model to be loaded. */
+  /** Requests that wait for a slot, or for the model to load. */
   readonly queued?: number;
-  /** Another model waits for its room: it goes when its answers have ended. */
+  /** Another model needs its memory: it is unloaded when its answers have ended. */
   readonly wanted?: boolean;
   /** Engine-specific counters (decode steps, restarts), for /health and tests. */
   readonly counters?: Readonly<Record<string, number>>;
-  /** One sentence, when not ready. */
+  /** A sentence on why it is not ready. */
   readonly message?: string;
 }

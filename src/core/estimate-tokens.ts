@@ -1,10 +1,10 @@
 import type { GenerationRequest } from "./request.ts";
 
-/** Characters of a token, about. Source: OpenAI's help center, "What are tokens and how to count them?". */
+/** The average length of a token. Source: OpenAI's help center, "What are tokens and how to count them?". */
 const charactersPerToken = 4;
-/** What an image, a sound or a file without text counts as. */
+/** The estimate for an image, a sound, or a file without text. */
 const mediaCharacters = 2000;
-/** Members whose texts the model does not read. */
+/** Members whose texts are not part of the prompt. */
 const unread: ReadonlySet<string> = new Set([
   "url",
   "data",
@@ -17,20 +17,20 @@ const unread: ReadonlySet<string> = new Set([
   "role",
 ]);
 
-/** About how many tokens a request's prompt has, before anybody has counted them; at least 1. */
+/** Estimates the number of tokens of a request's prompt; at least 1. */
 export function estimateTokens({ prompt, tools }: Pick<GenerationRequest, "prompt" | "tools">): number {
   if (prompt.kind === "chat") return atLeastOne(tokensOf(charactersIn(prompt.messages) + charactersIn(tools)));
   return atLeastOne(estimateInputs(prompt.prompts));
 }
 
-/** The same of texts, or of token ids, which count as they are. */
+/** Estimates the number of tokens of texts. Token ids are counted. */
 export function estimateInputs(inputs: readonly (string | readonly number[])[]): number {
   return atLeastOne(
     inputs.reduce((sum, input) => sum + (typeof input === "string" ? tokensOf(input.length) : input.length), 0),
   );
 }
 
-/** About how many tokens so many characters are. */
+/** Estimates the number of tokens of this many characters. */
 export function tokensOf(characters: number): number {
   return Math.ceil(characters / charactersPerToken);
 }

@@ -1,15 +1,14 @@
 /**
- * What an engine says while it generates: the middle of the waist. An engine makes these events, whatever it is; a writer in
- * `apis/` turns them into bytes. The names follow the AI SDK's stream parts: nouns with verbs.
+ * The events of a generation. Every engine emits these events, and a writer in `apis/` converts them to bytes. The names follow the AI
+ * SDK's stream parts.
  *
  * The legal order, per choice: `start`, then any number of deltas and tool calls, then one `finish`. Calls do not nest and do not
  * interleave within a choice: `tool-call-start`, its `tool-call-delta`s, its `tool-call-end`, with indices 0, 1, 2, … Choices may
- * interleave freely. `usage` and `extra` stand anywhere before `end`; `end` is the last event of a generation, and there is exactly
- * one. Nothing is ever thrown in its place.
+ * interleave freely. `usage` and `extra` may occur anywhere before `end`. `end` is the last event of every generation: engines do not
+ * throw instead.
  *
- * Text, reasoning and refusals come in parts. A delta of another kind than the one before, or a call, ends the part that is open; most
- * engines need no more than that. `part-start` and `part-end` are for sources that know more: two parts of one kind in a row, a
- * part's id or phase, what a thought was signed with.
+ * Text, reasoning and refusals form parts. A delta of another kind, or a call, ends the open part. `part-start` and `part-end` are for
+ * sources that report more: consecutive parts of one kind, a part's id or phase, the signature of reasoning.
  */
 export type GenerationEvent =
   | StartEvent
@@ -37,17 +36,17 @@ export type ChoiceEvent = Exclude<
   PromptEvent | PromptProgressEvent | UsageEvent | ExtraEvent | EndEvent
 >;
 
-/** Opens a choice. It comes with the choice's first delta (not before), so that an early failure still has its HTTP status. */
+/** Opens a choice. Emitted together with the choice's first delta, so that an early failure still has its HTTP status. */
 export interface StartEvent {
   readonly type: "start";
   /** Position in `choices`, from 0. */
   readonly choice: number;
-  /** What the source announced before any delta: one tool call, several, a refusal; absent when it announced nothing. */
+  /** What the source announced before the first delta: one tool call, several, a refusal. */
   readonly announced?: "tool-call" | "tool-calls" | "refusal";
   readonly source?: SourceIdentity;
 }
 
-/** What a source that already speaks an API says of itself; a local engine has none of it. */
+/** The identity that an upstream's answer contains. */
 export interface SourceIdentity {
   readonly id?: string;
   /** Unix time in seconds. */
@@ -55,22 +54,22 @@ export interface SourceIdentity {
   readonly model?: string;
   readonly systemFingerprint?: string | null;
   readonly serviceTier?: string | null;
-  /** Response headers of the source that the client should see (`x-ratelimit-…`), lower case. */
+  /** Response headers of the source for the client (`x-ratelimit-…`), in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A part of the answer begins, even where the one before it was of the same kind. */
+/** Begins a part of the answer, even after a part of the same kind. */
 export interface PartStartEvent {
   readonly type: "part-start";
   readonly choice: number;
   readonly kind: "text" | "reasoning" | "refusal";
-  /** The id that the source gave to the item which holds the part. Parts in a row with one id are parts of one item. */
+  /** The source's id of the item that contains the part. Consecutive parts with the same id belong to one item. */
   readonly id?: string;
-  /** What the text is to the turn: `commentary` before a call, `final_answer`. Source: Responses, `phase`. */
+  /** The role of the text in the turn: `commentary` before a call, `final_answer`. Source: Responses, `phase`. */
   readonly phase?: string;
 }
 
-/** The open part ends. A thought may be sealed by its maker; both forms are opaque, and only their maker can read them again. */
+/** Ends the open part. Reasoning may be signed or encrypted by its vendor; both values are opaque. */
 export interface PartEndEvent {
   readonly type: "part-end";
   readonly choice: number;
@@ -80,7 +79,7 @@ export interface PartEndEvent {
   readonly encrypted?: string;
 }
 
-/** Where words of the open text part come from. */
+/** A citation in the open text part. */
 export interface AnnotationEvent {
   readonly type: "annotation";
   readonly choice: number;
@@ -90,15 +89,15 @@ export interface AnnotationEvent {
 export interface Annotation {
   readonly url?: string;
   readonly title?: string;
-  /** In characters of the part's text, where the source tells; `end` is exclusive. */
+  /** In characters of the part's text, if known; `end` is exclusive. */
   readonly start?: number;
   readonly end?: number;
   readonly citedText?: string;
-  /** The annotation as the source's API has it, for a client that speaks the same. */
+  /** The annotation in the source's API, for a client of the same API. */
   readonly native?: Native;
 }
 
-/** JSON that only one API has a place for. A writer of that API passes it on; any other leaves it out. */
+/** JSON that exists in one API only. Writers of other APIs omit it. */
 export interface Native {
   /** The API's name: `chat`, `responses`, `messages`. */
   readonly dialect: string;
@@ -109,7 +108,7 @@ export interface TextDeltaEvent {
   readonly type: "text-delta";
   readonly choice: number;
   readonly text: string;
-  /** The tokens of this text, when they were asked for. May be non-empty while `text` is empty (an undecided character). */
+  /** The tokens of this text, if requested. May be non-empty while `text` is empty (an incomplete character). */
   readonly logprobs?: readonly TokenLogprob[];
 }
 
@@ -117,7 +116,7 @@ export interface ReasoningDeltaEvent {
   readonly type: "reasoning-delta";
   readonly choice: number;
   readonly text: string;
-  /** The text belongs to this part, from 0, of a summary of the thought; absent: it is the thought itself. */
+  /** The text belongs to this part, from 0, of a summary of the reasoning; absent: to the reasoning itself. */
   readonly summary?: number;
   readonly logprobs?: readonly TokenLogprob[];
 }
@@ -129,7 +128,7 @@ export interface RefusalDeltaEvent {
   readonly logprobs?: readonly TokenLogprob[];
 }
 
-/** A call begins: its name is complete, its arguments are not. */
+/** Begins a call. Its name is complete, its arguments follow. */
 export interface ToolCallStartEvent {
   readonly type: "tool-call-start";
   readonly choice: number;
@@ -137,11 +136,11 @@ export interface ToolCallStartEvent {
   readonly index: number;
   readonly id: string;
   readonly name: string;
-  /** "custom" for OpenAI's free-text tools: its deltas are input text, not JSON. Default "function". */
+  /** "custom" for OpenAI's free-text tools, whose deltas are input text, not JSON. Default "function". */
   readonly kind?: "function" | "custom";
-  /** The group that the tool belongs to, which `name` begins with, where the source tells it apart. */
+  /** The group of the tool, with which `name` begins, if the source reports it separately. */
   readonly namespace?: string;
-  /** The id of the item that holds the call, where the source gave one beside the call's own. */
+  /** The id of the item that contains the call, if it differs from the call's id. */
   readonly itemId?: string;
 }
 
@@ -149,7 +148,7 @@ export interface ToolCallDeltaEvent {
   readonly type: "tool-call-delta";
   readonly choice: number;
   readonly index: number;
-  /** A further piece of the arguments' JSON text. */
+  /** A further chunk of the arguments' JSON text. */
   readonly arguments: string;
 }
 
@@ -157,16 +156,16 @@ export interface ToolCallEndEvent {
   readonly type: "tool-call-end";
   readonly choice: number;
   readonly index: number;
-  /** "failed": the arguments streamed so far are not, and will not become, a JSON object. */
+  /** "failed": the arguments are not a JSON object. */
   readonly status: "succeeded" | "failed";
-  /** The call as the model wrote it, for a failed one. */
+  /** The raw text of a failed call. */
   readonly raw?: string;
 }
 
 /**
- * Text of the model that shows nowhere as it was written: markers, stripped special tokens, trimmed white space, the text of a call.
- * Only a traced reading of raw text has it; writers pass over it. There, the texts of text and reasoning deltas and the `raw` of
- * these events, in order, are the model's text to the last character.
+ * Text of the model that is not part of the answer: markers, stripped special tokens, trimmed white space, the text of a call. Only
+ * emitted when raw text is traced; writers ignore it. The texts of text and reasoning deltas and the `raw` of these events, in order, are
+ * the model's whole text.
  */
 export interface MarkupEvent {
   readonly type: "markup";
@@ -175,7 +174,7 @@ export interface MarkupEvent {
 }
 
 /**
- * Why a choice ended. "tool-calls" exactly if the choice has calls and was not cut; "length" wins over it.
+ * Why a choice ended. "tool-calls" if and only if the choice has calls and was not cut by its length.
  * Source of the values: OpenAI's specification, `finish_reason`; "function-call" is its legacy form.
  */
 export type FinishReason = "stop" | "length" | "tool-calls" | "content-filter" | "function-call";
@@ -184,101 +183,98 @@ export interface FinishEvent {
   readonly type: "finish";
   readonly choice: number;
   readonly reason: FinishReason;
-  /** The stop string (or the text of the stop token) that ended the choice, when one of the request's did. */
+  /** The stop string of the request (or the text of its stop token) that ended the choice. */
   readonly stop?: string;
-  /** With reason "length": whether the request's own limit ended it or the model's context was full. Absent: not known. */
+  /** With reason "length": the request's limit, or a full context. Absent: unknown. */
   readonly limit?: "max-tokens" | "context";
 }
 
-/** Tokens of a choice, where they were asked for: those that the events until its next `tokens` are made of, and markers among them. */
+/** Tokens of a choice, if requested: those of the events until the next `tokens`, markers included. */
 export interface TokensEvent {
   readonly type: "tokens";
   readonly choice: number;
   readonly tokens: readonly number[];
 }
 
-/** A prompt's tokens, where they were asked for; before the first delta of its choices. */
+/** A prompt's tokens, if requested. Emitted before the first delta of its choices. */
 export interface PromptEvent {
   readonly type: "prompt";
-  /** Which of the request's prompts, from 0. */
+  /** The index of the prompt in the request. */
   readonly prompt: number;
   readonly tokens: readonly number[];
-  /** Where they were asked for, for each token: itself and the likeliest ones in its place; null for the first, before which nothing stood. */
+  /** If requested, for each token: itself and the most likely alternatives; null for the first token. */
   readonly logprobs?: readonly (readonly PromptTokenLogprob[] | null)[];
 }
 
 export interface PromptTokenLogprob {
   readonly token: number;
   readonly text: string;
-  /** Of the model's raw distribution. */
+  /** In the model's raw distribution. */
   readonly logprob: number;
-  /** From 1, the likeliest; null: not known. */
+  /** From 1, the most likely; null: unknown. */
   readonly rank: number | null;
 }
 
-/** How far the reading of a prompt is, in tokens, where that was asked for. */
+/** The progress of prompt processing, in tokens, if requested. */
 export interface PromptProgressEvent {
   readonly type: "progress";
-  /** A choice that waits for it. */
+  /** A choice of the prompt. */
   readonly choice: number;
   readonly total: number;
-  /** Found in the cache; part of `processed`. */
+  /** Found in the cache. Included in `processed`. */
   readonly cached: number;
   readonly processed: number;
-  /** Since it began, in milliseconds. */
+  /** Milliseconds since the start. */
   readonly ms: number;
 }
 
-/**
- * It may come more than once, and the last one counts: a local engine tells the prompt's tokens before the first delta, with no
- * completion tokens yet.
- */
+/** May be emitted more than once: the last one counts. A local engine reports the prompt's tokens before the first delta. */
 export interface UsageEvent {
   readonly type: "usage";
   readonly usage: Usage;
   readonly timings?: Timings;
 }
 
-/** Token counts. The prompt counts once for all choices, completions are summed. */
+/** Token counts. The prompt is counted once for all choices, completions are summed. */
 export interface Usage {
   readonly promptTokens: number;
   readonly completionTokens: number;
-  /** Absent: the sum of both. A source's own figure is kept even where it differs. */
+  /** Absent: the sum of both. A source's own total is kept even if it differs. */
   readonly totalTokens?: number;
   /**
-   * What the prompt's tokens are made of, under the field's usual names, in the source's order: `cached_tokens` (read from a cache),
+   * Details of the prompt's tokens, in the source's order: `cached_tokens` (read from a cache),
    * `cache_write_tokens` (written to one), `audio_tokens`, …
    */
   readonly promptDetails?: Readonly<Record<string, number>>;
-  /** The same of the completion: `reasoning_tokens`, `audio_tokens`, … */
+  /** Details of the completion's tokens: `reasoning_tokens`, `audio_tokens`, … */
   readonly completionDetails?: Readonly<Record<string, number>>;
 }
 
-/** Milliseconds and rates of a generation, an extension that is sent on request only. */
+/** Times and rates of a generation: an extension that is sent only if requested. */
 export interface Timings {
-  /** Until the prompt was ready: its template, its grammar, its tokens. Absent: not known. */
+  /** Rendering the template, compiling the grammar and tokenizing. Absent: unknown. */
   readonly preparingMs?: number;
   readonly queuedMs: number;
   readonly promptMs: number;
   readonly generationMs: number;
   readonly promptTokensPerSecond: number;
   readonly tokensPerSecond: number;
-  /** Tokens that were guessed before they were drawn, and how many of them were right. Absent: none. */
+  /** Draft tokens of speculative decoding, and the number of accepted ones. Absent: none. */
   readonly draftedTokens?: number;
   readonly acceptedTokens?: number;
 }
 
-/** What a source adds beyond the waist and the wire may pass on where configuration allows: audio, moderation, a hosted tool's items. */
+/** Members of a source's answer that have no event: audio, moderation, items of hosted tools. Passed on if the configuration allows it. */
 export interface ExtraEvent {
   readonly type: "extra";
-  /** Absent for what stands beside the choices. */
+  /** Absent: outside of the choices. */
   readonly choice?: number;
   /**
-   * Which object of the source's stream the members were found in. "item": the value is a whole item of an answer that the source's
-   * API lists items in, at this place among the parts.
+   * The object of the source's stream that contains the members. "item": the value is a whole item of the answer, at this position among
+   * the parts.
    */
   readonly place: "chunk" | "choice" | "delta" | "item";
-  /** The API that has a place for it; absent: chat. */
+  /** The API that the value belongs to; default: chat. */
   readonly dialect?: string;
   readonly value: Readonly<Record<string, unknown>>;
 }
@@ -289,16 +285,16 @@ export interface EndEvent {
 }
 
 /**
- * How a generation ended as a whole. All but "done" and "client-gone" carry a failure that the client is shown.
+ * How a generation ended. All but "done" and "client-gone" have a failure for the client.
  *
  * - done: every choice has finished
  * - rejected: the engine cannot serve this request (template error, context overflow, queue full); only before the first other event
- * - truncated: the source stopped with neither finish reason nor end mark
+ * - truncated: the source stopped without finish reason and end mark
  * - upstream-error: the source reported an error
- * - engine-error: the engine itself failed (a crashed process, an exception in a program)
- * - idle-timeout: the source went silent
- * - client-gone: the signal was aborted; nobody reads any more
- * - shutdown: the server is stopping and the grace period is over
+ * - engine-error: the engine failed (a crashed process, an exception in a program)
+ * - idle-timeout: the source sent nothing for too long
+ * - client-gone: the client has disconnected
+ * - shutdown: the server is stopping and the grace period has ended
  */
 export type GenerationEnd =
   | { readonly kind: "done" }
@@ -309,19 +305,19 @@ export type GenerationEnd =
     };
 
 /**
- * What went wrong, in kinds that every API has a word for. The status beside each is the usual one.
+ * The kinds of failures that every API can express, with the usual status.
  *
- * - invalid-request: the request cannot be served as it stands (400)
+ * - invalid-request: the request is invalid (400)
  * - context-overflow: the prompt is longer than the model's context (400)
- * - authentication, permission: no key or a wrong one (401), a key that may not (403)
+ * - authentication, permission: a missing or wrong key (401), a key without permission (403)
  * - not-found: the path, the model or the stored object does not exist (404)
  * - too-large: the body is over the limit (413)
- * - rate-limited: the client asks too often, or its quota is used up (429)
- * - overloaded: too many requests wait, for all clients together (429 or 503)
+ * - rate-limited: the client sends too many requests, or its quota is exhausted (429)
+ * - overloaded: too many requests of all clients wait (429 or 503)
  * - unavailable: the engine is loading, restarting or stopping (503)
- * - bad-answer: the source answered, but not as it should (502)
+ * - bad-answer: the source's answer is invalid (502)
  * - timeout: the source was silent for too long (504)
- * - internal: a defect of ours, or of a user's program (500)
+ * - internal: a defect of the server or of a user's program (500)
  */
 export type FailureKind =
   | "invalid-request"
@@ -337,45 +333,45 @@ export type FailureKind =
   | "timeout"
   | "internal";
 
-/** One failure, told in a way that any API can repeat in its own words. */
+/** A failure, independent of any API. */
 export interface GenerationFailure {
   readonly kind: FailureKind;
   readonly message: string;
-  /** The HTTP status that it has before anything was sent. */
+  /** The HTTP status if nothing has been sent yet. */
   readonly status: number;
-  /** The path of the parameter at fault (`messages[1].content`), if one is. */
+  /** The path of the invalid parameter (`messages[1].content`), if any. */
   readonly param?: string | null;
   readonly code?: string | null;
-  /** What the source itself calls this type of error (`rate_limit_error`), where it told. */
+  /** The source's own type of the error (`rate_limit_error`), if known. */
   readonly sourceType?: string;
-  /** Of kind "context-overflow", where known: the tokens of the prompt, and the most that there is room for. */
+  /** For kind "context-overflow", if known: the number of tokens of the prompt, and the maximum. */
   readonly tokens?: { readonly asked: number; readonly most: number };
   /**
-   * The prompt fits, and the request's limit on the answer's length is too high. `max`: the highest limit that the source takes, in tokens;
-   * null where its message does not say. `context`: the maximum of prompt and answer together, where `max` is null.
+   * The prompt fits, but the request's limit on the answer's length is too high. `max`: the highest limit that the source takes, in tokens;
+   * null if its message does not contain it. `context`: the maximum of prompt and answer together, where `max` is null.
    */
   readonly answerLimit?: { readonly max: number } | { readonly max: null; readonly context: number };
-  /** Of kind "not-found", where it is a model: its name, as the client gave it. */
+  /** For kind "not-found": the model that the client requested. */
   readonly model?: string;
-  /** For 429 and 503: after how many seconds a retry makes sense. */
+  /** For 429 and 503: the number of seconds after which a retry makes sense. */
   readonly retryAfterSeconds?: number;
-  /** Response headers of the source that the client should see (`x-ratelimit-…`), lower case. */
+  /** Response headers of the source for the client (`x-ratelimit-…`), in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
   /** For the log only; never sent to a client. */
   readonly cause?: unknown;
 }
 
-/** One token's logprob, with the most likely alternatives. */
+/** The log probability of a token, with the most likely alternatives. */
 export interface TokenLogprob {
   readonly token: string;
   /**
-   * Natural logarithm of the probability under the model's raw distribution, before any sampler; null where there is none (the first
-   * token of a prompt that is given back).
+   * Natural logarithm of the probability in the model's raw distribution, before any sampler; null for the first token of an echoed
+   * prompt.
    */
   readonly logprob: number | null;
-  /** The token's UTF-8 bytes; null where the source does not tell. */
+  /** The token's UTF-8 bytes; null: unknown. */
   readonly bytes: readonly number[] | null;
-  /** The most likely tokens at this place, best first; as many as were asked for. */
+  /** The most likely tokens at this position, best first. */
   readonly top: readonly TokenAlternative[];
 }
 

@@ -1,7 +1,7 @@
 import type { FailureKind, GenerationFailure } from "./events.ts";
 
 /**
- * A failure on its way up to where it becomes an `end` event or an error body. Thrown inside rooms, never across `Engine.generate`.
+ * A failure that becomes an `end` event or an error body. Never thrown across `Engine.generate`.
  *
  * @example
  * import { FailureError, fromOpenAiMessages } from "truewire";
@@ -23,12 +23,12 @@ export class FailureError extends Error {
   }
 }
 
-/** A request that cannot be served as it stands: 400. */
+/** An invalid request: 400. */
 export function invalidRequest(message: string, param: string | null = null, code: string | null = null): FailureError {
   return new FailureError({ kind: "invalid-request", message, status: 400, param, code });
 }
 
-/** The kind of a failure of which only the HTTP status is known. */
+/** The kind of a failure, by its HTTP status. */
 export function kindOfStatus(status: number): FailureKind {
   return kinds[status] ?? (status < 500 ? "invalid-request" : "internal");
 }

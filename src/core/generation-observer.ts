@@ -3,30 +3,30 @@ import type { GenerationEnd } from "./events.ts";
 import type { Inspection } from "./inspection.ts";
 
 /**
- * Follows one generation from within its engine, for metrics, traces and the log: what no event tells, because clients do not ask for it.
- * Never a key, and no text of a conversation but in the note that says so, and for whoever inspects it.
+ * Observes one generation inside its engine, for metrics, traces and the log: facts that are not events, because clients do not see them.
+ * They never contain a key. Only `miss.texts` and the inspection contain texts of a conversation.
  */
 export interface GenerationObserver {
-  /** The engine asks another server. */
+  /** The engine sends a request to another server. */
   attempt(attempt: ObservedAttempt): AttemptObserver;
-  /** Much of the prompt is read again, and why: before the first events. `miss.texts` is for the client alone, and for no log. */
+  /** Much of the prompt was not in the cache. Called before the first event. `miss.texts` is for the client only, never for a log. */
   cacheMissed(miss: CacheMiss): void;
-  /** What was repaired in the source's answer, or adapted in the request to it: how often, by kind. Several calls add up. */
+  /** Repairs of the source's answer and adaptations of the request to it, counted by kind. May be called several times. */
   repaired(counts: Readonly<Record<string, number>>): void;
-  /** Present: somebody wants to see what is inside. */
+  /** Present if the request is inspected. */
   readonly inspection?: Inspection | undefined;
 }
 
 export interface ObservedAttempt {
-  /** Of the server, without credentials. */
+  /** The server's URL, without credentials. */
   readonly url: string;
-  /** As the server calls it. */
+  /** The server's name of the model. */
   readonly model: string;
 }
 
 export interface AttemptObserver {
-  /** Sent along, so that the other server's trace continues this one. */
+  /** Sent with the request, so that the other server's trace continues this one. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The attempt is over, or given up. */
+  /** The attempt has ended or was abandoned. */
   ended(end: GenerationEnd): void;
 }

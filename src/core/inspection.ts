@@ -2,34 +2,34 @@ import type { GenerationEvent } from "./events.ts";
 import type { GenerationRequest } from "./request.ts";
 
 /**
- * Looks into one generation, for a person who wants to see all of it: texts of the conversation included. Nobody looks most of the time;
- * an engine then makes nothing of this.
+ * Records one generation in full, texts of the conversation included, for a person who inspects it. Most requests are not inspected, and
+ * engines do no work for them.
  */
 export interface Inspection {
-  /** What was asked, as it was understood. */
+  /** The request as it was parsed. */
   understood(request: GenerationRequest): void;
   /** A batch of the answer's events. */
   events(events: readonly GenerationEvent[]): void;
-  /** A prompt as the model reads it. */
+  /** The prompt that the model gets. */
   prompt(prompt: InspectedPrompt): void;
-  /** A further piece of what the model wrote, markers and control tokens included. */
+  /** A further chunk of the model's raw text, with markers and control tokens. */
   written(choice: number, text: string): void;
-  /** The engine sends this to another server. */
+  /** A request to another server. */
   sent(request: SentRequest): ReceivedAnswer;
 }
 
 export interface InspectedPrompt {
   /** The text of its tokens. */
   readonly text: string;
-  /** How many characters of the text each token is; 0 for one that is a part of a character. */
+  /** The number of characters of each token; 0 for a part of a character. */
   readonly lengths: readonly number[];
-  /** Which tokens are control tokens, by their places among the tokens, from 0. */
+  /** The indices of the control tokens, from 0. */
   readonly control: readonly number[];
-  /** What the client wrote, in order. */
+  /** The texts of the client's messages, in order. */
   readonly quotes: readonly PromptQuote[];
 }
 
-/** A piece of a prompt's text that is a message's. */
+/** A range of a prompt's text that comes from a message. */
 export interface PromptQuote {
   /** In characters of the prompt's text; `end` is exclusive. */
   readonly start: number;
@@ -42,22 +42,22 @@ export interface SentRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** What is mended in the answer, and where; grows while the answer is read. */
+  /** The repairs of the answer. Grows while the answer is read. */
   readonly repairs: readonly RepairPlace[];
 }
 
-/** Something that was mended in a source's answer. */
+/** A repair of a source's answer. */
 export interface RepairPlace {
   readonly id: string;
-  /** Where the frame begins that it was mended in, in characters from the answer's beginning. */
+  /** The start of the repaired frame, in characters from the start of the answer. */
   readonly at: number;
 }
 
-/** Hears what another server answers. */
+/** Receives another server's answer. */
 export interface ReceivedAnswer {
   answered(status: number, headers: Readonly<Record<string, string | readonly string[] | undefined>>): void;
-  /** A further piece of the body, as text. */
+  /** A further chunk of the body. */
   received(text: string): void;
-  /** There is no answer, or no more of it. */
+  /** There is no answer, or it broke off. */
   failed(message: string): void;
 }

@@ -1,20 +1,19 @@
 /**
- * The same text as `JSON.stringify` makes of plain data (objects, lists, texts, numbers, booleans, null, undefined), in pieces of about
- * `size` characters, so that others have their turn while a large one is written. Each step takes about as long as `JSON.stringify` for a
- * piece. Throws `RangeError` where the value is nested too deeply.
+ * Serializes plain data (objects, arrays, strings, numbers, booleans, null, undefined) as `JSON.stringify` does, in chunks of about `size`
+ * characters, so that other requests are served while a large value is serialized. Throws `RangeError` if the value is nested too deeply.
  */
 export function* jsonInPieces(value: unknown, size: number): Generator<string, void, undefined> {
-  let held = "";
+  let chunk = "";
   for (const part of partsOf(value, size)) {
-    held += part;
-    if (held.length < size) continue;
-    yield held;
-    held = "";
+    chunk += part;
+    if (chunk.length < size) continue;
+    yield chunk;
+    chunk = "";
   }
-  if (held !== "") yield held;
+  if (chunk !== "") yield chunk;
 }
 
-/** Whether a value's JSON may be longer than `size` characters. Looks no further than it must. */
+/** Whether a value's JSON may be longer than `size` characters. Stops as soon as this is known. */
 export function isLong(value: unknown, size: number): boolean {
   return leftOf(value, size) < 0;
 }
@@ -31,7 +30,7 @@ function* partsOfText(text: string, size: number): Generator<string, void, undef
   yield '"';
   for (let at = 0; at < text.length;) {
     let end = Math.min(at + Math.max(size, 2), text.length);
-    // Two halves of a character would be escaped.
+    // Halves of a surrogate pair would be escaped.
     if (end < text.length && isHighSurrogate(text.charCodeAt(end - 1))) end--;
     yield JSON.stringify(text.slice(at, end)).slice(1, -1);
     at = end;
@@ -43,7 +42,7 @@ function* partsOfList(items: readonly unknown[], size: number): Generator<string
   yield "[";
   for (let at = 0; at < items.length;) {
     if (at > 0) yield ",";
-    // As many as make a piece are written together.
+    // Short items are serialized together.
     let end = at;
     for (let left = size; end < items.length; end++) {
       left = leftOf(items[end], left);
@@ -71,7 +70,7 @@ function* partsOfObject(members: Readonly<Record<string, unknown>>, size: number
   yield "}";
 }
 
-/** What `left` characters have left when a value is written; below 0: too few, however many. */
+/** The rest of `left` characters after a value is serialized; below 0: the value may be longer. */
 function leftOf(value: unknown, left: number): number {
   if (typeof value === "string") return left - value.length - 3;
   if (typeof value !== "object" || value === null) return left - 8;

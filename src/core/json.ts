@@ -1,4 +1,4 @@
-/** A JSON object, of which nothing more is known. */
+/** A JSON object with unknown members. */
 export type JsonObject = { readonly [key: string]: unknown };
 
 export function isObject(value: unknown): value is JsonObject {
@@ -10,7 +10,7 @@ export function nonEmpty(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** A string, a number or a boolean as text; "" for any other value. `String` throws for an object whose member `toString` is no function. */
+/** A string, number or boolean as text; "" for any other value. (`String` throws for an object whose `toString` is not a function.) */
 export function scalarText(value: unknown): string {
   return typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : "";
 }

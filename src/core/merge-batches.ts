@@ -1,16 +1,15 @@
 /**
- * Merges several streams as their items come; none runs ahead of the reader by more than one item. Fails with the first that
- * fails; leaving early returns them all.
+ * Merges streams in the order in which their items arrive. No stream is read ahead by more than one item. Throws the first error of a
+ * stream. Returning early returns all streams.
  */
 export async function* mergeBatches<T>(sources: readonly AsyncIterator<T, undefined>[]): AsyncGenerator<T> {
-  // A queue with one waiting reader, not Promise.race: racing the same slow promise again for every item of the others would pile
-  // up a reaction on it each time.
+  // A queue with one waiting reader, not Promise.race: each race would add a reaction to the promise of the slowest stream.
   const arrived: { index: number; result: IteratorResult<T, undefined> }[] = [];
   let failure: { reason: unknown } | undefined;
   let wake: () => void = () => {};
   let open = sources.length;
 
-  const ask = (index: number) => {
+  const pull = (index: number) => {
     sources[index]?.next().then(
       (result) => {
         arrived.push({ index, result });
@@ -24,7 +23,7 @@ export async function* mergeBatches<T>(sources: readonly AsyncIterator<T, undefi
   };
 
   try {
-    for (const index of sources.keys()) ask(index);
+    for (const index of sources.keys()) pull(index);
     while (open > 0) {
       const next = arrived.shift();
       if (next === undefined) {
@@ -33,7 +32,7 @@ export async function* mergeBatches<T>(sources: readonly AsyncIterator<T, undefi
       } else if (next.result.done) {
         open--;
       } else {
-        ask(next.index);
+        pull(next.index);
         yield next.result.value;
       }
     }

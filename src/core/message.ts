@@ -1,12 +1,12 @@
 /**
- * A conversation, neutral of any API. It holds what OpenAI's chat completions, OpenAI's Responses and Anthropic's Messages can say.
- * `content` is a string where the client sent one, else its parts in order.
+ * A message, independent of any API. It can represent the messages of OpenAI's chat completions, OpenAI's Responses and Anthropic's
+ * Messages. `content` is a string if the client sent one, else its parts in order.
  */
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
 
-/** What every message may have. */
+/** Members that every message may have. */
 export interface Said {
-  /** Where the client's request has it, for errors; default `messages[INDEX]`. */
+  /** The message's path in the client's request, for errors; default `messages[INDEX]`. */
   readonly path?: string;
 }
 
@@ -22,10 +22,10 @@ export interface UserMessage extends Said {
   readonly name?: string;
 }
 
-/** What the model said in one turn. Texts, thoughts and calls stand in the order in which they were made. */
+/** The model's output in one turn: text, reasoning and calls in the order in which they were generated. */
 export interface AssistantMessage extends Said {
   readonly role: "assistant";
-  /** A string: one text and nothing else. null: the client said that there is no content. */
+  /** A string: one text and nothing else. null: the client sent null. */
   readonly content: string | readonly AssistantPart[] | null;
   readonly name?: string;
 }
@@ -34,26 +34,26 @@ export interface AssistantMessage extends Said {
 export interface ToolMessage extends Said {
   readonly role: "tool";
   readonly content: Content;
-  /** Of the call that this answers. */
+  /** The id of the call. */
   readonly toolCallId: string;
-  /** The tool's name, where the client gave it or it was found by the id. */
+  /** The tool's name, if the client sent it or the call was found by its id. */
   readonly name?: string;
-  /** The tool failed, and the content says how. */
+  /** The tool failed. The content is its error. */
   readonly isError?: boolean;
 }
 
 export type Content = string | readonly ContentPart[];
 
-/** A part of what a user, a system or a tool says. */
+/** A part of a user's, a system's or a tool's message. */
 export type ContentPart = TextPart | RefusalPart | ImagePart | AudioPart | FilePart;
 
-/** A part of what the model said. */
+/** A part of the model's output. */
 export type AssistantPart = TextPart | RefusalPart | ImagePart | ReasoningPart | ToolCallPart;
 
 export interface TextPart {
   readonly type: "text";
   readonly text: string;
-  /** What the text is to the turn, where the model says so (`commentary` before a call, `final_answer`). Source: Responses, `phase`. */
+  /** The role of the text in the turn, if the model states it (`commentary` before a call, `final_answer`). Source: Responses, `phase`. */
   readonly phase?: string;
 }
 
@@ -82,7 +82,7 @@ export interface FilePart {
   readonly name?: string;
   /** A text document's own text. */
   readonly text?: string;
-  /** The bytes as a data URL (or, where a client sent no more than that, as base64). */
+  /** The bytes as a data URL, or as base64 if the client sent it so. */
   readonly data?: string;
   /** An http(s) URL. */
   readonly url?: string;
@@ -90,18 +90,18 @@ export interface FilePart {
   readonly id?: string;
 }
 
-/** A thought of the model. */
+/** Reasoning of the model. */
 export interface ReasoningPart {
   readonly type: "reasoning";
-  /** The thought itself; "" where only a summary or a sealed form is known. */
+  /** The reasoning text; "" if only a summary or the encrypted form is known. */
   readonly text: string;
   /** Its summary, part by part. */
   readonly summary?: readonly string[];
-  /** The item's id at the API that made it. */
+  /** The item's id at the vendor. */
   readonly id?: string;
-  /** What its maker signed it with; opaque. Source: Anthropic's Messages, `thinking.signature`. */
+  /** The vendor's signature; opaque. Source: Anthropic's Messages, `thinking.signature`. */
   readonly signature?: string;
-  /** The thought in its maker's sealed form; opaque. Source: Responses, `encrypted_content`; Messages, `redacted_thinking.data`. */
+  /** The reasoning, encrypted by the vendor; opaque. Source: Responses, `encrypted_content`; Messages, `redacted_thinking.data`. */
   readonly encrypted?: string;
 }
 
@@ -109,11 +109,11 @@ export interface ToolCallPart extends ToolCall {
   readonly type: "tool-call";
 }
 
-/** A call that was made. `arguments` is the model's own JSON text: it may be malformed, and survives as it is. */
+/** A tool call. `arguments` is the model's own JSON text, which may be malformed and is never changed. */
 export interface ToolCall {
   readonly id: string;
   readonly name: string;
-  /** Of a custom tool: the input text. */
+  /** For a custom tool: the input text. */
   readonly arguments: string;
   /** Default "function". */
   readonly kind?: "function" | "custom";
@@ -121,29 +121,29 @@ export interface ToolCall {
   readonly namespace?: string;
 }
 
-/** A tool that may be called, and that the client runs. */
+/** A tool that the model may call and the client runs. */
 export interface Tool {
   readonly name: string;
   readonly description?: string;
   /** JSON Schema of the arguments; absent: an object without properties. */
   readonly parameters?: JsonSchema;
-  /** Arguments must follow the schema exactly, whatever the choice of tools. */
+  /** Arguments must follow the schema exactly, with any tool choice. */
   readonly strict?: boolean;
-  /** "custom": a call holds free text in place of arguments. Default "function". */
+  /** "custom": a call has free text in place of arguments. Default "function". */
   readonly kind?: "function" | "custom";
-  /** What the whole text of a custom tool's call must match. */
+  /** A grammar for the text of a custom tool's call. */
   readonly inputGrammar?: { readonly syntax: "regex" | "lark"; readonly definition: string };
   /** The group that it belongs to, which `name` begins with (`qualifiedName`). Source: Responses, tools of type `namespace`. */
   readonly namespace?: string;
-  /** It stays out of the prompt until the result of a search for tools names it. Source: Messages, `defer_loading`. */
+  /** The tool is not in the prompt until the result of a tool search names it. Source: Messages, `defer_loading`. */
   readonly deferred?: boolean;
-  /** Where the client's request has its schema or grammar, for errors; default `tools[INDEX].function.parameters`. */
+  /** The path of the schema or grammar in the client's request, for errors; default `tools[INDEX].function.parameters`. */
   readonly path?: string;
 }
 
-/** A tool that the API's own server runs, such as a web search. An engine that cannot run it says so by its type. */
+/** A tool that the API's vendor runs, such as a web search. */
 export interface HostedTool {
-  /** The name that the API gives its type: `web_search`, `code_interpreter`. */
+  /** The type in the API: `web_search`, `code_interpreter`. */
   readonly type: string;
   /** As the client declared it. */
   readonly declaration: Readonly<Record<string, unknown>>;

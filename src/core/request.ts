@@ -1,83 +1,78 @@
 import type { HostedTool, JsonSchema, Message, Tool, ToolChoice } from "./message.ts";
 
 /**
- * What was asked, validated, neutral of any API and complete: an engine needs nothing else. A member that the client did not set is
- * absent, so that an engine can tell "not asked" from "asked for the default" and a user's program sees only what the client set.
+ * A validated request, independent of any API. It contains everything that an engine needs. A member that the client did not set is
+ * absent: an engine can distinguish it from the default, and a user's program gets only what the client set.
  */
 export interface GenerationRequest {
   /** The server's id for this request, as in the `x-request-id` header and the log. */
   readonly id: string;
   /** The model as the client named it. */
   readonly model: string;
-  /**
-   * Whose request it is: an engine where requests wait serves owners in turn. A name, never a key; absent: nobody is told apart.
-   */
+  /** The name of the owner of the client's key. An engine with a queue serves owners in turn. Absent: clients have no keys. */
   readonly owner?: string;
   readonly prompt: ChatPrompt | TextPrompt;
   /** Choices per prompt (`n`); default 1. With several text prompts, choice = prompt × n + i, as OpenAI numbers them. */
   readonly n?: number;
   readonly sampling: Sampling;
   readonly limits: Limits;
-  /** Present: logprobs are wanted, with so many alternatives (0–20) a token. */
+  /** Log probabilities are requested, with `top` alternatives (0–20) for each token. */
   readonly logprobs?: { readonly top: number };
   readonly tools?: readonly Tool[];
   readonly toolChoice?: ToolChoice;
   readonly parallelToolCalls?: boolean;
-  /** Tools that the API's own server would run. An engine that cannot run them answers without. */
+  /** Tools that the API's vendor runs. An engine that cannot run them ignores them. */
   readonly hostedTools?: readonly HostedTool[];
   readonly output?: OutputConstraint;
   readonly reasoning?: ReasoningOptions;
-  /** What the answer will be like: it makes it faster where the engine can use it, never different. */
+  /** The expected answer, as a draft for speculative decoding. It never changes the answer. */
   readonly prediction?: string;
-  /** How much is to be said, for models that are trained to it: `low`, `medium`, `high`. */
+  /** The verbosity of the answer, for models that are trained for it: `low`, `medium`, `high`. */
   readonly verbosity?: string;
-  /** The client wants usage in a stream; without a stream it always gets it. */
+  /** Usage is requested for a stream. Answers without a stream always have it. */
   readonly wantsUsage: boolean;
   readonly wantsTimings?: boolean;
-  /** In a stream, usage is wanted with every batch, as it stands then. */
+  /** The current usage is requested with every batch of a stream. */
   readonly wantsRunningUsage?: boolean;
-  /** In a stream, how far the reading of the prompt is. */
+  /** The progress of prompt processing is requested for a stream. */
   readonly wantsProgress?: boolean;
-  /** The ids of the prompt's tokens and of the answer's. */
+  /** The ids of the prompt's and the answer's tokens are requested. */
   readonly wantsTokenIds?: boolean;
-  /** Present: how likely the prompt's own tokens are, with so many alternatives (0–20) each. */
+  /** Log probabilities of the prompt's tokens are requested, with `top` alternatives (0–20) for each. */
   readonly promptLogprobs?: { readonly top: number };
   readonly stream: boolean;
-  /** Members that are neutral of no API, or that nobody knows, as they came: `metadata`, `service_tier`, a server's own extensions. */
+  /** Members without a neutral form, and unknown ones, unchanged: `metadata`, `service_tier`, a server's own extensions. */
   readonly extra: Readonly<Record<string, unknown>>;
   readonly passthrough?: Passthrough;
 }
 
-/**
- * The client's own JSON. Only an upstream that speaks the same API looks at it, so that members which nobody here knows go along;
- * all others work from the neutral members.
- */
+/** The client's own JSON. Only an upstream of the same API uses it, so that unknown members are passed on. All others use the neutral members. */
 export interface Passthrough {
   /** The API's name: `chat`, `completions`, `responses`, `messages`. */
   readonly dialect: string;
   readonly body: Readonly<Record<string, unknown>>;
-  /** The client's headers that say how its JSON is meant (`anthropic-beta`), in lower case. */
+  /** The client's headers that affect the meaning of its JSON (`anthropic-beta`), in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** What is asked about the model's thoughts. */
+/** Options of the model's reasoning. */
 export interface ReasoningOptions {
-  /** `none`, `minimal`, `low`, `medium`, `high`, …; what it does is the model's. */
+  /** `none`, `minimal`, `low`, `medium`, `high`, …: its effect depends on the model. */
   readonly effort?: string;
-  /** Whether the model thinks at all; "adaptive": as it sees fit. Absent: the model's default. */
+  /** Whether the model reasons; "adaptive": the model decides. Default: the model's. */
   readonly mode?: "off" | "on" | "adaptive";
-  /** The thought is closed when it is so many tokens long. */
+  /** The maximum length of the reasoning, in tokens. */
   readonly budgetTokens?: number;
-  /** How thoughts are shown; absent: as the API does by default. */
+  /** How the reasoning is shown; default: the API's. */
   readonly show?: "raw" | "summary" | "omitted";
-  /** Thoughts stay in the text, with the model's markers. */
+  /** The reasoning stays in the text, with the model's markers. */
   readonly inText?: boolean;
 }
 
 export interface ChatPrompt {
   readonly kind: "chat";
   readonly messages: readonly Message[];
-  /** The client used the legacy `functions` / `function_call`, and must be answered in kind. */
+  /** The client used the legacy `functions` / `function_call`, and gets a legacy answer. */
   readonly legacyFunctions?: boolean;
   readonly template: TemplateOptions;
 }
@@ -86,7 +81,7 @@ export interface ChatPrompt {
 export interface TemplateOptions {
   /** Extra variables for the template (`chat_template_kwargs`, `template_vars`). */
   readonly variables?: Readonly<Record<string, unknown>>;
-  /** What a template that grounds answers in documents (Command R, Granite) is to show; their form is the template's. */
+  /** Documents for templates that ground answers in them (Command R, Granite), in the template's form. */
   readonly documents?: readonly unknown[];
   /** Default true. */
   readonly addGenerationPrompt?: boolean;
@@ -101,13 +96,13 @@ export interface TextPrompt {
   readonly kind: "text";
   readonly prompts: readonly (string | readonly number[])[];
   readonly suffix?: string;
-  /** Give the prompt back in front of each completion. */
+  /** Prepend the prompt to each completion. */
   readonly echo?: boolean;
-  /** Generate so many, return the `n` with the highest mean logprob; not with streams. */
+  /** Generate this many completions and return the `n` with the highest mean logprob; not with streams. */
   readonly bestOf?: number;
 }
 
-/** How a token is chosen. Absent members have the engine's defaults; numbers are within the wire's documented ranges. */
+/** Sampling parameters. Absent members have the engine's defaults. Numbers are within the documented ranges. */
 export interface Sampling {
   readonly temperature?: number;
   readonly topP?: number;
@@ -117,14 +112,14 @@ export interface Sampling {
   readonly presencePenalty?: number;
   /** llama.cpp's multiplicative penalty; 1 is off. */
   readonly repeatPenalty?: number;
-  /** How many of the last tokens `repeatPenalty` applies to; 0: none, negative: all of the context. */
+  /** The number of last tokens that `repeatPenalty` applies to; 0: none, negative: the whole context. */
   readonly repeatLastN?: number;
   /** Token id → bias, −100 to 100. */
   readonly logitBias?: Readonly<Record<string, number>>;
-  /** The same for each token of a text, as the model's tokenizer cuts it. */
+  /** A bias for each token of a text. */
   readonly textBias?: readonly { readonly text: string; readonly bias: number }[];
   readonly seed?: number;
-  /** Of the adapters (LoRA) of a local model, so much of each is used, and nothing of the others. Absent: as the model is configured. */
+  /** The scales of a local model's LoRA adapters; others are not applied. Default: the model's configuration. */
   readonly adapters?: readonly { readonly id: number; readonly scale: number }[];
   readonly xtc?: { readonly probability: number; readonly threshold: number };
   readonly dry?: {
@@ -136,26 +131,26 @@ export interface Sampling {
   };
 }
 
-/** When a choice ends. */
+/** The conditions that end a choice. */
 export interface Limits {
-  /** A limit beyond the context size is no error: the answer ends where the context does. */
+  /** May exceed the context size: the answer then ends when the context is full. */
   readonly maxTokens?: number;
-  /** Not before so many tokens. */
+  /** The minimum number of tokens. */
   readonly minTokens?: number;
   readonly ignoreEos?: boolean;
-  /** Stop strings; their text is never part of the answer. */
+  /** Stop strings. They are not part of the answer. */
   readonly stop?: readonly string[];
   readonly stopTokenIds?: readonly number[];
   /** Keep the prompt's KV cache for later requests; default true. */
   readonly cachePrompt?: boolean;
   /**
-   * "drop-oldest": the oldest messages of a prompt that is longer than the context are left out (`withoutOldest`). The server does this
-   * when an engine refuses the prompt, so engines need not look at it. Default: the request is refused.
+   * "drop-oldest": if an engine refuses the prompt as longer than the context, the server removes the oldest messages (`withoutOldest`)
+   * and tries again. Engines ignore this member. Default: the request is refused.
    */
   readonly overflow?: "drop-oldest";
 }
 
-/** What the visible answer must be. It binds what follows the reasoning, never the reasoning. */
+/** A constraint on the visible answer. It does not apply to the reasoning. */
 export type OutputConstraint =
   | { readonly type: "text" }
   | { readonly type: "json-object" }

@@ -1,11 +1,11 @@
-/** Ids of exactly nine letters or digits, as Mistral's models take them: the end of the id itself, unless another id has that already. */
+/** Ids of exactly nine letters or digits, which Mistral's models require: the end of the original id, unless another id has the same end. */
 export class ShortIds {
   readonly #shortOf = new Map<string, string>();
   readonly #taken = new Set<string>();
-  /** Lower numbers are taken. */
+  /** Lower numbers are in use. */
   #number = 0;
 
-  /** The short id that represents this one; the same for every call with it. */
+  /** The short id of an id; the same for each call. */
   of(id: string): string {
     let short = this.#shortOf.get(id);
     if (short === undefined) {

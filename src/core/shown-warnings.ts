@@ -1,9 +1,9 @@
-const [mostShown, longestShown] = [20, 300];
+const [maxShown, maxLength] = [20, 300];
 
-/** Warnings for the log: a client may cause thousands, and quote itself in them. */
+/** Limits the number and the length of warnings for the log: a client may cause thousands of warnings. */
 export function shownWarnings(warnings: readonly string[]): string[] {
   const shown = warnings
-    .slice(0, mostShown)
-    .map((text) => (text.length > longestShown ? `${text.slice(0, longestShown)}...` : text));
-  return warnings.length > mostShown ? [...shown, `and ${warnings.length - mostShown} more`] : shown;
+    .slice(0, maxShown)
+    .map((text) => (text.length > maxLength ? `${text.slice(0, maxLength)}...` : text));
+  return warnings.length > maxShown ? [...shown, `and ${warnings.length - maxShown} more`] : shown;
 }

@@ -1,11 +1,11 @@
 import type { GenerationEvent } from "./events.ts";
 
-const unseen: ReadonlySet<GenerationEvent["type"]> = new Set(["start", "part-start", "usage", "extra", "end"]);
+const invisible: ReadonlySet<GenerationEvent["type"]> = new Set(["start", "part-start", "usage", "extra", "end"]);
 
 /**
- * Whether a client sees something of the event. Until one comes of which it does, nothing of the answer is lost: an engine may try
- * again, and a server may still answer with the status of a failure.
+ * Whether a client sees the event. Before the first visible event an engine may retry, and the server may answer with the status of a
+ * failure.
  */
 export function shows(event: GenerationEvent): boolean {
-  return !unseen.has(event.type);
+  return !invisible.has(event.type);
 }

@@ -1,25 +1,25 @@
-/** A work in steps of about a millisecond at most: others may have their turn between them. */
+/** A task in steps of about a millisecond: other requests are served between them. */
 export type Steps<T> = Generator<undefined, T, undefined>;
 
-/** What a work comes to, done at once. */
-export function atOnce<T>(work: Steps<T>): T {
-  let step = work.next();
-  while (step.done !== true) step = work.next();
+/** Runs all steps synchronously and returns the result. */
+export function atOnce<T>(task: Steps<T>): T {
+  let step = task.next();
+  while (step.done !== true) step = task.next();
   return step.value;
 }
 
-/** So many small things (messages, parts of one, calls) are looked at in one step: fewer are done before a step would be worth it. */
-const many = 64;
+/** The number of items (messages, content parts, calls) in one step. */
+const itemsPerStep = 64;
 
-/** Tells when a step has lasted long enough. */
+/** Counts items to decide when a step ends. */
 export class Pace {
-  #left = many;
+  #left = itemsPerStep;
 
-  /** Some more was done, of so many small things. true: it is time for a pause. */
+  /** Counts `done` items. Returns true if the step should end. */
   isOver(done = 1): boolean {
     this.#left -= done;
     if (this.#left > 0) return false;
-    this.#left = many;
+    this.#left = itemsPerStep;
     return true;
   }
 }

@@ -1,7 +1,7 @@
 import { invalidRequest, type FailureError } from "./failure.ts";
 import type { AssistantPart, ContentPart, Message } from "./message.ts";
 
-/** Refuses the first part of a conversation that a model cannot take that reads text only. Throws `FailureError` with its path. */
+/** Throws `FailureError` for the first part of a conversation that a text-only model cannot read. */
 export function requireText(messages: readonly Message[]): void {
   for (const [index, { content, path = `messages[${index}]` }] of messages.entries()) {
     if (typeof content === "string" || content === null) continue;
@@ -14,8 +14,8 @@ export function requireText(messages: readonly Message[]): void {
 }
 
 /**
- * What a client is told whose message holds a part that the model cannot take: 400 with code `unsupported_value`. `type` is the
- * part's type on the wire, `path` where it stands, `reads` what the model takes.
+ * The failure for a content part that the model cannot read: 400 with code `unsupported_value`. `type`: the part's type on the wire;
+ * `path`: the part's path; `reads`: what the model can read.
  */
 export function unreadablePart(type: string, path: string, reads: "text" | "text and images"): FailureError {
   const message =
@@ -25,7 +25,7 @@ export function unreadablePart(type: string, path: string, reads: "text" | "text
   return invalidRequest(message, `${path}.type`, "unsupported_value");
 }
 
-/** What is not text, by OpenAI's name; null: it is text, or what a model itself makes. */
+/** OpenAI's name for parts that are not text; null: text, or a part that models make. */
 const media: Readonly<Record<(ContentPart | AssistantPart)["type"], string | null>> = {
   text: null,
   refusal: null,

@@ -1,3 +1,4 @@
+import { canAnswer } from "../core/engine.ts";
 import { FailureError } from "../core/failure.ts";
 import { readConversation } from "../apis/tokens/read-request.ts";
 import { modelAsked, untilGone } from "./model-asked.ts";
@@ -11,7 +12,7 @@ export async function applyTemplate(reply: Reply, service: Service): Promise<voi
   const options = { profile: reply.profile, forwards: false };
   const request = await takeSteps(readConversation(body, name, reply.requestId, options));
   const { engine } = model.from;
-  if (!engine.applyTemplate)
+  if (!canAnswer(engine, "apply-template"))
     throw new FailureError({
       kind: "internal",
       message: `The template of '${name}' is not known: only local models can tell.`,
@@ -19,6 +20,9 @@ export async function applyTemplate(reply: Reply, service: Service): Promise<voi
     });
   const owner = reply.client && { owner: reply.client.owner };
   const meant = { ...request, model: model.engineModel, ...owner };
-  const prompt = await untilGone(reply, engine.applyTemplate(meant, reply.exchange.departure.signal));
+  const prompt = await untilGone(
+    reply,
+    engine.ask({ kind: "apply-template", request: meant }, reply.exchange.departure.signal),
+  );
   reply.send(200, "application/json", JSON.stringify({ prompt }));
 }

@@ -1,3 +1,4 @@
+import { canAnswer } from "../core/engine.ts";
 import { estimateTokens } from "../core/estimate-tokens.ts";
 import { FailureError } from "../core/failure.ts";
 import { modelNotFound } from "../apis/failures.ts";
@@ -45,8 +46,8 @@ export async function tokensOf(
 ): Promise<number> {
   const { departure } = reply.exchange;
   try {
-    const tokens = await engine.countTokens?.({ ...request, model: engineModel }, departure.signal);
-    if (tokens !== undefined) return tokens;
+    const question = { kind: "count-tokens", request: { ...request, model: engineModel } } as const;
+    if (canAnswer(engine, question.kind)) return await engine.ask(question, departure.signal);
   } catch (error) {
     if (departure.happened) throw new ClientGone({ cause: error });
     if (!(error instanceof FailureError && withoutPath.has(error.failure.status))) throw error;

@@ -1,3 +1,4 @@
+import { canAnswer } from "../core/engine.ts";
 import { FailureError, invalidRequest } from "../core/failure.ts";
 import { readEmbeddingsRequest } from "../apis/embeddings/read-request.ts";
 import { writeEmbeddings } from "../apis/embeddings/write-embeddings.ts";
@@ -29,7 +30,7 @@ export async function embed(reply: Reply, service: Service): Promise<void> {
     throw unknownModel(request.model, directory, modelNotFound(request.model, ids));
   }
   const { engine } = model.from;
-  if (!engine.embed) {
+  if (!canAnswer(engine, "embed")) {
     const { failure } = invalidRequest(`The model '${request.model}' does not make embeddings.`, "model");
     throw new FailureError({ ...failure, status: 404 });
   }
@@ -37,15 +38,13 @@ export async function embed(reply: Reply, service: Service): Promise<void> {
   const estimate = client?.limits ? estimateInputs(request.inputs) : 0;
   const turn = client?.limits && (await takeTurn(reply, service, estimate));
   record.trace?.operationBegins("embeddings", model.info.id);
-  const answer = await engine
-    .embed(
-      { ...request, model: model.engineModel, ...(client && { owner: client.owner }) },
-      exchange.departure.signal,
-      record,
-    )
-    .catch((error: unknown) => {
-      throw exchange.departure.happened ? new ClientGone({ cause: error }) : error;
-    });
+  const question = {
+    kind: "embed",
+    request: { ...request, model: model.engineModel, ...(client && { owner: client.owner }) },
+  } as const;
+  const answer = await engine.ask(question, exchange.departure.signal, record).catch((error: unknown) => {
+    throw exchange.departure.happened ? new ClientGone({ cause: error }) : error;
+  });
   turn?.costs(answer.promptTokens ?? estimate);
   if (answer.promptTokens !== null) record.usage = { promptTokens: answer.promptTokens, completionTokens: 0 };
   const shown = (profile.resolvesModels && (model.info.resolvedId ?? answer.model)) || request.model;

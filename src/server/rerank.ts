@@ -1,3 +1,4 @@
+import { canAnswer } from "../core/engine.ts";
 import { FailureError } from "../core/failure.ts";
 import { modelNotFound } from "../apis/failures.ts";
 import { readRerankRequest } from "../apis/rerank/read-request.ts";
@@ -28,7 +29,7 @@ export async function rerank(reply: Reply, service: Service): Promise<void> {
     throw unknownModel(request.model, directory, modelNotFound(request.model, ids));
   }
   const { engine } = model.from;
-  if (!engine.rerank)
+  if (!canAnswer(engine, "rerank"))
     throw new FailureError({
       kind: "not-found",
       message: `The model '${request.model}' is not a reranker.`,
@@ -43,8 +44,11 @@ export async function rerank(reply: Reply, service: Service): Promise<void> {
     : 0;
   const turn = client?.limits && (await takeTurn(reply, service, estimate));
   record.trace?.operationBegins("rerank", model.info.id);
-  const asked = { ...request, model: model.engineModel, ...(client && { owner: client.owner }) };
-  const answer = await engine.rerank(asked, exchange.departure.signal, record).catch((error: unknown) => {
+  const question = {
+    kind: "rerank",
+    request: { ...request, model: model.engineModel, ...(client && { owner: client.owner }) },
+  } as const;
+  const answer = await engine.ask(question, exchange.departure.signal, record).catch((error: unknown) => {
     throw exchange.departure.happened ? new ClientGone({ cause: error }) : error;
   });
   turn?.costs(answer.promptTokens ?? estimate);

@@ -1,3 +1,4 @@
+import { canAnswer } from "../core/engine.ts";
 import { FailureError } from "../core/failure.ts";
 import { readDetokenizeRequest, readTokenizeRequest } from "../apis/tokens/read-request.ts";
 import { writeAdapters, writeSlots, writeText, writeTokens } from "../apis/tokens/write-tokens.ts";
@@ -13,9 +14,12 @@ export async function tokenize(reply: Reply, service: Service): Promise<void> {
   const { engine, forwards } = model.from;
   const options = { profile: reply.profile, forwards: forwards?.includes("chat") ?? false };
   const { request, form, withTexts } = await takeSteps(readTokenizeRequest(body, name, reply.requestId, options));
-  if (!engine.tokenize) throw tellsNoTokens(name);
+  if (!canAnswer(engine, "tokenize")) throw tellsNoTokens(name);
   const meant = { ...request, model: model.engineModel };
-  const told = await untilGone(reply, engine.tokenize(meant, reply.exchange.departure.signal));
+  const told = await untilGone(
+    reply,
+    engine.ask({ kind: "tokenize", request: meant }, reply.exchange.departure.signal),
+  );
   const written = await takeSteps(writeTokens(told, form, withTexts, model.info.contextLength));
   reply.send(200, "application/json", written);
 }
@@ -25,8 +29,8 @@ export async function detokenize(reply: Reply, service: Service): Promise<void> 
   const { body, model, name } = await modelAsked(reply, service);
   const request = readDetokenizeRequest(body, model.engineModel, reply.requestId);
   const { engine } = model.from;
-  if (!engine.detokenize) throw tellsNoTokens(name);
-  const text = await untilGone(reply, engine.detokenize(request, reply.exchange.departure.signal));
+  if (!canAnswer(engine, "detokenize")) throw tellsNoTokens(name);
+  const text = await untilGone(reply, engine.ask({ kind: "detokenize", request }, reply.exchange.departure.signal));
   reply.send(200, "application/json", writeText(text));
 }
 
@@ -42,9 +46,10 @@ export async function answerSlots(reply: Reply, service: Service): Promise<void>
   const engines = [...new Set((only ? [only] : directory.list()).map(({ from }) => from))];
   const slots = await Promise.all(
     engines.map(async ({ engine, name }) => {
-      if (!engine.slots) return [];
+      if (!canAnswer(engine, "slots")) return [];
       const model = engine.models()[0]?.id ?? name;
-      return (await untilGone(reply, engine.slots(exchange.departure.signal))).map((slot) => ({ ...slot, model }));
+      const slots = await untilGone(reply, engine.ask({ kind: "slots", request: null }, exchange.departure.signal));
+      return slots.map((slot) => ({ ...slot, model }));
     }),
   );
   const all = slots.flat();

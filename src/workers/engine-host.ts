@@ -1,4 +1,5 @@
-import type { DetokenizeRequest, EmbeddingRequest, Engine, RerankRequest, TokenizeRequest } from "../core/engine.ts";
+import { canAnswer } from "../core/engine.ts";
+import type { Engine, EngineQuestion } from "../core/engine.ts";
 import type { GenerationObserver } from "../core/generation-observer.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import { engineTopics } from "./engine-messages.ts";
@@ -89,14 +90,14 @@ export class EngineHost {
     this.#generations.delete(id);
   }
 
-  async #lookUp({ engine: number, id, about, request }: LookUpMessage): Promise<LookUpAnswer> {
+  async #lookUp({ engine: number, id, kind, request }: LookUpMessage): Promise<LookUpAnswer> {
     const controller = new AbortController();
     this.#lookUps.set(id, controller);
     try {
       const engine = this.#engineOf(number);
-      const answer = ask(engine, about, JSON.parse(request), controller.signal);
-      if (!answer) throw new Error(`The engine cannot be asked for ${about}.`);
-      return { value: await answer } as LookUpAnswer;
+      if (!canAnswer(engine, kind)) throw new Error(`The engine does not answer ${kind}.`);
+      const question = { kind, request: JSON.parse(request) as unknown } as EngineQuestion;
+      return { value: await engine.ask(question, controller.signal) };
     } catch (error) {
       return { failure: failureOf(error) };
     } finally {
@@ -115,29 +116,5 @@ export class EngineHost {
     for (const generation of this.#generations.values()) generation.leave();
     for (const controller of this.#lookUps.values()) controller.abort();
     for (const number of this.#engines.keys()) this.#close(number);
-  }
-}
-
-function ask(
-  engine: Engine,
-  about: LookUpMessage["about"],
-  request: unknown,
-  signal: AbortSignal,
-): Promise<unknown> | undefined {
-  switch (about) {
-    case "countTokens":
-      return engine.countTokens?.(request as GenerationRequest, signal);
-    case "tokenize":
-      return engine.tokenize?.(request as TokenizeRequest, signal);
-    case "detokenize":
-      return engine.detokenize?.(request as DetokenizeRequest, signal);
-    case "applyTemplate":
-      return engine.applyTemplate?.(request as GenerationRequest, signal);
-    case "slots":
-      return engine.slots?.(signal);
-    case "embed":
-      return engine.embed?.(request as EmbeddingRequest, signal);
-    case "rerank":
-      return engine.rerank?.(request as RerankRequest, signal);
   }
 }

@@ -1,5 +1,5 @@
 import type { CacheMiss } from "../core/cache-miss.ts";
-import type { Engine, EngineHealth, ModelInfo } from "../core/engine.ts";
+import type { EngineAnswer, EngineHealth, ModelInfo, QuestionKind } from "../core/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../core/events.ts";
 
 /**
@@ -33,21 +33,9 @@ export const engineTopics = {
 export interface EngineState {
   readonly models: readonly ModelInfo[];
   readonly health: EngineHealth;
-  readonly abilities: readonly Ability[];
+  /** The kinds of questions that it answers. */
+  readonly questions: readonly QuestionKind[];
 }
-
-/** What an engine may be able to do besides generating. */
-export type Ability = "countTokens" | "tokenize" | "detokenize" | "applyTemplate" | "slots" | "embed" | "rerank";
-
-export const abilities: readonly Ability[] = [
-  "countTokens",
-  "tokenize",
-  "detokenize",
-  "applyTemplate",
-  "slots",
-  "embed",
-  "rerank",
-];
 
 export interface OpenMessage {
   readonly name: string;
@@ -76,13 +64,13 @@ export type StateMessage = readonly [engine: number, state: EngineState];
 export interface LookUpMessage {
   readonly engine: number;
   readonly id: number;
-  readonly about: Ability;
-  /** JSON of what the engine's method takes. */
+  readonly kind: QuestionKind;
+  /** JSON of the question's request. */
   readonly request: string;
 }
 
-export type LookUpAnswer<A extends Ability = Ability> =
-  | { readonly value: Awaited<ReturnType<NonNullable<Engine[A]>>> }
+export type LookUpAnswer<K extends QuestionKind = QuestionKind> =
+  | { readonly value: EngineAnswer<K> }
   | { readonly failure: GenerationFailure };
 
 /** So many batches may be under way or wait for their reader: an engine does not run further ahead of it. */

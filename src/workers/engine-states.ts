@@ -1,5 +1,4 @@
 import type { Engine } from "../core/engine.ts";
-import { abilities } from "./engine-messages.ts";
 import type { EngineState } from "./engine-messages.ts";
 
 /** Engines do not say when their state changes, so it is looked at so often. In milliseconds. */
@@ -49,6 +48,6 @@ export function stateOf(engine: Engine): EngineState {
   return {
     models: engine.models(),
     health: engine.health(),
-    abilities: abilities.filter((ability) => engine[ability] !== undefined),
+    questions: engine.questions?.() ?? [],
   };
 }

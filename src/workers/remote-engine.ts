@@ -1,14 +1,12 @@
 import { EngineLifecycle, shuttingDown } from "../engines/lifecycle/engine-lifecycle.ts";
-import type { Engine, EngineHealth, ModelInfo, TokenizeRequest } from "../core/engine.ts";
+import type { Engine, EngineAnswer, EngineHealth, EngineQuestion, ModelInfo, QuestionKind } from "../core/engine.ts";
 import type { GenerationEnd, GenerationFailure } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
 import type { GenerationObserver } from "../core/generation-observer.ts";
 import type { GenerationRequest } from "../core/request.ts";
-import type { Ability, EngineState, LookUpAnswer } from "./engine-messages.ts";
+import type { EngineState, LookUpAnswer } from "./engine-messages.ts";
 import { RemoteGeneration } from "./remote-generation.ts";
 import type { Remote } from "./remote-generation.ts";
-
-type ValueOf<A extends Ability> = Extract<LookUpAnswer<A>, { readonly value: unknown }>["value"];
 
 /** How an engine's own process is told and asked. */
 export interface Line {
@@ -18,7 +16,7 @@ export interface Line {
   leave(id: number): void;
   forget(id: number): void;
   /** Rejects when `signal` is aborted, with its reason, and when the connection ends. */
-  lookUp<A extends Ability>(about: A, request: string, signal: AbortSignal): Promise<LookUpAnswer<A>>;
+  lookUp<K extends QuestionKind>(kind: K, request: string, signal: AbortSignal): Promise<LookUpAnswer<K>>;
   /** The engine is needed no more. */
   close(): void;
 }
@@ -81,39 +79,17 @@ export class RemoteEngine implements Engine {
     return generation;
   }
 
-  get countTokens(): Engine["countTokens"] {
-    if (!this.#able("countTokens")) return undefined;
-    return (request, signal) => this.#lookUp("countTokens", portable(request), signal);
+  questions(): readonly QuestionKind[] {
+    return this.#state.questions;
   }
 
-  get tokenize(): Engine["tokenize"] {
-    if (!this.#able("tokenize")) return undefined;
-    return (request, signal) => this.#lookUp("tokenize", portableTokenize(request), signal);
-  }
-
-  get detokenize(): Engine["detokenize"] {
-    if (!this.#able("detokenize")) return undefined;
-    return (request, signal) => this.#lookUp("detokenize", request, signal);
-  }
-
-  get applyTemplate(): Engine["applyTemplate"] {
-    if (!this.#able("applyTemplate")) return undefined;
-    return (request, signal) => this.#lookUp("applyTemplate", portable(request), signal);
-  }
-
-  get slots(): Engine["slots"] {
-    if (!this.#able("slots")) return undefined;
-    return (signal) => this.#lookUp("slots", null, signal);
-  }
-
-  get embed(): Engine["embed"] {
-    if (!this.#able("embed")) return undefined;
-    return (request, signal) => this.#lookUp("embed", request, signal);
-  }
-
-  get rerank(): Engine["rerank"] {
-    if (!this.#able("rerank")) return undefined;
-    return (request, signal) => this.#lookUp("rerank", request, signal);
+  async ask<K extends QuestionKind>(question: EngineQuestion<K>, signal: AbortSignal): Promise<EngineAnswer<K>> {
+    if (this.#lifecycle.state === "closed") throw new FailureError(shuttingDown.failure);
+    const request = jsonOf(portableRequest(question as EngineQuestion));
+    if (request === undefined) throw new FailureError(tooDeep.failure);
+    const answer = await this.#line.lookUp(question.kind, request, signal);
+    if ("failure" in answer) throw new FailureError(answer.failure);
+    return answer.value;
   }
 
   close(graceMs: number): Promise<void> {
@@ -122,19 +98,6 @@ export class RemoteEngine implements Engine {
       release: async () => this.#line.close(),
     });
   }
-
-  #able(ability: Ability): boolean {
-    return this.#state.abilities.includes(ability);
-  }
-
-  async #lookUp<A extends Ability>(about: A, request: unknown, signal: AbortSignal): Promise<ValueOf<A>> {
-    if (this.#lifecycle.state === "closed") throw new FailureError(shuttingDown.failure);
-    const asked = jsonOf(request);
-    if (asked === undefined) throw new FailureError(tooDeep.failure);
-    const answer = await this.#line.lookUp(about, asked, signal);
-    if ("failure" in answer) throw new FailureError(answer.failure);
-    return answer.value;
-  }
 }
 
 /** Only an upstream reads a client's own JSON, and none is asked from the primary process. */
@@ -142,13 +105,19 @@ function portable(request: GenerationRequest): GenerationRequest {
   return { ...request, passthrough: undefined };
 }
 
-function portableTokenize(request: TokenizeRequest): TokenizeRequest {
-  const { input } = request;
-  return {
-    ...request,
-    body: {},
-    input: input.kind === "chat" ? { kind: "chat", request: portable(input.request) } : input,
-  };
+function portableRequest(question: EngineQuestion): EngineQuestion["request"] {
+  switch (question.kind) {
+    case "count-tokens":
+    case "apply-template":
+      return portable(question.request);
+    case "tokenize": {
+      const { input } = question.request;
+      const portableInput = input.kind === "chat" ? { ...input, request: portable(input.request) } : input;
+      return { ...question.request, body: {}, input: portableInput };
+    }
+    default:
+      return question.request;
+  }
 }
 
 /** undefined: the value is nested too deeply for JSON. */

@@ -4,7 +4,7 @@ import { answer, done, failed, ScriptedEngine, sleep } from "../../test/support/
 import type { Batch, Script } from "../../test/support/scripted-engine.ts";
 import { peerPair } from "../../test/support/peer-pair.ts";
 import type { PeerPair } from "../../test/support/peer-pair.ts";
-import type { RerankAnswer, RerankRequest } from "../core/engine.ts";
+import type { DetokenizeRequest, RerankRequest } from "../core/engine.ts";
 import type { GenerationEvent } from "../core/events.ts";
 import { FailureError, invalidRequest } from "../core/failure.ts";
 import type { CacheMiss } from "../core/cache-miss.ts";
@@ -302,50 +302,45 @@ test("an engine that is not there", async () => {
 class Telling extends ScriptedEngine {
   left = 0;
 
-  async countTokens({ id }: GenerationRequest, signal: AbortSignal): Promise<number> {
-    if (id === "refused") throw invalidRequest("No.", "messages[0]");
-    if (id === "defect") throw new TypeError("a defect");
-    if (id !== "waits") return 7;
-    return new Promise((_, reject) => {
-      signal.addEventListener("abort", () => {
-        this.left++;
-        reject(signal.reason);
+  override readonly handlers = {
+    "count-tokens": async ({ id }: GenerationRequest, signal: AbortSignal): Promise<number> => {
+      if (id === "refused") throw invalidRequest("No.", "messages[0]");
+      if (id === "defect") throw new TypeError("a defect");
+      if (id !== "waits") return 7;
+      return new Promise((_, reject) => {
+        signal.addEventListener("abort", () => {
+          this.left++;
+          reject(signal.reason);
+        });
       });
-    });
-  }
-
-  async applyTemplate({ id }: GenerationRequest): Promise<string> {
-    return `prompt of ${id}`;
-  }
-
-  async rerank({ documents, owner }: RerankRequest): Promise<RerankAnswer> {
-    if (owner === "refused") throw invalidRequest("Too long.", "documents[1]");
-    return { scores: documents.map((document) => document.length), promptTokens: 3 };
-  }
-
-  async detokenize({ tokens }: { readonly tokens: readonly number[] }): Promise<string> {
-    return tokens.join(" ");
-  }
+    },
+    "apply-template": async ({ id }: GenerationRequest) => `prompt of ${id}`,
+    rerank: async ({ documents, owner }: RerankRequest) => {
+      if (owner === "refused") throw invalidRequest("Too long.", "documents[1]");
+      return { scores: documents.map((document) => document.length), promptTokens: 3 };
+    },
+    detokenize: async ({ tokens }: DetokenizeRequest) => tokens.join(" "),
+  };
 }
 
 test("look-ups: answers, failures, and what the engine cannot be asked", async () => {
   const { remote } = await open(new Telling(() => answer(["Hi"])));
   const { signal } = new AbortController();
-  expect(await remote.countTokens?.(request, signal)).toBe(7);
-  expect(await remote.detokenize?.({ id: "1", model: "scripted", tokens: [1, 2] }, signal)).toBe("1 2");
-  expect(await remote.applyTemplate?.({ ...request, id: "1" }, signal)).toBe("prompt of 1");
+  expect(await remote.ask({ kind: "count-tokens", request }, signal)).toBe(7);
+  expect(
+    await remote.ask({ kind: "detokenize", request: { id: "1", model: "scripted", tokens: [1, 2] } }, signal),
+  ).toBe("1 2");
+  expect(await remote.ask({ kind: "apply-template", request: { ...request, id: "1" } }, signal)).toBe("prompt of 1");
   const ranked = { id: "1", model: "scripted", query: "q", documents: ["a", "bcd"], extra: {} };
-  expect(await remote.rerank?.(ranked, signal)).toEqual({ scores: [1, 3], promptTokens: 3 });
-  await expect(remote.rerank?.({ ...ranked, owner: "refused" }, signal)).rejects.toMatchObject({
+  expect(await remote.ask({ kind: "rerank", request: ranked }, signal)).toEqual({ scores: [1, 3], promptTokens: 3 });
+  await expect(remote.ask({ kind: "rerank", request: { ...ranked, owner: "refused" } }, signal)).rejects.toMatchObject({
     failure: { status: 400, param: "documents[1]" },
   });
-  expect(remote.tokenize).toBeUndefined();
-  expect(remote.slots).toBeUndefined();
-  expect(remote.embed).toBeUndefined();
-  const refused = remote.countTokens?.({ ...request, id: "refused" }, signal);
+  expect(remote.questions()).toEqual(["count-tokens", "apply-template", "rerank", "detokenize"]);
+  const refused = remote.ask({ kind: "count-tokens", request: { ...request, id: "refused" } }, signal);
   await expect(refused).rejects.toMatchObject({ failure: { status: 400, param: "messages[0]", message: "No." } });
   await expect(refused).rejects.toBeInstanceOf(FailureError);
-  const defect = remote.countTokens?.({ ...request, id: "defect" }, signal);
+  const defect = remote.ask({ kind: "count-tokens", request: { ...request, id: "defect" } }, signal);
   await expect(defect).rejects.toMatchObject({
     failure: { status: 500, cause: expect.stringMatching(/^TypeError: a defect\n/) as unknown },
   });
@@ -355,8 +350,8 @@ test("look-ups: who leaves is not kept waiting, and nobody works on for who has 
   const { engine, remote, end } = await open(new Telling(() => answer(["Hi"])));
   const controller = new AbortController();
   const waits = { ...request, id: "waits" };
-  const left = remote.countTokens?.(waits, controller.signal);
-  const asked = remote.countTokens?.(waits, new AbortController().signal);
+  const left = remote.ask({ kind: "count-tokens", request: waits }, controller.signal);
+  const asked = remote.ask({ kind: "count-tokens", request: waits }, new AbortController().signal);
   await sleep(10);
   controller.abort(new Error("left"));
   await expect(left).rejects.toThrow("left");

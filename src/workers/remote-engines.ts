@@ -1,13 +1,7 @@
+import type { QuestionKind } from "../core/engine.ts";
 import { engineTopics } from "./engine-messages.ts";
 import type { EngineState, EventsMessage, OpenMessage, StateMessage } from "./engine-messages.ts";
-import type {
-  Ability,
-  GenerateMessage,
-  LookUpAnswer,
-  LookUpMessage,
-  MissedMessage,
-  TakenMessage,
-} from "./engine-messages.ts";
+import type { GenerateMessage, LookUpAnswer, LookUpMessage, MissedMessage, TakenMessage } from "./engine-messages.ts";
 import type { Peer } from "./peer.ts";
 import { primaryGone, RemoteEngine } from "./remote-engine.ts";
 import type { RemoteGeneration } from "./remote-generation.ts";
@@ -57,7 +51,7 @@ export class RemoteEngines {
         taken: (id, batches) => this.#peer.tell(engineTopics.taken, [id, batches] satisfies TakenMessage),
         leave: (id) => this.#peer.tell(engineTopics.leave, id),
         forget: (id) => this.#generations.delete(id),
-        lookUp: (about, request, signal) => this.#lookUp(number, about, request, signal),
+        lookUp: (kind, request, signal) => this.#lookUp(number, kind, request, signal),
         close: () => {
           this.#engines.delete(number);
           this.#peer.tell(engineTopics.close, number);
@@ -79,15 +73,15 @@ export class RemoteEngines {
     }
   }
 
-  async #lookUp<A extends Ability>(
+  async #lookUp<K extends QuestionKind>(
     engine: number,
-    about: A,
+    kind: K,
     request: string,
     signal: AbortSignal,
-  ): Promise<LookUpAnswer<A>> {
+  ): Promise<LookUpAnswer<K>> {
     signal.throwIfAborted();
     const id = ++this.#lastId;
-    const message: LookUpMessage = { engine, id, about, request };
+    const message: LookUpMessage = { engine, id, kind, request };
     const answer = this.#peer.ask(engineTopics.lookUp, message).catch(() => ({ failure: primaryGone }));
     return new Promise((resolve, reject) => {
       const leave = (): void => {
@@ -97,7 +91,7 @@ export class RemoteEngines {
       signal.addEventListener("abort", leave, { once: true });
       void answer.then((value) => {
         signal.removeEventListener("abort", leave);
-        resolve(value as LookUpAnswer<A>);
+        resolve(value as LookUpAnswer<K>);
       });
     });
   }

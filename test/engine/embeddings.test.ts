@@ -40,8 +40,8 @@ function embed(
   over: Partial<EmbeddingRequest> = {},
   signal: AbortSignal = new AbortController().signal,
 ): Promise<EmbeddingAnswer> {
-  if (!engine.embed) throw new Error("It cannot.");
-  return engine.embed({ id: "req_1", model: "any", inputs, extra: {}, ...over }, signal);
+  if (!engine.ask) throw new Error("It cannot.");
+  return engine.ask({ kind: "embed", request: { id: "req_1", model: "any", inputs, extra: {}, ...over } }, signal);
 }
 
 /** The cosine of the angle between two vectors of length one; vectors of different passes differ in their last digits. */

@@ -24,9 +24,9 @@ afterAll(async () => {
 });
 
 function rank(over: Partial<RerankRequest>, from: Engine = engine): Promise<RerankAnswer> {
-  if (!from.rerank) throw new Error("It cannot.");
+  if (!from.ask) throw new Error("It cannot.");
   const request = { id: "req_1", model: "any", query, documents, extra: {}, ...over };
-  return from.rerank(request, new AbortController().signal);
+  return from.ask({ kind: "rerank", request }, new AbortController().signal);
 }
 
 /** The query and a document as a BERT reads them: [CLS] query [SEP] document, as llama.cpp's server has it. */
@@ -71,9 +71,10 @@ describe("a reranker", () => {
 
   test("it ranks, and does nothing else", async () => {
     expect(engine.models()[0]?.endpoints).toEqual(["rerank"]);
-    await expect(
-      engine.embed?.({ id: "1", model: "any", inputs: ["a"], extra: {} }, new AbortController().signal),
-    ).rejects.toMatchObject({ failure: { status: 404, message: expect.stringContaining("/v1/rerank") as string } });
+    const request = { id: "1", model: "any", inputs: ["a"], extra: {} };
+    await expect(engine.ask?.({ kind: "embed", request }, new AbortController().signal)).rejects.toMatchObject({
+      failure: { status: 404, message: expect.stringContaining("/v1/rerank") as string },
+    });
     expect((await drive(engine).complete("Hi")).end).toMatchObject({ kind: "rejected", failure: { status: 404 } });
   });
 

@@ -14,11 +14,13 @@ class EmbeddingEngine extends ScriptedEngine implements Engine {
     super(() => answer(["Hi"]));
   }
 
-  async embed(request: EmbeddingRequest): Promise<EmbeddingAnswer> {
-    this.asked.push(request);
-    if (request.inputs[0] === "fail") throw new FailureError({ kind: "bad-answer", message: "Down.", status: 502 });
-    return { vectors: request.inputs.map((input, at) => [input.length, at + 0.25]), promptTokens: 7 };
-  }
+  override readonly handlers = {
+    embed: async (request: EmbeddingRequest): Promise<EmbeddingAnswer> => {
+      this.asked.push(request);
+      if (request.inputs[0] === "fail") throw new FailureError({ kind: "bad-answer", message: "Down.", status: 502 });
+      return { vectors: request.inputs.map((input, at) => [input.length, at + 0.25]), promptTokens: 7 };
+    },
+  };
 }
 
 describe.each(transports)("embeddings through $name", ({ open }) => {

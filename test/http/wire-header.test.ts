@@ -7,9 +7,7 @@ import type { Api } from "../support/transports.ts";
 // One server, both forms: the request's header decides, before the model's setting and before the server's.
 
 class EmbeddingEngine extends ScriptedEngine {
-  async embed(): Promise<{ vectors: number[][]; promptTokens: number }> {
-    return { vectors: [[0.5, 0.25]], promptTokens: 1 };
-  }
+  override readonly handlers = { embed: async () => ({ vectors: [[0.5, 0.25]], promptTokens: 1 }) };
 }
 
 const engine = () => new EmbeddingEngine(() => answer(["Hi"]));

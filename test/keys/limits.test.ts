@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import type { KeyEntry, TruewireConfig } from "../../src/config/config.ts";
-import type { RerankAnswer } from "../../src/core/engine.ts";
 import type { GenerationEvent } from "../../src/core/events.ts";
 import { answer, asked, done, failed, ScriptedEngine, until } from "../support/scripted-engine.ts";
 import { chat, json, serving, transports } from "../support/transports.ts";
@@ -47,17 +46,11 @@ class Speaker extends ScriptedEngine {
     this.#go();
   }
 
-  async countTokens(): Promise<number> {
-    return 5;
-  }
-
-  async rerank(): Promise<RerankAnswer> {
-    return { scores: [0.5], promptTokens: 12 };
-  }
-
-  async embed(): Promise<{ vectors: number[][]; promptTokens: number }> {
-    return { vectors: [[1]], promptTokens: 30 };
-  }
+  override readonly handlers = {
+    "count-tokens": async () => 5,
+    rerank: async () => ({ scores: [0.5], promptTokens: 12 }),
+    embed: async () => ({ vectors: [[1]], promptTokens: 30 }),
+  };
 }
 
 describe.each(transports)("limits through $name", ({ open }) => {

@@ -195,7 +195,7 @@ test.each([
   expect(stderr).not.toMatch(/\n\s+at /);
 });
 
-test("with --watch a changed program is loaded anew, and a broken one leaves the version before", async () => {
+test("with --watch a changed program is reloaded, and a broken one leaves the previous version in use", async () => {
   const path = join(folder, "watched.js");
   await writeFile(path, `export default () => "one";`);
   const watched = await startTruewire(["--watch", path]);
@@ -208,12 +208,12 @@ test("with --watch a changed program is loaded anew, and a broken one leaves the
     await writeFile(path, `export default () => "two";`);
     await expect.poll(say, { timeout: 20_000 }).toBe("two");
     // A log in the folder loaded the program anew with every line, and the line of that loading was the next.
-    const loadings = watched.stderr().split("loaded anew").length;
+    const loadings = watched.stderr().split("reloaded").length;
     await writeFile(join(folder, "watched.log"), "a line");
     await new Promise((settle) => setTimeout(settle, 1000));
-    expect(watched.stderr().split("loaded anew").length).toBe(loadings);
+    expect(watched.stderr().split("reloaded").length).toBe(loadings);
     await writeFile(path, `export default (`);
-    await expect.poll(() => watched.stderr(), { timeout: 20_000 }).toContain("The version before goes on");
+    await expect.poll(() => watched.stderr(), { timeout: 20_000 }).toContain("The previous version stays in use");
     expect(await say()).toBe("two");
   } finally {
     await watched.stop();

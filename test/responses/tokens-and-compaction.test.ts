@@ -7,9 +7,9 @@ import { json, serving } from "../support/transports.ts";
 
 /** Ten tokens a message. */
 class CountingEngine extends ScriptedEngine {
-  async countTokens({ prompt }: GenerationRequest): Promise<number> {
-    return prompt.kind === "chat" ? prompt.messages.length * 10 : 0;
-  }
+  override readonly handlers = {
+    "count-tokens": async ({ prompt }: GenerationRequest) => (prompt.kind === "chat" ? prompt.messages.length * 10 : 0),
+  };
 }
 
 interface Compaction {

@@ -1,5 +1,13 @@
 import { cancellable } from "../../src/core/cancellable.ts";
-import type { Engine, EngineHealth, ModelInfo } from "../../src/core/engine.ts";
+import type {
+  Engine,
+  EngineAnswer,
+  EngineHealth,
+  EngineQuestion,
+  ModelInfo,
+  QuestionHandlers,
+  QuestionKind,
+} from "../../src/core/engine.ts";
 import type { EndEvent, FinishReason, GenerationEvent, GenerationFailure, Usage } from "../../src/core/events.ts";
 import { kindOfStatus } from "../../src/core/failure.ts";
 import type { GenerationRequest } from "../../src/core/request.ts";
@@ -20,6 +28,8 @@ export class ScriptedEngine implements Engine {
   aborted = 0;
   closedWith: number | undefined;
   state: EngineHealth["state"] = "ready";
+  /** The questions that it answers. */
+  readonly handlers: Partial<QuestionHandlers> = {};
 
   constructor(script: Script, ...names: string[]) {
     this.#script = script;
@@ -57,6 +67,15 @@ export class ScriptedEngine implements Engine {
       signal.removeEventListener("abort", noteAbort);
       this.running--;
     }
+  }
+
+  questions(): readonly QuestionKind[] {
+    return Object.keys(this.handlers) as QuestionKind[];
+  }
+
+  ask<K extends QuestionKind>({ kind, request }: EngineQuestion<K>, signal: AbortSignal): Promise<EngineAnswer<K>> {
+    const handlers = this.handlers as QuestionHandlers;
+    return handlers[kind](request, signal);
   }
 
   health(): EngineHealth {

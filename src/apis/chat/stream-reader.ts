@@ -26,7 +26,7 @@ export class ChatStreamReader extends ChoicesReader<ChatChoice> {
       started: false,
       finish: null,
       stop: undefined,
-      told: false,
+      finished: false,
       calls,
       roleSeen: false,
       legacyCall: false,

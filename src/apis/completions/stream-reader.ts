@@ -13,7 +13,7 @@ export class CompletionsStreamReader extends ChoicesReader<ChoiceState> {
   protected readonly bodyObject: string = "text_completion";
 
   protected newChoice(choice: number): ChoiceState {
-    return { choice, started: false, finish: null, stop: undefined, told: false };
+    return { choice, started: false, finish: null, stop: undefined, finished: false };
   }
 
   protected readChoice(raw: JsonObject, state: ChoiceState, out: GenerationEvent[]): boolean {

@@ -90,6 +90,11 @@ export function list<T>(
 /** The schemas that `list` has made. */
 const listShapes = new WeakMap<z.ZodType, { readonly item: z.ZodType; readonly most: number }>();
 
+/** Returns the item and the maximum length of a schema that `list` made; `undefined` for other schemas. */
+export function listOf(schema: z.ZodType): { readonly item: z.ZodType; readonly most: number } | undefined {
+  return listShapes.get(schema);
+}
+
 /** The checked items of a list, or the error of its first invalid item. */
 type CheckedList = { readonly items: readonly unknown[] } | { readonly error: z.ZodError; readonly at: number };
 

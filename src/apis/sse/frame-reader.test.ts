@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { RepairLog } from "../tolerant/repairs.ts";
-import { FrameReader, FrameTooLongError } from "./frame-reader.ts";
+import { SseFrameReader, FrameTooLongError } from "./frame-reader.ts";
 
 interface Frame {
   readonly data: string;
@@ -12,7 +12,7 @@ interface Frame {
 function read(pieces: Iterable<Uint8Array | string>): { frames: Frame[]; repairs: string[] } {
   const frames: Frame[] = [];
   const repairs = new RepairLog();
-  const reader = new FrameReader({ frame: (data, event, bare) => frames.push({ data, event, bare }) }, repairs);
+  const reader = new SseFrameReader({ frame: (data, event, bare) => frames.push({ data, event, bare }) }, repairs);
   for (const piece of pieces) reader.push(piece);
   reader.end();
   return { frames, repairs: repairs.list().map(({ id }) => id) };
@@ -107,7 +107,7 @@ test.each([
   ["one event of many lines", "data: a\n", "data: xxxxxxxxxxxxxxxx\n"],
   ["a page without an end", "<html>\n", "xxxxxxxxxxxxxxxx\n"],
 ])("%s stops at the limit with a typed error", (_, first, more) => {
-  const reader = new FrameReader({ frame: () => {} }, new RepairLog(), 1000);
+  const reader = new SseFrameReader({ frame: () => {} }, new RepairLog(), 1000);
   reader.push(first);
   expect(() => {
     for (let i = 0; i < 100; i++) reader.push(more);
@@ -122,7 +122,7 @@ describe("where a repair was made", () => {
   function places(pieces: Iterable<string>): string[] {
     const repairs = new RepairLog();
     const kept = repairs.keepPlaces();
-    const reader = new FrameReader({ frame: () => repairs.note("keep-alive") }, repairs);
+    const reader = new SseFrameReader({ frame: () => repairs.note("keep-alive") }, repairs);
     for (const piece of pieces) reader.push(piece);
     reader.end();
     expect(repairs.at).toBe(input.length);
@@ -151,7 +151,7 @@ describe("where a repair was made", () => {
 
   test("is told to nobody who does not ask", () => {
     const repairs = new RepairLog();
-    const reader = new FrameReader({ frame() {} }, repairs);
+    const reader = new SseFrameReader({ frame() {} }, repairs);
     reader.push(input);
     expect(repairs.keepsPlaces).toBe(false);
     expect(repairs.total).toBeGreaterThan(0);

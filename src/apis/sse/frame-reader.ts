@@ -1,21 +1,21 @@
 import type { RepairLog } from "../tolerant/repairs.ts";
 
-/** Takes what a `FrameReader` finds. */
+/** Receives the frames of a `FrameReader`. */
 export interface FrameSink {
-  /** Events of this stream have names; else a name is worth a note. */
+  /** Events of this stream have names. Otherwise a name counts as a repair. */
   readonly named?: boolean;
 
   /**
-   * One event. `event` is its name, "" without one. `bare`: the text stood on lines of its own, without `data:` (a JSON body, an HTML
-   * page, a proxy's plain words).
+   * One event. `event`: its name, "" without one. `bare`: the text was not in a `data:` field (a JSON body, an HTML page, a proxy's
+   * message).
    */
   frame(data: string, event: string, bare: boolean): void;
 
-  /** The fast path: takes the data of an event that has one line, `text` from `start` to `end`, if it knows it; else `frame` gets it. */
+  /** Fast path for an event with one line of data, `text` from `start` to `end`. Returns false to get the event as a `frame`. */
   take?(text: string, start: number, end: number): boolean;
 }
 
-/** A line or an event is longer than the limit; reading on would fill the memory. */
+/** A line or an event is longer than the limit. Without a limit it could fill the memory. */
 export class FrameTooLongError extends Error {
   readonly limit: number;
 
@@ -26,32 +26,32 @@ export class FrameTooLongError extends Error {
   }
 }
 
-/** 16 Mi characters: an audio or image answer in one event fits, a stream without line ends does not fill the memory. */
+/** 16 Mi characters: enough for an event with audio or an image. */
 const defaultLimit = 16 * 1024 * 1024;
 
 /**
- * Bytes (or text) of an event stream in, events out: incremental, linear in the input, bounded in memory, for every split of the input.
+ * Reads the bytes or text of an event stream, split anywhere, into events. Takes linear time and bounded memory.
  *
  * It follows the HTML standard, "9.2.6 Interpreting an event stream" (https://html.spec.whatwg.org/multipage/server-sent-events.html),
- * and beyond it takes what servers of OpenAI's dialect send: JSON lines without `data:`, events with no blank line between them, a
+ * and also accepts what servers of OpenAI's dialect send: JSON lines without `data:`, events with no blank line between them, a
  * last event without any line end, `error: {…}` lines, and whole bodies that are no event stream at all.
  */
-export class FrameReader {
+export class SseFrameReader {
   readonly #sink: FrameSink;
   readonly #repairs: RepairLog;
   readonly #limit: number;
   #decoder: InstanceType<typeof TextDecoder> | undefined;
 
-  /** The begun line. A string: V8 keeps the pieces as a rope and joins them once, when the line is complete. */
+  /** The current line. V8 stores it as a rope, and joins its chunks once, when the line is complete. */
   #line = "";
-  /** Characters of the texts before the one that is being read. */
+  /** The number of characters before the current text. */
   #before = 0;
   /** The last text ended in CR; an LF at the start of the next one belongs to it. */
   #afterCr = false;
   #atStart = true;
-  /** The data of the begun event; undefined while it has none. */
+  /** The data of the current event; undefined while it has none. */
   #data: string | undefined;
-  /** Its last line. What it looks like is asked of its lines: `#data` is a rope, which a look would join anew with every line. */
+  /** Its last line. Lines are examined instead of `#data`: reading a rope joins it, which would happen for every line. */
   #lastLine = "";
   #opensObject = false;
   #event = "";
@@ -65,13 +65,13 @@ export class FrameReader {
     this.#limit = limit;
   }
 
-  /** Throws `FrameTooLongError`. Text must be cut at characters, bytes may be cut anywhere. */
+  /** Throws `FrameTooLongError`. Text must be split between characters, bytes may be split anywhere. */
   push(input: Uint8Array | string): void {
     if (typeof input === "string") this.#read(input);
     else this.#read((this.#decoder ??= new TextDecoder("utf-8", { ignoreBOM: true })).decode(input, { stream: true }));
   }
 
-  /** The input is over: what is pending counts as complete. */
+  /** Ends the input: the pending event is complete. */
   end(): void {
     const rest = this.#decoder?.decode();
     if (rest) this.#read(rest);
@@ -134,8 +134,8 @@ export class FrameReader {
   }
 
   /**
-   * One line, `text` from `start` to `end`, without its end. `isLast`: a blank line follows, so no further line can add data or a name to
-   * the event. False also where that is not known yet.
+   * Reads one line, `text` from `start` to `end`, without its line end. `isLast`: a blank line follows, so that no further line can add data
+   * or a name to the event. False if that is not known yet.
    */
   #readLine(text: string, start: number, end: number, isLast = false): void {
     if (start === end) {
@@ -154,7 +154,7 @@ export class FrameReader {
 
   #addData(value: string): void {
     if (this.#data === undefined) return this.#beginData(value);
-    // A second data line continues the event, says the standard. Here a new object after a complete one is a new event.
+    // According to the standard, a second data line continues the event. Here a new object after a complete one is a new event.
     if ((value.startsWith("{") || value.startsWith("[DONE]")) && this.#looksComplete()) {
       this.#repairs.note("no-blank-line");
       this.#dispatch();

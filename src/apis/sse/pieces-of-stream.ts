@@ -1,8 +1,7 @@
 /**
- * The pieces of a web stream, for runtimes whose streams cannot be iterated. Who stops early gives the stream up; one that failed has
- * nothing to be given up.
+ * Iterates over the chunks of a web stream, for runtimes whose streams are not iterable. Returning early cancels the stream.
  */
-export async function* piecesOfStream<Piece>(stream: ReadableStream<Piece>): AsyncGenerator<Piece, undefined> {
+export async function* piecesOfStream<Chunk>(stream: ReadableStream<Chunk>): AsyncGenerator<Chunk, undefined> {
   const reader = stream.getReader();
   try {
     for (;;) {

@@ -2,26 +2,27 @@ import type { FinishReason } from "../../core/events.ts";
 import type { RepairLog } from "./repairs.ts";
 import type { JsonObject } from "../../core/json.ts";
 
-/** What a reader of an endpoint keeps of a choice, and what `ChoicesReader` does. */
+/** The state of a choice that `ChoicesReader` needs; readers of an endpoint add their own. */
 export interface ChoiceState {
   readonly choice: number;
   started: boolean;
-  /** The reason that came, while it waits to be told. */
+  /** The finish reason, from when it was received. */
   finish: FinishReason | null;
   stop: string | undefined;
-  told: boolean;
+  /** The `finish` event was emitted. */
+  finished: boolean;
 }
 
-/** The choices of one answer, each made when the source first speaks of it. */
+/** The choices of one answer. Each is created by its first element in a chunk. */
 export class AnswerChoices<Choice extends ChoiceState> {
   readonly #make: (choice: number) => Choice;
   readonly #repairs: RepairLog;
   readonly #limit: number;
-  /** By their numbers in the answer, which are below `#limit`. */
+  /** By their numbers in the answer, below `#limit`. */
   #choices = new Map<number, Choice>();
-  /** By the numbers that the source gives them. */
+  /** By the source's numbers. */
   #bySource = new Map<number, Choice>();
-  /** No lower number is free. */
+  /** All lower numbers are in use. */
   #free = 0;
 
   /** `limit`: the number of choices that were requested. */
@@ -35,10 +36,10 @@ export class AnswerChoices<Choice extends ChoiceState> {
     return this.#choices.size;
   }
 
-  /** There is a choice, and each has its finish reason. */
+  /** There is a choice, and all choices have a finish reason. */
   get finished(): boolean {
     if (this.#choices.size === 0) return false;
-    for (const choice of this.#choices.values()) if (choice.finish === null && !choice.told) return false;
+    for (const choice of this.#choices.values()) if (choice.finish === null && !choice.finished) return false;
     return true;
   }
 
@@ -47,9 +48,9 @@ export class AnswerChoices<Choice extends ChoiceState> {
   }
 
   /**
-   * Returns the choice that an element of `choices` belongs to. An element without a usable index gets it from its place among
-   * `siblings`. The first choices that appear are the requested ones: an index that is too high becomes the lowest free one, and what
-   * belongs to further choices is dropped (`undefined`). An upstream could otherwise make the gateway keep a choice for each event.
+   * Returns the choice of an element of `choices`. An element without a usable index gets its position among `siblings`. The first
+   * choices that appear are the requested ones: an index that is too high becomes the lowest free one. Elements of further choices are
+   * dropped (`undefined`): an upstream could otherwise make the gateway store a choice for each event.
    */
   of(raw: JsonObject, position: number, siblings: number): Choice | undefined {
     const index = raw["index"];

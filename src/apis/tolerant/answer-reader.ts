@@ -1,42 +1,42 @@
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import type { EventReader } from "../source-port.ts";
-import { FrameReader } from "../sse/frame-reader.ts";
+import { SseFrameReader } from "../sse/frame-reader.ts";
 import type { FrameSink } from "../sse/frame-reader.ts";
-import { readFrame } from "./frame-content.ts";
 import { badAnswer, failureOfText } from "./read-failure.ts";
 import { RepairLog } from "./repairs.ts";
+import { parseTolerantly } from "./tolerant-json.ts";
 
 /**
- * Reads one answer, streamed or whole, into events, of which there is one end: what the readers of all APIs share. What arrives may be
- * broken in every way that servers are known to break it. What was mended is counted in `repairs`.
+ * The base of the readers of all APIs: reads one answer, streamed or whole, into events with one `end`. The answer may be damaged in every
+ * way that servers are known to damage it. Repairs are counted in `repairs`.
  */
 export abstract class AnswerReader implements EventReader, FrameSink {
   readonly repairs: RepairLog = new RepairLog();
-  /** Events that are not handed out yet. */
+  /** Events for the next return. */
   protected out: GenerationEvent[] = [];
-  readonly #frames: FrameReader;
+  readonly #frames: SseFrameReader;
   #ended = false;
-  /** The input is over: an event that is not complete now was cut. */
+  /** The input has ended: an incomplete event was cut. */
   #isOver = false;
   #strayText = "";
 
   /** `frameLimit`: the longest event, in characters. */
   constructor(frameLimit: number | undefined) {
-    this.#frames = new FrameReader(this, this.repairs, frameLimit);
+    this.#frames = new SseFrameReader(this, this.repairs, frameLimit);
   }
 
-  /** The `end` event is out; further input is ignored. */
+  /** The `end` event was emitted. Further input is ignored. */
   get ended(): boolean {
     return this.#ended;
   }
 
-  /** All is said: only usage, the end mark and noise are still due. */
+  /** Only usage, the end mark and noise may follow. */
   abstract get finished(): boolean;
 
-  /** Something of the answer has come: a failure before is still a failure with a status. */
+  /** The answer has begun: a failure before that still has a status. */
   abstract get begun(): boolean;
 
-  /** A piece of the answer, cut anywhere (text: at characters). Never throws for what it reads. */
+  /** Reads a chunk of the answer. Bytes may be split anywhere, text between characters. Never throws for invalid input. */
   push(input: Uint8Array | string): GenerationEvent[] {
     if (this.#ended) return [];
     try {
@@ -48,7 +48,7 @@ export abstract class AnswerReader implements EventReader, FrameSink {
     return this.handOut();
   }
 
-  /** The input is over. `cause`: it did not end by itself, but was cut off. */
+  /** Ends the input. `cause`: it was cut off. */
   end(cause?: Error): GenerationEvent[] {
     if (this.#ended) return [];
     this.#isOver = true;
@@ -57,22 +57,22 @@ export abstract class AnswerReader implements EventReader, FrameSink {
     return this.handOut();
   }
 
-  /** The transport gives up; `end` becomes the last event, unless the answer was complete already. */
+  /** Ends the answer with `end`, unless it was complete. */
   abandon(end: GenerationEnd): GenerationEvent[] {
     if (!this.#ended) this.givenUp(end);
     return this.handOut();
   }
 
-  /** A whole JSON answer (or an error in its place), parsed. */
+  /** Reads a parsed JSON answer, or an error in its place. */
   abstract readBody(body: unknown): GenerationEvent[];
 
-  /** A frame of the stream; called by the frame reader. */
+  /** Reads a frame of the stream. Called by the frame reader. */
   abstract frame(data: string, event: string, bare: boolean): void;
 
-  /** Reads what a frame says in JSON; `data` is its text. */
+  /** Reads the JSON of a frame; `data`: its text. */
   protected abstract object(value: object | null, data: string, event: string, bare: boolean): void;
 
-  /** The input has ended, and the answer has not: it was cut. */
+  /** The input has ended before the answer: it was cut. */
   protected inputOver(cause: Error | undefined): void {
     if (!this.begun && this.#strayText !== "") return this.fail(failureOfText(this.#strayText));
     const why = cause
@@ -85,12 +85,12 @@ export abstract class AnswerReader implements EventReader, FrameSink {
     this.conclude(end);
   }
 
-  /** What was no event: what a proxy or a framework said instead. */
+  /** Text that is not an event: a message of a proxy or a framework. */
   protected get strayText(): string {
     return this.#strayText;
   }
 
-  /** A frame that has text. */
+  /** Reads a frame that is not empty. */
   protected content(data: string, event: string, bare: boolean): void {
     const content = readFrame(data, { event, bare, ending: this.#isOver }, this.repairs);
     if (content.kind === "object") this.object(content.value, data, event, bare);
@@ -102,7 +102,7 @@ export abstract class AnswerReader implements EventReader, FrameSink {
     this.conclude({ kind: "upstream-error", failure });
   }
 
-  /** The first end counts. */
+  /** Emits `end`. Further ends are ignored. */
   protected conclude(end: GenerationEnd): void {
     if (this.#ended) return;
     this.#ended = true;
@@ -114,4 +114,44 @@ export abstract class AnswerReader implements EventReader, FrameSink {
     if (out.length > 0) this.out = [];
     return out;
   }
+}
+
+/** The content of a frame. */
+type FrameContent =
+  /** JSON: a chunk, a whole answer, or an error. */
+  | { readonly kind: "object"; readonly value: object | null }
+  /** Text without `data:`: noise between events, or a failure in place of all events. */
+  | { readonly kind: "words" }
+  /** A ping, or an event that was cut by the end of the input. */
+  | { readonly kind: "nothing" }
+  | { readonly kind: "failure"; readonly failure: GenerationFailure };
+
+interface FrameOptions {
+  /** The event's name, "" without one. */
+  readonly event: string;
+  /** The text was not in a `data:` field. */
+  readonly bare: boolean;
+  /** The input has ended: incomplete content was cut. */
+  readonly ending: boolean;
+}
+
+/** Classifies the text of a frame, which is neither empty nor `[DONE]`. */
+function readFrame(data: string, { event, bare, ending }: FrameOptions, repairs: RepairLog): FrameContent {
+  const value = parseTolerantly(data, repairs);
+  if (value !== undefined && typeof value === "object") return { kind: "object", value };
+  if (bare) {
+    repairs.note("unknown-field");
+    return { kind: "words" };
+  }
+  if (event === "ping" || /^(ping|keep-?alive|heartbeat)$/i.test(data.trim())) {
+    repairs.note("keep-alive");
+    return { kind: "nothing" };
+  }
+  const looksLikeObject = data.trimStart().startsWith("{");
+  if (ending && looksLikeObject) return { kind: "nothing" };
+  if (typeof value === "string" || event === "error" || !looksLikeObject) {
+    return { kind: "failure", failure: failureOfText(typeof value === "string" ? value : data) };
+  }
+  const cause = new Error(data.slice(0, 300));
+  return { kind: "failure", failure: badAnswer("The upstream sent an event that is not JSON.", cause) };
 }

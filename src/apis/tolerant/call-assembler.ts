@@ -6,23 +6,23 @@ import { isObject, nonEmpty } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 
 /**
- * Puts one choice's tool calls together from the fragments that a source sends, and tells them as events in the waist's order: one
- * call after the other, indices 0, 1, 2, …
+ * Assembles one choice's tool calls from a source's fragments, and emits them as events in their legal order: one call after the other,
+ * with indices 0, 1, 2, …
  *
- * Which call a fragment belongs to is decided by what it carries, since none of index, id and name can be relied on: see `#find`.
- * Fragments of a later call wait while an earlier one is incomplete (sources that interleave calls).
+ * No member of a fragment identifies its call reliably: see `#find`. Fragments of a later call wait while an earlier one is incomplete
+ * (sources that interleave calls).
  */
 export class CallAssembler {
   readonly #choice: number;
   readonly #newCallId: () => string;
-  /** Within this choice: OpenAI itself repeats ids over choices. */
+  /** Ids in this choice: OpenAI itself repeats ids across choices. */
   readonly #takenIds = new Set<string>();
   readonly #repairs: RepairLog;
   #calls: Call[] = [];
   /** The latest call with a source's index or id. */
   #byIndex = new Map<number, Call>();
   #byId = new Map<string, Call>();
-  /** The first call that has not ended, as a position in `#calls`. */
+  /** The index in `#calls` of the first call that has not ended. */
   #head = 0;
   #started = 0;
 
@@ -32,12 +32,12 @@ export class CallAssembler {
     this.#repairs = repairs;
   }
 
-  /** How many calls have begun. */
+  /** The number of calls that have begun. */
   get started(): number {
     return this.#started;
   }
 
-  /** A delta's (or message's) `tool_calls`, whatever it holds. */
+  /** Adds the `tool_calls` of a delta or message, of any shape. */
   add(list: unknown, out: GenerationEvent[]): void {
     const fragments = (Array.isArray(list) ? list : [list]).filter(isObject).map(readFragment);
     const touched = new Set<Call>();
@@ -50,8 +50,8 @@ export class CallAssembler {
   }
 
   /**
-   * Appends `text` to the arguments of the latest call, for a chunk that a `ChunkTemplate` has matched. Returns false, and changes
-   * nothing, where only `add` can decide what the fragment means.
+   * Appends `text` to the arguments of the latest call, for a chunk that a `ChunkTemplate` has matched. Returns false without changes if
+   * only `add` can interpret the fragment.
    */
   continueLatest(text: string, out: GenerationEvent[]): boolean {
     const call = this.#calls[this.#head];
@@ -64,7 +64,7 @@ export class CallAssembler {
     return true;
   }
 
-  /** Ends all calls: the choice is over. What never got a name is given back as text. */
+  /** Ends all calls at the end of the choice. Calls without a name become text. */
   close(out: GenerationEvent[]): void {
     for (const call of this.#calls) {
       if (call.name !== "") continue;
@@ -175,7 +175,7 @@ export class CallAssembler {
     call.progress.push(fragment.arguments);
   }
 
-  /** Tells what can be told: the first open call as it grows, the next ones once those before them are complete. */
+  /** Emits the first open call while it grows, and each further call when the previous ones are complete. */
   #advance(out: GenerationEvent[]): void {
     for (let call = this.#calls[this.#head]; call && call.name !== ""; call = this.#calls[this.#head]) {
       this.#emitBegun(call, out);
@@ -240,18 +240,18 @@ export class CallAssembler {
 }
 
 interface Call {
-  /** The source's own index, for finding it again. */
+  /** The source's index. */
   readonly index: number | null;
   sourceId: string | null;
-  /** As told; "" before. */
+  /** The emitted id; "" before `tool-call-start`. */
   id: string;
-  /** "" while it has not come. */
+  /** "" until it is received. */
   name: string;
   readonly kind: "function" | "custom";
-  /** As told; −1 before. */
+  /** The emitted index; −1 before `tool-call-start`. */
   number: number;
   arguments: string;
-  /** The end of `arguments` that no event has carried yet. */
+  /** The end of `arguments` that has not been emitted. */
   unsent: string;
   readonly progress: JsonProgress;
 }
@@ -260,11 +260,11 @@ interface Fragment {
   readonly index: number | null;
   readonly id: string | null;
   readonly name: string | null;
-  /** A name was there, but empty or null. */
+  /** The name is present, but empty or null. */
   readonly emptyName: boolean;
   readonly kind: "function" | "custom";
   readonly arguments: string;
-  /** False where the arguments came as a JSON value instead of a string. */
+  /** False: the arguments are a JSON value instead of a string. */
   readonly hasText: boolean;
 }
 
@@ -290,8 +290,8 @@ function argumentsText(value: unknown): string {
 }
 
 /**
- * Whether a function's arguments are the word `null`, which some servers write in place of no arguments (vLLM #28806). Inside of
- * arguments, a fragment `null` is JSON like any other.
+ * Whether a function's arguments are `null`, which some servers send for a call without arguments (vLLM #28806). Within arguments, a
+ * fragment `null` is ordinary JSON.
  */
 function isNull(text: string): boolean {
   return text.length <= maxNullLength && text.trim() === "null";
@@ -301,12 +301,12 @@ function holdsNothing(text: string): boolean {
   return text === "" || isNull(text);
 }
 
-/** Whether `isNull` may become true with the next fragment, or is: until then, the arguments are not sent. */
+/** Whether `isNull` is true, or may become true with the next fragment: such arguments are held back. */
 function mayBeNull(text: string): boolean {
   return text.length <= maxNullLength && /^\s*n(u(l(l\s*)?)?)?$/.test(text);
 }
 
-/** In characters: longer arguments are not examined, since that would flatten V8's rope with every fragment. */
+/** In characters. Longer arguments are not examined: that would flatten V8's rope with every fragment. */
 const maxNullLength = 16;
 
 function readIndex(raw: unknown): number | null {

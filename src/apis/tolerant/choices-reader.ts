@@ -5,46 +5,43 @@ import { AnswerChoices } from "./answer-choices.ts";
 import type { ChoiceState } from "./answer-choices.ts";
 import { AnswerReader } from "./answer-reader.ts";
 import type { ChunkOrder } from "./chunk-order.ts";
-import { isAnnouncement, isWhole } from "./answer-shape.ts";
-import { ExtraReader } from "./extra-reader.ts";
-import { readFinishReason } from "./finish-reasons.ts";
+import { readFinishReason, trueFinishReason } from "./finish-reasons.ts";
 import { KnownChunks } from "./known-chunks.ts";
 import type { Hole } from "./known-chunks.ts";
 import { badAnswer, callsWithoutCall, failureOfText, readFailure } from "./read-failure.ts";
 import { readUsage } from "./read-usage.ts";
-import { SourceReader } from "./source-reader.ts";
+import { SourceReader, ExtraReader } from "./source-reader.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
-import { trueFinishReason } from "./true-finish-reason.ts";
 
 export interface ChoicesReaderOptions extends AnswerReaderOptions {
-  /** Is told which chunk holds what, for a capture that is written again. */
+  /** Records the chunk of each event, for a capture that is repaired. */
   readonly order?: ChunkOrder;
 }
 
 /**
- * Reads the answer of any server of OpenAI's dialect, which is made of choices, into generation events in their legal order.
+ * Reads an answer that consists of choices, of any server of OpenAI's dialect, into generation events in their legal order.
  *
- * A finish reason is held back until the choice is surely over ([DONE], the usage chunk, the end of the input, or another choice
- * going on while the source has been exact so far), because servers send text and calls after it.
+ * A finish reason is held back until the choice has certainly ended ([DONE], the usage chunk, the end of the input, or a delta of another
+ * choice while the answer has needed no repair), because servers send text and calls after it.
  */
 export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
   protected readonly options: ChoicesReaderOptions;
-  /** Chunks of this object are streamed, those of `bodyObject` are whole answers. */
+  /** The `object` of streamed chunks; `bodyObject`: of whole answers. */
   protected abstract readonly chunkObject: string;
   protected abstract readonly bodyObject: string;
 
-  /** How many events were handed out. */
-  #taken = 0;
+  /** The number of events returned. */
+  #returned = 0;
   #choices: AnswerChoices<Choice>;
   #source = new SourceReader(this.repairs);
   #usage: Usage | null = null;
-  #usageTold = false;
+  #usageSent = false;
   #extras = new ExtraReader();
   #sawWholeAnswer = false;
   #doneSeen = false;
   #knownChunks = new KnownChunks<Choice>();
-  /** Choices whose finish reason has come and waits to be sent. */
+  /** Choices whose finish reason is held back. */
   #finishing = new Set<Choice>();
 
   constructor(options: ChoicesReaderOptions) {
@@ -54,7 +51,7 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     this.#choices = new AnswerChoices((choice) => this.newChoice(choice), this.repairs, limit);
   }
 
-  /** Every choice that began has its finish reason. */
+  /** Every choice that has begun has its finish reason. */
   get finished(): boolean {
     return this.#choices.finished;
   }
@@ -98,7 +95,7 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     else this.content(data, event, bare);
   }
 
-  /** A chunk that differs from an earlier one in one string alone; called by the frame reader. */
+  /** Reads a chunk that differs from an earlier one in one string only. Called by the frame reader. */
   take(line: string, start: number, end: number): boolean {
     if (this.ended) return false;
     const isKnown = this.#knownChunks.match(line, start, end, (state, kind, text) => {
@@ -139,20 +136,20 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
 
   protected override handOut(): GenerationEvent[] {
     const out = super.handOut();
-    this.#taken += out.length;
+    this.#returned += out.length;
     return out;
   }
 
-  /** Reads one element of `choices`; false when it holds nothing. */
+  /** Reads one element of `choices`. Returns false if it has no content. */
   protected abstract readChoice(raw: JsonObject, state: Choice, out: GenerationEvent[]): boolean;
-  /** A choice is over: what is open is closed. */
+  /** Closes what is open at the end of a choice. */
   protected abstract closeChoice(state: Choice, out: GenerationEvent[]): void;
   protected abstract newChoice(choice: number): Choice;
-  /** How many calls a choice has. */
+  /** The number of calls of a choice. */
   protected abstract callCount(state: Choice): number;
-  /** Where the one string of a chunk stood that became this one event; null when such chunks cannot be proved. */
+  /** The path of the string that became this event; null if a template cannot be learned from such chunks. */
   protected abstract holePath(raw: JsonObject, event: GenerationEvent): Hole | null;
-  /** Continues a call with text that a template proved; false: not possible, read the chunk. */
+  /** Continues a call with the text of a known chunk. Returns false if the chunk must be parsed. */
   protected continueCall(_state: Choice, _text: string, _out: GenerationEvent[]): boolean {
     return false;
   }
@@ -174,12 +171,12 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     });
   }
 
-  /** How many events there are so far. */
+  /** The number of events until now. */
   get #position(): number {
-    return this.#taken + this.out.length;
+    return this.#returned + this.out.length;
   }
 
-  /** Whether this is OpenAI's own answer in its legacy API, which has freedoms that chat does not. */
+  /** Whether this is OpenAI's own answer in its legacy API, which is less regular than chat. */
   get #isOpenAiCompletion(): boolean {
     return this.chunkObject === "text_completion" && this.madeByOpenAi;
   }
@@ -205,11 +202,11 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     if (value["object"] !== object) this.repairs.note("object");
     for (const [position, raw] of choices.entries()) this.#choice(raw, position, choices.length);
     if (this.ended) return;
-    if (choices.length === 0 && usage && this.finished) this.#tellUsage();
+    if (choices.length === 0 && usage && this.finished) this.#sendUsage();
     this.#extras.chunk(value, this.out);
     const isLearnable =
       text !== undefined && choices.length === 1 && !usage && this.#source.identity === before.identity;
-    // A chunk that says more than one delta may change what the known chunks mean: which call is open, which extra came last.
+    // A chunk with more than one delta may change the meaning of known chunks: which call is open, which extra came last.
     if (!isLearnable || !this.#learn(text, first ?? {}, before)) this.#knownChunks.forget();
   }
 
@@ -218,15 +215,15 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     const state = this.#choices.of(raw, position, siblings);
     if (!state) return;
     const out = this.out;
-    if (state.told) {
-      // Usage came, or another choice went on while the source was exact. What follows may be OpenAI's farewell to audio.
+    if (state.finished) {
+      // The choice has ended (see above). What follows may be the last chunk of OpenAI's audio.
       const before = out.length;
       this.#extras.choice(raw, state.choice, out);
       if (readFinishReason(raw["finish_reason"])) this.#finishAgain(state, raw["text"] === "");
       else if (out.length === before) this.repairs.note("early-finish");
       return;
     }
-    if (this.#choices.size > 1 && this.repairs.total === 0) this.#settleOthers(state);
+    if (this.#choices.size > 1 && this.repairs.total === 0) this.#finishOthers(state);
     const eventsBefore = out.length;
     const hadContent = this.readChoice(raw, state, out);
     this.#extras.choice(raw, state.choice, out);
@@ -257,13 +254,13 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     if (typeof stop === "string" && stop !== "") state.stop = stop;
   }
 
-  /** OpenAI's legacy completions say `length` on the last text and once more alone, now and then (2 of 22 recordings). */
+  /** OpenAI's legacy completions occasionally repeat `length` in a chunk without text (2 of 22 recordings). */
   #finishAgain({ choice }: Choice, isAlone: boolean): void {
     if (isAlone && this.#isOpenAiCompletion) this.options.order?.addFinish(choice);
     else this.repairs.note("repeated-finish");
   }
 
-  /** Keeps the usage that a chunk carries; true when it does. */
+  /** Stores a chunk's usage. Returns whether there is any. */
   #readUsage(value: JsonObject): boolean {
     const groq = isObject(value["x_groq"]) ? value["x_groq"]["usage"] : undefined;
     const usage = readUsage(value["usage"] ?? groq, this.repairs);
@@ -276,41 +273,41 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     return true;
   }
 
-  #tellUsage(): void {
-    this.#settle();
-    if (this.#usageTold || this.ended || !this.#usage) return;
-    this.#usageTold = true;
+  #sendUsage(): void {
+    this.#finishAll();
+    if (this.#usageSent || this.ended || !this.#usage) return;
+    this.#usageSent = true;
     this.out.push({ type: "usage", usage: this.#usage });
   }
 
-  /** Tells the finish of the choices that have one, but for `current`, which goes on. */
-  #settleOthers(current: Choice): void {
-    for (const state of this.#finishing) if (state !== current) this.#tellFinish(state);
+  /** Emits the finish of all other choices that have a finish reason. */
+  #finishOthers(current: Choice): void {
+    for (const state of this.#finishing) if (state !== current) this.#sendFinish(state);
   }
 
-  #settle(): void {
-    for (const state of this.#finishing) this.#tellFinish(state);
+  #finishAll(): void {
+    for (const state of this.#finishing) this.#sendFinish(state);
   }
 
-  #tellFinish(state: Choice): void {
-    if (state.told || state.finish === null || this.ended) return;
-    state.told = true;
+  #sendFinish(state: Choice): void {
+    if (state.finished || state.finish === null || this.ended) return;
+    state.finished = true;
     this.#finishing.delete(state);
     const from = this.#position;
     this.closeChoice(state, this.out);
-    const { choice, stop, finish: said } = state;
+    const { choice, stop, finish: received } = state;
     const calls = this.callCount(state);
     const form = this.form.choices.get(choice);
     const { callsInText = false, legacyFunctions } = this.options;
     const sawLegacyCall = this.sawLegacyCall(state);
     const isOpenAi = this.madeByOpenAi;
-    const reason = trueFinishReason({ said, calls, sawLegacyCall, callsInText, legacyFunctions, isOpenAi });
+    const reason = trueFinishReason({ received, calls, sawLegacyCall, callsInText, legacyFunctions, isOpenAi });
     if (reason === null) {
       this.fail(callsWithoutCall());
       return;
     }
-    if (reason !== said) {
-      if (said !== "stop") this.repairs.note("finish-reason");
+    if (reason !== received) {
+      if (received !== "stop") this.repairs.note("finish-reason");
       else if (form) form.stopWithCalls = true;
       else this.repairs.note("finish-calls");
     }
@@ -318,13 +315,13 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     this.options.order?.close(choice, from, this.#position);
   }
 
-  /** [DONE]. A choice without a finish reason ends here all the same: the source says that it is complete. */
+  /** [DONE] also ends choices without a finish reason: the source reports the answer as complete. */
   #done(): void {
     this.#doneSeen = true;
     for (const state of this.#choices) {
-      if (state.finish !== null || state.told) continue;
+      if (state.finish !== null || state.finished) continue;
       this.repairs.note("no-finish");
-      // OpenAI's own "stop" after calls is right where the request named the tool; one that is made here is not.
+      // OpenAI's own "stop" after calls is correct if the request named the tool, but here the reason is invented.
       state.finish = this.callCount(state) > 0 ? "tool-calls" : "stop";
       this.#finishing.add(state);
     }
@@ -336,11 +333,11 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
 
   #finish(): void {
     for (const state of this.#choices) this.start(state, this.out);
-    this.#tellUsage();
+    this.#sendUsage();
     if (!this.ended) this.conclude({ kind: "done" });
   }
 
-  /** Learns a chunk that needed no repair and became one delta. False where the chunk was more, or less, than that. */
+  /** Learns a chunk that needed no repair and became one delta. Returns false for any other chunk. */
   #learn(chunk: string, raw: JsonObject, before: { readonly repairs: number; readonly events: number }): boolean {
     const event = this.out[before.events];
     if (!event || this.out.length !== before.events + 1 || this.repairs.total !== before.repairs) return false;
@@ -350,4 +347,19 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     this.#knownChunks.learn(chunk, hole, event, state);
     return true;
   }
+}
+
+/** Whether a chunk without choices is legitimate: Azure's filter results, OpenAI's moderation. */
+function isAnnouncement(value: JsonObject): boolean {
+  return value["prompt_filter_results"] !== undefined || value["moderation"] !== undefined;
+}
+
+/** Whether this is a whole answer, not a chunk. `bodyObject`: the `object` of a whole answer of the endpoint. */
+function isWhole(value: unknown, bodyObject: string): boolean {
+  if (!isObject(value)) return false;
+  const first: unknown = Array.isArray(value["choices"]) ? value["choices"][0] : undefined;
+  return (
+    isObject(first) &&
+    (isObject(first["message"]) || (bodyObject === "text_completion" && first["finish_reason"] !== null))
+  );
 }

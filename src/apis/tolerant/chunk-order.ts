@@ -1,39 +1,39 @@
 import type { GenerationEvent } from "../../core/events.ts";
 
 /**
- * Remembers in which chunk of a capture each event came. A reader tells the finish of a choice late, because text may follow it; who
- * has read a whole capture knows where it stood, and can put it back there.
+ * Records the chunk of each event of a capture. A reader holds back the finish of a choice, because text may follow it. After the whole
+ * capture was read, the finish can be moved back to its chunk.
  */
 export class ChunkOrder {
-  /** How many events there were at the end of each chunk. */
+  /** The number of events at the end of each chunk. */
   readonly #ends: number[] = [];
-  /** Where finish reasons stood, in the order in which they came. A source may say one twice. */
+  /** The chunks of finish reasons, in order. A source may repeat one. */
   #finishes: { readonly choice: number; readonly chunk: number }[] = [];
-  /** The events that end a choice, from the first up to and without `to`; the last of them is its finish. */
+  /** The events that end a choice; `to` is exclusive. The last one is its finish. */
   readonly #closings = new Map<number, { readonly from: number; readonly to: number }>();
 
-  /** A chunk has been read. `events`: how many there are by now. */
+  /** Ends a chunk. `events`: the number of events until now. */
   endChunk(events: number): void {
     this.#ends.push(events);
   }
 
-  /** The chunk that is being read has a finish reason of this choice. */
+  /** The current chunk has a finish reason of this choice. */
   addFinish(choice: number): void {
     this.#finishes.push({ choice, chunk: this.#ends.length });
   }
 
-  /** The chunk that is being read has content of a choice whose finish reason came before: the reason follows it. */
+  /** The current chunk has content of a choice after its finish reason: the reason is moved after it. */
   moveFinish(choice: number): void {
     this.#finishes = this.#finishes.filter((finish) => finish.choice !== choice);
     this.addFinish(choice);
   }
 
-  /** A choice was told to be over. */
+  /** The choice's `finish` event was emitted. */
   close(choice: number, from: number, to: number): void {
     this.#closings.set(choice, { from, to });
   }
 
-  /** All events of the capture, chunk by chunk; what came behind the last chunk is one more. */
+  /** The events of the capture by chunk, with one more batch for those after the last chunk. */
   batches(events: readonly GenerationEvent[]): GenerationEvent[][] {
     const batches: GenerationEvent[][] = Array.from({ length: this.#ends.length + 1 }, () => []);
     const moved = new Set<GenerationEvent>();
@@ -41,7 +41,7 @@ export class ChunkOrder {
       const closing = this.#closings.get(choice);
       if (!closing) return [];
       const block = events.slice(closing.from, closing.to);
-      // The second time it is only said again.
+      // A repeated reason has no further events.
       const shown = block.some((event) => moved.has(event)) ? block.slice(-1) : block;
       for (const event of block) moved.add(event);
       return [{ chunk, shown }];

@@ -1,8 +1,8 @@
 import type { FinishReason } from "../../core/events.ts";
 
 /**
- * What servers write as `finish_reason` → what it means. One table for both directions of the wire; "failed" is a generation that
- * the source itself broke off. Compared in lower case, with `_`, `-` and spaces taken out. Sources: OpenAI's specification; the
+ * The meanings of `finish_reason` and `stop_reason` values of all servers; "failed": the source aborted the generation. Compared in lower
+ * case without `_`, `-` and spaces. Sources: OpenAI's specification; the
  * dialects of Anthropic, Gemini, Mistral, Cohere, Hugging Face TGI, vLLM, SGLang and Ollama.
  */
 const meanings: Readonly<Record<string, FinishReason | "failed">> = {
@@ -46,7 +46,7 @@ const meanings: Readonly<Record<string, FinishReason | "failed">> = {
 
 const exact = new Set(["stop", "length", "tool_calls", "content_filter", "function_call"]);
 
-/** null: no reason yet (null, "", absent). An unknown word counts as "stop": the source did end the choice. */
+/** null: no reason yet (null, "", absent). An unknown value means "stop": the source has ended the choice. */
 export function readFinishReason(
   raw: unknown,
 ): { readonly reason: FinishReason | "failed"; readonly exact: boolean } | null {
@@ -54,4 +54,30 @@ export function readFinishReason(
   const word = raw.toLowerCase().replace(/[_\s-]/g, "");
   if (word === "null" || word === "none") return null;
   return { reason: meanings[word] ?? "stop", exact: exact.has(raw) };
+}
+
+interface FinishFacts {
+  /** The source's reason. */
+  readonly received: FinishReason;
+  /** The number of calls. */
+  readonly calls: number;
+  readonly sawLegacyCall: boolean;
+  /** Calls may still be parsed from the text. */
+  readonly callsInText: boolean;
+  /** The client used legacy `functions`; undefined: unknown. */
+  readonly legacyFunctions: boolean | undefined;
+  readonly isOpenAi: boolean;
+}
+
+/**
+ * The correct finish reason: "tool-calls" (or its legacy form) instead of "stop" if and only if there are calls; "length" and
+ * "content-filter" are kept. null: calls were announced and there are none, which is an error of the source.
+ */
+export function trueFinishReason(facts: FinishFacts): FinishReason | null {
+  const { received, calls, callsInText, sawLegacyCall, legacyFunctions, isOpenAi } = facts;
+  const announced = received === "tool-calls" || received === "function-call";
+  if (announced && calls === 0 && !callsInText) return null;
+  if (!announced && (calls === 0 || received !== "stop")) return received;
+  const isLegacy = legacyFunctions ?? (isOpenAi && (received === "function-call" || sawLegacyCall));
+  return isLegacy ? "function-call" : "tool-calls";
 }

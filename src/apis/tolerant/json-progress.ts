@@ -1,10 +1,10 @@
-/** Follows JSON text that comes in pieces and says when its outermost object, array or string is closed. Looks at each character once. */
+/** Scans streamed JSON text until its outermost object, array or string is closed. Reads each character once. */
 export class JsonProgress {
   #depth = 0;
   #inString = false;
   #escaped = false;
 
-  /** The outermost value is closed. What is inside may still be malformed. */
+  /** The outermost value is closed. Its content may still be malformed. */
   complete = false;
 
   push(text: string): void {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { readLengthRefusal } from "./length-refusals.ts";
+import { readLengthRefusal } from "./read-failure.ts";
 
 /**
  * vLLM's refusal of `max_tokens: 32000` was read as "prompt is too long: 12037 tokens > 32768 maximum", and Claude Code stopped: one pattern

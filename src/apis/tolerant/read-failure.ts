@@ -2,10 +2,8 @@ import type { FailureKind, GenerationFailure } from "../../core/events.ts";
 import { kindOfStatus } from "../../core/failure.ts";
 import { isObject, scalarText } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
-import { readLengthRefusal } from "./length-refusals.ts";
-import type { LengthRefusal } from "./length-refusals.ts";
 
-/** OpenAI's error types, and the statuses that go with them when a source tells no status. */
+/** OpenAI's error types, with their statuses for sources that send none. */
 const statusOfType: ReadonlyMap<string, number> = new Map(
   Object.entries({
     invalid_request_error: 400,
@@ -25,9 +23,9 @@ const statusOfType: ReadonlyMap<string, number> = new Map(
 );
 
 /**
- * The failure that a parsed body tells, or null when it tells none. Takes `{error: {…}}`, `{error: "…"}`, vLLM's `{object: "error",
+ * The failure in a parsed body, or null. Reads `{error: {…}}`, `{error: "…"}`, vLLM's `{object: "error",
  * message, …}`, `{type: "error", error: {…}}`, FastAPI's `{detail: …}`, Gemini's list of one, and a bare `{message, code}`.
- * `status`: that of the response, when it was not 200.
+ * `status`: the response's, if not 200.
  */
 export function readFailure(body: unknown, status?: number): GenerationFailure | null {
   const first: unknown = Array.isArray(body) ? body[0] : body;
@@ -44,18 +42,18 @@ export function readFailure(body: unknown, status?: number): GenerationFailure |
   return null;
 }
 
-/** A failure in our words: the upstream's answer is none. */
+/** The failure of an invalid answer. */
 export function badAnswer(message: string, cause?: unknown): GenerationFailure {
   const failure: GenerationFailure = { kind: "bad-answer", message, status: 502, param: null, code: null };
   return cause === undefined ? failure : { ...failure, cause };
 }
 
-/** An agent that is told of calls and gets none would wait, or ask for ever. */
+/** The failure of an answer that announces calls and has none: an agent would wait, or repeat its request without end. */
 export function callsWithoutCall(): GenerationFailure {
   return badAnswer('The upstream said finish_reason "tool_calls" but sent no tool call.');
 }
 
-/** The failure that a body tells which is not JSON: a proxy's page, plain words, nothing. */
+/** The failure in a body that is not JSON: a proxy's page, plain text, nothing. */
 export function failureOfText(body: string, status?: number): GenerationFailure {
   const words = plainWords(body);
   const known = failureStatus(status);
@@ -70,55 +68,55 @@ export function failureOfText(body: string, status?: number): GenerationFailure 
 }
 
 function failureFrom(error: JsonObject, responseStatus: number | undefined): GenerationFailure {
-  const told = [error["status"], error["code"], error["status_code"]]
+  const ownStatus = [error["status"], error["code"], error["status_code"]]
     .map((one) => Number(scalarText(one)))
     .find((n) => n >= 400 && n < 600);
   const ownType = text(error["type"]);
   const type = ownType !== null && /^[a-z_]+$/.test(ownType) && ownType !== "error" ? ownType : null;
-  const status = failureStatus(responseStatus ?? told ?? (type === null ? undefined : statusOfType.get(type)));
+  const status = failureStatus(responseStatus ?? ownStatus ?? (type === null ? undefined : statusOfType.get(type)));
   const code = text(error["code"]);
   const message = messageOf(error);
   const ownCode = code !== null && !/^\d+$/.test(code) ? code : null;
   const named = kinds.get(ownCode ?? "") ?? kinds.get(type ?? "");
   const failure: GenerationFailure = {
     kind: named ?? kindOfStatus(status),
-    message: message === null ? "The upstream reported an error without a message." : shown(message, longestMessage),
+    message: message === null ? "The upstream reported an error without a message." : shown(message, maxMessage),
     status,
     sourceType: type ?? typeOfStatus(status),
     param: shownOrNull(error["param"]),
-    code: ownCode === null ? null : shown(ownCode, longestName),
+    code: ownCode === null ? null : shown(ownCode, maxName),
     cause: boundedCause(error),
   };
-  // A rate limit may be on tokens, too.
+  // A rate limit may also concern tokens.
   if (status === 401 || status === 403 || status === 429) return failure;
   const refusal = lengthRefusal(error, message) ?? (named === "context-overflow" ? { kind: "prompt" as const } : null);
   return refusal ? refusedLength(failure, refusal) : failure;
 }
 
-/** What the members of an error say about lengths. Xiaomi says it in `param` (AQBot-Desktop/AQBot#93). */
+/** The lengths in an error. Xiaomi sends them in `param` (AQBot-Desktop/AQBot#93). */
 function lengthRefusal(error: JsonObject, message: string | null): LengthRefusal | null {
-  // llama.cpp has members for the numbers (ggml-org/llama.cpp#15780).
+  // llama.cpp sends the numbers as members (ggml-org/llama.cpp#15780).
   const { n_prompt_tokens: asked, n_ctx: most, param } = error;
   if (typeof asked === "number" && typeof most === "number") return { kind: "prompt", tokens: { asked, most } };
   return readLengthRefusal(message ?? "") ?? readLengthRefusal(text(param) ?? "");
 }
 
-/** The failure of a request whose prompt or limit is too long: the client's fault, also where the server's status is 5xx. */
+/** The failure of a request whose prompt or limit is too long: the client's fault, even if the server's status is 5xx. */
 function refusedLength(failure: GenerationFailure, refusal: LengthRefusal): GenerationFailure {
   const status = failure.status < 500 ? failure.status : 400;
   const own = { ...failure, status, ...(status !== failure.status && { sourceType: typeOfStatus(status) }) };
   if (refusal.kind === "prompt") {
     const { tokens } = refusal;
-    // OpenAI's code, by which its clients know that they must compact their history.
+    // OpenAI's code, on which its clients compact their history.
     return { ...own, kind: "context-overflow", ...(tokens && { tokens }), code: "context_length_exceeded" };
   }
   const { kind: _, ...answerLimit } = refusal;
-  // OpenAI has the code of a long prompt for this, too; a client would compact a history that fits.
+  // OpenAI also has the code of a long prompt here, on which a client would compact a history that fits.
   const code = own.code === "context_length_exceeded" ? null : (own.code ?? null);
   return { ...own, kind: "invalid-request", answerLimit, code };
 }
 
-/** The words of an error: also those in Mistral's list of details, and those of the server that OpenRouter asked. */
+/** The message of an error: also in Mistral's list of details, and in OpenRouter's error of its provider. */
 function messageOf(error: JsonObject): string | null {
   const { message, metadata } = error;
   if (isObject(message) && message["detail"] !== undefined) return detailText(message["detail"]);
@@ -127,7 +125,7 @@ function messageOf(error: JsonObject): string | null {
   return text(message) ?? text(error["detail"]) ?? text(error["msg"]);
 }
 
-/** The message of an error that is given as a text: as JSON, or as the message itself. */
+/** The message of an error in text form: JSON, or the message itself. */
 function rawMessage(raw: string): string {
   try {
     return readFailure(JSON.parse(raw))?.message ?? raw;
@@ -136,28 +134,28 @@ function rawMessage(raw: string): string {
   }
 }
 
-/** A source may send a hundred megabytes as its error, or what steers a terminal. In characters. */
-const longestMessage = 4000;
-const longestName = 200;
+/** In characters. A source may send a hundred megabytes as its error, or control sequences of a terminal. */
+const maxMessage = 4000;
+const maxName = 200;
 
-/** Without control characters, and not longer than `most`. */
-function shown(words: string, most: number): string {
+/** Removes control characters, and cuts the text to `max` characters. */
+function shown(words: string, max: number): string {
   // oxlint-disable-next-line no-control-regex -- the pattern looks for control characters
-  const printable = words.slice(0, most + 1).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "");
-  return words.length > most ? `${printable.slice(0, most)}…` : printable;
+  const printable = words.slice(0, max + 1).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "");
+  return words.length > max ? `${printable.slice(0, max)}…` : printable;
 }
 
 function shownOrNull(value: unknown): string | null {
   const words = text(value);
-  return words === null ? null : shown(words, longestName);
+  return words === null ? null : shown(words, maxName);
 }
 
 function boundedCause(error: JsonObject): unknown {
   const json = JSON.stringify(error);
-  return json.length > longestMessage ? `${json.slice(0, longestMessage)}…` : error;
+  return json.length > maxMessage ? `${json.slice(0, maxMessage)}…` : error;
 }
 
-/** What codes and types say beyond the status. */
+/** Kinds by code or type, for failures whose status is not specific. */
 const kinds: ReadonlyMap<string, FailureKind> = new Map(
   Object.entries<FailureKind>({
     context_length_exceeded: "context-overflow",
@@ -166,7 +164,7 @@ const kinds: ReadonlyMap<string, FailureKind> = new Map(
   }),
 );
 
-/** A failure's status: the source's own where it is one, else 502 (the upstream answered badly). */
+/** A failure's status: the source's if it is an error, else 502. */
 function failureStatus(status: number | undefined): number {
   return status !== undefined && status >= 400 && status < 600 ? status : 502;
 }
@@ -180,7 +178,7 @@ function text(value: unknown): string | null {
   return typeof value === "string" && value !== "" ? value : null;
 }
 
-/** FastAPI's `detail`: words, or a list of `{loc, msg}`. */
+/** FastAPI's `detail`: a text, or a list of `{loc, msg}`. */
 function detailText(detail: unknown): string {
   if (typeof detail === "string") return detail;
   if (Array.isArray(detail)) {
@@ -194,10 +192,146 @@ function detailText(detail: unknown): string {
   return JSON.stringify(detail);
 }
 
-/** At most 300 characters of what a person would read: a page's title, or text without tags. */
+/** At most 300 characters of readable text: a page's title, or its text without tags. */
 function plainWords(body: string): string {
   const start = body.slice(0, 20_000);
   const title = /<title[^>]*>([^<]*)<\/title>/i.exec(start)?.[1];
   const words = title ?? start.replace(/<(script|style)\b[\s\S]*?<\/\1>|<[^>]*>/gi, " ");
   return shown(words.replace(/\s+/g, " ").trim().slice(0, 300), 300);
+}
+
+/** The lengths of a prompt and its answer in a server's refusal, in tokens. */
+type LengthRefusal =
+  /** The prompt alone fills or exceeds the context. `tokens`: absent if the server does not send both numbers. */
+  | { readonly kind: "prompt"; readonly tokens?: { readonly asked: number; readonly most: number } }
+  /**
+   * The prompt fits, but the request's limit on the answer's length is too high. `max`: the highest limit that the server takes; null
+   * if its message does not contain it. `context`: the maximum of prompt and answer together, where `max` is null.
+   */
+  | { readonly kind: "answer"; readonly max: number }
+  | { readonly kind: "answer"; readonly max: null; readonly context: number };
+
+/** In characters. Only the start of a longer message is read. */
+const maxMessageLength = 4000;
+
+/**
+ * Refusals of a limit. Their groups, in tokens: `context` (for prompt and answer together), `prompt`, `total` (prompt and limit), `limit`
+ * (as requested), `max` (the highest limit that is taken), `above` (the lowest that is not). `least`: the prompt was not read to its end,
+ * so its number is a lower bound. `strict`: prompt and answer must be less than the context.
+ */
+const limitRefusals: readonly RegExp[] = [
+  // SGLang, python/sglang/srt/managers/tokenizer_manager.py: refuses a sum that equals the context, too.
+  /(?<strict>requested token count) exceeds the model's maximum context length of (?<context>\d+) tokens[^]{0,100}?total of (?<total>\d+) tokens[^]{0,100}? (?<limit>\d+) tokens for the completion/i,
+  // OpenAI, DeepSeek and vLLM until 0.8 ("9224 tokens (1224 in the messages, 8000 in the completion)": ChatGPTNextWeb/NextChat#3195,
+  // vllm-project/vllm#20409); OpenAI's completions ("6283 in your prompt; 256 for the completion"); OpenRouter ("about 141607 tokens
+  // (10535 of text input, 131072 in the output)": Aider-AI/aider#3721).
+  /maximum context length is (?<context>\d+) tokens[^]{0,40}?requested (?:about )?(?<total>\d+) tokens \([^)]{0,200}?(?<limit>\d+) (?:in|for) the (?:completion|output)\)/i,
+  // vLLM 0.9 to 0.13, vllm/entrypoints/openai/serving_engine.py.
+  /maximum context length is (?<context>\d+) tokens and your request has (?<prompt>\d+) input tokens/i,
+  // vLLM since 0.16, vllm/renderers/params.py; the prompt is cut one token after what the limit leaves of the context (vllm-project/vllm#42474).
+  /maximum context length is (?<context>\d+) tokens\. However, you requested (?<limit>\d+) output tokens and your prompt contains (?:(?<least>at least )?(?<prompt>\d+) input tokens|(?<characters>\d+) characters)/i,
+  // vLLM 0.14 and 0.15, the same file.
+  /(?<least>You passed) (?:(?<prompt>\d+) input tokens|(?<characters>\d+) input characters) and requested (?<limit>\d+) output tokens\. However, the model's context length is only (?<context>\d+) tokens/i,
+  // The same file: a limit above the context, before the prompt is read (vllm-project/vllm#40324).
+  /max_\w+=\d+ ?cannot be greater than max_model_len=max_total_tokens=(?<context>\d+)/i,
+  // text-generation-inference, router/src/validation.rs, and Together (stanford-crfm/helm#2079).
+  /`inputs` tokens \+ `max_new_tokens` must be <= (?<context>\d+)\. Given: (?<prompt>\d+) `inputs` tokens/i,
+  /`max_new_tokens` must be <= (?<max>\d+)/i,
+  // Anthropic (anthropics/claude-code#4951, OpenHands/OpenHands#11090).
+  /input length and `?max_tokens`? exceed context limit: (?<prompt>\d+) \+ \d+ > (?<context>\d+)/i,
+  /max_tokens: \d+ > (?<max>\d+), which is the maximum allowed number of output tokens/i,
+  // OpenAI and Azure ("max_tokens is too large: 8192. This model supports at most 4096 completion tokens": ChatGPTNextWeb/NextChat#3195).
+  /supports at most (?<max>\d+) (?:completion|output) tokens/i,
+  // DeepSeek (deepseek-ai/DeepSeek-V3#69) and DashScope (open-webui/open-webui#10507).
+  /range of max_\w*tokens (?:is|should be) \[\d+, ?(?<max>\d+)\]/i,
+  // Groq (anomalyco/opencode#1000, Alishahryar1/free-claude-code#955, skapadia3214/groq-moa#8).
+  /max_\w*tokens`?(?: for `[^`]{1,200}`)? must be less than or equal to `?(?<max>\d+)/i,
+  // Gemini (BerriAI/litellm#10548).
+  /maxOutputTokens value of \d+ but the supported range is from \d+ \(inclusive\) to (?<above>\d+) \(exclusive\)/i,
+  // Amazon Bedrock (langgenius/dify#10390: the named limit itself is taken).
+  /maximum tokens you requested exceeds the model limit of (?<max>\d+)/i,
+  // Fireworks, without a stream (nextlevelbuilder/goclaw#660).
+  /requests with max_tokens > (?<max>\d+) must have stream=true/i,
+  // Z.AI (diegosouzapw/OmniRoute#4518).
+  /max_tokens parameter is illegal[^]{0,40}?\[\d+, ?(?<max>\d+)\]/i,
+];
+
+/** Refusals of a prompt; `prompt` and `context` in tokens. */
+const promptRefusals: readonly RegExp[] = [
+  // Anthropic.
+  /prompt is too long: (?<prompt>\d+) tokens > (?<context>\d+) maximum/i,
+  /request size exceeds model context window/i,
+  // OpenAI: chat, Responses. OpenRouter, of a request without a limit.
+  /maximum context length is (?<context>\d+) tokens[^]{0,40}?your messages resulted in (?<prompt>\d+) tokens/i,
+  /input exceeds the context window of this model/i,
+  /maximum context length is (?<context>\d+) tokens[^]{0,40}?requested (?:about )?(?<prompt>\d+) tokens \(\d+ of text input\)/i,
+  // vLLM until 0.13, vllm/entrypoints/openai/serving_engine.py: chat; embeddings.
+  /maximum context length is (?<context>\d+) tokens\. However, (?:your request has|you requested) (?<prompt>\d+) (?:input )?tokens/i,
+  // SGLang, python/sglang/srt/managers/tokenizer_manager.py; Together.
+  /input \((?<prompt>\d+) tokens\) is longer than the model's context length \((?<context>\d+) tokens\)/i,
+  // vLLM's engine, and of multimodal prompts (vllm-project/vllm#12165).
+  /prompt \((?:total )?length (?<prompt>\d+)\) is (?:longer than the maximum model length of|too long to fit into the model \(context length) (?<context>\d+)/i,
+  // text-generation-inference, router/src/validation.rs.
+  /`inputs` must have less than (?<context>\d+) tokens\. Given: (?<prompt>\d+)/i,
+  // llama.cpp, tools/server/server-context.cpp; before 2025-10 without numbers. Ollama, llm/llama_server.go and x/mlxrunner/pipeline.go.
+  /request \((?<prompt>\d+) tokens\) exceeds the available context size \((?<context>\d+) tokens\)/i,
+  /exceeds the available context size/i,
+  /prompt is longer than the context length currently available/i,
+  /input length (?:\((?<prompt>\d+)(?: tokens)?\) )?exceeds (?:the )?(?:model's maximum )?context length(?: \((?<context>\d+))?/i,
+  // LM Studio (Gitlawb/openclaude#353, lmstudio-ai/lmstudio-bug-tracker#546, anomalyco/opencode#11141).
+  /tokens to keep from the initial prompt is greater than the context length(?: \(n_keep: (?<prompt>\d+) ?>= ?n_ctx: (?<context>\d+)\))?/i,
+  /keep the first (?<prompt>\d+) tokens when context the overflows\. However, the model is loaded with context length of only (?<context>\d+) tokens/i,
+  /cannot truncate prompt with n_keep \((?<prompt>\d+)\) >= n_ctx \((?<context>\d+)\)/i,
+  // Mistral.
+  /prompt contains (?<prompt>\d+) tokens[^]{0,60}? too large for model with (?<context>\d+) maximum context length/i,
+  // xAI; Gemini (google-gemini/gemini-cli#4692); GitHub Copilot; DashScope; Bedrock.
+  /maximum prompt length is (?<context>\d+) but the request contains (?<prompt>\d+) tokens/i,
+  /input token count \((?<prompt>\d+)\) exceeds the maximum number of tokens allowed \((?<context>\d+)\)/i,
+  /prompt token count of (?<prompt>\d+) exceeds the limit of (?<context>\d+)/i,
+  /range of input length should be \[\d+, ?\d+\]/i,
+  /input is too long for requested model/i,
+];
+
+/**
+ * Reads the lengths in a refusal's message, in the wordings above; null for any other message. A message with a prompt and a context
+ * results in `prompt` if and only if the prompt leaves less than one token of the context.
+ */
+export function readLengthRefusal(message: string): LengthRefusal | null {
+  const words = message.slice(0, maxMessageLength);
+  for (const pattern of limitRefusals) {
+    const found = pattern.exec(words);
+    if (found) return limitRefusal(found.groups ?? {});
+  }
+  for (const pattern of promptRefusals) {
+    const found = pattern.exec(words);
+    if (!found) continue;
+    const { prompt, context } = found.groups ?? {};
+    if (prompt === undefined || context === undefined) return { kind: "prompt" };
+    if (Number(prompt) < Number(context)) continue;
+    return { kind: "prompt", tokens: { asked: Number(prompt), most: Number(context) } };
+  }
+  return null;
+}
+
+type Groups = Readonly<Record<string, string | undefined>>;
+
+function limitRefusal(groups: Groups): LengthRefusal {
+  const { max, above, least, strict, characters } = groups;
+  if (max !== undefined) return { kind: "answer", max: Number(max) };
+  if (above !== undefined) return { kind: "answer", max: Number(above) - 1 };
+  const context = Number(groups["context"]);
+  const prompt = promptTokens(groups, context);
+  if (prompt === null) return { kind: "answer", max: null, context };
+  const free = context - prompt - (strict === undefined ? 0 : 1);
+  if (free < 1) return { kind: "prompt", tokens: { asked: prompt, most: context } };
+  const isExact = least === undefined && characters === undefined;
+  return isExact ? { kind: "answer", max: free } : { kind: "answer", max: null, context };
+}
+
+/** The number of the prompt's tokens, or its lower bound; null if the message does not contain it. */
+function promptTokens({ prompt, total, limit, characters }: Groups, context: number): number | null {
+  if (prompt !== undefined) return Number(prompt);
+  if (total !== undefined) return Number(total) - Number(limit);
+  // According to the server these characters are more tokens than the limit leaves of the context.
+  return characters === undefined ? null : context - Number(limit) + 1;
 }

@@ -3,14 +3,14 @@ import type { RepairLog } from "./repairs.ts";
 import { isObject, scalarText } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 
-/** The logprobs of one delta: of its text and of its refusal. `asked`: the member was there, if only empty. */
+/** The log probabilities of one delta's text and refusal. */
 export interface ReadLogprobs {
   readonly text: readonly TokenLogprob[] | null;
   readonly refusal: readonly TokenLogprob[] | null;
 }
 
 /**
- * Reads the four shapes that logprobs have in the field. null: none.
+ * Reads log probabilities in the four shapes that servers send. null: none.
  *
  * - OpenAI's chat: `{content: [{token, logprob, bytes, top_logprobs}], refusal: […]}`
  * - OpenAI's completions: `{tokens, token_logprobs, top_logprobs: [{token: logprob}], text_offset}`
@@ -69,7 +69,7 @@ function token(text: string, logprob: unknown, rawBytes: unknown, top: readonly 
   return { token: text, logprob: number(logprob), bytes: bytes(rawBytes), top };
 }
 
-/** OpenAI's own value for "less likely than can be told" is −9999; it stands where a source says −Infinity (read as null). */
+/** OpenAI's value for impossible tokens is −9999. It replaces −Infinity, which is read as null. */
 function number(value: unknown): number {
   return typeof value === "number" && Number.isFinite(value) ? value : -9999;
 }

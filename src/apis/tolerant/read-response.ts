@@ -4,8 +4,8 @@ import { failureOfText } from "./read-failure.ts";
 import { parseTolerantly } from "./tolerant-json.ts";
 
 /**
- * Reads a whole response body, where a JSON answer was asked for, with a reader of its endpoint. Takes an event stream in its place,
- * too (bare JSON lines are one); a page or plain words are the upstream's failure. The events end with `end`.
+ * Reads the whole body of a response that should be JSON, with a reader of its endpoint. Also reads an event stream or JSON lines. A page
+ * or plain text is the upstream's failure. The last event is `end`.
  */
 export function readResponseBody(body: string, reader: EventReader): GenerationEvent[] {
   const text = body.charCodeAt(0) === 0xfeff ? body.slice(1) : body;

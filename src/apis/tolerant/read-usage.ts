@@ -3,11 +3,11 @@ import type { RepairLog } from "./repairs.ts";
 import { isObject } from "../../core/json.ts";
 
 /**
- * A source's `usage` object, read with tolerance. null when it says nothing: not an object, no counts, or all zero (no prompt has
- * zero tokens; servers send zeros before they know). Counts are never invented.
+ * Reads a source's `usage` object tolerantly. null: not an object, no counts, or all zero (no prompt has zero tokens, but some servers send
+ * zeros until they have counted). Counts are never invented.
  *
- * OpenAI's `completion_tokens` includes reasoning, and `total_tokens` is the sum. Gemini and xAI count reasoning in the total alone, so
- * what the total has beyond the sum belongs to the completion. A total below the sum is dropped. Sources:
+ * OpenAI's `completion_tokens` includes reasoning, and `total_tokens` is the sum. Gemini and xAI count reasoning in the total only, so
+ * the difference between the total and the sum belongs to the completion. A total below the sum is dropped. Sources:
  * https://ai.google.dev/api/generate-content#UsageMetadata, https://docs.x.ai/docs/guides/reasoning.
  */
 export function readUsage(raw: unknown, repairs: RepairLog): Usage | null {
@@ -18,7 +18,7 @@ export function readUsage(raw: unknown, repairs: RepairLog): Usage | null {
     repairs.note("usage-value");
     return null;
   }
-  // OpenAI itself leaves out completion_tokens when they are 0 (completions endpoint); a missing count is the total's rest.
+  // OpenAI itself omits completion_tokens of 0 (completions endpoint). A missing count is derived from the total.
   const total = count(raw["total_tokens"]);
   const promptTokens = prompt ?? Math.max(0, (total ?? 0) - (completion ?? 0));
   const completionTokens = Math.max(completion ?? 0, (total ?? 0) - promptTokens);

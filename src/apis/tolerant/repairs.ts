@@ -1,6 +1,6 @@
 import type { RepairPlace } from "../../core/inspection.ts";
 
-/** What was repaired in an answer, or adapted in the request for it: reported by `truewire repair` on stderr, and in a server's log. */
+/** A kind of repair of an answer, or of adaptation of its request. Reported by `truewire repair` on stderr, and in a server's log. */
 export interface Repair {
   readonly id: RepairId;
   readonly sentence: string;
@@ -9,15 +9,15 @@ export interface Repair {
 
 export type RepairId = keyof typeof sentences;
 
-/** Each repair in one sentence, in the order of a report. */
+/** One sentence for each kind of repair, in the order of reports. */
 const sentences = {
-  bom: "A byte order mark stood before the stream.",
+  bom: "A byte order mark preceded the stream.",
   "line-ends": "Lines ended in CR or CRLF instead of LF.",
   "no-space": 'The space after "data:" was missing.',
   comment: "A comment line was dropped.",
   "event-name": "An event had a name; OpenAI's chunks have none.",
   "unknown-field": "A line that is not a field of an event stream was dropped.",
-  "bare-json": 'A JSON line stood without "data:".',
+  "bare-json": 'A JSON line had no "data:".',
   "no-blank-line": "An event did not end with a blank line.",
   "keep-alive": "An event without content was dropped.",
   "not-a-number": "NaN or Infinity, which JSON does not have, was read as null.",
@@ -52,7 +52,7 @@ const sentences = {
   "interleaved-calls": "Fragments of several tool calls were interleaved.",
   "nameless-call": "A tool call without a name became text.",
   "legacy-call": "A call came in the legacy function_call form.",
-  "finish-with-content": "A finish reason stood on a chunk with content.",
+  "finish-with-content": "A finish reason was in a chunk with content.",
   "early-finish": "Content came after a finish reason.",
   "repeated-finish": "A finish reason was repeated.",
   "finish-reason": "The finish reason was not one of OpenAI's.",
@@ -78,7 +78,7 @@ const sentences = {
   "block-index": "A block had no index, or one out of sequence.",
   "delta-kind": "A delta was not of the kind of its block.",
   "event-type": "An event of no known type was dropped.",
-  "message-delta": "The end of the message came in several pieces.",
+  "message-delta": "The end of the message came in several events.",
   "stop-reason": "The stop reason was missing, or not one of Anthropic's.",
   "message-stop": "The closing message_stop was missing.",
   "after-message": "Something followed the end of the message and was dropped.",
@@ -96,10 +96,10 @@ const sentences = {
   "foreign-member": "A member of the request that only the client's API has was left out.",
 } as const;
 
-/** So many places of one answer are kept. */
-const mostPlaces = 1000;
+/** The maximum number of recorded places in one answer. */
+const maxPlaces = 1000;
 
-/** What a kind of repair is, in one sentence; undefined: there is no such kind. */
+/** The sentence for a kind of repair; undefined: unknown kind. */
 export function sentenceOfRepair(id: string): string | undefined {
   return Object.hasOwn(sentences, id) ? sentences[id as RepairId] : undefined;
 }
@@ -108,23 +108,23 @@ export function sentenceOfRepair(id: string): string | undefined {
 export class RepairLog {
   #counts = new Map<RepairId, number>();
   #places: RepairPlace[] | undefined;
-  /** Where the frame begins that is being read, in characters of the answer; told only while places are kept. */
+  /** The start of the current frame, in characters of the answer. Set only while places are recorded. */
   at = 0;
 
-  /** How many repairs were noted in all. */
+  /** The number of all repairs. */
   total = 0;
 
   note(id: RepairId): void {
     this.#counts.set(id, (this.#counts.get(id) ?? 0) + 1);
     this.total++;
-    if (this.#places && this.#places.length < mostPlaces) this.#places.push({ id, at: this.at });
+    if (this.#places && this.#places.length < maxPlaces) this.#places.push({ id, at: this.at });
   }
 
   get keepsPlaces(): boolean {
     return this.#places !== undefined;
   }
 
-  /** From now on, each repair's place is kept. Returns the list, which grows. */
+  /** Records the place of each further repair. Returns the list, which grows. */
   keepPlaces(): readonly RepairPlace[] {
     return (this.#places ??= []);
   }

@@ -1,12 +1,12 @@
-import { nonEmpty } from "../../core/json.ts";
-import type { SourceIdentity } from "../../core/events.ts";
+import { nonEmpty, isObject } from "../../core/json.ts";
+import type { SourceIdentity, ExtraEvent, GenerationEvent } from "../../core/events.ts";
 import { obfuscationSince } from "../capture-form.ts";
 import type { CaptureForm } from "../capture-form.ts";
 import { answerId } from "../ids.ts";
 import type { RepairLog } from "./repairs.ts";
 import type { JsonObject } from "../../core/json.ts";
 
-/** Learns from an answer's chunks who made it, and in which form (see `CaptureForm`). */
+/** Reads the identity of an answer from its chunks, and its form (see `CaptureForm`). */
 export class SourceReader {
   readonly form: CaptureForm = {
     serviceTier: false,
@@ -23,7 +23,7 @@ export class SourceReader {
     this.#repairs = repairs;
   }
 
-  /** The members found up to here: each as the first chunk that has it says. A new object only when a chunk adds a member. */
+  /** The members found so far, each from the first chunk that has it. A new object only after a chunk has added a member. */
   get identity(): SourceIdentity | undefined {
     return this.#identity;
   }
@@ -33,7 +33,7 @@ export class SourceReader {
     return isOpenAiId(this.#identity?.id ?? "", this.#identity?.created ?? 0, this.form);
   }
 
-  /** `hasChoices`: chunks without may be announcements, which need no identity. */
+  /** `hasChoices`: chunks without choices need no identity. */
   identify(value: JsonObject, hasChoices: boolean): void {
     const id = nonEmpty(value["id"]);
     const model = nonEmpty(value["model"]);
@@ -72,8 +72,8 @@ export class SourceReader {
 }
 
 /**
- * OpenAI's ids carry the time of creation in the five characters after the prefix (2,664 of 2,666 ids, the others one second off); its
- * search models answer with a UUID. Where that does not fit, members that only OpenAI sends decide. Source: recordings of 2023 to 2026.
+ * OpenAI's ids contain the time of creation in the five characters after the prefix (2,664 of 2,666 ids, the others one second off); its
+ * search models use a UUID. For other ids, members that only OpenAI sends decide. Source: recordings of 2023 to 2026.
  */
 function isOpenAiId(id: string, created: number, { serviceTier, systemFingerprint }: CaptureForm): boolean {
   const hasItsMembers = serviceTier && systemFingerprint;
@@ -84,4 +84,85 @@ function isOpenAiId(id: string, created: number, { serviceTier, systemFingerprin
   return (
     hasItsMembers || seconds.some((time) => id.startsWith(answerId(prefix, time, () => 0).slice(0, prefix.length + 5)))
   );
+}
+
+const chunkMembers = new Set([
+  "id",
+  "object",
+  "created",
+  "model",
+  "choices",
+  "usage",
+  "system_fingerprint",
+  "service_tier",
+  "obfuscation",
+]);
+const choiceMembers = new Set(["index", "delta", "message", "text", "logprobs", "finish_reason"]);
+const deltaMembers = new Set([
+  "role",
+  "content",
+  "refusal",
+  "tool_calls",
+  "function_call",
+  "reasoning_content",
+  "reasoning",
+  "reasoning_text",
+  "thinking",
+]);
+
+/**
+ * Emits members that a source adds to OpenAI's as `extra` events. A member that is repeated in every chunk (the provider's name, a list of
+ * citations) becomes one event. null and empty lists are ignored.
+ */
+export class ExtraReader {
+  #last = new Map<string, string>();
+
+  chunk(value: JsonObject, out: GenerationEvent[]): void {
+    this.#read(value, chunkMembers, "chunk", undefined, out);
+  }
+
+  /** Reads the members of the choice, and those of its delta or message. */
+  choice(raw: JsonObject, choice: number, out: GenerationEvent[]): void {
+    this.#read(raw, choiceMembers, "choice", choice, out);
+    const delta = raw["delta"] ?? raw["message"];
+    if (isObject(delta)) this.#read(delta, deltaMembers, "delta", choice, out);
+  }
+
+  #read(
+    value: JsonObject,
+    known: ReadonlySet<string>,
+    place: ExtraEvent["place"],
+    choice: number | undefined,
+    out: GenerationEvent[],
+  ): void {
+    let added: Record<string, unknown> | undefined;
+    for (const name in value) {
+      if (known.has(name)) continue;
+      const member = value[name];
+      if (member === null || member === undefined || (Array.isArray(member) && member.length === 0)) continue;
+      // Audio is a stream, in which equal chunks may follow each other.
+      if (name !== "audio" && this.#isRepeated(`${place} ${choice} ${name}`, member)) continue;
+      added ??= {};
+      if (name !== "audio") added[name] = member;
+      else {
+        // OpenAI's audio deltas also have "content": null, and these members first (recordings of 2025).
+        if (value["content"] === null) added["content"] = null;
+        added[name] = isObject(member) ? inOrder(member, ["id", "transcript", "data", "expires_at"]) : member;
+      }
+    }
+    if (added) out.push({ type: "extra", place, value: added, ...(choice !== undefined && { choice }) });
+  }
+
+  #isRepeated(key: string, member: unknown): boolean {
+    const text = JSON.stringify(member);
+    if (this.#last.get(key) === text) return true;
+    this.#last.set(key, text);
+    return false;
+  }
+}
+
+/** The same members, those named first. */
+function inOrder(value: JsonObject, names: readonly string[]): JsonObject {
+  const first = names.filter((name) => name in value).map((name) => [name, value[name]]);
+  return { ...(Object.fromEntries(first) as JsonObject), ...value };
 }

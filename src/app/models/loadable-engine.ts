@@ -1,17 +1,14 @@
 import { shuttingDown } from "../../engines/lifecycle/engine-lifecycle.ts";
 import { cancellable } from "../../core/cancellable.ts";
+import { canAnswer } from "../../core/engine.ts";
 import type {
-  DetokenizeRequest,
-  EmbeddingAnswer,
-  EmbeddingRequest,
   Engine,
+  EngineAnswer,
   EngineHealth,
+  EngineQuestion,
   ModelInfo,
-  RerankAnswer,
-  RerankRequest,
+  QuestionKind,
   SlotState,
-  Tokenization,
-  TokenizeRequest,
 } from "../../core/engine.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import { FailureError } from "../../core/failure.ts";
@@ -21,6 +18,18 @@ import { internalError } from "../../apis/failures.ts";
 import type { KeptModel, Lease, ModelKeeper } from "./model-keeper.ts";
 
 type Batch = readonly GenerationEvent[];
+
+const localQuestions: readonly QuestionKind[] = [
+  "count-tokens",
+  "tokenize",
+  "detokenize",
+  "apply-template",
+  "slots",
+  "embed",
+  "rerank",
+];
+
+const noSlots: readonly SlotState[] = [];
 
 /** A model that is loaded when it is asked for, and stays while it answers. */
 export class LoadableEngine implements Engine {
@@ -53,43 +62,25 @@ export class LoadableEngine implements Engine {
     return { [Symbol.asyncIterator]: () => this.#begin(request, observer) };
   }
 
-  countTokens(request: GenerationRequest, signal: AbortSignal): Promise<number> {
-    return this.#loaded(signal, (engine) => engine.countTokens?.(request, signal));
+  questions(): readonly QuestionKind[] {
+    return localQuestions;
   }
 
-  tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<Tokenization> {
-    return this.#loaded(signal, (engine) => engine.tokenize?.(request, signal));
-  }
-
-  detokenize(request: DetokenizeRequest, signal: AbortSignal): Promise<string> {
-    return this.#loaded(signal, (engine) => engine.detokenize?.(request, signal));
-  }
-
-  applyTemplate(request: GenerationRequest, signal: AbortSignal): Promise<string> {
-    return this.#loaded(signal, (engine) => engine.applyTemplate?.(request, signal));
-  }
-
-  embed(request: EmbeddingRequest, signal: AbortSignal, observer?: GenerationObserver): Promise<EmbeddingAnswer> {
-    return this.#loaded(signal, (engine) => engine.embed?.(request, signal, observer));
-  }
-
-  rerank(request: RerankRequest, signal: AbortSignal, observer?: GenerationObserver): Promise<RerankAnswer> {
-    return this.#loaded(signal, (engine) => engine.rerank?.(request, signal, observer));
-  }
-
-  /** None while the model is not loaded: to look must not load it. */
-  async slots(signal: AbortSignal): Promise<readonly SlotState[]> {
-    return (await this.model.engine?.slots?.(signal)) ?? [];
-  }
-
-  async #loaded<T>(signal: AbortSignal, ask: (engine: Engine) => Promise<T> | undefined): Promise<T> {
-    const lease = await this.#keeper.ask(this.model, { signal });
+  async ask<K extends QuestionKind>(
+    question: EngineQuestion<K>,
+    signal: AbortSignal,
+    observer?: GenerationObserver,
+  ): Promise<EngineAnswer<K>> {
+    const { kind } = question;
+    // A question about slots does not load the model.
+    const lease = kind === "slots" ? undefined : await this.#keeper.ask(this.model, { signal });
+    const engine = lease?.engine ?? this.model.engine;
     try {
-      const answer = ask(lease.engine);
-      if (!answer) throw internalError(new Error(`${this.model.name} cannot be asked that`));
-      return await answer;
+      if (engine && canAnswer(engine, kind)) return await engine.ask(question, signal, observer);
+      if (kind === "slots") return noSlots as EngineAnswer<K>;
+      throw internalError(new Error(`${this.model.name} does not answer ${kind}.`));
     } finally {
-      lease.release();
+      lease?.release();
     }
   }
 

@@ -1,17 +1,5 @@
 import { cancellable } from "../../core/cancellable.ts";
-import type {
-  DetokenizeRequest,
-  EmbeddingAnswer,
-  EmbeddingRequest,
-  Engine,
-  EngineHealth,
-  ModelInfo,
-  RerankAnswer,
-  RerankRequest,
-  SlotState,
-  Tokenization,
-  TokenizeRequest,
-} from "../../core/engine.ts";
+import type { Engine, EngineAnswer, EngineHealth, EngineQuestion, ModelInfo, QuestionKind } from "../../core/engine.ts";
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import { FailureError } from "../../core/failure.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
@@ -98,34 +86,14 @@ export class LlamaEngine implements Engine {
     return cancellable((signal) => this.#run(request, signal, observer));
   }
 
-  countTokens(request: GenerationRequest, signal: AbortSignal): Promise<number> {
-    return this.#questions.countTokens(request, signal);
+  questions(): readonly QuestionKind[] {
+    return this.#questions.kinds;
   }
 
-  tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<Tokenization> {
-    return this.#questions.tokenize(request, signal);
-  }
-
-  detokenize(request: DetokenizeRequest, signal: AbortSignal): Promise<string> {
-    return this.#questions.detokenize(request, signal);
-  }
-
-  applyTemplate(request: GenerationRequest, signal: AbortSignal): Promise<string> {
-    return this.#questions.applyTemplate(request, signal);
-  }
-
-  async embed(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer> {
-    checkEndpoint(this.#model, "embeddings");
-    return this.#questions.embed(request, signal);
-  }
-
-  async rerank(request: RerankRequest, signal: AbortSignal): Promise<RerankAnswer> {
-    checkEndpoint(this.#model, "rerank");
-    return this.#questions.rerank(request, signal);
-  }
-
-  slots(signal: AbortSignal): Promise<readonly SlotState[]> {
-    return this.#questions.slots(signal);
+  async ask<K extends QuestionKind>(question: EngineQuestion<K>, signal: AbortSignal): Promise<EngineAnswer<K>> {
+    if (question.kind === "embed") checkEndpoint(this.#model, "embeddings");
+    if (question.kind === "rerank") checkEndpoint(this.#model, "rerank");
+    return this.#questions.ask(question, signal);
   }
 
   async *#run(

@@ -2,6 +2,10 @@ import type {
   DetokenizeRequest,
   EmbeddingAnswer,
   EmbeddingRequest,
+  EngineAnswer,
+  EngineQuestion,
+  QuestionHandlers,
+  QuestionKind,
   RerankAnswer,
   RerankRequest,
   SlotState,
@@ -58,8 +62,23 @@ export class ModelQuestions {
   readonly #channel: QuestionChannel;
   readonly #pending = new Map<number, PendingQuestion>();
 
+  readonly #handlers: QuestionHandlers = {
+    "count-tokens": (request, signal) => this.countTokens(request, signal),
+    tokenize: (request, signal) => this.tokenize(request, signal),
+    detokenize: (request, signal) => this.detokenize(request, signal),
+    "apply-template": (request, signal) => this.applyTemplate(request, signal),
+    slots: (_, signal) => this.slots(signal),
+    embed: (request, signal) => this.embed(request, signal),
+    rerank: (request, signal) => this.rerank(request, signal),
+  };
+  readonly kinds = Object.keys(this.#handlers) as readonly QuestionKind[];
+
   constructor(channel: QuestionChannel) {
     this.#channel = channel;
+  }
+
+  ask<K extends QuestionKind>({ kind, request }: EngineQuestion<K>, signal: AbortSignal): Promise<EngineAnswer<K>> {
+    return this.#handlers[kind](request, signal);
   }
 
   /** Number of questions without an answer. */

@@ -2,7 +2,7 @@ import type { Engine } from "../../core/engine.ts";
 import { isLanguageModel, languageModelProgram } from "./language-model.ts";
 import type { Program } from "./program.ts";
 
-/** What a module's default export turned out to be. */
+/** A module's default export. */
 export type LoadedProgram =
   /** `blocking`: a plain function or generator, which may block its thread. */
   | { readonly kind: "program"; readonly program: Program; readonly blocking: boolean }
@@ -13,7 +13,7 @@ export class ProgramLoadError extends Error {
   override readonly name = "ProgramLoadError";
 }
 
-/** What a value is; undefined: it cannot be served. */
+/** Classifies a value; undefined: it cannot be served. */
 export function classify(value: unknown): LoadedProgram | undefined {
   if (typeof value === "function") return { kind: "program", program: value as Program, blocking: isBlocking(value) };
   if (isLanguageModel(value)) return { kind: "program", program: languageModelProgram(value), blocking: false };
@@ -21,7 +21,7 @@ export function classify(value: unknown): LoadedProgram | undefined {
   return undefined;
 }
 
-/** Whether a function can run long without an `await`: by its kind, since that is all that can be known before it runs. */
+/** Whether a function may run for long without an `await`, judged by its kind. */
 function isBlocking(value: object): boolean {
   const kind = Object.prototype.toString.call(value);
   return kind !== "[object AsyncFunction]" && kind !== "[object AsyncGeneratorFunction]";

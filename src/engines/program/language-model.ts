@@ -1,14 +1,14 @@
 import { CustomInput } from "../../formats/reading/custom-input.ts";
-import { parametersOf } from "../../core/custom-tool.ts";
+import { parametersOf, argumentsOfInput } from "../../core/custom-tool.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { FinishReason, Usage } from "../../core/events.ts";
-import { languageModelPrompt } from "./language-model-prompt.ts";
-import type { Program, ProgramEvent, ProgramInput, ProgramTool } from "./program.ts";
+import type { Program, ProgramEvent, ProgramInput, ProgramTool, ProgramMessage } from "./program.ts";
+import { unreadablePart } from "../../core/unreadable-part.ts";
 
 /**
- * An AI SDK language model as far as it is used here: specification versions v2 (ai 5) and v3 (ai 6), which differ in the form of
- * usage and finish reason only. Structural, so that no version of the SDK is a dependency.
+ * The members of an AI SDK language model that are used here: specification versions v2 (ai 5) and v3 (ai 6), which differ in the form of
+ * usage and finish reason only. A structural type, so that the SDK is not a dependency.
  * Source: the AI SDK's provider specification, `LanguageModelV3`.
  */
 export interface LanguageModel {
@@ -43,7 +43,7 @@ export function languageModelProgram(model: LanguageModel): Program {
   };
 }
 
-/** The AI SDK's call options; only what the client set. */
+/** The AI SDK's call options. Contains only what the client set. */
 export function callOptions(input: ProgramInput): Record<string, unknown> {
   const { options } = input;
   const stop = options.stop;
@@ -84,7 +84,7 @@ function tools(input: ProgramInput): unknown {
   }));
 }
 
-/** The SDK knows functions alone, so a custom tool is offered as one, with its input as the one argument. */
+/** The SDK has functions only, so a custom tool becomes a function with its input as the only argument. */
 function definitionOf(tool: ProgramTool): JsonObject {
   const custom = customOf(tool);
   if (custom === undefined) return record(tool.function) ?? {};
@@ -105,10 +105,7 @@ function toolChoice(choice: unknown): unknown {
   return named ? { type: "tool", toolName: named.name } : undefined;
 }
 
-/**
- * Reads stream parts. Keeps which calls were already streamed, since the SDK repeats each of them whole at its end, and what the input
- * is of those of custom tools.
- */
+/** Reads stream parts. The SDK repeats each streamed call as a whole at its end, so the ids of streamed calls are recorded. */
 class PartReader {
   readonly #customTools: ReadonlySet<unknown>;
   readonly #streamed = new Set<unknown>();
@@ -127,7 +124,7 @@ class PartReader {
         yield { type: "reasoning", text: String(part.delta) };
         break;
       case "tool-input-start":
-        // The provider runs this tool itself, so it is not a call for the client.
+        // The provider runs this tool itself: the client must not.
         if (part.providerExecuted === true) break;
         this.#streamed.add(part.id);
         if (this.#customTools.has(part.toolName)) this.#inputs.set(part.id, new CustomInput());
@@ -178,7 +175,7 @@ class PartReader {
 }
 
 function finishReason(reason: unknown): FinishReason {
-  // v3: { unified, raw }; v2: the word itself.
+  // v3: { unified, raw }; v2: a string.
   const word = record(reason)?.unified ?? reason;
   if (word === "length" || word === "tool-calls" || word === "content-filter") return word;
   if (word === "error") throw new Error("The model reported an error as its finish reason.");
@@ -187,7 +184,7 @@ function finishReason(reason: unknown): FinishReason {
 
 function usageOf(usage: unknown): Usage | undefined {
   const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens } = record(usage) ?? {};
-  // v3 nests the counts, v2 has them side by side.
+  // v3 nests the counts, v2 has them in one object.
   const prompt = number(record(inputTokens)?.total ?? inputTokens);
   const completion = number(record(outputTokens)?.total ?? outputTokens);
   if (prompt === undefined || completion === undefined) return undefined;
@@ -215,4 +212,102 @@ function number(value: unknown): number | undefined {
 
 function asText(value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+}
+
+/**
+ * Converts OpenAI's messages to the AI SDK's prompt. Source: the SDK's `LanguageModelV3Prompt`; v2 has the same form. Throws
+ * `FailureError` with the path of a part that the prompt cannot contain.
+ */
+function languageModelPrompt(messages: readonly ProgramMessage[]): unknown[] {
+  const names = new Map<unknown, unknown>();
+  return messages.map((message, index) => {
+    const path = `messages[${index}]`;
+    switch (message.role) {
+      case "system":
+      case "developer":
+        return { role: "system", content: joinedText(message.content) };
+      case "user":
+        return { role: "user", content: userParts(message.content, path) };
+      case "assistant": {
+        const calls = assistantCalls(message);
+        for (const call of calls) names.set(call.toolCallId, call.toolName);
+        return { role: "assistant", content: [...assistantText(message), ...calls] };
+      }
+      default:
+        return { role: "tool", content: [toolResult(message, names)] };
+    }
+  });
+}
+
+function userParts(content: unknown, path: string): unknown[] {
+  if (typeof content === "string") return [{ type: "text", text: content }];
+  return partsOf(content).map((part, index) => {
+    const image = part.image_url as { url?: unknown } | undefined;
+    if (part.type === "text") return { type: "text", text: part.text };
+    if (part.type === "image_url" && typeof image?.url === "string") return imagePart(image.url);
+    throw unreadablePart(String(part.type), `${path}.content[${index}]`, "text and images");
+  });
+}
+
+function imagePart(url: string): unknown {
+  const data = /^data:([^;,]+);base64,(.*)$/s.exec(url);
+  if (data) return { type: "file", mediaType: data[1], data: data[2] };
+  return { type: "file", mediaType: "image/*", data: new URL(url) };
+}
+
+function assistantText(message: ProgramMessage): unknown[] {
+  const parts: unknown[] = [];
+  const reasoning = message.reasoning_content ?? message.reasoning;
+  if (typeof reasoning === "string" && reasoning !== "") parts.push({ type: "reasoning", text: reasoning });
+  const text = joinedText(message.content);
+  if (text !== "") parts.push({ type: "text", text });
+  return parts;
+}
+
+function assistantCalls(message: ProgramMessage): { toolCallId: unknown; toolName: unknown }[] {
+  if (!Array.isArray(message.tool_calls)) return [];
+  return message.tool_calls.map((call: ChatCall) => ({
+    type: "tool-call",
+    toolCallId: call.id,
+    ...("custom" in call
+      ? { toolName: call.custom.name, input: argumentsOfInput(call.custom.input) }
+      : { toolName: call.function.name, input: jsonOr(call.function.arguments) }),
+  }));
+}
+
+/** A call in the program's input. The SDK has functions only, so the input of a custom tool becomes an argument. */
+type ChatCall = { readonly id: string } & (
+  | { readonly function: { readonly name: string; readonly arguments: string } }
+  | { readonly custom: { readonly name: string; readonly input: string } }
+);
+
+function toolResult(message: ProgramMessage, names: ReadonlyMap<unknown, unknown>): unknown {
+  const id = message.tool_call_id ?? message.name;
+  return {
+    type: "tool-result",
+    toolCallId: id,
+    toolName: names.get(id) ?? message.name ?? "",
+    output: { type: "text", value: joinedText(message.content) },
+  };
+}
+
+function joinedText(content: unknown): string {
+  if (typeof content === "string") return content;
+  return partsOf(content)
+    .map((part) => (typeof part.text === "string" ? part.text : typeof part.refusal === "string" ? part.refusal : ""))
+    .join("");
+}
+
+function partsOf(content: unknown): Record<string, unknown>[] {
+  return Array.isArray(content) ? (content as Record<string, unknown>[]) : [];
+}
+
+/** The parsed arguments of a call; arguments that are not JSON are passed on as text. */
+function jsonOr(text: unknown): unknown {
+  if (typeof text !== "string") return text ?? {};
+  try {
+    return JSON.parse(text === "" ? "{}" : text);
+  } catch {
+    return text;
+  }
 }

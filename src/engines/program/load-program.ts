@@ -3,7 +3,7 @@ import { pathToFileURL } from "node:url";
 import { classify, ProgramLoadError } from "./classify-program.ts";
 import type { LoadedProgram } from "./classify-program.ts";
 
-/** Imports a module (TypeScript through jiti, since Node 20 strips no types) and classifies its default export. */
+/** Imports a module (TypeScript with jiti, since Node 20 does not strip types) and classifies its default export. */
 export async function loadProgram(path: string): Promise<LoadedProgram> {
   let value: unknown;
   try {
@@ -32,10 +32,7 @@ async function importDefault(path: string): Promise<unknown> {
   }
 }
 
-/**
- * When a program imports "truewire", it gets the running copy, so it need not be installed beside the program (`npx truewire serve`, a
- * global installation).
- */
+/** A program that imports "truewire" gets the running copy: with `npx truewire serve` or a global installation there is no other. */
 async function importThroughJiti(path: string): Promise<unknown> {
   const { createJiti } = await import("jiti");
   const truewire: unknown = await import(new URL(`../../index${extname(import.meta.url)}`, import.meta.url).href);

@@ -10,19 +10,19 @@ import { ProgramEngine } from "./program-engine.ts";
 import { runProgram } from "./run-program.ts";
 
 export interface LocalProgramOptions {
-  /** The program itself. It runs in this thread, so it must not compute for long without an `await`. */
+  /** The program. It runs in this thread, so it must not compute for long without an `await`. */
   readonly program: Program | LanguageModel;
   /** The model's name for clients; default "program". */
   readonly name?: string;
-  /** How to read tool calls and reasoning that the program leaves in its text; default: not at all. */
+  /** The format of tool calls and reasoning in the program's text; default: none. */
   readonly format?: Format;
-  /** Tell clients the words of any exception; default: only of those that are meant for them. */
+  /** Clients see the message of any exception; default: only of a `RequestError`. */
   readonly showErrors?: boolean;
   /** Receives warnings about the program. */
   readonly log?: Observe;
 }
 
-/** Opens a program that is already in memory, without any Node built-in. Throws `ProgramLoadError` for a value that is not a program. */
+/** Opens a program in memory, without Node built-ins. Throws `ProgramLoadError` if the value is not a program. */
 export function openLocalProgram({
   program,
   name = "program",

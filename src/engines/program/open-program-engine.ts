@@ -1,6 +1,6 @@
-import { existsSync } from "node:fs";
+import { existsSync, type FSWatcher, watch } from "node:fs";
 import { availableParallelism } from "node:os";
-import { basename, extname, resolve } from "node:path";
+import { basename, extname, resolve, dirname } from "node:path";
 import type { Observe } from "../../core/observe.ts";
 import type { Engine } from "../../core/engine.ts";
 import type { Format } from "../../formats/format.ts";
@@ -8,21 +8,20 @@ import { plainText } from "../../formats/plain-text.ts";
 import { ProgramLoadError } from "./classify-program.ts";
 import { ProgramEngine } from "./program-engine.ts";
 import type { ProgramRunner } from "./program-engine.ts";
-import { watchProgram } from "./watch-program.ts";
 import { WorkerPool } from "./worker-pool.ts";
 
 export interface ProgramEngineOptions {
-  /** A module's path. For a program that is already in memory, see open-local-program.ts. */
+  /** A module's path. For a program in memory, see open-local-program.ts. */
   readonly program: string;
   /** The model's name for clients; default: the file's name without its extension. */
   readonly name?: string;
-  /** How to read tool calls and reasoning that the program leaves in its text; default: not at all. */
+  /** The format of tool calls and reasoning in the program's text; default: none. */
   readonly format?: Format;
-  /** Tell clients the words of any exception; default: only of those that are meant for them. */
+  /** Clients see the message of any exception; default: only of a `RequestError`. */
   readonly showErrors?: boolean;
   /** Threads for a program that is a plain function; default: the machine's parallelism, at least 2. */
   readonly threads?: number;
-  /** Load the module anew when it, or a file beside it, changes. */
+  /** Reload the module when it, or code in its folder, changes. */
   readonly watch?: boolean;
   readonly log?: Observe;
 }
@@ -45,11 +44,11 @@ async function moduleRunner(module: string, options: ProgramEngineOptions): Prom
           const next = await WorkerPool.open(setup, limit, options.log);
           const old = pool;
           pool = next;
-          options.log?.(`${module} loaded anew`, "info");
+          options.log?.(`${module} reloaded`, "info");
           await closeWhenIdle(old);
         } catch (error) {
           options.log?.(
-            `${error instanceof Error ? error.message : String(error)} The version before goes on.`,
+            `${error instanceof Error ? error.message : String(error)} The previous version stays in use.`,
             "warn",
           );
         }
@@ -66,8 +65,26 @@ async function moduleRunner(module: string, options: ProgramEngineOptions): Prom
   };
 }
 
-/** A replaced version finishes the requests that it has begun. */
+/** Waits until a replaced version has finished its requests. */
 async function closeWhenIdle(pool: WorkerPool): Promise<void> {
   while (pool.running > 0 || pool.queued > 0) await new Promise((resolve) => setTimeout(resolve, 100).unref());
   await pool.close();
+}
+
+/** Editors write a file in several steps: the module is reloaded after this time without a change. */
+const quietMs = 100;
+
+/** Code that a program may import. Other files, such as a log in the same folder, may change all the time. */
+const isCode = /\.[cm]?[jt]sx?$/i;
+
+/** Calls `changed` when code in a program's folder, except dependencies, has changed. Calls do not overlap. */
+function watchProgram(path: string, changed: () => Promise<void>): FSWatcher {
+  let timer: NodeJS.Timeout | undefined;
+  let working = Promise.resolve();
+  return watch(dirname(path), { recursive: true, persistent: false }, (_event, file) => {
+    if (file !== null && (!isCode.test(file) || /(^|[\\/])(node_modules|\.git)([\\/]|$)/.test(file))) return;
+    clearTimeout(timer);
+    timer = setTimeout(() => (working = working.then(changed)), quietMs);
+    timer.unref();
+  });
 }

@@ -5,7 +5,6 @@ import type { Format } from "../../formats/format.ts";
 import { TextReader } from "../../formats/text-reader.ts";
 import type { Tool } from "../../core/message.ts";
 import type { ProgramEvent, ProgramItem, ProgramLogprob, ProgramResult } from "./program.ts";
-import { readProgramUsage } from "./read-usage.ts";
 
 export interface OutputReaderOptions {
   readonly choice: number;
@@ -15,28 +14,27 @@ export interface OutputReaderOptions {
   readonly tools?: readonly Tool[];
   readonly callsAllowed: boolean;
   readonly stop?: readonly string[];
-  /** The prompt, given back before the answer; the client's stop strings do not apply to it. */
+  /** The prompt, to be sent before the answer. The client's stop strings do not apply to it. */
   readonly echo?: string;
-  /** Called once, for the first tool call that the program makes although the request allows none. */
+  /** Called once, for the first tool call that is dropped. */
   readonly onDroppedCall?: (name: string) => void;
 }
 
 /**
- * Turns what one run of a program yields into events of one choice, in their legal order whatever the program does: the choice is
- * opened with its first event, a call left open is ended by what follows it, and there is one finish. Drops tool calls where the
- * request allows none.
+ * Converts the items of one run of a program to the events of one choice, in their legal order: the first event opens the choice, an item
+ * after an open call ends the call, and there is one finish. Drops tool calls if the request allows none.
  */
 export class OutputReader {
   readonly #choice: number;
   readonly #newCallId: () => string;
-  /** Tools whose calls hold text in place of arguments, by name. */
+  /** The names of custom tools, whose calls contain text in place of arguments. */
   readonly #custom: ReadonlySet<string>;
   readonly #callsAllowed: boolean;
   #onDroppedCall: (name: string) => void;
   readonly #newReader: () => TextReader;
   #text: TextReader;
   readonly #assembler: ChoiceAssembler;
-  /** How many calls the program has made, beside those in its text. */
+  /** The number of calls so far, without those in the text. */
   #calls = 0;
   /** `index` is `null` for a call that is dropped. */
   #openCall: { readonly index: number | null; readonly isCustom: boolean; arguments: string[] } | undefined;
@@ -64,7 +62,7 @@ export class OutputReader {
     if (options.echo) this.#emit({ type: "text-delta", choice: options.choice, text: options.echo });
   }
 
-  /** True once one of the client's stop strings was found: further output is ignored. */
+  /** A stop string of the client was found: further output is ignored. */
   get stopped(): boolean {
     return this.#text.stopped !== null;
   }
@@ -100,7 +98,7 @@ export class OutputReader {
     this.#assembler.add(this.#text.push(text));
   }
 
-  /** Throws `TypeError` where the tokens are not the text. */
+  /** Throws `TypeError` if the tokens do not make up the text. */
   #readTokens(text: string, tokens: readonly ProgramLogprob[]): void {
     if (tokens.map(({ token }) => token).join("") !== text) {
       throw new TypeError("A program yielded text whose logprobs are of other tokens than the text consists of.");
@@ -177,7 +175,7 @@ export class OutputReader {
       this.#onDroppedCall = () => {};
       return;
     }
-    // The text before the call is complete, so what the reader still holds back was not a marker. A new reader reads what follows.
+    // The text before the call is complete, so the rest in the reader is not a marker. A new reader parses the text after the call.
     this.#assembler.add(this.#text.end());
     this.#text = this.#newReader();
     const index = this.#calls++;
@@ -241,4 +239,39 @@ function isJsonObject(text: string): boolean {
 
 function notAnItem(what: string): string {
   return `A program must yield or return text, an event or a result; it gave ${what}.`;
+}
+
+/**
+ * The usage that a program reports: both counts, or one of them and the total. undefined if a count is missing: clients must not get
+ * invented counts. A program may be untyped, so every member is checked.
+ */
+export function readProgramUsage(reported: unknown): Usage | undefined {
+  if (!isObject(reported)) return undefined;
+  const total = count(reported["totalTokens"]);
+  const promptTokens = count(reported["promptTokens"]) ?? rest(total, count(reported["completionTokens"]));
+  const completionTokens = count(reported["completionTokens"]) ?? rest(total, promptTokens);
+  if (promptTokens === undefined || completionTokens === undefined) return undefined;
+  const promptDetails = counts(reported["promptDetails"]);
+  const completionDetails = counts(reported["completionDetails"]);
+  return {
+    promptTokens,
+    completionTokens,
+    ...(total !== undefined && { totalTokens: total }),
+    ...(promptDetails && { promptDetails }),
+    ...(completionDetails && { completionDetails }),
+  };
+}
+
+function count(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isInteger(value) && value >= 0 ? value : undefined;
+}
+
+function rest(total: number | undefined, part: number | undefined): number | undefined {
+  return total === undefined || part === undefined || part > total ? undefined : total - part;
+}
+
+function counts(details: unknown): Record<string, number> | undefined {
+  if (!isObject(details)) return undefined;
+  const known = Object.entries(details).filter((entry): entry is [string, number] => count(entry[1]) !== undefined);
+  return Object.fromEntries(known);
 }

@@ -4,7 +4,7 @@ import type { EndEvent, GenerationEvent } from "../../core/events.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 
-/** Where a program runs. */
+/** Runs a program in this thread or in worker threads. */
 export interface ProgramRunner {
   readonly models: readonly ModelInfo[] | undefined;
   run(request: GenerationRequest, signal: AbortSignal): AsyncIterable<readonly GenerationEvent[]>;
@@ -12,7 +12,7 @@ export interface ProgramRunner {
   close(): Promise<void>;
 }
 
-/** A program as an engine, wherever it runs. */
+/** A program as an engine. */
 export class ProgramEngine implements Engine {
   readonly #runner: ProgramRunner;
   readonly #models: readonly ModelInfo[];
@@ -41,7 +41,7 @@ export class ProgramEngine implements Engine {
     this.#lifecycle.begin(stop);
     try {
       for await (const batch of this.#runner.run(request, AbortSignal.any([signal, stop.signal]))) {
-        // The run knows only that it was aborted; why is known here.
+        // A run does not know why it was aborted.
         yield stop.signal.aborted && !signal.aborted
           ? [...batch.filter((event) => event.type !== "end"), shutdown]
           : batch;

@@ -4,16 +4,16 @@ import type { EndEvent, GenerationFailure } from "../../core/events.ts";
 import { FailureError, kindOfStatus } from "../../core/failure.ts";
 
 export interface FailureOptions {
-  /** As in the answer's headers and the log: it leads from the one to the other. */
+  /** The id in the answer's headers and in the log. */
   readonly requestId: string;
-  /** Clients are told the words of any exception. */
+  /** Clients see the message of any exception. */
   readonly showErrors: boolean;
 }
 
 /**
- * What a client is told of an exception in a program: its own status and words where it is a `RequestError` (or an error of the AI SDK,
- * which carries the provider's `statusCode`), else 500 and where to look. The exception itself stays in `cause`, for the log. A defect
- * will be there the next time, too, so clients are told not to try again: `x-should-retry` is the word of OpenAI's and Anthropic's SDKs.
+ * The end of a generation whose program has thrown. A `RequestError`, or an error of the AI SDK (which has the provider's `statusCode`),
+ * keeps its status and message. Any other exception becomes a 500 that names the request id, and the header `x-should-retry: false`, which
+ * OpenAI's and Anthropic's SDKs obey: a retry would fail again. The exception is in `cause`, for the log.
  */
 export function failureEnd(thrown: unknown, { requestId, showErrors }: FailureOptions): EndEvent {
   if (thrown instanceof FailureError) return { type: "end", end: { kind: "rejected", failure: thrown.failure } };
@@ -36,7 +36,6 @@ export function failureEnd(thrown: unknown, { requestId, showErrors }: FailureOp
       kind: kindOfStatus(upstream),
       message,
       status: upstream,
-      // The AI SDK's own judgement.
       ...(thrown.isRetryable === false && notAgain),
       cause: thrown,
     };

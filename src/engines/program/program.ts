@@ -1,51 +1,50 @@
 import type { FinishReason, Timings, Usage } from "../../core/events.ts";
 
 /**
- * A user's program behind the OpenAI API: anything that makes text from messages. The default export of a program's module, or a
- * value handed to `createServer` in code.
+ * A user's program: anything that makes text from messages. It is the default export of a module, or a value passed to `createServer`.
  *
- * It may be a function or a generator, synchronous or not. A function returns a string, a result or something to iterate; a
- * generator yields fragments. Every fragment is **new** text: what was yielded before is not repeated.
+ * It is a function or a generator, synchronous or asynchronous. A function returns a string, a result or an iterable; a generator yields
+ * fragments. Every fragment is **new** text, not the text so far.
  */
 export interface Program {
   (input: ProgramInput): ProgramReturn | Promise<ProgramReturn>;
   /**
-   * What the program does beyond text, where a client asks for it. Without an offer the request is refused: an answer without what was
-   * asked for would look as if there were none. `defineProgram` sets it.
+   * Features beyond text. A request for a feature that is not offered is refused, since an answer without it would be wrong.
+   * `defineProgram` sets it.
    */
   readonly offers?: readonly ProgramOffer[];
 }
 
-/** `logprobs`: its text events say how likely their tokens were. */
+/** `logprobs`: text events have log probabilities. */
 export type ProgramOffer = "logprobs";
 
 export type ProgramReturn = ProgramItem | AsyncIterable<ProgramItem> | Iterable<ProgramItem>;
 
-/** What a program may yield or return: new text, an event, or a whole result. `null` and `undefined` are nothing. */
+/** What a program may yield or return: new text, an event, or a whole result. `null` and `undefined` are ignored. */
 export type ProgramItem = string | ProgramEvent | ProgramResult | null | undefined | void;
 
-/** What the client asked. Only what it set is here; defaults are the program's own. */
+/** The client's request. Contains only what the client set; the program has its own defaults. */
 export interface ProgramInput {
-  /** The messages in OpenAI's chat form, whatever API the client speaks. A legacy completion's prompt is one user message. */
+  /** The messages in the form of OpenAI's chat API, for clients of all APIs. A legacy completion's prompt is one user message. */
   readonly messages: readonly ProgramMessage[];
-  /** The tools in OpenAI's chat form. */
+  /** The tools in the form of OpenAI's chat API. */
   readonly tools?: readonly ProgramTool[];
   readonly model: string;
   /**
-   * All else that the client asked for, under the names of a chat request: `temperature`, `max_tokens` (the smaller one, where it sent
-   * two), `seed`, `tool_choice`, …, and members that only this program knows. `stream` and `stream_options` are not among them.
+   * All other parameters, under the names of a chat request: `temperature`, `max_tokens` (the smaller one, if the client sent two),
+   * `seed`, `tool_choice`, …, and unknown members. `stream` and `stream_options` are not included.
    */
   readonly options: Readonly<Record<string, unknown>>;
-  /** The schema of the answer, when the client asked for structured output (`response_format: json_schema`). */
+  /** The schema of the answer, if the client requested structured output (`response_format: json_schema`). */
   readonly responseSchema?: { readonly name: string; readonly schema: unknown; readonly strict: boolean };
-  /** Aborted when the client has left. */
+  /** Aborted when the client has disconnected. */
   readonly signal: AbortSignal;
   readonly request: {
     /** As in the `x-request-id` header. */
     readonly id: string;
-    /** Whether the client asked for a stream; the program need not care. */
+    /** Whether the client requested a stream. A program may ignore this. */
     readonly stream: boolean;
-    /** Which of the request's choices this run makes, from 0. */
+    /** The number of the choice that this run makes, from 0. */
     readonly choice: number;
   };
 }
@@ -61,24 +60,24 @@ export interface ProgramTool {
   readonly [member: string]: unknown;
 }
 
-/** A piece of an answer other than text. Calls are numbered by their order; an id is made where none is given. */
+/** A part of an answer. Calls are numbered in their order. A call without an id gets one. */
 export type ProgramEvent =
   | {
       readonly type: "text";
       readonly text: string;
-      /** Of the tokens that the text consists of, in order. Sent where the client asked for logprobs. */
+      /** For the tokens that make up the text, in order. Sent if the client requested log probabilities. */
       readonly logprobs?: readonly ProgramLogprob[];
     }
   | { readonly type: "reasoning"; readonly text: string }
   | { readonly type: "refusal"; readonly text: string }
   /** A whole call. */
   | { readonly type: "tool-call"; readonly id?: string; readonly name: string; readonly arguments?: string | object }
-  /** A call in pieces: start, any number of deltas, end. The next item that is no delta ends it, too. */
+  /** A streamed call: start, any number of deltas, end. Any other item also ends it. */
   | { readonly type: "tool-call-start"; readonly id?: string; readonly name: string }
   | { readonly type: "tool-call-delta"; readonly arguments: string }
   | { readonly type: "tool-call-end" }
   | { readonly type: "usage"; readonly usage: Usage; readonly timings?: Timings }
-  /** Members for the answer beyond OpenAI's; passed on where configuration allows. */
+  /** Members of the answer beyond OpenAI's. Sent if the configuration allows it. */
   | { readonly type: "extra"; readonly value: Readonly<Record<string, unknown>> }
   | { readonly type: "finish"; readonly reason: FinishReason };
 
@@ -90,7 +89,7 @@ export interface ProgramLogprob {
   readonly top?: readonly { readonly token: string; readonly logprob: number }[];
 }
 
-/** A whole answer. As an item of a generator it adds to what was yielded before. */
+/** A whole answer. As an item of a generator it is added to the items before. */
 export interface ProgramResult {
   readonly type?: undefined;
   readonly text?: string | null;
@@ -104,7 +103,7 @@ export interface ProgramResult {
 }
 
 /**
- * Gives a program its types, and says what it offers beyond text; returns it.
+ * Returns the program, typed, with the features that it offers beyond text.
  *
  * @example
  * import { defineProgram } from "truewire";
@@ -120,8 +119,8 @@ export function defineProgram<P extends Program>(program: P, offers: readonly Pr
 }
 
 /**
- * Thrown by a program for a request that it cannot serve: the client gets this status and message instead of a 500. Clients try again
- * after 408, 409, 429 and any status from 500 on. Recognised by its name, so that a program may bring its own copy of this package.
+ * Thrown by a program for a request that it cannot serve: the client gets this status and message instead of a 500. Clients retry after
+ * 408, 409, 429 and any status from 500 on. Recognized by its name, so that a program may use its own copy of this package.
  *
  * @example
  * import { RequestError } from "truewire";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { readProgramUsage } from "./read-usage.ts";
+import { readProgramUsage } from "./output-reader.ts";
 
 test.each([
   [

@@ -4,22 +4,25 @@ import type { Format } from "../../formats/format.ts";
 import { mergeBatches } from "../../core/merge-batches.ts";
 import { unsupportedParameter } from "../../apis/request/refusals.ts";
 import { OutputReader } from "./output-reader.ts";
-import type { Program, ProgramItem, ProgramReturn } from "./program.ts";
+import type { Program, ProgramItem, ProgramReturn, ProgramInput, ProgramMessage, ProgramTool } from "./program.ts";
 import { failureEnd } from "./program-failure.ts";
-import { choicesOf, programInput } from "./program-input.ts";
+import { chatMembers } from "../../apis/chat/write-request.ts";
+import { completionMembers } from "../../apis/completions/write-request.ts";
+import { writeMessages } from "../../apis/chat/write-messages.ts";
+import { writeTools } from "../../apis/chat/write-tools.ts";
 
 export interface RunOptions {
   /** How to read tool calls and reasoning that the program leaves in its text. */
   readonly format: Format;
   readonly newCallId: () => string;
-  /** Clients are told the words of any exception. */
+  /** Clients see the message of any exception. */
   readonly showErrors: boolean;
   /** Receives one line for each defect of the program that does not fail the request. */
   readonly warn?: (line: string) => void;
 }
 
 /**
- * Runs a program for a request: one run a choice, side by side. Yields the events of all of them and one `end`; never throws.
+ * Runs a program for a request: one concurrent run for each choice. Yields the events of all runs and one `end`. Never throws.
  */
 export async function* runProgram(
   program: Program,
@@ -50,16 +53,16 @@ export async function* runProgram(
         : failureEnd(thrown, { requestId: request.id, showErrors }),
     ];
   } finally {
-    // One choice failed, or the client left: the other runs are not needed.
+    // A choice failed, or the client has disconnected: the other runs are not needed.
     cancel.abort();
   }
 }
 
-/** The parameter that asks for what the program cannot tell. */
+/** The parameter that requests what the program does not offer; null: there is none. */
 function notOffered(program: Program, request: GenerationRequest): string | null {
   const { prompt, n = 1, logprobs, wantsTokenIds, promptLogprobs } = request;
   if (prompt.kind === "text") {
-    // Without log probabilities, no answer is better than another.
+    // Without log probabilities there is no best answer.
     if ((prompt.bestOf ?? n) > n) return "best_of";
     if (prompt.echo && prompt.prompts.some((entry) => typeof entry !== "string")) return "echo";
   }
@@ -90,7 +93,7 @@ async function* runChoice(
     signal.throwIfAborted();
     const { usage } = reader;
     const events = reader.read(item);
-    // An API may write the prompt's tokens at the beginning of the answer. Several runs count together, at the end.
+    // An API may write the prompt's tokens at the beginning of the answer. The usage of several runs is summed at the end.
     if (choicesOf(request) === 1 && reader.usage && reader.usage !== usage)
       events.unshift({ type: "usage", usage: reader.usage });
     if (events.length > 0) yield events;
@@ -111,7 +114,7 @@ function droppedCall(name: string, { id, toolChoice }: GenerationRequest): strin
   return `${id}: a tool call of the program was dropped, because ${reason}: ${name.slice(0, 100)}`;
 }
 
-/** A program's items, however it returns them; the return value of a generator is its last item. */
+/** A program's items: what it returns or yields. The return value of a generator is its last item. */
 async function* itemsOf(
   program: Program,
   request: GenerationRequest,
@@ -132,7 +135,7 @@ async function* itemsOf(
       yield result.value;
     }
   } finally {
-    // Lets the program's own `finally` blocks run. Not awaited: a program that ignores its signal must not hold the answer.
+    // Runs the program's `finally` blocks. Not awaited: a program that ignores its signal must not delay the answer.
     if (!done) void Promise.resolve(iterator.return?.()).catch(() => {});
   }
 }
@@ -144,7 +147,7 @@ function iteratorOf(value: ProgramReturn): AsyncIterator<ProgramItem> | Iterator
   return undefined;
 }
 
-/** A program may ignore its signal; whoever waits for its next item must not hang because of that. */
+/** Rejects when the signal aborts: a program may ignore its signal, and its next item may never come. */
 function raceAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);
@@ -154,7 +157,7 @@ function raceAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   });
 }
 
-/** The prompt counts once for the choices that share it, completions are summed, as OpenAI does. */
+/** Counts a prompt once for the choices that share it, and sums the completions, as OpenAI does. */
 function sumOfUsage(usages: readonly (Usage | undefined)[], n: number): Usage | undefined {
   const known = usages.filter((usage) => usage !== undefined);
   const [first] = known;
@@ -164,4 +167,38 @@ function sumOfUsage(usages: readonly (Usage | undefined)[], n: number): Usage | 
   const total = (list: readonly (Usage | undefined)[], of: "promptTokens" | "completionTokens") =>
     list.reduce((sum, usage) => sum + (usage?.[of] ?? 0), 0);
   return { promptTokens: total(perPrompt, "promptTokens"), completionTokens: total(known, "completionTokens") };
+}
+
+/** Members of a request that a program gets under another name, or that concern the form of the answer only. */
+const notOptions = new Set(["messages", "prompt", "tools", "functions", "n", "best_of", "echo"]);
+
+/** The input of one run of a program: one choice of one prompt of a request. */
+function programInput(request: GenerationRequest, choice: number, signal: AbortSignal): ProgramInput {
+  const { output, prompt, tools } = request;
+  const members = prompt.kind === "chat" ? chatMembers(request, prompt) : completionMembers(request, prompt);
+  const options: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(members)) {
+    if (!notOptions.has(name) && value !== null) options[name] = value;
+  }
+  return {
+    messages: messagesOf(request, choice),
+    ...(tools && tools.length > 0 && { tools: writeTools(tools) as unknown as readonly ProgramTool[] }),
+    model: request.model,
+    options,
+    ...(output?.type === "json-schema" && {
+      responseSchema: { name: output.name, schema: output.schema, strict: output.strict },
+    }),
+    signal,
+    request: { id: request.id, stream: request.stream, choice },
+  };
+}
+
+/** The number of runs that a request asks for: choices × prompts, numbered as OpenAI numbers them. */
+function choicesOf(request: GenerationRequest): number {
+  return (request.n ?? 1) * (request.prompt.kind === "text" ? request.prompt.prompts.length : 1);
+}
+
+function messagesOf({ prompt, n = 1 }: GenerationRequest, choice: number): readonly ProgramMessage[] {
+  if (prompt.kind === "chat") return writeMessages(prompt.messages) as unknown as readonly ProgramMessage[];
+  return [{ role: "user", content: prompt.prompts[Math.floor(choice / n)] }];
 }

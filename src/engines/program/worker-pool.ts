@@ -4,15 +4,16 @@ import type { Observe } from "../../core/observe.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { FairQueue } from "../lifecycle/fair-queue.ts";
 import { failureEnd } from "./program-failure.ts";
-import type { WorkerSetup } from "./worker-messages.ts";
-import { WorkerThread } from "./worker-thread.ts";
+import type { Format } from "../../formats/format.ts";
+import { Worker } from "node:worker_threads";
+import { ProgramLoadError } from "./classify-program.ts";
 
-/** Requests of one owner that may wait for a thread before more are refused. */
+/** The maximum number of requests of one owner that wait for a thread. */
 const queueLimit = 256;
 
 /**
- * The threads of one version of a program. All runs of an async program share one thread; a plain function, which may
- * block its thread, gets one for each run, at most `limit` at a time; further runs wait.
+ * The threads of one version of a program. All runs of an async program share one thread. A plain function may block its thread, so each
+ * run has a thread of its own: at most `limit` at a time, further runs wait.
  */
 export class WorkerPool {
   readonly #setup: WorkerSetup;
@@ -20,7 +21,7 @@ export class WorkerPool {
   readonly #log: Observe | undefined;
   readonly #threads = new Set<WorkerThread>();
   readonly #waiting = new FairQueue<() => void>();
-  /** Threads that are starting: they count towards the limit. */
+  /** Threads that are starting. They count towards the limit. */
   #starting = 0;
   readonly blocking: boolean;
   readonly models: readonly ModelInfo[] | undefined;
@@ -76,11 +77,11 @@ export class WorkerPool {
     await Promise.all([...this.#threads].map((thread) => thread.stop()));
   }
 
-  /** A thread that is claimed for the caller. */
+  /** A thread, claimed for the caller. */
   async #thread(owner: string | undefined, signal: AbortSignal): Promise<WorkerThread | "full"> {
     for (;;) {
       if (signal.aborted) {
-        // It may have been woken and left in one moment: the thread it was woken for is the next one's.
+        // The request may have been woken and aborted at once: its thread goes to the next one.
         this.#wakeOne();
         throw signal.reason;
       }
@@ -117,7 +118,7 @@ export class WorkerPool {
       return this.#add(await WorkerThread.start(this.#setup, this.#log)).claim();
     } finally {
       this.#starting--;
-      // Runs that came meanwhile for a program of one thread can use it now; and where it did not start, another one may be tried.
+      // Waiting runs of an async program share the thread. If it did not start, one of them tries again.
       if (this.blocking) this.#wakeOne();
       else while (this.#waiting.length > 0) this.#wakeOne();
     }
@@ -125,7 +126,7 @@ export class WorkerPool {
 
   #add(thread: WorkerThread): WorkerThread {
     this.#threads.add(thread);
-    // A run that is left goes on until its program looks up. Whoever was woken when it was left would find the thread busy.
+    // An aborted run continues until its program notices, so the next run is woken when the thread is really free.
     thread.freed = () => this.#wakeOne();
     return thread;
   }
@@ -148,3 +149,185 @@ const queueFull: GenerationEvent = {
     },
   },
 };
+
+/** The data that a program's worker thread starts with. */
+export interface WorkerSetup {
+  readonly path: string;
+  readonly format: Format;
+  /** Clients see the message of any exception. */
+  readonly showErrors: boolean;
+}
+
+/** To the worker. A run may send as many batches as it has credit. Each batch that is read returns one credit. */
+export type ToWorker =
+  | { readonly type: "run"; readonly run: number; readonly request: GenerationRequest; readonly credit: number }
+  | { readonly type: "credit"; readonly run: number }
+  | { readonly type: "abort"; readonly run: number };
+
+/** From the worker. */
+export type FromWorker =
+  | { readonly type: "ready"; readonly blocking: boolean; readonly models?: readonly ModelInfo[] }
+  | { readonly type: "failed"; readonly message: string }
+  | { readonly type: "events"; readonly run: number; readonly events: readonly GenerationEvent[] }
+  /** A line for the server's log. */
+  | { readonly type: "warning"; readonly line: string }
+  /** The run has ended: its generator has returned, and its `finally` blocks have run. */
+  | { readonly type: "done"; readonly run: number };
+
+/** The maximum number of batches that wait for a slow client: then the program is paused. */
+const credit = 16;
+/** The time that a module may take to load, and an aborted run to end, in milliseconds. */
+const loadTimeoutMs = 60_000;
+const abortTimeoutMs = 2_000;
+
+interface Run {
+  readonly batches: (readonly GenerationEvent[])[];
+  wake: () => void;
+  done: boolean;
+}
+
+/** One worker thread with a program loaded in it. */
+class WorkerThread {
+  readonly #worker: Worker;
+  readonly #log: Observe | undefined;
+  readonly #runs = new Map<number, Run>();
+  #nextRun = 0;
+  #claimed = 0;
+  #exited = false;
+  /** Called when a run or the thread has ended. */
+  freed: () => void = () => {};
+  readonly blocking: boolean;
+  /** The models of an Engine; undefined for a program. */
+  readonly models: readonly ModelInfo[] | undefined;
+
+  private constructor(worker: Worker, ready: FromWorker & { type: "ready" }, log: Observe | undefined) {
+    this.#worker = worker;
+    this.#log = log;
+    this.blocking = ready.blocking;
+    this.models = ready.models;
+    worker.on("message", (message: FromWorker) => this.#receive(message));
+    // Without a listener an uncaught exception in the program would end the server.
+    worker.on("error", () => {});
+    worker.on("exit", () => this.#exit());
+  }
+
+  /** Starts a thread and loads the program. Throws `ProgramLoadError`. */
+  static async start(setup: WorkerSetup, log?: Observe): Promise<WorkerThread> {
+    const worker = new Worker(new URL("./worker.js", import.meta.url), { workerData: setup });
+    const ready = await firstMessage(worker, setup.path);
+    return new WorkerThread(worker, ready, log);
+  }
+
+  get alive(): boolean {
+    return !this.#exited;
+  }
+
+  /** The number of open runs, including claimed ones. */
+  get load(): number {
+    return this.#runs.size + this.#claimed;
+  }
+
+  /** Reserves the thread for a following `run`. */
+  claim(): this {
+    this.#claimed++;
+    return this;
+  }
+
+  /** Runs one generation in a claimed thread. Returning from the iteration, or the signal, aborts the run. */
+  async *run(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<readonly GenerationEvent[]> {
+    const id = this.#nextRun++;
+    this.#claimed--;
+    const run: Run = { batches: [], wake: () => {}, done: false };
+    this.#runs.set(id, run);
+    this.#send({ type: "run", run: id, request, credit });
+    const wake = () => run.wake();
+    signal.addEventListener("abort", wake, { once: true });
+    try {
+      while (!signal.aborted) {
+        const batch = run.batches.shift();
+        if (batch) {
+          this.#send({ type: "credit", run: id });
+          yield batch;
+        } else if (run.done) return;
+        else if (this.#exited) {
+          yield [exitEnd];
+          return;
+        } else await new Promise<void>((resolve) => (run.wake = resolve));
+      }
+      yield [{ type: "end", end: { kind: "client-gone" } }];
+    } finally {
+      signal.removeEventListener("abort", wake);
+      if (!run.done && !this.#exited) this.#abort(id);
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.#worker.terminate();
+  }
+
+  /** Aborts a run. A program that computes without an `await` does not notice the signal, so its thread is terminated. */
+  #abort(id: number): void {
+    this.#send({ type: "abort", run: id });
+    setTimeout(() => {
+      if (this.#runs.has(id) && this.blocking) void this.#worker.terminate();
+    }, abortTimeoutMs).unref();
+  }
+
+  #receive(message: FromWorker): void {
+    if (message.type === "warning") this.#log?.(message.line, "warn");
+    if (message.type !== "events" && message.type !== "done") return;
+    const run = this.#runs.get(message.run);
+    if (!run) return;
+    if (message.type === "events") run.batches.push(message.events);
+    else {
+      run.done = true;
+      this.#runs.delete(message.run);
+      this.freed();
+    }
+    run.wake();
+  }
+
+  #exit(): void {
+    this.#exited = true;
+    for (const run of this.#runs.values()) run.wake();
+    this.#runs.clear();
+    this.freed();
+  }
+
+  #send(message: ToWorker): void {
+    this.#worker.postMessage(message);
+  }
+}
+
+const exitEnd: GenerationEvent = {
+  type: "end",
+  end: {
+    kind: "engine-error",
+    failure: { message: "The program's thread ended while it was answering.", status: 503, kind: "unavailable" },
+  },
+};
+
+function firstMessage(worker: Worker, path: string): Promise<FromWorker & { type: "ready" }> {
+  return new Promise((resolve, reject) => {
+    // `removeAllListeners` would also remove the worker's own listeners, without which no message arrives.
+    const settle = () => {
+      clearTimeout(timer);
+      worker.off("message", onMessage).off("error", onError).off("exit", onExit);
+    };
+    const fail = (message: string, cause?: unknown) => {
+      settle();
+      void worker.terminate();
+      reject(new ProgramLoadError(message, cause === undefined ? undefined : { cause }));
+    };
+    const onMessage = (message: FromWorker) => {
+      if (message.type !== "ready")
+        return fail(message.type === "failed" ? message.message : `${path} could not be loaded.`);
+      settle();
+      resolve(message);
+    };
+    const onError = (error: Error) => fail(`${path} could not be loaded: ${error.message}`, error);
+    const onExit = (code: number) => fail(`${path} ended its process with code ${code} while it was loaded.`);
+    const timer = setTimeout(() => fail(`${path} did not load within ${loadTimeoutMs / 1000} seconds.`), loadTimeoutMs);
+    worker.on("message", onMessage).on("error", onError).on("exit", onExit);
+  });
+}

@@ -1,4 +1,4 @@
-/** The worker thread of a program module: loads it, runs it, sends its events. Started by `worker-thread.ts`. */
+/** The worker thread of a program module: loads it, runs it, sends its events. Started by `worker-pool.ts`. */
 import { parentPort, workerData } from "node:worker_threads";
 import type { GenerationEvent } from "../../core/events.ts";
 import type { GenerationRequest } from "../../core/request.ts";
@@ -7,12 +7,12 @@ import type { LoadedProgram } from "./classify-program.ts";
 import { loadProgram } from "./load-program.ts";
 import { failureEnd } from "./program-failure.ts";
 import { runProgram } from "./run-program.ts";
-import type { FromWorker, ToWorker, WorkerSetup } from "./worker-messages.ts";
+import type { FromWorker, ToWorker, WorkerSetup } from "./worker-pool.ts";
 
 interface Run {
   readonly abort: AbortController;
   credit: number;
-  /** Resumes a run that waits for credit. */
+  /** Resumes a run that is waiting for credit. */
   resume: () => void;
 }
 
@@ -76,14 +76,14 @@ function batches(
   });
 }
 
-/** The iteration is returned from when the signal aborts. */
+/** Returns from the iteration when the signal aborts. */
 function untilAborted<T>(iterable: AsyncIterable<T>, signal: AbortSignal): AsyncIterable<T> {
   const iterator = iterable[Symbol.asyncIterator]();
   signal.addEventListener("abort", () => void iterator.return?.()?.catch(() => {}), { once: true });
   return { [Symbol.asyncIterator]: () => iterator };
 }
 
-/** A cause may be anything, functions included; between threads only its text can travel. */
+/** A cause may contain functions, which cannot be sent between threads, so only its text is sent. */
 function cloneable(event: GenerationEvent): GenerationEvent {
   if (event.type !== "end" || !("failure" in event.end) || event.end.failure.cause === undefined) return event;
   const { cause } = event.end.failure;

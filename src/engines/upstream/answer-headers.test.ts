@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { retryAfterSeconds } from "./answer-headers.ts";
+import { retryAfterSeconds } from "./transport-failure.ts";
 
 const now = Date.parse("2026-11-23T00:00:00Z");
 const day = 24 * 60 * 60;

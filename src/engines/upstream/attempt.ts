@@ -1,88 +1,95 @@
 import type { Dispatcher } from "undici";
-import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../core/events.ts";
+import type { GenerationEnd, GenerationEvent } from "../../core/events.ts";
 import type { ReceivedAnswer } from "../../core/inspection.ts";
 import type { EventReader } from "../../apis/source-port.ts";
-import { badAnswer, failureOfText, readFailure } from "../../apis/tolerant/read-failure.ts";
+import { badAnswer } from "../../apis/tolerant/read-failure.ts";
 import { readResponseBody } from "../../apis/tolerant/read-response.ts";
-import { parseTolerantly } from "../../apis/tolerant/tolerant-json.ts";
-import { passedHeaders, retryAfterSeconds } from "./answer-headers.ts";
-import type { ReceivedHeaders } from "./answer-headers.ts";
-import type { Target } from "./target.ts";
-import type { Decoder, Unpacker } from "./transport.ts";
-import { answerTooLong, isLost, silence, transportFailure, withoutEvents } from "./transport-failure.ts";
-import type { Watch, Watched } from "./watch.ts";
+import type { UpstreamTarget } from "./targets.ts";
+import { inBackground } from "./transport.ts";
+import type { Decoder, ReceivedHeaders, Unpacker } from "./transport.ts";
+import {
+  answerTooLong,
+  failureOfAnswer,
+  isLost,
+  passedHeaders,
+  silence,
+  transportFailure,
+  withoutEvents,
+} from "./transport-failure.ts";
 
-/** So much may wait here for a slow reader before the upstream is held back. In bytes. */
+/** The upstream is paused when this many bytes wait for a slow client. */
 const highWater = 64 * 1024;
-/** An error's body is read so far. In bytes. */
+/** The maximum number of bytes that are read of an error's body. */
 const failureBodyLimit = 256 * 1024;
-/** What waits for it runs when this turn's code has run. Cheaper than `queueMicrotask`, which makes an AsyncResource each time. */
+/** A callback on it runs when the code of this turn has run. Cheaper than `queueMicrotask`, which creates an AsyncResource each time. */
 const endOfTurn = Promise.resolve();
 /**
- * After the finish reason: how long [DONE], usage, the end of the answer, or text and calls that a server sends late (LiteLLM
- * #376) may still take. Only a server that neither says [DONE] nor ends costs its client this wait, and only for the finish: the text is
- * out already. Cutting sooner would lose usage that is counted after the text.
+ * How long after the finish reason the upstream may take to send [DONE], usage, the end of the answer, or text and calls that some servers
+ * send late (LiteLLM #376). A client waits for this only if its server sends neither [DONE] nor the end of the answer, and it waits only
+ * for the finish reason: the text has been sent. A shorter wait would lose usage that is counted after the text.
  */
-const farewellMs = 2000;
+const graceAfterFinishMs = 2000;
 
 export interface AttemptOptions {
-  readonly target: Target;
+  readonly target: UpstreamTarget;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly stream: boolean;
-  /** On a connection of its own. */
+  /** Use a new connection. */
   readonly fresh: boolean;
   readonly reader: EventReader;
-  /** Changes what the reader tells before it goes on; sees `end` as the last event. */
+  /** Replaces the reader's events; `end` is the last one. */
   readonly transform: ((events: GenerationEvent[]) => GenerationEvent[]) | undefined;
+  /** The upstream's name, for messages. */
   readonly upstream: string;
   readonly firstEventMs: number;
   readonly idleMs: number;
   readonly answerLimit: number;
   readonly watch: Watch;
-  /** Called with the headers when the request goes out, where the request is inspected. */
+  /** Called with the headers when the request is sent; present if the request is inspected. */
   readonly inspect: ((headers: AttemptOptions["headers"]) => ReceivedAnswer) | undefined;
 }
 
 /**
- * One request to one target and its answer, as batches of events: all that arrived since the last batch was taken. While nobody takes
- * them, the upstream is held back; nothing is ever buffered beyond `highWater` and what one read brings.
+ * One request to one target and its answer, as batches of events. A batch contains everything received since the previous one was taken.
+ * While no batch is taken, the upstream is paused: at most `highWater` bytes, and what one read of the socket returns, are buffered.
  */
-export class Attempt implements Dispatcher.DispatchHandler, Watched {
+export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
   readonly #options: AttemptOptions;
   #controller: Dispatcher.DispatchController | undefined;
   readonly #decoder: Decoder;
   #status = 0;
   #headers: ReceivedHeaders = {};
-  /** The pieces of a body that is read whole: an answer without a stream, or an error. */
+  /** The chunks of a body that is read whole: an answer without a stream, or an error. */
   #body: string[] = [];
   #bodySize = 0;
-  /** What arrived within this turn and is not read yet. */
+  /** Received in this turn and not read yet. */
   #arrived: Uint8Array[] = [];
   #pending: GenerationEvent[] = [];
   #unreadBytes = 0;
   #waiting: ((batch: GenerationEvent[] | null) => void) | undefined;
-  /** `end` was told. */
+  /** The `end` event was emitted. */
   #ended = false;
-  /** The connection is done with this request. */
+  /** The request no longer counts as outstanding. */
   #released = false;
   #abortReason: Error | undefined;
-  #heard = false;
+  /** Bytes were received since the last tick. */
+  #receivedData = false;
   #sawEvent = false;
-  /** The headers for the client are part of an event. */
+  /** An event carries the headers for the client. */
   #hasHeaders = false;
-  /** For how long nothing has arrived, no event has come, or only noise has come since the finish. */
+  /** Time without received data, without an event, and without an event after the finish reason. */
   #silentMs = 0;
   #waitedMs = 0;
-  #farewellMs = 0;
+  #finishedMs = 0;
   #bytesReceived = 0;
   #unpacker: Unpacker | null = null;
   #reusedConnection = false;
   readonly #inspected: ReceivedAnswer | undefined;
   /**
-   * The connection had served before and broke before a byte of an answer came: the server has closed it as idle, and no application
-   * has seen the request. Source: RFC 9112, section 9.3.1.
+   * The connection had served before and was lost before the first byte of an answer: the server closed it as idle, and no application
+   * received the request. Source: RFC 9112, section 9.3.1.
    */
   neverArrived = false;
 
@@ -99,7 +106,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
     target.transport.dispatch({ method: "POST", path, headers, body, fresh, onReusedConnection }, this);
   }
 
-  /** What arrived since the last call; waits for something. null: `end` was told before. */
+  /** The events received since the last call, or the next ones. null: `end` was emitted before. */
   next(): Promise<GenerationEvent[] | null> {
     if (this.#pending.length > 0) return Promise.resolve(this.#take());
     if (this.#ended) return Promise.resolve(null);
@@ -108,7 +115,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
     });
   }
 
-  /** Stops the request, wherever it is. `end`: what a waiting reader is told. */
+  /** Stops the request in any state. A waiting `next` gets `end`. */
   abort(end: GenerationEnd): void {
     if (!this.#ended) this.#add(this.#options.reader.abandon(end));
     if ("failure" in end) this.#inspected?.failed(end.failure.message);
@@ -130,18 +137,18 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
-    this.#heard = true;
+    this.#receivedData = true;
     if (this.#ended) return;
     if (!this.#unpacker) this.#receive(chunk);
     else if (!this.#unpacker.write(chunk)) controller.pause();
   }
 
-  /** Bytes of the answer as it was before anybody packed it. */
+  /** Decompressed bytes of the answer. */
   #receive(chunk: Uint8Array): void {
     if (this.#ended) return;
     this.#bytesReceived += chunk.length;
     if (!this.#options.stream || this.#status !== 200) {
-      this.#keep(chunk);
+      this.#buffer(chunk);
       return;
     }
     this.#unreadBytes += chunk.length;
@@ -149,7 +156,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
       this.#controller?.pause();
       this.#unpacker?.pause();
     }
-    // One read of the socket may bring many pieces, all within this turn. They are read together and become one batch.
+    // One read of the socket may bring many chunks, all in this turn. They are read together and become one batch.
     this.#arrived.push(chunk);
     if (this.#arrived.length === 1) void endOfTurn.then(this.#readArrived);
   }
@@ -174,11 +181,6 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.neverArrived = this.#reusedConnection && this.#status === 0 && isLost(error);
-    this.#break(error);
-  }
-
-  /** The answer broke off, or could not be unpacked. */
-  #break(error: Error): void {
     this.#release();
     this.#readArrived();
     this.#inspected?.failed(error.message);
@@ -190,17 +192,17 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
 
   tick(tickMs: number): void {
     const { reader, upstream, firstEventMs, idleMs } = this.#options;
-    // A source that is held back is not silent.
-    const isHeldBack = this.#controller?.paused === true;
-    this.#silentMs = this.#heard || isHeldBack ? 0 : this.#silentMs + tickMs;
-    this.#heard = false;
-    this.#waitedMs = isHeldBack ? 0 : this.#waitedMs + tickMs;
-    // Pings are signs of life, but not after the finish.
-    if (this.#ended || (reader.finished && this.#pending.length === 0)) this.#farewellMs += tickMs;
-    if (this.#farewellMs >= farewellMs) this.abort({ kind: "done" });
+    // A paused source is not silent.
+    const isPaused = this.#controller?.paused === true;
+    this.#silentMs = this.#receivedData || isPaused ? 0 : this.#silentMs + tickMs;
+    this.#receivedData = false;
+    this.#waitedMs = isPaused ? 0 : this.#waitedMs + tickMs;
+    // Pings keep an answer open before the finish, but not after it.
+    if (this.#ended || (reader.finished && this.#pending.length === 0)) this.#finishedMs += tickMs;
+    if (this.#finishedMs >= graceAfterFinishMs) this.abort({ kind: "done" });
     else if (!this.#sawEvent && this.#waitedMs >= firstEventMs) this.abort(silence(upstream, firstEventMs / 1000));
     else if (this.#sawEvent && this.#silentMs >= idleMs) this.abort(silence(upstream, idleMs / 1000));
-    // Comments and blank lines keep an answer alive, but not for ever: a prompt may take as long to read as before the first event.
+    // Comments and blank lines keep an answer open for as long as the processing of a prompt may take.
     else if (this.#waitedMs >= Math.max(firstEventMs, idleMs))
       this.abort(withoutEvents(upstream, Math.max(firstEventMs, idleMs) / 1000));
   }
@@ -213,7 +215,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
     this.#arrived = [];
     if (this.#inspected && text !== "") this.#inspected.received(text);
     if (text !== "") this.#add(this.#options.reader.push(text));
-    // Nothing was read from it, so it does not hold back the upstream.
+    // Bytes without an event do not count against the buffer.
     if (this.#pending.length === 0) this.#resume();
   };
 
@@ -238,58 +240,50 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
     });
   }
 
-  #keep(chunk: Uint8Array): void {
+  #buffer(chunk: Uint8Array): void {
     const isAnswer = this.#status === 200;
     this.#bodySize += chunk.length;
     if (isAnswer && this.#bodySize > this.#options.answerLimit) this.abort(answerTooLong(this.#options.answerLimit));
-    else if (isAnswer || this.#bodySize <= failureBodyLimit) this.#keepText(this.#decoder.write(chunk));
-    else this.abort(this.#refused());
+    else if (!isAnswer && this.#bodySize > failureBodyLimit) this.abort(this.#refused());
+    else {
+      const text = this.#decoder.write(chunk);
+      this.#body.push(text);
+      this.#inspected?.received(text);
+    }
   }
 
-  #keepText(text: string): void {
-    this.#body.push(text);
-    this.#inspected?.received(text);
-  }
-
-  /** The end that an answer with another status than 200 is. */
+  /** The end of an answer with another status than 200. */
   #refused(): GenerationEnd {
     const { reader, upstream } = this.#options;
-    const body = this.#body.join("");
     const status = this.#status;
-    const told = readFailure(parseTolerantly(body, reader.repairs), status) ?? failureOfText(body, status);
-    const retryAfter = retryAfterSeconds(this.#headers, Date.now());
-    const failure: GenerationFailure = {
-      ...told,
-      ...(status < 400 && { message: `The upstream ${upstream} answered with status ${status}.` }),
-      ...(retryAfter !== undefined && { retryAfterSeconds: retryAfter }),
-      headers: passedHeaders(this.#headers),
-    };
-    return { kind: "upstream-error", failure };
+    const failure = failureOfAnswer(status, this.#headers, this.#body.join(""), reader.repairs);
+    const message = status < 400 ? `The upstream ${upstream} answered with status ${status}.` : failure.message;
+    return { kind: "upstream-error", failure: { ...failure, message } };
   }
 
   #add(events: GenerationEvent[]): void {
     if (events.length === 0) return;
-    this.#farewellMs = 0;
+    this.#finishedMs = 0;
     this.#waitedMs = 0;
     const { transform } = this.#options;
-    const told = transform ? transform(events) : events;
+    const added = transform ? transform(events) : events;
     this.#sawEvent = true;
-    if (!this.#hasHeaders) this.#addHeaders(told);
-    if (told.length === 0) return;
-    const last = told.at(-1);
+    if (!this.#hasHeaders) this.#addHeaders(added);
+    if (added.length === 0) return;
+    const last = added.at(-1);
     if (last?.type === "end") {
       this.#ended = true;
-      // What follows [DONE] is awaited for a moment, to keep the connection. What follows a failure is of no use.
+      // After [DONE] the rest of the answer is read for a moment, to keep the connection. After a failure it is of no use.
       if (last.end.kind !== "done") this.#stop();
     }
-    if (this.#pending.length === 0) this.#pending = told;
-    else for (const event of told) this.#pending.push(event);
+    if (this.#pending.length === 0) this.#pending = added;
+    else for (const event of added) this.#pending.push(event);
     const waiting = this.#waiting;
     this.#waiting = undefined;
     waiting?.(this.#take());
   }
 
-  /** Adds the headers that clients should see to the first choice's start. Other events may come before it, as Azure's filter results. */
+  /** Adds the headers for the client to the first `start` event. Other events may precede it, such as Azure's filter results. */
   #addHeaders(events: GenerationEvent[]): void {
     const at = events.findIndex(({ type }) => type === "start");
     const start = events[at];
@@ -326,5 +320,39 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
     this.#released = true;
     this.#options.target.outstanding--;
     this.#options.watch.remove(this);
+  }
+}
+
+/** Has time-outs for silence. */
+export interface HasTimeouts {
+  /** Called every `tickMs`. */
+  tick(tickMs: number): void;
+}
+
+/** One timer for all open answers. A timer for each answer would have to be restarted with every event. */
+export class Watch {
+  readonly #tickMs: number;
+  #watched = new Set<HasTimeouts>();
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `minTimeoutMs`: the shortest time-out to detect; it is detected with a precision of a quarter. */
+  constructor(minTimeoutMs: number) {
+    this.#tickMs = Math.max(10, Math.min(1000, Math.floor(minTimeoutMs / 4)));
+  }
+
+  add(watched: HasTimeouts): void {
+    this.#watched.add(watched);
+    this.#timer ??= inBackground(setInterval(() => this.#tick(), this.#tickMs));
+  }
+
+  remove(watched: HasTimeouts): void {
+    this.#watched.delete(watched);
+  }
+
+  #tick(): void {
+    for (const each of this.#watched) each.tick(this.#tickMs);
+    if (this.#watched.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
   }
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { GenerationEvent } from "../../core/events.ts";
-import { CustomCalls } from "./custom-calls.ts";
+import { CustomCalls } from "./event-stages.ts";
 
 /** The input and the kind that a client gets, of a call whose arguments arrive in these pieces. */
 function called(name: string, pieces: readonly string[], status: "succeeded" | "failed" = "succeeded") {

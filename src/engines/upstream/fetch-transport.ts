@@ -4,24 +4,24 @@ import type { UpstreamOptions } from "./options.ts";
 import type { Transport, TransportRequest } from "./transport.ts";
 
 /**
- * Asks through `fetch`, where there are no sockets (browsers, Workers) or no undici (Bun). Bundlers for these put it in the place of undici-transport.ts
- * (`browser` in package.json). Throws where TLS options are given, which `fetch` does not have.
+ * Sends requests with `fetch`, for runtimes without sockets (browsers, Workers) or without undici (Bun). Bundlers replace
+ * undici-transport.ts by this file (`browser` in package.json). Throws if TLS options are given, which `fetch` does not have.
  */
 export function openTransport(origin: string, { tls }: UpstreamOptions): Transport {
   if (tls) throw new Error("TLS options for an upstream need Node: fetch does not support them.");
-  const ask = ({ method, path, headers, body }: TransportRequest, signal: AbortSignal): Promise<Response> => {
+  const send = ({ method, path, headers, body }: TransportRequest, signal: AbortSignal): Promise<Response> => {
     const init = { method, headers, signal, redirect: "manual" as const, ...(body !== undefined && { body }) };
-    // Bun's own time-out would cut a long wait for the first event; others do not know the member.
+    // Bun's own time-out would end a long wait for the first event. Other runtimes ignore the member.
     return fetch(origin + path, Object.assign(init, { timeout: false }));
   };
   return {
     sharesTimers: false,
     dispatch(request, handler) {
       const controller = new FetchController();
-      void deliver(() => ask(request, controller.signal), controller, handler);
+      void deliver(() => send(request, controller.signal), controller, handler);
     },
     async request(request) {
-      const response = await ask(request, request.signal);
+      const response = await send(request, request.signal);
       const body = bytesOf(response);
       return {
         statusCode: response.status,
@@ -33,13 +33,13 @@ export function openTransport(origin: string, { tls }: UpstreamOptions): Transpo
       const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
       return { write: (bytes) => decoder.decode(bytes, { stream: true }), end: () => decoder.decode() };
     },
-    // `fetch` has unpacked what came.
+    // `fetch` decompresses answers itself.
     unpacker: () => null,
     destroy: async () => {},
   };
 }
 
-/** What undici's handlers hold on to: to pause, go on, and give up. */
+/** Implements the controller that undici passes to its handlers: pause, resume and abort. */
 class FetchController implements Dispatcher.DispatchController {
   readonly #abort = new AbortController();
   #resumed: (() => void) | undefined;
@@ -72,26 +72,26 @@ class FetchController implements Dispatcher.DispatchController {
     this.resume();
   }
 
-  /** Resolves when reading may go on. */
+  /** Resolves when reading is not paused. */
   async ready(): Promise<void> {
     if (this.paused) await new Promise<void>((resolve) => (this.#resumed = resolve));
   }
 }
 
 async function deliver(
-  ask: () => Promise<Response>,
+  send: () => Promise<Response>,
   controller: FetchController,
   handler: Dispatcher.DispatchHandler,
 ): Promise<void> {
-  // Not within the call itself: undici calls its handlers later, too.
+  // undici calls its handlers after `dispatch` has returned.
   await Promise.resolve();
   try {
     handler.onRequestStart?.(controller, {});
-    const response = await ask();
+    const response = await send();
     const headers = Object.fromEntries(response.headers);
     handler.onResponseStart?.(controller, response.status, headers, response.statusText);
     for await (const bytes of bytesOf(response)) {
-      // Only Node has a Buffer; what is done with it here, any bytes can.
+      // Only Node has Buffer. The handler uses nothing that Uint8Array lacks.
       handler.onResponseData?.(controller, bytes as Buffer);
       await controller.ready();
       controller.signal.throwIfAborted();
@@ -103,7 +103,7 @@ async function deliver(
   handler.onResponseEnd?.(controller, {});
 }
 
-/** A body's bytes; an answer without a body has none. */
+/** The bytes of a body; none if there is no body. */
 async function* bytesOf({ body }: Response): AsyncGenerator<Uint8Array, undefined> {
   if (body) yield* piecesOfStream(body);
 }

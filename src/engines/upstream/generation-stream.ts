@@ -5,10 +5,8 @@ import { shows } from "../../core/shows.ts";
 import { internalError } from "../../apis/failures.ts";
 import { Attempt } from "./attempt.ts";
 import type { AttemptOptions } from "./attempt.ts";
-import { isRetryable, isServersFault, waitBefore } from "./retry-policy.ts";
-import type { FailedAttempt, RetryBudget } from "./retry-policy.ts";
-import type { Target } from "./target.ts";
-import type { TargetSet } from "./target-set.ts";
+import type { TargetSet, UpstreamTarget } from "./targets.ts";
+import { isOutOfFiles, isWorthRepeating } from "./transport-failure.ts";
 
 export type RefusedLimit = NonNullable<GenerationFailure["answerLimit"]>;
 
@@ -16,37 +14,34 @@ export interface GenerationPlan {
   readonly targets: TargetSet;
   readonly budget: RetryBudget;
   readonly retries: number;
-  /** The models to try, in order, as the upstream calls them; more than one where there are fallbacks. */
+  /** The models to try, in order, by the upstream's names: the requested one and its fallbacks. */
   readonly models: readonly string[];
   /**
-   * An attempt at a model of a target, with a reader of its own. `limit`: the highest limit on the answer's length that the model takes,
-   * in tokens; null: none may be sent; undefined: not known. Throws, or rejects, where the request cannot be written for the target.
+   * Prepares an attempt at a model of a target. `limit`: the highest limit on the answer's length that the model takes, in tokens; null:
+   * none may be sent; undefined: not known. Throws or rejects if the request cannot be written for the target.
    */
   prepare(
     model: string,
-    target: Target,
+    target: UpstreamTarget,
     fresh: boolean,
     limit?: number | null,
   ): AttemptOptions | Promise<AttemptOptions>;
-  /** The `limit` of another attempt, after a refusal of the request's own limit; undefined: there is no use in one. */
+  /** The `limit` of a further attempt, after a refusal of the request's own limit; undefined: a further attempt would fail, too. */
   limitAfter(refused: RefusedLimit): number | null | undefined | Promise<number | null | undefined>;
-  /** Follows an attempt that begins, where anybody does. */
+  /** Called when an attempt begins. */
   observe(attempt: ObservedAttempt): AttemptObserver | undefined;
-  /** An attempt failed and another one follows. */
-  retried(failure: GenerationFailure, model: string, target: Target): void;
-  /** The answer is over, or given up. */
+  /** Called when an attempt failed and another one follows. */
+  retried(failure: GenerationFailure, model: string, target: UpstreamTarget): void;
+  /** Called when the answer is complete or abandoned. */
   closed(stream: GenerationStream, attempt: AttemptOptions | undefined): void;
 }
 
-/**
- * One generation: attempts, until one of them tells a first event; from then on that attempt and no other, so that no text is ever
- * sent twice.
- */
+/** One generation: attempts, until one of them emits an event. From then on there is no other attempt, so that no text is sent twice. */
 export class GenerationStream implements AsyncIterableIterator<readonly GenerationEvent[]> {
   readonly #plan: GenerationPlan;
   #attempt: Attempt | undefined;
   #options: AttemptOptions | undefined;
-  /** Of the attempt that goes on. */
+  /** Observes the current attempt. */
   #observer: AttemptObserver | undefined;
   /** The first event was sent. */
   #committed = false;
@@ -77,7 +72,7 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     return Promise.resolve(over);
   }
 
-  /** Stops the work; a waiting reader gets `end`. */
+  /** Stops the generation. A waiting `next` gets `end`. */
   abandon(end: GenerationEnd): void {
     if (this.#closed) return;
     this.#abandoned = end;
@@ -92,11 +87,11 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     this.#plan.closed(this, this.#options);
   }
 
-  /** The first batch for the client: of the first attempt that begins to answer, or of the last one that fails. */
+  /** The first batch for the client: that of the first attempt that succeeds, or of the last one that fails. */
   async #first(): Promise<readonly GenerationEvent[] | null> {
     const { targets, models, prepare } = this.#plan;
     for (const [at, model] of models.entries()) {
-      const tried = new Set<Target>();
+      const tried = new Set<UpstreamTarget>();
       let limit: number | null | undefined;
       for (let attempt = 1; ; attempt++) {
         const target = targets.choose(tried);
@@ -106,14 +101,14 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
           const prepared = prepare(model, target, false, limit);
           options = prepared instanceof Promise ? await prepared : prepared;
         } catch (error) {
-          // The request is refused before anything is sent: there was no attempt to observe.
+          // The request is refused before it is sent: there is no attempt to observe.
           return [{ type: "end", end: refusal(error) }];
         }
         if (this.#abandoned) return [{ type: "end", end: this.#abandoned }];
         const begun = performance.now();
         const observer = (this.#observer = this.#plan.observe({ url: target.url, model }));
         let batch = await this.#begin(options, observer?.headers);
-        // No attempt was made yet: the connection was gone before it was used.
+        // The connection was closed before the request arrived: this was no attempt.
         if (this.#attempt?.neverArrived === true)
           batch = await this.#begin(await prepare(model, target, true, limit), observer?.headers);
         const end = batch && failedEnd(batch);
@@ -125,7 +120,7 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
         const { failure } = end;
         if (isServersFault(failure)) targets.failed(target, failure.cause);
         else targets.succeeded(target);
-        // Refused before anything was generated, so the next attempt costs neither load nor much time.
+        // A refusal costs neither load nor time, so the next attempt does not count as a retry.
         if (failure.answerLimit && limit === undefined) {
           limit = await this.#plan.limitAfter(failure.answerLimit);
           if (limit !== undefined) {
@@ -154,7 +149,7 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     return null;
   }
 
-  /** `headers`: of the trace, sent in addition to the attempt's own. */
+  /** `headers`: of the trace; sent in addition to the attempt's own. */
   async #begin(
     options: AttemptOptions,
     headers: AttemptObserver["headers"] | undefined,
@@ -165,7 +160,7 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     return this.#attempt.next();
   }
 
-  /** Milliseconds until the next attempt at the same model; null: there is none. */
+  /** Milliseconds until the next attempt at the same model; null: no further attempt. */
   #waitAfter(failed: FailedAttempt): number | null {
     const { retries, budget } = this.#plan;
     const wait = failed.number > retries ? null : waitBefore(failed, Math.random);
@@ -187,20 +182,81 @@ const clientGone: GenerationEnd = { kind: "client-gone" };
 
 const over: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
-/** The failed end of a batch that shows nothing else; null when there is something to tell. */
+/** The failed end of a batch without output; null if the batch has output or no failed end. */
 function failedEnd(batch: readonly GenerationEvent[]): FailedAttempt["end"] | null {
   const last = batch.at(-1);
   if (last?.type !== "end" || !("failure" in last.end)) return null;
   return batch.some(shows) ? null : last.end;
 }
 
-/** The end of a request that cannot be written for its upstream, or of one whose preparation has failed. */
+/** The end of a request that could not be prepared. */
 function refusal(error: unknown): GenerationEnd {
   if (error instanceof FailureError) return { kind: "rejected", failure: error.failure };
   return { kind: "engine-error", failure: internalError(error).failure };
 }
 
-/** Whether another model may succeed. A fallback does not help where the request itself is wrong. */
+/** Whether another model may succeed: not if the request itself is wrong. */
 function mayFallBack(failure: GenerationFailure): boolean {
   return isRetryable(failure) || failure.status === 404 || failure.code === "model_not_found";
+}
+
+/** Longer waits are left to the client: it gets the status with its Retry-After at once, and its SDK waits. */
+const maxWaitMs = 1000;
+const firstWaitMs = 200;
+/** An attempt that failed after a longer time is not repeated at the same server: the client has waited once. */
+const maxRepeatedMs = 5000;
+
+/**
+ * Limits the retries of all requests to a fifth of the requests, and ten at once. Without a budget, retries multiply the load on a
+ * server that fails because of its load.
+ */
+export class RetryBudget {
+  #tokens = 10;
+
+  deposit(): void {
+    this.#tokens = Math.min(10, this.#tokens + 0.2);
+  }
+
+  withdraw(): boolean {
+    if (this.#tokens < 1) return false;
+    this.#tokens--;
+    return true;
+  }
+}
+
+/** Whether the same request may succeed if it is repeated. */
+function isRetryable({ status, code }: GenerationFailure): boolean {
+  if (code === "insufficient_quota") return false;
+  return status === 408 || status === 429 || (status >= 500 && status !== 501);
+}
+
+/** Whether the failure is the server's, not the request's, and counts against the target. */
+function isServersFault({ status, cause }: GenerationFailure): boolean {
+  return status >= 500 && status !== 501 && !isOutOfFiles(cause);
+}
+
+/** An attempt that failed without output. */
+interface FailedAttempt {
+  readonly end: Extract<GenerationEnd, { readonly failure: GenerationFailure }>;
+  /** From 1. */
+  readonly number: number;
+  readonly tookMs: number;
+  /** Another target may be tried instead. */
+  readonly hasOther: boolean;
+}
+
+/**
+ * Milliseconds until the next attempt at the same model; null: none. Another target is tried at once. The same target is tried again only
+ * if that costs the client little time and the server little load: not after a time-out (the server may still be generating), an error
+ * of a certificate, or a rate limit. `random` is uniform in [0, 1).
+ */
+function waitBefore({ end, number, tookMs, hasOther }: FailedAttempt, random: () => number): number | null {
+  const { failure } = end;
+  if (!isRetryable(failure)) return null;
+  if (hasOther) return 0;
+  if (end.kind === "idle-timeout" || tookMs > maxRepeatedMs || !isWorthRepeating(failure.cause)) return null;
+  const requested = failure.retryAfterSeconds;
+  if (requested === undefined && failure.status === 429) return null;
+  const wait = requested === undefined ? random() * firstWaitMs * 2 ** number : requested * 1000;
+  return wait > maxWaitMs ? null : Math.floor(wait);
 }

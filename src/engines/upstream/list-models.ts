@@ -1,21 +1,28 @@
 import type { ModelInfo } from "../../core/engine.ts";
+import { isObject } from "../../core/json.ts";
 import { readModelList } from "../../apis/models/read-models.ts";
+import type { ListedModel } from "../../apis/models/read-models.ts";
 import type { SourcePort } from "../../apis/source-port.ts";
-import type { NativeCapabilities } from "./native-capabilities.ts";
-import type { Target } from "./target.ts";
+import type { UpstreamTarget } from "./targets.ts";
+import { readBody } from "./transport.ts";
 import { isMisconfigured } from "./transport-failure.ts";
 
-/** A server answers its model list from memory; one that takes longer has a problem. */
-const patienceMs = 10_000;
-const longestList = 16 * 1024 * 1024;
+/** A server answers its model list from memory: one that takes longer has a problem. */
+const listTimeoutMs = 10_000;
+const maxListLength = 16 * 1024 * 1024;
+/** A request for a model list waits for these. */
+const nativeTimeoutMs = 3000;
+const maxNativeLength = 1024 * 1024;
+/** Ollama is asked about at most this many models. */
+const maxShownModels = 100;
 
 /** A model that a server lists. */
-export interface UpstreamModel extends ModelInfo {
-  /** The highest limit on the length of an answer that the server can take: its context, less one token of prompt. Absent: not known. */
+export interface ListedUpstreamModel extends ModelInfo {
+  /** The highest limit on the length of an answer that the server takes: its context, less one token of prompt. Absent: not known. */
   readonly highestLimit?: number;
 }
 
-/** A server answered, but not with its models. */
+/** A server answered without a list of models. */
 class ModelListError extends Error {
   readonly status: number;
 
@@ -25,40 +32,36 @@ class ModelListError extends Error {
   }
 }
 
-/** Statuses that pass: of a server that is starting, or has too much to do. */
-const passing: ReadonlySet<number> = new Set([408, 425, 429]);
+/** Temporary statuses: the server is starting or overloaded. */
+const temporaryStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
 
 /**
- * Whether a server whose models could not be listed may answer later: it is down, starting or overloaded. One that refuses its list,
- * has none, or is not trusted is rather a mistake in the configuration.
+ * Whether a server whose models could not be listed may answer later: it is down, starting or overloaded. A server that refuses the
+ * list, has none or is not trusted is rather a mistake in the configuration.
  */
 export function mayComeUp(error: unknown): boolean {
   if (error instanceof AggregateError) return error.errors.some(mayComeUp);
-  if (error instanceof ModelListError) return error.status >= 500 || passing.has(error.status);
+  if (error instanceof ModelListError) return error.status >= 500 || temporaryStatuses.has(error.status);
   return !isMisconfigured(error);
 }
 
 /**
- * The models that a target lists; `native` is what was learned about them before. Rejects with an Error that says why it could not be read.
+ * Returns the models that a target lists. `native` supplies capabilities that the list does not contain. Rejects with an Error that
+ * says why the list could not be read.
  */
-export async function listModels(
-  target: Target,
+export async function listUpstreamModels(
+  target: UpstreamTarget,
   headers: Readonly<Record<string, string>>,
   source: SourcePort,
   native: NativeCapabilities,
-): Promise<UpstreamModel[]> {
+): Promise<ListedUpstreamModel[]> {
   const { statusCode, body } = await target.transport.request({
     method: "GET",
     path: target.path(source.modelsPath ?? "/models"),
     headers,
-    signal: AbortSignal.timeout(patienceMs),
+    signal: AbortSignal.timeout(listTimeoutMs),
   });
-  let text = "";
-  const decoder = new TextDecoder();
-  for await (const piece of body) {
-    text += decoder.decode(piece, { stream: true });
-    if (text.length > longestList) throw new Error(`the model list of ${target.url} has no end`);
-  }
+  const text = await readBody(body, maxListLength, () => new Error(`the model list of ${target.url} has no end`));
   if (statusCode !== 200)
     throw new ModelListError(`${target.url}/models answered with status ${statusCode}`, statusCode);
   const models = readModelList(text);
@@ -70,7 +73,7 @@ export async function listModels(
       id,
       created,
       ownedBy: ownedBy ?? "upstream",
-      endpoints: endpointsOf(source),
+      endpoints: upstreamEndpoints(source),
       ...(contextLength !== null && { contextLength }),
       ...(contextLength !== null && contextIsEnforced && { highestLimit: contextLength - 1 }),
       ...(known !== undefined && { sees: known }),
@@ -78,15 +81,15 @@ export async function listModels(
   });
 }
 
-/** What models can be asked for in an API: all that OpenAI has, or conversations. */
-export function endpointsOf({ name }: SourcePort): ModelInfo["endpoints"] {
+/** The endpoints that models of an upstream have, by its API: all of OpenAI's, or conversations only. */
+export function upstreamEndpoints({ name }: SourcePort): ModelInfo["endpoints"] {
   return name === "chat" ? ["chat", "completions", "embeddings"] : ["chat"];
 }
 
-/** Whether a target answers at all, even with an error. */
-export async function answers(target: Target, headers: Readonly<Record<string, string>>): Promise<boolean> {
+/** Whether a target answers with a status below 500. */
+export async function probe(target: UpstreamTarget, headers: Readonly<Record<string, string>>): Promise<boolean> {
   try {
-    const signal = AbortSignal.timeout(patienceMs);
+    const signal = AbortSignal.timeout(listTimeoutMs);
     const { statusCode, body } = await target.transport.request({
       method: "GET",
       path: target.path("/models"),
@@ -98,4 +101,70 @@ export async function answers(target: Target, headers: Readonly<Record<string, s
   } catch {
     return false;
   }
+}
+
+/**
+ * Capabilities of models that the OpenAI list of their server does not contain and its native API does: LM Studio's list (`type`: "vlm"
+ * or "llm"), and Ollama's description of each model (`capabilities`). The server is recognized by the owner in its list. Each model is
+ * looked up once.
+ */
+export class NativeCapabilities {
+  readonly #sees = new Map<string, boolean>();
+  readonly #reasoning = new Set<string>();
+  readonly #requested = new Set<string>();
+
+  /** Whether a model takes images; undefined: not known. */
+  sees(id: string): boolean | undefined {
+    return this.#sees.get(id);
+  }
+
+  /** Whether a model is known to reason. */
+  reasons(id: string): boolean {
+    return this.#reasoning.has(id);
+  }
+
+  /** Looks up the models that are not known yet. Never rejects: without an answer their capabilities stay unknown. */
+  async learn(
+    models: readonly ListedModel[],
+    target: UpstreamTarget,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<void> {
+    const unknown = models.filter(({ id, sees }) => sees === null && !this.#requested.has(id));
+    for (const { id } of unknown) this.#requested.add(id);
+    const signal = AbortSignal.timeout(nativeTimeoutMs);
+    try {
+      if (unknown.some(({ ownedBy }) => ownedBy === "organization_owner")) {
+        for (const { id, sees } of readModelList(await askNative(target, headers, signal, "/api/v0/models")) ?? [])
+          if (sees !== null) this.#sees.set(id, sees);
+      }
+      for (const { id, ownedBy } of unknown.slice(0, maxShownModels)) {
+        if (ownedBy !== "library") continue;
+        const shown: unknown = JSON.parse(await askNative(target, headers, signal, "/api/show", { model: id }));
+        if (!isObject(shown) || !Array.isArray(shown["capabilities"])) continue;
+        this.#sees.set(id, shown["capabilities"].includes("vision"));
+        if (shown["capabilities"].includes("thinking")) this.#reasoning.add(id);
+      }
+    } catch {
+      // An older version, or another server with these owners.
+    }
+  }
+}
+
+async function askNative(
+  target: UpstreamTarget,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+  path: string,
+  body?: object,
+): Promise<string> {
+  const answer = await target.transport.request({
+    method: body === undefined ? "GET" : "POST",
+    path: target.rootPath(path),
+    headers: { ...headers, ...(body !== undefined && { "content-type": "application/json" }) },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+    signal,
+  });
+  const text = await readBody(answer.body, maxNativeLength, () => new Error("the answer has no end"));
+  if (answer.statusCode !== 200) throw new Error(`status ${answer.statusCode}`);
+  return text;
 }

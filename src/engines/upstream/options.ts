@@ -2,60 +2,68 @@ import type { Observe } from "../../core/observe.ts";
 import type { Format } from "../../formats/format.ts";
 import type { SourceApi } from "../../apis/source-api.ts";
 import type { ServerProfile } from "../../apis/server-profile.ts";
-import type { Ejections } from "./ejections.ts";
 
-/** One upstream: a server (or several alike) that speaks OpenAI's API, or nearly. Times are in milliseconds. */
+/** One upstream: a server, or several equivalent ones, whose API is OpenAI's, Anthropic's or nearly. Times are in milliseconds. */
 export interface UpstreamOptions {
-  /** Base URLs, such as `http://localhost:11434/v1`. Several serve the same models; a request goes to the one with the least to do. */
+  /** Base URLs, such as `http://localhost:11434/v1`. Several serve the same models: a request goes to the one with the fewest outstanding requests. */
   readonly urls: readonly string[];
   /** Its name in logs and messages. */
   readonly name: string;
-  /** The API that it speaks; default: OpenAI's chat (and legacy completions). */
+  /** Its API; default: OpenAI's chat (and legacy completions). */
   readonly api?: SourceApi | undefined;
-  /** Sent as the API wants it: `Authorization: Bearer …`, or `x-api-key: …`. */
+  /** Sent as `Authorization: Bearer …` or `x-api-key: …`, by the API. */
   readonly key?: string | undefined;
-  /** Sent with every request; they win over Truewire's own. */
+  /** Sent with every request. They override Truewire's own. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /**
-   * The models to serve: the name that clients use → the upstream's name. Absent: those that the upstream lists, kept up to date.
-   */
+  /** The models to serve: the name that clients use → the upstream's name. Absent: the upstream's list, read again every minute. */
   readonly models?: Readonly<Record<string, string>> | undefined;
-  /** A model (as clients call it) → models of this upstream that stand in for it, in order, when it fails before its first event. */
+  /** A model (by the name that clients use) → models of this upstream to try, in order, if it fails before its first event. */
   readonly fallbacks?: Readonly<Record<string, readonly string[]>> | undefined;
-  /** What it accepts, beyond what is known of it. */
+  /** What it accepts. Overrides the profile of a known server. */
   readonly profile?: Omit<ServerProfile, "model"> | undefined;
-  /** The upstream takes only `n: 1`: several choices are several calls. */
+  /** The upstream takes only `n: 1`: several choices become several requests. */
   readonly singleChoice?: boolean | undefined;
-  /** How the models write calls and reasoning, where the upstream leaves them in the text; "auto": any known way. */
+  /** The format of calls and reasoning that the upstream leaves in the text; "auto": any known format. */
   readonly format?: Format | "auto" | undefined;
   readonly timeouts?: UpstreamTimeouts | undefined;
   /** Further attempts before the first event; default 2. */
   readonly retries?: number | undefined;
   readonly tls?: UpstreamTls | undefined;
-  /** The longest event of a stream in characters, and the longest answer without a stream in bytes; default 16 Mi. */
+  /** The maximum length of an event of a stream, in characters, and of an answer without a stream, in bytes; default 16 Mi. */
   readonly answerLimit?: number | undefined;
-  /** How many files the process may have open. No connection is made with the last few: they are for refusing clients. */
+  /** The process's limit on open files. The last few are not used for connections to upstreams: clients are refused with them. */
   readonly descriptorLimit?: number | undefined;
-  /** Absent: no other process of this server asks these URLs. */
+  /** Absent: no other process of this server uses these URLs. */
   readonly ejections?: Ejections | undefined;
   readonly log?: Observe | undefined;
 }
 
-export interface UpstreamTimeouts {
-  /** Until the connection stands; default 10 s. */
+interface UpstreamTimeouts {
+  /** Until the connection is open; default 10 s. */
   readonly connect?: number | undefined;
-  /** Until the first event (a long prompt takes its time); default 10 minutes. */
+  /** Until the first event, which may follow the processing of a long prompt; default 10 minutes. */
   readonly firstEvent?: number | undefined;
-  /** Of silence after that; default 2 minutes. */
+  /** Between events after the first; default 2 minutes. */
   readonly idle?: number | undefined;
 }
 
 /** Certificates are PEM texts. */
-export interface UpstreamTls {
+interface UpstreamTls {
   readonly ca?: string | undefined;
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
   readonly serverName?: string | undefined;
   /** Default true. False accepts any certificate: for tests and closed networks. */
   readonly verify?: boolean | undefined;
+}
+
+/** Whether a URL is in service. `answers`: its server answers, if only with errors. */
+export type UrlState = { readonly inService: true } | { readonly inService: false; readonly answers: boolean };
+
+/** Shares the states of URLs among processes: one process detects a failure for all, and one probes. */
+export interface Ejections {
+  /** Reports a state to the other processes. A URL that stays out of service is reported again after each probe. */
+  tell(url: string, state: UrlState): void;
+  /** Calls `listener` with each state that another process reports, first with the URLs that are out of service. Returns a function that stops it. */
+  listen(listener: (url: string, state: UrlState) => void): () => void;
 }

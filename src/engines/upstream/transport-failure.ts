@@ -1,9 +1,16 @@
-import { kindOfStatus } from "../../core/failure.ts";
 import type { GenerationEnd, GenerationFailure } from "../../core/events.ts";
+import { kindOfStatus } from "../../core/failure.ts";
+import { failureOfText, readFailure } from "../../apis/tolerant/read-failure.ts";
+import type { RepairLog } from "../../apis/tolerant/repairs.ts";
+import { parseTolerantly } from "../../apis/tolerant/tolerant-json.ts";
+import type { ReceivedHeaders } from "./transport.ts";
 
 type FailedEnd = Extract<GenerationEnd, { readonly failure: GenerationFailure }>;
 
-/** What went wrong between here and the upstream, before any answer: 503 when nobody is there, 504 when it takes too long, else 502. */
+/**
+ * The failure of a request that got no answer: 503 if the upstream cannot be reached, 504 if the connection timed out, else 502.
+ * `upstream`: its name or URL, for the message.
+ */
 export function transportFailure(error: Error, upstream: string): GenerationFailure {
   const code = codeOf(error);
   const [status, what] = isOutOfFiles(error)
@@ -27,35 +34,34 @@ export function transportFailure(error: Error, upstream: string): GenerationFail
   };
 }
 
-/** Node 24 adds to some messages how it could be started instead; that is nothing for a client. */
+/** Node 24 appends a hint on how to start Node to some messages, which does not concern a client. */
 function withoutNodesHint(message: string): string {
   return message.replace(/; if the root CA is installed locally, .*$/s, "");
 }
 
-/** What OpenSSL and Node say of certificates. Source: Node's documentation, "X509 certificate error codes". */
+/** Error codes of certificates. Source: Node's documentation, "X509 certificate error codes". */
 const untrusted =
   /^(?:CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_(?:CA|PURPOSE)|PATH_LENGTH_EXCEEDED|HOSTNAME_MISMATCH|ERR_TLS_CERT_)/;
 const noTls = /^(?:EPROTO|ERR_SSL_|ERR_TLS_)/;
 
-/** Whether a connection that failed so may succeed in a moment: not one that timed out, and not one whose other end is wrong. */
+/** Whether a connection that failed may succeed if it is tried again immediately: not after a time-out or an error of TLS. */
 export function isWorthRepeating(error: unknown): boolean {
-  const code = codeOf(error);
-  return !untrusted.test(code) && !noTls.test(code) && !isConnectTimeout(code);
+  return !isMisconfigured(error) && !isConnectTimeout(codeOf(error));
 }
 
-/** Whether a connection failed for a reason that stays: its other end is not trusted, or speaks no TLS. */
+/** Whether a connection failed for a permanent reason: the other end is not trusted, or does not use TLS. */
 export function isMisconfigured(error: unknown): boolean {
   const code = codeOf(error);
   return untrusted.test(code) || noTls.test(code);
 }
 
-/** Whether nobody answers there at all, in contrast to a server that answers badly. */
+/** Whether there was no connection at all, in contrast to a server that answers with an error. */
 export function isUnreachable(error: unknown): boolean {
   const code = codeOf(error);
-  return isAbsent(code) || isConnectTimeout(code) || untrusted.test(code) || noTls.test(code);
+  return isAbsent(code) || isConnectTimeout(code) || isMisconfigured(error);
 }
 
-/** Whether a connection was lost: on one that had been idle, the server may have closed it just as the request went out. */
+/** Whether a connection was lost: the server may have closed an idle connection just as the request was sent. */
 export function isLost(error: unknown): boolean {
   return /^(?:ECONNRESET|EPIPE|UND_ERR_SOCKET)$/.test(codeOf(error));
 }
@@ -68,34 +74,9 @@ function isAbsent(code: string): boolean {
   return /^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/.test(code);
 }
 
-/** The system refuses connections because of this process, whoever they go to. */
+/** Whether the system refused the connection because of this process's or its own limit on open files. */
 export function isOutOfFiles(error: unknown): boolean {
   return /^(EMFILE|ENFILE)$/.test(codeOf(error));
-}
-
-export function silence(upstream: string, seconds: number): FailedEnd {
-  const failure: GenerationFailure = {
-    kind: "timeout",
-    message: `The upstream ${upstream} sent nothing for ${seconds} seconds.`,
-    status: 504,
-    param: null,
-    code: null,
-  };
-  return { kind: "idle-timeout", failure };
-}
-
-/** Something arrived, such as comments, and no event. */
-export function withoutEvents(upstream: string, seconds: number): FailedEnd {
-  const { kind, failure } = silence(upstream, seconds);
-  return {
-    kind,
-    failure: { ...failure, message: `The upstream ${upstream} sent no event for ${seconds} seconds.` },
-  } as FailedEnd;
-}
-
-export function answerTooLong(limit: number): FailedEnd {
-  const message = `The upstream's answer is longer than ${limit} bytes.`;
-  return { kind: "upstream-error", failure: { kind: "bad-answer", message, status: 502, param: null, code: null } };
 }
 
 function codeOf(error: unknown): string {
@@ -109,4 +90,71 @@ function innermost(error: unknown): Error {
   const { code, cause, errors } = error as { code?: unknown; cause?: unknown; errors?: unknown };
   const inner = cause ?? (Array.isArray(errors) ? errors[0] : undefined);
   return typeof code === "string" || inner === undefined ? (error as Error) : innermost(inner);
+}
+
+/** The failure in an answer whose status is not 200. */
+export function failureOfAnswer(
+  status: number,
+  headers: ReceivedHeaders,
+  body: string,
+  repairs: RepairLog,
+): GenerationFailure {
+  const retryAfter = retryAfterSeconds(headers, Date.now());
+  return {
+    ...(readFailure(parseTolerantly(body, repairs), status) ?? failureOfText(body, status)),
+    ...(retryAfter !== undefined && { retryAfterSeconds: retryAfter }),
+    headers: passedHeaders(headers),
+  };
+}
+
+export function silence(upstream: string, seconds: number): FailedEnd {
+  return timeout(`The upstream ${upstream} sent nothing for ${seconds} seconds.`);
+}
+
+/** Something was received, such as comments, but no event. */
+export function withoutEvents(upstream: string, seconds: number): FailedEnd {
+  return timeout(`The upstream ${upstream} sent no event for ${seconds} seconds.`);
+}
+
+function timeout(message: string): FailedEnd {
+  return { kind: "idle-timeout", failure: { kind: "timeout", message, status: 504, param: null, code: null } };
+}
+
+export function answerTooLong(limit: number): FailedEnd {
+  const message = `The upstream's answer is longer than ${limit} bytes.`;
+  return { kind: "upstream-error", failure: { kind: "bad-answer", message, status: 502, param: null, code: null } };
+}
+
+/** The upstream's headers that are passed on to a client: its rate limits. */
+export function passedHeaders(headers: ReceivedHeaders): Record<string, string> {
+  const passed: Record<string, string> = {};
+  for (const name in headers) {
+    const value = headers[name];
+    const passes = /^(x-|anthropic-)?ratelimit-/.test(name);
+    if (passes && typeof value === "string") passed[name] = value;
+  }
+  return passed;
+}
+
+/** In seconds. With a longer time a client would never retry. */
+const maxRetryAfter = 24 * 60 * 60;
+
+/**
+ * Seconds until a retry makes sense, from `retry-after-ms`, or `retry-after` as seconds or as a date; at most a day. `undefined` if the
+ * upstream does not say. `now`: Unix time in milliseconds.
+ */
+export function retryAfterSeconds(headers: ReceivedHeaders, now: number): number | undefined {
+  const seconds = receivedSeconds(headers, now);
+  return seconds === undefined ? undefined : Math.min(maxRetryAfter, Math.max(0, seconds));
+}
+
+function receivedSeconds(headers: ReceivedHeaders, now: number): number | undefined {
+  const ms = Number(headers["retry-after-ms"]);
+  if (headers["retry-after-ms"] !== undefined && ms >= 0) return ms / 1000;
+  const value = headers["retry-after"];
+  if (typeof value !== "string") return undefined;
+  const seconds = Number(value);
+  if (!Number.isNaN(seconds)) return seconds;
+  const date = Date.parse(value);
+  return Number.isNaN(date) ? undefined : (date - now) / 1000;
 }

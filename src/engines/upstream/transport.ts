@@ -1,23 +1,22 @@
 import type { Dispatcher } from "undici";
-import type { ReceivedHeaders } from "./answer-headers.ts";
 import type { UpstreamOptions } from "./options.ts";
 
-/** How one origin is asked: undici-transport.ts where there are Node's sockets, fetch-transport.ts elsewhere. */
+/** Sends requests to one origin: undici-transport.ts where Node's sockets are available, fetch-transport.ts elsewhere. */
 export interface Transport {
-  /** Sends a request; the handler gets the answer, failures included. */
+  /** Sends a request. The handler receives the answer and all failures. */
   dispatch(request: TransportRequest, handler: Dispatcher.DispatchHandler): void;
-  /** The same for short answers. Rejects when there is no answer. */
+  /** Sends a request with a short answer. Rejects when there is no answer. */
   request(request: TransportRequest & { readonly signal: AbortSignal }): Promise<TransportAnswer>;
   /**
-   * Whether a timer may serve other requests than the one that set it. Workers end a request's timers with the request, so others that
-   * rely on them would wait for ever.
+   * Whether a timer may serve other requests than the one that set it. Workers (the edge runtimes) end a request's timers with the
+   * request, so a timer must not be shared there.
    */
   readonly sharesTimers: boolean;
-  /** Makes text of the bytes that `dispatch` gives, cut anywhere. */
+  /** Decodes the bytes of `dispatch`, which may be split anywhere. */
   decoder(): Decoder;
   /**
-   * For an answer that is packed though nobody asked for that. `encoding`: the header `content-encoding`. null: there is nothing
-   * to unpack. Throws an Error for a packing that is not known here.
+   * Decompresses an answer that is compressed although the request asks for `identity`. `encoding`: the header `content-encoding`. Returns
+   * null if there is nothing to decompress. Throws an Error if the encoding is unknown.
    */
   unpacker(encoding: string, sink: UnpackerSink): Unpacker | null;
   destroy(): Promise<void>;
@@ -27,12 +26,12 @@ export interface UnpackerSink {
   data(bytes: Uint8Array): void;
   end(): void;
   error(error: Error): void;
-  /** After `write` returned false: it may be called again. */
+  /** `write`, which returned false before, may be called again. */
   drain(): void;
 }
 
 export interface Unpacker {
-  /** False: wait for `drain`. */
+  /** false: wait for `drain`. */
   write(bytes: Uint8Array): boolean;
   end(): void;
   pause(): void;
@@ -46,9 +45,9 @@ export interface TransportRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** On a connection of its own, which nothing was sent over before. */
+  /** Use a new connection. */
   readonly fresh?: boolean;
-  /** Called when the request goes out on a connection that has served before, and which the server may just be closing. */
+  /** Called when the request is sent on a connection that has served before: the server may be closing it as idle. */
   readonly onReusedConnection?: () => void;
 }
 
@@ -58,11 +57,31 @@ export interface TransportAnswer {
   readonly body: AsyncIterable<Uint8Array> & { dump(): Promise<unknown> };
 }
 
+/** Headers as undici gives them, with lower-case names. */
+export type ReceivedHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
 export interface Decoder {
   write(bytes: Uint8Array): string;
-  /** What an incomplete character at the end becomes. */
+  /** The replacement of an incomplete character at the end. */
   end(): string;
 }
 
-/** Opens the way to an origin (`https://host:port`). */
+/** Opens the transport to an origin (`https://host:port`). */
 export type OpenTransport = (origin: string, options: UpstreamOptions) => Transport;
+
+/** Reads a body as UTF-8. Rejects with the error that `tooLong` makes if it has more than `limit` characters. */
+export async function readBody(body: TransportAnswer["body"], limit: number, tooLong: () => Error): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const bytes of body) {
+    text += decoder.decode(bytes, { stream: true });
+    if (text.length > limit) throw tooLong();
+  }
+  return text;
+}
+
+/** A timer that does not keep the process alive. In runtimes without processes timers are numbers. */
+export function inBackground(timer: NodeJS.Timeout): NodeJS.Timeout {
+  if (typeof timer === "object") timer.unref();
+  return timer;
+}

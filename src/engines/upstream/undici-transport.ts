@@ -4,14 +4,15 @@ import { buildConnector, Client, Pool } from "undici";
 import type { Dispatcher } from "undici";
 import { openTransport as openFetchTransport } from "./fetch-transport.ts";
 import type { UpstreamOptions } from "./options.ts";
-import { sparingDescriptors } from "./spare-descriptors.ts";
-import type { Transport, TransportAnswer, TransportRequest } from "./transport.ts";
+import type { Transport, TransportAnswer, TransportRequest, Unpacker, UnpackerSink } from "./transport.ts";
 import { isLost } from "./transport-failure.ts";
-import { isPacked, openUnpacker, unpackingStream } from "./unpack.ts";
+import { closeSync, openSync } from "node:fs";
+import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
+import type { BrotliDecompress, Gunzip, Inflate } from "node:zlib";
 
-/** Asks through undici: its streams cost a fraction of what those of `fetch` do, and it knows TLS options. */
+/** Sends requests with undici: its streams cost a fraction of those of `fetch`, and it has TLS options. */
 export function openTransport(origin: string, options: UpstreamOptions): Transport {
-  // Bun replaces undici by a stub, which lacks what is needed here.
+  // Bun replaces undici by a stub without `dispatch`.
   if (typeof Pool.prototype.dispatch !== "function") return openFetchTransport(origin, options);
   const { tls, timeouts } = options;
   const connector = buildConnector({
@@ -23,7 +24,7 @@ export function openTransport(origin: string, options: UpstreamOptions): Transpo
     ...(tls?.verify === false && { rejectUnauthorized: false }),
   });
   const poolOptions = {
-    // Every stream has a connection of its own; idle ones are kept for the next, but shorter than servers keep them.
+    // Each stream has a connection of its own. Idle connections are reused, but for a shorter time than servers keep them.
     connections: null,
     pipelining: 1,
     keepAliveTimeout: 4000,
@@ -33,21 +34,21 @@ export function openTransport(origin: string, options: UpstreamOptions): Transpo
   };
   const pool = new Pool(origin, {
     ...poolOptions,
-    factory: (url, clientOptions) => new ReuseTellingClient(url, clientOptions as Client.Options),
+    factory: (url, clientOptions) => new ReuseNotifyingClient(url, clientOptions as Client.Options),
   });
-  // Its connections serve one request each.
+  // Each of its connections serves one request.
   const freshPool = new Pool(origin, poolOptions);
-  const ask = async (request: Parameters<Transport["request"]>[0]): Promise<TransportAnswer> => {
-    const answer = await pool.request(request).catch((error: unknown) => {
-      // Asking twice does no harm here, and the server may have closed an idle connection just as the request went out.
+  const request = async (options: Parameters<Transport["request"]>[0]): Promise<TransportAnswer> => {
+    const answer = await pool.request(options).catch((error: unknown) => {
+      // The server may have closed an idle connection just as the request was sent, and a repetition has no side effect.
       if (!isLost(error)) throw error;
-      return freshPool.request({ ...request, reset: true });
+      return freshPool.request({ ...options, reset: true });
     });
     return unpacked(answer);
   };
   return {
     sharesTimers: true,
-    // Attempts keep their own time-outs (see Watch), with better messages.
+    // Attempts have time-outs of their own (see `Watch`), with better messages.
     dispatch({ method, path, headers, body, fresh = false, onReusedConnection }, handler) {
       const from = fresh ? freshPool : pool;
       const always = { reset: fresh, headersTimeout: 0, bodyTimeout: 0 };
@@ -56,7 +57,7 @@ export function openTransport(origin: string, options: UpstreamOptions): Transpo
       if (onReusedConnection) Object.assign(options, { onReusedConnection });
       from.dispatch(options, handler);
     },
-    request: ask,
+    request,
     decoder: () => new StringDecoder("utf8"),
     unpacker: (encoding, sink) => (isPacked(encoding) ? openUnpacker(encoding, sink) : null),
     destroy: async () => {
@@ -65,13 +66,13 @@ export function openTransport(origin: string, options: UpstreamOptions): Transpo
   };
 }
 
-/** A client (one connection after another) that tells a request when its connection has served before. */
-class ReuseTellingClient extends Client {
+/** A client (one connection at a time) that notifies a request whose connection has served before. */
+class ReuseNotifyingClient extends Client {
   #served = 0;
 
   constructor(url: string | URL, options: Client.Options) {
     super(url, options);
-    // A connection is opened for a request that waits for it.
+    // A connection is opened for a request that is waiting.
     this.on("connect", () => (this.#served = 1));
     this.on("disconnect", () => (this.#served = 0));
   }
@@ -90,7 +91,75 @@ function unpacked(answer: Dispatcher.ResponseData): TransportAnswer {
   const encoding = headers["content-encoding"];
   if (!isPacked(encoding)) return answer;
   const unpacking = unpackingStream(encoding);
-  // Errors reach whoever reads the last one.
+  // The reader of the last stream gets the errors.
   pipeline(body, unpacking, () => {});
   return { statusCode, headers, body: Object.assign(unpacking, { dump: async () => unpacking.destroy() }) };
+}
+
+/** Enough to accept a burst of clients and refuse them with an error. */
+const sparedDescriptors = 8;
+
+/**
+ * Wraps `connector` so that it does not use the process's last file descriptors. Without descriptors clients cannot be refused: their
+ * connections are closed without an answer.
+ */
+function sparingDescriptors(connector: buildConnector.connector, limit: number | undefined): buildConnector.connector {
+  if (limit === undefined) return connector;
+  return (options, callback) => {
+    const error = lowestFreeDescriptor() < limit - sparedDescriptors ? undefined : outOfFiles();
+    // undici expects the callback after the call has returned.
+    if (error) queueMicrotask(() => callback(error, null));
+    else connector(options, callback);
+  };
+}
+
+/** The system assigns the lowest free number, so a new descriptor shows how many are in use at least. Takes 5 µs; a connection takes hundreds. */
+function lowestFreeDescriptor(): number {
+  try {
+    const descriptor = openSync("/dev/null", "r");
+    closeSync(descriptor);
+    return descriptor;
+  } catch {
+    return Infinity;
+  }
+}
+
+function outOfFiles(): NodeJS.ErrnoException {
+  return Object.assign(new Error("too many open files"), { code: "EMFILE" });
+}
+
+/** Decompresses an answer while it streams. Throws an Error for an unknown encoding. */
+function openUnpacker(encoding: string, sink: UnpackerSink): Unpacker {
+  const stream = unpackingStream(encoding);
+  stream.on("data", (bytes: Uint8Array) => sink.data(bytes));
+  stream.on("end", () => sink.end());
+  stream.on("error", (error) => sink.error(error));
+  stream.on("drain", () => sink.drain());
+  return {
+    write: (bytes) => stream.write(bytes),
+    end: () => void stream.end(),
+    pause: () => void stream.pause(),
+    resume: () => void stream.resume(),
+    destroy: () => void stream.destroy(),
+  };
+}
+
+/** Throws an Error for an unknown encoding. */
+function unpackingStream(encoding: string): BrotliDecompress | Gunzip | Inflate {
+  switch (encoding.trim().toLowerCase()) {
+    case "gzip":
+    case "x-gzip":
+      return createGunzip();
+    case "br":
+      return createBrotliDecompress();
+    case "deflate":
+      return createInflate();
+    default:
+      throw new Error(`it has the content encoding '${encoding}', which was not requested and is not supported`);
+  }
+}
+
+/** Whether a header `content-encoding` names a compression. */
+function isPacked(encoding: unknown): encoding is string {
+  return typeof encoding === "string" && encoding.trim() !== "" && encoding.trim().toLowerCase() !== "identity";
 }

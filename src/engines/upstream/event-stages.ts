@@ -1,0 +1,266 @@
+import type { Format } from "../../formats/format.ts";
+import { TextReader } from "../../formats/text-reader.ts";
+import { unknownToolsWarning } from "../../formats/unknown-tools.ts";
+import { ChoiceAssembler } from "../../core/choice-assembler.ts";
+import type {
+  FinishEvent,
+  GenerationEvent,
+  TextDeltaEvent,
+  TokenLogprob,
+  ExtraEvent,
+  Usage,
+} from "../../core/events.ts";
+import type { Tool } from "../../core/message.ts";
+import type { GenerationRequest } from "../../core/request.ts";
+import { callsWithoutCall } from "../../apis/tolerant/read-failure.ts";
+import { MarkerReader } from "../../formats/marker-reader.ts";
+import { CustomInput } from "../../formats/reading/custom-input.ts";
+import { cancellable } from "../../core/cancellable.ts";
+import { mergeBatches } from "../../core/merge-batches.ts";
+import type { GenerationStream } from "./generation-stream.ts";
+
+/** Reads a choice's text: in a known format, or in the format whose markers appear first. */
+interface ChoiceTextReader {
+  push(text: string, logprob?: TokenLogprob): GenerationEvent[];
+  end(): GenerationEvent[];
+  readonly unknownTools: ReadonlySet<string>;
+}
+
+/** Changes the events of an answer. */
+export interface EventStage {
+  /** Returns the events that replace these. */
+  readonly transform: (events: GenerationEvent[]) => GenerationEvent[];
+}
+
+/**
+ * Parses tool calls and reasoning that an upstream left in the text. Calls that the upstream did send keep their indices; calls in the
+ * text get the next ones.
+ */
+export class TextStage implements EventStage {
+  readonly #format: Format | "auto";
+  readonly #newCallId: () => string;
+  readonly #tools: readonly Tool[];
+  readonly #callsAllowed: boolean;
+  readonly #separateReasoning: boolean;
+  readonly #warn: (warning: string) => void;
+  #choices = new Map<number, Choice>();
+
+  /** `warn` is called for calls that remain text because the request does not have the tool. */
+  constructor(
+    format: Format | "auto",
+    request: GenerationRequest,
+    newCallId: () => string,
+    warn: (warning: string) => void = () => {},
+  ) {
+    this.#format = format;
+    this.#newCallId = newCallId;
+    this.#separateReasoning = request.reasoning?.inText !== true;
+    this.#warn = warn;
+    this.#tools = request.tools ?? [];
+    this.#callsAllowed = this.#tools.length > 0 && request.toolChoice?.type !== "none";
+  }
+
+  readonly transform = (events: GenerationEvent[]): GenerationEvent[] => {
+    const out: GenerationEvent[] = [];
+    for (const event of events) {
+      if (!("choice" in event) || event.type === "extra" || event.type === "progress") {
+        out.push(event);
+        continue;
+      }
+      const choice = this.#choice(event.choice);
+      const { reader, assembler } = choice;
+      if (event.type === "text-delta") for (const token of tokensOf(event)) assembler.add(reader.push(...token));
+      else if (event.type !== "finish") assembler.add([event], "source");
+      else if (!this.#finish(event, choice)) {
+        out.push(...assembler.take(), {
+          type: "end",
+          end: { kind: "upstream-error", failure: callsWithoutCall() },
+        });
+        return out;
+      }
+      for (const replaced of assembler.take()) out.push(replaced);
+    }
+    return out;
+  };
+
+  /** Returns false if the finish reason announces calls and there are none. */
+  #finish({ reason, stop }: FinishEvent, { reader, assembler }: Choice): boolean {
+    assembler.add(reader.end());
+    const warning = unknownToolsWarning(reader.unknownTools);
+    if (warning !== null) this.#warn(warning);
+    if (!assembler.hasCalls && (reason === "tool-calls" || reason === "function-call")) return false;
+    assembler.finish(reason, stop);
+    return true;
+  }
+
+  #choice(number: number): Choice {
+    let choice = this.#choices.get(number);
+    if (!choice) {
+      const options = {
+        choice: number,
+        newCallId: this.#newCallId,
+        tools: this.#tools,
+        callsAllowed: this.#callsAllowed,
+        separateReasoning: this.#separateReasoning,
+      };
+      const reader =
+        this.#format === "auto" ? new MarkerReader(options) : new TextReader({ ...options, format: this.#format });
+      this.#choices.set(number, (choice = { reader, assembler: new ChoiceAssembler(number) }));
+    }
+    return choice;
+  }
+}
+
+interface Choice {
+  readonly reader: ChoiceTextReader;
+  readonly assembler: ChoiceAssembler;
+}
+
+/** Each token of a delta with its logprob, if the tokens make up the text; else the text with the last logprob. */
+function tokensOf({
+  text,
+  logprobs = [],
+}: TextDeltaEvent): readonly (readonly [text: string, logprob?: TokenLogprob])[] {
+  if (logprobs.length === 0) return [[text]];
+  if (logprobs.map(({ token }) => token).join("") === text) return logprobs.map((logprob) => [logprob.token, logprob]);
+  const last = logprobs.at(-1);
+  return last ? [[text, last]] : [[text]];
+}
+
+/**
+ * Converts function calls to calls of custom tools, for a server that got functions in their place, or answers with functions anyway. The
+ * argument `input` becomes the text of the call while it streams. Arguments of another form become the text unchanged.
+ */
+export class CustomCalls implements EventStage {
+  readonly #names: ReadonlySet<string>;
+  /** Calls whose arguments are streaming, by choice and index. */
+  readonly #open = new Map<string, CustomInput>();
+
+  /** `names`: of the request's custom tools. */
+  constructor(names: ReadonlySet<string>) {
+    this.#names = names;
+  }
+
+  readonly transform = (events: GenerationEvent[]): GenerationEvent[] =>
+    events.flatMap((event) => this.#changed(event));
+
+  #changed(event: GenerationEvent): readonly GenerationEvent[] {
+    switch (event.type) {
+      case "tool-call-start": {
+        if (event.kind === "custom" || !this.#names.has(event.name)) return [event];
+        this.#open.set(keyOf(event), new CustomInput());
+        return [{ ...event, kind: "custom" }];
+      }
+      case "tool-call-delta": {
+        const input = this.#open.get(keyOf(event));
+        return input ? withText(event, input.push(event.arguments)) : [event];
+      }
+      case "tool-call-end": {
+        const input = this.#open.get(keyOf(event));
+        if (!input) return [event];
+        this.#open.delete(keyOf(event));
+        const { choice, index } = event;
+        const rest = withText({ type: "tool-call-delta", choice, index, arguments: "" }, input.end());
+        return [...rest, { type: "tool-call-end", choice, index, status: "succeeded" }];
+      }
+      default:
+        return [event];
+    }
+  }
+}
+
+function keyOf({ choice, index }: { readonly choice: number; readonly index: number }): string {
+  return `${choice}:${index}`;
+}
+
+function withText(
+  event: Extract<GenerationEvent, { type: "tool-call-delta" }>,
+  text: string,
+): readonly GenerationEvent[] {
+  return text === "" ? [] : [{ ...event, arguments: text }];
+}
+
+/**
+ * Merges concurrent generations of one choice each into one generation of several choices, for upstreams that take only `n: 1`. Usage
+ * counts the prompt once and sums the completions. Extra members outside of the choices appear once. The first failure ends all.
+ */
+export function severalChoices(streams: readonly GenerationStream[]): AsyncIterable<readonly GenerationEvent[]> {
+  return cancellable((signal) => {
+    const leave = (): void => {
+      for (const stream of streams) void stream.return();
+    };
+    signal.addEventListener("abort", leave, { once: true });
+    return merged(streams);
+  });
+}
+
+async function* merged(streams: readonly GenerationStream[]): AsyncGenerator<readonly GenerationEvent[]> {
+  /** The last usage of each stream. */
+  const usages = new Map<number, Usage>();
+  const seenExtras = new Set<string>();
+  for await (const { choice, batch } of mergeBatches(streams.map((stream, choice) => numbered(stream, choice)))) {
+    const events: GenerationEvent[] = [];
+    for (const event of batch) {
+      if (event.type === "usage") usages.set(choice, event.usage);
+      else if (event.type === "extra" && event.choice === undefined) events.push(...unseen(event, seenExtras));
+      else if (event.type !== "end") events.push(event);
+      else if (event.end.kind !== "done") {
+        // Leaving the merge returns the others.
+        yield [...events, event];
+        return;
+      }
+    }
+    if (events.length > 0) yield events;
+  }
+  yield [...usageOfAll([...usages.values()], streams.length), { type: "end", end: { kind: "done" } }];
+}
+
+/** The members of an extra event that no generation has sent yet with the same value. */
+function unseen(event: ExtraEvent, seen: Set<string>): ExtraEvent[] {
+  const members = Object.entries(event.value).filter(([name, value]) => {
+    const text = JSON.stringify([event.place, event.dialect, name, value]);
+    return !seen.has(text) && seen.add(text);
+  });
+  return members.length === 0 ? [] : [{ ...event, value: Object.fromEntries(members) }];
+}
+
+interface NumberedBatch {
+  readonly choice: number;
+  readonly batch: readonly GenerationEvent[];
+}
+
+/** The batches of a stream, with its choice numbered `choice`. */
+function numbered(stream: GenerationStream, choice: number): AsyncIterator<NumberedBatch, undefined> {
+  return {
+    async next() {
+      const step = await stream.next();
+      if (step.done === true) return step;
+      const batch = step.value.map((event) =>
+        "choice" in event && event.choice !== undefined ? { ...event, choice } : event,
+      );
+      return { done: false, value: { choice, batch } };
+    },
+    async return() {
+      await stream.return();
+      return { done: true, value: undefined };
+    },
+  };
+}
+
+/** None if a generation sent no usage: a partial sum would be wrong. */
+function usageOfAll(usages: readonly Usage[], count: number): GenerationEvent[] {
+  const [first] = usages;
+  if (!first || usages.length < count) return [];
+  const completionDetails: Record<string, number> = {};
+  for (const { completionDetails: details = {} } of usages) {
+    for (const [name, value] of Object.entries(details))
+      completionDetails[name] = (completionDetails[name] ?? 0) + value;
+  }
+  const usage: Usage = {
+    promptTokens: first.promptTokens,
+    completionTokens: usages.reduce((sum, { completionTokens }) => sum + completionTokens, 0),
+    ...(first.promptDetails && { promptDetails: first.promptDetails }),
+    ...(Object.keys(completionDetails).length > 0 && { completionDetails }),
+  };
+  return [{ type: "usage", usage }];
+}

@@ -1,0 +1,233 @@
+import type {
+  DetokenizeRequest,
+  EmbeddingAnswer,
+  EmbeddingRequest,
+  EngineAnswer,
+  EngineQuestion,
+  QuestionHandlers,
+  QuestionKind,
+  RerankAnswer,
+  RerankRequest,
+  Tokenization,
+  TokenizeRequest,
+} from "../../core/engine.ts";
+import type { GenerationEnd } from "../../core/events.ts";
+import { FailureError } from "../../core/failure.ts";
+import type { GenerationObserver } from "../../core/generation-observer.ts";
+import type { GenerationRequest } from "../../core/request.ts";
+import { readEmbeddings } from "../../apis/embeddings/read-response.ts";
+import { writeEmbeddingsRequest } from "../../apis/embeddings/write-request.ts";
+import { readRanking } from "../../apis/rerank/read-response.ts";
+import { writeRerankRequest } from "../../apis/rerank/write-request.ts";
+import type { ServerProfile } from "../../apis/server-profile.ts";
+import type { SourcePort } from "../../apis/source-port.ts";
+import { badAnswer } from "../../apis/tolerant/read-failure.ts";
+import { RepairLog } from "../../apis/tolerant/repairs.ts";
+import { parseTolerantly } from "../../apis/tolerant/tolerant-json.ts";
+import { readText, readTokens, writeDetokenizeRequest, writeTokenizeRequest } from "../../apis/tokens/source.ts";
+import type { UpstreamTarget, TargetSet } from "./targets.ts";
+import { readBody } from "./transport.ts";
+import { answerTooLong, failureOfAnswer, transportFailure } from "./transport-failure.ts";
+
+type UpstreamQuestion = Exclude<QuestionKind, "apply-template" | "slots">;
+
+export interface QuestionContext {
+  readonly targets: TargetSet;
+  readonly source: SourcePort;
+  /** Sent with every request. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The maximum length of an answer, in characters. */
+  readonly answerLimit: number;
+  /** Members added to the body of a request for embeddings or a ranking. */
+  readonly add: Readonly<Record<string, unknown>>;
+  /** The upstream's own name of a model. */
+  nameOf(model: string): string;
+  /** `model`: the upstream's own name. */
+  profileOf(model: string): ServerProfile;
+}
+
+/** A request that is answered with one JSON value. */
+interface WholeRequest {
+  readonly path: string;
+  /** The path replaces the base URL's `/v1`: llama.cpp's server and vLLM have `/tokenize` and `/detokenize` there. */
+  readonly besideVersion?: boolean;
+  /** The server's id for the request. */
+  readonly id: string;
+  readonly body: object;
+  /** Sent in addition to those of the context. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Notified of each attempt at this model. */
+  readonly observed?: { readonly model: string; readonly observer: GenerationObserver | undefined };
+}
+
+/** Sends questions about models, embeddings and rankings to an upstream, and reads the answers. Everything rejects with `FailureError`. */
+export class UpstreamQuestions {
+  readonly kinds: readonly UpstreamQuestion[];
+  readonly #context: QuestionContext;
+  readonly #handlers: QuestionHandlers<UpstreamQuestion> = {
+    "count-tokens": (request, signal) => this.countTokens(request, signal),
+    tokenize: (request, signal) => this.#tokenize(request, signal),
+    detokenize: (request, signal) => this.#detokenize(request, signal),
+    embed: (request, signal, observer) => this.#embed(request, signal, observer),
+    rerank: (request, signal, observer) => this.#rerank(request, signal, observer),
+  };
+
+  constructor(context: QuestionContext) {
+    this.#context = context;
+    const kinds = Object.keys(this.#handlers) as UpstreamQuestion[];
+    this.kinds = context.source.tokenCount ? kinds : kinds.filter((kind) => kind !== "count-tokens");
+  }
+
+  /** Answers a question of one of `kinds`. */
+  ask<K extends QuestionKind>(
+    question: EngineQuestion<K>,
+    signal: AbortSignal,
+    observer: GenerationObserver | undefined,
+  ): Promise<EngineAnswer<K>>;
+  ask<K extends UpstreamQuestion>(
+    { kind, request }: EngineQuestion<K>,
+    signal: AbortSignal,
+    observer: GenerationObserver | undefined,
+  ): Promise<EngineAnswer<K>> {
+    return this.#handlers[kind](request, signal, observer);
+  }
+
+  /** Only where the upstream's API can count tokens. */
+  async countTokens(request: GenerationRequest, signal: AbortSignal): Promise<number> {
+    const { source, nameOf, profileOf } = this.#context;
+    const { tokenCount } = source;
+    if (!tokenCount) throw new Error(`The API ${source.name} cannot count tokens.`);
+    const { id, passthrough } = request;
+    const body = tokenCount.writeRequest(request, profileOf(nameOf(request.model)));
+    const headers = passthrough?.dialect === source.name ? passthrough.headers : undefined;
+    const tokens = tokenCount.read(await this.#send({ path: tokenCount.path, id, body, headers }, signal));
+    if (tokens === undefined) throw new FailureError(badAnswer("The upstream's answer has no count of tokens."));
+    return tokens;
+  }
+
+  async #tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<Tokenization> {
+    const body = writeTokenizeRequest(request, this.#context.nameOf(request.model));
+    const tokens = readTokens(await this.#sendBesideVersion("/tokenize", request.id, body, signal));
+    // llama.cpp's server does not tokenize conversations: it answers with an empty list, where every template writes some tokens.
+    if (tokens === undefined || (request.input.kind === "chat" && tokens.tokens.length === 0))
+      throw notAnswered("/tokenize");
+    return tokens;
+  }
+
+  async #detokenize(request: DetokenizeRequest, signal: AbortSignal): Promise<string> {
+    const body = writeDetokenizeRequest(request, this.#context.nameOf(request.model));
+    const text = readText(await this.#sendBesideVersion("/detokenize", request.id, body, signal));
+    if (text === undefined) throw notAnswered("/detokenize");
+    return text;
+  }
+
+  async #embed(
+    request: EmbeddingRequest,
+    signal: AbortSignal,
+    observer: GenerationObserver | undefined,
+  ): Promise<EmbeddingAnswer> {
+    const { id, inputs, dimensions } = request;
+    const model = this.#context.nameOf(request.model);
+    const body = { ...writeEmbeddingsRequest({ ...request, model }), ...this.#context.add };
+    const answer = await this.#send({ path: "/embeddings", id, body, observed: { model, observer } }, signal);
+    return readEmbeddings(answer, inputs.length, dimensions);
+  }
+
+  async #rerank(
+    request: RerankRequest,
+    signal: AbortSignal,
+    observer: GenerationObserver | undefined,
+  ): Promise<RerankAnswer> {
+    const { id, documents } = request;
+    const model = this.#context.nameOf(request.model);
+    const body = { ...writeRerankRequest({ ...request, model }), ...this.#context.add };
+    const answer = await this.#send({ path: "/rerank", id, body, observed: { model, observer } }, signal);
+    return readRanking(answer, documents.length);
+  }
+
+  /** Rejects with status 501 if the upstream does not have this path. */
+  async #sendBesideVersion(path: string, id: string, body: object, signal: AbortSignal): Promise<unknown> {
+    try {
+      return await this.#send({ path, besideVersion: true, id, body }, signal);
+    } catch (error) {
+      if (error instanceof FailureError && [404, 405, 501].includes(error.failure.status)) throw notAnswered(path);
+      throw error;
+    }
+  }
+
+  /** Sends a request and returns its parsed answer, of any shape. If a target fails, the next one is asked. */
+  async #send(request: WholeRequest, signal: AbortSignal): Promise<unknown> {
+    const { targets } = this.#context;
+    const { model = "", observer } = request.observed ?? {};
+    const tried = new Set<UpstreamTarget>();
+    for (;;) {
+      const target = targets.choose(tried);
+      tried.add(target);
+      target.outstanding++;
+      const attempt = observer?.attempt({ url: target.url, model });
+      try {
+        const answer = await this.#sendTo(target, request, attempt?.headers, signal);
+        targets.succeeded(target);
+        attempt?.ended({ kind: "done" });
+        return answer;
+      } catch (error) {
+        attempt?.ended(endOf(error, signal));
+        if (!(error instanceof FailureError)) throw error;
+        if (error.failure.status < 500) throw error;
+        targets.failed(target, error.failure.cause);
+        if (signal.aborted || !targets.hasFresh(tried)) throw error;
+      } finally {
+        target.outstanding--;
+      }
+    }
+  }
+
+  /** `traceHeaders`: win over all others. */
+  async #sendTo(
+    target: UpstreamTarget,
+    request: WholeRequest,
+    traceHeaders: Readonly<Record<string, string>> | undefined,
+    signal: AbortSignal,
+  ): Promise<unknown> {
+    const { headers, answerLimit } = this.#context;
+    let text: string;
+    let answer;
+    try {
+      answer = await target.transport.request({
+        method: "POST",
+        path: request.besideVersion ? target.rootPath(request.path) : target.path(request.path),
+        headers: {
+          ...headers,
+          ...request.headers,
+          ...traceHeaders,
+          "content-type": "application/json",
+          accept: "application/json",
+          "x-request-id": request.id,
+        },
+        body: JSON.stringify(request.body),
+        signal,
+      });
+      text = await readBody(answer.body, answerLimit, () => new FailureError(answerTooLong(answerLimit).failure));
+    } catch (error) {
+      if (error instanceof FailureError) throw error;
+      throw new FailureError(transportFailure(error instanceof Error ? error : new Error(String(error)), target.url));
+    }
+    const repairs = new RepairLog();
+    if (answer.statusCode !== 200)
+      throw new FailureError(failureOfAnswer(answer.statusCode, answer.headers, text, repairs));
+    return parseTolerantly(text, repairs);
+  }
+}
+
+function endOf(error: unknown, { aborted }: AbortSignal): GenerationEnd {
+  if (aborted || !(error instanceof FailureError)) return { kind: "client-gone" };
+  return { kind: "upstream-error", failure: error.failure };
+}
+
+function notAnswered(path: string): FailureError {
+  return new FailureError({
+    kind: "internal",
+    status: 501,
+    message: `The model's server has no ${path}, so its tokens are not known.`,
+  });
+}

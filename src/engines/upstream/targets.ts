@@ -1,0 +1,215 @@
+import type { Ejections, UpstreamOptions, UrlState } from "./options.ts";
+import { inBackground } from "./transport.ts";
+import type { OpenTransport, Transport } from "./transport.ts";
+import { isUnreachable } from "./transport-failure.ts";
+
+/** After this many failures in a row a target gets no requests, if there are others. */
+const failuresUntilEjected = 3;
+/** How long an ejected target waits for a probe, and for each further one. */
+const ejectionMs = 2000;
+/** The same where another process probes the target: longer than the time between probes and their duration. */
+const ejectionElsewhereMs = 15_000;
+/** How often targets are checked for a probe that is due. */
+const probeEveryMs = 500;
+
+/** One base URL: its connections, its load, and whether it is in service. */
+export class UpstreamTarget {
+  /** For people: without credentials, and without the values of its query. */
+  readonly url: string;
+  readonly transport: Transport;
+  readonly #basePath: string;
+  readonly #query: string;
+  /** Requests whose answers are not complete. */
+  outstanding = 0;
+  #failures = 0;
+  #answers = true;
+  #probing = false;
+  /** 0: in service. Else the time (of `performance.now`) when it is probed. */
+  #ejectedUntil = 0;
+
+  constructor(url: string, options: UpstreamOptions, open: OpenTransport) {
+    const base = new URL(url);
+    this.url = shownUrl(url);
+    this.#query = base.search;
+    this.#basePath = base.pathname.replace(/\/+$/, "");
+    this.transport = open(base.origin, options);
+  }
+
+  /** The path of an endpoint (`/chat/completions`) on this server, with the query of the base URL. */
+  path(endpoint: string): string {
+    const query = endpoint.includes("?") ? this.#query.replace("?", "&") : this.#query;
+    return this.#basePath + endpoint + query;
+  }
+
+  /** The path of an endpoint that replaces the base URL's `/v1`. */
+  rootPath(endpoint: string): string {
+    return this.#basePath.replace(/\/v1$/, "") + endpoint + this.#query;
+  }
+
+  inService(): boolean {
+    return this.#ejectedUntil === 0;
+  }
+
+  /** Whether the server answers at all, if only with errors. An error for one client must not make it absent for all. */
+  answers(): boolean {
+    return this.#answers;
+  }
+
+  /** Begins a probe if the target is ejected and a probe is due. */
+  beginProbe(now: number): boolean {
+    if (this.#probing || this.#ejectedUntil === 0 || now < this.#ejectedUntil) return false;
+    this.#probing = true;
+    return true;
+  }
+
+  /** Ends a probe. Returns true if the target is still out of service: a request may have succeeded during the probe. */
+  endProbe(answers: boolean, now: number): boolean {
+    this.#probing = false;
+    if (this.inService() || answers) return false;
+    this.#answers = false;
+    this.#ejectUntil(now + ejectionMs);
+    return true;
+  }
+
+  /** Returns true if this put the target in service again. */
+  succeeded(): boolean {
+    const wasEjected = !this.inService();
+    this.#failures = 0;
+    this.#ejectedUntil = 0;
+    this.#answers = true;
+    return wasEjected;
+  }
+
+  /** Records a failure of the server, not of a request. Returns true if it put the target out of service. */
+  failed(now: number, answers: boolean): boolean {
+    this.#failures++;
+    const wasEjected = !this.inService();
+    if (!wasEjected && this.#failures < failuresUntilEjected) return false;
+    this.#answers = answers;
+    this.#ejectUntil(now + ejectionMs);
+    return !wasEjected;
+  }
+
+  /** Another process has put the target out of service, or its probe failed. */
+  failedElsewhere(now: number, answers: boolean): void {
+    this.#answers = answers;
+    this.#ejectUntil(now + ejectionElsewhereMs);
+  }
+
+  #ejectUntil(time: number): void {
+    this.#ejectedUntil = Math.max(this.#ejectedUntil, time);
+  }
+}
+
+/** A URL as logs and messages show it. */
+export function shownUrl(url: string): string {
+  const shown = new URL(url);
+  const { username, search } = shown;
+  shown.username = "";
+  shown.password = "";
+  shown.search = "";
+  const names = [...new URLSearchParams(search).keys()].map((name) => `${name}=[key]`);
+  const text = shown.href.replace(/\/$/, "") + (names.length > 0 ? `?${names.join("&")}` : "");
+  return username === "" ? text : text.replace("//", "//[key]@");
+}
+
+/**
+ * The targets of an upstream. A request goes to the target with the fewest outstanding requests. A target that fails several times in a
+ * row is ejected: it gets no requests until it has answered a probe (a request for its model list).
+ */
+export class TargetSet {
+  readonly targets: readonly UpstreamTarget[];
+  readonly #probe: (target: UpstreamTarget) => Promise<boolean>;
+  readonly #log: UpstreamOptions["log"];
+  /** As configured, in the order of the targets. */
+  readonly #urls: readonly string[];
+  readonly #ejections: Ejections | undefined;
+  readonly #stopListening: (() => void) | undefined;
+  #turn = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `probe`: whether a target answers. */
+  constructor(options: UpstreamOptions, open: OpenTransport, probe: (target: UpstreamTarget) => Promise<boolean>) {
+    this.targets = options.urls.map((url) => new UpstreamTarget(url, options, open));
+    this.#probe = probe;
+    this.#log = options.log;
+    this.#urls = options.urls;
+    this.#ejections = options.ejections;
+    this.#stopListening = options.ejections?.listen((url, state) => this.#changedElsewhere(url, state));
+  }
+
+  /** Chooses the target of the next attempt: if possible one that was not tried. If all are ejected, one of them is tried anyway. */
+  choose(tried: ReadonlySet<UpstreamTarget>): UpstreamTarget {
+    // The timer may have ended with the request that set it (see `sharesTimers`), so every request checks, too.
+    if (this.#timer !== undefined) this.#probeDue();
+    const inService = this.targets.filter((target) => target.inService());
+    const fresh = inService.filter((target) => !tried.has(target));
+    const candidates = fresh.length > 0 ? fresh : inService.length > 0 ? inService : this.targets;
+    const least = Math.min(...candidates.map(({ outstanding }) => outstanding));
+    const idlest = candidates.filter(({ outstanding }) => outstanding === least);
+    const target = idlest[this.#turn++ % idlest.length];
+    if (!target) throw new Error("An upstream has no URL.");
+    return target;
+  }
+
+  /** Whether a target in service has not been tried. */
+  hasFresh(tried: ReadonlySet<UpstreamTarget>): boolean {
+    return this.targets.some((target) => target.inService() && !tried.has(target));
+  }
+
+  succeeded(target: UpstreamTarget): void {
+    if (target.succeeded()) this.#report(target, { inService: true });
+  }
+
+  failed(target: UpstreamTarget, cause: unknown): void {
+    const answers = !isUnreachable(cause);
+    if (!target.failed(performance.now(), answers)) return;
+    this.#log?.("out of service", "warn", { url: target.url });
+    this.#startProbing();
+    this.#report(target, { inService: false, answers });
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#stopListening?.();
+    await Promise.all(this.targets.map(({ transport }) => transport.destroy()));
+  }
+
+  #startProbing(): void {
+    this.#timer ??= inBackground(setInterval(() => this.#probeDue(), probeEveryMs));
+  }
+
+  #probeDue(): void {
+    const now = performance.now();
+    for (const target of this.targets) {
+      if (!target.beginProbe(now)) continue;
+      void this.#probe(target).then((works) => {
+        if (target.endProbe(works, performance.now())) this.#report(target, { inService: false, answers: false });
+        if (!works) return;
+        this.succeeded(target);
+        this.#log?.("in service again", "info", { url: target.url });
+      });
+    }
+    if (this.targets.every((target) => target.inService())) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    }
+  }
+
+  /** Reports a state to the other processes. */
+  #report(target: UpstreamTarget, state: UrlState): void {
+    const url = this.#urls[this.targets.indexOf(target)];
+    if (url !== undefined) this.#ejections?.tell(url, state);
+  }
+
+  #changedElsewhere(url: string, state: UrlState): void {
+    for (const [at, target] of this.targets.entries()) {
+      if (this.#urls[at] !== url) continue;
+      if (state.inService) target.succeeded();
+      else {
+        target.failedElsewhere(performance.now(), state.answers);
+        this.#startProbing();
+      }
+    }
+  }
+}
