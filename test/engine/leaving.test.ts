@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import type { PreparedRequest } from "../../src/engines/llama/preparing/prepared-request.ts";
-import { NativeContext, type PassResult } from "../../src/engines/llama/process/c-api/native-context.ts";
-import { KeptStates } from "../../src/engines/llama/process/kept-states.ts";
+import { NativeContext, type DecodeResult } from "../../src/engines/llama/process/c-api/native-context.ts";
+import { PromptCache } from "../../src/engines/llama/process/prompt-cache/prompt-cache.ts";
 import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
-import { Sequence } from "../../src/engines/llama/process/sequence.ts";
-import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
+import { Sequence } from "../../src/engines/llama/process/prompt-cache/sequence.ts";
+import { Vocabulary } from "../../src/engines/llama/process/tokens/vocabulary.ts";
 import { plainText } from "../../src/formats/plain-text.ts";
 import type { GenerationEvent } from "../../src/core/events.ts";
 import { useProgrammedModel } from "./native-model.ts";
@@ -14,7 +14,7 @@ const opened = useProgrammedModel();
 /** A pass in the other thread: how many tokens of each slot it has, and how it ended. */
 interface Pass {
   readonly tokens: number;
-  result?: PassResult;
+  result?: DecodeResult;
 }
 
 interface Asked {
@@ -27,25 +27,25 @@ interface Asked {
  * model is often done before it hears that it is to end: `obeys`: it never is.
  */
 function scheduler(onPass: (number: number) => void, obeys = false) {
-  const shape = { room: 4096, sequences: 4, batchSize: 512, outputs: 8, threads: 1, oneMemory: true } as const;
+  const shape = { capacity: 4096, sequences: 4, batchSize: 512, maxOutputs: 8, threads: 1, unifiedKv: true } as const;
   const context = new NativeContext(opened.model, { ...shape, flashAttention: false });
   const sequences = [0, 1, 2, 3].map((id) => new Sequence(context, id));
   let now = 0;
   let toldTokens = 0;
   let beforeShortPass = (): void => {};
   const passes: Pass[] = [];
-  const { pass, passBeside, abort } = context;
+  const { decode: pass, decodeAsync: passBeside, abort } = context;
   let isToEnd = false;
   context.abort = () => {
     isToEnd = true;
     if (!obeys) abort.call(context);
   };
-  context.pass = () => {
+  context.decode = () => {
     beforeShortPass();
     now += context.batch.length;
     return pass.call(context);
   };
-  context.passBeside = async () => {
+  context.decodeAsync = async () => {
     const made: Pass = { tokens: context.batch.length };
     passes.push(made);
     isToEnd = false;
@@ -57,32 +57,32 @@ function scheduler(onPass: (number: number) => void, obeys = false) {
   };
   const heard = new Map<number, GenerationEvent[]>();
   const running = new Scheduler({
-    around: {
+    environment: {
       model: opened.model,
       context,
       vocabulary: new Vocabulary(opened.model),
       contextSize: 4096,
       newCallId: () => "call_1",
       openConstraint: () => undefined,
-      banThought: () => undefined,
+      banReasoning: () => undefined,
       log: () => {},
     },
     sequences,
-    states: new KeptStates(0, sequences),
+    promptCache: new PromptCache(0, sequences),
     speculation: undefined,
     queueLimit: 10,
     batchSize: 512,
-    sharesBeginnings: true,
+    sharesPrefixes: true,
     report({ results }) {
       for (const [id, tokens, events] of results) {
-        running.taken(id, tokens);
+        running.consumed(id, tokens);
         toldTokens += tokens;
         heard.set(id, [...(heard.get(id) ?? []), ...events]);
       }
     },
-    missed: () => {},
+    onCacheMiss: () => {},
     preparing: () => ({ waiting: 0, grammarsMade: 0 }),
-    chance: () => 0.5,
+    random: () => 0.5,
     clock: () => now,
   });
   void running.run();

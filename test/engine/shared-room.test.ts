@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import type { PreparedRequest } from "../../src/engines/llama/preparing/prepared-request.ts";
 import { NativeContext } from "../../src/engines/llama/process/c-api/native-context.ts";
-import { KeptStates } from "../../src/engines/llama/process/kept-states.ts";
+import { PromptCache } from "../../src/engines/llama/process/prompt-cache/prompt-cache.ts";
 import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
-import { Sequence } from "../../src/engines/llama/process/sequence.ts";
-import { SpeculationBudget } from "../../src/engines/llama/process/speculation-budget.ts";
-import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
+import { Sequence } from "../../src/engines/llama/process/prompt-cache/sequence.ts";
+import { SpeculationBudget } from "../../src/engines/llama/process/batch/speculation-budget.ts";
+import { Vocabulary } from "../../src/engines/llama/process/tokens/vocabulary.ts";
 import { plainText } from "../../src/formats/plain-text.ts";
 import type { GenerationEvent } from "../../src/core/events.ts";
 import type { Limits } from "../../src/core/request.ts";
@@ -13,21 +13,21 @@ import { useProgrammedModel } from "./native-model.ts";
 
 const opened = useProgrammedModel();
 
-/** A scheduler of three slots with this much room for all of them. */
+/** A scheduler of three slots with this much capacity for all of them. */
 function scheduler(
-  room: number,
+  capacity: number,
   speculation?: SpeculationBudget,
 ): {
   readonly counters: () => Readonly<Record<string, number>>;
   readonly ask: (prompt: readonly number[], maxTokens: number, limits?: Limits) => Promise<readonly GenerationEvent[]>;
 } {
   const context = new NativeContext(opened.model, {
-    room,
+    capacity,
     sequences: 3,
     batchSize: 128,
-    outputs: 8,
+    maxOutputs: 8,
     threads: 1,
-    oneMemory: true,
+    unifiedKv: true,
     flashAttention: false,
   });
   const vocabulary = new Vocabulary(opened.model);
@@ -36,34 +36,34 @@ function scheduler(
   const heard = new Map<number, GenerationEvent[]>();
   let counters: Readonly<Record<string, number>> = {};
   const running = new Scheduler({
-    around: {
+    environment: {
       model: opened.model,
       context,
       vocabulary,
-      contextSize: room,
+      contextSize: capacity,
       newCallId: () => "call_1",
       openConstraint: () => undefined,
-      banThought: () => undefined,
+      banReasoning: () => undefined,
       log: () => {},
     },
     sequences,
-    states: new KeptStates(0, sequences),
+    promptCache: new PromptCache(0, sequences),
     queueLimit: 10,
     batchSize: 128,
-    sharesBeginnings: true,
+    sharesPrefixes: true,
     speculation,
     report({ results, state }) {
       counters = { ...state.counters };
       for (const [id, tokens, events] of results) {
-        running.taken(id, tokens);
+        running.consumed(id, tokens);
         const all = [...(heard.get(id) ?? []), ...events];
         heard.set(id, all);
         if (all.at(-1)?.type === "end") waiting.get(id)?.(all);
       }
     },
-    missed: () => {},
+    onCacheMiss: () => {},
     preparing: () => ({ waiting: 0, grammarsMade: 0 }),
-    chance: () => 0.5,
+    random: () => 0.5,
     clock: () => performance.now(),
   });
   void running.run();
@@ -112,7 +112,7 @@ const finished = [
 ];
 
 // With four slots one answer had a quarter of the memory, though the others were idle.
-test("one answer may take the room of all slots", async () => {
+test("one answer may take the capacity of all slots", async () => {
   const events = await scheduler(512).ask(endless(), 500);
   expect(outcome(events)).toMatchObject(finished);
   expect(events.findLast((event) => event.type === "usage")).toMatchObject({ usage: { completionTokens: 500 } });
@@ -144,7 +144,7 @@ test("what idle slots remember makes way", async () => {
   }
 });
 
-test("prompts that begin alike share the room of their beginning", async () => {
+test("prompts that begin alike share the capacity of their beginning", async () => {
   const { ask, counters } = scheduler(512);
   const beginning = Array.from({ length: 300 }, (_, at) => 97 + (at % 26));
   await ask([...beginning, 65, ...endless()], 5);
@@ -153,13 +153,13 @@ test("prompts that begin alike share the room of their beginning", async () => {
   expect(counters().cachedTokens).toBe(3 * 300);
 });
 
-// Guesses take room, too: an answer that is about to end was to wait until another one had ended, and what was remembered was lost.
-test.each([91, 92, 93, 94])("guesses make nobody wait, and forget nothing (%i tokens)", async (length) => {
+// Guesses take capacity, too: an answer that is about to end was to wait until another one had ended, and what was remembered was lost.
+test.each([91, 92, 93, 94])("drafts make nobody wait, and forget nothing (%i tokens)", async (length) => {
   const { ask, counters } = scheduler(256, new SpeculationBudget({ always: true }));
   // It is evaluated with two more tokens and one of its answer.
   const beginning = Array.from({ length: 256 - 2 * length - 3 }, (_, at) => 97 + (at % 26));
   await ask([...beginning, 65, ...endless()], 2);
-  // With so many tokens they have said this, which nobody can guess; then all three fill the room to the last token.
+  // With so many tokens they have said this, which nobody can guess; then all three fill the capacity to the last token.
   const said = " tick tack tock tuck".repeat(24).slice(0, length * 5);
   const answers = await Promise.all([0, 1].map(() => ask(endless(), 200, { stop: [said] })));
   for (const events of answers)

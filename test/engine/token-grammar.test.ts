@@ -1,14 +1,14 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Candidates } from "../../src/engines/llama/process/c-api/candidates.ts";
+import { TokenCandidates } from "../../src/engines/llama/process/c-api/native-sampler.ts";
 import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
 import {
   TokenGrammar,
   type GrammarAnswer,
   type GrammarVocabulary,
-} from "../../src/engines/llama/process/token-grammar.ts";
-import { TokenTrie } from "../../src/engines/llama/process/token-trie.ts";
-import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
+  TokenTrie,
+} from "../../src/engines/llama/process/sampling/token-grammar.ts";
+import { Vocabulary } from "../../src/engines/llama/process/tokens/vocabulary.ts";
 import { schemaToGbnf } from "../../src/formats/grammar/schema-to-gbnf.ts";
 import { boundedSchema } from "../support/schemas.ts";
 import { NativeGrammar } from "./native-grammar.ts";
@@ -22,7 +22,7 @@ let around: GrammarVocabulary;
 beforeAll(() => {
   model = openNativeModel("models/demo/demo.gguf");
   vocabulary = new Vocabulary(model);
-  const candidates = new Candidates(model.api, model.vocabularySize);
+  const candidates = new TokenCandidates(model.api, model.vocabularySize);
   const tokenize = (text: string): readonly number[] => model.tokenize(text, true);
   around = { vocabulary, candidates, tokenize, trie: new TokenTrie(vocabulary) };
 });
@@ -40,7 +40,7 @@ function allowedBy(answer: GrammarAnswer): number[] {
 
 /** Walks through a grammar as `choose` decides, and compares the allowed tokens at each step with those of llama.cpp. */
 function compare(gbnf: string, choose: (among: readonly number[]) => number, most = 40): void {
-  const theirs = new NativeGrammar(model, gbnf, new Candidates(model.api, model.vocabularySize));
+  const theirs = new NativeGrammar(model, gbnf, new TokenCandidates(model.api, model.vocabularySize));
   const ours = begin(gbnf);
   let written: Uint8Array = new Uint8Array();
   for (let step = 0; step < most; step++) {

@@ -1,28 +1,32 @@
-import type { GenerationFailure } from "../../../core/events.ts";
+import type { GenerationFailure, GenerationEvent } from "../../../core/events.ts";
 import { FailureError } from "../../../core/failure.ts";
 import { shownWarnings } from "../../../core/shown-warnings.ts";
 import type { Observe } from "../../../core/observe.ts";
 import type { Sampling } from "../../../core/request.ts";
 import type { PreparedRequest, PromptInput } from "../preparing/prepared-request.ts";
 import type { GenerateMessage, StepMessage } from "../protocol.ts";
-import { AnswerCheck, type CheckText } from "./answer-check.ts";
 import type { Prepared, PreparingThread } from "./preparing-thread.ts";
-import { queueFull } from "./queue-full.ts";
-import { RoundShare } from "./round-share.ts";
-import type { Steps } from "./round-share.ts";
+import { queueFull } from "./slot/task-queue.ts";
+import { EventLoopShare, type AsyncSteps } from "./event-loop-share.ts";
+import type { JsonSchema } from "../../../core/message.ts";
+import type { AnswerCheckPlan } from "../preparing/constraint-plan.ts";
 
 export interface IntakeOptions {
   readonly thread: PreparingThread;
   /** Requests of one owner that may be in preparation; one more is refused. */
   readonly limit: number;
   /** Tokenizes a prompt, in steps. */
-  readonly tokenize: (prompt: PromptInput) => Steps<number[]>;
+  readonly tokenize: (prompt: PromptInput) => AsyncSteps<number[]>;
   /** The tokens of a text that a bias is for. */
   readonly tokensOfText: (text: string) => readonly number[];
   /** Takes a request that is ready, with its prompts' tokens. */
   readonly add: (request: PreparedRequest, prompts: readonly (readonly number[])[], owner?: string) => void;
   /** Tells the prompts of a request that somebody wants to see, in steps. */
-  readonly show: (id: number, inputs: readonly PromptInput[], prompts: readonly (readonly number[])[]) => Steps<void>;
+  readonly inspect: (
+    id: number,
+    inputs: readonly PromptInput[],
+    prompts: readonly (readonly number[])[],
+  ) => AsyncSteps<void>;
   readonly refuse: (id: number, failure: GenerationFailure) => void;
   /** A request left while it was prepared. */
   readonly onLeft: () => void;
@@ -39,7 +43,7 @@ export class Intake {
   readonly #wanted = new Map<number, string | undefined>();
   readonly #checks = new Map<number, AnswerCheck>();
   readonly #pieces = new Map<number, string[]>();
-  readonly #share = new RoundShare();
+  readonly #share = new EventLoopShare();
 
   constructor(options: IntakeOptions) {
     this.#options = options;
@@ -51,13 +55,13 @@ export class Intake {
   }
 
   /** A piece of what a request asks, which is still on its way. */
-  hear(id: number, text: string): void {
+  addChunk(id: number, text: string): void {
     const pieces = this.#pieces.get(id);
     if (pieces) pieces.push(text);
     else this.#pieces.set(id, [text]);
   }
 
-  async take({ id, requestId, owner, asked }: GenerateMessage): Promise<void> {
+  async accept({ id, requestId, owner, asked }: GenerateMessage): Promise<void> {
     const { add, refuse, log } = this.#options;
     const arrived = performance.now();
     try {
@@ -89,7 +93,7 @@ export class Intake {
     id: number,
     asked: string,
     owner: string | undefined,
-    work: (prompts: readonly PromptInput[]) => Steps<T>,
+    work: (prompts: readonly PromptInput[]) => AsyncSteps<T>,
   ): Promise<T | null> {
     try {
       return (await this.#prepare(id, asked, owner, ({ request }) => work(request.prompts)))?.made ?? null;
@@ -103,7 +107,7 @@ export class Intake {
     id: number,
     lastPiece: string,
     owner: string | undefined,
-    work: (prepared: Prepared) => Steps<T>,
+    work: (prepared: Prepared) => AsyncSteps<T>,
   ): Promise<{ prepared: Prepared; made: T } | null> {
     const { thread, limit } = this.#options;
     const asked = [...(this.#pieces.get(id) ?? []), lastPiece];
@@ -116,15 +120,15 @@ export class Intake {
       const isWanted = (): boolean => this.#wanted.has(id);
       const prepared = await thread.prepare(asked, isWanted);
       if (!prepared) return null;
-      const made = await this.#share.do(whileWanted(work(prepared), isWanted));
+      const made = await this.#share.run(whileWanted(work(prepared), isWanted));
       return made && { prepared, made };
     } finally {
       this.#wanted.delete(id);
     }
   }
 
-  *#tokensAndShow(id: number, { request }: Prepared): Steps<number[][]> {
-    const { tokenize, show } = this.#options;
+  *#tokensAndShow(id: number, { request }: Prepared): AsyncSteps<number[][]> {
+    const { tokenize, inspect: show } = this.#options;
     const prompts: number[][] = [];
     for (const prompt of request.prompts) prompts.push(yield* tokenize(prompt));
     if (request.inspected) yield* show(id, request.prompts, prompts);
@@ -161,8 +165,8 @@ export class Intake {
 }
 
 /** The steps of a work, as long as somebody wants it; then null. */
-function* whileWanted<T extends object>(work: Steps<T>, isWanted: () => boolean): Steps<T | null> {
-  const steps: Steps<T | null> = work;
+function* whileWanted<T extends object>(work: AsyncSteps<T>, isWanted: () => boolean): AsyncSteps<T | null> {
+  const steps: AsyncSteps<T | null> = work;
   for (;;) {
     const step = isWanted() ? steps.next() : steps.return(null);
     if (step.done === true) return step.value;
@@ -188,4 +192,42 @@ function failureOf(error: unknown): GenerationFailure {
     kind: "internal",
     cause: String(error),
   };
+}
+
+/** Takes a JSON text that is to be checked by a schema. `what`: its name in the log. */
+export type CheckText = (what: string, json: string, schema: JsonSchema) => void;
+
+/**
+ * Collects the answer to one request whose grammar cannot enforce all of its schemas, and passes each finished part on to be checked.
+ * The result goes to the log; the answer does not change.
+ */
+export class AnswerCheck {
+  readonly #plan: AnswerCheckPlan;
+  readonly #check: CheckText;
+  readonly #texts = new Map<number, string>();
+  readonly #calls = new Map<string, { readonly name: string; arguments: string }>();
+
+  constructor(plan: AnswerCheckPlan, check: CheckText) {
+    this.#plan = plan;
+    this.#check = check;
+  }
+
+  read(events: readonly GenerationEvent[]): void {
+    for (const event of events) {
+      if (event.type === "text-delta") {
+        this.#texts.set(event.choice, (this.#texts.get(event.choice) ?? "") + event.text);
+      } else if (event.type === "tool-call-start") {
+        this.#calls.set(`${event.choice} ${event.index}`, { name: event.name, arguments: "" });
+      } else if (event.type === "tool-call-delta") {
+        const call = this.#calls.get(`${event.choice} ${event.index}`);
+        if (call) call.arguments += event.arguments;
+      } else if (event.type === "tool-call-end" && event.status === "succeeded") {
+        const call = this.#calls.get(`${event.choice} ${event.index}`);
+        const schema = this.#plan.tools.find((tool) => tool.name === call?.name)?.parameters;
+        if (call && schema !== undefined) this.#check(`the arguments of '${call.name}'`, call.arguments, schema);
+      } else if (event.type === "finish" && event.reason === "stop" && this.#plan.schema !== undefined) {
+        this.#check(`choice ${event.choice}`, this.#texts.get(event.choice) ?? "", this.#plan.schema);
+      }
+    }
+  }
 }

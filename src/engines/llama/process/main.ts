@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomInt } from "node:crypto";
 import { Worker } from "node:worker_threads";
 import { FailureError } from "../../../core/failure.ts";
 import { endpointsOf } from "../file/endpoints-of.ts";
@@ -15,25 +15,20 @@ import {
   type ToModel,
 } from "../protocol.ts";
 import type { NativeContext } from "./c-api/native-context.ts";
-import { newCallId } from "./call-id.ts";
-import { constraintOpener } from "./open-constraint.ts";
+import { constraintOpener } from "./sampling/constraint.ts";
 import { openModel, type OpenModel } from "./open-model.ts";
-import type { OutlastingStates } from "./outlasting-states.ts";
-import { writtenPrompt } from "./written-prompt.ts";
+import type { PersistedPromptCache } from "./prompt-cache/persisted-prompt-cache.ts";
+import { writtenPrompt, inspectedPrompts } from "./slot/prompt-report.ts";
 import { PreparingThread } from "./preparing-thread.ts";
-import { inspectedPrompts } from "./inspected-prompts.ts";
-import { Embedder } from "./embedder.ts";
-import { EmbeddingLoop } from "./embedding-loop.ts";
-import { Embeddings } from "./embeddings.ts";
+import { Embedder, EmbeddingLoop } from "./embeddings/embedder.ts";
+import { Embeddings } from "./embeddings/embeddings.ts";
 import { Intake } from "./intake.ts";
-import { OneAtATime } from "./one-at-a-time.ts";
+import { AsyncLock } from "./event-loop-share.ts";
 import { Scheduler } from "./scheduler.ts";
-import { SpeculationBudget } from "./speculation-budget.ts";
-import { TextPieces } from "./text-pieces.ts";
-import { bytesOf } from "./token-text.ts";
-import { thoughtBans } from "./thought-ban.ts";
-import { tokenizePrompt } from "./tokenize-prompt.ts";
-import type { Vocabulary } from "./vocabulary.ts";
+import { SpeculationBudget } from "./batch/speculation-budget.ts";
+import { TextSplitter, tokenizePrompt } from "./tokens/tokenize-prompt.ts";
+import { bytesOf, type Vocabulary } from "./tokens/vocabulary.ts";
+import { reasoningBans } from "./sampling/token-limits.ts";
 
 /**
  * The model's process: started by `ModelProcess` with a channel to its parent. The first message says which model to open. It lives as
@@ -54,7 +49,7 @@ const limitMs = { prepare: 10_000, check: 2_000 };
 let scheduler: Scheduler | undefined;
 let intake: Intake | undefined;
 let vocabulary: Vocabulary | undefined;
-let outlasting: OutlastingStates | undefined;
+let outlasting: PersistedPromptCache | undefined;
 let embedder: Embedder | undefined;
 let embeddings: Embeddings | undefined;
 /** Of a model that only makes embeddings. */
@@ -66,10 +61,10 @@ process.on("message", (message: ToModel) => {
       void open(message);
       break;
     case "piece":
-      intake?.hear(message.id, message.text);
+      intake?.addChunk(message.id, message.text);
       break;
     case "generate":
-      void intake?.take(message);
+      void intake?.accept(message);
       break;
     case "look-up":
       void lookUp(message.id, message.question);
@@ -80,7 +75,7 @@ process.on("message", (message: ToModel) => {
       embedder?.cancel(message.id);
       break;
     case "taken":
-      scheduler?.taken(message.id, message.tokens);
+      scheduler?.consumed(message.id, message.tokens);
       break;
     case "leave":
       leave();
@@ -94,7 +89,7 @@ function leave(): void {
   const done = (): void => tell({ type: "left" });
   if (!scheduler || !outlasting) return done();
   const writing = outlasting;
-  scheduler.between((sequences) => {
+  scheduler.betweenSteps((sequences) => {
     writing.write(sequences);
     done();
   });
@@ -160,7 +155,7 @@ function waiting(): number {
 
 /** Tells the server how busy the model is. */
 function tellState(): void {
-  if (scheduler) scheduler.tellState();
+  if (scheduler) scheduler.reportState();
   else if (embedder)
     tell({ type: "step", results: [], state: { busy: 0, queued: waiting(), counters: embedder.counters } });
 }
@@ -175,7 +170,7 @@ function embedderOf(
     together: batchSize,
     ...(plan.pooling === "rank" && { count: 1 }),
     queueLimit,
-    onWork: () => (scheduler ?? embeddingLoop)?.stir(),
+    onWork: () => (scheduler ?? embeddingLoop)?.wake(),
     onChange: tellState,
     clock,
   });
@@ -215,7 +210,7 @@ async function open(message: OpenMessage): Promise<void> {
       const drafts = speculation !== "off" && canBeCut(context);
       outlasting = opened.answering.outlasting;
       scheduler = new Scheduler({
-        around: {
+        environment: {
           model: opened.model,
           context,
           adapters,
@@ -223,31 +218,31 @@ async function open(message: OpenMessage): Promise<void> {
           contextSize: facts.contextSize,
           newCallId,
           openConstraint: constraintOpener(opened.model, opened.vocabulary, log),
-          banThought: thoughtBans(opened.vocabulary),
+          banReasoning: reasoningBans(opened.vocabulary),
           log,
         },
         sequences,
-        states,
-        sharesBeginnings: !opened.model.isRecurrent || states.isOn,
+        promptCache: states,
+        sharesPrefixes: !opened.model.isRecurrent || states.enabled,
         speculation: drafts ? new SpeculationBudget({ always: speculation === "always" }) : undefined,
         queueLimit: message.queueLimit,
         batchSize: message.batchSize,
         report,
-        missed: (id, miss) => tell({ type: "cache-missed", id, miss }),
-        ...(embedder && { beside: embedder }),
+        onCacheMiss: (id, miss) => tell({ type: "cache-missed", id, miss }),
+        ...(embedder && { background: embedder }),
         preparing: () => ({ waiting: waiting(), grammarsMade: thread.constraintsMade }),
         clock: opened.clock,
-        chance: () => randomBytes(4).readUInt32LE() / 2 ** 32,
+        random: () => randomBytes(4).readUInt32LE() / 2 ** 32,
       });
     } else if (embedder) embeddingLoop = new EmbeddingLoop(embedder);
-    const tokenizer = { ...opened, pieces: new TextPieces(opened.vocabulary), beside: new OneAtATime() };
+    const tokenizer = { ...opened, splitter: new TextSplitter(opened.vocabulary), lock: new AsyncLock() };
     intake = new Intake({
       thread,
       limit: message.slots + message.queueLimit,
       tokenize: (prompt) => tokenizePrompt(tokenizer, prompt),
       tokensOfText: (text) => opened.model.tokenize(text, false),
       add: (request, prompts, owner) => scheduler?.add(request, prompts, owner),
-      *show(id, inputs, prompts) {
+      *inspect(id, inputs, prompts) {
         tell({ type: "prompts", id, prompts: yield* inspectedPrompts(opened.vocabulary, prompts, inputs) });
       },
       refuse: (id, failure) => scheduler?.refuse(id, failure),
@@ -273,6 +268,15 @@ async function open(message: OpenMessage): Promise<void> {
  * What was guessed wrongly can be forgotten. Layers with a window keep what they need for that when all of a pass is put into one memory
  * at once.
  */
-function canBeCut({ model, oneMemory }: NativeContext): boolean {
+function canBeCut({ model, unifiedKv: oneMemory }: NativeContext): boolean {
   return !model.isRecurrent && (model.window === 0 || oneMemory);
+}
+
+const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/** An id for a tool call, as OpenAI makes them: `call_` and 24 base62 digits. */
+export function newCallId(): string {
+  let id = "call_";
+  for (let i = 0; i < 24; i++) id += digits[randomInt(digits.length)];
+  return id;
 }

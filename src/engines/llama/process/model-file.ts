@@ -1,5 +1,5 @@
-import { open, rm } from "node:fs/promises";
 import type * as LlamaLibrary from "node-llama-cpp";
+import { open, rm } from "node:fs/promises";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenMessage } from "../protocol.ts";
 
@@ -82,4 +82,22 @@ export async function checkIsGguf(path: string): Promise<void> {
   }
   if (magic !== "GGUF")
     throw new ModelOpenError("not-a-gguf", `${path} is not a GGUF file: local models are served from GGUF files only.`);
+}
+
+/** llama.cpp's library, an optional package. Throws `ModelOpenError` with the command that installs it. */
+export async function importLibrary(): Promise<Library> {
+  try {
+    return await import("node-llama-cpp");
+  } catch (cause) {
+    throw libraryMissing(cause);
+  }
+}
+
+/** llama.cpp comes with that package, too. */
+export function libraryMissing(cause?: unknown): ModelOpenError {
+  return new ModelOpenError(
+    "library-missing",
+    "Local models need the package node-llama-cpp, which is not installed here: npm install node-llama-cpp@3.22.1",
+    cause,
+  );
 }

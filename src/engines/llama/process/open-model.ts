@@ -9,24 +9,23 @@ import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenProgress } from "../options.ts";
 import type { ModelFacts } from "../preparing/model-facts.ts";
 import type { OpenMessage } from "../protocol.ts";
-import { libraryFolders, type LibraryFolder } from "./c-api/library-folders.ts";
-import { loadLlamaApi, type LlamaApi } from "./c-api/llama-api.ts";
-import { NativeAdapters } from "./c-api/native-adapters.ts";
-import { NativeContext } from "./c-api/native-context.ts";
-import type { NativeEmbeddingContext } from "./c-api/native-embedding-context.ts";
+import { libraryFolders, type LibraryFolder, loadLlamaApi, type LlamaApi } from "./c-api/llama-api.ts";
+import { NativeAdapters } from "./c-api/adapters.ts";
+import { NativeContext, type NativeEmbeddingContext } from "./c-api/native-context.ts";
 import { NativeModel } from "./c-api/native-model.ts";
 import type { Koffi } from "./c-api/structs.ts";
-import { chooseAttention } from "./choose-attention.ts";
-import { fittingEmbeddings } from "./embedding-room.ts";
-import { importKoffi } from "./import-koffi.ts";
-import { importLibrary, libraryMissing } from "./import-library.ts";
-import { fittingContext, type ContextRoom } from "./memory.ts";
-import { KeptStates } from "./kept-states.ts";
-import { OutlastingStates, stateIdentity } from "./outlasting-states.ts";
-import { checkIsGguf, modelFile } from "./model-file.ts";
-import { openEmbeddingContext, openEmbeddingsBeside } from "./open-embedding-context.ts";
-import { Sequence } from "./sequence.ts";
-import { Vocabulary } from "./vocabulary.ts";
+import {
+  fittingEmbeddings,
+  fittingContext,
+  type ContextCapacity,
+  openEmbeddingContext,
+  openEmbeddingsBeside,
+} from "./memory.ts";
+import { importLibrary, libraryMissing, checkIsGguf, modelFile } from "./model-file.ts";
+import { PromptCache } from "./prompt-cache/prompt-cache.ts";
+import { PersistedPromptCache, stateIdentity } from "./prompt-cache/persisted-prompt-cache.ts";
+import { Sequence } from "./prompt-cache/sequence.ts";
+import { Vocabulary } from "./tokens/vocabulary.ts";
 
 /** What a model generates with. */
 export interface Answering {
@@ -34,11 +33,11 @@ export interface Answering {
   /** One for each slot, in the order of their ids. */
   readonly sequences: readonly Sequence[];
   /** What is kept beside them, and their checkpoints. */
-  readonly states: KeptStates;
+  readonly states: PromptCache;
   /** Absent: it has none. */
   readonly adapters?: NativeAdapters;
   /** Absent: nothing outlasts this process. */
-  readonly outlasting?: OutlastingStates;
+  readonly outlasting?: PersistedPromptCache;
 }
 
 export interface OpenModel {
@@ -128,9 +127,9 @@ async function load(
   const sizes = fittingContext(file, options, { gpu: hasGpu, oneMemory, reserved: reserved.cache + reserved.pass });
   if (sizes.contextSize > (file.trainedContext ?? Infinity))
     log(`The model was trained for ${file.trainedContext} tokens, and has ${sizes.contextSize}.`, "info");
-  if (sizes.room < sizes.contextSize * options.slots)
+  if (sizes.capacity < sizes.contextSize * options.slots)
     log(
-      `There is memory for ${sizes.room} tokens: ${options.slots} answers of up to ${sizes.contextSize} tokens share them.`,
+      `There is memory for ${sizes.capacity} tokens: ${options.slots} answers of up to ${sizes.contextSize} tokens share them.`,
       "info",
     );
   const { model, made } = loadWith(api, path, { options, hasGpu, onProgress }, (loaded) => {
@@ -141,11 +140,11 @@ async function load(
   const { adapters, context } = made;
   proveContext(context);
   const sequences = Array.from({ length: options.slots }, (_, id) => new Sequence(context, id));
-  const states = new KeptStates(sizes.cacheMemory, sequences);
+  const states = new PromptCache(sizes.cacheMemory, sequences);
   const { keepCache } = options;
   const outlasting =
     keepCache &&
-    new OutlastingStates(
+    new PersistedPromptCache(
       { ...keepCache, identity: stateIdentity(path, api.llama_version(), oneMemory, options) },
       sequences,
       states,
@@ -164,7 +163,7 @@ async function load(
     vocabulary,
     clock: clockOf(threads, hasGpu),
     // llama.cpp pads a context's size; what was asked for is what is promised.
-    facts: factsOf(model, vocabulary, path, Math.min(sizes.contextSize, context.room)),
+    facts: factsOf(model, vocabulary, path, Math.min(sizes.contextSize, context.capacity)),
   };
 }
 
@@ -241,7 +240,7 @@ function factsOf(model: NativeModel, vocabulary: Vocabulary, path: string, conte
 
 function openContext(
   model: NativeModel,
-  { contextSize, room, oneMemory }: ContextRoom & { readonly oneMemory: boolean },
+  { contextSize, capacity: room, oneMemory }: ContextCapacity & { readonly oneMemory: boolean },
   options: OpenMessage,
   hasGpu: boolean,
 ): NativeContext {
@@ -251,12 +250,12 @@ function openContext(
   const isSmall = !hasGpu && model.size < smallModel && contextSize >= worthMeasuring;
   const measures = isSmall && flashAttention === "auto" && !isQuantized(cacheTypeV);
   return new NativeContext(model, {
-    room,
+    capacity: room,
     sequences: slots,
     batchSize,
-    outputs: Math.max(slots, fewestOutputs),
+    maxOutputs: Math.max(slots, fewestOutputs),
     threads,
-    oneMemory,
+    unifiedKv: oneMemory,
     flashAttention: measures ? chooseAttention(model, threads) : flashAttention,
     cacheTypeK,
     cacheTypeV,
@@ -304,19 +303,19 @@ function proveContext(context: NativeContext): void {
   const token = model.tokens.bos ?? model.tokens.eos ?? 0;
   batch.clear();
   const index = batch.add(token, 0, 0, true);
-  context.pass();
+  context.decode();
   const logits = context.logits(index);
-  const [first, last] = context.span(0);
+  const [first, last] = context.positions(0);
   if (first !== 0 || last !== 0) throw new Error("what was evaluated is not where it should be");
   if (logits.some((logit) => Number.isNaN(logit))) throw new Error("the model computes what is not a number");
-  context.forget(0);
+  context.clear(0);
   batch.clear();
 }
 
 /** The same of a model that only makes embeddings: it embeds one token. */
 async function proveEmbedding(context: NativeEmbeddingContext, { tokens }: NativeModel): Promise<void> {
   context.batch.add(tokens.bos ?? tokens.eos ?? 0, 0, 0, true);
-  await context.pass();
+  await context.decode();
   if (!context.pooled(0, 1).every((number) => Number.isFinite(number)))
     throw new Error("the model computes what is not a number");
   context.clear();
@@ -340,4 +339,64 @@ const fewestOutputs = 32;
  */
 function fittingThreads(modelBytes: number): number {
   return modelBytes < smallModel ? 1 : Math.max(1, availableParallelism() - 1);
+}
+
+/** Behind so many tokens, attention is most of what a small model does. */
+const behind = 512;
+const steps = 8;
+const rounds = 2;
+
+/**
+ * Whether flash attention is used: as llama.cpp decides ("auto"), unless steps behind a text are clearly faster without it. On
+ * processors the flash kernel takes several times as long as the plain one for some shapes of heads: a step of the demo model behind
+ * 1,500 tokens took 34 ms with it and 6 ms without. Takes some hundred milliseconds for a model of a few megabytes.
+ */
+export function chooseAttention(model: NativeModel, threads: number): "auto" | false {
+  let withFlash = Infinity;
+  let without = Infinity;
+  for (let round = 0; round < rounds; round++) {
+    // By turns, since what else the machine does changes.
+    withFlash = Math.min(withFlash, stepMs(model, threads, true));
+    without = Math.min(without, stepMs(model, threads, false));
+  }
+  return without < withFlash * 0.8 ? false : "auto";
+}
+
+function stepMs(model: NativeModel, threads: number, flashAttention: boolean): number {
+  const context = new NativeContext(model, {
+    capacity: behind + steps,
+    sequences: 1,
+    batchSize: behind,
+    maxOutputs: 1,
+    threads,
+    unifiedKv: true,
+    flashAttention,
+  });
+  try {
+    const token = model.tokens.bos ?? model.tokens.eos ?? 0;
+    for (let at = 0; at < behind - 1; at++) context.batch.add(token, at, 0, at === behind - 2);
+    context.decode();
+    const started = performance.now();
+    for (let step = 0; step < steps; step++) {
+      context.batch.clear();
+      context.batch.add(token, behind - 1 + step, 0, true);
+      context.decode();
+    }
+    return (performance.now() - started) / steps;
+  } finally {
+    context.free();
+  }
+}
+
+/** What calls functions of native libraries; it is installed with Truewire where there is one for the platform. */
+export async function importKoffi(): Promise<Koffi> {
+  try {
+    return (await import("koffi")).default;
+  } catch (cause) {
+    throw new ModelOpenError(
+      "library-missing",
+      "Local models need the package koffi, which is not installed here or not made for this platform: npm install koffi@3.3.4",
+      cause,
+    );
+  }
 }

@@ -1,8 +1,6 @@
 import { ModelOpenError } from "../model-open-error.ts";
 import type { FromPull } from "../pull-model.ts";
-import { importLibrary } from "./import-library.ts";
-import { downloadFailed, modelFile } from "./model-file.ts";
-import type { ModelSource } from "./model-file.ts";
+import { importLibrary, downloadFailed, modelFile, type ModelSource } from "./model-file.ts";
 
 /** The process of one download: started by `pullModel`. It lives as long as the channel to its parent. */
 if (process.send === undefined) throw new Error("This module is started by Truewire itself, as a process of its own.");

@@ -4,53 +4,58 @@ import type { CacheMiss } from "../../../core/cache-miss.ts";
 import { FailureError } from "../../../core/failure.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { ModelState, StepCounters, StepMessage } from "../protocol.ts";
-import type { PassResult } from "./c-api/native-context.ts";
-import { AdapterTurns } from "./adapter-turns.ts";
-import { CacheWatch } from "./cache-watch.ts";
-import type { ChoiceSurroundings } from "./choice.ts";
-import { isOver, runnerOf, type Job, type Runner, type Slot } from "./job.ts";
-import type { KeptStates } from "./kept-states.ts";
-import { makeRoom } from "./make-room.ts";
-import { PassPlanner, type Pass } from "./pass-planner.ts";
-import { placeFor, type Place, type Placing } from "./placing.ts";
-import { queueFull } from "./queue-full.ts";
-import { RequestRun } from "./request-run.ts";
-import type { Sequence } from "./sequence.ts";
-import { RunningPass } from "./running-pass.ts";
-import type { SpeculationBudget } from "./speculation-budget.ts";
-import { StepCounts } from "./step-counts.ts";
-import { WaitingJobs } from "./waiting-jobs.ts";
+import type { DecodeResult, NativeContext } from "./c-api/native-context.ts";
+import { AdapterRotation } from "./c-api/adapters.ts";
+import { CacheWatch } from "./prompt-cache/cache-watch.ts";
+import type { TaskEnvironment } from "./slot/task.ts";
+import {
+  isOver,
+  runnerOf,
+  type Job,
+  type Runner,
+  type Slot,
+  freeCells,
+  selectSlot,
+  type Place,
+  type Placing,
+} from "./slot/slot.ts";
+import type { PromptCache } from "./prompt-cache/prompt-cache.ts";
+import { PassPlanner, type Pass } from "./batch/batch-planner.ts";
+import { queueFull, WaitingJobs } from "./slot/task-queue.ts";
+import { RequestRun } from "./slot/task-group.ts";
+import type { Sequence } from "./prompt-cache/sequence.ts";
+import type { SpeculationBudget } from "./batch/speculation-budget.ts";
 
 export interface SchedulerOptions {
-  readonly around: ChoiceSurroundings;
+  readonly environment: TaskEnvironment;
   /** One for each slot, in the order of their ids. */
   readonly sequences: readonly Sequence[];
   /** Copies of what slots knew, and their checkpoints. */
-  readonly states: KeptStates;
+  readonly promptCache: PromptCache;
   readonly queueLimit: number;
   readonly batchSize: number;
   /** Sequences that begin alike can share their beginning: the model's memory can be cut anywhere, or has checkpoints. */
-  readonly sharesBeginnings: boolean;
+  readonly sharesPrefixes: boolean;
   /** Says which drafts pay; undefined: nothing is drafted. */
   readonly speculation: SpeculationBudget | undefined;
   readonly report: (message: StepMessage) => void;
   /** A request's prompt is not in the cache, as much of it could be; told before its first events. */
-  readonly missed: (id: number, miss: CacheMiss) => void;
+  readonly onCacheMiss: (id: number, miss: CacheMiss) => void;
   /** What the model does between passes for answers. */
-  readonly beside?: WorkBeside;
+  readonly background?: BackgroundWork;
   /** What happens before the scheduler: requests in preparation, grammars made so far. */
   readonly preparing: () => { readonly waiting: number; readonly grammarsMade: number };
   /** Uniform in [0, 1), for requests without a seed. */
-  readonly chance: () => number;
+  readonly random: () => number;
   /** Milliseconds that computing has taken so far. */
   readonly clock: () => number;
 }
 
 /** Work of the same model that is no answer. */
-export interface WorkBeside {
+export interface BackgroundWork {
   readonly hasWork: boolean;
   /** Does a part of it, a short one where `othersWait`. */
-  pass(othersWait: boolean): Promise<void>;
+  step(othersWait: boolean): Promise<void>;
   readonly counters: Partial<StepCounters>;
 }
 
@@ -84,7 +89,7 @@ export class Scheduler {
   readonly #counts = new StepCounts();
   readonly #watch: CacheWatch;
   readonly #placing: Placing;
-  readonly #adapterTurns = new AdapterTurns();
+  readonly #adapterTurns = new AdapterRotation();
   #wake: (() => void) | undefined;
   #work: ((sequences: readonly Sequence[]) => void) | undefined;
   #changed = false;
@@ -97,14 +102,14 @@ export class Scheduler {
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
-    const { vocabulary } = options.around;
-    this.#watch = new CacheWatch((token) => vocabulary.bytes(token), options.missed);
-    const { states, sharesBeginnings } = options;
-    this.#placing = { states, sharesBeginnings, oneMemory: options.around.context.oneMemory };
+    const { vocabulary } = options.environment;
+    this.#watch = new CacheWatch((token) => vocabulary.bytes(token), options.onCacheMiss);
+    const { promptCache: states, sharesPrefixes: sharesBeginnings } = options;
+    this.#placing = { states, sharesBeginnings, oneMemory: options.environment.context.unifiedKv };
     this.#slots = options.sequences.map((sequence) => ({ sequence, job: undefined, usedAt: 0 }));
     this.#waiting = new WaitingJobs(sharesBeginnings);
-    this.#running = new RunningPass(options.around.context, options.clock);
-    const { around, batchSize, speculation } = options;
+    this.#running = new RunningPass(options.environment.context, options.clock);
+    const { environment: around, batchSize, speculation } = options;
     this.#planner = new PassPlanner({ context: around.context, batchSize, slots: this.#slots.length, speculation });
   }
 
@@ -114,7 +119,7 @@ export class Scheduler {
    */
   add(message: PreparedRequest, prompts: readonly (readonly number[])[], owner?: string): void {
     try {
-      const run = new RequestRun(this.#options.around, message, prompts, this.#options.chance);
+      const run = new RequestRun(this.#options.environment, message, prompts, this.#options.random);
       const free = this.#slots.filter((slot) => !slot.job).length;
       // A request that finds slots free is always taken, however many choices it has.
       const waiting = this.#waiting.freshOf(owner);
@@ -122,7 +127,7 @@ export class Scheduler {
         throw new FailureError(queueFull(waiting));
       this.#requests.set(run.id, run);
       for (const choice of run.choices) this.#waiting.push({ request: run, choice, owner, order: ++this.#jobs });
-      this.stir();
+      this.wake();
     } catch (error) {
       const failed: GenerationFailure = { kind: "internal", message: String(error), status: 500 };
       this.refuse(message.id, error instanceof FailureError ? error.failure : failed);
@@ -135,7 +140,7 @@ export class Scheduler {
   }
 
   /** Tells the server how busy the model is; every step does so, too. */
-  tellState(): void {
+  reportState(): void {
     this.#report([]);
   }
 
@@ -145,7 +150,7 @@ export class Scheduler {
       id,
       busy: job !== undefined,
       ...(job && { task: job.request.id }),
-      contextSize: this.#options.around.contextSize,
+      contextSize: this.#options.environment.contextSize,
       ...(job?.choice.state ?? idle),
     }));
   }
@@ -156,7 +161,7 @@ export class Scheduler {
     request.cancelled = true;
     if (this.#running.underWay) this.#freeBeside(this.#running.underWay, request);
     this.#running.endIfForNobody();
-    this.stir();
+    this.wake();
   }
 
   /** A request that has no part in the pass that is under way need not wait for its end. */
@@ -168,12 +173,12 @@ export class Scheduler {
       this.#free(slot, job);
       freed = true;
     }
-    if (freed) this.tellState();
+    if (freed) this.reportState();
   }
 
-  taken(id: number, tokens: number): void {
+  consumed(id: number, tokens: number): void {
     this.#requests.get(id)?.taken(tokens);
-    this.stir();
+    this.wake();
   }
 
   /** The number of the loop's current turn, a new one for every step; null: it waits for work. */
@@ -182,20 +187,20 @@ export class Scheduler {
   }
 
   /** Does something between two passes, with the slots' sequences, the last used one first. */
-  between(work: (sequences: readonly Sequence[]) => void): void {
+  betweenSteps(work: (sequences: readonly Sequence[]) => void): void {
     this.#work = work;
-    this.stir();
+    this.wake();
   }
 
   /** Runs for ever. */
   async run(): Promise<never> {
-    const { beside } = this.#options;
+    const { background: beside } = this.#options;
     for (;;) {
       this.#turn++;
       // Answers and what is beside them have a pass by turns.
       if (beside?.hasWork === true) {
         this.#tellNews();
-        await beside.pass(this.#slots.some(({ job }) => job));
+        await beside.step(this.#slots.some(({ job }) => job));
       }
       this.#sweep();
       if (this.#work) this.#doWork(this.#work);
@@ -219,7 +224,7 @@ export class Scheduler {
   }
 
   /** There may be something to do. */
-  stir(): void {
+  wake(): void {
     this.#changed = true;
     this.#wake?.();
     this.#wake = undefined;
@@ -237,7 +242,7 @@ export class Scheduler {
     for (const sequence of this.#toForget.splice(0)) sequence.clear();
     if (this.#waiting.dropOver()) freed = true;
     for (const [id, request] of this.#requests) if (request.cancelled || request.ended) this.#requests.delete(id);
-    if (freed) this.tellState();
+    if (freed) this.reportState();
   }
 
   #free(slot: Slot, job: Job): void {
@@ -251,15 +256,15 @@ export class Scheduler {
   #admit(): void {
     for (let begun = 0; ; begun++) {
       const job = this.#waiting.next(this.#slots);
-      const place = job && placeFor(job.choice, this.#slots, this.#placing);
+      const place = job && selectSlot(job.choice, this.#slots, this.#placing);
       if (!place) {
         // A long prompt brings no news for seconds.
-        if (begun > 0) this.tellState();
+        if (begun > 0) this.reportState();
         return;
       }
       const { slot } = place;
       const begins = this.#waiting.take(job);
-      const { states } = this.#options.states;
+      const { states } = this.#options.promptCache;
       const known = [...this.#slots.map(({ sequence }) => sequence), ...states].map(({ tokens }) => tokens);
       const missed = this.#watch.takes(this.#slots.indexOf(slot), job, known);
       slot.job = job;
@@ -276,19 +281,19 @@ export class Scheduler {
       if (job.choice.finished) {
         this.#untold.add(job.request);
         this.#tellNews();
-        this.stir();
+        this.wake();
       }
     }
   }
 
   #prepare({ slot: { sequence }, from, forgets }: Place<Slot>): void {
-    const { states } = this.#options;
-    if (forgets) states.keep(sequence);
+    const { promptCache: states } = this.#options;
+    if (forgets) states.save(sequence);
     if (!from) return;
     const { source, count } = from;
-    if (!("state" in source)) return sequence.takeFrom(source, count);
+    if (!("state" in source)) return sequence.copyFrom(source, count);
     sequence.restore(source);
-    if (sequence.length > 0) states.moved(source, count);
+    if (sequence.length > 0) states.restored(source, count);
   }
 
   /** One pass: a token of each answer or more, and pieces of prompts. */
@@ -306,13 +311,13 @@ export class Scheduler {
       this.#counts.passed(pass, active, () => {
         for (const { who, piece, index } of shares) {
           this.#attempt(who.job, () => who.choice.passed(piece, index));
-          if (who.choice.wantsCheckpoint) this.#options.states.mark(who.sequence);
+          if (who.choice.wantsCheckpoint) this.#options.promptCache.checkpoint(who.sequence);
         }
       });
     } else {
-      for (const { who } of shares) who.sequence.settle();
+      for (const { who } of shares) who.sequence.rollback();
       if (result === "no-room" && !this.#planner.canDoWithLess(pass)) {
-        const interrupted = makeRoom(this.#slots, this.#options.states);
+        const interrupted = freeCells(this.#slots, this.#options.promptCache);
         if (interrupted) this.#waiting.interrupt(interrupted);
       }
     }
@@ -323,7 +328,7 @@ export class Scheduler {
 
   /** Those that can be evaluated together. */
   #turnOf(active: readonly Slot[]): readonly Slot[] {
-    const { adapters, context } = this.#options.around;
+    const { adapters, context } = this.#options.environment;
     if (!adapters) return active;
     const turn = this.#adapterTurns.next(active, ({ job }) => job?.choice.adapters ?? "");
     adapters.use(context, turn[0]?.job?.choice.adapters ?? "");
@@ -331,7 +336,7 @@ export class Scheduler {
   }
 
   /** Evaluates the batch. If that fails, the requests in it end. */
-  async #pass(pass: Pass<Runner>, expectedMs: number): Promise<PassResult | "failed"> {
+  async #pass(pass: Pass<Runner>, expectedMs: number): Promise<DecodeResult | "failed"> {
     try {
       return await this.#running.make(pass, expectedMs);
     } catch (error) {
@@ -381,11 +386,132 @@ export class Scheduler {
       counters: {
         ...this.#counts.counters,
         grammarsMade,
-        vocabularyScans: this.#options.around.vocabulary.scans,
-        ...this.#options.beside?.counters,
+        vocabularyScans: this.#options.environment.vocabulary.scans,
+        ...this.#options.background?.counters,
       },
     };
   }
 }
 
 const idle = { promptTokens: 0, cachedTokens: 0, evaluatedTokens: 0, generatedTokens: 0, tokensLeft: null };
+
+/** A pass that takes longer is made in a thread beside, so that this one hears who leaves and who comes. In milliseconds. */
+const longPass = 20;
+/** What is left of a pass must take longer if it is to be made once more without those who have left, in milliseconds. */
+const worthRepeating = 50;
+
+/** Makes passes, the long ones in a thread beside, and ends those that are for nobody any more. */
+export class RunningPass {
+  readonly #context: NativeContext;
+  readonly #clock: () => number;
+  /** The pass in the other thread. `again`: the one before it was ended. */
+  #underWay:
+    | {
+        readonly pass: Pass<Runner>;
+        readonly expectedMs: number;
+        readonly started: number;
+        readonly again: boolean;
+      }
+    | undefined;
+  #isAborted = false;
+
+  /** `clock`: milliseconds that computing has taken so far. */
+  constructor(context: NativeContext, clock: () => number) {
+    this.#context = context;
+    this.#clock = clock;
+  }
+
+  /** The pass in the other thread: until it ends nothing of the context's memory may be touched. */
+  get underWay(): Pass<Runner> | undefined {
+    return this.#underWay?.pass;
+  }
+
+  /** Evaluates the batch. Throws an Error if that fails. */
+  async make(pass: Pass<Runner>, expectedMs: number): Promise<DecodeResult> {
+    if (expectedMs < longPass) {
+      // Messages are read between passes.
+      await new Promise((resolve) => setImmediate(resolve));
+      return this.#context.decode();
+    }
+    this.#underWay = { pass, expectedMs, started: this.#clock(), again: this.#isAborted };
+    try {
+      const result = await this.#context.decodeAsync();
+      this.#isAborted = result === "aborted";
+      return result;
+    } finally {
+      this.#underWay = undefined;
+    }
+  }
+
+  /** A request was cancelled: ends the pass if it is for nobody now. */
+  endIfForNobody(): void {
+    if (this.#isForNobody()) this.#context.abort();
+  }
+
+  /**
+   * The pass that is under way is for clients who have left; or most of it is, it goes on for long, and others' part of it can be made
+   * once more: not twice in a row, or clients who come and leave would hold up the others.
+   */
+  #isForNobody(): boolean {
+    if (!this.#underWay) return false;
+    const { pass, expectedMs, started, again } = this.#underWay;
+    const { shares } = pass;
+    const left = shares.filter(({ who }) => who.request.cancelled);
+    if (left.length === shares.length) return true;
+    const tokens = (of: typeof shares): number => of.reduce((sum, { piece }) => sum + piece.tokens.length, 0);
+    if (again || this.#context.model.isRecurrent || 2 * tokens(left) < tokens(shares)) return false;
+    return started + expectedMs - this.#clock() > worthRepeating;
+  }
+}
+
+/** What was computed so far. */
+export class StepCounts {
+  #decodeSteps = 0;
+  #generatedTokens = 0;
+  #promptTokens = 0;
+  #cachedTokens = 0;
+  #draftedTokens = 0;
+  #acceptedTokens = 0;
+
+  /** A choice began, with so many tokens of its prompt known. */
+  began(cachedTokens: number): void {
+    this.#cachedTokens += cachedTokens;
+  }
+
+  /** A pass is done; `read` draws what follows of it. */
+  passed({ prompted, drafted }: Pass<Runner>, active: readonly Slot[], read: () => void): void {
+    const before = totals(active);
+    read();
+    const after = totals(active);
+    this.#decodeSteps++;
+    this.#promptTokens += prompted;
+    this.#draftedTokens += drafted;
+    this.#generatedTokens += after.generated - before.generated;
+    this.#acceptedTokens += after.accepted - before.accepted;
+  }
+
+  get counters(): Pick<
+    StepCounters,
+    "decodeSteps" | "generatedTokens" | "promptTokens" | "cachedTokens" | "draftedTokens" | "acceptedTokens"
+  > {
+    return {
+      decodeSteps: this.#decodeSteps,
+      generatedTokens: this.#generatedTokens,
+      promptTokens: this.#promptTokens,
+      cachedTokens: this.#cachedTokens,
+      draftedTokens: this.#draftedTokens,
+      acceptedTokens: this.#acceptedTokens,
+    };
+  }
+}
+
+/** Tokens of all answers so far, and drafts that were right. */
+function totals(active: readonly Slot[]): { readonly generated: number; readonly accepted: number } {
+  let generated = 0;
+  let accepted = 0;
+  for (const { job } of active) {
+    generated += job?.choice.generatedTokens ?? 0;
+    accepted += job?.choice.guesses.accepted ?? 0;
+  }
+  return { generated, accepted };
+}

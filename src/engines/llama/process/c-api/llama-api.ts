@@ -7,9 +7,18 @@ import {
   type GgmlFunctions,
   type LlamaFunctions,
 } from "./functions.ts";
-import { libraryFile, type LibraryFolder } from "./library-folders.ts";
-import { proveLayout } from "./prove-layout.ts";
-import { declareStructs, type Koffi, type Pointer, type Structs } from "./structs.ts";
+import {
+  declareStructs,
+  type Koffi,
+  type Pointer,
+  type Structs,
+  type ContextParams,
+  type ModelParams,
+  type ThreadPoolParams,
+} from "./structs.ts";
+import { existsSync, readdirSync, realpathSync } from "node:fs";
+import { dirname, join, parse } from "node:path";
+import { fileURLToPath } from "node:url";
 
 /** llama.cpp's C API, from ready-made libraries. One for each process. */
 export interface LlamaApi extends LlamaFunctions, GgmlFunctions, BaseFunctions {
@@ -18,9 +27,9 @@ export interface LlamaApi extends LlamaFunctions, GgmlFunctions, BaseFunctions {
   /** A function that says `true` when the memory behind its argument says so: see `AbortFlag`. */
   readonly isEmpty: Pointer;
   /** What llama.cpp complained of first since this was asked before: the reason why something could not be done. */
-  takeComplaint(): string | null;
+  takeError(): string | null;
   /** Whether the model that is being loaded, or was loaded last, has weights in another layout than its file has (ggml: extra buffer types). */
-  repacks(): boolean;
+  repacksWeights(): boolean;
 }
 
 const stackBytes = 8 * 2 ** 20;
@@ -60,12 +69,12 @@ export function loadLlamaApi(koffi: Koffi, libraries: LibraryFolder, log: Observ
     koffi,
     structs,
     isEmpty: base.symbol("ggml_is_empty") as Pointer,
-    takeComplaint() {
+    takeError() {
       const first = complaint;
       complaint = null;
       return first;
     },
-    repacks: () => repacks,
+    repacksWeights: () => repacks,
   };
   const hear = (level: number, text: string): void => {
     // llama.cpp logs that it begins, then the type of each buffer, and then it reads the weights.
@@ -81,7 +90,7 @@ export function loadLlamaApi(koffi: Koffi, libraries: LibraryFolder, log: Observ
   };
   const callback = koffi.proto("void", ["int", "str", "void *"]);
   api.llama_log_set(koffi.register(hear, koffi.pointer(callback)), null);
-  proveLayout(api);
+  checkLayout(api);
   loadBackends(api, libraries);
   if (api.ggml_backend_dev_by_type(cpuDevice) === null)
     throw new Error("none of them computes on this machine's processor");
@@ -108,4 +117,160 @@ function functionsOf(
       library.func(name, result as Type, parameters as Type[]),
     ]),
   );
+}
+
+/** The version whose structures are declared. */
+const version = /^0\.5\.0(?:$|[^\d])/;
+
+/** What llama.cpp v0.5.0 sets where nothing is asked for (`llama_model_default_params`). */
+const modelDefaults: ModelParams = {
+  devices: null,
+  tensor_buft_overrides: null,
+  n_gpu_layers: -1,
+  split_mode: 1,
+  load_mode: -1,
+  lazy_mode: 1,
+  main_gpu: 0,
+  tensor_split: null,
+  progress_callback: null,
+  progress_callback_user_data: null,
+  kv_overrides: null,
+  vocab_only: false,
+  check_tensors: false,
+  use_extra_bufts: true,
+  no_host: false,
+  no_alloc: false,
+  load_mtp: false,
+};
+
+/** The same of a context (`llama_context_default_params`). */
+const contextDefaults: ContextParams = {
+  n_ctx: 512,
+  n_batch: 2048,
+  n_ubatch: 512,
+  n_seq_max: 1,
+  n_rs_seq: 0,
+  n_outputs_max: 0,
+  n_outputs_max_per_seq: 1,
+  n_threads: 4,
+  n_threads_batch: 4,
+  ctx_type: 0,
+  rope_scaling_type: -1,
+  pooling_type: -1,
+  attention_type: -1,
+  flash_attn_type: -1,
+  rope_freq_base: 0,
+  rope_freq_scale: 0,
+  yarn_ext_factor: -1,
+  yarn_attn_factor: -1,
+  yarn_beta_fast: -1,
+  yarn_beta_slow: -1,
+  yarn_orig_ctx: 0,
+  defrag_thold: -1,
+  cb_eval: null,
+  cb_eval_user_data: null,
+  type_k: 1,
+  type_v: 1,
+  abort_callback: null,
+  abort_callback_data: null,
+  embeddings: false,
+  offload_kqv: true,
+  no_perf: true,
+  op_offload: true,
+  swa_full: true,
+  kv_unified: false,
+  samplers: null,
+  n_samplers: 0,
+  ctx_other: null,
+};
+
+/** Of a pool of three threads (`ggml_threadpool_params_default`). */
+const poolDefaults: Omit<ThreadPoolParams, "cpumask"> = {
+  n_threads: 3,
+  prio: 0,
+  poll: 50,
+  strict_cpu: false,
+  paused: false,
+};
+
+/**
+ * Compares the structures that the libraries fill in with what this version of them is known to set: a member that stood elsewhere, or
+ * had another size, would be read as something else. Throws an Error with one sentence.
+ */
+export function checkLayout(api: LlamaFunctions & BaseFunctions): void {
+  const found = api.llama_version();
+  if (!version.test(found)) throw new Error(`the libraries are llama.cpp ${found}, and 0.5.0 is needed`);
+  compare("llama_model_params", modelDefaults, api.llama_model_default_params());
+  compare("llama_context_params", contextDefaults, api.llama_context_default_params());
+  compare("ggml_threadpool_params", poolDefaults, api.ggml_threadpool_params_default(3));
+  if (Number(api.llama_max_parallel_sequences()) !== 256)
+    throw new Error("the libraries are laid out in another way than llama.cpp 0.5.0 (llama_max_parallel_sequences)");
+}
+
+function compare<T extends object>(name: string, expected: T, found: T): void {
+  for (const [member, value] of Object.entries(expected)) {
+    const read = (found as Readonly<Record<string, unknown>>)[member];
+    // 64-bit numbers come as either.
+    if (read === value || (typeof read === "bigint" && Number(read) === value)) continue;
+    throw new Error(
+      `the libraries are laid out in another way than llama.cpp 0.5.0: ${name}.${member} is ${String(read)} in place of ${String(value)}`,
+    );
+  }
+}
+
+/** Ready-made libraries of llama.cpp: a package of node-llama-cpp's has them for one platform. */
+export interface LibraryFolder {
+  /** Where the libraries are. */
+  readonly folder: string;
+  /** More backends, which their package keeps apart. */
+  readonly more: readonly string[];
+}
+
+/**
+ * The folders with libraries for this machine, the best first: those for a GPU where one is wanted and its package is installed, then
+ * those for the processor. Empty: node-llama-cpp is not installed, or has none for this platform.
+ */
+export function libraryFolders(wantsGpu: boolean): LibraryFolder[] {
+  const library = packageFolder(dirname(fileURLToPath(import.meta.url)), "node-llama-cpp");
+  if (library === null) return [];
+  return variants(wantsGpu).flatMap((name) => {
+    const folder = binaries(library, name);
+    if (folder === null) return [];
+    const more = [binaries(library, `${name}-ext`)].filter((extra) => extra !== null);
+    return [{ folder, more }];
+  });
+}
+
+/** Where a library of this name stands in a folder; null: nowhere. Names are `libllama.v0.5.0.so`, `llama.dll` and the like. */
+export function libraryFile(folder: string, name: string): string | null {
+  const pattern = new RegExp(`^(?:lib)?${name}(?:\\.v[\\d.]+)?\\.(?:so|dylib|dll)$`);
+  const file = readdirSync(folder).find((entry) => pattern.test(entry));
+  return file === undefined ? null : join(folder, file);
+}
+
+/** Names of the platform's packages, as node-llama-cpp has them. */
+function variants(wantsGpu: boolean): string[] {
+  const { platform, arch } = process;
+  if (platform === "darwin") return arch === "arm64" ? ["mac-arm64-metal"] : ["mac-x64"];
+  const system = platform === "win32" ? "win" : "linux";
+  const plain = `${system}-${arch === "arm" ? "armv7l" : arch}`;
+  return wantsGpu && arch === "x64" ? [`${plain}-cuda`, `${plain}-vulkan`, plain] : [plain];
+}
+
+function binaries(library: string, name: string): string | null {
+  const found = packageFolder(library, join("@node-llama-cpp", name));
+  if (found === null) return null;
+  // A package that was replaced by an empty one has no such folder.
+  const folder = join(found, "bins", name);
+  return existsSync(folder) ? folder : null;
+}
+
+/** A package's folder as Node finds it from here: in the nearest `node_modules`, links followed. */
+function packageFolder(from: string, name: string): string | null {
+  const { root } = parse(from);
+  for (let folder = from; ; folder = dirname(folder)) {
+    const candidate = join(folder, "node_modules", name);
+    if (existsSync(join(candidate, "package.json"))) return realpathSync(candidate);
+    if (folder === root) return null;
+  }
 }

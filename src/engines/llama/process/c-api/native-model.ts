@@ -1,13 +1,13 @@
 import type { LlamaApi } from "./llama-api.ts";
-import { placed, type Placement } from "./model-params.ts";
 import type { ModelParams, Pointer } from "./structs.ts";
+import type { GpuSplit } from "../../options.ts";
 
-export interface NativeModelOptions extends Placement {
+export interface NativeModelOptions extends GpuPlacement {
   readonly onProgress?: (fraction: number) => void;
 }
 
 /** The tokens that structure texts; null: the model has no such token. */
-export interface SpecialTokens {
+export interface StructuralTokens {
   readonly bos: number | null;
   readonly eos: number | null;
   readonly eot: number | null;
@@ -19,9 +19,9 @@ export interface SpecialTokens {
 }
 
 /** The tokens before and behind a text. */
-export interface TokensAround {
+export interface AddedTokens {
   readonly before: readonly number[];
-  readonly behind: readonly number[];
+  readonly after: readonly number[];
 }
 
 /** llama.h, `llama_load_mode`: the default maps the file. */
@@ -36,15 +36,15 @@ export class NativeModel {
   readonly pointer: Pointer;
   readonly vocab: Pointer;
   readonly vocabularySize: number;
-  readonly tokens: SpecialTokens;
+  readonly tokens: StructuralTokens;
   readonly #scratch = new Uint8Array(fewBytes);
-  #around: TokensAround | undefined;
+  #around: AddedTokens | undefined;
 
   /** Throws an Error with llama.cpp's reason. */
   constructor(api: LlamaApi, path: string, { onProgress, ...placement }: NativeModelOptions) {
     const { koffi } = api;
-    api.takeComplaint();
-    const { params, free } = placed(api, placement);
+    api.takeError();
+    const { params, free } = gpuModelParams(api, placement);
     /** `continues`: whether to go on, asked before the first weight is read. */
     const load = (members: Partial<ModelParams>, continues: () => boolean): Pointer => {
       const report = (fraction: number): boolean => {
@@ -58,11 +58,11 @@ export class NativeModel {
       return loaded;
     };
     // A mapped file stays in memory together with the weights that are kept in another layout. So it is mapped only if no weights are.
-    const unmapped = placement.gpuLayers === 0 ? load({ load_mode: loadMode.none }, () => api.repacks()) : null;
-    if (unmapped === null) api.takeComplaint();
+    const unmapped = placement.gpuLayers === 0 ? load({ load_mode: loadMode.none }, () => api.repacksWeights()) : null;
+    if (unmapped === null) api.takeError();
     const pointer = unmapped ?? load({}, () => true);
     free();
-    if (pointer === null) throw new Error(api.takeComplaint() ?? "llama.cpp cannot load it");
+    if (pointer === null) throw new Error(api.takeError() ?? "llama.cpp cannot load it");
     this.api = api;
     this.pointer = pointer;
     this.vocab = api.llama_model_get_vocab(pointer);
@@ -164,7 +164,7 @@ export class NativeModel {
   }
 
   /** What a token stands for, as llama.cpp's detokenizer has it. */
-  piece(token: number): Uint8Array {
+  tokenBytes(token: number): Uint8Array {
     let room = this.#scratch;
     let length = this.api.llama_token_to_piece(this.vocab, token, room, room.length, 0, true);
     if (length < 0) {
@@ -183,12 +183,12 @@ export class NativeModel {
   }
 
   /** What the tokenizer puts around a whole text: a BOS, or BERT's [CLS] and [SEP]. */
-  get around(): TokensAround {
+  get addedTokens(): AddedTokens {
     if (this.#around) return this.#around;
     const bare = this.tokenize("a", false);
     const whole = this.tokenize("a", false, true);
     const before = whole.findIndex((_, at) => bare.every((token, offset) => whole[at + offset] === token));
-    return (this.#around = { before: whole.slice(0, before), behind: whole.slice(before + bare.length) });
+    return (this.#around = { before: whole.slice(0, before), after: whole.slice(before + bare.length) });
   }
 
   /**
@@ -203,7 +203,7 @@ export class NativeModel {
   }
 
   /** The tokens of a long text, read in another thread. `continues`: as `tokenizeContinuation` does. */
-  async tokenizeBeside(text: string, special: boolean, continues: boolean): Promise<Int32Array> {
+  async tokenizeAsync(text: string, special: boolean, continues: boolean): Promise<Int32Array> {
     if (!continues) return this.#tokensBeside(text, special);
     const reading = continuation(text);
     let step = reading.next();
@@ -260,3 +260,60 @@ function* continuation(text: string): Generator<string, Int32Array, Int32Array> 
 
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 const utf8Bytes = new TextEncoder();
+
+export interface GpuPlacement {
+  /** Layers on a GPU; −1: all; 0: no GPU is used at all. */
+  readonly gpuLayers: number;
+  /** How several GPUs share them. */
+  readonly split?: GpuSplit;
+}
+
+/** llama.h, `llama_split_mode`. */
+const splitModes = { none: 0, layer: 1, row: 2, tensor: 3 } as const;
+
+/**
+ * The parameters that put a model where it is asked to be, until `free`: llama.cpp copies what it needs of them. Throws an Error of one
+ * sentence where more GPUs are named than llama.cpp knows of.
+ */
+export function gpuModelParams(
+  api: LlamaApi,
+  { gpuLayers, split = {} }: GpuPlacement,
+): { readonly params: ModelParams; readonly free: () => void } {
+  const params = { ...api.llama_model_default_params(), n_gpu_layers: gpuLayers };
+  if (gpuLayers === 0) {
+    // null: all that there are. And of none, nothing can be divided.
+    const none = emptyList(api.koffi);
+    return { params: { ...params, devices: none }, free: () => api.koffi.free(none) };
+  }
+  const shares = split.shares && sharesOf(api, split.shares);
+  return {
+    params: {
+      ...params,
+      ...(split.mode !== undefined && { split_mode: splitModes[split.mode] }),
+      ...(split.mainGpu !== undefined && { main_gpu: split.mainGpu }),
+      ...(shares !== undefined && { tensor_split: shares }),
+    },
+    free: () => {
+      if (shares !== undefined) api.koffi.free(shares);
+    },
+  };
+}
+
+/** A list of pointers that ends where it begins. */
+function emptyList(koffi: LlamaApi["koffi"]): Pointer {
+  const at = koffi.alloc("void *", 1) as bigint;
+  new BigUint64Array(koffi.view(at, 8))[0] = 0n;
+  return at;
+}
+
+/** A number for each GPU that there could be; those that are not named get nothing. */
+function sharesOf({ koffi, llama_max_devices: maxDevices }: LlamaApi, shares: readonly number[]): bigint {
+  const most = Number(maxDevices());
+  if (shares.length > most)
+    throw new Error(`its tensorSplit has ${shares.length} numbers, but there can be ${most} GPUs at most`);
+  const at = koffi.alloc("float", most) as bigint;
+  const numbers = new Float32Array(koffi.view(at, most * 4));
+  numbers.fill(0);
+  numbers.set(shares);
+  return at;
+}
