@@ -200,7 +200,7 @@ describe.each(kinds)("%s", (kind) => {
             const found = states.find({ tokens: asked, adapters: "" }, asked.length - 1);
             if (found) {
               sequence.restore(found.state);
-              states.restored(found.state, found.known);
+              states.restored(found.state, found.reusable);
             }
             sequence.truncate(Math.min(sequence.commonLength(asked), asked.length - 1));
             read(context, sequence, asked.slice(sequence.length));

@@ -69,7 +69,7 @@ function scheduler(onPass: (number: number) => void, obeys = false) {
     },
     sequences,
     promptCache: new PromptCache(0, sequences),
-    speculation: undefined,
+    speculation: "off",
     queueLimit: 10,
     batchSize: 512,
     sharesPrefixes: true,

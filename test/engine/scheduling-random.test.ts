@@ -9,7 +9,6 @@ import type { NativeModel } from "../../src/engines/llama/process/c-api/native-m
 import { PromptCache } from "../../src/engines/llama/process/prompt-cache/prompt-cache.ts";
 import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
 import { Sequence } from "../../src/engines/llama/process/prompt-cache/sequence.ts";
-import { SpeculationBudget } from "../../src/engines/llama/process/batch/speculation-budget.ts";
 import { Vocabulary } from "../../src/engines/llama/process/tokens/vocabulary.ts";
 import type { ModelState } from "../../src/engines/llama/protocol.ts";
 import { plainText } from "../../src/formats/plain-text.ts";
@@ -143,7 +142,7 @@ class Run {
       queueLimit,
       batchSize: 128,
       sharesPrefixes: true,
-      speculation: drafts ? new SpeculationBudget({ always: true }) : undefined,
+      speculation: drafts ? "always" : "off",
       report: ({ results, state }) => {
         this.state = state;
         for (const [id, tokens, events] of results) this.#hear(id, tokens, events);

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import type { PreparedRequest } from "../../src/engines/llama/preparing/prepared-request.ts";
+import type { Speculation } from "../../src/engines/llama/process/batch/batch-planner.ts";
 import { NativeContext } from "../../src/engines/llama/process/c-api/native-context.ts";
 import { PromptCache } from "../../src/engines/llama/process/prompt-cache/prompt-cache.ts";
 import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
 import { Sequence } from "../../src/engines/llama/process/prompt-cache/sequence.ts";
-import { SpeculationBudget } from "../../src/engines/llama/process/batch/speculation-budget.ts";
 import { Vocabulary } from "../../src/engines/llama/process/tokens/vocabulary.ts";
 import { plainText } from "../../src/formats/plain-text.ts";
 import type { GenerationEvent } from "../../src/core/events.ts";
@@ -16,7 +16,7 @@ const opened = useProgrammedModel();
 /** A scheduler of three slots with this much capacity for all of them. */
 function scheduler(
   capacity: number,
-  speculation?: SpeculationBudget,
+  speculation: Speculation = "off",
 ): {
   readonly counters: () => Readonly<Record<string, number>>;
   readonly ask: (prompt: readonly number[], maxTokens: number, limits?: Limits) => Promise<readonly GenerationEvent[]>;
@@ -155,7 +155,7 @@ test("prompts that begin alike share the capacity of their beginning", async () 
 
 // Guesses take capacity, too: an answer that is about to end was to wait until another one had ended, and what was remembered was lost.
 test.each([91, 92, 93, 94])("drafts make nobody wait, and forget nothing (%i tokens)", async (length) => {
-  const { ask, counters } = scheduler(256, new SpeculationBudget({ always: true }));
+  const { ask, counters } = scheduler(256, "always");
   // It is evaluated with two more tokens and one of its answer.
   const beginning = Array.from({ length: 256 - 2 * length - 3 }, (_, at) => 97 + (at % 26));
   await ask([...beginning, 65, ...endless()], 2);

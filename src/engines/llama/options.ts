@@ -49,6 +49,8 @@ export interface LlamaEngineOptions {
   readonly keepCache?: string;
   /** Changes of the model (LoRA) that were trained apart from it; their ids are their places here. */
   readonly adapters?: readonly LoraAdapter[];
+  /** Log a line at level `debug` for each transition of a slot or a task. Default false. */
+  readonly debug?: boolean;
   /** Jinja source to use in place of the model's own chat template. */
   readonly chatTemplate?: string;
   /** How the model writes calls and reasoning; default: found from the chat template. */

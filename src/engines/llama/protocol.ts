@@ -34,7 +34,7 @@ export type FromModel =
   | { readonly type: "ready"; readonly opened: OpenedModel }
   | { readonly type: "failed"; readonly reason: ModelOpenReason; readonly message: string }
   | { readonly type: "left" }
-  | { readonly type: "log"; readonly line: string; readonly level: "info" | "warn" }
+  | { readonly type: "log"; readonly line: string; readonly level: "debug" | "info" | "warn" }
   /** `turn`: the number of the turn that the model is at; null: it waits for work. */
   | { readonly type: "pong"; readonly turn: number | null }
   /** A request's prompt is not in the cache, as much of it could be; comes before the request's first events. */
@@ -114,6 +114,8 @@ export interface OpenMessage {
   readonly constrainCalls?: boolean;
   readonly speculation: NonNullable<LlamaEngineOptions["speculation"]>;
   readonly pooling?: PoolingSetting;
+  /** Log a line at level `debug` for each transition of a slot or a task. */
+  readonly debug?: true;
 }
 
 /** What the server needs to know of an open model. */

@@ -1,26 +1,26 @@
-/** So long the works of all requests together may hold a round of the event loop, in milliseconds. */
+/** The time that all runs together may take of a turn of the event loop, in milliseconds. */
 const shareMs = 5;
 
-/** The steps of a work, each of a millisecond at most; with a promise, the work waits for that. */
+/** Work in steps of at most a millisecond. Where a step yields a promise, the work waits for it. */
 export type AsyncSteps<T> = Generator<Promise<void> | undefined, T, undefined>;
 
 /**
- * Does works beside the model's steps: however many there are, they hold each round of the event loop for about 5 ms together, in the
- * order in which they came. Short ones of one round are done in it, as a round may be as long as a pass of the model. While
- * one waits for something, the others go on.
+ * Runs work in steps between the decodes of the model: all runs together take about 5 ms of each turn of the event loop, in the order in
+ * which they started. Short runs of one turn are completed in it, because a turn may take as long as a decode. While one run waits for a
+ * promise, the others continue.
  */
 export class EventLoopShare {
   readonly #waiting: (() => void)[] = [];
-  #isRound = false;
-  /** A work is at it. */
+  #hasTurn = false;
+  /** A run is executing its steps. */
   #isTaken = false;
   #until = 0;
 
-  /** What the work comes to. Rejects with what a step throws; what a promise is rejected with is thrown into the work. */
+  /** Resolves with the result of `work`. Rejects with what a step throws; a promise's rejection is thrown into the work. */
   async run<T>(work: AsyncSteps<T>): Promise<T> {
     let failed: { readonly error: unknown } | undefined;
     for (;;) {
-      await this.#turn();
+      await this.#share();
       let step: IteratorResult<Promise<void> | undefined, T>;
       try {
         do {
@@ -29,32 +29,32 @@ export class EventLoopShare {
         } while (step.done !== true && step.value === undefined && performance.now() < this.#until);
       } finally {
         this.#isTaken = false;
-        this.#handOn();
+        this.#startNext();
       }
       if (step.done === true) return step.value;
       await step.value?.catch((error: unknown) => (failed = { error }));
     }
   }
 
-  #turn(): Promise<void> {
+  #share(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
-      if (this.#isRound) this.#handOn();
-      else this.#open();
+      if (this.#hasTurn) this.#startNext();
+      else this.#startTurn();
     });
   }
 
-  #open(): void {
-    this.#isRound = true;
+  #startTurn(): void {
+    this.#hasTurn = true;
     this.#until = performance.now() + shareMs;
-    this.#handOn();
+    this.#startNext();
     setImmediate(() => {
-      if (this.#waiting.length > 0) this.#open();
-      else this.#isRound = false;
+      if (this.#waiting.length > 0) this.#startTurn();
+      else this.#hasTurn = false;
     });
   }
 
-  #handOn(): void {
+  #startNext(): void {
     if (this.#isTaken || performance.now() >= this.#until) return;
     const next = this.#waiting.shift();
     if (!next) return;
@@ -63,16 +63,16 @@ export class EventLoopShare {
   }
 }
 
-/** Lets works in one after the other, in the order in which they came. */
+/** A lock that is acquired in the order of the calls. */
 export class AsyncLock {
   #last: Promise<void> = Promise.resolve();
 
-  /** `ready`: all who came before have left. `leave` is to be called whatever happens. */
-  acquire(): { readonly ready: Promise<void>; readonly leave: () => void } {
+  /** `ready` resolves when the lock is acquired. `release` must be called in any case. */
+  acquire(): { readonly ready: Promise<void>; readonly release: () => void } {
     const ready = this.#last;
-    let leave = (): void => {};
-    const left = new Promise<void>((resolve) => (leave = resolve));
-    this.#last = ready.then(() => left);
-    return { ready, leave };
+    let release = (): void => {};
+    const released = new Promise<void>((resolve) => (release = resolve));
+    this.#last = ready.then(() => released);
+    return { ready, release };
   }
 }

@@ -1,235 +1,189 @@
 import type { NativeContext } from "../c-api/native-context.ts";
-import type { Choice, Piece } from "../slot/task.ts";
-import { PassWidths } from "./pass-widths.ts";
-import { PrefillBudget } from "./prefill-budget.ts";
-import type { RequestRun } from "../slot/task-group.ts";
-import type { Sequence } from "../prompt-cache/sequence.ts";
-import { maxDrafted, type SpeculationBudget } from "./speculation-budget.ts";
+import type { RunningSlot } from "../slot/slot.ts";
+import type { Chunk, Task } from "../slot/task.ts";
+import { decodesOneByOne, planDrafts, PrefillChunkSize, PrefillOrder } from "./batch-policies.ts";
+import { DecodeCosts, maxDraftTokens, type BatchShape } from "./decode-costs.ts";
 
-/** Who may have a part in a pass. */
-export interface Member {
-  readonly sequence: Sequence;
-  readonly choice: Choice;
-  readonly request: RequestRun;
-  /** Who came later has the larger number. */
-  readonly order: number;
-}
-
-/** A part of a pass: what one choice has in it. */
-interface Part<Who extends Member> {
-  readonly who: Who;
-  readonly piece: Piece;
-}
-
-/** The same in the batch. */
-export interface Share<Who extends Member> extends Part<Who> {
-  /** Of its first token. */
+/** The tokens of one slot in a batch. */
+export interface BatchShare {
+  readonly slot: RunningSlot;
+  readonly task: Task;
+  readonly chunk: Chunk;
+  /** Index of its first token in the batch. */
   readonly index: number;
 }
 
-export interface Pass<Who extends Member> {
-  readonly shares: readonly Share<Who>[];
-  /** Answers that draw a token or more. */
-  readonly answers: number;
-  /** The same, and those whose own passes come next. */
-  readonly waiting: number;
-  /** Tokens of prompts, and drafted ones. */
-  readonly prompted: number;
-  readonly drafted: number;
+/** What one `llama_decode` takes. */
+export interface Batch extends BatchShape {
+  readonly shares: readonly BatchShare[];
 }
 
-/** For so many passes nothing is drafted after one that had no room for its drafts. */
-const restAfterNoRoom = 64;
-/** llama.cpp computes tokens by tiles, of at most so many: a few more than whole ones may cost as much as another one. */
-const tile = 16;
-/** A piece may have so many times as many tokens as it should where that ends its prompt. */
-const stretch = 1.25;
+/** Whether drafts are decoded: never, where they are worth their cost, or always. */
+export type Speculation = "off" | "auto" | "always";
+
+type Part = Omit<BatchShare, "index">;
+
+/** Number of batches without drafts after one that did not fit into the KV cache with its drafts. */
+const draftPause = 64;
+/** llama.cpp computes tokens in tiles of at most this size: a few tokens more than whole tiles may cost as much as another tile. */
+const tileTokens = 16;
+/** A chunk may exceed its size by this factor if it completes its prompt. */
+const lastChunkFactor = 1.25;
 
 /**
- * Says what is in a pass, and learns from how long passes take: a token of each answer, pieces of prompts, and drafts of how answers go
- * on, where they pay and no prompt is read beside them. Where that is faster, each answer has a pass of its own, one after the other.
+ * Chooses what the next decode evaluates: one token of each answer, chunks of prompts, and drafts for answers where they are worth their
+ * cost and no prompt is in the batch. Where it is faster, answers are decoded one after another.
  *
- * Where each sequence has its own memory, llama.cpp parts a batch into as many as there are lengths of pieces, and computes them one after
- * another (llama-batch.cpp, `split_equal`). So answers and prompts have passes by turns there, and pieces of one pass have one length.
+ * Without a unified KV cache, llama.cpp splits a batch by the number of tokens per sequence and computes the parts one after another
+ * (llama-batch.cpp, `split_equal`). So answers and prompts take turns there, and the chunks of a batch have the same length.
  */
-export class PassPlanner {
+export class BatchPlanner {
+  readonly costs: DecodeCosts = new DecodeCosts();
   readonly #context: NativeContext;
   readonly #batchSize: number;
-  readonly #prefill: PrefillBudget;
-  readonly #speculation: SpeculationBudget | undefined;
-  readonly #widths = new PassWidths();
-  readonly #promptTurns = new PromptTurns();
-  /** The sequence whose answer had the last pass to itself. */
-  #lastAlone = -1;
-  /** So many answers are to have a token before prompts have a pass again. */
-  #owed = 0;
-  /** So many passes go without drafts. */
-  #rest = 0;
+  readonly #speculation: Speculation;
+  readonly #chunkSize: PrefillChunkSize;
+  readonly #prefillOrder = new PrefillOrder();
+  /** The sequence that was decoded last of those that are decoded one by one. */
+  #lastSequence = -1;
+  /** Tokens of answers that are decoded before the next chunk of a prompt. */
+  #owedAnswers = 0;
+  /** Remaining batches without drafts. */
+  #draftPause = 0;
 
-  /** `speculation` undefined: nothing is drafted. `slots`: how many answers there may be. */
+  /** `slots`: the largest number of answers in a batch. */
   constructor(options: {
     readonly context: NativeContext;
     readonly batchSize: number;
     readonly slots: number;
-    readonly speculation: SpeculationBudget | undefined;
+    readonly speculation: Speculation;
   }) {
     const { context, batchSize, slots, speculation } = options;
     this.#context = context;
     this.#batchSize = batchSize;
-    this.#prefill = new PrefillBudget(batchSize - slots);
     this.#speculation = speculation;
+    this.#chunkSize = new PrefillChunkSize(this.costs, batchSize - slots);
   }
 
-  /** Fills the batch for the next pass. `members` are in the order of their sequences. */
-  next<Who extends Member>(members: readonly Who[]): Pass<Who> {
-    const prompts = members.filter(({ choice }) => choice.promptLeft > 0);
-    if (prompts.length === 0) return this.#answers(members, true);
-    const answers = members.filter(({ choice }) => choice.promptLeft === 0);
-    const { unifiedKv: oneMemory } = this.#context;
-    if (!oneMemory && answers.length > 0 && this.#owed > 0) {
-      const pass = this.#answers(answers, false);
-      this.#owed -= pass.answers;
-      return pass;
+  /** Fills llama.cpp's batch for the next decode. `slots`: those that can continue, in the order of their sequences. */
+  next(slots: readonly RunningSlot[]): Batch {
+    const prompts = slots.filter(({ task }) => task.promptLeft > 0);
+    if (prompts.length === 0) return this.#answers(slots, true);
+    const answers = slots.filter(({ task }) => task.promptLeft === 0);
+    const { unifiedKv } = this.#context;
+    if (!unifiedKv && answers.length > 0 && this.#owedAnswers > 0) {
+      const batch = this.#answers(answers, false);
+      this.#owedAnswers -= batch.answers;
+      return batch;
     }
-    this.#owed = answers.length;
-    const beside = oneMemory ? answers : [];
-    const allowance = this.#prefill.tokensBeside(answers.length, prompts.length);
-    const tiled = Math.max(tile, Math.round((beside.length + allowance) / tile) * tile);
-    const pieces = this.#pieces(this.#promptTurns.next(prompts), tiled - beside.length, beside.length);
-    return this.#batch([...beside.map(answerPart), ...pieces]);
+    this.#owedAnswers = answers.length;
+    const inBatch = unifiedKv ? answers : [];
+    const tokens = inBatch.length + this.#chunkSize.tokensFor(answers.length, prompts.length);
+    const tiled = Math.max(tileTokens, Math.round(tokens / tileTokens) * tileTokens);
+    const chunks = this.#chunks(this.#prefillOrder.next(prompts), tiled - inBatch.length, inBatch.length);
+    return this.#fill([...inBatch.map(answerPart), ...chunks]);
   }
 
-  /** A token of each answer and what is drafted, or that of one of them. */
-  #answers<Who extends Member>(members: readonly Who[], mayDraft: boolean): Pass<Who> {
-    const alone = this.#widths.oneByOne(members.length) ? this.#nextAlone(members) : undefined;
-    // Once in a round drafts are thought of.
-    const drafts = mayDraft && alone?.isFirst !== false ? this.#drafts(members, alone !== undefined) : undefined;
-    if (!alone || drafts)
-      return this.#batch(members.map((who, at) => ({ who, piece: who.choice.answerPiece(drafts?.[at]) })));
-    this.#lastAlone = alone.who.sequence.id;
-    return { ...this.#batch([answerPart(alone.who)]), waiting: members.length };
+  /** Expected duration of a decode in milliseconds; 0 if nothing is known. */
+  expectedMs(batch: Batch): number {
+    return this.costs.expectedMs(batch);
   }
 
-  /** Whose turn it is, of answers that have passes of their own. */
-  #nextAlone<Who extends Member>(
-    members: readonly Who[],
-  ): { readonly who: Who; readonly isFirst: boolean } | undefined {
-    const next = members.find(({ sequence }) => sequence.id > this.#lastAlone);
-    const who = next ?? members[0];
-    return who && { who, isFirst: !next };
+  /** Records that decoding the batch took `ms`. */
+  observe(batch: Batch, ms: number): void {
+    this.costs.observe(batch, ms);
+    if (batch.promptTokens > 0) this.#chunkSize.observe(batch.promptTokens, ms);
   }
 
-  /** Pieces of prompts, of about so many tokens in all, beside so many answers. */
-  #pieces<Who extends Member>(prompts: readonly Who[], allowance: number, answers: number): Part<Who>[] {
-    const parts: Part<Who>[] = [];
+  /** Called when the KV cache has no free cells for a batch. Returns whether a batch without drafts may fit. */
+  canShrink({ draftTokens }: Batch): boolean {
+    if (draftTokens > 0) this.#draftPause = draftPause;
+    return draftTokens > 0;
+  }
+
+  /** A token of each answer with its draft, or a token of the next one where answers are decoded one by one. */
+  #answers(slots: readonly RunningSlot[], mayDraft: boolean): Batch {
+    const oneByOne = decodesOneByOne(this.costs, slots.length);
+    const following = slots.find(({ sequence }) => sequence.id > this.#lastSequence);
+    const next = oneByOne ? (following ?? slots[0]) : undefined;
+    // Drafts are considered once in each round.
+    const drafts = mayDraft && (!next || !following) ? this.#drafts(slots, oneByOne) : undefined;
+    if (!next || drafts)
+      return this.#fill(slots.map((slot, at) => ({ ...answerPart(slot), chunk: slot.task.answerChunk(drafts?.[at]) })));
+    this.#lastSequence = next.sequence.id;
+    return { ...this.#fill([answerPart(next)]), round: slots.length };
+  }
+
+  /** Chunks of prompts of about `size` tokens in all. `answers`: tokens in the batch that are reserved for answers. */
+  #chunks(prompts: readonly RunningSlot[], size: number, answers: number): Part[] {
+    const parts: Part[] = [];
     let outputs = this.#context.maxOutputs - answers - prompts.length;
-    let room = Math.min(allowance * stretch, this.#batchSize - answers);
-    let left = Math.min(allowance, room);
-    for (const who of prompts) {
-      const { choice } = who;
-      const [first] = parts;
-      const length = this.#context.unifiedKv ? undefined : first?.piece.tokens.length;
-      const most = length ?? (choice.promptLeft <= room ? choice.promptLeft : left);
-      if (most <= 0 || most > room || choice.promptLeft < most) continue;
-      const piece = choice.piece(most, outputs + 1);
-      if (length !== undefined && piece.tokens.length !== length) continue;
-      parts.push({ who, piece });
-      outputs -= Math.max(0, piece.outputs - 1);
-      room -= piece.tokens.length;
-      left -= piece.tokens.length;
+    let free = Math.min(size * lastChunkFactor, this.#batchSize - answers);
+    let left = Math.min(size, free);
+    for (const slot of prompts) {
+      const { task } = slot;
+      const length = this.#context.unifiedKv ? undefined : parts[0]?.chunk.tokens.length;
+      const max = length ?? (task.promptLeft <= free ? task.promptLeft : left);
+      if (max <= 0 || max > free || task.promptLeft < max) continue;
+      const chunk = task.promptChunk(max, outputs + 1);
+      if (length !== undefined && chunk.tokens.length !== length) continue;
+      parts.push({ slot, task, chunk });
+      outputs -= Math.max(0, chunk.outputs - 1);
+      free -= chunk.tokens.length;
+      left -= chunk.tokens.length;
     }
     return parts;
   }
 
-  #batch<Who extends Member>(parts: readonly Part<Who>[]): Pass<Who> {
+  #fill(parts: readonly Part[]): Batch {
     const { batch } = this.#context;
-    const shares: Share<Who>[] = [];
+    const shares: BatchShare[] = [];
     let answers = 0;
-    let prompted = 0;
-    let drafted = 0;
+    let promptTokens = 0;
+    let draftTokens = 0;
     batch.clear();
-    // llama.cpp parts a batch where the sequences in it do not ascend.
-    for (const { who, piece } of parts.toSorted((one, other) => one.who.sequence.id - other.who.sequence.id)) {
-      const { tokens } = piece;
-      if (who.choice.promptLeft > 0) prompted += tokens.length;
+    // llama.cpp splits a batch where its sequences do not ascend.
+    for (const part of parts.toSorted((one, other) => one.slot.sequence.id - other.slot.sequence.id)) {
+      const { slot, task, chunk } = part;
+      const { tokens } = chunk;
+      if (task.promptLeft > 0) promptTokens += tokens.length;
       else {
         answers++;
-        drafted += tokens.length - 1;
+        draftTokens += tokens.length - 1;
       }
-      const { length, id } = who.sequence;
+      const { length, id } = slot.sequence;
       const index = batch.length;
-      const silent = tokens.length - piece.outputs;
-      for (const [i, token] of tokens.entries()) batch.add(token, length + i, id, i >= silent);
-      shares.push({ who, piece, index });
+      const withoutLogits = tokens.length - chunk.outputs;
+      for (const [i, token] of tokens.entries()) batch.add(token, length + i, id, i >= withoutLogits);
+      shares.push({ ...part, index });
     }
-    return { shares, answers, waiting: answers, prompted, drafted };
+    return { shares, answers, round: answers, promptTokens, draftTokens };
   }
 
-  /** What is drafted for each; undefined: for nobody anything. `oneByOne`: without drafts, each would have a pass of its own. */
-  #drafts(members: readonly Member[], oneByOne: boolean): readonly (readonly number[])[] | undefined {
-    if (!this.#speculation) return undefined;
-    const room = Math.min(maxDrafted, this.#context.maxOutputs - members.length, this.#batchSize - members.length);
-    const most = this.#rest > 0 ? 0 : room;
-    if (this.#rest > 0) this.#rest--;
-    const drafts = members.map(({ choice, request }) => choice.draft(Math.min(most, request.tokensAhead - 1)));
+  /** The drafts to decode for each slot; `undefined` if there are none. `oneByOne`: how answers are decoded without drafts. */
+  #drafts(slots: readonly RunningSlot[], oneByOne: boolean): readonly (readonly number[])[] | undefined {
+    if (this.#speculation === "off") return undefined;
+    const free = Math.min(this.#context.maxOutputs, this.#batchSize) - slots.length;
+    const maxTokens = this.#draftPause > 0 ? 0 : Math.min(maxDraftTokens, free);
+    if (this.#draftPause > 0) this.#draftPause--;
+    const drafts = slots.map(({ task }) => task.draft(Math.min(maxTokens, task.request.tokensAhead - 1)));
     if (drafts.every(({ tokens }) => tokens.length === 0)) return undefined;
-    const chances = drafts.map((draft) => draft.chances);
-    const alone = oneByOne ? this.#widths.expectedMs(1) : undefined;
-    const otherwise = alone && alone * members.length;
-    const lengths = this.#speculation.plan(chances, { answers: members.length, most, otherwise });
+    const singleMs = oneByOne ? this.costs.fastestMs(1) : undefined;
+    const lengths = planDrafts(
+      this.costs,
+      drafts.map(({ probabilities }) => probabilities),
+      {
+        answers: slots.length,
+        maxTokens,
+        always: this.#speculation === "always",
+        ...(singleMs !== undefined && { oneByOneMs: singleMs * slots.length }),
+      },
+    );
     if (lengths.every((length) => length === 0)) return undefined;
     return drafts.map(({ tokens }, at) => tokens.slice(0, lengths[at]));
   }
-
-  /** How long it will take, in milliseconds, as far as is known. */
-  expectedMs({ answers, prompted, drafted }: Pass<Member>): number {
-    const plain = prompted > 0 ? undefined : this.#widths.expectedMs(answers);
-    const known = drafted > 0 ? this.#speculation?.expectedMs(answers, drafted) : plain;
-    return known ?? this.#prefill.expectedMs(prompted);
-  }
-
-  /** It took so long. */
-  observe({ answers, waiting, prompted, drafted }: Pass<Member>, ms: number): void {
-    if (prompted > 0) this.#prefill.observe(prompted, ms, this.#widths.fasterMs(answers));
-    else if (drafted === 0) this.#prefill.observe(0, (ms * waiting) / answers);
-    if (prompted === 0) this.#speculation?.observe(answers, drafted, ms);
-  }
-
-  /** With all that belongs to it, drawing and telling, it took so long. */
-  observeStep({ answers, prompted, drafted }: Pass<Member>, ms: number): void {
-    if (prompted === 0 && drafted === 0) this.#widths.observe(answers, ms);
-  }
-
-  /** There was no room for it. True: without drafts there may be. */
-  canDoWithLess({ drafted }: Pass<Member>): boolean {
-    if (drafted > 0) this.#rest = restAfterNoRoom;
-    return drafted > 0;
-  }
 }
 
-function answerPart<Who extends Member>(who: Who): Part<Who> {
-  return { who, piece: who.choice.answerPiece() };
-}
-
-/** A prompt that waits to be read. */
-export interface WaitingPrompt {
-  readonly choice: { readonly promptLeft: number };
-  /** Who came later has the larger number. */
-  readonly order: number;
-}
-
-/**
- * Which prompts are read first: by turns the one with the least left, so that a short one does not wait for a long one to end, and the
- * one that came first, so that short ones that keep coming do not hold it up for ever.
- */
-export class PromptTurns {
-  #shortestFirst = true;
-
-  next<Prompt extends WaitingPrompt>(prompts: readonly Prompt[]): readonly Prompt[] {
-    const shortestFirst = this.#shortestFirst;
-    this.#shortestFirst = !shortestFirst;
-    return prompts.toSorted(
-      (one, other) => (shortestFirst ? one.choice.promptLeft - other.choice.promptLeft : 0) || one.order - other.order,
-    );
-  }
+function answerPart(slot: RunningSlot): Part {
+  return { slot, task: slot.task, chunk: slot.task.answerChunk() };
 }

@@ -10,22 +10,22 @@ function after(tokens: readonly number[], prompt = tokens.length): Drafter {
   return drafter;
 }
 
-test("a text goes on as it did after the same tokens, where they stood last", () => {
+test("the draft continues as the text did after the last occurrence of the same tokens", () => {
   const text = [1, 2, 3, 4, 1, 2, 5, 6, 7, 8, 1, 2];
   expect(after(text).draft(4, never).tokens).toEqual([5, 6, 7, 8]);
   expect(after([1, 2, 3]).draft(4, never).tokens).toEqual([]);
 });
 
-test("four tokens alike say more than two", () => {
+test("a match of four tokens is preferred to one of two", () => {
   const text = [1, 2, 3, 4, 50, 9, 3, 4, 60, 8, 1, 2, 3, 4];
   expect(after(text).draft(1, never).tokens).toEqual([50]);
 });
 
-test("a text that repeats what it repeats just now goes on with that", () => {
+test("a text that repeats itself is continued with its own draft", () => {
   expect(after([9, 1, 2, 3, 1, 2, 3]).draft(5, never).tokens).toEqual([1, 2, 3, 1, 2]);
 });
 
-test("what was predicted is the first guess, and is come back to", () => {
+test("a prediction is drafted first, and again after a difference", () => {
   const prediction = [10, 11, 12, 13, 14, 15, 16];
   const drafter = new Drafter({ prompt: 3, prediction });
   drafter.read([1, 2, 3]);
@@ -48,7 +48,7 @@ test("what is guessed right becomes surer, what is guessed wrong less sure", () 
     text.push(period[i % 5] ?? 0);
     right.read(text);
   }
-  expect(right.draft(10, never).chances.at(-1)).toBeGreaterThan(0.8);
+  expect(right.draft(10, never).probabilities.at(-1)).toBeGreaterThan(0.8);
   // Two tokens that are always followed by another one.
   const misled: number[] = [];
   const wrong = new Drafter({ prompt: 0 });
@@ -61,7 +61,7 @@ test("what is guessed right becomes surer, what is guessed wrong less sure", () 
   expect(wrong.draft(10, never).tokens).toEqual([]);
 });
 
-test("for every text, drafts are tokens of it, and chances fall", () => {
+test("for every text, drafts are tokens of it, and probabilities fall", () => {
   const texts = fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 120 });
   fc.assert(
     fc.property(texts, fc.nat({ max: 120 }), fc.nat({ max: 20 }), (text, prompt, most) => {
@@ -70,10 +70,10 @@ test("for every text, drafts are tokens of it, and chances fall", () => {
       for (const token of text) {
         heard.push(token);
         drafter.read(heard);
-        const { tokens, chances } = drafter.draft(most, never);
+        const { tokens, probabilities } = drafter.draft(most, never);
         expect(tokens.length).toBeLessThanOrEqual(most);
-        expect(chances).toHaveLength(tokens.length);
-        expect(chances.every((chance, i) => chance > 0 && chance <= (chances[i - 1] ?? 1))).toBe(true);
+        expect(probabilities).toHaveLength(tokens.length);
+        expect(probabilities.every((chance, i) => chance > 0 && chance <= (probabilities[i - 1] ?? 1))).toBe(true);
         if (tokens.length > 0) expect(standsBefore(heard, tokens)).toBe(true);
       }
     }),

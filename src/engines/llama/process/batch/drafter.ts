@@ -1,162 +1,163 @@
-/** What is likely to come next, and for each of its tokens how likely it is that all up to it come so. */
+/** Tokens that are likely to come next. */
 export interface Draft {
   readonly tokens: readonly number[];
-  readonly chances: readonly number[];
-  /** It is a part of what was predicted. */
+  /** For each token, the probability that it and all before it are accepted. */
+  readonly probabilities: readonly number[];
+  /** The draft comes from the request's `prediction`. */
   readonly isPredicted: boolean;
 }
 
-export const noDraft: Draft = { tokens: [], chances: [], isPredicted: false };
+export const noDraft: Draft = { tokens: [], probabilities: [], isPredicted: false };
 
-/** Rows of so many tokens are looked up, the longest first. */
-const sizes = [4, 2] as const;
-/** A draft that is less likely than this to be right to its end is not worth a place in any batch. */
-const leastChance = 0.05;
-/** So many tokens of a text are taken in at once at most: a long prompt is not to keep a pass waiting. */
-const mostAtOnce = 8192;
+/** Lengths of the n-grams that are looked up, the longest first. */
+const nGramSizes = [4, 2] as const;
+/** A draft ends before it becomes less likely than this to be accepted. */
+const minProbability = 0.05;
+/** Tokens that are indexed in one step, so that a long prompt does not delay a decode. */
+const maxIndexedTokens = 8192;
+/** The start of a prediction is as likely as a continuation after this number of equal tokens. */
+const predictionMatch = 4;
 
 /**
- * Guesses how a text goes on: as it went on when its last tokens stood in it before. A place that was right is followed further; when it
- * was wrong, the last tokens are looked up again.
+ * Drafts the continuation of a text by prompt lookup: it repeats what followed the last tokens where they occurred before. While drafts
+ * from a position are right, later drafts continue there; after a wrong one, the last tokens are looked up again.
  *
- * How often it is right it knows without being asked: each token that comes is compared with what it would have guessed, by how many
- * tokens stood alike before it. So a text that does not repeat costs no drafts to find that out.
+ * Its acceptance rates need no feedback: each new token is compared with the one it would have drafted, by the number of equal tokens
+ * before it. So a text without repetition costs no drafts to find that out.
  */
 export class Drafter {
   readonly #text: number[] = [];
-  readonly #indexes = sizes.map((size) => new NGramIndex(this.#text, size));
-  /** The place that is thought to come next; undefined: nothing is known. */
+  readonly #indexes = nGramSizes.map((size) => new NGramIndex(this.#text, size));
+  /** Position in the text of the token that is expected next; `undefined` if the last tokens did not occur before. */
   #next: number | undefined;
-  /** How many tokens before that place stand at the text's end, too. */
-  #alike = 0;
-  readonly #hits = new HitRates();
-  /** It stands before the prompt, as if it had been said once. */
+  /** Number of tokens before `#next` that are equal to the end of the text. */
+  #match = 0;
+  readonly #rates = new AcceptanceRates();
+  /** Is placed before the prompt, as an earlier occurrence of the answer. */
   readonly #prediction: readonly number[];
-  /** Where the answer begins: what stands before it was not guessed. */
+  /** Position of the answer. Tokens before it were not drafted. */
   readonly #answer: number;
 
-  /** `prompt`: how many tokens it has. `prediction`: what the answer is said to be like. */
+  /** `prompt`: number of prompt tokens. `prediction`: tokens that the answer is expected to resemble. */
   constructor({ prompt, prediction = [] }: { readonly prompt: number; readonly prediction?: readonly number[] }) {
     this.#prediction = prediction;
     this.#answer = prediction.length + prompt;
   }
 
-  /** Prompt and answer are this now: what was told before, and more. False: it was too much at once, and some of it is left. */
+  /** Adds what is new in the tokens of prompt and answer. Returns false if there was too much for one call, and more is left. */
   read(tokens: readonly number[]): boolean {
     const predicted = this.#prediction.length;
-    const whole = predicted + tokens.length;
-    const end = Math.min(whole, this.#text.length + mostAtOnce);
+    const length = predicted + tokens.length;
+    const end = Math.min(length, this.#text.length + maxIndexedTokens);
     for (let at = this.#text.length; at < end; at++)
       this.#push((at < predicted ? this.#prediction[at] : tokens[at - predicted]) ?? 0);
-    return end === whole;
+    return end === length;
   }
 
-  /** At most so many tokens; it ends before one that `isLast`. */
-  draft(most: number, isLast: (token: number) => boolean): Draft {
-    const at = this.#next;
-    if (at === undefined) return noDraft;
+  /** Drafts at most `max` tokens, up to one for which `isLast` is true. */
+  draft(max: number, isLast: (token: number) => boolean): Draft {
+    const start = this.#next;
+    if (start === undefined) return noDraft;
     const tokens: number[] = [];
-    const chances: number[] = [];
-    let chance = 1;
-    for (let i = 0; i < most; i++) {
-      const place = at + i;
-      // A text that repeats what it repeats just now: its own draft goes on.
-      const token = this.#text[place] ?? tokens[place - this.#text.length] ?? 0;
-      chance *= this.#hits.rate(this.#alike + i);
-      if (isLast(token) || chance < leastChance) break;
+    const probabilities: number[] = [];
+    let probability = 1;
+    for (let i = 0; i < max; i++) {
+      const at = start + i;
+      // Past the end of the text, in a text that repeats itself, the draft continues with its own tokens.
+      const token = this.#text[at] ?? tokens[at - this.#text.length] ?? 0;
+      probability *= this.#rates.rate(this.#match + i);
+      if (isLast(token) || probability < minProbability) break;
       tokens.push(token);
-      chances.push(chance);
+      probabilities.push(probability);
     }
-    return { tokens, chances, isPredicted: at < this.#prediction.length };
+    return { tokens, probabilities, isPredicted: start < this.#prediction.length };
   }
 
   #push(token: number): void {
     const end = this.#text.push(token);
-    const guessed = this.#next === undefined ? undefined : this.#text[this.#next];
-    if (guessed !== undefined && end > this.#answer) this.#hits.saw(this.#alike, guessed === token);
+    const expected = this.#next === undefined ? undefined : this.#text[this.#next];
+    if (expected !== undefined && end > this.#answer) this.#rates.observe(this.#match, expected === token);
     let found: number | undefined;
-    // Each takes it in, whether it is needed or not.
+    // Every index needs the token, whether its result is used or not.
     for (const index of this.#indexes) {
-      const place = index.add(end);
-      found ??= place;
+      const position = index.add(end);
+      found ??= position;
     }
-    if (guessed === token && this.#next !== undefined) {
+    if (expected === token && this.#next !== undefined) {
       this.#next++;
-      this.#alike++;
+      this.#match++;
     } else {
       this.#next = found;
-      this.#alike = found === undefined ? 0 : this.#alikeBefore(found);
+      this.#match = found === undefined ? 0 : this.#matchBefore(found);
     }
     if (end === this.#answer && this.#prediction.length > 0) {
       this.#next = 0;
-      this.#alike = likeAnswer;
+      this.#match = predictionMatch;
     }
   }
 
-  #alikeBefore(place: number): number {
+  #matchBefore(position: number): number {
     const end = this.#text.length;
-    let alike = 0;
-    while (alike < longestAlike && alike < place && this.#text[place - 1 - alike] === this.#text[end - 1 - alike])
-      alike++;
-    return alike;
+    let match = 0;
+    while (match < maxMatch && match < position && this.#text[position - 1 - match] === this.#text[end - 1 - match])
+      match++;
+    return match;
   }
 }
 
-/** The beginning of a prediction is as likely as what followed so many tokens alike. */
-const likeAnswer = 4;
-/** What is expected before anything was seen, for guesses after 2 tokens alike, 4, 8, 16 and more. */
-const expected = [0.4, 0.6, 0.8, 0.9, 0.95] as const;
-const longestAlike = 2 ** expected.length;
-/** How many tokens the expectation counts for, and how much of what was seen is left with each further one. */
-const expectedCount = 4;
-const kept = 0.98;
+/** Assumed acceptance rates after 2 equal tokens, 4, 8, 16 and more, before anything was observed. */
+const priorRates = [0.4, 0.6, 0.8, 0.9, 0.95] as const;
+const maxMatch = 2 ** priorRates.length;
+/** The number of tokens that a prior counts for, and the share of earlier observations that is left after each new one. */
+const priorTokens = 4;
+const decay = 0.98;
 
-/** How often guesses were right of late, by how many tokens stood alike before them. */
-class HitRates {
-  readonly #seen = expected.map((rate) => ({ right: rate * expectedCount, all: expectedCount as number }));
+/** How often drafted tokens were right lately, by the number of equal tokens before them. */
+class AcceptanceRates {
+  readonly #groups = priorRates.map((rate) => ({ accepted: rate * priorTokens, total: priorTokens as number }));
 
-  saw(alike: number, right: boolean): void {
-    const seen = this.#of(alike);
-    seen.right = seen.right * kept + (right ? 1 : 0);
-    seen.all = seen.all * kept + 1;
+  observe(match: number, accepted: boolean): void {
+    const group = this.#group(match);
+    group.accepted = group.accepted * decay + (accepted ? 1 : 0);
+    group.total = group.total * decay + 1;
   }
 
-  rate(alike: number): number {
-    const { right, all } = this.#of(alike);
-    return right / all;
+  rate(match: number): number {
+    const { accepted, total } = this.#group(match);
+    return accepted / total;
   }
 
-  #of(alike: number): { right: number; all: number } {
-    const group = Math.min(expected.length - 1, Math.max(0, 30 - Math.clz32(alike)));
-    const seen = this.#seen[group];
-    if (!seen) throw new RangeError(`There is no group for ${alike}.`);
-    return seen;
+  #group(match: number): { accepted: number; total: number } {
+    const at = Math.min(priorRates.length - 1, Math.max(0, 30 - Math.clz32(match)));
+    const group = this.#groups[at];
+    if (!group) throw new RangeError(`There is no group for a match of ${match} tokens.`);
+    return group;
   }
 }
 
 const empty = -1;
-const smallest = 256;
+const initialSize = 256;
 
 /**
- * Where each row of `size` tokens of a growing text stood last. A token costs the same however long the text is: the last rows are found
- * by their hash, in a table of places that is compared with the text itself.
+ * The last position of each n-gram of a growing text. The time per token does not depend on the length of the text: n-grams are found by
+ * their hash in an open-addressing table of positions, which are compared with the text itself.
  */
 export class NGramIndex {
   readonly #text: readonly number[];
   readonly #size: number;
-  /** Of each row the place behind it; at most half of it is taken. */
-  #table = new Int32Array(smallest).fill(empty);
-  #taken = 0;
+  /** Positions after n-grams; at most half of the table is used. */
+  #table = new Int32Array(initialSize).fill(empty);
+  #used = 0;
 
-  /** `text`: read as far as `add` says; it only grows. */
+  /** `text` only grows, and is read up to the positions that were added. */
   constructor(text: readonly number[], size: number) {
     this.#text = text;
     this.#size = size;
   }
 
   /**
-   * Takes in the row that ends before a place; each place comes once, in order. Where the same row stood before: the place behind it, the
-   * latest one; undefined: nowhere.
+   * Adds the n-gram that ends before a position. Positions are added once, in ascending order. Returns the position after the previous
+   * occurrence of the same n-gram, or `undefined`.
    */
   add(end: number): number | undefined {
     if (end < this.#size) return undefined;
@@ -164,11 +165,11 @@ export class NGramIndex {
     const before = this.#table[at] ?? empty;
     this.#table[at] = end;
     if (before !== empty) return before;
-    if (++this.#taken * 2 > this.#table.length) this.#grow();
+    if (++this.#used * 2 > this.#table.length) this.#grow();
     return undefined;
   }
 
-  /** Where in the table the row that ends before this place stands, or is to stand. */
+  /** Index in the table of the n-gram that ends before a position, or of the empty entry for it. */
   #find(end: number): number {
     const mask = this.#table.length - 1;
     let at = this.#hash(end) & mask;
@@ -187,7 +188,7 @@ export class NGramIndex {
   #hash(end: number): number {
     let hash = 0;
     for (let i = 1; i <= this.#size; i++) hash = Math.imul(hash ^ (this.#text[end - i] ?? 0), 0x9e3779b1);
-    // The lower bits of a product know nothing of its higher ones.
+    // The low bits of a product do not depend on the high bits of its factors.
     return hash ^ (hash >>> 15);
   }
 
@@ -198,51 +199,50 @@ export class NGramIndex {
   }
 }
 
-export interface GuessesOptions {
-  /** How many tokens the prompt has. */
+export interface TaskDraftsOptions {
+  /** Number of prompt tokens. */
   readonly prompt: number;
-  /** What the answer is said to be like; asked for once, when a first guess is wanted. Absent: nothing is said. */
+  /** Tokenizes what the answer is expected to resemble; called when the first draft is requested. */
   readonly prediction?: () => readonly number[];
-  /** An answer may end with this token; none is guessed behind it. */
+  /** An answer may end with this token; nothing is drafted after it. */
   readonly isLast: (token: number) => boolean;
 }
 
-/** The guesses at one answer, and what became of them. */
-export class Guesses {
-  /** Tokens that were guessed and evaluated, and how many of them were right and saved a pass. */
-  drafted = 0;
-  accepted = 0;
-  /** The same of those that a prediction brought. */
+/** The drafts for one answer, with the counts of decoded and accepted tokens. */
+export class TaskDrafts {
+  draftedTokens = 0;
+  acceptedTokens = 0;
+  /** The part of these that comes from the request's `prediction`. */
   predicted = { accepted: 0, rejected: 0 };
-  readonly #options: GuessesOptions;
-  /** Made when a guess is asked for; null: there are to be no more. */
+  readonly #options: TaskDraftsOptions;
+  /** Is created with the first draft; `null` after `stop`. */
   #drafter: Drafter | null | undefined;
   #last: Draft = noDraft;
 
-  constructor(options: GuessesOptions) {
+  constructor(options: TaskDraftsOptions) {
     this.#options = options;
   }
 
-  /** At most so many tokens behind these, which are prompt and answer. */
-  next(tokens: readonly number[], most: number): Draft {
+  /** Drafts at most `max` tokens after these, which are the prompt and the answer so far. */
+  next(tokens: readonly number[], max: number): Draft {
     if (this.#drafter === undefined) {
       const { prompt, prediction } = this.#options;
       this.#drafter = new Drafter({ prompt, ...(prediction && { prediction: prediction() }) });
     }
-    this.#last = this.#drafter?.read(tokens) === true ? this.#drafter.draft(most, this.#options.isLast) : noDraft;
+    this.#last = this.#drafter?.read(tokens) === true ? this.#drafter.draft(max, this.#options.isLast) : noDraft;
     return this.#last;
   }
 
-  /** So many of the last guess were evaluated, and so many of these were right. */
-  judge(drafted: number, right: number): void {
-    this.drafted += drafted;
-    this.accepted += right;
+  /** Records how many tokens of the last draft were decoded, and how many of these were accepted. */
+  record(drafted: number, accepted: number): void {
+    this.draftedTokens += drafted;
+    this.acceptedTokens += accepted;
     if (!this.#last.isPredicted) return;
-    this.predicted.accepted += right;
-    this.predicted.rejected += drafted - right;
+    this.predicted.accepted += accepted;
+    this.predicted.rejected += drafted - accepted;
   }
 
-  /** There are to be no more of them. */
+  /** Makes no more drafts. */
   stop(): void {
     this.#drafter = null;
   }

@@ -5,19 +5,19 @@ import type { NativeContext } from "./native-context.ts";
 import type { NativeModel } from "./native-model.ts";
 
 /**
- * How much of each of a model's adapters is used, by their ids, as a text: "1,0.5"; "" for a model without adapters. What was evaluated
- * with other adapters is of no use, and cannot be evaluated in the same pass.
+ * The scale of each of a model's LoRA adapters, in the order of their ids, as text: "1,0.5"; "" for a model without adapters. Tokens that
+ * were decoded with other scales cannot be reused, and cannot be decoded in the same batch.
  */
 export type AdapterScales = string;
 
 /**
- * What a request asks for; `own` is used where it does not say. Adapters that it does not name are not used, as in llama.cpp's server.
- * Throws FailureError.
+ * The scales that a request asks for; by default `own`. Adapters that the request does not name are not used, as in llama.cpp's server.
+ * Throws FailureError for an unknown id.
  */
-export function requestedScales(asked: Sampling["adapters"], own: readonly number[]): AdapterScales {
-  if (asked === undefined) return own.join();
+export function requestedScales(requested: Sampling["adapters"], own: readonly number[]): AdapterScales {
+  if (requested === undefined) return own.join();
   const scales = own.map(() => 0);
-  for (const [at, { id, scale }] of asked.entries()) {
+  for (const [at, { id, scale }] of requested.entries()) {
     if (id < scales.length) scales[id] = scale;
     else
       throw invalidRequest(
@@ -29,11 +29,11 @@ export function requestedScales(asked: Sampling["adapters"], own: readonly numbe
   return scales.join();
 }
 
-/** Choices with different adapters cannot be evaluated in one pass: those with the same ones take turns. */
+/** Slots with different adapters cannot be decoded in one batch: those with the same adapters take turns. */
 export class AdapterRotation {
   #last: AdapterScales = "";
 
-  /** Those whose turn it is. */
+  /** The slots that are decoded next. */
   next<T>(all: readonly T[], adaptersOf: (one: T) => AdapterScales): readonly T[] {
     const kinds = [...new Set(all.map(adaptersOf))];
     const turn = kinds[(kinds.indexOf(this.#last) + 1) % kinds.length] ?? "";
@@ -42,9 +42,9 @@ export class AdapterRotation {
   }
 }
 
-/** The LoRA adapters of a model, in the order of their ids. They are loaded before a context is made, which has room for them then. */
+/** The LoRA adapters of a model, in the order of their ids. They must be loaded before a context is created, which reserves memory for them. */
 export class NativeAdapters {
-  /** How much of each is used where nothing else is asked for. */
+  /** The scale of each adapter for requests that do not set one. */
   readonly scales: readonly number[];
   readonly #model: NativeModel;
   readonly #pointers: bigint[] = [];
@@ -73,7 +73,7 @@ export class NativeAdapters {
     throw new Error(`the adapter ${path} is one that certain tokens activate, which cannot be used here`);
   }
 
-  /** From the next pass on, so much of each is used. */
+  /** Uses these scales from the next decode on. */
   use(context: NativeContext, scales: AdapterScales): void {
     if (scales === this.#used) return;
     const pointers = BigUint64Array.from(this.#pointers);

@@ -26,13 +26,13 @@ export interface NativeContextOptions {
 }
 
 /** What of a sequence is copied: all, or the part that cannot be cut (recurrent states, layers with a window). */
-export type StatePart = "all" | "uncuttable";
+export type StatePart = "all" | "partial";
 
 /** llama.h, `LLAMA_STATE_SEQ_FLAGS_*`. */
-const stateFlags = { all: 0, uncuttable: 1 } as const;
+const stateFlags = { all: 0, partial: 1 } as const;
 
 /** How a pass ended: done, no room for its tokens, or ended early; nothing of it stays then. */
-export type DecodeResult = "done" | "no-room" | "aborted";
+export type DecodeResult = "done" | "no-free-cells" | "aborted";
 
 const flashAttentionType = { auto: -1, false: 0, true: 1 } as const;
 
@@ -117,7 +117,7 @@ export class NativeContext {
 
   #resultOf(code: number): DecodeResult {
     if (code === 0) return "done";
-    if (code === 1) return "no-room";
+    if (code === 1) return "no-free-cells";
     if (code === 2) return "aborted";
     throw new Error(`llama.cpp could not evaluate a batch (${code}): ${this.#api.takeError() ?? "no reason given"}`);
   }

@@ -58,7 +58,7 @@ class SummingContext implements EmbeddingContext {
 function embedderOf(context: EmbeddingContext, over: Partial<EmbedderOptions> = {}): Embedder {
   return new Embedder({
     open: () => context,
-    together: context.batchSize,
+    batchTokens: context.batchSize,
     queueLimit: 64,
     onWork: () => {},
     onChange: () => {},

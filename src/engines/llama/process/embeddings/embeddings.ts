@@ -1,10 +1,17 @@
-import { invalidRequest, FailureError } from "../../../../core/failure.ts";
-import type { Answer, Question } from "../../protocol.ts";
-import type { Embedder } from "./embedder.ts";
-import type { Intake } from "../intake.ts";
-import { type Tokenizer, tokenizePrompt } from "../tokens/tokenize-prompt.ts";
+import { FailureError, invalidRequest } from "../../../../core/failure.ts";
 import type { PromptInput } from "../../preparing/prepared-request.ts";
+import type { Answer, Question } from "../../protocol.ts";
 import type { AsyncSteps } from "../event-loop-share.ts";
+import type { Intake } from "../intake.ts";
+import { tokenizePrompt, type Tokenizer } from "../tokens/tokenize-prompt.ts";
+import type { Embedder } from "./embedder.ts";
+
+/** Limits of one input. */
+export interface InputLimits {
+  readonly maxTokens: number;
+  /** UTF-16 units of the longest token. */
+  readonly maxTokenLength: number;
+}
 
 export interface EmbeddingsOptions {
   readonly intake: Intake;
@@ -15,7 +22,7 @@ export interface EmbeddingsOptions {
 
 type About<Name extends string> = Extract<Question, { readonly about: Name }>;
 
-/** Answers questions for embeddings and scores: from texts to numbers. */
+/** Answers requests for embeddings and rerank scores. */
 export class Embeddings {
   readonly #options: EmbeddingsOptions;
 
@@ -23,7 +30,7 @@ export class Embeddings {
     this.#options = options;
   }
 
-  /** null: the client left. Rejects with `FailureError`. */
+  /** Resolves with `null` if the request is cancelled. Rejects with `FailureError`. */
   async embed(id: number, { asked, owner, dimensions }: About<"embeddings">): Promise<Answer | null> {
     const { intake, embedder, tokenizer, limits } = this.#options;
     const { embeddingLength } = tokenizer.model;
@@ -32,7 +39,7 @@ export class Embeddings {
         throw tooManyDimensions(dimensions, embeddingLength);
       const all: number[][] = [];
       for (const [at, input] of inputs.entries()) {
-        all.push(yield* embeddingTokens(tokenizer, input, limits, inputs.length === 1 ? "input" : `input[${at}]`));
+        all.push(yield* inputTokens(tokenizer, input, limits, inputs.length === 1 ? "input" : `input[${at}]`));
         yield;
       }
       return all;
@@ -46,7 +53,7 @@ export class Embeddings {
     };
   }
 
-  /** How well each document fits the query. null: the client left. Rejects with `FailureError`. */
+  /** Scores how well each document matches the query. Resolves with `null` if the request is cancelled. Rejects with `FailureError`. */
   async score(id: number, { asked, owner, raw }: About<"scores">): Promise<Answer | null> {
     const { intake, embedder, tokenizer, limits } = this.#options;
     const pairs = await intake.read(id, asked, owner, (texts) => rerankTokens(tokenizer, texts, limits));
@@ -58,27 +65,23 @@ export class Embeddings {
   }
 }
 
-/** Their scores are probabilities as llama.cpp computes them (its `build_pooling`); those of others are the classifier's output. */
+/** Architectures whose scores llama.cpp returns as probabilities (`build_pooling`). Others return the output of the classifier. */
 const endsInSoftmax: ReadonlySet<string> = new Set(["qwen3", "qwen3vl"]);
 
 function countOf(texts: readonly (readonly number[])[]): number {
   return texts.reduce((sum, tokens) => sum + tokens.length, 0);
 }
 
-function tooManyDimensions(asked: number, most: number): Error {
+function tooManyDimensions(requested: number, max: number): Error {
   return invalidRequest(
-    `Invalid value for 'dimensions': this model's embeddings have ${most} dimensions, and ${asked} were requested.`,
+    `Invalid value for 'dimensions': this model's embeddings have ${max} dimensions, and ${requested} were requested.`,
     "dimensions",
     "invalid_value",
   );
 }
 
-function base64(vector: Float32Array): string {
-  return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength).toString("base64");
-}
-
-/** The first `length` numbers of a vector, made one long (Euclid); a zero vector stays what it is. */
-export function normalized(vector: Float32Array, length: number = vector.length): Float32Array {
+/** The first `length` numbers of a vector, scaled to a Euclidean length of 1. A zero vector is returned unchanged. */
+function normalized(vector: Float32Array, length: number = vector.length): Float32Array {
   const cut = vector.subarray(0, length);
   let squares = 0;
   for (const number of cut) squares += number * number;
@@ -86,63 +89,54 @@ export function normalized(vector: Float32Array, length: number = vector.length)
   return cut.map((number) => number * factor);
 }
 
-/** How long an input may be, in tokens. */
-export interface InputLimits {
-  readonly longest: number;
-  /** No token stands for more UTF-16 units of text than this. */
-  readonly longestToken: number;
+function base64(vector: Float32Array): string {
+  return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength).toString("base64");
 }
 
 /**
- * The tokens of a text to embed, with what the tokenizer puts around a whole one. `param`: as what it came. Throws FailureError 400 for
- * one that is too long, which is not made tokens of where it cannot fit whatever its tokens are.
+ * The tokens of a text to embed, including those that the tokenizer adds to a whole text. Throws FailureError 400 for a text that is too
+ * long; one that is too long whatever its tokens are is not tokenized. `param`: the parameter that contains the text.
  */
-export function* embeddingTokens(
+function* inputTokens(
   tokenizer: Tokenizer,
   input: PromptInput,
-  limits: InputLimits,
+  { maxTokens, maxTokenLength }: InputLimits,
   param: string,
 ): AsyncSteps<number[]> {
   if (input.type === "spans") {
     const length = input.spans.reduce((sum, { text }) => sum + text.length, 0);
-    const fewest = Math.ceil(length / limits.longestToken);
-    if (fewest > limits.longest) throw inputTooLong(`more than ${fewest}`, fewest, limits.longest, param);
+    const min = Math.ceil(length / maxTokenLength);
+    if (min > maxTokens) throw inputTooLong(`more than ${min}`, min, maxTokens, param);
   }
   const tokens = yield* tokenizePrompt(tokenizer, input, param);
   if (tokens.length === 0) throw invalidRequest(`Invalid '${param}': it has no tokens.`, param, "empty_string");
-  if (tokens.length > limits.longest) throw inputTooLong(`${tokens.length}`, tokens.length, limits.longest, param);
+  if (tokens.length > maxTokens) throw inputTooLong(`${tokens.length}`, tokens.length, maxTokens, param);
   return tokens;
 }
 
 /** In OpenAI's words. */
-export function inputTooLong(
-  count: string,
-  asked: number,
-  most: number,
-  param: string,
-  what: string = param,
-): FailureError {
+function inputTooLong(count: string, tokens: number, max: number, param: string, what: string = param): FailureError {
   return new FailureError({
     kind: "context-overflow",
-    message: `This model's maximum input length is ${most} tokens. However, ${what} has ${count} tokens. Please reduce its length.`,
+    message: `This model's maximum input length is ${max} tokens. However, ${what} has ${count} tokens. Please reduce its length.`,
     status: 400,
     param,
     code: "context_length_exceeded",
-    tokens: { asked, most },
+    tokens: { asked: tokens, most: max },
   });
 }
 
 /**
- * What a reranker reads of a query and each document, as tokens; `texts`: the query, then the documents. As llama.cpp's server has it
- * (its `format_prompt_rerank`): the file's own template for that, else [BOS] query [EOS] [SEP] document [EOS], as far as the
- * tokenizer has and adds them. Control tokens are only those of the template: the query and the documents are texts.
+ * The tokens of each pair of query and document. `texts`: the query, then the documents. As in llama.cpp's server
+ * (`format_prompt_rerank`): the model's rerank template, or else [BOS] query [EOS] [SEP] document [EOS] with the tokens that the tokenizer
+ * has and adds. Only the template may contain control tokens.
  *
  * Throws FailureError 400 for a document that is too long together with the query.
  */
-export function* rerankTokens(
+function* rerankTokens(
   tokenizer: Tokenizer,
   texts: readonly PromptInput[],
-  limits: InputLimits,
+  { maxTokens, maxTokenLength }: InputLimits,
 ): AsyncSteps<number[][]> {
   const [query = "", ...documents] = texts.map(textOf);
   const template = tokenizer.model.rerankTemplate;
@@ -150,12 +144,11 @@ export function* rerankTokens(
   const pairOf = template === null ? yield* plainPairs(tokenizer, query) : templatePairs(tokenizer, template, query);
   for (const [at, document] of documents.entries()) {
     const what = `documents[${at}] with the query`;
-    const fewest = Math.ceil((query.length + document.length) / limits.longestToken);
-    if (fewest > limits.longest)
-      throw inputTooLong(`more than ${fewest}`, fewest, limits.longest, `documents[${at}]`, what);
+    const min = Math.ceil((query.length + document.length) / maxTokenLength);
+    if (min > maxTokens) throw inputTooLong(`more than ${min}`, min, maxTokens, `documents[${at}]`, what);
     const tokens = yield* pairOf(document);
-    if (tokens.length > limits.longest)
-      throw inputTooLong(`${tokens.length}`, tokens.length, limits.longest, `documents[${at}]`, what);
+    if (tokens.length > maxTokens)
+      throw inputTooLong(`${tokens.length}`, tokens.length, maxTokens, `documents[${at}]`, what);
     pairs.push(tokens);
   }
   return pairs;
@@ -189,7 +182,7 @@ function templatePairs(
       const text = value ?? part;
       const special = value === undefined || !controls.some((control) => text.includes(control));
       const last = spans.at(-1);
-      // Cut where that is needed only: tokens reach over from the template into a text.
+      // Spans are merged where possible, because a token may span the template and a text.
       if (last && last.special && special) last.text += text;
       else spans.push({ text, special });
     }

@@ -1,30 +1,35 @@
 import type { CacheMiss } from "../../../../core/cache-miss.ts";
-import { KnownPrompts, missOf, type MissDraft } from "../../cache/known-prompts.ts";
-import type { Choice } from "../slot/task.ts";
+import { KnownPrompts, missOf, type AskedPrompt, type MissDraft } from "../../cache/known-prompts.ts";
 
-/** Tells of each request why its prompt is not in the cache, if much of it could be. */
+/** A task as the watch needs it. */
+interface WatchedTask {
+  readonly owner: string | undefined;
+  readonly prompt: readonly number[];
+  readonly outlined: Pick<AskedPrompt, "outline" | "thoughtMarkers">;
+  readonly usesCache: boolean;
+  readonly reportsPrompt: boolean;
+}
+
+/** Reports for each request why its prompt is not in the cache, if a large part of it could be. */
 export class CacheWatch {
   readonly #known: KnownPrompts;
-  readonly #tell: (id: number, miss: CacheMiss) => void;
+  readonly #onMiss: (id: number, miss: CacheMiss) => void;
 
-  constructor(bytesOf: (token: number) => Uint8Array, tell: (id: number, miss: CacheMiss) => void) {
+  constructor(bytesOf: (token: number) => Uint8Array, onMiss: (id: number, miss: CacheMiss) => void) {
     this.#known = new KnownPrompts(bytesOf);
-    this.#tell = tell;
+    this.#onMiss = onMiss;
   }
 
-  /** A choice is about to get a slot; `slots`: the tokens that each one knows, before that. */
-  takes(
-    slot: number,
-    { choice, owner }: { readonly choice: Choice; readonly owner: string | undefined },
-    slots: readonly (readonly number[])[],
-  ): MissDraft | null {
-    const draft = this.#known.takes(slot, { owner, tokens: choice.prompt, ...choice.outlined }, slots);
-    return choice.usesCache && choice.tellsOfPrompt ? draft : null;
+  /** A task is about to be assigned to a slot. `cached`: the tokens of all sequences and cached states before that. */
+  assigned(slot: number, task: WatchedTask, cached: readonly (readonly number[])[]): MissDraft | null {
+    const { owner, prompt: tokens, outlined } = task;
+    const draft = this.#known.takes(slot, { owner, tokens, ...outlined }, cached);
+    return task.usesCache && task.reportsPrompt ? draft : null;
   }
 
-  /** It has it. */
-  began(id: number, draft: MissDraft | null, cachedTokens: number): void {
+  /** The task has started, with this number of prompt tokens in the cache. */
+  started(id: number, draft: MissDraft | null, cachedTokens: number): void {
     const miss = draft && missOf(draft, cachedTokens);
-    if (miss) this.#tell(id, miss);
+    if (miss) this.#onMiss(id, miss);
   }
 }

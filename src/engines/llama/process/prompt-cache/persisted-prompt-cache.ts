@@ -1,5 +1,5 @@
+import { createHash } from "node:crypto";
 import {
-  statSync,
   closeSync,
   fsyncSync,
   mkdirSync,
@@ -8,31 +8,31 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeSync,
 } from "node:fs";
+import { join } from "node:path";
 import type { Observe } from "../../../../core/observe.ts";
 import type { OpenMessage } from "../../protocol.ts";
+import type { AdapterScales } from "../c-api/adapters.ts";
 import { minCopyTokens, type PromptCache } from "./prompt-cache.ts";
 import type { Sequence, SequenceState } from "./sequence.ts";
-import { createHash } from "node:crypto";
-import { join } from "node:path";
-import type { AdapterScales } from "../c-api/adapters.ts";
 
-/** Keeps what is known of conversations over a restart: it is written at a clean stop, and read when the model is opened again. */
+/** Persists the prompt cache: it is written at a clean stop, and read when the model is opened again. */
 export class PersistedPromptCache {
   readonly #files: StateFiles;
   readonly #sequences: readonly Sequence[];
-  readonly #states: PromptCache;
+  readonly #cache: PromptCache;
   readonly #log: Observe;
 
-  constructor(files: StateFiles, sequences: readonly Sequence[], states: PromptCache, log: Observe) {
+  constructor(files: StateFiles, sequences: readonly Sequence[], cache: PromptCache, log: Observe) {
     this.#files = files;
     this.#sequences = sequences;
-    this.#states = states;
+    this.#cache = cache;
     this.#log = log;
   }
 
-  /** Gives each slot a state, the newest first, and keeps the others beside them as far as there is room. */
+  /** Restores one state to each slot, the newest first, and adds the others to the prompt cache as far as they fit. */
   read(): void {
     const ignored = (file: string, why: string): void => this.#log(`${file} is not used: ${why}.`, "warn");
     const free = this.#sequences.filter(({ length }) => length === 0);
@@ -47,10 +47,10 @@ export class PersistedPromptCache {
       }
     }
     if (failed > 0) this.#log(`${failed} states of ${this.#files.folder} do not fit into the memory.`, "warn");
-    for (const state of others) if (!this.#states.addIfFits(state)) break;
+    for (const state of others) if (!this.#cache.addIfFits(state)) break;
   }
 
-  /** Writes what slots know and what is kept beside them. `sequences`: in the order of their use, the last used one first. */
+  /** Writes all sequences and copies. `sequences`: the last used one first. */
   write(sequences: readonly Sequence[]): void {
     try {
       const count = writeStates(this.#files, this.#all(sequences));
@@ -66,52 +66,55 @@ export class PersistedPromptCache {
       const state = sequence.copy();
       if (state) yield state;
     }
-    yield* this.#states.states.toReversed();
+    yield* this.#cache.states.toReversed();
   }
 }
 
-/** By what a state is known to fit: the model's file, how its memory is laid out, and the version of llama.cpp. */
+/** Identifies states that a model can restore: its file, the layout of its KV cache, and the version of llama.cpp. */
 export function stateIdentity(
   path: string,
   version: string,
-  oneMemory: boolean,
+  unifiedKv: boolean,
   { slots, cacheTypeK, cacheTypeV, adapters = [] }: OpenMessage,
 ): StateIdentity {
   const { size, mtimeMs } = statSync(path);
   const ofAdapters = adapters.map((adapter) => [adapter.path, statSync(adapter.path).mtimeMs]);
-  return { llama: version, size, changed: mtimeMs, slots, oneMemory, cacheTypeK, cacheTypeV, adapters: ofAdapters };
+  // The names are part of the file format.
+  const layout = { slots, oneMemory: unifiedKv, cacheTypeK, cacheTypeV };
+  return { llama: version, size, changed: mtimeMs, ...layout, adapters: ofAdapters };
 }
 
-/** What a state can be read with again: the model's file, and what its memory is laid out by. */
+/** A state is restored only where it was written with the same identity. */
 export type StateIdentity = Readonly<Record<string, unknown>>;
 
 export interface StateFiles {
   readonly folder: string;
-  /** The model's name: each has files of its own in the folder. */
+  /** The model's name. Models with other names have other files in the folder. */
   readonly name: string;
   readonly identity: StateIdentity;
 }
 
+/** The first line of a file, as JSON. */
 interface Header {
   readonly format: 1;
   readonly identity: StateIdentity;
-  /** How many. */
+  /** Number of tokens. */
   readonly tokens: number;
   readonly adapters: AdapterScales;
+  /** `truncatableFrom` of the state. */
   readonly cuttableFrom: number;
   readonly checkpoints: readonly { readonly length: number; readonly bytes: number }[];
   readonly bytes: number;
 }
 
-/** Of a SHA-256. */
-const sumBytes = 32;
-/** What the name of a file ends with until it is whole. */
+/** Length of a SHA-256. */
+const hashBytes = 32;
+/** The extension of a file that is being written. */
 const unfinished = ".tmp";
 
 /**
- * Writes states, the newest first, in place of those that were there: each to a file of its own, which nobody else may read. A header as
- * one line of JSON, then the tokens as 32-bit numbers, the checkpoints, the state, and the SHA-256 of all that. Throws what the file
- * system throws.
+ * Writes states, the newest first, in place of the previous ones. Each has its own file, which only this user may read: a header as one
+ * line of JSON, the tokens as 32-bit numbers, the checkpoints, the state, and the SHA-256 of all that. Throws errors of the file system.
  */
 export function writeStates(files: StateFiles, states: Iterable<SequenceState>): number {
   mkdirSync(files.folder, { recursive: true, mode: 0o700 });
@@ -122,8 +125,8 @@ export function writeStates(files: StateFiles, states: Iterable<SequenceState>):
 }
 
 /**
- * Reads the states that were written, the newest first, and removes their files: what was read once is not read again, so that no file
- * can stop a model from being opened twice. `ignored` hears of each that does not fit, which stays.
+ * Reads the states, the newest first, and removes their files: each is read once, so that no file can prevent a model from being opened
+ * twice. Calls `ignored` for each file that does not fit, which stays.
  */
 export function* readStates(files: StateFiles, ignored: (file: string, why: string) => void): Generator<SequenceState> {
   for (const file of filesOf(files)) {
@@ -158,7 +161,7 @@ function writeState(file: string, identity: StateIdentity, state: SequenceState)
   ];
   const hash = createHash("sha256");
   for (const part of parts) hash.update(part);
-  // Not there until it is whole.
+  // The file has its final name only when it is complete.
   const temporary = `${file}${unfinished}`;
   rmSync(temporary, { force: true });
   const to = openSync(temporary, "wx", 0o600);
@@ -171,10 +174,10 @@ function writeState(file: string, identity: StateIdentity, state: SequenceState)
   renameSync(temporary, file);
 }
 
-/** Throws an Error that says why it does not fit. */
+/** Throws an Error with the reason if the file does not fit. */
 function readState(content: Buffer, identity: StateIdentity): SequenceState {
-  const sum = content.subarray(-sumBytes);
-  const whole = content.subarray(0, -sumBytes);
+  const sum = content.subarray(-hashBytes);
+  const whole = content.subarray(0, -hashBytes);
   if (!createHash("sha256").update(whole).digest().equals(sum)) throw new Error("it is damaged");
   const end = whole.indexOf(10);
   const header = JSON.parse(whole.toString("utf8", 0, end)) as Header;
@@ -190,7 +193,7 @@ function readState(content: Buffer, identity: StateIdentity): SequenceState {
   return { tokens, adapters, truncatableFrom: cuttableFrom, checkpoints, state: copyOf(take(header.bytes)) };
 }
 
-/** Of its own, so that what is forgotten of a file is freed. */
+/** A copy that does not keep the whole file in memory. */
 function copyOf(part: Buffer): Uint8Array {
   const copy = Buffer.allocUnsafeSlow(part.length);
   part.copy(copy);
@@ -201,7 +204,7 @@ function fileOf({ folder, name }: StateFiles, number: number): string {
   return join(folder, `${encodeURIComponent(name)}.${number}.state`);
 }
 
-/** Those of this model, in the order of their numbers. */
+/** The files of this model, in the order of their numbers. */
 function filesOf(files: StateFiles, ending: "" | typeof unfinished = ""): string[] {
   const { folder, name } = files;
   const prefix = `${encodeURIComponent(name)}.`;
@@ -217,7 +220,7 @@ function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch {
-    // It is made when there is something to write.
+    // The folder is created when there is something to write.
     return [];
   }
 }

@@ -1,21 +1,21 @@
+import { isSystem, promptRole, type PromptOutline } from "../../cache/prompt-outline.ts";
 import {
   commonLength,
   reusable,
-  type SequenceTokens,
   type CachedSequence,
   type Sequence,
   type SequenceState,
+  type SequenceTokens,
 } from "./sequence.ts";
-import { isSystem, promptRole, type PromptOutline } from "../../cache/prompt-outline.ts";
 
-/** Fewer tokens are read again as fast as their state is copied. */
+/** Decoding fewer tokens takes as long as copying their state. */
 export const minCopyTokens = 64;
-/** Looking through them takes time. */
-const mostStates = 64;
+/** Limits the time of a search. */
+const maxStates = 64;
 
 /**
- * What is kept beside the model's own memory, in main memory and within a limit: the checkpoints of all slots, and copies of what slots
- * knew before they were given to another conversation. The oldest copies go first.
+ * The prompt cache in main memory: the checkpoints of all slots, and copies of sequences that were replaced by another conversation.
+ * When it is full, the oldest copies are dropped first, then checkpoints.
  */
 export class PromptCache {
   readonly #limit: number;
@@ -23,7 +23,7 @@ export class PromptCache {
   /** The oldest first. */
   #states: SequenceState[] = [];
 
-  /** `limit`: in bytes; 0: nothing is kept. */
+  /** `limit`: in bytes; 0 turns the cache off. */
   constructor(limit: number, sequences: readonly Sequence[]) {
     this.#limit = limit;
     this.#sequences = sequences;
@@ -38,7 +38,7 @@ export class PromptCache {
     return this.#states;
   }
 
-  /** What all of it takes. Sequences and copies that begin alike have checkpoints in common. */
+  /** The size of all checkpoints and copies. Those with a common prefix share checkpoints, which count once. */
   get bytes(): number {
     const parts = new Set<Uint8Array>();
     for (const { checkpoints } of [...this.#sequences, ...this.#states])
@@ -49,64 +49,66 @@ export class PromptCache {
     return bytes;
   }
 
-  /** Makes a checkpoint of a sequence where it stands. */
+  /** Makes a checkpoint at the end of a sequence. */
   checkpoint(sequence: Sequence): void {
-    if (this.enabled && this.#makeRoom(sequence.checkpointSize(), sequence)) sequence.checkpoint();
+    if (this.enabled && this.#free(sequence.checkpointSize(), sequence)) sequence.checkpoint();
   }
 
-  /** Keeps what a sequence knows, before it is given to another conversation. */
+  /** Copies a sequence that is about to be replaced, unless another slot or a copy has the same tokens. */
   save(sequence: Sequence): void {
     if (!this.enabled || sequence.length < minCopyTokens || this.#isElsewhere(sequence)) return;
     const own = sequence.checkpoints.reduce((sum, { state }) => sum + state.byteLength, 0);
     const bytes = sequence.copySize();
-    // The checkpoints are counted already, and stay.
-    if (bytes + own > this.#limit || !this.#makeRoom(bytes, sequence)) return;
+    // Its checkpoints are counted already, and stay.
+    if (bytes + own > this.#limit || !this.#free(bytes, sequence)) return;
     const state = sequence.copy();
     if (state) this.add(state);
   }
 
-  /** Keeps a copy that there is room for. */
+  /** Adds a copy for which there is space. */
   add(state: SequenceState): void {
     const isSuperseded = (older: CachedSequence): boolean => reusable(state, older) === older.tokens.length;
-    this.#states = [...this.#states.filter((older) => !isSuperseded(older)), state].slice(-mostStates);
+    this.#states = [...this.#states.filter((older) => !isSuperseded(older)), state].slice(-maxStates);
   }
 
-  /** As `add`, where it fits beside the others. false: it does not. */
+  /** Adds a copy if nothing has to be dropped for it. Returns whether it was added. */
   addIfFits(state: SequenceState): boolean {
     const bytes = state.checkpoints.reduce((sum, { state }) => sum + state.byteLength, state.state.byteLength);
-    if (this.bytes + bytes > this.#limit || this.#states.length >= mostStates) return false;
+    if (this.bytes + bytes > this.#limit || this.#states.length >= maxStates) return false;
     this.add(state);
     return true;
   }
 
-  /** The copy that knows most of a text, of which `most` tokens may be known. */
-  find(asked: SequenceTokens, most: number): { readonly state: SequenceState; readonly known: number } | undefined {
-    let best: { readonly state: SequenceState; readonly known: number } | undefined;
+  /** The copy with the longest reusable prefix of a text, of which at most `max` tokens are used. */
+  find(
+    requested: SequenceTokens,
+    max: number,
+  ): { readonly state: SequenceState; readonly reusable: number } | undefined {
+    let best: { readonly state: SequenceState; readonly reusable: number } | undefined;
     for (const state of this.#states) {
-      const known = reusable(state, asked, most);
-      if (known >= minCopyTokens && known > (best?.known ?? 0)) best = { state, known };
+      const count = reusable(state, requested, max);
+      if (count >= minCopyTokens && count > (best?.reusable ?? 0)) best = { state, reusable: count };
     }
     return best;
   }
 
-  /** A copy has moved into a slot, where so many of its tokens are used: if that is little of it, it is kept for its own conversation. */
-  restored(state: SequenceState, known: number): void {
-    const rest = this.#states.filter((other) => other !== state);
-    this.#states = 2 * known >= state.tokens.length ? rest : [...rest, state];
+  /** A copy was restored to a slot that uses `count` of its tokens. If that is little of it, it is kept for its own conversation. */
+  restored(state: SequenceState, count: number): void {
+    const others = this.#states.filter((other) => other !== state);
+    this.#states = 2 * count >= state.tokens.length ? others : [...others, state];
   }
 
-  /** Another slot or a copy knows as much. */
   #isElsewhere(sequence: Sequence): boolean {
     const { tokens } = sequence;
-    const knows = (other: CachedSequence): boolean =>
+    const hasAll = (other: CachedSequence): boolean =>
       other !== sequence &&
       commonLength(other.tokens, tokens) === tokens.length &&
       reusable(other, sequence) === tokens.length;
-    return this.#sequences.some(knows) || this.#states.some(knows);
+    return this.#sequences.some(hasAll) || this.#states.some(hasAll);
   }
 
-  /** Drops copies, then checkpoints, those of `sequence` last, until there is room for so many bytes. false: there is not so much. */
-  #makeRoom(bytes: number, sequence: Sequence): boolean {
+  /** Drops copies, then checkpoints, those of `sequence` last, until `bytes` are free. Returns false if that is not possible. */
+  #free(bytes: number, sequence: Sequence): boolean {
     if (bytes <= 0 || bytes > this.#limit) return false;
     const others = this.#sequences.filter((other) => other !== sequence);
     for (;;) {
@@ -122,36 +124,38 @@ export class PromptCache {
   }
 }
 
-/** So many tokens before its end, a text that goes on is read in the same tokens as before, as llama.cpp's own server has it. */
-const beforeEnd = 4;
-/** Less is read again at once. */
-const worthMarking = 16;
+/** A text that continues is tokenized differently in its last tokens. llama.cpp's server uses the same number. */
+const tokensBeforeEnd = 4;
+/** A shorter prefix is decoded again without delay. */
+const minCheckpointTokens = 16;
 
 /**
- * Where checkpoints of a prompt are of use, as numbers of its tokens, ascending: where its first message begins that is not an
- * instruction, since other conversations have the same instructions; where its last message begins, since that may be asked in another
- * way; and where the answer opens, or just before the end, since the next turn may tell the answer in other words.
+ * Positions in a prompt at which checkpoints are useful, ascending: at the first message that is not an instruction, since other
+ * conversations have the same instructions; at the last user message, which may be sent again in another form; and where the answer
+ * starts, or just before the end, since the next request may contain the answer in another form.
  */
 export function checkpointPositions(
   prompt: readonly number[],
   outline: PromptOutline | undefined,
   bytesOf: (token: number) => number,
 ): number[] {
-  const places = [outline && outline.openingBytes > 0 ? undefined : prompt.length - beforeEnd];
+  const positions = [outline && outline.openingBytes > 0 ? undefined : prompt.length - tokensBeforeEnd];
   if (outline) {
     const { messages, bytes, openingBytes } = outline;
     const first = messages.find((message) => !isSystem(message) && message.role !== promptRole);
     const last = messages.findLast(({ role }) => role === "user");
-    const wanted = [first?.start, last?.start, openingBytes > 0 ? bytes - openingBytes : undefined];
-    places.push(...tokensBefore(wanted, prompt, bytes, bytesOf));
+    const offsets = [first?.start, last?.start, openingBytes > 0 ? bytes - openingBytes : undefined];
+    positions.push(...tokensBefore(offsets, prompt, bytes, bytesOf));
   }
-  const useful = places.filter((place) => place !== undefined && place >= worthMarking && place < prompt.length);
+  const useful = positions.filter(
+    (position) => position !== undefined && position >= minCheckpointTokens && position < prompt.length,
+  );
   return [...new Set(useful as number[])].toSorted((one, other) => one - other);
 }
 
-/** How many tokens end at these bytes of the rendered text or before. A BOS may stand before that text. */
+/** The number of tokens that end at or before each byte offset of the rendered text, which may follow a BOS. */
 function tokensBefore(
-  wanted: readonly (number | undefined)[],
+  offsets: readonly (number | undefined)[],
   prompt: readonly number[],
   bytes: number,
   bytesOf: (token: number) => number,
@@ -159,10 +163,10 @@ function tokensBefore(
   const ends = new Float64Array(prompt.length);
   let end = 0;
   for (const [at, token] of prompt.entries()) ends[at] = end += bytesOf(token);
-  const before = end - bytes;
-  return wanted.map((byte) => {
-    if (byte === undefined) return undefined;
-    const next = ends.findIndex((tokenEnd) => tokenEnd > byte + before);
+  const start = end - bytes;
+  return offsets.map((offset) => {
+    if (offset === undefined) return undefined;
+    const next = ends.findIndex((tokenEnd) => tokenEnd > offset + start);
     return next === -1 ? undefined : next;
   });
 }

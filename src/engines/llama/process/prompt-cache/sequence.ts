@@ -1,64 +1,66 @@
 import type { AdapterScales } from "../c-api/adapters.ts";
 import type { NativeContext } from "../c-api/native-context.ts";
 
-/** What is known of a text: in a slot, or in a copy of what a slot knew. */
+/** Decoded tokens: in a slot, or in a copy of one. */
 export interface CachedSequence {
   readonly tokens: readonly number[];
-  /** With which they were evaluated. */
+  /** The adapters with which they were decoded. */
   readonly adapters: AdapterScales;
   /**
-   * From so many tokens on it can be cut: 0 where it can be cut anywhere. What a recurrent model knows is one state, and layers with a
-   * window have forgotten what lies further back.
+   * The shortest length to which it can be truncated without a checkpoint; 0 if to any. A recurrent model has one state for all tokens,
+   * and layers with a sliding window have dropped what is further back.
    */
   readonly truncatableFrom: number;
   /** Ascending. */
   readonly checkpoints: readonly Checkpoint[];
 }
 
-/** The part of a model's memory that cannot be cut, as it was behind the first tokens of a text. */
+/** A copy of the part of a model's memory that cannot be truncated, as it was after the first `length` tokens. */
 export interface Checkpoint {
-  /** So many tokens. */
   readonly length: number;
   readonly state: Uint8Array;
 }
 
-/** With how many tokens two texts begin alike. */
-export function commonLength(one: readonly number[], other: readonly number[]): number {
-  const most = Math.min(one.length, other.length);
-  let same = 0;
-  while (same < most && one[same] === other[same]) same++;
-  return same;
-}
-
-/** A text that is to be evaluated. */
-export type SequenceTokens = Pick<CachedSequence, "tokens" | "adapters">;
-
-/** How many of a text's tokens need not be evaluated again, `most` at most. */
-export function reusable(known: CachedSequence, asked: SequenceTokens, most: number = asked.tokens.length): number {
-  if (known.adapters !== asked.adapters) return 0;
-  const common = Math.min(commonLength(known.tokens, asked.tokens), most);
-  if (common === known.tokens.length || common >= known.truncatableFrom) return common;
-  return checkpointAt(known.checkpoints, common)?.length ?? 0;
-}
-
-/** The last checkpoint within so many tokens. */
-export function checkpointAt(checkpoints: readonly Checkpoint[], length: number): Checkpoint | undefined {
-  return checkpoints.findLast((checkpoint) => checkpoint.length <= length);
-}
-
-/** A copy of all that a sequence knew. */
+/** A copy of a whole sequence. */
 export interface SequenceState extends CachedSequence {
   readonly state: Uint8Array;
 }
 
-/** So many checkpoints a sequence has at most: the first one, where other conversations may begin alike, and the last ones. */
-const mostCheckpoints = 8;
+/** A text to decode, and the adapters to use. */
+export type SequenceTokens = Pick<CachedSequence, "tokens" | "adapters">;
+
+/** The length of the common prefix. */
+export function commonLength(one: readonly number[], other: readonly number[]): number {
+  const max = Math.min(one.length, other.length);
+  let length = 0;
+  while (length < max && one[length] === other[length]) length++;
+  return length;
+}
+
+/** The number of a text's tokens that need not be decoded again, at most `max`. */
+export function reusable(
+  cached: CachedSequence,
+  requested: SequenceTokens,
+  max: number = requested.tokens.length,
+): number {
+  if (cached.adapters !== requested.adapters) return 0;
+  const common = Math.min(commonLength(cached.tokens, requested.tokens), max);
+  if (common === cached.tokens.length || common >= cached.truncatableFrom) return common;
+  return lastCheckpoint(cached.checkpoints, common)?.length ?? 0;
+}
+
+function lastCheckpoint(checkpoints: readonly Checkpoint[], maxLength: number): Checkpoint | undefined {
+  return checkpoints.findLast(({ length }) => length <= maxLength);
+}
+
+/** Checkpoints of a sequence at most: the first one, where other conversations may branch off, and the last ones. */
+const maxCheckpoints = 8;
 
 /**
- * One sequence of a context: which tokens its memory holds. Sequences that begin alike share that memory.
+ * A sequence of a context's KV cache: the tokens that it holds. Sequences with a common prefix share its cells.
  *
- * The memory of recurrent models, and of layers with a window, cannot be cut where one likes. Checkpoints are copies of that part of it:
- * a sequence can go back to each of them.
+ * The memory of recurrent models, and of layers with a sliding window, cannot be truncated anywhere. A checkpoint is a copy of that part,
+ * to which the sequence can be reset.
  */
 export class Sequence implements CachedSequence {
   readonly id: number;
@@ -72,12 +74,11 @@ export class Sequence implements CachedSequence {
     this.id = id;
   }
 
-  /** What it holds. */
   get tokens(): readonly number[] {
     return this.#tokens;
   }
 
-  /** How many tokens it holds. */
+  /** Number of tokens. */
   get length(): number {
     return this.#tokens.length;
   }
@@ -94,51 +95,51 @@ export class Sequence implements CachedSequence {
     const { isRecurrent, window } = this.#context.model;
     if (isRecurrent) return this.#tokens.length;
     if (window === 0) return 0;
-    // The next token must find all that it looks at.
+    // The next token needs a complete window.
     const [first] = this.#context.positions(this.id);
     return first <= 0 ? 0 : first + window - 1;
   }
 
-  /** From here on its tokens are evaluated with these adapters: what was evaluated with others is forgotten. */
+  /** Selects the adapters for further tokens. Clears the sequence if its tokens were decoded with others. */
   setAdapters(adapters: AdapterScales): void {
     if (adapters === this.#adapters) return;
     this.clear();
     this.#adapters = adapters;
   }
 
-  /** With how many of its tokens a text begins. */
+  /** The length of the common prefix with a text. */
   commonLength(tokens: readonly number[]): number {
     return commonLength(this.#tokens, tokens);
   }
 
-  /** How many of a text's tokens it need not be given again, `most` at most. */
-  reusable(asked: SequenceTokens, most?: number): number {
-    return reusable(this, asked, most);
+  /** The number of a text's tokens that need not be decoded again, at most `max`. */
+  reusable(requested: SequenceTokens, max?: number): number {
+    return reusable(this, requested, max);
   }
 
   /**
-   * Forgets what stands behind the first tokens. How many are left: fewer than asked for where the memory cannot be cut there, as many as
-   * the last checkpoint before that has.
+   * Truncates the sequence to `length` tokens, or to the last checkpoint before that if the memory cannot be truncated there. Returns the
+   * length that is left.
    */
-  truncate(count: number): number {
-    if (count >= this.#tokens.length) return this.#tokens.length;
-    if (count <= 0) this.clear();
-    else if (count >= this.truncatableFrom && this.#context.truncate(this.id, count)) this.#shorten(count);
-    else this.#goBack(count);
+  truncate(length: number): number {
+    if (length >= this.#tokens.length) return this.#tokens.length;
+    if (length <= 0) this.clear();
+    else if (length >= this.truncatableFrom && this.#context.truncate(this.id, length)) this.#shorten(length);
+    else this.#reset(length);
     return this.#tokens.length;
   }
 
-  /** Puts what another sequence knows in the place of its own: the first tokens of it. */
-  copyFrom(other: Sequence, count: number): void {
+  /** Replaces the sequence by the first `length` tokens of another one. */
+  copyFrom(other: Sequence, length: number): void {
     this.clear();
     this.#context.copy(other.id, this.id);
-    for (const token of other.#tokens) this.#tokens.push(token);
+    this.append(other.#tokens);
     this.#checkpoints = [...other.#checkpoints];
     this.#adapters = other.#adapters;
-    this.truncate(count);
+    this.truncate(length);
   }
 
-  /** These tokens were evaluated behind the others. */
+  /** Records tokens that were decoded. */
   append(tokens: readonly number[]): void {
     for (const token of tokens) this.#tokens.push(token);
   }
@@ -149,55 +150,55 @@ export class Sequence implements CachedSequence {
     this.#context.clear(this.id);
   }
 
-  /** After a pass that did not come to its end: what is not certainly there is forgotten. */
+  /** Restores a consistent state after a decode that failed or was aborted. */
   rollback(): void {
     const [, last] = this.#context.positions(this.id);
-    if (last + 1 !== this.#tokens.length) this.#goBack(this.#tokens.length);
+    if (last + 1 !== this.#tokens.length) this.#reset(this.#tokens.length);
   }
 
-  /** What a checkpoint here takes, in bytes. */
+  /** The size of a checkpoint at the end, in bytes. */
   checkpointSize(): number {
-    return this.#context.stateSize(this.id, "uncuttable");
+    return this.#context.stateSize(this.id, "partial");
   }
 
-  /** Makes a checkpoint here. */
+  /** Makes a checkpoint at the end. */
   checkpoint(): void {
     const { length } = this.#tokens;
-    const state = this.#context.readState(this.id, "uncuttable");
+    const state = this.#context.readState(this.id, "partial");
     if (!state) return;
     this.#checkpoints = [...this.#checkpoints.filter((other) => other.length !== length), { length, state }];
-    if (this.#checkpoints.length > mostCheckpoints) this.dropCheckpoint();
+    if (this.#checkpoints.length > maxCheckpoints) this.dropCheckpoint();
   }
 
-  /** Drops the checkpoint that is least needed. */
+  /** Drops the least useful checkpoint: the second one, or the only one. */
   dropCheckpoint(): void {
     this.#checkpoints.splice(this.#checkpoints.length > 1 ? 1 : 0, 1);
   }
 
-  /** What a copy of all of it takes, in bytes. */
+  /** The size of a copy, in bytes. */
   copySize(): number {
     return this.#context.stateSize(this.id, "all");
   }
 
-  /** null: llama.cpp cannot copy it. */
+  /** Copies the sequence; `null` if llama.cpp cannot. */
   copy(): SequenceState | null {
     const state = this.#context.readState(this.id, "all");
-    // Behind a window, only what the next token looks at is copied.
+    // Of layers with a sliding window, only the window of the next token is copied.
     const { isRecurrent, window } = this.#context.model;
     const { length } = this.#tokens;
-    const cuttableFrom = isRecurrent ? length : window === 0 || length <= window ? 0 : length - 1;
+    const truncatableFrom = isRecurrent ? length : window === 0 || length <= window ? 0 : length - 1;
     return (
       state && {
         tokens: [...this.#tokens],
         adapters: this.#adapters,
-        truncatableFrom: cuttableFrom,
+        truncatableFrom,
         checkpoints: this.#checkpoints,
         state,
       }
     );
   }
 
-  /** Puts what a copy knows in the place of its own. If there is no room for that, it knows nothing then. */
+  /** Replaces the sequence by a copy. If that does not fit into the KV cache, the sequence is empty afterwards. */
   restore({ tokens, adapters, checkpoints, state }: SequenceState): void {
     this.clear();
     if (!this.#context.writeState(this.id, state, "all")) return this.clear();
@@ -206,19 +207,19 @@ export class Sequence implements CachedSequence {
     this.#adapters = adapters;
   }
 
-  /** Back to the last checkpoint within so many tokens, or to nothing. */
-  #goBack(count: number): void {
-    const checkpoint = checkpointAt(this.#checkpoints, count);
-    const isBack =
+  /** Resets the sequence to the last checkpoint of at most `maxLength` tokens, or clears it. */
+  #reset(maxLength: number): void {
+    const checkpoint = lastCheckpoint(this.#checkpoints, maxLength);
+    const isReset =
       checkpoint &&
-      this.#context.writeState(this.id, checkpoint.state, "uncuttable") &&
+      this.#context.writeState(this.id, checkpoint.state, "partial") &&
       this.#context.truncate(this.id, checkpoint.length);
-    if (isBack) this.#shorten(checkpoint.length);
+    if (isReset) this.#shorten(checkpoint.length);
     else this.clear();
   }
 
-  #shorten(count: number): void {
-    this.#tokens.length = count;
-    this.#checkpoints = this.#checkpoints.filter(({ length }) => length <= count);
+  #shorten(length: number): void {
+    this.#tokens.length = length;
+    this.#checkpoints = this.#checkpoints.filter((checkpoint) => checkpoint.length <= length);
   }
 }

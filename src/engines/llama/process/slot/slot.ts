@@ -1,134 +1,185 @@
-import type { Choice } from "./task.ts";
-import type { RequestRun } from "./task-group.ts";
+import type { PromptCache } from "../prompt-cache/prompt-cache.ts";
+import { minCopyTokens } from "../prompt-cache/prompt-cache.ts";
 import type { Sequence, SequenceState } from "../prompt-cache/sequence.ts";
-import { minCopyTokens, type PromptCache } from "../prompt-cache/prompt-cache.ts";
+import type { Task } from "./task.ts";
 
-/** One choice of a request, which waits for a slot or has one. */
-export interface Job {
-  readonly request: RequestRun;
-  readonly choice: Choice;
-  readonly owner: string | undefined;
-  /** Who came later has the larger number. */
-  readonly order: number;
-}
-
-/** A place for a choice. */
-export interface Slot {
-  readonly sequence: Sequence;
-  job: Job | undefined;
-  /** The turn in which it was last used. */
-  usedAt: number;
-}
-
-/** A slot at work. */
-export interface Runner {
-  readonly slot: Slot;
-  readonly job: Job;
-  readonly sequence: Sequence;
-  readonly choice: Choice;
-  readonly request: RequestRun;
-  readonly order: number;
-}
-
-export function runnerOf(slot: Slot): Runner[] {
-  const { job, sequence } = slot;
-  return job ? [{ slot, job, sequence, choice: job.choice, request: job.request, order: job.order }] : [];
-}
-
-/** Nobody waits for it any more. */
-export function isOver({ request }: Job): boolean {
-  return request.cancelled || request.ended;
-}
-
-/** What a slot is to those who look for one. */
-export interface Seat {
-  readonly sequence: Sequence;
-  /** Absent: it is free. */
-  readonly job?: object | undefined;
-  /** The turn in which it was last used. */
-  readonly usedAt: number;
-}
-
-/** A free slot, and what it is to be given before it begins: of another sequence, or of a copy. */
-export interface Place<Slot extends Seat> {
-  readonly slot: Slot;
-  readonly from?: { readonly source: Sequence | SequenceState; readonly count: number };
-  /** What the slot knows belongs to another conversation. */
-  readonly forgets: boolean;
-}
-
-export interface Placing {
-  readonly states: PromptCache;
-  /** All sequences live in one memory. */
-  readonly oneMemory: boolean;
-  /** Sequences that begin alike can share their beginning: the model's memory can be cut anywhere, or has checkpoints. */
-  readonly sharesBeginnings: boolean;
-}
-
-/** From so many tokens on, a beginning that has to be copied is worth that. */
-const worthACopy = 64;
+/*
+ * The nouns of the engine, which are those of llama.cpp's server:
+ *
+ * - A **task** (`task.ts`) is one answer to generate: it waits in the queue or has a slot. A request with `n` choices has `n` tasks, which
+ *   a `TaskGroup` combines into one result.
+ * - A **slot** is a sequence of the KV cache and the task that uses it. The number of slots is the number of answers that run in parallel.
+ * - A **batch** (`batch/batch-planner.ts`) is what one `llama_decode` takes: tokens of several slots.
+ */
 
 /**
- * A free slot for a choice, with what is known of its prompt: the one that knows most of it and little else; or the one that was unused
- * for the longest time (the lowest one, where each has its own memory), which then is given what another one or a copy knows. undefined:
- * none is free. Sixteen slots and 64 copies that begin with the same 8,000 tokens are compared in 0.8 ms.
+ * - `idle`: no task. The sequence keeps its tokens as a cached prompt for later tasks.
+ * - `prefill`: tokens of the prompt are left to decode.
+ * - `decode`: each decode samples at least one token.
+ * - `paused`: the client is too far behind with reading the answer.
+ * - `finished`: the answer is complete; the slot becomes idle at the start of the next step.
  */
-export function selectSlot<Slot extends Seat>(
-  { prompt, adapters, usesCache }: Pick<Choice, "prompt" | "adapters" | "usesCache">,
+export type SlotPhase = "idle" | "prefill" | "decode" | "paused" | "finished";
+
+/** A slot with a task. */
+export type RunningSlot = Slot & { readonly task: Task };
+
+/** A sequence of the KV cache, and the task that uses it. All transitions between phases are methods of this class. */
+export class Slot {
+  readonly sequence: Sequence;
+  /** The scheduler's step in which the slot became idle. */
+  lastUsed = 0;
+  #phase: SlotPhase = "idle";
+  #task: Task | undefined;
+  readonly #debug: ((line: string) => void) | undefined;
+
+  /** `debug` is called with a line for each transition. */
+  constructor(sequence: Sequence, debug?: (line: string) => void) {
+    this.sequence = sequence;
+    this.#debug = debug;
+  }
+
+  get id(): number {
+    return this.sequence.id;
+  }
+
+  get phase(): SlotPhase {
+    return this.#phase;
+  }
+
+  get task(): Task | undefined {
+    return this.#task;
+  }
+
+  /** idle → prefill. */
+  assign(task: Task): void {
+    this.#task = task;
+    this.#enter("prefill", "assigned");
+  }
+
+  /** prefill, decode, paused → the phase that the task's progress and its client's reading lead to. */
+  update(): void {
+    const task = this.#task;
+    if (!task) return;
+    if (task.finished) this.#enter("finished", "finished");
+    else if (!task.request.canContinue) this.#enter("paused", "the client is behind");
+    else if (task.promptLeft > 0) this.#enter("prefill", "prompt");
+    else this.#enter("decode", "prompt is decoded");
+  }
+
+  /** Any phase → idle. `step`: the scheduler's current step. */
+  release(reason: "finished" | "cancelled" | "failed" | "preempted", step: number): void {
+    this.#enter("idle", reason);
+    this.#task = undefined;
+    this.lastUsed = step;
+  }
+
+  /** Whether the slot takes part in the next decode. */
+  isRunning(): this is RunningSlot {
+    return this.#phase === "prefill" || this.#phase === "decode";
+  }
+
+  #enter(phase: SlotPhase, reason: string): void {
+    if (phase === this.#phase) return;
+    this.#debug?.(`slot ${this.id}: ${this.#phase} → ${phase} (task ${this.#task?.id}, ${reason})`);
+    this.#phase = phase;
+  }
+}
+
+/** A free slot for a task, and how to prepare its sequence before the task starts. */
+export interface SlotSelection {
+  readonly slot: Slot;
+  /** Another sequence or a cached state, whose first `count` tokens are copied into the slot. */
+  readonly from?: { readonly source: Sequence | SequenceState; readonly count: number };
+  /** The slot's tokens belong to another conversation, and are saved in the prompt cache before they are replaced. */
+  readonly savesTokens: boolean;
+}
+
+export interface SlotSelectionOptions {
+  readonly promptCache: PromptCache;
+  /** All sequences share the cells of one KV cache. */
+  readonly unifiedKv: boolean;
+  /** Sequences can share a prefix: the model's memory can be truncated anywhere, or has checkpoints. */
+  readonly sharesPrefixes: boolean;
+}
+
+/** A prefix that has to be copied is worth that from this number of tokens on. */
+const minPrefixCopyTokens = 64;
+
+/**
+ * Selects a free slot for a task: the one that continues the same conversation, if there is one; else the one that was idle for the
+ * longest time (without a unified KV cache the lowest one), with a copy of the longest prefix that another slot or the prompt cache has.
+ * Returns `undefined` if no slot is free. Comparing 16 slots and 64 cached states with a common prefix of 8,000 tokens takes 0.8 ms.
+ */
+export function selectSlot(
+  { prompt, adapters, usesCache }: Pick<Task, "prompt" | "adapters" | "usesCache">,
   slots: readonly Slot[],
-  { states, oneMemory, sharesBeginnings }: Placing,
-): Place<Slot> | undefined {
-  const asked = { tokens: prompt, adapters };
-  // The last token is evaluated in any case.
-  const most = prompt.length - 1;
-  const knownOf = ({ sequence }: Slot): number => (usesCache ? sequence.reusable(asked, most) : 0);
-  let best: { readonly slot: Slot; readonly known: number } | undefined;
+  { promptCache, unifiedKv, sharesPrefixes }: SlotSelectionOptions,
+): SlotSelection | undefined {
+  const requested = { tokens: prompt, adapters };
+  // The last token is decoded in any case, because its logits are needed.
+  const max = prompt.length - 1;
+  const reusableIn = ({ sequence }: Slot): number => (usesCache ? sequence.reusable(requested, max) : 0);
+  let best: { readonly slot: Slot; readonly reusable: number } | undefined;
   for (const slot of slots) {
-    const known = knownOf(slot);
-    if (!best || known > best.known || (known === best.known && best.slot.job && !slot.job)) best = { slot, known };
+    const reusable = reusableIn(slot);
+    const isBetter = !best || reusable > best.reusable || (reusable === best.reusable && best.slot.task && !slot.task);
+    if (isBetter) best = { slot, reusable };
   }
   if (!best) return undefined;
-  const { slot: source, known } = best;
-  const kept = usesCache ? states.find(asked, most) : undefined;
-  const copy = kept && kept.known >= known + minCopyTokens ? { source: kept.state, count: kept.known } : undefined;
-  // A conversation that goes on takes its own slot; one that only begins alike leaves the other what it knows.
-  const goesOn = !source.job && 2 * known >= source.sequence.length;
-  if (goesOn) return { slot: source, ...(copy && { from: copy }), forgets: false };
-  // What it costs nothing to share, or too much to read again, is left to whom it belongs.
-  const isSpared = oneMemory || known >= worthACopy;
-  const [first, ...others] = slots.filter((slot) => !slot.job && !(isSpared && slot === source));
-  if (!first) return source.job ? undefined : { slot: source, ...(copy && { from: copy }), forgets: true };
-  // With a memory for each, llama.cpp makes several passes where there is a gap between the sequences of a batch.
-  const slot = oneMemory
-    ? others.reduce((oldest, other) => (other.usedAt < oldest.usedAt ? other : oldest), first)
+  const { slot: source, reusable } = best;
+  const cached = usesCache ? promptCache.find(requested, max) : undefined;
+  const copy =
+    cached && cached.reusable >= reusable + minCopyTokens
+      ? { source: cached.state, count: cached.reusable }
+      : undefined;
+  // A continued conversation takes its own slot; one that only has the same prefix leaves the other conversation its tokens.
+  const isContinued = !source.task && 2 * reusable >= source.sequence.length;
+  if (isContinued) return { slot: source, ...(copy && { from: copy }), savesTokens: false };
+  // The source keeps its tokens if sharing them costs nothing, or if they are too many to decode again.
+  const isSpared = unifiedKv || reusable >= minPrefixCopyTokens;
+  const [first, ...others] = slots.filter((slot) => !slot.task && !(isSpared && slot === source));
+  if (!first) return source.task ? undefined : { slot: source, ...(copy && { from: copy }), savesTokens: true };
+  // Without a unified KV cache, llama.cpp makes several decodes of a batch whose sequences are not adjacent.
+  const slot = unifiedKv
+    ? others.reduce((oldest, other) => (other.lastUsed < oldest.lastUsed ? other : oldest), first)
     : first;
-  if (copy) return { slot, from: copy, forgets: true };
-  if (!usesCache || !sharesBeginnings || known - knownOf(slot) < (oneMemory ? 1 : worthACopy))
-    return { slot, forgets: true };
-  return { slot, from: { source: source.sequence, count: known }, forgets: true };
+  if (copy) return { slot, from: copy, savesTokens: true };
+  if (!usesCache || !sharesPrefixes || reusable - reusableIn(slot) < (unifiedKv ? 1 : minPrefixCopyTokens))
+    return { slot, savesTokens: true };
+  return { slot, from: { source: source.sequence, count: reusable }, savesTokens: true };
 }
 
 /**
- * The memory is full: what the idle slot knows that was unused for the longest time is forgotten. Where none is idle, the choice that came
- * last gives its part back, and is to be read again later: it is the answer. The only one ends with what it has.
+ * Frees cells of a full KV cache: those of the slot that was idle for the longest time. If no slot is idle, the newest task is preempted:
+ * it loses its cells and its slot, and its prompt is processed again later. The only running task ends with `length`.
+ *
+ * Returns the preempted task.
  */
-export function freeCells(slots: readonly Slot[], states: Pick<PromptCache, "save">): Job | undefined {
-  const [idle, ...more] = slots.filter(({ job, sequence }) => !job && sequence.length > 0);
+export function freeCells(
+  slots: readonly Slot[],
+  promptCache: Pick<PromptCache, "save">,
+  step: number,
+): Task | undefined {
+  const [idle, ...more] = slots.filter(({ task, sequence }) => !task && sequence.length > 0);
   if (idle) {
-    const oldest = more.reduce((slot, other) => (other.usedAt < slot.usedAt ? other : slot), idle);
-    states.save(oldest.sequence);
+    const oldest = more.reduce((slot, other) => (other.lastUsed < slot.lastUsed ? other : slot), idle);
+    promptCache.save(oldest.sequence);
     oldest.sequence.clear();
     return undefined;
   }
-  const [busy, ...others] = slots.flatMap((slot) => (slot.job ? [{ slot, job: slot.job }] : []));
+  const [busy, ...others] = slots.flatMap((slot) => (slot.task ? [{ slot, task: slot.task }] : []));
   if (!busy) return undefined;
   if (others.length === 0) {
-    busy.job.choice.cut();
+    busy.task.endAtLength();
     return undefined;
   }
-  const { slot, job } = others.reduce((last, other) => (other.job.order > last.job.order ? other : last), busy);
-  if (!job.choice.forgets) states.save(slot.sequence);
-  job.choice.giveBack();
-  slot.job = undefined;
-  return job;
+  const { slot, task } = others.reduce(
+    (newest, other) => (other.task.order > newest.task.order ? other : newest),
+    busy,
+  );
+  if (!task.discardsCache) promptCache.save(slot.sequence);
+  task.preempt();
+  slot.release("preempted", step);
+  return task;
 }

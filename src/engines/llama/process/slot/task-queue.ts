@@ -1,82 +1,83 @@
-import { FairQueue } from "../../../lifecycle/fair-queue.ts";
-import { isOver, type Job, type Slot } from "./slot.ts";
 import type { GenerationFailure } from "../../../../core/events.ts";
+import { FairQueue } from "../../../lifecycle/fair-queue.ts";
+import type { Slot } from "./slot.ts";
+import { isCancelled, type Task } from "./task.ts";
 
-/** From so many tokens on, a prompt that another choice is reading just now is worth waiting for. */
-const worthWaiting = 64;
+/** Prompts of this length and longer are worth waiting for, while another task of the request is decoding the same prompt. */
+const minSharedPromptTokens = 64;
 
-/** Choices without a slot: those that have not begun, a line for each owner; and those that had to give theirs back, who come first. */
-export class WaitingJobs {
-  readonly #fresh = new FairQueue<Job>();
-  /** They had begun when the room ran out: who began first is first. */
-  #interrupted: Job[] = [];
-  readonly #sharesBeginnings: boolean;
+/** Tasks without a slot: new ones, in a fair queue by owner, and preempted ones, which come first. */
+export class TaskQueue {
+  readonly #new = new FairQueue<Task>();
+  /** In the order in which they started. */
+  #preempted: Task[] = [];
+  readonly #sharesPrefixes: boolean;
+  readonly #debug: ((line: string) => void) | undefined;
 
-  /** `sharesBeginnings`: a choice can be given what another one knows of the same prompt. */
-  constructor(sharesBeginnings: boolean) {
-    this.#sharesBeginnings = sharesBeginnings;
+  /** `sharesPrefixes`: a slot can take over the decoded prompt of another one. */
+  constructor(sharesPrefixes: boolean, debug?: (line: string) => void) {
+    this.#sharesPrefixes = sharesPrefixes;
+    this.#debug = debug;
   }
 
   get length(): number {
-    return this.#fresh.length + this.#interrupted.length;
+    return this.#new.length + this.#preempted.length;
   }
 
-  /** How many of one owner have not begun. */
-  freshOf(owner: string | undefined): number {
-    return this.#fresh.lengthOf(owner);
+  /** Number of new tasks of an owner. */
+  newTasksOf(owner: string | undefined): number {
+    return this.#new.lengthOf(owner);
   }
 
-  push(job: Job): void {
-    this.#fresh.push(job, job.owner);
+  push(task: Task): void {
+    this.#new.push(task, task.owner);
+    this.#debug?.(`task ${task.id}: queued (${this.length} waiting)`);
   }
 
-  /** It gave its slot back. */
-  interrupt(job: Job): void {
-    this.#interrupted = [job, ...this.#interrupted];
+  pushPreempted(task: Task): void {
+    this.#preempted = [task, ...this.#preempted];
+    this.#debug?.(`task ${task.id}: preempted (${this.length} waiting)`);
   }
 
-  /** It gets a slot. True: its first one. */
-  take(job: Job): boolean {
-    const others = this.#interrupted.filter((other) => other !== job);
-    const isFirst = others.length === this.#interrupted.length;
-    this.#interrupted = others;
-    if (isFirst) this.#fresh.take(job);
+  /** Removes a task that gets a slot. Returns whether it is its first one. */
+  take(task: Task): boolean {
+    const others = this.#preempted.filter((other) => other !== task);
+    const isFirst = others.length === this.#preempted.length;
+    this.#preempted = others;
+    if (isFirst) this.#new.take(task);
     return isFirst;
   }
 
-  /** Lets those go for whom nobody waits any more; whether others move up. */
-  dropOver(): boolean {
-    for (const job of this.#interrupted) if (isOver(job)) job.choice.release();
-    this.#interrupted = this.#interrupted.filter((job) => !isOver(job));
-    return this.#fresh.dropWhere(isOver);
+  /** Removes tasks of cancelled requests. Returns whether new tasks were among them. */
+  dropCancelled(): boolean {
+    for (const task of this.#preempted) if (isCancelled(task)) task.release();
+    this.#preempted = this.#preempted.filter((task) => !isCancelled(task));
+    return this.#new.dropWhere(isCancelled);
   }
 
-  /** The choice that is to have the next free slot; undefined: there is none, or no slot. */
-  next(slots: readonly Slot[]): Job | undefined {
-    if (slots.every(({ job }) => job)) return undefined;
-    const [interrupted] = this.#interrupted;
-    // Others would take the room that it waits for.
-    if (interrupted) return slots.some(({ job }) => job) && !canForget(slots) ? undefined : interrupted;
-    for (const job of this.#fresh) if (!this.#waitsForSibling(job, slots)) return job;
+  /** The task for the next free slot; `undefined` if no slot is free or no task can start. */
+  next(slots: readonly Slot[]): Task | undefined {
+    if (slots.every(({ task }) => task)) return undefined;
+    const [preempted] = this.#preempted;
+    // New tasks would take the cells that it needs.
+    if (preempted) return slots.some(({ task }) => task) && !hasCachedPrompt(slots) ? undefined : preempted;
+    for (const task of this.#new) if (!this.#waitsForSibling(task, slots)) return task;
     return undefined;
   }
 
-  /** Another choice of the same prompt is reading it just now: what it knows then is worth waiting for. */
-  #waitsForSibling({ choice, request }: Job, slots: readonly Slot[]): boolean {
-    if (!this.#sharesBeginnings || !choice.usesCache || choice.prompt.length <= worthWaiting) return false;
-    return slots.some(
-      ({ job: other }) =>
-        other?.request === request && other.choice.prompt === choice.prompt && other.choice.promptLeft > 0,
-    );
+  /** Another task of the request is decoding the same prompt, whose cells this one can share afterwards. */
+  #waitsForSibling({ request, prompt, usesCache }: Task, slots: readonly Slot[]): boolean {
+    if (!this.#sharesPrefixes || !usesCache || prompt.length <= minSharedPromptTokens) return false;
+    return slots.some(({ task }) => task?.request === request && task.prompt === prompt && task.promptLeft > 0);
   }
 }
 
-/** Some slot is idle, and what it knows can be forgotten. */
-function canForget(slots: readonly Slot[]): boolean {
-  return slots.some(({ job, sequence }) => !job && sequence.length > 0);
+/** An idle slot holds cells that can be freed. */
+function hasCachedPrompt(slots: readonly Slot[]): boolean {
+  return slots.some(({ task, sequence }) => !task && sequence.length > 0);
 }
 
-/** All slots are busy and the queue is at its bound. `what` waits there. */
+/** The failure of a request when all slots are busy and the queue is full. `what`: the queued things. */
 export function queueFull(waiting: number, what = "choices"): GenerationFailure {
   return {
     message: `The model is busy and ${waiting} ${what} are already waiting for it. Please retry after a moment.`,

@@ -1,161 +1,200 @@
 import { ChoiceAssembler } from "../../../../core/choice-assembler.ts";
 import type { SlotState } from "../../../../core/engine.ts";
-import type { GenerationEvent } from "../../../../core/events.ts";
+import type { GenerationEvent, GenerationFailure } from "../../../../core/events.ts";
+import type { Observe } from "../../../../core/observe.ts";
 import { startOf } from "../../../../formats/reading/start.ts";
 import { TextReader } from "../../../../formats/text-reader.ts";
 import { thoughtMarkers } from "../../../../formats/thought-markers.ts";
 import { unknownToolsWarning } from "../../../../formats/unknown-tools.ts";
-import type { Observe } from "../../../../core/observe.ts";
 import type { AskedPrompt } from "../../cache/known-prompts.ts";
 import type { PreparedRequest } from "../../preparing/prepared-request.ts";
+import type { WrittenText } from "../../protocol.ts";
+import { TaskDrafts, type Draft } from "../batch/drafter.ts";
 import { requestedScales, type AdapterScales, type NativeAdapters } from "../c-api/adapters.ts";
 import type { NativeContext } from "../c-api/native-context.ts";
 import type { NativeModel } from "../c-api/native-model.ts";
 import { checkpointPositions } from "../prompt-cache/prompt-cache.ts";
-import { type Draft, Guesses } from "../batch/drafter.ts";
-import { tokenLogprob } from "../sampling/logits.ts";
-import { PromptReport } from "./prompt-report.ts";
 import type { Sequence } from "../prompt-cache/sequence.ts";
-import { StringBudget, type BanReasoning, type ReasoningBan, ReasoningBudget } from "../sampling/token-limits.ts";
-import { TokenDecoder, type Vocabulary } from "../tokens/vocabulary.ts";
 import type { OpenConstraint, TokenConstraint } from "../sampling/constraint.ts";
+import { tokenLogprob } from "../sampling/logits.ts";
+import { ReasoningBudget, StringBudget, type BanReasoning, type ReasoningBan } from "../sampling/token-limits.ts";
 import { TokenSampler, type SampledToken } from "../sampling/token-sampler.ts";
+import { TokenDecoder, type Vocabulary } from "../tokens/vocabulary.ts";
+import { PromptReport } from "./prompt-report.ts";
 
-/** What all choices of a process share. */
+/** What all tasks of a model share. */
 export interface TaskEnvironment {
   readonly model: NativeModel;
   readonly context: NativeContext;
   readonly vocabulary: Vocabulary;
   readonly contextSize: number;
   readonly newCallId: () => string;
-  /** Absent: the model has none. */
+  /** Absent if the model has no adapters. */
   readonly adapters?: NativeAdapters | undefined;
   readonly openConstraint: OpenConstraint;
   readonly banReasoning: BanReasoning;
   readonly log: Observe;
+  /** Is called with a line for each transition of a slot or a task; absent unless debug logging is on. */
+  readonly debug?: ((line: string) => void) | undefined;
 }
 
-export interface ChoiceOptions {
+/** The request that a task belongs to. */
+export interface TaskRequest {
+  readonly id: number;
+  readonly cancelled: boolean;
+  /** All of its events were taken. */
+  readonly ended: boolean;
+  /** The client is not too far behind with reading. */
+  readonly canContinue: boolean;
+  /** Tokens that each task may still generate before the client must read. */
+  readonly tokensAhead: number;
+  /** Its events are sent after every step. */
+  readonly emitsEachStep: boolean;
+  /** A task of the request got a slot. */
+  start(): void;
+  /** Ends the request. Returns its last events. */
+  fail(failure: GenerationFailure): GenerationEvent[];
+  /** The number of tokens and the events since the last call; the last events end the request. */
+  takeResults(): { readonly tokens: number; readonly events: GenerationEvent[]; readonly written?: WrittenText[] };
+}
+
+export interface TaskOptions {
+  readonly request: TaskRequest;
   readonly message: PreparedRequest;
-  /** The number that its events carry. */
+  /** The choice that the task's events carry. */
   readonly number: number;
   readonly prompt: readonly number[];
   readonly seed: number;
+  readonly owner: string | undefined;
+  /** Newer tasks have larger numbers. */
+  readonly order: number;
 }
 
-/** What a choice has in the next pass. */
-export interface Piece {
+/** The tokens of a task in a batch. */
+export interface Chunk {
   readonly tokens: readonly number[];
-  /** Behind so many of them, the last ones, logits are wanted. */
+  /** The number of tokens at the end of the chunk whose logits are needed. */
   readonly outputs: number;
 }
 
+/** A cancelled or ended request needs none of its tasks. */
+export function isCancelled({ request }: Task): boolean {
+  return request.cancelled || request.ended;
+}
+
+/** In characters; few tokens are longer. */
+const maxTokenLength = 8;
+
 /**
- * One choice: from its prompt to its finish event. The scheduler gives it a sequence, and asks before each pass for the choice's `piece`
- * of it: a part of the prompt, or the last token of the answer with a guess at those that follow. After the pass, `passed` draws the next
- * token from the logits, reads what it says, and leaves events in `takeEvents`; as long as what it draws is what was guessed, it goes on.
+ * One answer, from its prompt to its `finish` event. The scheduler assigns it a sequence, and takes a chunk of it for each batch: a part of
+ * the prompt, or the last token with a draft of those that may follow. After the decode, `decoded` samples from the logits, reads the text
+ * of the sampled tokens and makes events of it. As long as a sampled token is the drafted one, it samples from the next logits.
  */
-export class Choice {
+export class Task {
+  readonly request: TaskRequest;
+  readonly owner: string | undefined;
+  readonly order: number;
   readonly number: number;
   readonly prompt: readonly number[];
   readonly adapters: AdapterScales;
-  /** Prompt tokens that the sequence already held. */
+  readonly drafts: TaskDrafts;
+  /** Prompt tokens that the sequence held when the task started. */
   cachedTokens = 0;
   generatedTokens = 0;
   reasoningTokens = 0;
-  readonly guesses: Guesses;
-  /** Sum of the raw logprobs of the generated tokens; for best_of. */
+  /** Sum of the logprobs of the generated tokens, for `best_of`. */
   logprobSum = 0;
   finished = false;
 
-  readonly #around: TaskEnvironment;
+  readonly #environment: TaskEnvironment;
   readonly #message: PreparedRequest;
-  readonly #reader: TextReader;
-  readonly #text = new TokenDecoder();
   readonly #seed: number;
   readonly #maxTokens: number;
-  readonly #constraint: TokenConstraint | undefined;
-  readonly #shown: (token: number) => Uint8Array;
+  /** Prompt and answer. What the sequence does not hold is decoded next. */
+  readonly #tokens: number[];
+  /** Positions in the prompt at which checkpoints are useful, ascending. */
+  #checkpoints: readonly number[] = [];
   #sequence: Sequence | undefined;
   #sampler: TokenSampler | undefined;
-  /** Prompt and answer. What of it the sequence does not hold is to be evaluated next. */
-  readonly #tokens: number[];
-  /** Where checkpoints of the prompt are to be made, ascending. */
-  #places: readonly number[] = [];
-  readonly #report: PromptReport;
-  #budget: ReasoningBudget | undefined;
-  #strings: StringBudget | undefined;
-  readonly #noThought: ReasoningBan | undefined;
+  readonly #constraint: TokenConstraint | undefined;
+  readonly #reasoningBan: ReasoningBan | undefined;
+  #reasoningBudget: ReasoningBudget | undefined;
+  #stringBudget: StringBudget | undefined;
+  readonly #decoder = new TokenDecoder();
+  readonly #visibleBytes: (token: number) => Uint8Array;
+  readonly #reader: TextReader;
   readonly #assembler: ChoiceAssembler;
-  /** What the model wrote since that was last taken, where somebody wants to see it. */
-  #written: { readonly decoder: TokenDecoder; text: string } | undefined;
+  readonly #report: PromptReport;
+  /** The model's text since `takeText`, if the request is inspected. */
+  #text: { readonly decoder: TokenDecoder; text: string } | undefined;
 
-  constructor(around: TaskEnvironment, options: ChoiceOptions) {
-    const { message } = options;
-    this.#around = around;
+  /** Throws FailureError for a request that cannot be served. */
+  constructor(environment: TaskEnvironment, options: TaskOptions) {
+    const { model, vocabulary, contextSize } = environment;
+    const { message, prompt, number } = options;
+    const { prediction, sampling, limits, reading, constraint } = message;
+    this.#environment = environment;
     this.#message = message;
-    this.number = options.number;
-    if (message.inspected) this.#written = { decoder: new TokenDecoder(), text: "" };
-    this.#assembler = new ChoiceAssembler(options.number);
-    this.#report = new PromptReport({ ...options, vocabulary: around.vocabulary, context: around.context });
-    this.prompt = options.prompt;
-    this.#tokens = options.prompt.slice();
+    this.request = options.request;
+    this.owner = options.owner;
+    this.order = options.order;
+    this.number = number;
+    this.prompt = prompt;
+    this.#tokens = prompt.slice();
     this.#seed = options.seed;
-    this.adapters = requestedScales(message.sampling.adapters, around.adapters?.scales ?? []);
-    this.#maxTokens = Math.min(
-      message.limits.maxTokens ?? Number.POSITIVE_INFINITY,
-      around.contextSize - options.prompt.length,
-    );
-    const { model, vocabulary } = around;
-    const { prediction } = message;
-    this.guesses = new Guesses({
-      prompt: options.prompt.length,
+    this.#assembler = new ChoiceAssembler(number);
+    this.#report = new PromptReport({ message, number, prompt, vocabulary, context: environment.context });
+    this.adapters = requestedScales(sampling.adapters, environment.adapters?.scales ?? []);
+    this.#maxTokens = Math.min(limits.maxTokens ?? Number.POSITIVE_INFINITY, contextSize - prompt.length);
+    if (message.inspected) this.#text = { decoder: new TokenDecoder(), text: "" };
+    this.drafts = new TaskDrafts({
+      prompt: prompt.length,
       isLast: (token) => vocabulary.endsGeneration(token),
       ...(prediction !== undefined && {
-        // What is longer than an answer can be is not read to its end.
-        prediction: () => model.tokenize(prediction.slice(0, around.contextSize * longToken), false),
+        // The part of a prediction that is longer than any answer is not tokenized.
+        prediction: () => model.tokenize(prediction.slice(0, contextSize * maxTokenLength), false),
       }),
     });
-    const { format, prefix, tools, callsAllowed, thinking, separateReasoning = true } = message.reading;
+    const { format, prefix, tools, callsAllowed, thinking, separateReasoning = true } = reading;
     this.#reader = new TextReader({
       format,
       prefix,
-      choice: options.number,
-      newCallId: around.newCallId,
+      choice: number,
+      newCallId: environment.newCallId,
       callsAllowed,
       separateReasoning,
       ...(tools && { tools }),
       ...(thinking !== undefined && { thinking }),
-      ...(message.limits.stop && { stop: message.limits.stop }),
+      ...(limits.stop && { stop: limits.stop }),
     });
-    this.#shown = shownBytes(around.vocabulary, JSON.stringify(format));
-    this.#constraint = message.constraint && around.openConstraint(message.constraint);
+    this.#visibleBytes = visibleBytes(vocabulary, JSON.stringify(format));
+    this.#constraint = constraint && environment.openConstraint(constraint);
     if (message.thoughtLimit) {
       const { tokens, closing } = message.thoughtLimit;
-      this.#budget = new ReasoningBudget({
+      this.#reasoningBudget = new ReasoningBudget({
         tokens,
-        closings: closing.map((text) => around.model.tokenize(text, true)),
+        closings: closing.map((text) => model.tokenize(text, true)),
         startsInReasoning:
           startOf(format.kind === "plain" ? format.reasoning : undefined, { prefix }).place === "inside",
       });
     }
-    const [quote, ...more] = around.model.tokenizeContinuation('"', false);
-    if (message.stringLimit !== undefined && message.constraint?.json && quote !== undefined && more.length === 0)
-      this.#strings = new StringBudget(message.stringLimit, quote);
-    if (thinking === false) this.#noThought = around.banReasoning(format, prefix);
+    const [quote, ...more] = model.tokenizeContinuation('"', false);
+    if (message.stringLimit !== undefined && constraint?.json && quote !== undefined && more.length === 0)
+      this.#stringBudget = new StringBudget(message.stringLimit, quote);
+    if (thinking === false) this.#reasoningBan = environment.banReasoning(format, prefix);
   }
 
-  /** Where a grammar binds, it has the say. */
-  get #bannedNow(): readonly number[] {
-    return this.#constraint?.grammar === undefined ? (this.#noThought?.banned ?? []) : [];
+  /** `request.choice`, as it is in the log. */
+  get id(): string {
+    return `${this.request.id}.${this.number}`;
   }
 
-  /** Of the choices of a prompt, this one tells of it. */
-  get tellsOfPrompt(): boolean {
-    return this.#report.isTeller;
+  /** Whether this task reports on the prompt: the first one of each prompt does. */
+  get reportsPrompt(): boolean {
+    return this.#report.isReporter;
   }
 
-  /** What explains why the prompt is not in the cache. */
+  /** The parts of the prompt, for the explanation of a cache miss. */
   get outlined(): Pick<AskedPrompt, "outline" | "thoughtMarkers"> {
     const { prompts, reading } = this.#message;
     const prompt = prompts[this.#report.promptNumber];
@@ -163,14 +202,13 @@ export class Choice {
     return { ...(outline && { outline }), thoughtMarkers: thoughtMarkers(reading.format) };
   }
 
-  /** How many of its tokens are to be evaluated before the next one can be drawn, beside the one that was drawn last. */
+  /** Tokens to decode before the next one can be sampled, except the one that was sampled last. */
   get promptLeft(): number {
     const left = this.#tokens.length - (this.#sequence?.length ?? 0);
     return this.generatedTokens > 0 && left === 1 ? 0 : left;
   }
 
-  /** How far it is. */
-  get state(): Omit<SlotState, "id" | "busy" | "task" | "contextSize"> {
+  get progress(): Omit<SlotState, "id" | "busy" | "task" | "contextSize"> {
     const left = Math.min(this.prompt.length, this.promptLeft);
     return {
       promptTokens: this.prompt.length,
@@ -181,19 +219,29 @@ export class Choice {
     };
   }
 
-  /** What a sequence already knows of the prompt may be kept: not where it is unwanted, nor where the prompt's own logprobs are asked. */
+  /** Cached tokens of the prompt may be used: not if the client declines, nor if the logprobs of the prompt are requested. */
   get usesCache(): boolean {
     return this.#message.limits.cachePrompt !== false && this.#report.top === undefined;
   }
 
-  /** Takes a sequence, of which it keeps what it can use; once more after `giveBack`. */
-  begin(sequence: Sequence): void {
+  /** The tokens of its sequence must not be used for other requests. */
+  get discardsCache(): boolean {
+    return this.#message.limits.cachePrompt === false;
+  }
+
+  /** The sequence ends at a position at which a checkpoint is useful. */
+  get wantsCheckpoint(): boolean {
+    return this.#checkpoints.length > 0 && this.#checkpoints.includes(this.#sequence?.length ?? 0);
+  }
+
+  /** Takes a sequence, and keeps the tokens of it that the prompt starts with. Called again after `preempt`. */
+  start(sequence: Sequence): void {
+    const { vocabulary, context } = this.#environment;
     this.#sequence = sequence;
     sequence.setAdapters(this.adapters);
-    this.#places = this.#checkpointPlaces();
+    this.#checkpoints = this.#checkpointPositions();
     sequence.truncate(this.usesCache ? Math.min(sequence.commonLength(this.#tokens), this.#tokens.length - 1) : 0);
     if (this.#sampler) return;
-    const { vocabulary, context } = this.#around;
     this.#sampler = new TokenSampler({
       context,
       vocabulary,
@@ -201,165 +249,80 @@ export class Choice {
       seed: this.#seed,
       prompt: this.prompt,
       ...(this.#constraint && { constraint: this.#constraint }),
-      ...((this.#budget ?? this.#strings) && { forced: () => this.#budget?.forced ?? this.#strings?.forced }),
-      ...(this.#noThought && { banned: () => this.#bannedNow }),
+      ...((this.#reasoningBudget ?? this.#stringBudget) && {
+        forced: () => this.#reasoningBudget?.forced ?? this.#stringBudget?.forced,
+      }),
+      // While a grammar applies, it alone decides.
+      ...(this.#reasoningBan && { banned: () => (this.#hasGrammar ? [] : (this.#reasoningBan?.banned ?? [])) }),
     });
     this.cachedTokens = sequence.length;
-    this.#assembler.add(this.#report.begin(this.cachedTokens));
-    if (this.#maxTokens <= 0 && !this.#report.gathers) this.#finish("length");
-    else this.#report.tellProgress(this.cachedTokens);
+    this.#assembler.add(this.#report.start(this.cachedTokens));
+    if (this.#maxTokens <= 0 && !this.#report.isReading) this.#finish("length");
+    else this.#report.progress(this.cachedTokens);
   }
 
-  /** Lets the sequence go, and with it what was evaluated: there is no room for it just now. */
-  giveBack(): void {
+  /** Gives up the sequence with its tokens. The task continues when it is started again. */
+  preempt(): void {
     this.#sequence?.clear();
     this.#sequence = undefined;
-    this.#report.beginAgain();
+    this.#report.restart();
   }
 
-  /** There is no room for another token, and none will become free. */
-  cut(): void {
+  /** Ends the answer because the KV cache has no cell for another token. */
+  endAtLength(): void {
     this.#finish("length");
   }
 
-  /** Its part of the next pass while its prompt is read: at most `most` tokens, and logits behind at most `outputs` of them. */
-  piece(most: number, outputs: number): Piece {
-    const left = this.#tokens.length - (this.#sequence?.length ?? 0);
-    const from = this.#tokens.length - left;
-    const place = this.#places.find((at) => at > from);
-    const tokens = place === undefined ? most : Math.min(most, place - from);
-    if (this.#report.gathers && left > 1) {
-      const count = Math.min(tokens, outputs, left - 1);
-      return { tokens: this.#tokens.slice(from, from + count), outputs: count };
+  /** The next chunk of the prompt: at most `max` tokens, with logits of at most `maxOutputs` of them. */
+  promptChunk(max: number, maxOutputs: number): Chunk {
+    const from = this.#sequence?.length ?? 0;
+    const left = this.#tokens.length - from;
+    const checkpoint = this.#checkpoints.find((position) => position > from);
+    const count = checkpoint === undefined ? max : Math.min(max, checkpoint - from);
+    if (this.#report.isReading && left > 1) {
+      const outputs = Math.min(count, maxOutputs, left - 1);
+      return { tokens: this.#tokens.slice(from, from + outputs), outputs };
     }
-    if (left > tokens) return { tokens: this.#tokens.slice(from, from + tokens), outputs: 0 };
+    if (left > count) return { tokens: this.#tokens.slice(from, from + count), outputs: 0 };
     return { tokens: this.#tokens.slice(from), outputs: 1 };
   }
 
-  /** Its part of the next pass afterwards: the last token, and what may follow it. */
-  answerPiece(draft: readonly number[] = []): Piece {
+  /** The last token of the answer with a draft of the next ones. */
+  answerChunk(draft: readonly number[] = []): Chunk {
     return { tokens: [...this.#tokens.slice(-1), ...draft], outputs: 1 + draft.length };
   }
 
-  /** A guess at the tokens behind the last one: `most` at most. */
-  draft(most: number): Draft {
-    return this.guesses.next(this.#tokens, Math.min(most, this.#maxTokens - this.generatedTokens - 1));
+  /** Drafts at most `max` tokens after the last one. */
+  draft(max: number): Draft {
+    return this.drafts.next(this.#tokens, Math.min(max, this.#maxTokens - this.generatedTokens - 1));
   }
 
-  /** The pass with this piece was made; its first token stood at this index of the batch. */
-  passed({ tokens, outputs }: Piece, index: number): void {
+  /** A batch with this chunk was decoded. `index`: that of the chunk's first token in the batch. */
+  decoded({ tokens, outputs }: Chunk, index: number): void {
     const sequence = this.#sequence;
-    if (!sequence) throw new Error("The choice has not begun.");
+    if (!sequence) throw new Error("The task has not started.");
     sequence.append(tokens);
     const first = tokens.length - outputs;
-    const isRead = sequence.length >= this.#tokens.length;
-    if (this.#report.gathers && !isRead) this.#readPrompt(outputs, index + first);
-    else if (outputs > 0) this.#draw(sequence, tokens.slice(first), index + first);
-    if (this.generatedTokens === 0) this.#report.tellProgress(this.prompt.length - this.promptLeft);
-  }
-
-  /** The sequence stands where a checkpoint is of use. */
-  get wantsCheckpoint(): boolean {
-    return this.#places.length > 0 && this.#places.includes(this.#sequence?.length ?? 0);
-  }
-
-  #checkpointPlaces(): readonly number[] {
-    const { model, vocabulary } = this.#around;
-    if (!this.usesCache || !model.needsCheckpoints) return [];
-    return checkpointPositions(this.prompt, this.outlined.outline, (token) => vocabulary.bytes(token).length);
-  }
-
-  /** Draws behind the first of these tokens, and behind each further one that is what was drawn before it. The rest of them goes. */
-  #draw(sequence: Sequence, tokens: readonly number[], index: number): void {
-    const drafted = tokens.length - 1;
-    let right = 0;
-    for (;;) {
-      const drawn = this.#sample(index + right);
-      this.#accept(drawn);
-      if (this.finished || right === drafted || drawn.token !== tokens[right + 1]) break;
-      right++;
-    }
-    if (drafted === 0) return;
-    this.guesses.judge(drafted, right);
-    const wanted = sequence.length - drafted + right;
-    // What cannot be cut is read again, which is dearer than any draft.
-    if (sequence.truncate(wanted) < wanted) this.guesses.stop();
-  }
-
-  #sample(index: number): SampledToken {
-    if (!this.#sampler) throw new Error("The choice has not begun.");
-    return this.#sampler.sample(index);
-  }
-
-  /** Behind so many tokens of the prompt, from an index of the batch on. */
-  #readPrompt(count: number, index: number): void {
-    this.#assembler.add(this.#report.read(count, index));
-    if (this.#maxTokens <= 0 && !this.#report.gathers) this.#finish("length");
-  }
-
-  #accept({ token, window }: SampledToken): void {
-    const { vocabulary } = this.#around;
-    const { limits, logprobs } = this.#message;
-    this.#tokens.push(token);
-    if (this.generatedTokens === 0) this.#report.tellProgress(this.prompt.length);
-    this.generatedTokens++;
-    if (this.#written) this.#written.text += this.#written.decoder.push(vocabulary.bytes(token));
-    if (this.#message.telling.wantsTokenIds)
-      this.#assembler.add([{ type: "tokens", choice: this.number, tokens: [token] }]);
-    const logprob = window && tokenLogprob(vocabulary, token, window, logprobs?.top ?? 0);
-    this.logprobSum += logprob?.logprob ?? 0;
-    // Where a grammar lets a turn end, nothing else may come.
-    const mayEnd = !limits.ignoreEos || this.#constraint?.grammar !== undefined;
-    const ends = vocabulary.endsGeneration(token) && mayEnd;
-    if (ends) return this.#finish("stop");
-    if (limits.stopTokenIds?.includes(token) && this.generatedTokens > (limits.minTokens ?? 0))
-      return this.#finish("stop", vocabulary.entry(token));
-    const before = this.#phase;
-    const text = this.#text.push(this.#shown(token));
-    this.#assembler.add(this.#reader.push(text, logprobs ? logprob : undefined));
-    if (before === "reasoning" || this.#phase === "reasoning") this.reasoningTokens++;
-    this.#constraint?.read(text, vocabulary.bytes(token), this.#reader);
-    this.#noThought?.read(vocabulary.bytes(token));
-    this.#budget?.read(token, this.#phase);
-    const isHeld = this.#constraint?.grammar !== undefined;
-    this.#strings?.read(text, isHeld && this.#phase !== "reasoning");
-    if (this.#reader.stopped !== null) return this.#finish("stop", this.#reader.stopped);
-    if (this.generatedTokens >= this.#maxTokens) this.#finish("length");
-  }
-
-  get #phase(): TextReader["phase"] {
-    return this.#reader.phase;
-  }
-
-  #finish(reason: "stop" | "length", stop?: string): void {
-    if (this.#reader.stopped === null) {
-      const rest = this.#text.end();
-      // A call that the budget cut is what was streamed of it; only a text that ended by itself closes what it left open.
-      const cut = reason === "length";
-      if (rest !== "") this.#assembler.add(this.#reader.push(rest));
-      this.#assembler.add(this.#reader.end(cut));
-    }
-    this.finished = true;
-    const warning = unknownToolsWarning(this.#reader.unknownTools);
-    if (warning !== null) this.#around.log(`${this.#message.requestId}: ${warning}`, "warn");
-    // A stop string may stand in what was held back to the end.
-    this.#assembler.finish(reason, stop ?? this.#reader.stopped ?? undefined);
+    const isPrefilled = sequence.length >= this.#tokens.length;
+    if (this.#report.isReading && !isPrefilled) this.#readPromptLogits(outputs, index + first);
+    else if (outputs > 0) this.#sampleAfter(sequence, tokens.slice(first), index + first);
+    if (this.generatedTokens === 0) this.#report.progress(this.prompt.length - this.promptLeft);
   }
 
   takeEvents(): GenerationEvent[] {
     const events = this.#assembler.take();
-    const told = this.#report.take();
-    return told.length === 0 ? events : [...told, ...events];
+    const reports = this.#report.take();
+    return reports.length === 0 ? events : [...reports, ...events];
   }
 
-  /** What the model wrote since the last call; "": nothing, or nobody wants to see it. */
-  takeWritten(): string {
-    const text = this.#written?.text ?? "";
-    if (this.#written) this.#written.text = "";
+  /** The model's text since the last call; "" unless the request is inspected. */
+  takeText(): string {
+    const text = this.#text?.text ?? "";
+    if (this.#text) this.#text.text = "";
     return text;
   }
 
-  /** Lets go of the sequence, whatever state the choice is in. Touches nothing of the context, which may be at work. */
+  /** Frees what the task holds, in any state. Does not access the context, which may be decoding. */
   release(): void {
     this.#sampler?.free();
     this.#sampler = undefined;
@@ -367,21 +330,93 @@ export class Choice {
     this.#sequence = undefined;
   }
 
-  /** What its sequence knows is not to be kept for others. */
-  get forgets(): boolean {
-    return this.#message.limits.cachePrompt === false;
+  #checkpointPositions(): readonly number[] {
+    const { model, vocabulary } = this.#environment;
+    if (!this.usesCache || !model.needsCheckpoints) return [];
+    return checkpointPositions(this.prompt, this.outlined.outline, (token) => vocabulary.bytes(token).length);
+  }
+
+  /**
+   * Samples after the first of these tokens, and after each draft token that is the one sampled before it. The rejected rest of the draft is
+   * removed from the sequence.
+   */
+  #sampleAfter(sequence: Sequence, tokens: readonly number[], index: number): void {
+    if (!this.#sampler) throw new Error("The task has not started.");
+    const drafted = tokens.length - 1;
+    let accepted = 0;
+    for (;;) {
+      const sampled = this.#sampler.sample(index + accepted);
+      this.#accept(sampled);
+      if (this.finished || accepted === drafted || sampled.token !== tokens[accepted + 1]) break;
+      accepted++;
+    }
+    if (drafted === 0) return;
+    this.drafts.record(drafted, accepted);
+    const length = sequence.length - drafted + accepted;
+    // Where the sequence cannot be truncated there, tokens are decoded again, which costs more than any draft gains.
+    if (sequence.truncate(length) < length) this.drafts.stop();
+  }
+
+  #readPromptLogits(count: number, index: number): void {
+    this.#assembler.add(this.#report.read(count, index));
+    if (this.#maxTokens <= 0 && !this.#report.isReading) this.#finish("length");
+  }
+
+  #accept({ token, window }: SampledToken): void {
+    const { vocabulary } = this.#environment;
+    const { limits, logprobs, telling } = this.#message;
+    this.#tokens.push(token);
+    if (this.generatedTokens === 0) this.#report.progress(this.prompt.length);
+    this.generatedTokens++;
+    const bytes = vocabulary.bytes(token);
+    if (this.#text) this.#text.text += this.#text.decoder.push(bytes);
+    if (telling.wantsTokenIds) this.#assembler.add([{ type: "tokens", choice: this.number, tokens: [token] }]);
+    const logprob = window && tokenLogprob(vocabulary, token, window, logprobs?.top ?? 0);
+    this.logprobSum += logprob?.logprob ?? 0;
+    // Where a grammar allows the end of the answer, nothing else may follow.
+    if (vocabulary.endsGeneration(token) && (!limits.ignoreEos || this.#hasGrammar)) return this.#finish("stop");
+    if (limits.stopTokenIds?.includes(token) && this.generatedTokens > (limits.minTokens ?? 0))
+      return this.#finish("stop", vocabulary.entry(token));
+    const reader = this.#reader;
+    const phaseBefore = reader.phase;
+    const text = this.#decoder.push(this.#visibleBytes(token));
+    this.#assembler.add(reader.push(text, logprobs ? logprob : undefined));
+    const { phase } = reader;
+    if (phaseBefore === "reasoning" || phase === "reasoning") this.reasoningTokens++;
+    this.#constraint?.read(text, bytes, reader);
+    this.#reasoningBan?.read(bytes);
+    this.#reasoningBudget?.read(token, phase);
+    this.#stringBudget?.read(text, this.#hasGrammar && phase !== "reasoning");
+    if (reader.stopped !== null) return this.#finish("stop", reader.stopped);
+    if (this.generatedTokens >= this.#maxTokens) this.#finish("length");
+  }
+
+  get #hasGrammar(): boolean {
+    return this.#constraint?.grammar !== undefined;
+  }
+
+  #finish(reason: "stop" | "length", stop?: string): void {
+    const reader = this.#reader;
+    if (reader.stopped === null) {
+      const rest = this.#decoder.end();
+      if (rest !== "") this.#assembler.add(reader.push(rest));
+      // A tool call that the token limit interrupts stays as it was streamed; only a complete text closes what it left open.
+      this.#assembler.add(reader.end(reason === "length"));
+    }
+    this.finished = true;
+    const warning = unknownToolsWarning(reader.unknownTools);
+    if (warning !== null) this.#environment.log(`${this.#message.requestId}: ${warning}`, "warn");
+    // The text that was held back until the end may contain a stop string.
+    this.#assembler.finish(reason, stop ?? reader.stopped ?? undefined);
   }
 }
 
-/** In characters: few tokens are longer. */
-const longToken = 8;
-
-/** The bytes that a token shows: none for a control token, unless the format has it in one of its markers. */
-function shownBytes(vocabulary: Vocabulary, format: string): (token: number) => Uint8Array {
+/** The bytes that a token adds to the text: none for a control token, unless it is part of one of the format's markers. */
+function visibleBytes(vocabulary: Vocabulary, format: string): (token: number) => Uint8Array {
   const nothing = new Uint8Array();
   return (token) => {
     if (!vocabulary.isControl(token)) return vocabulary.bytes(token);
-    const inMarker = format.includes(JSON.stringify(vocabulary.entry(token)).slice(1, -1));
-    return inMarker ? vocabulary.bytes(token) : nothing;
+    const isInMarker = format.includes(JSON.stringify(vocabulary.entry(token)).slice(1, -1));
+    return isInMarker ? vocabulary.bytes(token) : nothing;
   };
 }

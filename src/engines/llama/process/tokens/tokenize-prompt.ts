@@ -1,29 +1,29 @@
 import { invalidRequest } from "../../../../core/failure.ts";
 import type { PromptInput } from "../../preparing/prepared-request.ts";
-import type { NativeModel, AddedTokens } from "../c-api/native-model.ts";
+import type { AddedTokens, NativeModel } from "../c-api/native-model.ts";
 import type { AsyncLock, AsyncSteps } from "../event-loop-share.ts";
 import { checkToken, type Vocabulary } from "./vocabulary.ts";
 
-/** What makes tokens of text. */
+/** What tokenization needs of a model. */
 export interface Tokenizer {
   readonly model: NativeModel;
   readonly vocabulary: Vocabulary;
   readonly splitter: TextSplitter;
-  /** Long texts are read in another thread; the model's passes need one, too. */
+  /** At most one long text at a time is tokenized in another thread, because decodes need a thread, too. */
   readonly lock: AsyncLock;
 }
 
-/** A text of so many UTF-16 units is read in another thread: it takes longer than a step may. */
-const longText = 16_384;
-/** So many tokens are taken over in one step. */
-const manyTokens = 16_384;
+/** Longer texts, in UTF-16 units, are tokenized in another thread: they take longer than a step may. */
+const maxSyncLength = 16_384;
+/** Tokens that are copied in one step. */
+const tokensPerStep = 16_384;
 
 /**
- * A prompt's tokens. Spans that spell special tokens without meaning them are tokenized as plain text, the others with special tokens;
- * there is exactly one BOS where the tokenizer adds one or the template wrote one. An empty prompt is the beginning of a document.
- * Throws FailureError for token ids that the model does not have, which came as `param`, and for a suffix that it cannot fill in before.
+ * Tokenizes a prompt. Spans that contain the text of special tokens without meaning them are tokenized as plain text, the others with
+ * special tokens. The result has exactly one BOS if the tokenizer adds one or the template has written one. An empty prompt becomes the
+ * token that starts a document.
  *
- * It pauses after each piece, because a long conversation takes seconds and the model's steps must not wait for it.
+ * Throws FailureError for token ids that the model does not have (as `param`), and for a suffix that the model does not support.
  */
 export function* tokenizePrompt(tokenizer: Tokenizer, prompt: PromptInput, param = "prompt"): AsyncSteps<number[]> {
   const { model, vocabulary } = tokenizer;
@@ -31,63 +31,63 @@ export function* tokenizePrompt(tokenizer: Tokenizer, prompt: PromptInput, param
     for (const token of prompt.tokens) checkToken(vocabulary, token, param);
     return prompt.tokens.length > 0 ? prompt.tokens.slice() : [documentStart(model)];
   }
-  if (prompt.addSpecial !== undefined) return yield* bareTokens(tokenizer, prompt, prompt.addSpecial);
+  if (prompt.addSpecial !== undefined) return yield* textTokens(tokenizer, prompt, prompt.addSpecial);
   const { bos } = model.tokens;
   const tokens = bos !== null && (prompt.bos || model.addsBos) ? [bos] : [];
-  const around = prompt.suffix === undefined ? undefined : fillingTokens(model);
-  if (around) tokens.push(around.prefix);
-  // A client that writes the BOS itself into a completions prompt means the one that is there already.
+  const infill = prompt.suffix === undefined ? undefined : infillTokens(model);
+  if (infill) tokens.push(infill.prefix);
+  // A client that writes the BOS into a completions prompt means the one that is there already.
   yield* addSpans(tokenizer, prompt.spans, tokens, tokens[0] === bos ? bos : null);
-  if (around) {
-    tokens.push(around.suffix);
+  if (infill) {
+    tokens.push(infill.suffix);
     yield* addSpans(tokenizer, [{ text: prompt.suffix ?? "", special: false }], tokens);
-    tokens.push(around.middle);
+    tokens.push(infill.middle);
   }
   return tokens.length > 0 ? tokens : [documentStart(model)];
 }
 
-const nothingAround: AddedTokens = { before: [], after: [] };
+const noTokens: AddedTokens = { before: [], after: [] };
 
-/** The tokens of a text as it stands, with what the tokenizer puts around it only where that is asked for. */
-function* bareTokens(
+/** The tokens of a text as it is, with those that the tokenizer adds to a whole text if `addSpecial` is true. */
+function* textTokens(
   tokenizer: Tokenizer,
   { spans }: Extract<PromptInput, { type: "spans" }>,
   addSpecial: boolean,
 ): AsyncSteps<number[]> {
-  const { before, after: behind } = addSpecial ? tokenizer.model.addedTokens : nothingAround;
+  const { before, after } = addSpecial ? tokenizer.model.addedTokens : noTokens;
   const tokens = before.slice();
-  // A client that writes them itself means those that are there already.
+  // A client that writes these tokens into the text means those that are there already.
   const last = yield* addSpans(tokenizer, spans, tokens, before[0] ?? null);
-  if (behind.at(-1) !== last) tokens.push(...behind);
+  if (after.at(-1) !== last) tokens.push(...after);
   return tokens;
 }
 
 /**
- * Adds the tokens of spans; the last one of them, if they have any. `known`: a first token of theirs that is there already, and not to
- * come twice.
+ * Adds the tokens of spans to `tokens`, and pauses after each chunk, because a long conversation takes seconds. Returns the last added
+ * token. `present`: a token that is there already, and is left out if the spans start with it.
  */
 function* addSpans(
   tokenizer: Tokenizer,
   spans: readonly { readonly text: string; readonly special: boolean }[],
   tokens: number[],
-  known: number | null = null,
+  present: number | null = null,
 ): AsyncSteps<number | undefined> {
-  const { model, vocabulary, splitter: pieces } = tokenizer;
+  const { model, vocabulary, splitter } = tokenizer;
   let last: number | undefined;
   for (const { text, special } of spans) {
     let isFirst = true;
-    for (const piece of special ? pieces.split(text) : [text]) {
-      // SentencePiece puts a space in front of a text; in the middle of one there must be none. Later pieces begin with a control token.
+    for (const chunk of special ? splitter.split(text) : [text]) {
+      // SentencePiece adds a space before a text, which is wrong within one. Further chunks start with a control token.
       const continues = isFirst && last !== undefined && !vocabulary.isControl(last);
       const read =
-        piece.length > longText
-          ? yield* readBeside(tokenizer, piece, special, continues)
+        chunk.length > maxSyncLength
+          ? yield* tokenizeAsync(tokenizer, chunk, special, continues)
           : continues
-            ? model.tokenizeContinuation(piece, special)
-            : model.tokenize(piece, special);
-      for (let at = last === undefined && read[0] === known ? 1 : 0; at < read.length; at++) {
+            ? model.tokenizeContinuation(chunk, special)
+            : model.tokenize(chunk, special);
+      for (let at = last === undefined && read[0] === present ? 1 : 0; at < read.length; at++) {
         tokens.push(read[at] ?? 0);
-        if (at % manyTokens === manyTokens - 1) yield;
+        if (at % tokensPerStep === tokensPerStep - 1) yield;
       }
       last = read[read.length - 1] ?? last;
       isFirst = false;
@@ -97,25 +97,25 @@ function* addSpans(
   return last;
 }
 
-function* readBeside(
-  { model, lock: beside }: Tokenizer,
+function* tokenizeAsync(
+  { model, lock }: Tokenizer,
   text: string,
   special: boolean,
   continues: boolean,
 ): AsyncSteps<ArrayLike<number>> {
   let tokens: ArrayLike<number> = [];
-  const { ready, leave } = beside.acquire();
+  const { ready, release } = lock.acquire();
   try {
     yield ready;
     yield model.tokenizeAsync(text, special, continues).then((read) => void (tokens = read));
   } finally {
-    leave();
+    release();
   }
   return tokens;
 }
 
-/** The tokens around a text and what is to come before another one. */
-function fillingTokens({
+/** The tokens of fill-in-the-middle prompts. */
+function infillTokens({
   tokens: { prefix, suffix, middle },
 }: NativeModel): Record<"prefix" | "suffix" | "middle", number> {
   if (prefix !== null && suffix !== null && middle !== null) return { prefix, suffix, middle };
@@ -132,10 +132,10 @@ function documentStart(model: NativeModel): number {
   return start;
 }
 
-/** Texts up to this length, in UTF-16 units, stay one piece: they take too little time to be worth cutting. */
-const shortText = 4096;
+/** Texts up to this length, in UTF-16 units, are not split. */
+const minSplitLength = 4096;
 
-/** Cuts long texts into pieces whose tokens, one after another, are those of the text. */
+/** Splits long texts into chunks whose tokens, concatenated, are those of the text. */
 export class TextSplitter {
   readonly #vocabulary: Vocabulary;
   #special: { readonly pattern: RegExp; readonly control: ReadonlySet<string> } | undefined;
@@ -145,34 +145,34 @@ export class TextSplitter {
   }
 
   /**
-   * A text's pieces, each but the first with a control token at its beginning. llama.cpp cuts a text at its special tokens before it
-   * looks for others (`tokenizer_st_partition`), so no token spans such a place. A cut after a control token would be wrong: some of them
-   * swallow the white space that follows.
+   * Splits a text before control tokens. llama.cpp splits a text at its special tokens before it looks for others
+   * (`tokenizer_st_partition`), so no token spans these positions. A split after a control token would be wrong: some of them consume the
+   * white space that follows.
    */
   split(text: string): readonly string[] {
-    if (text.length <= shortText) return [text];
+    if (text.length <= minSplitLength) return [text];
     const { pattern, control } = (this.#special ??= specialTexts(this.#vocabulary));
-    const pieces: string[] = [];
+    const chunks: string[] = [];
     let start = 0;
     for (const { 0: found, index } of text.matchAll(pattern)) {
       if (!control.has(found) || index === start) continue;
-      pieces.push(text.slice(start, index));
+      chunks.push(text.slice(start, index));
       start = index;
     }
-    pieces.push(text.slice(start));
-    return pieces;
+    chunks.push(text.slice(start));
+    return chunks;
   }
 }
 
-/** All texts that llama.cpp cuts at, the longest first, as there; and which of them are control tokens. */
+/** All texts at which llama.cpp splits, the longest first, as there; and those that are control tokens. */
 function specialTexts(vocabulary: Vocabulary): { pattern: RegExp; control: ReadonlySet<string> } {
   const control = new Set(vocabulary.controlTexts());
   const all = [...new Set([...control, ...vocabulary.userDefinedTexts()])].sort((a, b) => b.length - a.length);
   // A pattern without alternatives would match everywhere.
-  const alternatives = all.length === 0 ? ["(?!)"] : all.map(literal);
+  const alternatives = all.length === 0 ? ["(?!)"] : all.map(escaped);
   return { pattern: new RegExp(alternatives.join("|"), "g"), control };
 }
 
-function literal(text: string): string {
+function escaped(text: string): string {
   return text.replaceAll(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`);
 }
