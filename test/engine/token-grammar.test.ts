@@ -4,7 +4,7 @@ import { TokenCandidates } from "../../src/engines/llama/process/c-api/native-sa
 import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
 import {
   TokenGrammar,
-  type GrammarAnswer,
+  type AnswerGrammar,
   type GrammarVocabulary,
   TokenTrie,
 } from "../../src/engines/llama/process/sampling/token-grammar.ts";
@@ -28,13 +28,13 @@ beforeAll(() => {
 });
 afterAll(() => model.free());
 
-function begin(gbnf: string, written = ""): GrammarAnswer {
-  const answer = new TokenGrammar(gbnf, "grammar", around).begin(written);
+function begin(gbnf: string, written = ""): AnswerGrammar {
+  const answer = new TokenGrammar(gbnf, "grammar", around).start(written);
   if (!answer) throw new Error(`It allows nothing: ${gbnf}`);
   return answer;
 }
 
-function allowedBy(answer: GrammarAnswer): number[] {
+function allowedBy(answer: AnswerGrammar): number[] {
   return answer.among(new Float32Array(model.vocabularySize)).tokens.toSorted((one, other) => one - other);
 }
 
@@ -102,7 +102,7 @@ test.each([
 test("a grammar goes on from a text that has already come, or does not begin", () => {
   const [b = -1] = model.tokenizeContinuation("b", false);
   expect(begin('root ::= "a" ("b" | "c")', "a").allows(b)).toBe(true);
-  expect(new TokenGrammar('root ::= "a"', "grammar", around).begin("b")).toBeNull();
+  expect(new TokenGrammar('root ::= "a"', "grammar", around).start("b")).toBeNull();
 });
 
 test("a token that the model does not have is an error of the grammar", () => {

@@ -4,8 +4,8 @@ import { EventLoopShare, type AsyncSteps } from "./event-loop-share.ts";
 
 type Work = AsyncSteps<string>;
 
-// Each of 60 requests had its own 4 ms of a round: together they held up the model's steps for a quarter of a second at a time.
-test("works share a round, and none waits for the whole of another", async () => {
+// Each of 60 requests had its own 4 ms of a turn: together they delayed the model's decodes by a quarter of a second at a time.
+test("runs share a turn of the event loop, and none waits for the whole of another", async () => {
   const share = new EventLoopShare();
   const noted: string[] = [];
   const all = Promise.all(["a", "b", "c"].map((name) => share.run(stepsOfWork(8, 2, () => noted.push(name)))));
@@ -17,7 +17,7 @@ test("works share a round, and none waits for the whole of another", async () =>
   expect(new Set(seen.flat().slice(0, 9)).size).toBe(3);
 });
 
-test("short works of one round are done in it", async () => {
+test("short runs of one turn are completed in it", async () => {
   const share = new EventLoopShare();
   const noted: string[] = [];
   const works = Array.from({ length: 50 }, (_, at) => share.run(stepsOfWork(2, 0, () => noted.push(String(at)))));
@@ -27,7 +27,7 @@ test("short works of one round are done in it", async () => {
   expect(seen.flat()).toHaveLength(100);
 });
 
-test("a work that waits for something lets others go on", async () => {
+test("while one run waits for a promise, others continue", async () => {
   const share = new EventLoopShare();
   const told: string[] = [];
   let keep = (): void => {};
@@ -44,7 +44,7 @@ test("a work that waits for something lets others go on", async () => {
   expect(told).toEqual(["step", "step", "step", "waited"]);
 });
 
-test("a work hears that what it waits for has failed, and cleans up", async () => {
+test("a rejected promise is thrown into the work, which cleans up", async () => {
   let left = false;
   const work = function* (): Work {
     try {
@@ -58,7 +58,7 @@ test("a work hears that what it waits for has failed, and cleans up", async () =
   expect(left).toBe(true);
 });
 
-test("what a step throws ends its work, and not the others'", async () => {
+test("what a step throws ends its run, and not the others", async () => {
   const share = new EventLoopShare();
   const broken = share.run(
     (function* (): Work {

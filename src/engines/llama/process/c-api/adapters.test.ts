@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { requestedScales, AdapterRotation } from "./adapters.ts";
 
-test("a request that says nothing has the model's own scales; one that names some has only those", () => {
+test("a request without adapters has the model's own scales; one that names some has only those", () => {
   expect(requestedScales(undefined, [1, 0.5])).toBe("1,0.5");
   expect(requestedScales([{ id: 1, scale: 2 }], [1, 0.5])).toBe("0,2");
   expect(requestedScales([], [1, 0.5])).toBe("0,0");
@@ -13,7 +13,7 @@ test("an adapter that the model does not have is refused by name", () => {
   expect(() => requestedScales([{ id: 2, scale: 1 }], [1, 0.5])).toThrow("'lora[0].id': the model has 2 adapters");
 });
 
-test("for every mixture: only those with the same adapters are together, and nobody is passed over twice", () => {
+test("for every mixture: only slots with the same adapters are decoded together, and none is skipped twice", () => {
   const mixtures = fc.array(fc.array(fc.constantFrom("1", "0", "0.5"), { minLength: 1, maxLength: 6 }), {
     minLength: 4,
   });

@@ -1,19 +1,19 @@
-import * as fc from "fast-check";
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Embedder, type EmbedderOptions, type EmbeddingContext } from "./embedder.ts";
 
-/** One token of a pass. */
+/** One token of a batch. */
 interface Entry {
   readonly token: number;
   readonly position: number;
   readonly sequence: number;
 }
 
-/** Embeds a text as the sum of its tokens, and keeps what passes it made. `finish` ends the pass that is under way. */
+/** Embeds a text as the sum of its tokens, and records the batches. `finish` ends the current decode. */
 class SummingContext implements EmbeddingContext {
   readonly batchSize: number;
   readonly sequences: number;
-  readonly passes: (readonly Entry[])[] = [];
+  readonly batches: (readonly Entry[])[] = [];
   aborted = false;
   finish: (() => void) | undefined;
   #entries: Entry[] = [];
@@ -34,7 +34,7 @@ class SummingContext implements EmbeddingContext {
   }
 
   async decode(): Promise<boolean> {
-    this.passes.push(this.#entries);
+    this.batches.push(this.#entries);
     if (this.finish) await new Promise<void>((resolve) => (this.finish = resolve));
     if (this.aborted) return !(this.aborted = false);
     for (const { token, sequence } of this.#entries) this.#sums.set(sequence, (this.#sums.get(sequence) ?? 0) + token);
@@ -74,7 +74,7 @@ async function drain(embedder: Embedder, othersWait = false): Promise<void> {
 const text = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 40 });
 const request = fc.record({ owner: fc.constantFrom("a", "b", undefined), texts: fc.array(text, { minLength: 1 }) });
 
-test("whatever is asked for at once: each text has its own result, in its place, and no pass is too large", async () => {
+test("for all parallel requests: each text has its own result, in order, and no batch is too large", async () => {
   const scene = [
     fc.array(request, { maxLength: 6 }),
     fc.integer({ min: 1, max: 16 }),
@@ -91,7 +91,7 @@ test("whatever is asked for at once: each text has its own result, in its place,
         expect((await answers[at])?.map(([sum]) => sum)).toEqual(texts.map((one) => one.reduce((a, b) => a + b, 0)));
       const all = requests.flatMap(({ texts }) => texts);
       expect(embedder.counters.embeddedTokens).toBe(all.flat().length);
-      for (const pass of context.passes) {
+      for (const pass of context.batches) {
         expect(pass.length).toBeLessThanOrEqual(batchSize);
         expect(new Set(pass.map(({ sequence }) => sequence)).size).toBeLessThanOrEqual(1 + more);
       }
@@ -100,13 +100,13 @@ test("whatever is asked for at once: each text has its own result, in its place,
   );
 });
 
-test("short texts share a pass, and a long one is read in several", async () => {
+test("short texts share a batch, and a long one takes several", async () => {
   const context = new SummingContext(4, 8);
   const embedder = embedderOf(context);
   const answer = embedder.add(1, [[1], [2, 2], [3, 3, 3], [1, 2, 3, 4, 5, 6]], undefined);
   await drain(embedder);
   expect((await answer)?.map(([sum]) => sum)).toEqual([1, 4, 9, 21]);
-  expect(context.passes.map((pass) => pass.map(({ sequence, position }) => `${sequence}:${position}`))).toEqual([
+  expect(context.batches.map((pass) => pass.map(({ sequence, position }) => `${sequence}:${position}`))).toEqual([
     ["0:0", "1:0", "1:1"],
     ["0:0", "0:1", "0:2"],
     ["0:0", "0:1", "0:2", "0:3"],
@@ -114,7 +114,7 @@ test("short texts share a pass, and a long one is read in several", async () => 
   ]);
 });
 
-test("owners take turns: one with a question does not wait for another one's thousand texts", async () => {
+test("owners take turns: a single text does not wait for another owner's thousand texts", async () => {
   const embedder = embedderOf(new SummingContext(2, 2));
   const many = embedder.add(
     1,
@@ -129,7 +129,7 @@ test("owners take turns: one with a question does not wait for another one's tho
   expect(embedder.hasWork).toBe(false);
 });
 
-test("a pass that is for nobody any more is ended, one that is for others goes on", async () => {
+test("a decode that no request needs is aborted, one that others need continues", async () => {
   const context = new SummingContext(8, 8);
   context.finish = () => {};
   const embedder = embedderOf(context);
@@ -147,7 +147,7 @@ test("a pass that is for nobody any more is ended, one that is for others goes o
   expect([await alone, embedder.open, embedder.hasWork]).toEqual([null, 0, false]);
 });
 
-test("a cancelled text that was read in part leaves nothing behind", async () => {
+test("a cancelled text that was decoded in part leaves no state", async () => {
   const embedder = embedderOf(new SummingContext(2, 2));
   const left = embedder.add(1, [[1, 1, 1, 1, 1]], undefined);
   await embedder.step(false);
@@ -157,7 +157,7 @@ test("a cancelled text that was read in part leaves nothing behind", async () =>
   expect([await left, await next]).toEqual([null, [Float32Array.of(5)]]);
 });
 
-test("each owner may have one request at work and as many waiting as the queue is long", async () => {
+test("each owner may have one running request and a full queue of waiting ones", async () => {
   const embedder = embedderOf(new SummingContext(2, 2), { queueLimit: 1 });
   const taken = [embedder.add(1, [[1]], "a"), embedder.add(2, [[2]], "a"), embedder.add(3, [[3]], "b")];
   await expect(embedder.add(4, [[4]], "a")).rejects.toMatchObject({ failure: { status: 429, kind: "overloaded" } });
@@ -165,7 +165,7 @@ test("each owner may have one request at work and as many waiting as the queue i
   expect(await Promise.all(taken)).toEqual([1, 2, 3].map((sum) => [Float32Array.of(sum)]));
 });
 
-test("what fails ends the requests of its pass, and no others", async () => {
+test("a failure ends the requests of its batch, and no others", async () => {
   const context = new SummingContext(1, 1);
   const embedder = embedderOf(context);
   const [bad, good] = [embedder.add(1, [[Number.NaN], [1]], undefined), embedder.add(2, [[2]], undefined)];

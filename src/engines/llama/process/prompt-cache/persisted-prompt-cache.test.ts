@@ -42,7 +42,7 @@ function read(from: StateFiles): { states: SequenceState[]; ignored: string[] } 
   return { states, ignored };
 }
 
-test("states come back as they were, the newest first, and once", () => {
+test("states are read as they were written, the newest first, and once", () => {
   const written = [state(3), state(4, 70)];
   expect(writeStates(files, written)).toBe(2);
   const { states, ignored } = read(files);
@@ -51,7 +51,7 @@ test("states come back as they were, the newest first, and once", () => {
   expect(readdirSync(files.folder)).toEqual([]);
 });
 
-test("nobody else may read them, and none is left of those that were there before", () => {
+test("other users may not read the files, and previous files are removed", () => {
   writeStates(files, [state(1), state(2), state(3)]);
   writeFileSync(join(files.folder, "a%2Fb.7.state.tmp"), "");
   writeStates({ ...files, name: "a" }, [state(5)]);
@@ -73,12 +73,12 @@ test("what was written for another model or with other settings is not read, and
   expect(read(files).states).toHaveLength(1);
 });
 
-test("a folder that is not there has no states", () => {
+test("a folder that does not exist has no states", () => {
   expect(read({ ...files, folder: join(folder, "nowhere") })).toEqual({ states: [], ignored: [] });
 });
 
-// What llama.cpp is given of a damaged file could end its process.
-test("for every file with a byte changed or cut off: it is told to be damaged", () => {
+// llama.cpp could crash when it restores a damaged state.
+test("for every file with a byte changed or cut off: it is reported as damaged", () => {
   writeStates(files, [state(7)]);
   const file = join(files.folder, "a%2Fb.0.state");
   const whole = readFileSync(file);

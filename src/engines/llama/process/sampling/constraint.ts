@@ -1,54 +1,54 @@
-import { type ReaderPlace, callHasBegun } from "../../../../formats/grammar/call-has-begun.ts";
-import type { ConstraintPlan, PlannedGrammar } from "../../preparing/constraint-plan.ts";
-import { type GrammarAnswer, TokenGrammar, type GrammarVocabulary, TokenTrie } from "./token-grammar.ts";
-import { GbnfError } from "../../../../formats/grammar/gbnf-error.ts";
-import { invalidRequest } from "../../../../core/failure.ts";
 import type { Observe } from "../../../../core/observe.ts";
-import { TokenCandidates } from "../c-api/native-sampler.ts";
-import type { NativeModel } from "../c-api/native-model.ts";
-import type { Vocabulary } from "../tokens/vocabulary.ts";
+import { invalidRequest } from "../../../../core/failure.ts";
 import type { Format } from "../../../../formats/format.ts";
+import { callHasBegun, type ReaderPlace } from "../../../../formats/grammar/call-has-begun.ts";
+import { GbnfError } from "../../../../formats/grammar/gbnf-error.ts";
+import type { ConstraintPlan, PlannedGrammar } from "../../preparing/constraint-plan.ts";
+import type { NativeModel } from "../c-api/native-model.ts";
+import { TokenCandidates } from "../c-api/native-sampler.ts";
+import type { Vocabulary } from "../tokens/vocabulary.ts";
+import { TokenGrammar, TokenTrie, type AnswerGrammar, type GrammarVocabulary } from "./token-grammar.ts";
 
 /**
- * Holds one choice to a grammar. The choice's loop asks for `grammar` and `banned` right before each token is drawn and calls `read`
- * after each token was read; in between nothing else runs for this choice. It is made by `openConstraint`, one for each choice.
+ * Constrains one answer by a grammar. The task reads `grammar` and `banned` right before it samples a token, and calls `read` after the
+ * token's text was read. Nothing else runs for this answer in between.
  */
 export interface TokenConstraint {
-  /** What binds the next token; undefined: nothing does (not yet, or no longer). Whoever draws a token lets it accept that one. */
-  readonly grammar: GrammarAnswer | undefined;
+  /** The grammar of the next token; `undefined` if there is none yet, or no longer. A sampled token must be passed to its `accept`. */
+  readonly grammar: AnswerGrammar | undefined;
 
-  /** Tokens that the grammar would let pass and that must not come, while it binds. */
+  /** Tokens that must not come, although the grammar would allow them. */
   readonly banned: readonly number[];
 
-  /** A token was sampled and its text given to the reader. `bytes`: all that the token represents. */
+  /** Reads a sampled token. `text`: what the reader was given of it; `bytes`: all bytes of the token. */
   read(text: string, bytes: Uint8Array, reader: ReaderPlace): void;
 
   free(): void;
 }
 
-/** undefined: an optional one cannot be kept. Throws FailureError for a client's grammar that cannot be followed. */
+/** Creates the constraint of an answer; `undefined` if an optional one is not possible. Throws FailureError for an invalid grammar of a client. */
 export type OpenConstraint = (plan: ConstraintPlan) => TokenConstraint | undefined;
 
-/** Makes constraints for this model's choices. `log` hears of constraints that could not begin. */
+/** Returns a function that creates the constraints of a model's answers. `log` reports optional grammars that are not applied. */
 export function constraintOpener(model: NativeModel, vocabulary: Vocabulary, log: Observe): OpenConstraint {
-  const unseen = new UnseenBytes(vocabulary);
+  const hidden = new HiddenBytes(vocabulary);
   const candidates = new TokenCandidates(model.api, model.vocabularySize);
   const tokenize = (text: string): readonly number[] => model.tokenize(text, true);
-  let around: GrammarVocabulary | undefined;
-  /** Choices and requests that ask for the same share a plan, and with it the states of its grammar. */
-  const opened = new WeakMap<ConstraintPlan, TokenGrammar>();
+  let shared: GrammarVocabulary | undefined;
+  /** Answers with the same plan share the states of its grammar. */
+  const grammars = new WeakMap<ConstraintPlan, TokenGrammar>();
   const grammarOf = (plan: ConstraintPlan): TokenGrammar => {
-    let grammar = opened.get(plan);
+    let grammar = grammars.get(plan);
     if (grammar === undefined) {
-      around ??= { vocabulary, candidates, tokenize, trie: new TokenTrie(vocabulary) };
-      opened.set(plan, (grammar = openGrammar(plan.grammar, around)));
+      shared ??= { vocabulary, candidates, tokenize, trie: new TokenTrie(vocabulary) };
+      grammars.set(plan, (grammar = openGrammar(plan.grammar, shared)));
     }
     return grammar;
   };
   return (plan) => {
     try {
-      // Also where it begins later: a grammar that cannot be followed is to be an error before the answer begins.
-      return new GrammarConstraint(plan, { grammar: grammarOf(plan), unseen, log });
+      // The grammar is also opened where it applies later, so that an invalid one is an error before the answer starts.
+      return new GrammarConstraint(plan, grammarOf(plan), hidden, log);
     } catch (error) {
       if (!plan.optional) throw error;
       log(`Calls are not held to their schemas: the grammar cannot be followed: ${String(error)}`, "warn");
@@ -58,82 +58,81 @@ export function constraintOpener(model: NativeModel, vocabulary: Vocabulary, log
 }
 
 /** @throws {FailureError} 400 for a client's grammar that names a token which the model does not have. */
-function openGrammar({ gbnf, path }: PlannedGrammar, around: GrammarVocabulary): TokenGrammar {
+function openGrammar({ gbnf, path }: PlannedGrammar, shared: GrammarVocabulary): TokenGrammar {
   try {
-    return new TokenGrammar(gbnf, path, around);
+    return new TokenGrammar(gbnf, path, shared);
   } catch (error) {
     if (!(error instanceof GbnfError)) throw error;
     throw invalidRequest(`Invalid grammar at '${path}': ${error.message}.`, path, "invalid_grammar");
   }
 }
 
-interface GrammarSurroundings {
-  readonly grammar: TokenGrammar;
-  readonly unseen: UnseenBytes;
-  readonly log: Observe;
-}
+/** Characters of reasoning that are kept: more than any closing marker together with the token that ends it. */
+const maxMarkerLength = 400;
 
 class GrammarConstraint implements TokenConstraint {
   readonly #plan: ConstraintPlan;
-  readonly #around: GrammarSurroundings;
-  #answer: GrammarAnswer | undefined;
-  #settled: boolean;
-  #bytes: Uint8Array = new Uint8Array();
-  /** The end of the reasoning so far, long enough to hold its closing marker. */
+  readonly #tokenGrammar: TokenGrammar;
+  readonly #hidden: HiddenBytes;
+  readonly #log: Observe;
+  #grammar: AnswerGrammar | undefined;
+  /** The grammar has started, or cannot start. */
+  #isDecided: boolean;
+  #lastBytes: Uint8Array = new Uint8Array();
+  /** The end of the reasoning so far. */
   #tail = "";
 
-  constructor(plan: ConstraintPlan, around: GrammarSurroundings) {
+  constructor(plan: ConstraintPlan, grammar: TokenGrammar, hidden: HiddenBytes, log: Observe) {
     this.#plan = plan;
-    this.#around = around;
-    this.#settled = plan.begins === "at-once";
-    if (this.#settled) this.#answer = around.grammar.begin() ?? undefined;
+    this.#tokenGrammar = grammar;
+    this.#hidden = hidden;
+    this.#log = log;
+    this.#isDecided = plan.begins === "at-once";
+    if (this.#isDecided) this.#grammar = grammar.start() ?? undefined;
   }
 
-  get grammar(): GrammarAnswer | undefined {
-    return this.#answer;
+  get grammar(): AnswerGrammar | undefined {
+    return this.#grammar;
   }
 
   get banned(): readonly number[] {
-    return this.#answer === undefined ? [] : this.#around.unseen.banned(this.#plan.format, this.#bytes);
+    return this.#grammar === undefined ? [] : this.#hidden.banned(this.#plan.format, this.#lastBytes);
   }
 
   read(text: string, bytes: Uint8Array, reader: ReaderPlace): void {
-    this.#bytes = bytes;
-    if (this.#settled) return;
-    if (this.#plan.begins === "after-reasoning") this.#readThought(text, reader);
-    else if (callHasBegun(this.#plan.format, reader)) this.#goOn(reader.openCall ?? "", "a call that began otherwise");
+    this.#lastBytes = bytes;
+    if (this.#isDecided) return;
+    if (this.#plan.begins === "after-reasoning") this.#readReasoning(text, reader);
+    else if (callHasBegun(this.#plan.format, reader)) this.#start(reader.openCall ?? "", "a call that began otherwise");
   }
 
-  #readThought(text: string, reader: ReaderPlace): void {
+  #readReasoning(text: string, reader: ReaderPlace): void {
     this.#tail += text;
     if (reader.phase === "reasoning") {
-      this.#tail = this.#tail.slice(-longestMarker);
+      this.#tail = this.#tail.slice(-maxMarkerLength);
       return;
     }
-    this.#goOn(behindThought(this.#plan, this.#tail), "text behind the reasoning, in the token that ended it");
+    this.#start(afterReasoning(this.#plan, this.#tail), "text behind the reasoning, in the token that ended it");
   }
 
-  /** Binds from behind a text that has already come. */
-  #goOn(written: string, what: string): void {
-    this.#settled = true;
-    // White space in front of a client's own grammar is not part of it.
-    const begun = this.#plan.grammar.type === "gbnf" && written.trim() === "" ? "" : written;
-    this.#answer = this.#around.grammar.begin(begun) ?? undefined;
-    if (this.#answer) return;
-    this.#around.log(`A grammar could not begin: the model wrote ${what} (${written.length} characters)`, "warn");
+  /** Starts the grammar after a text that has been generated. `what`: the text in the log. */
+  #start(text: string, what: string): void {
+    this.#isDecided = true;
+    // White space before a client's own grammar is not part of it.
+    const start = this.#plan.grammar.type === "gbnf" && text.trim() === "" ? "" : text;
+    this.#grammar = this.#tokenGrammar.start(start) ?? undefined;
+    if (this.#grammar) return;
+    this.#log(`A grammar could not begin: the model wrote ${what} (${text.length} characters)`, "warn");
   }
 
   free(): void {
-    this.#answer?.free();
-    this.#answer = undefined;
+    this.#grammar?.free();
+    this.#grammar = undefined;
   }
 }
 
-/** Longer than any closing marker together with the token that ends it. */
-const longestMarker = 400;
-
-/** What stands behind the last marker that ended the thought. A call's opener that ends it is not part of it. */
-function behindThought({ format }: ConstraintPlan, tail: string): string {
+/** The text after the last marker that ended the reasoning. If the opening marker of a call ended it, the text includes that marker. */
+function afterReasoning({ format }: ConstraintPlan, tail: string): string {
   const { close = [], endedBy = [] } = format.reasoning ?? {};
   const ends = [...close.map((marker) => endOf(tail, marker)), ...endedBy.map((marker) => tail.lastIndexOf(marker))];
   const end = Math.max(...ends);
@@ -145,60 +144,60 @@ function endOf(tail: string, marker: string): number {
   return at < 0 ? -1 : at + marker.length;
 }
 
+/** First byte of a character → the smallest valid second byte (Unicode, table 3-7). Other first bytes are left to the grammar. */
+const minSecondByte: ReadonlyMap<number, number> = new Map([
+  [0xe0, 0xa0],
+  [0xf0, 0x90],
+]);
+
 /**
- * Tokens that a grammar lets pass though what they show is not what it read:
+ * Tokens that a grammar allows although their visible text is not what the grammar reads:
  *
- * - control tokens: llama.cpp's grammar reads their names, while nothing of them is shown (except of those that a format reads);
- * - a second byte that makes a character longer than it must be (`F0 80`, `E0 80`): the grammar reads the character, a decoder shows
- *   replacement characters.
+ * - control tokens: llama.cpp's grammar reads their names, which are not visible (except for those that a format reads);
+ * - a second byte of an overlong character (`F0 80`, `E0 80`): the grammar reads the character, a decoder emits replacement characters.
  */
-export class UnseenBytes {
+class HiddenBytes {
   readonly #vocabulary: Vocabulary;
   readonly #controls = new WeakMap<Format, readonly number[]>();
-  readonly #continuing = new Map<number, readonly number[]>();
+  readonly #continuations = new Map<number, readonly number[]>();
 
   constructor(vocabulary: Vocabulary) {
     this.#vocabulary = vocabulary;
   }
 
-  /** What must not follow a token of these bytes. */
+  /** Tokens that must not follow a token with these bytes. */
   banned(format: Format, bytes: Uint8Array): readonly number[] {
     const controls = this.#hiddenControls(format);
-    const limit = overlongBelow.get(bytes.at(-1) ?? 0);
-    return limit === undefined ? controls : [...controls, ...this.#continuations(limit)];
+    const limit = minSecondByte.get(bytes.at(-1) ?? 0);
+    return limit === undefined ? controls : [...controls, ...this.#continuationsBelow(limit)];
   }
 
   #hiddenControls(format: Format): readonly number[] {
     let hidden = this.#controls.get(format);
     if (hidden === undefined) {
-      const written = JSON.stringify(format);
-      hidden = this.#vocabulary.tokensThat(
+      const markers = JSON.stringify(format);
+      const vocabulary = this.#vocabulary;
+      hidden = vocabulary.tokensThat(
         (token) =>
-          this.#vocabulary.isControl(token) &&
-          !this.#vocabulary.endsGeneration(token) &&
-          !written.includes(JSON.stringify(this.#vocabulary.entry(token)).slice(1, -1)),
+          vocabulary.isControl(token) &&
+          !vocabulary.endsGeneration(token) &&
+          !markers.includes(JSON.stringify(vocabulary.entry(token)).slice(1, -1)),
       );
       this.#controls.set(format, hidden);
     }
     return hidden;
   }
 
-  /** Tokens that begin with a continuation byte below a limit. */
-  #continuations(limit: number): readonly number[] {
-    let found = this.#continuing.get(limit);
+  /** Tokens that start with a continuation byte below a limit. */
+  #continuationsBelow(limit: number): readonly number[] {
+    let found = this.#continuations.get(limit);
     if (found === undefined) {
       found = this.#vocabulary.tokensThat((token) => {
         const first = this.#vocabulary.bytes(token)[0] ?? 0;
         return first >= 0x80 && first < limit;
       });
-      this.#continuing.set(limit, found);
+      this.#continuations.set(limit, found);
     }
     return found;
   }
 }
-
-/** First byte of a character → the least second byte that it needs (Unicode, table 3-7); the others are left to the grammar. */
-const overlongBelow: ReadonlyMap<number, number> = new Map([
-  [0xe0, 0xa0],
-  [0xf0, 0x90],
-]);

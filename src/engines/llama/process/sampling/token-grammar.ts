@@ -1,82 +1,81 @@
+import { invalidRequest } from "../../../../core/failure.ts";
 import { GbnfError, GrammarLoadError } from "../../../../formats/grammar/gbnf-error.ts";
 import type { TokenPlace } from "../../../../formats/grammar/gbnf-rules.ts";
 import { GrammarBudget, GrammarStates, type GrammarState } from "../../../../formats/grammar/grammar-states.ts";
 import { readGbnf, type GbnfRules } from "../../../../formats/grammar/read-gbnf.ts";
-import { invalidRequest } from "../../../../core/failure.ts";
 import type { TokenCandidates } from "../c-api/native-sampler.ts";
 import type { Vocabulary } from "../tokens/vocabulary.ts";
 
 /**
- * What following a grammar may cost all answers that use it, in steps (`GrammarBudget`): about a second of processor time at the beginning,
- * and after each token what takes some 10 ms, divided among the answers, but a millisecond at least. Other clients of the model wait no
- * longer than that.
+ * The cost of a grammar for all answers that use it, in steps (`GrammarBudget`): about a second of CPU time at the start, and about 10 ms
+ * after each token, divided among the answers, but a millisecond at least. Other clients of the model do not wait longer than that.
  */
-const steps = { most: 2_000_000, token: 40_000, leastForToken: 4_000 };
+const budgetSteps = { max: 2_000_000, token: 40_000, minToken: 4_000 };
 
-/** A walk through the vocabulary looks at this many nodes in the time of one step. */
+/** Nodes of the vocabulary that a walk visits in the time of one step. */
 const nodesPerStep = 4;
 
-/** Where more tokens than this may come, or they are not found in a walk of this length, one is sampled first and then looked up. */
-const few = { tokens: 256, nodes: 4_000 };
+/** Where more tokens are allowed, or a walk visits more nodes, a token is sampled first and checked afterwards. */
+const narrow = { tokens: 256, nodes: 4_000 };
 
-/** A grammar that no answer uses keeps at most this much of what it has computed (`GrammarStates.size`). */
-const keptSize = 20_000;
+/** An unused grammar keeps its computed states up to this size (`GrammarStates.size`). */
+const maxUnusedSize = 20_000;
 
 /** What all grammars of a model share. */
 export interface GrammarVocabulary {
   readonly vocabulary: Pick<Vocabulary, "bytes" | "endsGeneration">;
   readonly trie: TokenTrie;
   readonly candidates: TokenCandidates;
-  /** The tokens of a text in which control tokens are read by their names. */
+  /** Tokenizes a text in which control tokens are read by their names. */
   readonly tokenize: (text: string) => readonly number[];
 }
 
-/** The tokens that may come in a state, once they were looked for. */
-interface KnownTokens {
-  /** undefined: they were not counted; null: they are many. */
-  few?: readonly number[] | null;
+/** The allowed tokens of a state, as far as they were computed. */
+interface AllowedTokens {
+  /** `null` if there are too many to list. */
+  narrow?: readonly number[] | null;
   all?: readonly number[];
 }
 
 /**
- * A grammar over the tokens of a model. Answers that follow it share its states. What an answer needs is computed within a budget, so that
- * no grammar holds the model.
+ * A grammar over the tokens of a model. Answers that use it share its states. The computation has a budget, so that no grammar can block
+ * the model.
  */
 export class TokenGrammar {
-  readonly around: GrammarVocabulary;
-  readonly budget: GrammarBudget = new GrammarBudget(steps.most);
+  readonly shared: GrammarVocabulary;
+  readonly budget: GrammarBudget = new GrammarBudget(budgetSteps.max);
   readonly #path: string;
   readonly #rules: GbnfRules;
   readonly #names = new Map<string, number>();
   #states: GrammarStates;
-  #known = new WeakMap<GrammarState, KnownTokens>();
+  #allowed = new WeakMap<GrammarState, AllowedTokens>();
   #answers = 0;
 
   /**
-   * @param path where in the request the grammar is. @throws {GbnfError} for a grammar that is malformed, or names a token that the model
-   * does not have.
+   * @param path the request parameter that contains the grammar. @throws {GbnfError} for a grammar that is malformed, or names a token that
+   * the model does not have.
    */
-  constructor(gbnf: string, path: string, around: GrammarVocabulary) {
-    this.around = around;
+  constructor(gbnf: string, path: string, shared: GrammarVocabulary) {
+    this.shared = shared;
     this.#path = path;
     this.#rules = readGbnf(gbnf, { depth: Infinity, elements: Infinity });
     this.#states = new GrammarStates(this.#rules.root);
-    for (const name of this.#rules.tokenNames) this.#names.set(name, tokenNamed(name, around));
+    for (const name of this.#rules.tokenNames) this.#names.set(name, tokenNamed(name, shared));
   }
 
-  /** Begins an answer; null: the grammar does not allow an answer that begins with this text. */
-  begin(written = ""): GrammarAnswer | null {
-    const state = this.within("Invalid grammar at", () => {
+  /** Starts an answer that begins with this text; `null` if the grammar does not allow that. */
+  start(text = ""): AnswerGrammar | null {
+    const state = this.limited("Invalid grammar at", () => {
       const start = this.#states.start(this.budget);
-      return start?.read(new TextEncoder().encode(written), this.budget) ?? null;
+      return start?.read(new TextEncoder().encode(text), this.budget) ?? null;
     });
     if (state === null) return null;
     this.#answers++;
-    return new GrammarAnswer(this, state);
+    return new AnswerGrammar(this, state);
   }
 
-  /** Turns what goes beyond the budget into the 400 of the request. */
-  within<T>(what: string, work: () => T): T {
+  /** Runs `work`, and throws FailureError 400 if it exceeds the budget. */
+  limited<T>(what: string, work: () => T): T {
     try {
       return work();
     } catch (error) {
@@ -85,54 +84,55 @@ export class TokenGrammar {
     }
   }
 
-  /** Whether a place that names a token, or any token but that one, takes this token. As in llama.cpp, "any" are those that are text. */
+  /** Whether a place in the grammar that names a token, or any token except one, allows this token. As in llama.cpp, "any" means text. */
   matches(token: number): (place: TokenPlace) => boolean {
     return ({ name, negated }) => {
       const isNamed = this.#names.get(name) === token;
-      return negated ? !isNamed && isText(this.around.vocabulary.bytes(token)) : isNamed;
+      return negated ? !isNamed && isText(this.shared.vocabulary.bytes(token)) : isNamed;
     };
   }
 
-  /** An answer took a token. */
+  /** Is called when an answer accepted a token. */
   accepted(): void {
-    this.budget.refill(Math.max(steps.leastForToken, steps.token / this.#answers));
+    this.budget.refill(Math.max(budgetSteps.minToken, budgetSteps.token / this.#answers));
   }
 
+  /** Is called when an answer ended. */
   ended(): void {
     this.#answers--;
     if (this.#answers > 0) return;
-    this.budget.refill(steps.most);
-    if (this.#states.size <= keptSize) return;
+    this.budget.refill(budgetSteps.max);
+    if (this.#states.size <= maxUnusedSize) return;
     this.#states = new GrammarStates(this.#rules.root);
-    this.#known = new WeakMap();
+    this.#allowed = new WeakMap();
   }
 
-  /** The tokens that may come in a state, but ends; null: they are many. */
-  few(state: GrammarState): readonly number[] | null {
-    const known = this.#knownIn(state);
-    if (known.few === undefined) {
+  /** The allowed tokens of a state except ends; `null` if there are many. */
+  narrow(state: GrammarState): readonly number[] | null {
+    const allowed = this.#allowedIn(state);
+    if (allowed.narrow === undefined) {
       let nodes = 0;
-      known.few = this.#tokensIn(state, (found) => found <= few.tokens && ++nodes <= few.nodes);
+      allowed.narrow = this.#search(state, (found) => found <= narrow.tokens && ++nodes <= narrow.nodes);
     }
-    return known.few;
+    return allowed.narrow;
   }
 
-  /** All tokens that may come in a state, but ends. */
+  /** All allowed tokens of a state except ends. */
   all(state: GrammarState): readonly number[] {
-    const known = this.#knownIn(state);
-    known.all ??= known.few ?? this.#tokensIn(state, () => true) ?? [];
-    return known.all;
+    const allowed = this.#allowedIn(state);
+    allowed.all ??= allowed.narrow ?? this.#search(state, () => true) ?? [];
+    return allowed.all;
   }
 
-  #knownIn(state: GrammarState): KnownTokens {
-    let known = this.#known.get(state);
-    if (!known) this.#known.set(state, (known = {}));
-    return known;
+  #allowedIn(state: GrammarState): AllowedTokens {
+    let allowed = this.#allowed.get(state);
+    if (!allowed) this.#allowed.set(state, (allowed = {}));
+    return allowed;
   }
 
-  #tokensIn(state: GrammarState, visit: (found: number) => boolean): readonly number[] | null {
+  #search(state: GrammarState, visit: (found: number) => boolean): readonly number[] | null {
     let nodes = 0;
-    const found = this.around.trie.walk<GrammarState>(
+    const found = this.shared.trie.walk<GrammarState>(
       state,
       (at, byte) => at.next(byte, this.budget),
       (count) => {
@@ -147,21 +147,21 @@ export class TokenGrammar {
     return visit(all.length) ? all : null;
   }
 
-  /** The tokens that a grammar names, or all but one. */
+  /** The tokens that the grammar allows by name in a state. */
   #namedIn({ tokenPlaces }: GrammarState): ReadonlySet<number> {
     const named = new Set<number>();
     for (const { place } of tokenPlaces) {
       const token = this.#names.get(place.name);
       if (!place.negated && token !== undefined) named.add(token);
       if (!place.negated) continue;
-      for (const other of this.around.trie.tokens) if (this.matches(other)(place)) named.add(other);
+      for (const other of this.shared.trie.tokens) if (this.matches(other)(place)) named.add(other);
     }
     return named;
   }
 }
 
-/** One answer by its grammar. */
-export class GrammarAnswer {
+/** The state of one answer in a grammar. */
+export class AnswerGrammar {
   readonly #grammar: TokenGrammar;
   #state: GrammarState;
 
@@ -170,29 +170,29 @@ export class GrammarAnswer {
     this.#state = state;
   }
 
-  /** Few tokens may come next: it pays to look at those only. */
+  /** Few tokens are allowed next, so that it is faster to consider only those. */
   get isNarrow(): boolean {
-    return this.#follow(() => this.#grammar.few(this.#state)) !== null;
+    return this.#limited(() => this.#grammar.narrow(this.#state)) !== null;
   }
 
-  /** The token may come next. */
+  /** Whether a token may come next. */
   allows(token: number): boolean {
-    const { vocabulary } = this.#grammar.around;
+    const { vocabulary } = this.#grammar.shared;
     if (vocabulary.endsGeneration(token)) return this.#state.mayEnd;
-    return this.#follow(() => this.#after(token)) !== null;
+    return this.#limited(() => this.#after(token)) !== null;
   }
 
-  /** The tokens that may come next and are not banned (`-Infinity`): valid until anything else is asked. */
+  /** The tokens that may come next and are not banned (`-Infinity`). Valid until the next call of any method. */
   among(logits: Float32Array): TokenCandidates {
-    const { candidates, trie } = this.#grammar.around;
-    const tokens = this.#follow(() => this.#grammar.few(this.#state) ?? this.#grammar.all(this.#state));
+    const { candidates, trie } = this.#grammar.shared;
+    const tokens = this.#limited(() => this.#grammar.narrow(this.#state) ?? this.#grammar.all(this.#state));
     candidates.set(logits, this.#state.mayEnd ? [...tokens, ...trie.ends] : tokens);
     return candidates;
   }
 
-  /** A token came, which is allowed and does not end the answer. Throws FailureError, 400, where the grammar costs too much to follow. */
+  /** Accepts an allowed token that does not end the answer. Throws FailureError 400 if the grammar exceeds its budget. */
   accept(token: number): void {
-    const state = this.#follow(() => this.#after(token));
+    const state = this.#limited(() => this.#after(token));
     if (state === null) throw new Error(`The grammar does not allow the token ${token}.`);
     this.#state = state;
     this.#grammar.accepted();
@@ -203,19 +203,19 @@ export class GrammarAnswer {
   }
 
   #after(token: number): GrammarState | null {
-    const bytes = this.#grammar.around.vocabulary.bytes(token);
+    const bytes = this.#grammar.shared.vocabulary.bytes(token);
     const read = bytes.includes(0) ? nothing : bytes;
     return this.#state.readToken(read, this.#grammar.matches(token), this.#grammar.budget);
   }
 
-  #follow<T>(work: () => T): T {
-    return this.#grammar.within("The answer cannot go on by the grammar at", work);
+  #limited<T>(work: () => T): T {
+    return this.#grammar.limited("The answer cannot go on by the grammar at", work);
   }
 }
 
 const nothing = new Uint8Array();
 
-/** The bytes are UTF-8, and no character is cut. */
+/** The bytes are complete characters in UTF-8. */
 function isText(bytes: Uint8Array): boolean {
   try {
     new TextDecoder("utf-8", { fatal: true }).decode(bytes);
@@ -225,7 +225,7 @@ function isText(bytes: Uint8Array): boolean {
   }
 }
 
-/** `[12]`: by its number; else by its text. Throws GbnfError where the text is no single token of the model, as llama.cpp does. */
+/** `[12]` is a token's number, other names are its text. Like llama.cpp, throws GbnfError if the text is not a single token. */
 function tokenNamed(name: string, { tokenize }: GrammarVocabulary): number {
   const id = /^\[(\d+)\]$/.exec(name)?.[1];
   if (id !== undefined) return Number(id);
@@ -234,40 +234,43 @@ function tokenNamed(name: string, { tokenize }: GrammarVocabulary): number {
   return token;
 }
 
+/** Bytes of the longest token in the trie; no vocabulary has a longer one. */
+const maxTokenBytes = 65_535;
+
 /**
- * The tokens of a vocabulary by their bytes, as a tree in the order of a walk from the root: each node has the byte that leads to it and
- * the node that follows all below it. Tokens that end a turn, tokens without bytes, and tokens with a NUL, which no grammar of llama.cpp
- * reads, are not in it.
+ * The tokens of a vocabulary as a trie of their bytes, in arrays in depth-first order: each node has a byte, and the index of the node that
+ * follows its subtree. It does not contain tokens that end an answer, tokens without bytes, and tokens with a NUL, which llama.cpp's
+ * grammars do not read.
  */
 export class TokenTrie {
-  /** Tokens that may come wherever a text may end. */
+  /** Tokens that are allowed wherever a text may end. */
   readonly ends: readonly number[];
-  readonly #bytes: Uint8Array;
-  readonly #depths: Uint16Array;
-  /** The node that follows all nodes below this one. */
-  readonly #after: Int32Array;
-  /** The tokens of a node are `tokens` from here to where those of the next node begin. */
-  readonly #firstTokens: Int32Array;
   /** In the order of their bytes. */
   readonly tokens: Int32Array;
+  readonly #bytes: Uint8Array;
+  readonly #depths: Uint16Array;
+  /** The node after the subtree of each node. */
+  readonly #after: Int32Array;
+  /** Index in `tokens` of the first token of each node; the tokens end where those of the next node start. */
+  readonly #firstTokens: Int32Array;
 
   constructor(vocabulary: Pick<Vocabulary, "size" | "bytes" | "endTokens">) {
     this.ends = vocabulary.endTokens();
     const ends = new Set(this.ends);
     const tokens: { readonly token: number; readonly bytes: Uint8Array }[] = [];
-    let nodes = 1;
+    let maxNodes = 1;
     for (let token = 0; token < vocabulary.size; token++) {
       const bytes = vocabulary.bytes(token);
-      if (ends.has(token) || bytes.length === 0 || bytes.length > longest || bytes.includes(0)) continue;
+      if (ends.has(token) || bytes.length === 0 || bytes.length > maxTokenBytes || bytes.includes(0)) continue;
       tokens.push({ token, bytes });
-      nodes += bytes.length;
+      maxNodes += bytes.length;
     }
     tokens.sort((one, other) => Buffer.compare(one.bytes, other.bytes));
-    const bytesOfNodes = new Uint8Array(nodes);
-    const depths = new Uint16Array(nodes);
-    const firstTokens = new Int32Array(nodes + 1);
+    const bytesOfNodes = new Uint8Array(maxNodes);
+    const depths = new Uint16Array(maxNodes);
+    const firstTokens = new Int32Array(maxNodes + 1);
     let count = 1;
-    let before = new Uint8Array();
+    let before: Uint8Array = nothing;
     for (const [at, { bytes }] of tokens.entries()) {
       let depth = 0;
       while (depth < before.length && bytes[depth] === before[depth]) depth++;
@@ -276,13 +279,13 @@ export class TokenTrie {
         depths[count] = depth + 1;
         firstTokens[count++] = at;
       }
-      before = bytes as Uint8Array<ArrayBuffer>;
+      before = bytes;
     }
     firstTokens[count] = tokens.length;
-    // The root and nodes on the way have no tokens: theirs begin where those of the next node do. A node's own tokens come first.
+    // Inner nodes without tokens start where the next node does. A node's own tokens precede those of its subtree.
     this.#bytes = bytesOfNodes.slice(0, count);
     this.#depths = depths.slice(0, count);
-    this.#firstTokens = Int32Array.from({ length: count + 1 }, (_, node) => firstTokens[node] ?? 0);
+    this.#firstTokens = firstTokens.slice(0, count + 1);
     this.tokens = Int32Array.from(tokens, ({ token }) => token);
     this.#after = new Int32Array(count);
     const open: number[] = [];
@@ -295,8 +298,8 @@ export class TokenTrie {
   }
 
   /**
-   * Collects the tokens whose bytes `next` leads through, from `start` on. `visit` is called for each node that is looked at, and ends the
-   * walk where it returns false: then the result is null.
+   * Collects the tokens whose bytes `next` leads through, starting with `start`. `visit` is called for each visited node with the number of
+   * tokens so far; if it returns false, the walk ends and the result is `null`.
    */
   walk<State>(
     start: State,
@@ -322,6 +325,3 @@ export class TokenTrie {
     return found;
   }
 }
-
-/** Bytes of the longest token that is looked at: no vocabulary has a longer one. */
-const longest = 65_535;

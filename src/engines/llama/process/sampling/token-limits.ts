@@ -2,57 +2,61 @@ import type { Format, Reasoning } from "../../../../formats/format.ts";
 import { openThought } from "../../../../formats/reading/start.ts";
 import type { Vocabulary } from "../tokens/vocabulary.ts";
 
-/** The bias of a token that must come: beyond what any logit can be. */
-export const certain = 10_000;
+/*
+ * Limits of an answer that are enforced token by token: a budget for reasoning, a ban on reasoning, and a budget for strings of JSON.
+ */
+
+/** The logit of a token that must come next; larger than any other. */
+export const forcedLogit = 10_000;
 
 type Phase = "reasoning" | "content" | "call";
 
 export interface ReasoningBudgetOptions {
-  /** How long a choice's thoughts may be together. */
+  /** Tokens of all reasoning of an answer. */
   readonly tokens: number;
-  /** The tokens that close a thought: the first time, …, and every further time. */
+  /** The tokens that close reasoning the first time, the second time, and so on; the last one applies to all further times. */
   readonly closings: readonly (readonly number[])[];
-  /** The prompt has begun a thought. */
+  /** The prompt ends with an opening marker. */
   readonly startsInReasoning: boolean;
 }
 
-/** Closes a choice's thoughts when they have been long enough: then it says which token must come next. */
+/** Closes the reasoning of an answer when its budget is used up, by forcing the tokens of the closing marker. */
 export class ReasoningBudget {
   readonly #closings: readonly (readonly number[])[];
   #left: number;
   #closed = 0;
   #before: Phase;
-  /** What is still to come of a closing. */
+  /** The rest of a closing marker. */
   #forced: readonly number[] = [];
-  /** A thought was closed, and its reader has not left it yet. */
-  #leaving = false;
+  /** The closing marker is complete, but the reader is still in the reasoning phase. */
+  #isClosing = false;
 
-  constructor({ tokens, closings, startsInReasoning: thinksAlready }: ReasoningBudgetOptions) {
+  constructor({ tokens, closings, startsInReasoning }: ReasoningBudgetOptions) {
     this.#closings = closings;
     this.#left = tokens;
-    this.#before = thinksAlready ? "reasoning" : "content";
-    if (thinksAlready && tokens <= 0) this.#close();
+    this.#before = startsInReasoning ? "reasoning" : "content";
+    if (startsInReasoning && tokens <= 0) this.#close();
   }
 
-  /** The token that must come next; undefined: any. */
+  /** The token that must come next; `undefined` if any may. */
   get forced(): number | undefined {
     return this.#forced[0];
   }
 
-  /** A token came; `phase`: where the reader of the text is after it. */
+  /** Reads a sampled token. `phase`: that of the reader after the token. */
   read(token: number, phase: Phase): void {
-    const wasThinking = this.#before === "reasoning";
+    const wasReasoning = this.#before === "reasoning";
     this.#before = phase;
-    if (phase !== "reasoning") this.#leaving = false;
+    if (phase !== "reasoning") this.#isClosing = false;
     if (this.#forced.length > 0) {
-      // A grammar may forbid the closing here; then it is tried again after the next token.
-      const came = token === this.#forced[0];
-      this.#forced = came ? this.#forced.slice(1) : [];
-      this.#leaving = came && this.#forced.length === 0 && phase === "reasoning";
+      // A grammar may forbid the marker here; then it is forced again after the next token.
+      const isForced = token === this.#forced[0];
+      this.#forced = isForced ? this.#forced.slice(1) : [];
+      this.#isClosing = isForced && this.#forced.length === 0 && phase === "reasoning";
       return;
     }
-    if (phase !== "reasoning" || this.#leaving) return;
-    if (wasThinking) this.#left--;
+    if (phase !== "reasoning" || this.#isClosing) return;
+    if (wasReasoning) this.#left--;
     if (this.#left <= 0) this.#close();
   }
 
@@ -63,68 +67,70 @@ export class ReasoningBudget {
 }
 
 /** What a ban needs of the vocabulary. */
-type Tokens = Pick<Vocabulary, "tokensThat" | "bytes">;
+type BanVocabulary = Pick<Vocabulary, "tokensThat" | "bytes">;
 
 /**
- * Keeps a model that was told not to think from opening a thought all the same, as some do when a question asks for it ("Think step by
- * step."). Whatever tokens the marker is made of: one may not come that would complete it, but for its last character, since a marker
- * that is cut there would be shown. It ends with the first visible words, unless the format reads thoughts behind them, too.
+ * Prevents a model from opening reasoning although the request turns it off, as some models do when a question asks for it ("Think step by
+ * step."). It bans each token that would complete an opening marker except for its last character, because a marker that is cut there would
+ * be visible. The ban ends with the first visible words, unless the format reads reasoning after them, too.
  */
 export class ReasoningBan {
-  readonly #openers: ThoughtOpeners;
+  readonly #openings: ReasoningOpenings;
   readonly #anywhere: boolean;
-  /** What was written, as far as it matters: bytes as characters. */
+  /** The end of the text that may become a marker, with bytes as characters. */
   #tail = "";
   #isOver = false;
 
-  constructor(openers: ThoughtOpeners, { anywhere = false }: Reasoning) {
-    this.#openers = openers;
+  constructor(openings: ReasoningOpenings, { anywhere = false }: Reasoning) {
+    this.#openings = openings;
     this.#anywhere = anywhere;
   }
 
   /** Tokens that must not come next. */
   get banned(): readonly number[] {
-    return this.#isOver ? none : this.#openers.after(this.#tail);
+    return this.#isOver ? [] : this.#openings.after(this.#tail);
   }
 
-  /** A token of these bytes came. */
+  /** Reads the bytes of a sampled token. */
   read(bytes: Uint8Array): void {
     if (this.#isOver) return;
-    const written = this.#tail + charactersOf(bytes);
-    this.#tail = this.#openers.tailOf(written);
-    if (!this.#anywhere && written.slice(0, written.length - this.#tail.length).trim() !== "") this.#isOver = true;
+    const text = this.#tail + charactersOf(bytes);
+    this.#tail = this.#openings.tailOf(text);
+    if (!this.#anywhere && text.slice(0, text.length - this.#tail.length).trim() !== "") this.#isOver = true;
   }
 }
 
-/** Which tokens open a thought, of one model and format. */
-class ThoughtOpeners {
-  readonly #tokens: Tokens;
-  /** All of each marker but its last character. */
-  readonly #beginnings: readonly string[];
+/** The tokens that open reasoning in a format of a model. */
+class ReasoningOpenings {
+  readonly #tokens: BanVocabulary;
+  /** Each marker without its last character. */
+  readonly #prefixes: readonly string[];
   readonly #after = new Map<string, readonly number[]>();
 
-  constructor(tokens: Tokens, { open }: Reasoning) {
+  constructor(tokens: BanVocabulary, { open }: Reasoning) {
     this.#tokens = tokens;
-    this.#beginnings = open.map((marker) => charactersOf(new TextEncoder().encode(marker.trim()))).map(withoutLast);
+    const markers = open.map((marker) => charactersOf(new TextEncoder().encode(marker.trim())));
+    // A marker of one character has no prefix.
+    this.#prefixes = markers.map((marker) => (marker.length > 1 ? marker.slice(0, -1) : marker));
   }
 
   /** The end of a text that may become a marker. */
   tailOf(text: string): string {
-    const longest = this.#beginnings.reduce((most, { length }) => Math.max(most, length), 0);
-    for (let length = Math.min(longest, text.length); length > 0; length--) {
+    const maxLength = this.#prefixes.reduce((max, { length }) => Math.max(max, length), 0);
+    for (let length = Math.min(maxLength, text.length); length > 0; length--) {
       const tail = text.slice(text.length - length);
-      if (this.#beginnings.some((beginning) => beginning.startsWith(tail))) return tail;
+      if (this.#prefixes.some((prefix) => prefix.startsWith(tail))) return tail;
     }
     return "";
   }
 
-  /** The tokens that would open a thought behind such an end. All tokens are looked at, once for each. */
+  /** The tokens that would open reasoning after a text with this end. Scans the vocabulary once for each end. */
   after(tail: string): readonly number[] {
     let found = this.#after.get(tail);
     if (found === undefined) {
       found = this.#tokens.tokensThat((token) => {
         const text = tail + charactersOf(this.#tokens.bytes(token));
-        return this.#beginnings.some((beginning) => text.includes(beginning));
+        return this.#prefixes.some((prefix) => text.includes(prefix));
       });
       this.#after.set(tail, found);
     }
@@ -132,33 +138,26 @@ class ThoughtOpeners {
   }
 }
 
-/** The ban for one choice; undefined: the format has no such marker, or the prompt's end has opened a thought itself. */
+/** Creates the ban for an answer; `undefined` if the format has no such marker, or if the prompt itself opens reasoning. */
 export type BanReasoning = (format: Format, prefix: string) => ReasoningBan | undefined;
 
-/** Makes bans for the choices of a model, which share what they know of its vocabulary. */
-export function reasoningBans(tokens: Tokens): BanReasoning {
-  const openers = new WeakMap<Format, ThoughtOpeners>();
+/** Creates bans for the answers of a model, which share the results of vocabulary scans. */
+export function reasoningBans(tokens: BanVocabulary): BanReasoning {
+  const openings = new WeakMap<Format, ReasoningOpenings>();
   return (format, prefix) => {
     const { reasoning } = format;
     if (format.kind !== "plain" || !reasoning || openThought(reasoning, prefix) !== null) return undefined;
-    let known = openers.get(format);
-    if (!known) openers.set(format, (known = new ThoughtOpeners(tokens, reasoning)));
+    let known = openings.get(format);
+    if (!known) openings.set(format, (known = new ReasoningOpenings(tokens, reasoning)));
     return new ReasoningBan(known, reasoning);
   };
 }
-
-const none: readonly number[] = [];
 
 function charactersOf(bytes: Uint8Array): string {
   return String.fromCharCode(...bytes);
 }
 
-/** A marker of one character has no beginning that is not it. */
-function withoutLast(marker: string): string {
-  return marker.length > 1 ? marker.slice(0, -1) : marker;
-}
-
-/** Ends strings of JSON that have become too long: then it says that the quote must come next. */
+/** Ends strings of JSON that exceed a limit, by forcing the closing quote. */
 export class StringBudget {
   readonly #limit: number;
   readonly #quote: number;
@@ -166,18 +165,18 @@ export class StringBudget {
   #isEscaped = false;
   #tokens = 0;
 
-  /** `limit`: of one string, in tokens. `quote`: the token that says `"`. */
+  /** `limit`: tokens of one string. `quote`: the token of `"`. */
   constructor(limit: number, quote: number) {
     this.#limit = limit;
     this.#quote = quote;
   }
 
-  /** The token that must come next; undefined: any. A grammar that forbids it has its way, and it is tried again. */
+  /** The token that must come next; `undefined` if any may. It is forced again if a grammar forbids it. */
   get forced(): number | undefined {
     return this.#isInString && !this.#isEscaped && this.#tokens >= this.#limit ? this.#quote : undefined;
   }
 
-  /** A token came that says `text`. `isJson`: it is part of JSON, and not of a thought. */
+  /** Reads the text of a sampled token. `isJson`: the text is part of JSON, and not of reasoning. */
   read(text: string, isJson: boolean): void {
     if (!isJson) {
       this.#isInString = false;

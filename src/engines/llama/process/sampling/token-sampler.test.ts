@@ -33,7 +33,7 @@ describe("repeat_last_n", () => {
     expect(sampled(sampling, prompt, 3)).toEqual(expected);
   });
 
-  test("frequency and presence penalties count what was generated, whatever it is", () => {
+  test("frequency and presence penalties count all generated tokens", () => {
     expect(sampled({ presencePenalty: 1, repeatLastN: 0 }, [0], 2)).toEqual([0, 1]);
   });
 });

@@ -1,12 +1,12 @@
 import type { Sampling } from "../../../../core/request.ts";
 import type { PreparedRequest } from "../../preparing/prepared-request.ts";
 import type { NativeContext } from "../c-api/native-context.ts";
-import { type TokenCandidates, SamplerChain } from "../c-api/native-sampler.ts";
-import { argmax, readWindow, withToken, type LogitWindow, seededRandom, sampleSoftmax } from "./logits.ts";
-import { certain } from "./token-limits.ts";
-import type { TokenConstraint } from "./constraint.ts";
-import type { GrammarAnswer } from "./token-grammar.ts";
+import { SamplerChain, type TokenCandidates } from "../c-api/native-sampler.ts";
 import type { Vocabulary } from "../tokens/vocabulary.ts";
+import type { TokenConstraint } from "./constraint.ts";
+import { argmax, readWindow, sampleSoftmax, seededRandom, withToken, type LogitWindow } from "./logits.ts";
+import type { AnswerGrammar } from "./token-grammar.ts";
+import { forcedLogit } from "./token-limits.ts";
 
 export interface TokenSamplerOptions {
   readonly context: NativeContext;
@@ -15,7 +15,7 @@ export interface TokenSamplerOptions {
   readonly seed: number;
   readonly prompt: readonly number[];
   readonly constraint?: TokenConstraint;
-  /** The token that must come next; undefined: any. */
+  /** The token that must come next; `undefined` if any may. */
   readonly forced?: () => number | undefined;
   /** Tokens that must not come next. */
   readonly banned?: () => readonly number[];
@@ -23,38 +23,39 @@ export interface TokenSamplerOptions {
 
 export interface SampledToken {
   readonly token: number;
-  /** The raw distribution that it was drawn from, where it was asked for. */
+  /** The unmodified distribution, if the request needs it. */
   readonly window?: LogitWindow;
 }
 
-/** llama.cpp's and vLLM's default for how far the repeat penalty looks back. */
+/** The default of llama.cpp and vLLM for the number of tokens that the repeat penalty considers. */
 const defaultRepeatLastN = 64;
 /** llama.cpp's defaults for DRY (common.h, `common_params_sampling`). */
 const dryDefaults = { base: 1.75, allowedLength: 2, breakers: ["\n", ":", '"', "*"] } as const;
-/** How many tokens that a grammar does not allow may be sampled before it is asked about all tokens. */
-const fewTries = 8;
+/** Sampled tokens that a grammar may reject before it is applied to the whole vocabulary. */
+const maxRejections = 8;
 
 /**
- * Draws a choice's tokens. What concerns single tokens (biases, penalties, bans) is written into the logits where llama.cpp keeps them;
- * the likeliest token is found there, too, or one is drawn by the temperature alone. For all other draws llama.cpp's own chain reads
- * them: DRY, top-k, top-p, min-p, XTC, temperature, in this order.
+ * Samples the tokens of an answer. Biases, penalties and bans of single tokens are written to the logits in llama.cpp's memory. Greedy
+ * sampling and sampling by temperature alone are done here; llama.cpp's sampler chain does the rest: DRY, top-k, top-p, min-p, XTC,
+ * temperature, in this order.
  *
- * Where a grammar allows few tokens, only those are looked at. Elsewhere it is asked about the drawn token alone, which most often is
- * allowed. If not, that token is out and the next one is drawn, which makes the same distribution as asking
- * about all tokens first; after a few of them all are asked about.
+ * Where a grammar allows few tokens, only those are considered. Elsewhere the grammar checks the sampled token alone, which it usually
+ * allows. If not, the token is banned and another one is sampled, which gives the same distribution as applying the grammar to all tokens
+ * first. After several rejections it is applied to all tokens.
  */
 export class TokenSampler {
   readonly #options: TokenSamplerOptions;
   readonly #sampling: Sampling;
-  /** undefined: `pick` draws. */
+  /** `undefined` if `#pick` samples. */
   readonly #chain: SamplerChain | undefined;
   readonly #pick: (logits: Float32Array) => number = argmax;
-  readonly #hasHistory: boolean;
+  readonly #usesHistory: boolean;
   readonly #counts = new Map<number, number>();
   readonly #generated: number[] = [];
   readonly #bias: ReadonlyMap<number, number>;
+  /** Tokens that would end the answer too early. */
   readonly #endings: readonly number[];
-  /** What stood in the logits before it was changed. */
+  /** Logits before they were modified. */
   readonly #raw = new Map<number, number>();
 
   constructor(options: TokenSamplerOptions) {
@@ -67,8 +68,8 @@ export class TokenSampler {
     this.#endings =
       ignoreEos || minTokens > 0 ? [...vocabulary.endTokens(), ...(minTokens > 0 ? stopTokenIds : [])] : [];
     const { temperature = 1, topK, topP, minP, xtc, dry } = sampling;
-    this.#hasHistory = dry !== undefined && dry.multiplier > 0;
-    const isPlain = !this.#hasHistory && !(xtc && xtc.probability > 0);
+    this.#usesHistory = dry !== undefined && dry.multiplier > 0;
+    const isPlain = !this.#usesHistory && !(xtc && xtc.probability > 0);
     if (isPlain && temperature <= 0) return;
     if (isPlain && (topK ?? 0) <= 0 && (topP ?? 1) >= 1 && (minP ?? 0) <= 0) {
       this.#pick = sampleSoftmax(temperature, seededRandom(seed));
@@ -81,20 +82,20 @@ export class TokenSampler {
       ...(topP !== undefined && { topP }),
       ...(minP !== undefined && { minP }),
       ...(xtc && { xtc }),
-      ...(dry && this.#hasHistory && { dry: dryOptions(dry, context.capacity) }),
+      ...(dry && this.#usesHistory && { dry: dryOptions(dry, context.capacity) }),
     });
   }
 
-  /** Draws from the logits at an index of the last pass. Throws an Error when no token is left. */
+  /** Samples from the logits at an index of the last batch. Throws an Error if all tokens are banned. */
   sample(index: number): SampledToken {
-    const { context, message, constraint } = this.#options;
+    const { context, message, constraint, vocabulary } = this.#options;
     const logits = context.logits(index);
-    const needsRaw = message.logprobs !== undefined || message.bestOf > message.n;
-    const window = needsRaw ? readWindow(logits, message.logprobs?.top ?? 0) : undefined;
-    this.#change(logits);
+    const needsWindow = message.logprobs !== undefined || message.bestOf > message.n;
+    const window = needsWindow ? readWindow(logits, message.logprobs?.top ?? 0) : undefined;
+    this.#modify(logits);
     const grammar = constraint?.grammar;
-    const token = grammar ? this.#drawWithin(grammar, logits, index) : this.#draw(logits, index);
-    if (grammar && !this.#options.vocabulary.endsGeneration(token)) grammar.accept(token);
+    const token = grammar ? this.#sampleWithin(grammar, logits, index) : this.#sampleAny(logits, index);
+    if (grammar && !vocabulary.endsGeneration(token)) grammar.accept(token);
     this.#generated.push(token);
     this.#counts.set(token, (this.#counts.get(token) ?? 0) + 1);
     return { token, ...(window && { window: withToken(window, token, this.#raw.get(token) ?? logits[token] ?? 0) }) };
@@ -104,24 +105,24 @@ export class TokenSampler {
     this.#chain?.free();
   }
 
-  #draw(logits: Float32Array, index: number): number {
+  #sampleAny(logits: Float32Array, index: number): number {
     return this.#chain ? this.#chain.sample(this.#options.context, index) : this.#pick(logits);
   }
 
-  #drawWithin(grammar: GrammarAnswer, logits: Float32Array, index: number): number {
-    if (grammar.isNarrow) return this.#drawAmong(grammar.among(logits));
-    // A chain with a history takes each token that it draws for one that came.
-    const most = this.#hasHistory ? 0 : fewTries;
-    for (let tries = 0; tries < most; tries++) {
-      const token = this.#draw(logits, index);
+  #sampleWithin(grammar: AnswerGrammar, logits: Float32Array, index: number): number {
+    if (grammar.isNarrow) return this.#sampleAmong(grammar.among(logits));
+    // A chain with a history records each sampled token as one of the answer.
+    const max = this.#usesHistory ? 0 : maxRejections;
+    for (let rejections = 0; rejections < max; rejections++) {
+      const token = this.#sampleAny(logits, index);
       if (logits[token] === -Infinity) break;
       if (grammar.allows(token)) return token;
       this.#set(logits, token, -Infinity);
     }
-    return this.#drawAmong(grammar.among(logits));
+    return this.#sampleAmong(grammar.among(logits));
   }
 
-  #drawAmong(candidates: TokenCandidates): number {
+  #sampleAmong(candidates: TokenCandidates): number {
     if (candidates.length === 0) throw new Error("Every token is banned.");
     return this.#chain ? this.#chain.sampleAmong(candidates) : candidates.pick(this.#pick);
   }
@@ -131,8 +132,8 @@ export class TokenSampler {
     logits[token] = logit;
   }
 
-  /** Writes biases, penalties and bans into the logits. */
-  #change(logits: Float32Array): void {
+  /** Applies biases, penalties, bans and the forced token to the logits. */
+  #modify(logits: Float32Array): void {
     this.#raw.clear();
     const { constraint, forced, banned, message } = this.#options;
     for (const [token, bias] of this.#bias) this.#set(logits, token, (logits[token] ?? 0) + bias);
@@ -146,31 +147,31 @@ export class TokenSampler {
       for (const [token, count] of this.#counts)
         this.#set(logits, token, (logits[token] ?? 0) - count * frequencyPenalty - presencePenalty);
     const { minTokens = 0, ignoreEos } = message.limits;
-    // Where a grammar lets a turn end, nothing else may come.
+    // Where a grammar allows the end of the answer, nothing else may follow.
     if (constraint?.grammar) for (const token of constraint.banned) this.#set(logits, token, -Infinity);
     else if (ignoreEos || this.#generated.length < minTokens)
       for (const token of this.#endings) this.#set(logits, token, -Infinity);
     for (const token of banned?.() ?? []) this.#set(logits, token, -Infinity);
     const next = forced?.();
-    if (next !== undefined) this.#set(logits, next, certain);
+    if (next !== undefined) this.#set(logits, next, forcedLogit);
   }
 
-  /** The tokens that the repeat penalty applies to, those of the prompt included; none where `repeat_last_n` is 0, as in llama.cpp. */
+  /** The tokens to which the repeat penalty applies, including those of the prompt; none if `repeat_last_n` is 0, as in llama.cpp. */
   #recent(): ReadonlySet<number> {
     const requested = this.#sampling.repeatLastN ?? defaultRepeatLastN;
     if (requested === 0) return new Set();
     const { prompt } = this.#options;
     const last = requested < 0 ? prompt.length + this.#generated.length : requested;
-    const missing = last - this.#generated.length;
-    return new Set(missing > 0 ? [...prompt.slice(-missing), ...this.#generated] : this.#generated.slice(-last));
+    const ofPrompt = last - this.#generated.length;
+    return new Set(ofPrompt > 0 ? [...prompt.slice(-ofPrompt), ...this.#generated] : this.#generated.slice(-last));
   }
 }
 
 function dryOptions(
   dry: NonNullable<Sampling["dry"]>,
-  room: number,
+  capacity: number,
 ): { multiplier: number; base: number; allowedLength: number; lastN: number; breakers: readonly string[] } {
   const { multiplier, base = dryDefaults.base, allowedLength = dryDefaults.allowedLength, lastN = -1 } = dry;
   const breakers = dry.sequenceBreakers ?? dryDefaults.breakers;
-  return { multiplier, base, allowedLength, lastN: lastN < 0 ? room : lastN, breakers };
+  return { multiplier, base, allowedLength, lastN: lastN < 0 ? capacity : lastN, breakers };
 }

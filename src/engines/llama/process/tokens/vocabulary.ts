@@ -3,7 +3,7 @@ import { invalidRequest } from "../../../../core/failure.ts";
 /** Flags of a token (llama.h, `llama_token_attr`). */
 const flag = { unknown: 1, unused: 2, control: 8, userDefined: 16, byte: 32 } as const;
 
-/** What a vocabulary is read from: a loaded model. */
+/** A loaded model, as far as a vocabulary reads it. */
 export interface VocabularySource {
   readonly vocabularySize: number;
   readonly tokens: { readonly bos: number | null; readonly eos: number | null; readonly eot: number | null };
@@ -15,9 +15,8 @@ export interface VocabularySource {
 }
 
 /**
- * What each token says, in exact bytes, read from the model's own vocabulary. Two spellings cover what there is: the byte-level alphabet of
- * "gpt2" tokenizers, and SentencePiece's `▁` for a space with `<0x0A>` for single bytes. A tokenizer of another kind is asked token by
- * token.
+ * The exact bytes of each token, read from the model's vocabulary. Two spellings are decoded here: the byte-level alphabet of "gpt2"
+ * tokenizers, and SentencePiece's `▁` for a space with `<0x0A>` for single bytes. For others, llama.cpp's detokenizer is called.
  */
 export class Vocabulary {
   readonly #model: VocabularySource;
@@ -39,7 +38,7 @@ export class Vocabulary {
     this.#sentencePiece = !this.#byteLevel && ["llama", "gpt2", "gemma4", "t5"].includes(kind);
   }
 
-  /** What the model's BOS is called; "": it has none. */
+  /** The text of the model's BOS; "" if it has none. */
   get bosText(): string {
     const { bos } = this.#model.tokens;
     return bos === null ? "" : this.entry(bos);
@@ -49,44 +48,44 @@ export class Vocabulary {
     return this.#texts.length;
   }
 
-  /** How often all tokens were looked at for a question that a grammar asked. */
+  /** Number of scans of the whole vocabulary. */
   get scans(): number {
     return this.#scans;
   }
 
-  /** The tokens that `matches` is true of. All are looked at: keep the answer. */
+  /** Returns the tokens for which `matches` is true. Scans the whole vocabulary, so cache the result. */
   tokensThat(matches: (token: number) => boolean): readonly number[] {
     this.#scans++;
     return Array.from({ length: this.size }, (_, token) => token).filter(matches);
   }
 
-  /** Control tokens structure a conversation; their text is shown only where a format reads it. */
+  /** Control tokens structure a conversation. Their text is visible only where a format reads it. */
   isControl(token: number): boolean {
     return this.#is(token, flag.control | flag.unknown);
   }
 
-  /** The turn ends with this token (EOS, EOT and their like). */
+  /** The token ends the answer (EOS, EOT and similar tokens). */
   endsGeneration(token: number): boolean {
     let ends = this.#endsGeneration.get(token);
     if (ends === undefined) this.#endsGeneration.set(token, (ends = this.#model.endsGeneration(token)));
     return ends;
   }
 
-  /** All tokens that end a turn. */
+  /** All tokens that end an answer. */
   endTokens(): readonly number[] {
-    // Only control and user-defined tokens can be ends, and a vocabulary has few of them.
+    // Only control and user-defined tokens can end an answer, and a vocabulary has few of them.
     const candidates = [this.#model.tokens.eos, this.#model.tokens.eot];
     for (let token = 0; token < this.size; token++)
       if (this.#is(token, flag.control | flag.userDefined)) candidates.push(token);
     return [...new Set(candidates)].filter((token): token is number => token !== null && this.endsGeneration(token));
   }
 
-  /** Texts of all control tokens. */
+  /** The texts of all control tokens. */
   controlTexts(): string[] {
     return this.#textsOf(flag.control);
   }
 
-  /** Texts of the tokens that were added to the vocabulary whole; a tokenizer looks for them first. */
+  /** The texts of user-defined tokens, which a tokenizer looks for first. */
   userDefinedTexts(): string[] {
     return this.#textsOf(flag.userDefined);
   }
@@ -95,22 +94,22 @@ export class Vocabulary {
     return this.#texts.filter((text, token) => this.#is(token, flags) && text !== "");
   }
 
-  /** It has one of these flags. */
+  /** Whether the token has one of these flags. */
   #is(token: number, flags: number): boolean {
     return ((this.#flags[token] ?? 0) & flags) !== 0;
   }
 
-  /** No token stands for more UTF-16 units of text than this. */
+  /** The length of the longest token in UTF-16 units. */
   longestToken(): number {
     return this.#texts.reduce((longest, text) => Math.max(longest, text.length), 1);
   }
 
-  /** The entry itself: a control token's name. */
+  /** The entry of the vocabulary, which is the name of a control token. */
   entry(token: number): string {
     return this.#texts[token] ?? "";
   }
 
-  /** The exact bytes that the token stands for, control tokens included. */
+  /** The exact bytes of a token; for a control token, those of its name. */
   bytes(token: number): Uint8Array {
     return (this.#bytes[token] ??= this.#bytesOf(token));
   }
@@ -130,7 +129,7 @@ export class Vocabulary {
 
 const utf8 = new TextEncoder();
 
-/** GPT-2's alphabet, backwards: printable Latin-1 stands for itself, the 68 other bytes for U+0100, U+0101, … in order. */
+/** GPT-2's alphabet, inverted: printable Latin-1 characters are their own bytes; U+0100, U+0101, … are the 68 other bytes in order. */
 const byteOfCharacter: ReadonlyMap<string, number> = new Map(
   (() => {
     let next = 0x100;
@@ -145,7 +144,7 @@ function byteLevelBytes(text: string): Uint8Array {
   const bytes: number[] = [];
   for (const character of text) {
     const byte = byteOfCharacter.get(character);
-    // Vocabularies hold a few entries that were added as plain text.
+    // A few entries were added to vocabularies as plain text.
     if (byte === undefined) bytes.push(...utf8.encode(character));
     else bytes.push(byte);
   }
@@ -153,30 +152,30 @@ function byteLevelBytes(text: string): Uint8Array {
 }
 
 /**
- * Puts tokens' bytes together to text. A character whose bytes are spread over tokens comes with its last byte; what never becomes a
- * character comes as U+FFFD, each maximal part once, as the WHATWG decoder has it.
+ * Decodes the bytes of tokens as text. A character whose bytes are spread over several tokens is emitted with its last byte. Invalid bytes
+ * become U+FFFD, once for each maximal part, as in the WHATWG decoder.
  */
 export class TokenDecoder {
   #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
-  /** The text that these bytes complete; "" while a character is open. */
+  /** Returns the text that these bytes complete; "" while a character is incomplete. */
   push(bytes: Uint8Array): string {
     return this.#decoder.decode(bytes, { stream: true });
   }
 
-  /** What is left when nothing follows. */
+  /** Returns the rest at the end of the text. */
   end(): string {
     return this.#decoder.decode();
   }
 }
 
-/** The bytes of tokens, control tokens included. Throws FailureError for an id that the model does not have. */
+/** The bytes of tokens, including control tokens. Throws FailureError for an id that the model does not have. */
 export function bytesOf(vocabulary: Vocabulary, tokens: readonly number[]): Buffer {
   for (const token of tokens) checkToken(vocabulary, token, "tokens");
   return Buffer.concat(tokens.map((token) => vocabulary.bytes(token)));
 }
 
-/** Throws FailureError, 400, for an id that the model does not have. `param`: where it stood. */
+/** Throws FailureError 400 for an id that the model does not have. `param`: the parameter that contains it. */
 export function checkToken({ size }: Vocabulary, token: number, param: string): void {
   if (token < size) return;
   throw invalidRequest(`Invalid token id: ${token}. This model has ${size} tokens.`, param, "invalid_value");

@@ -11,7 +11,7 @@ function piecesOf(control: readonly string[], userDefined: readonly string[] = [
 
 const long = "x".repeat(5000);
 
-test("a long text is cut before each control token", () => {
+test("a long text is split before each control token", () => {
   const pieces = piecesOf(["<|end|>", "<|start|>"]);
   expect(pieces.split(`<|start|>${long}<|end|>\n<|start|>more`)).toEqual([
     `<|start|>${long}`,
@@ -20,13 +20,13 @@ test("a long text is cut before each control token", () => {
   ]);
 });
 
-test("a short text, and one without control tokens, is one piece", () => {
+test("a short text, and one without control tokens, is one chunk", () => {
   expect(piecesOf(["<|end|>"]).split("a<|end|>b")).toEqual(["a<|end|>b"]);
   expect(piecesOf(["<|end|>"]).split(long)).toEqual([long]);
   expect(piecesOf([]).split(long)).toEqual([long]);
 });
 
-test("no cut within a longer token that is no control token", () => {
+test("no split within a longer token that is not a control token", () => {
   const pieces = piecesOf(["<|end|>", "(.*)"], ["[<|end|>]"]);
   expect(pieces.split(`${long}[<|end|>]<|end|>(.*)`)).toEqual([`${long}[<|end|>]`, "<|end|>", "(.*)"]);
 });
