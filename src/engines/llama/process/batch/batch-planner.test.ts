@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { NativeContext } from "../c-api/native-context.ts";
 import type { Sequence } from "../prompt-cache/sequence.ts";
 import type { RunningSlot } from "../slot/slot.ts";
-import type { Chunk, Task } from "../slot/task.ts";
+import type { TokenChunk, Task } from "../slot/task.ts";
 import { BatchPlanner, type Batch } from "./batch-planner.ts";
 
 const batchSize = 128;
@@ -24,11 +24,11 @@ class FakeSlot {
       get promptLeft() {
         return left();
       },
-      promptChunk: (max: number): Chunk => {
+      promptChunk: (max: number): TokenChunk => {
         const count = Math.min(max, this.promptLeft);
         return { tokens: Array.from({ length: count }, () => 1), outputs: count === this.promptLeft ? 1 : 0 };
       },
-      answerChunk: (): Chunk => ({ tokens: [1], outputs: 1 }),
+      answerChunk: (): TokenChunk => ({ tokens: [1], outputs: 1 }),
     } as unknown as Task;
   }
 }

@@ -1,6 +1,6 @@
 import type { NativeContext } from "../c-api/native-context.ts";
 import type { RunningSlot } from "../slot/slot.ts";
-import type { Chunk, Task } from "../slot/task.ts";
+import type { TokenChunk, Task } from "../slot/task.ts";
 import { decodesOneByOne, planDrafts, PrefillChunkSize, PrefillOrder } from "./batch-policies.ts";
 import { DecodeCosts, maxDraftTokens, type BatchShape } from "./decode-costs.ts";
 
@@ -8,7 +8,7 @@ import { DecodeCosts, maxDraftTokens, type BatchShape } from "./decode-costs.ts"
 export interface BatchShare {
   readonly slot: RunningSlot;
   readonly task: Task;
-  readonly chunk: Chunk;
+  readonly chunk: TokenChunk;
   /** Index of its first token in the batch. */
   readonly index: number;
 }

@@ -1,11 +1,16 @@
+import { existsSync, readdirSync, realpathSync } from "node:fs";
+import { dirname, join, parse } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { Observe } from "../../../../core/observe.ts";
 import {
   baseDeclarations,
   ggmlDeclarations,
+  koffiType,
   llamaDeclarations,
   type BaseFunctions,
   type GgmlFunctions,
   type LlamaFunctions,
+  type NativeDeclarations,
 } from "./functions.ts";
 import {
   declareStructs,
@@ -16,19 +21,16 @@ import {
   type ModelParams,
   type ThreadPoolParams,
 } from "./structs.ts";
-import { existsSync, readdirSync, realpathSync } from "node:fs";
-import { dirname, join, parse } from "node:path";
-import { fileURLToPath } from "node:url";
 
-/** llama.cpp's C API, from ready-made libraries. One for each process. */
+/** llama.cpp's C API, from prebuilt libraries. There is one for each process. */
 export interface LlamaApi extends LlamaFunctions, GgmlFunctions, BaseFunctions {
   readonly koffi: Koffi;
   readonly structs: Structs;
-  /** A function that says `true` when the memory behind its argument says so: see `AbortFlag`. */
+  /** `ggml_is_empty`, the abort callback: see `AbortFlag`. */
   readonly isEmpty: Pointer;
-  /** What llama.cpp complained of first since this was asked before: the reason why something could not be done. */
+  /** The first error that llama.cpp has logged since the last call; `null` if there is none. */
   takeError(): string | null;
-  /** Whether the model that is being loaded, or was loaded last, has weights in another layout than its file has (ggml: extra buffer types). */
+  /** Whether the model that was loaded last, or is being loaded, has weights in another layout than its file (ggml: extra buffer types). */
   repacksWeights(): boolean;
 }
 
@@ -37,59 +39,59 @@ const stackBytes = 8 * 2 ** 20;
 /** ggml-backend.h, `GGML_BACKEND_DEVICE_TYPE_CPU`. */
 const cpuDevice = 0;
 
-/** The buffer of another type than plain memory: `CPU_REPACK`, `AMX` (llama.cpp, llama-model.cpp and ggml-cpu). GPUs have their own, too. */
+/** The log line of a buffer other than plain memory: `CPU_REPACK`, `AMX` (llama-model.cpp, ggml-cpu), or a GPU's. */
 const extraBuffer = /^load_tensors: +(?!CPU(?:_Mapped)? )\S+ model buffer size/;
 
-/** Kinds of messages (ggml.h, `ggml_log_level`); 5 continues the line before. */
+/** ggml.h, `ggml_log_level`. Level 5 continues the previous line. */
 const logLevel = { warn: 3, error: 4, continued: 5 } as const;
 
-/** Backends that only some machines have come from files of their own, which this loads: those that the machine can run. */
+/** Loads the backends that this machine supports, which are files of their own. */
 function loadBackends(api: GgmlFunctions, { folder, more }: LibraryFolder): void {
   for (const from of [folder, ...more]) api.ggml_backend_load_all_from_path(from);
 }
 
 /**
- * Loads the libraries of a folder, and proves that they are laid out as they are declared here. Throws an Error with one sentence for
- * whatever is wrong. `log` hears llama.cpp's warnings and errors.
+ * Loads the libraries of a folder, and checks that their structures have the declared layout. Throws an Error with one sentence. `log`
+ * receives llama.cpp's warnings and errors.
  */
 export function loadLlamaApi(koffi: Koffi, libraries: LibraryFolder, log: Observe): LlamaApi {
-  // llama.cpp's calls nest where a client's grammar does, and had a main thread's stack to do so.
+  // llama.cpp's recursion is as deep as a client's grammar, and expects the stack of a main thread.
   koffi.config({ sync_stack_size: stackBytes, async_stack_size: stackBytes });
   const structs = declareStructs(koffi);
-  // In this order, so that each finds those that it needs already loaded, whatever the system's search path is.
+  // In this order, so that dependencies are loaded already, independently of the system's search path.
   const base = open(koffi, libraries, "ggml-base");
   const ggml = open(koffi, libraries, "ggml");
   const llama = open(koffi, libraries, "llama");
-  let complaint: string | null = null;
+  let firstError: string | null = null;
   let repacks = false;
   const api: LlamaApi = {
-    ...(functionsOf(llama, llamaDeclarations(structs)) as unknown as LlamaFunctions),
-    ...(functionsOf(ggml, ggmlDeclarations) as unknown as GgmlFunctions),
-    ...(functionsOf(base, baseDeclarations(structs)) as unknown as BaseFunctions),
+    ...(functionsOf(llama, llamaDeclarations, structs) as unknown as LlamaFunctions),
+    ...(functionsOf(ggml, ggmlDeclarations, structs) as unknown as GgmlFunctions),
+    ...(functionsOf(base, baseDeclarations, structs) as unknown as BaseFunctions),
     koffi,
     structs,
     isEmpty: base.symbol("ggml_is_empty") as Pointer,
     takeError() {
-      const first = complaint;
-      complaint = null;
+      const first = firstError;
+      firstError = null;
       return first;
     },
     repacksWeights: () => repacks,
   };
-  const hear = (level: number, text: string): void => {
-    // llama.cpp logs that it begins, then the type of each buffer, and then it reads the weights.
+  const onLog = (level: number, text: string): void => {
+    // llama.cpp logs the start, then the type of each buffer, before it reads the weights.
     if (text.startsWith("load_tensors: loading model tensors")) repacks = false;
     else repacks ||= extraBuffer.test(text);
     if (level !== logLevel.warn && level !== logLevel.error) return;
     const line = text.trim();
     if (line === "") return;
-    if (level === logLevel.error) complaint ??= line.replace(/^\w+: /, "");
-    // That a model cannot be loaded is told by the error that its opening ends with.
+    if (level === logLevel.error) firstError ??= line.replace(/^\w+: /, "");
+    // A model that cannot be loaded is reported by the error that opening it throws.
     if (line.startsWith("llama_model_load")) return;
     log(`llama.cpp ${level === logLevel.error ? "error" : "warn"}: ${line}`, "info");
   };
   const callback = koffi.proto("void", ["int", "str", "void *"]);
-  api.llama_log_set(koffi.register(hear, koffi.pointer(callback)), null);
+  api.llama_log_set(koffi.register(onLog, koffi.pointer(callback)), null);
   checkLayout(api);
   loadBackends(api, libraries);
   if (api.ggml_backend_dev_by_type(cpuDevice) === null)
@@ -108,21 +110,23 @@ function open(koffi: Koffi, { folder }: LibraryFolder, name: string): Library {
 
 function functionsOf(
   library: Library,
-  declarations: Readonly<Record<string, readonly [unknown, readonly unknown[]]>>,
+  declarations: NativeDeclarations,
+  structs: Structs,
 ): Record<string, ReturnType<Library["func"]>> {
   type Type = Parameters<Koffi["sizeof"]>[0];
+  const typeOf = (name: Parameters<typeof koffiType>[0]): Type => koffiType(name, structs) as Type;
   return Object.fromEntries(
     Object.entries(declarations).map(([name, [result, parameters]]) => [
       name,
-      library.func(name, result as Type, parameters as Type[]),
+      library.func(name, typeOf(result), parameters.map(typeOf)),
     ]),
   );
 }
 
-/** The version whose structures are declared. */
+/** The version whose structures are declared in `structs.ts`. */
 const version = /^0\.5\.0(?:$|[^\d])/;
 
-/** What llama.cpp v0.5.0 sets where nothing is asked for (`llama_model_default_params`). */
+/** The result of `llama_model_default_params` in llama.cpp v0.5.0. */
 const modelDefaults: ModelParams = {
   devices: null,
   tensor_buft_overrides: null,
@@ -143,7 +147,7 @@ const modelDefaults: ModelParams = {
   load_mtp: false,
 };
 
-/** The same of a context (`llama_context_default_params`). */
+/** The result of `llama_context_default_params`. */
 const contextDefaults: ContextParams = {
   n_ctx: 512,
   n_batch: 2048,
@@ -184,7 +188,7 @@ const contextDefaults: ContextParams = {
   ctx_other: null,
 };
 
-/** Of a pool of three threads (`ggml_threadpool_params_default`). */
+/** The result of `ggml_threadpool_params_default` for three threads. */
 const poolDefaults: Omit<ThreadPoolParams, "cpumask"> = {
   n_threads: 3,
   prio: 0,
@@ -194,8 +198,8 @@ const poolDefaults: Omit<ThreadPoolParams, "cpumask"> = {
 };
 
 /**
- * Compares the structures that the libraries fill in with what this version of them is known to set: a member that stood elsewhere, or
- * had another size, would be read as something else. Throws an Error with one sentence.
+ * Compares the structures that the libraries return with the known defaults of this version. A member at another offset, or of another
+ * size, would have another value. Throws an Error with one sentence.
  */
 export function checkLayout(api: LlamaFunctions & BaseFunctions): void {
   const found = api.llama_version();
@@ -210,7 +214,7 @@ export function checkLayout(api: LlamaFunctions & BaseFunctions): void {
 function compare<T extends object>(name: string, expected: T, found: T): void {
   for (const [member, value] of Object.entries(expected)) {
     const read = (found as Readonly<Record<string, unknown>>)[member];
-    // 64-bit numbers come as either.
+    // 64-bit numbers are `number` or `bigint`.
     if (read === value || (typeof read === "bigint" && Number(read) === value)) continue;
     throw new Error(
       `the libraries are laid out in another way than llama.cpp 0.5.0: ${name}.${member} is ${String(read)} in place of ${String(value)}`,
@@ -218,17 +222,16 @@ function compare<T extends object>(name: string, expected: T, found: T): void {
   }
 }
 
-/** Ready-made libraries of llama.cpp: a package of node-llama-cpp's has them for one platform. */
+/** Prebuilt libraries of llama.cpp, from node-llama-cpp's package for a platform. */
 export interface LibraryFolder {
-  /** Where the libraries are. */
   readonly folder: string;
-  /** More backends, which their package keeps apart. */
+  /** Folders with more backends, from a separate package. */
   readonly more: readonly string[];
 }
 
 /**
- * The folders with libraries for this machine, the best first: those for a GPU where one is wanted and its package is installed, then
- * those for the processor. Empty: node-llama-cpp is not installed, or has none for this platform.
+ * The folders with libraries for this machine, the best first: for a GPU if it is wanted and the package is installed, then for the CPU.
+ * Empty if node-llama-cpp is not installed, or has no libraries for this platform.
  */
 export function libraryFolders(wantsGpu: boolean): LibraryFolder[] {
   const library = packageFolder(dirname(fileURLToPath(import.meta.url)), "node-llama-cpp");
@@ -241,14 +244,14 @@ export function libraryFolders(wantsGpu: boolean): LibraryFolder[] {
   });
 }
 
-/** Where a library of this name stands in a folder; null: nowhere. Names are `libllama.v0.5.0.so`, `llama.dll` and the like. */
+/** The path of a library in a folder, `null` if there is none. Files are named `libllama.v0.5.0.so`, `llama.dll` and so on. */
 export function libraryFile(folder: string, name: string): string | null {
   const pattern = new RegExp(`^(?:lib)?${name}(?:\\.v[\\d.]+)?\\.(?:so|dylib|dll)$`);
   const file = readdirSync(folder).find((entry) => pattern.test(entry));
   return file === undefined ? null : join(folder, file);
 }
 
-/** Names of the platform's packages, as node-llama-cpp has them. */
+/** The names of node-llama-cpp's packages for this platform. */
 function variants(wantsGpu: boolean): string[] {
   const { platform, arch } = process;
   if (platform === "darwin") return arch === "arm64" ? ["mac-arm64-metal"] : ["mac-x64"];
@@ -260,12 +263,12 @@ function variants(wantsGpu: boolean): string[] {
 function binaries(library: string, name: string): string | null {
   const found = packageFolder(library, join("@node-llama-cpp", name));
   if (found === null) return null;
-  // A package that was replaced by an empty one has no such folder.
+  // A package that is replaced by an empty one has no such folder.
   const folder = join(found, "bins", name);
   return existsSync(folder) ? folder : null;
 }
 
-/** A package's folder as Node finds it from here: in the nearest `node_modules`, links followed. */
+/** A package's folder as Node resolves it: in the nearest `node_modules`, with links resolved. */
 function packageFolder(from: string, name: string): string | null {
   const { root } = parse(from);
   for (let folder = from; ; folder = dirname(folder)) {

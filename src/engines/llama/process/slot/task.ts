@@ -71,7 +71,7 @@ export interface TaskOptions {
 }
 
 /** The tokens of a task in a batch. */
-export interface Chunk {
+export interface TokenChunk {
   readonly tokens: readonly number[];
   /** The number of tokens at the end of the chunk whose logits are needed. */
   readonly outputs: number;
@@ -274,7 +274,7 @@ export class Task {
   }
 
   /** The next chunk of the prompt: at most `max` tokens, with logits of at most `maxOutputs` of them. */
-  promptChunk(max: number, maxOutputs: number): Chunk {
+  promptChunk(max: number, maxOutputs: number): TokenChunk {
     const from = this.#sequence?.length ?? 0;
     const left = this.#tokens.length - from;
     const checkpoint = this.#checkpoints.find((position) => position > from);
@@ -288,7 +288,7 @@ export class Task {
   }
 
   /** The last token of the answer with a draft of the next ones. */
-  answerChunk(draft: readonly number[] = []): Chunk {
+  answerChunk(draft: readonly number[] = []): TokenChunk {
     return { tokens: [...this.#tokens.slice(-1), ...draft], outputs: 1 + draft.length };
   }
 
@@ -298,7 +298,7 @@ export class Task {
   }
 
   /** A batch with this chunk was decoded. `index`: that of the chunk's first token in the batch. */
-  decoded({ tokens, outputs }: Chunk, index: number): void {
+  decoded({ tokens, outputs }: TokenChunk, index: number): void {
     const sequence = this.#sequence;
     if (!sequence) throw new Error("The task has not started.");
     sequence.append(tokens);
