@@ -57,25 +57,25 @@ test.each([
   if (!model) throw new Error("it was not loaded");
   const vocabulary = new Vocabulary(model);
   let longest = 0;
-  let beside = 0;
+  let asyncCalls = 0;
   const watched = new Proxy(model, {
     get(target, name) {
       const member: unknown = Reflect.get(target, name, target);
       if (typeof member !== "function") return member;
       return (...given: unknown[]): unknown => {
-        if (name === "tokenizeBeside") beside++;
+        if (name === "tokenizeAsync") asyncCalls++;
         else if (typeof given[0] === "string") longest = Math.max(longest, given[0].length);
         return Reflect.apply(member, target, given);
       };
     },
   });
   const tokenizer = { model: watched, vocabulary, splitter: new TextSplitter(vocabulary), lock: new AsyncLock() };
-  const said = "Once upon a time, there was a é日本 of 1,000 words.\n".repeat(800);
+  const story = "Once upon a time, there was a é日本 of 1,000 words.\n".repeat(800);
   const spans = [
-    { text: said, special: false },
-    { text: said.slice(1), special: false },
+    { text: story, special: false },
+    { text: story.slice(1), special: false },
     { text: "<|im_end|>\nHello", special: true },
-    { text: said, special: true },
+    { text: story, special: true },
   ];
   const share = new EventLoopShare();
   const read = (): Promise<number[]> =>
@@ -88,6 +88,6 @@ test.each([
   }
   expect(tokens).toEqual(expected);
   expect(again).toEqual(expected);
-  expect(beside).toBe(6);
+  expect(asyncCalls).toBe(6);
   expect(longest).toBeLessThan(20_000);
 });

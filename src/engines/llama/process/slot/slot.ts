@@ -17,7 +17,7 @@ import type { Task } from "./task.ts";
  * - `prefill`: tokens of the prompt are left to decode.
  * - `decode`: each decode samples at least one token.
  * - `paused`: the client is too far behind with reading the answer.
- * - `finished`: the answer is complete; the slot becomes idle at the start of the next step.
+ * - `finished`: the answer was complete before the first decode; the slot becomes idle at the start of the next step.
  */
 export type SlotPhase = "idle" | "prefill" | "decode" | "paused" | "finished";
 
