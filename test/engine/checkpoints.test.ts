@@ -154,7 +154,7 @@ describe.each(kinds)("%s", (kind) => {
     },
   );
 
-  test("a sequence that is given another's beginning has its checkpoints, too", () => {
+  test("a sequence that copies another's prefix has its checkpoints, too", () => {
     const { context, sequences } = open(kind, true);
     const [first, second, fresh] = sequences as [Sequence, Sequence, Sequence];
     try {
@@ -177,7 +177,7 @@ describe.each(kinds)("%s", (kind) => {
     }
   });
 
-  test("what is kept stays within its limit, whatever happens", () => {
+  test("the prompt cache stays within its limit, after any operations", () => {
     const { context, sequences } = open(kind, true);
     const one = sequences[0] as Sequence;
     read(context, one, textOf(1, 100));
@@ -217,8 +217,8 @@ describe.each(kinds)("%s", (kind) => {
   });
 });
 
-// A copy is a convenience: that there is no memory for one must fail no request.
-test("where there is no memory for a copy, there is none, and the sequence is as it was", () => {
+// A copy is optional: a lack of memory for it must not fail a request.
+test("where there is no memory for a copy, none is made, and the sequence does not change", () => {
   const model = modelOf("mamba");
   const api = { ...model.api, llama_state_seq_get_size_ext: () => Number.MAX_SAFE_INTEGER };
   const poor = Object.create(model, { api: { value: api } }) as NativeModel;

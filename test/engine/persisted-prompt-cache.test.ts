@@ -48,7 +48,7 @@ async function session(prompts: readonly string[], over: Partial<LlamaEngineOpti
 }
 
 describe.each(["llama", "mamba", "gemma3"] as const)("%s", (kind) => {
-  test("conversations are known after a restart: those of the slots, and those beside them", async () => {
+  test("conversations are cached after a restart: those of the slots, and those of the prompt cache", async () => {
     const model = join(folder, "model.gguf");
     if (kind === "llama") writeRandomModel(model);
     else writeRandomKind(model, kind);
@@ -62,8 +62,8 @@ describe.each(["llama", "mamba", "gemma3"] as const)("%s", (kind) => {
   });
 });
 
-// A file that llama.cpp could not read would end its process.
-test("files that do not fit are told of in a line each, and fail no request", async () => {
+// A file that llama.cpp cannot restore could crash it.
+test("files that do not fit are logged with one line each, and fail no request", async () => {
   writeRandomModel(join(folder, "model.gguf"));
   await session([one, other]);
   const file = join(cache, "model.0.state");
@@ -77,7 +77,7 @@ test("files that do not fit are told of in a line each, and fail no request", as
   expect(lines.filter((line) => line.includes("with other settings"))).toHaveLength(2);
 });
 
-test("a model that is replaced by another one knows nothing of what was said to the first", async () => {
+test("a model that is replaced by another one does not use the cache of the first", async () => {
   writeRandomModel(join(folder, "model.gguf"));
   await session([one]);
   writeRandomModel(join(folder, "model.gguf"), { seed: 2, contextLength: 4096 });
@@ -85,7 +85,7 @@ test("a model that is replaced by another one knows nothing of what was said to 
   expect(cached(answer as Generation)).toBe(0);
 });
 
-test("a folder that cannot be written is told of, and the model is closed", async () => {
+test("a folder that cannot be written is logged, and the model is closed", async () => {
   writeRandomModel(join(folder, "model.gguf"));
   writeFileSync(cache, "I am a file.");
   await session([one]);

@@ -69,7 +69,7 @@ const other: Message[] = [
 const sameSystem: Message[] = [system, { role: "user", content: "vo vu ".repeat(20) }];
 
 describe.each(kinds)("%s", (kind) => {
-  test("a conversation goes on from where it was before the answer, and before a last message that is edited", async () => {
+  test("a conversation continues from the checkpoint before the answer, and from the one before a last message that is edited", async () => {
     const [engine, fresh] = [await open(kind, 2 ** 26), await open(kind, 0)];
     try {
       for (const [messages, least] of [
@@ -87,7 +87,7 @@ describe.each(kinds)("%s", (kind) => {
     }
   });
 
-  test("a conversation that has lost its slot comes back to what was known of it", async () => {
+  test("a conversation that has lost its slot is restored from the prompt cache", async () => {
     const [engine, fresh] = [await open(kind, 2 ** 26), await open(kind, 0)];
     try {
       await chat(engine, first);
@@ -115,7 +115,7 @@ describe.each(kinds)("%s", (kind) => {
     }
   });
 
-  test("without memory for that, it is read again, and is told to have been evicted", async () => {
+  test("without memory for that, its prompt is decoded again, and the miss is reported as an eviction", async () => {
     const engine = await open(kind, 0);
     try {
       await chat(engine, first);

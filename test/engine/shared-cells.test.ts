@@ -112,13 +112,13 @@ const finished = [
 ];
 
 // With four slots one answer had a quarter of the memory, though the others were idle.
-test("one answer may take the capacity of all slots", async () => {
+test("one answer may use the cells of all slots", async () => {
   const events = await scheduler(512).ask(endless(), 500);
   expect(outcome(events)).toMatchObject(finished);
   expect(events.findLast((event) => event.type === "usage")).toMatchObject({ usage: { completionTokens: 500 } });
 });
 
-test("answers that do not fit together come one after the other, and are what they are alone", async () => {
+test("answers that do not fit together are preempted, and do not change", async () => {
   const { ask, counters } = scheduler(256);
   const order: number[] = [];
   const asked = [0, 1, 2].map(async (number) => {
@@ -136,7 +136,7 @@ test("answers that do not fit together come one after the other, and are what th
   expect(counters().generatedTokens).toBe(600);
 });
 
-test("what idle slots remember makes way", async () => {
+test("the cells of idle slots are freed", async () => {
   const { ask } = scheduler(256);
   for (const first of [65, 66, 67, 68]) {
     const events = await ask([first, ...endless()], 150);
@@ -144,7 +144,7 @@ test("what idle slots remember makes way", async () => {
   }
 });
 
-test("prompts that begin alike share the capacity of their beginning", async () => {
+test("prompts with a common prefix share its cells", async () => {
   const { ask, counters } = scheduler(512);
   const beginning = Array.from({ length: 300 }, (_, at) => 97 + (at % 26));
   await ask([...beginning, 65, ...endless()], 5);
@@ -153,8 +153,8 @@ test("prompts that begin alike share the capacity of their beginning", async () 
   expect(counters().cachedTokens).toBe(3 * 300);
 });
 
-// Guesses take capacity, too: an answer that is about to end was to wait until another one had ended, and what was remembered was lost.
-test.each([91, 92, 93, 94])("drafts make nobody wait, and forget nothing (%i tokens)", async (length) => {
+// Drafts need cells, too: an answer near its end was preempted until another one had ended, and cached prompts were lost.
+test.each([91, 92, 93, 94])("drafts preempt no task, and free no cached prompt (%i tokens)", async (length) => {
   const { ask, counters } = scheduler(256, "always");
   // It is evaluated with two more tokens and one of its answer.
   const beginning = Array.from({ length: 256 - 2 * length - 3 }, (_, at) => 97 + (at % 26));
