@@ -54,6 +54,7 @@ export async function openLocalModel(model: LocalModelConfig, name: string, opti
     ...(options.signal && { signal: options.signal }),
     onProgress: (progress) => options.onProgress?.(name, progress),
     log: observerOf(options.log, name),
+    debug: options.log.isLevelEnabled?.("debug") === true,
   });
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { chooseAttention } from "../../src/engines/llama/process/choose-attention.ts";
+import { chooseAttention } from "../../src/engines/llama/process/open-model.ts";
 import { openNativeModel } from "./native-model.ts";
 
 // Flash attention made the demo model slower the more it wrote: 1,900 tokens took 18.6 seconds, 250 took 0.65.

@@ -4,10 +4,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { NativeContext } from "../../src/engines/llama/process/c-api/native-context.ts";
 import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
-import { Candidates } from "../../src/engines/llama/process/c-api/candidates.ts";
-import { SamplerChain } from "../../src/engines/llama/process/c-api/native-sampler.ts";
-import { proveLayout } from "../../src/engines/llama/process/c-api/prove-layout.ts";
-import { Sequence } from "../../src/engines/llama/process/sequence.ts";
+import { TokenCandidates, SamplerChain } from "../../src/engines/llama/process/c-api/native-sampler.ts";
+import { checkLayout } from "../../src/engines/llama/process/c-api/llama-api.ts";
+import { Sequence } from "../../src/engines/llama/process/prompt-cache/sequence.ts";
 import { writeRandomModel } from "../fixtures/random-model.ts";
 import { llamaApi, openNativeModel } from "./native-model.ts";
 
@@ -23,16 +22,16 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const sizes = { room: 2048, batchSize: 512, outputs: 4, threads: 1, flashAttention: "auto" } as const;
+const sizes = { capacity: 2048, batchSize: 512, maxOutputs: 4, threads: 1, flashAttention: "auto" } as const;
 
 test("structures that are laid out in another way are noticed before they are used", () => {
   const api = llamaApi();
-  expect(() => proveLayout(api)).not.toThrow();
+  expect(() => checkLayout(api)).not.toThrow();
   const shifted = { ...api.llama_context_default_params(), n_seq_max: 0, n_rs_seq: 1 };
-  expect(() => proveLayout({ ...api, llama_context_default_params: () => shifted })).toThrow(
+  expect(() => checkLayout({ ...api, llama_context_default_params: () => shifted })).toThrow(
     "the libraries are laid out in another way than llama.cpp 0.5.0: llama_context_params.n_seq_max is 0 in place of 1",
   );
-  expect(() => proveLayout({ ...api, llama_version: () => "0.6.1" })).toThrow(
+  expect(() => checkLayout({ ...api, llama_version: () => "0.6.1" })).toThrow(
     "the libraries are llama.cpp 0.6.1, and 0.5.0 is needed",
   );
 });
@@ -41,22 +40,22 @@ function logitsAfter(context: NativeContext, sequence: Sequence, tokens: readonl
   context.batch.clear();
   for (const [at, token] of tokens.entries())
     context.batch.add(token, sequence.length + at, sequence.id, at === tokens.length - 1);
-  expect(context.pass()).toBe("done");
-  sequence.add(tokens);
+  expect(context.decode()).toBe("done");
+  sequence.append(tokens);
   return context.logits(tokens.length - 1).slice();
 }
 
 // A cancelled client's prompt was read on for up to 1.2 seconds.
 test("a pass in another thread can be ended, and leaves nothing behind", async () => {
-  const context = new NativeContext(model, { ...sizes, sequences: 1, oneMemory: true });
+  const context = new NativeContext(model, { ...sizes, sequences: 1, unifiedKv: true });
   try {
     for (let at = 0; at < 512; at++) context.batch.add(at % 200, at, 0, at === 511);
     // Before it begins: a pass of so small a model may be over before this thread is heard of again.
     context.abort();
-    expect(await context.passBeside()).toBe("aborted");
-    expect(context.span(0)).toEqual([-1, -1]);
-    expect(await context.passBeside()).toBe("done");
-    expect(context.span(0)).toEqual([0, 511]);
+    expect(await context.decodeAsync()).toBe("aborted");
+    expect(context.positions(0)).toEqual([-1, -1]);
+    expect(await context.decodeAsync()).toBe("done");
+    expect(context.positions(0)).toEqual([0, 511]);
   } finally {
     context.free();
   }
@@ -69,13 +68,13 @@ function distance(logits: Float32Array, others: Float32Array): number {
 test.each([true, false])(
   "a sequence that is given another's beginning goes on as that would (one memory: %s)",
   (one) => {
-    const context = new NativeContext(model, { ...sizes, sequences: 3, oneMemory: one });
+    const context = new NativeContext(model, { ...sizes, sequences: 3, unifiedKv: one });
     try {
       const [first, second, alone] = [0, 1, 2].map((id) => new Sequence(context, id)) as [Sequence, Sequence, Sequence];
       const beginning = Array.from({ length: 100 }, (_, at) => (at * 7) % 200);
       logitsAfter(context, first, [...beginning, 1, 2, 3]);
-      second.takeFrom(first, 100);
-      expect([first.length, second.length, second.known([...beginning, 9])]).toEqual([103, 100, 100]);
+      second.copyFrom(first, 100);
+      expect([first.length, second.length, second.commonLength([...beginning, 9])]).toEqual([103, 100, 100]);
       const shared = logitsAfter(context, second, [9, 8]);
       const own = logitsAfter(context, alone, [...beginning, 9, 8]);
       alone.clear();
@@ -83,8 +82,8 @@ test.each([true, false])(
       // Passes of other sizes round differently.
       expect(distance(shared, own)).toBeLessThan(0.2 * distance(shared, other));
       // And the first is as it was.
-      expect(first.keep(100)).toBe(100);
-      expect(context.span(0)).toEqual([0, 99]);
+      expect(first.truncate(100)).toBe(100);
+      expect(context.positions(0)).toEqual([0, 99]);
     } finally {
       context.free();
     }
@@ -98,7 +97,7 @@ test.each([0, 1])("a chain draws among the candidates that it leaves (temperatur
   logits[likely] = 2;
   logits[second] = 1.9;
   logits[rare] = -3;
-  const candidates = new Candidates(model.api, model.vocabularySize);
+  const candidates = new TokenCandidates(model.api, model.vocabularySize);
   const chain = new SamplerChain(model, { xtc: { probability: 1, threshold: 0.1 }, temperature, seed: 1 });
   const drawn = Array.from({ length: 50 }, () => {
     candidates.set(logits);

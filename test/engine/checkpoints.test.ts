@@ -1,12 +1,12 @@
+import fc from "fast-check";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { NativeContext } from "../../src/engines/llama/process/c-api/native-context.ts";
 import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
-import { KeptStates } from "../../src/engines/llama/process/kept-states.ts";
-import { Sequence } from "../../src/engines/llama/process/sequence.ts";
+import { PromptCache } from "../../src/engines/llama/process/prompt-cache/prompt-cache.ts";
+import { Sequence } from "../../src/engines/llama/process/prompt-cache/sequence.ts";
 import { writeRandomKind } from "../fixtures/random-kinds.ts";
 import { writeRandomModel } from "../fixtures/random-model.ts";
 import { openNativeModel } from "./native-model.ts";
@@ -35,15 +35,15 @@ function modelOf(kind: string): NativeModel {
   return model;
 }
 
-function open(kind: string, oneMemory: boolean): { context: NativeContext; sequences: Sequence[] } {
+function open(kind: string, unifiedKv: boolean): { context: NativeContext; sequences: Sequence[] } {
   const context = new NativeContext(modelOf(kind), {
-    room: 4096,
+    capacity: 4096,
     sequences: 4,
     batchSize: 64,
-    outputs: 4,
+    maxOutputs: 4,
     threads: 1,
     flashAttention: false,
-    oneMemory,
+    unifiedKv: unifiedKv,
   });
   return { context, sequences: [0, 1, 2, 3].map((id) => new Sequence(context, id)) };
 }
@@ -56,8 +56,8 @@ function read(context: NativeContext, sequence: Sequence, tokens: readonly numbe
     context.batch.clear();
     for (const [at, token] of piece.entries())
       context.batch.add(token, sequence.length + at, sequence.id, at === piece.length - 1);
-    expect(context.pass()).toBe("done");
-    sequence.add(piece);
+    expect(context.decode()).toBe("done");
+    sequence.append(piece);
     logits = context.logits(piece.length - 1).slice();
   }
   return logits;
@@ -75,7 +75,7 @@ function readInPieces(
     const from = sequence.length;
     const place = places.find((at) => at > from) ?? text.length;
     logits = read(context, sequence, text.slice(from, Math.min(place, text.length)));
-    if (places.includes(sequence.length)) sequence.mark();
+    if (places.includes(sequence.length)) sequence.checkpoint();
   }
   return logits;
 }
@@ -96,8 +96,8 @@ function expectSame(logits: Float32Array, fresh: Float32Array): void {
 describe.each(kinds)("%s", (kind) => {
   test.each([true, false])(
     "for every two texts: the second one goes on from the first as a fresh sequence would (one memory: %s)",
-    (oneMemory) => {
-      const { context, sequences } = open(kind, oneMemory);
+    (unifiedKv) => {
+      const { context, sequences } = open(kind, unifiedKv);
       const [used, fresh] = sequences as [Sequence, Sequence];
       // The layers of gemma3 have room for 256 tokens there.
       const length = fc.integer({ min: 2, max: 500 });
@@ -112,7 +112,7 @@ describe.each(kinds)("%s", (kind) => {
             readInPieces(context, used, text, places);
             const asked = [...text.slice(0, common), ...textOf(2, second)];
             const known = used.reusable({ tokens: asked, adapters: "" }, asked.length - 1);
-            const kept = used.keep(Math.min(used.known(asked), asked.length - 1));
+            const kept = used.truncate(Math.min(used.commonLength(asked), asked.length - 1));
             // What was promised is what there is.
             expect(kept).toBe(known);
             expectSame(readInPieces(context, used, asked, places), readInPieces(context, fresh, asked, places));
@@ -145,7 +145,7 @@ describe.each(kinds)("%s", (kind) => {
         expectSame(goesOn, read(context, fresh, more));
         // And back to the checkpoint that came along.
         const branch = [...text.slice(0, 230), ...textOf(6, 20)];
-        expect(second.keep(230)).toBe(kind === "llama" ? 230 : 200);
+        expect(second.truncate(230)).toBe(kind === "llama" ? 230 : 200);
         fresh.clear();
         expectSame(readInPieces(context, second, branch, [100, 200]), readInPieces(context, fresh, branch, [100, 200]));
       } finally {
@@ -154,7 +154,7 @@ describe.each(kinds)("%s", (kind) => {
     },
   );
 
-  test("a sequence that is given another's beginning has its checkpoints, too", () => {
+  test("a sequence that copies another's prefix has its checkpoints, too", () => {
     const { context, sequences } = open(kind, true);
     const [first, second, fresh] = sequences as [Sequence, Sequence, Sequence];
     try {
@@ -163,7 +163,7 @@ describe.each(kinds)("%s", (kind) => {
       const branch = [...text.slice(0, 140), ...textOf(8, 60)];
       const known = first.reusable({ tokens: branch, adapters: "" }, 140);
       expect(known).toBe(kind === "mamba" || kind === "lfm2" ? 128 : 140);
-      second.takeFrom(first, known);
+      second.copyFrom(first, known);
       expect(second.length).toBe(known);
       expectSame(readInPieces(context, second, branch, [128]), readInPieces(context, fresh, branch, [128]));
       // The first is as it was.
@@ -177,13 +177,13 @@ describe.each(kinds)("%s", (kind) => {
     }
   });
 
-  test("what is kept stays within its limit, whatever happens", () => {
+  test("the prompt cache stays within its limit, after any operations", () => {
     const { context, sequences } = open(kind, true);
     const one = sequences[0] as Sequence;
     read(context, one, textOf(1, 100));
-    const limit = Math.floor(one.copyBytes() * 2.5);
+    const limit = Math.floor(one.copySize() * 2.5);
     one.clear();
-    const states = new KeptStates(limit, sequences);
+    const states = new PromptCache(limit, sequences);
     const step = fc.record({
       slot: fc.nat(3),
       text: fc.nat(9),
@@ -196,15 +196,15 @@ describe.each(kinds)("%s", (kind) => {
           for (const { slot, text, length, keep } of steps) {
             const sequence = sequences[slot] as Sequence;
             const asked = textOf(text, length);
-            if (keep) states.keep(sequence);
+            if (keep) states.save(sequence);
             const found = states.find({ tokens: asked, adapters: "" }, asked.length - 1);
             if (found) {
               sequence.restore(found.state);
-              states.moved(found.state, found.known);
+              states.restored(found.state, found.reusable);
             }
-            sequence.keep(Math.min(sequence.known(asked), asked.length - 1));
+            sequence.truncate(Math.min(sequence.commonLength(asked), asked.length - 1));
             read(context, sequence, asked.slice(sequence.length));
-            states.mark(sequence);
+            states.checkpoint(sequence);
             expect(states.bytes).toBeLessThanOrEqual(limit);
             expect(sequence.checkpoints.length).toBeLessThanOrEqual(8);
           }
@@ -217,19 +217,19 @@ describe.each(kinds)("%s", (kind) => {
   });
 });
 
-// A copy is a convenience: that there is no memory for one must fail no request.
-test("where there is no memory for a copy, there is none, and the sequence is as it was", () => {
+// A copy is optional: a lack of memory for it must not fail a request.
+test("where there is no memory for a copy, none is made, and the sequence does not change", () => {
   const model = modelOf("mamba");
   const api = { ...model.api, llama_state_seq_get_size_ext: () => Number.MAX_SAFE_INTEGER };
   const poor = Object.create(model, { api: { value: api } }) as NativeModel;
-  const sizes = { room: 512, sequences: 1, batchSize: 64, outputs: 4, threads: 1, oneMemory: true } as const;
+  const sizes = { capacity: 512, sequences: 1, batchSize: 64, maxOutputs: 4, threads: 1, unifiedKv: true } as const;
   const context = new NativeContext(poor, { ...sizes, flashAttention: false });
   try {
     const sequence = new Sequence(context, 0);
-    const states = new KeptStates(Number.MAX_SAFE_INTEGER, [sequence]);
+    const states = new PromptCache(Number.MAX_SAFE_INTEGER, [sequence]);
     read(context, sequence, textOf(1, 100));
-    states.mark(sequence);
-    states.keep(sequence);
+    states.checkpoint(sequence);
+    states.save(sequence);
     expect([sequence.checkpoints, states.states, sequence.length]).toEqual([[], [], 100]);
   } finally {
     context.free();

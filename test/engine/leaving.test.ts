@@ -1,20 +1,20 @@
 import { expect, test } from "vitest";
 import type { PreparedRequest } from "../../src/engines/llama/preparing/prepared-request.ts";
-import { NativeContext, type PassResult } from "../../src/engines/llama/process/c-api/native-context.ts";
-import { KeptStates } from "../../src/engines/llama/process/kept-states.ts";
+import { NativeContext, type DecodeResult } from "../../src/engines/llama/process/c-api/native-context.ts";
+import { PromptCache } from "../../src/engines/llama/process/prompt-cache/prompt-cache.ts";
 import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
-import { Sequence } from "../../src/engines/llama/process/sequence.ts";
-import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
+import { Sequence } from "../../src/engines/llama/process/prompt-cache/sequence.ts";
+import { Vocabulary } from "../../src/engines/llama/process/tokens/vocabulary.ts";
 import { plainText } from "../../src/formats/plain-text.ts";
 import type { GenerationEvent } from "../../src/core/events.ts";
 import { useProgrammedModel } from "./native-model.ts";
 
 const opened = useProgrammedModel();
 
-/** A pass in the other thread: how many tokens of each slot it has, and how it ended. */
-interface Pass {
+/** A decode in the other thread: its number of tokens, and its result. */
+interface AsyncDecode {
   readonly tokens: number;
-  result?: PassResult;
+  result?: DecodeResult;
 }
 
 interface Asked {
@@ -27,62 +27,62 @@ interface Asked {
  * model is often done before it hears that it is to end: `obeys`: it never is.
  */
 function scheduler(onPass: (number: number) => void, obeys = false) {
-  const shape = { room: 4096, sequences: 4, batchSize: 512, outputs: 8, threads: 1, oneMemory: true } as const;
+  const shape = { capacity: 4096, sequences: 4, batchSize: 512, maxOutputs: 8, threads: 1, unifiedKv: true } as const;
   const context = new NativeContext(opened.model, { ...shape, flashAttention: false });
   const sequences = [0, 1, 2, 3].map((id) => new Sequence(context, id));
   let now = 0;
   let toldTokens = 0;
   let beforeShortPass = (): void => {};
-  const passes: Pass[] = [];
-  const { pass, passBeside, abort } = context;
+  const passes: AsyncDecode[] = [];
+  const { decode, decodeAsync, abort } = context;
   let isToEnd = false;
   context.abort = () => {
     isToEnd = true;
     if (!obeys) abort.call(context);
   };
-  context.pass = () => {
+  context.decode = () => {
     beforeShortPass();
     now += context.batch.length;
-    return pass.call(context);
+    return decode.call(context);
   };
-  context.passBeside = async () => {
-    const made: Pass = { tokens: context.batch.length };
+  context.decodeAsync = async () => {
+    const made: AsyncDecode = { tokens: context.batch.length };
     passes.push(made);
     isToEnd = false;
-    const passing = obeys ? undefined : passBeside.call(context);
+    const passing = obeys ? undefined : decodeAsync.call(context);
     onPass(passes.length);
-    made.result = obeys && isToEnd ? "aborted" : await (passing ?? passBeside.call(context));
+    made.result = obeys && isToEnd ? "aborted" : await (passing ?? decodeAsync.call(context));
     now += made.tokens;
     return made.result;
   };
   const heard = new Map<number, GenerationEvent[]>();
   const running = new Scheduler({
-    around: {
+    environment: {
       model: opened.model,
       context,
       vocabulary: new Vocabulary(opened.model),
       contextSize: 4096,
       newCallId: () => "call_1",
       openConstraint: () => undefined,
-      banThought: () => undefined,
+      banReasoning: () => undefined,
       log: () => {},
     },
     sequences,
-    states: new KeptStates(0, sequences),
-    speculation: undefined,
+    promptCache: new PromptCache(0, sequences),
+    speculation: "off",
     queueLimit: 10,
     batchSize: 512,
-    sharesBeginnings: true,
+    sharesPrefixes: true,
     report({ results }) {
       for (const [id, tokens, events] of results) {
-        running.taken(id, tokens);
+        running.consumed(id, tokens);
         toldTokens += tokens;
         heard.set(id, [...(heard.get(id) ?? []), ...events]);
       }
     },
-    missed: () => {},
+    onCacheMiss: () => {},
     preparing: () => ({ waiting: 0, grammarsMade: 0 }),
-    chance: () => 0.5,
+    random: () => 0.5,
     clock: () => now,
   });
   void running.run();
@@ -131,7 +131,7 @@ function text(events: readonly GenerationEvent[]): string {
 }
 
 test.each([true, false])(
-  "a pass that is mostly for a client who leaves is ended, and made once more for the others (in time: %s)",
+  "a decode that is mostly for a cancelled request is aborted, and repeated for the others (in time: %s)",
   async (obeys) => {
     const one = scheduler((number) => {
       if (number === 3) one.running.cancel(2);
@@ -154,7 +154,7 @@ test.each([true, false])(
   },
 );
 
-test("clients who come and leave do not hold up the others: no two passes in a row are ended for one of several", async () => {
+test("clients that connect and disconnect do not delay the others: no two decodes in a row are aborted for one of several", async () => {
   let coming = [10, 11, 12];
   let endedAt: number | undefined;
   const one = scheduler((number) => {
@@ -172,9 +172,9 @@ test("clients who come and leave do not hold up the others: no two passes in a r
   expect(endedAt).toBeLessThan(100);
 });
 
-// Its slot was taken until others' prompts had been read on, for half a second.
+// Its slot was busy until a chunk of the others' prompts was decoded, for half a second.
 test.each([true, false])(
-  "a client who leaves during a pass without a part in it frees the slot at once, and the others answer as ever (cache: %s)",
+  "a request that is cancelled during a decode without its tokens frees its slot immediately, and the others are not changed (cache: %s)",
   async (cachePrompt) => {
     const busy = (): number => one.running.slots().filter((slot) => slot.busy).length;
     let before: number | undefined;
@@ -199,8 +199,8 @@ test.each([true, false])(
   },
 );
 
-// Tokens are told together. What was drawn and not told yet was lost.
-test("a request that fails says what it had drawn before its end", async () => {
+// Events are sent at intervals. Tokens that were sampled and not sent yet were lost.
+test("a request that fails sends the tokens that were sampled before its end", async () => {
   const one = scheduler(() => {});
   let said = -1;
   one.beforeShortPass = () => {

@@ -1,13 +1,13 @@
-import type { Candidates } from "../../src/engines/llama/process/c-api/candidates.ts";
+import type { TokenCandidates } from "../../src/engines/llama/process/c-api/native-sampler.ts";
 import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
 
 /** llama.cpp's own grammar, which the tests compare ours with. It has no bound on its time: give it small grammars only. */
 export class NativeGrammar {
   readonly #model: NativeModel;
-  readonly #candidates: Candidates;
+  readonly #candidates: TokenCandidates;
   readonly #pointer: unknown;
 
-  constructor(model: NativeModel, gbnf: string, candidates: Candidates) {
+  constructor(model: NativeModel, gbnf: string, candidates: TokenCandidates) {
     this.#model = model;
     this.#candidates = candidates;
     this.#pointer = model.api.llama_sampler_init_grammar(model.vocab, gbnf, "root");

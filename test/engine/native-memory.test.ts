@@ -31,10 +31,10 @@ test.skipIf(!isLinux)("a model that is opened and closed fifty times leaves no m
   const openAndClose = (): void => {
     const model = openNativeModel(path);
     // From larger ones the C library keeps pieces of what is given back: aligned blocks leave gaps in its heap.
-    const shape = { room: 256, sequences: 1, batchSize: 64, outputs: 4, threads: 1, oneMemory: true } as const;
+    const shape = { capacity: 256, sequences: 1, batchSize: 64, maxOutputs: 4, threads: 1, unifiedKv: true } as const;
     const context = new NativeContext(model, { ...shape, flashAttention: "auto" });
     context.batch.add(65, 0, 0, true);
-    context.pass();
+    context.decode();
     context.logits(0);
     context.free();
     model.free();

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { placed } from "../../src/engines/llama/process/c-api/model-params.ts";
+import { gpuModelParams } from "../../src/engines/llama/process/c-api/native-model.ts";
 import type { ModelParams } from "../../src/engines/llama/process/c-api/structs.ts";
 import { writeRandomModel } from "../fixtures/random-model.ts";
 import { drive, openBuilt } from "./local-engine.ts";
@@ -14,7 +14,7 @@ beforeAll(() => writeRandomModel(path));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** What llama.cpp would read of these parameters, by the layout of its own header. */
-function readBack({ params }: ReturnType<typeof placed>): ModelParams {
+function readBack({ params }: ReturnType<typeof gpuModelParams>): ModelParams {
   const { koffi, structs } = llamaApi();
   const at = koffi.alloc(structs.modelParams, 1);
   koffi.encode(at, structs.modelParams, params);
@@ -25,7 +25,7 @@ function readBack({ params }: ReturnType<typeof placed>): ModelParams {
 
 test("how several GPUs share a model reaches llama.cpp's structure", () => {
   const api = llamaApi();
-  const made = placed(api, { gpuLayers: 20, split: { mode: "row", shares: [3, 1], mainGpu: 1 } });
+  const made = gpuModelParams(api, { gpuLayers: 20, split: { mode: "row", shares: [3, 1], mainGpu: 1 } });
   const read = readBack(made);
   expect(read).toMatchObject({ n_gpu_layers: 20, split_mode: 2, main_gpu: 1, devices: null });
   const most = Number(api.llama_max_devices());
@@ -35,21 +35,21 @@ test("how several GPUs share a model reaches llama.cpp's structure", () => {
 });
 
 test("what is not asked for stays as llama.cpp has it", () => {
-  const made = placed(llamaApi(), { gpuLayers: -1 });
+  const made = gpuModelParams(llamaApi(), { gpuLayers: -1 });
   expect(readBack(made)).toMatchObject({ n_gpu_layers: -1, split_mode: 1, main_gpu: 0, tensor_split: null });
   made.free();
 });
 
 // With `none` and no GPU, llama.cpp refuses the model: "invalid value for main_gpu".
 test("without a GPU nothing is divided", () => {
-  const made = placed(llamaApi(), { gpuLayers: 0, split: { mode: "none", mainGpu: 0 } });
+  const made = gpuModelParams(llamaApi(), { gpuLayers: 0, split: { mode: "none", mainGpu: 0 } });
   expect(readBack(made)).toMatchObject({ n_gpu_layers: 0, split_mode: 1, devices: expect.anything() as unknown });
   made.free();
 });
 
 test("more shares than there can be GPUs are refused in words", () => {
   const shares = Array.from({ length: 1000 }, () => 1);
-  expect(() => placed(llamaApi(), { gpuLayers: -1, split: { shares } })).toThrow("1000 numbers");
+  expect(() => gpuModelParams(llamaApi(), { gpuLayers: -1, split: { shares } })).toThrow("1000 numbers");
 });
 
 test.each(["q8_0", "q4_0", "f32", "bf16"] as const)("a model answers with a cache of %s", async (type) => {

@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { libraryFolders } from "../../src/engines/llama/process/c-api/library-folders.ts";
+import { libraryFolders } from "../../src/engines/llama/process/c-api/llama-api.ts";
 import type { openLlamaEngine as OpenLlamaEngine } from "../../src/engines/llama/open-llama-engine.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 

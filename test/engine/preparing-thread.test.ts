@@ -92,7 +92,7 @@ test("whoever leaves ends what is done for them, and those behind are served by 
   const left = thread.prepare(asked("slow"), () => wanted);
   const next = thread.prepare(asked("next"), always);
   wanted = false;
-  thread.left();
+  thread.onCancelled();
   expect([await left, text(await next)]).toEqual([null, "next"]);
   expect(lines).toEqual([
     "The thread that prepares requests was at a request whose client has left; it is started again.",
@@ -103,7 +103,7 @@ test("whoever else leaves ends nothing", async () => {
   const thread = opened({}, 2000);
   const slow = thread.prepare(asked("slow"), always);
   const left = thread.prepare(asked("left"), () => false);
-  thread.left();
+  thread.onCancelled();
   await expect(slow).rejects.toMatchObject({ failure: { status: 400 } });
   expect(await left).toBeNull();
 });

@@ -1,16 +1,15 @@
+import fc from "fast-check";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { PreparedRequest } from "../../src/engines/llama/preparing/prepared-request.ts";
 import { NativeContext } from "../../src/engines/llama/process/c-api/native-context.ts";
 import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
-import { KeptStates } from "../../src/engines/llama/process/kept-states.ts";
+import { PromptCache } from "../../src/engines/llama/process/prompt-cache/prompt-cache.ts";
 import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
-import { Sequence } from "../../src/engines/llama/process/sequence.ts";
-import { SpeculationBudget } from "../../src/engines/llama/process/speculation-budget.ts";
-import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
+import { Sequence } from "../../src/engines/llama/process/prompt-cache/sequence.ts";
+import { Vocabulary } from "../../src/engines/llama/process/tokens/vocabulary.ts";
 import type { ModelState } from "../../src/engines/llama/protocol.ts";
 import { plainText } from "../../src/formats/plain-text.ts";
 import type { GenerationEvent } from "../../src/core/events.ts";
@@ -53,11 +52,11 @@ interface Plan {
 
 interface Machine {
   readonly slots: number;
-  readonly room: number;
-  readonly oneMemory: boolean;
+  readonly capacity: number;
+  readonly unifiedKv: boolean;
   readonly queueLimit: number;
   readonly cacheMemory: number;
-  readonly guesses: boolean;
+  readonly drafts: boolean;
 }
 
 const plan: fc.Arbitrary<Plan> = fc.record({
@@ -77,12 +76,12 @@ const plan: fc.Arbitrary<Plan> = fc.record({
 
 const machine: fc.Arbitrary<Machine> = fc.record({
   slots: fc.integer({ min: 1, max: 4 }),
-  room: fc.constantFrom(256, 512, 1024),
-  oneMemory: fc.boolean(),
+  capacity: fc.constantFrom(256, 512, 1024),
+  unifiedKv: fc.boolean(),
   queueLimit: fc.constantFrom(2, 50),
   // Nothing, about two conversations, all of them.
   cacheMemory: fc.constantFrom(0, 2 ** 20, 2 ** 26),
-  guesses: fc.boolean(),
+  drafts: fc.boolean(),
 });
 
 /** What became of a request. */
@@ -110,11 +109,11 @@ class Run {
   state: ModelState | undefined;
   readonly #contextSize: number;
 
-  constructor({ slots, room, oneMemory, queueLimit, cacheMemory, guesses }: Machine, plans: readonly Plan[]) {
-    const options = { room, sequences: slots, batchSize: 128, outputs: 8, threads: 1, oneMemory } as const;
+  constructor({ slots, capacity, unifiedKv, queueLimit, cacheMemory, drafts }: Machine, plans: readonly Plan[]) {
+    const options = { capacity, sequences: slots, batchSize: 128, maxOutputs: 8, threads: 1, unifiedKv } as const;
     this.context = new NativeContext(model, { ...options, flashAttention: false });
     this.sequences = Array.from({ length: slots }, (_, id) => new Sequence(this.context, id));
-    this.#contextSize = oneMemory ? room : Math.floor(this.context.room / slots);
+    this.#contextSize = unifiedKv ? capacity : Math.floor(this.context.capacity / slots);
     this.followed = plans.map((each, id) => ({
       plan: each,
       id,
@@ -128,29 +127,29 @@ class Run {
       passedBy: 0,
     }));
     this.scheduler = new Scheduler({
-      around: {
+      environment: {
         model,
         context: this.context,
         vocabulary,
         contextSize: this.#contextSize,
         newCallId: () => "call_1",
         openConstraint: () => undefined,
-        banThought: () => undefined,
+        banReasoning: () => undefined,
         log: () => {},
       },
       sequences: this.sequences,
-      states: new KeptStates(cacheMemory, this.sequences),
+      promptCache: new PromptCache(cacheMemory, this.sequences),
       queueLimit,
       batchSize: 128,
-      sharesBeginnings: true,
-      speculation: guesses ? new SpeculationBudget({ always: true }) : undefined,
+      sharesPrefixes: true,
+      speculation: drafts ? "always" : "off",
       report: ({ results, state }) => {
         this.state = state;
         for (const [id, tokens, events] of results) this.#hear(id, tokens, events);
       },
-      missed: () => {},
+      onCacheMiss: () => {},
       preparing: () => ({ waiting: 0, grammarsMade: 0 }),
-      chance: () => 0.5,
+      random: () => 0.5,
       clock: () => performance.now(),
     });
     void this.scheduler.run();
@@ -183,7 +182,7 @@ class Run {
       }
       const isPaused = pause && now >= pause.from && now < pause.to;
       if (one.untaken > 0 && !isPaused) {
-        this.scheduler.taken(one.id, one.untaken);
+        this.scheduler.consumed(one.id, one.untaken);
         one.untaken = 0;
       }
     }
@@ -265,7 +264,7 @@ function complaints(
 
 /** What an endless answer says. */
 async function endlessText(): Promise<string> {
-  const run = new Run({ slots: 1, room: 1024, oneMemory: true, queueLimit: 1, guesses: false, cacheMemory: 0 }, [
+  const run = new Run({ slots: 1, capacity: 1024, unifiedKv: true, queueLimit: 1, drafts: false, cacheMemory: 0 }, [
     {
       owner: undefined,
       at: 0,
@@ -301,13 +300,13 @@ test(
         const run = new Run(made, plans);
         try {
           await settle(run);
-          const { slots, oneMemory, room } = made;
-          const contextSize = oneMemory ? room : Math.floor(run.context.room / slots);
+          const { slots, unifiedKv, capacity } = made;
+          const contextSize = unifiedKv ? capacity : Math.floor(run.context.capacity / slots);
           expect(run.followed.map((one) => complaints(one, said, contextSize))).toEqual(plans.map(() => []));
           expect(run.scheduler.slots().filter(({ busy }) => busy)).toEqual([]);
           expect(run.state).toMatchObject({ busy: 0, queued: 0 });
           // What is known of each sequence is what its memory holds.
-          expect(run.sequences.map(({ id }) => run.context.span(id)[1] + 1)).toEqual(
+          expect(run.sequences.map(({ id }) => run.context.positions(id)[1] + 1)).toEqual(
             run.sequences.map(({ length }) => length),
           );
           const owners = new Set(plans.map(({ owner }) => owner)).size;

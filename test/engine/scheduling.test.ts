@@ -249,3 +249,21 @@ test("where the temporary folder cannot be written, prompts are shared all the s
     rmSync(folder, { recursive: true, force: true });
   }
 });
+
+test("with debug logging, each transition of a slot and a task is a line", async () => {
+  const lines: string[] = [];
+  const own = await openProgrammed({
+    slots: 1,
+    debug: true,
+    log: (line, level) => void (level === "debug" && lines.push(line)),
+  });
+  await own.chat("#plain");
+  await until(() => lines.some((line) => line.includes("→ idle")));
+  await own.close();
+  expect(lines.map((line) => line.replaceAll(/task \d+/g, "task N"))).toEqual([
+    "task N.0: queued (1 waiting)",
+    "slot 0: idle → prefill (task N.0, assigned)",
+    "slot 0: prefill → decode (task N.0, prompt is decoded)",
+    "slot 0: decode → idle (task N.0, finished)",
+  ]);
+});

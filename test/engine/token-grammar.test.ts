@@ -1,14 +1,14 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Candidates } from "../../src/engines/llama/process/c-api/candidates.ts";
+import { TokenCandidates } from "../../src/engines/llama/process/c-api/native-sampler.ts";
 import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
 import {
   TokenGrammar,
-  type GrammarAnswer,
+  type AnswerGrammar,
   type GrammarVocabulary,
-} from "../../src/engines/llama/process/token-grammar.ts";
-import { TokenTrie } from "../../src/engines/llama/process/token-trie.ts";
-import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
+  TokenTrie,
+} from "../../src/engines/llama/process/sampling/token-grammar.ts";
+import { Vocabulary } from "../../src/engines/llama/process/tokens/vocabulary.ts";
 import { schemaToGbnf } from "../support/gbnf-of.ts";
 import { boundedSchema } from "../support/schemas.ts";
 import { NativeGrammar } from "./native-grammar.ts";
@@ -22,25 +22,25 @@ let around: GrammarVocabulary;
 beforeAll(() => {
   model = openNativeModel("models/demo/demo.gguf");
   vocabulary = new Vocabulary(model);
-  const candidates = new Candidates(model.api, model.vocabularySize);
+  const candidates = new TokenCandidates(model.api, model.vocabularySize);
   const tokenize = (text: string): readonly number[] => model.tokenize(text, true);
   around = { vocabulary, candidates, tokenize, trie: new TokenTrie(vocabulary) };
 });
 afterAll(() => model.free());
 
-function begin(gbnf: string, written = ""): GrammarAnswer {
-  const answer = new TokenGrammar(gbnf, "grammar", around).begin(written);
+function begin(gbnf: string, written = ""): AnswerGrammar {
+  const answer = new TokenGrammar(gbnf, "grammar", around).start(written);
   if (!answer) throw new Error(`It allows nothing: ${gbnf}`);
   return answer;
 }
 
-function allowedBy(answer: GrammarAnswer): number[] {
+function allowedBy(answer: AnswerGrammar): number[] {
   return answer.among(new Float32Array(model.vocabularySize)).tokens.toSorted((one, other) => one - other);
 }
 
 /** Walks through a grammar as `choose` decides, and compares the allowed tokens at each step with those of llama.cpp. */
 function compare(gbnf: string, choose: (among: readonly number[]) => number, most = 40): void {
-  const theirs = new NativeGrammar(model, gbnf, new Candidates(model.api, model.vocabularySize));
+  const theirs = new NativeGrammar(model, gbnf, new TokenCandidates(model.api, model.vocabularySize));
   const ours = begin(gbnf);
   let written: Uint8Array = new Uint8Array();
   for (let step = 0; step < most; step++) {
@@ -102,7 +102,7 @@ test.each([
 test("a grammar goes on from a text that has already come, or does not begin", () => {
   const [b = -1] = model.tokenizeContinuation("b", false);
   expect(begin('root ::= "a" ("b" | "c")', "a").allows(b)).toBe(true);
-  expect(new TokenGrammar('root ::= "a"', "grammar", around).begin("b")).toBeNull();
+  expect(new TokenGrammar('root ::= "a"', "grammar", around).start("b")).toBeNull();
 });
 
 test("a token that the model does not have is an error of the grammar", () => {

@@ -1,14 +1,12 @@
+import * as fc from "fast-check";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
-import { OneAtATime } from "../../src/engines/llama/process/one-at-a-time.ts";
-import { RoundShare } from "../../src/engines/llama/process/round-share.ts";
-import { TextPieces } from "../../src/engines/llama/process/text-pieces.ts";
-import { tokenizePrompt } from "../../src/engines/llama/process/tokenize-prompt.ts";
-import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
+import { AsyncLock, EventLoopShare } from "../../src/engines/llama/process/event-loop-share.ts";
+import { TextSplitter, tokenizePrompt } from "../../src/engines/llama/process/tokens/tokenize-prompt.ts";
+import { Vocabulary } from "../../src/engines/llama/process/tokens/vocabulary.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { openNativeModel } from "./native-model.ts";
 
@@ -32,7 +30,7 @@ test.each([
   const model = models[index];
   if (!model) throw new Error("it was not loaded");
   const vocabulary = new Vocabulary(model);
-  const pieces = new TextPieces(vocabulary);
+  const pieces = new TextSplitter(vocabulary);
   const controls = vocabulary.controlTexts();
   const part = fc.oneof(
     fc.constantFrom(...controls),
@@ -42,7 +40,7 @@ test.each([
   const text = fc.array(part, { minLength: 1200, maxLength: 1600 }).map((parts) => parts.join(""));
   fc.assert(
     fc.property(text, (whole) => {
-      const cut = pieces.of(whole);
+      const cut = pieces.split(whole);
       if (whole.length > 5000) expect(cut.length).toBeGreaterThan(10);
       expect(cut.flatMap((piece) => model.tokenize(piece, true))).toEqual(model.tokenize(whole, true));
     }),
@@ -59,29 +57,29 @@ test.each([
   if (!model) throw new Error("it was not loaded");
   const vocabulary = new Vocabulary(model);
   let longest = 0;
-  let beside = 0;
+  let asyncCalls = 0;
   const watched = new Proxy(model, {
     get(target, name) {
       const member: unknown = Reflect.get(target, name, target);
       if (typeof member !== "function") return member;
       return (...given: unknown[]): unknown => {
-        if (name === "tokenizeBeside") beside++;
+        if (name === "tokenizeAsync") asyncCalls++;
         else if (typeof given[0] === "string") longest = Math.max(longest, given[0].length);
         return Reflect.apply(member, target, given);
       };
     },
   });
-  const tokenizer = { model: watched, vocabulary, pieces: new TextPieces(vocabulary), beside: new OneAtATime() };
-  const said = "Once upon a time, there was a é日本 of 1,000 words.\n".repeat(800);
+  const tokenizer = { model: watched, vocabulary, splitter: new TextSplitter(vocabulary), lock: new AsyncLock() };
+  const story = "Once upon a time, there was a é日本 of 1,000 words.\n".repeat(800);
   const spans = [
-    { text: said, special: false },
-    { text: said.slice(1), special: false },
+    { text: story, special: false },
+    { text: story.slice(1), special: false },
     { text: "<|im_end|>\nHello", special: true },
-    { text: said, special: true },
+    { text: story, special: true },
   ];
-  const share = new RoundShare();
+  const share = new EventLoopShare();
   const read = (): Promise<number[]> =>
-    share.do(tokenizePrompt(tokenizer, { type: "spans", spans, bos: false, addSpecial: false }));
+    share.run(tokenizePrompt(tokenizer, { type: "spans", spans, bos: false, addSpecial: false }));
   const [tokens, again] = await Promise.all([read(), read()]);
   const expected: number[] = [];
   for (const { text, special } of spans) {
@@ -90,6 +88,6 @@ test.each([
   }
   expect(tokens).toEqual(expected);
   expect(again).toEqual(expected);
-  expect(beside).toBe(6);
+  expect(asyncCalls).toBe(6);
   expect(longest).toBeLessThan(20_000);
 });

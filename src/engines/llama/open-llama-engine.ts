@@ -37,6 +37,7 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     ...(options.defaults && { defaults: options.defaults }),
     ...(options.constrainCalls !== undefined && { constrainCalls: options.constrainCalls }),
     ...(options.pooling !== undefined && { pooling: options.pooling }),
+    ...(options.debug === true && { debug: true }),
   };
   let engine: LlamaEngine | undefined;
   const process = new ModelProcess(open, options.loadTimeoutMs ?? defaultLoadTimeoutMs, {

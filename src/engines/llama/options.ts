@@ -49,6 +49,8 @@ export interface LlamaEngineOptions {
   readonly keepCache?: string;
   /** LoRA adapters; their ids are their indexes. */
   readonly adapters?: readonly LoraAdapter[];
+  /** Log a line at level `debug` for each transition of a slot or a task. Default false. */
+  readonly debug?: boolean;
   /** Jinja source that replaces the model's own chat template. */
   readonly chatTemplate?: string;
   /** How the model writes calls and reasoning. Default: found from the chat template. */

@@ -33,7 +33,7 @@ export type FromModel =
   | { readonly type: "ready"; readonly opened: OpenedModel }
   | { readonly type: "failed"; readonly reason: ModelOpenReason; readonly message: string }
   | { readonly type: "left" }
-  | { readonly type: "log"; readonly line: string; readonly level: "info" | "warn" }
+  | { readonly type: "log"; readonly line: string; readonly level: "debug" | "info" | "warn" }
   /** `turn`: number of the current turn of the scheduler; null if it has no work. */
   | { readonly type: "pong"; readonly turn: number | null }
   /** Much of a request's prompt could be in the cache and is not. Sent before the request's first events. */
@@ -113,6 +113,8 @@ export interface OpenMessage {
   readonly constrainCalls?: boolean;
   readonly speculation: NonNullable<LlamaEngineOptions["speculation"]>;
   readonly pooling?: PoolingSetting;
+  /** Log a line at level `debug` for each transition of a slot or a task. */
+  readonly debug?: true;
 }
 
 /** An open model, for the server. */

@@ -1,80 +1,86 @@
-import type { GenerationFailure } from "../../../core/events.ts";
+import type { GenerationEvent, GenerationFailure } from "../../../core/events.ts";
 import { FailureError } from "../../../core/failure.ts";
-import { shownWarnings } from "../../../core/shown-warnings.ts";
+import type { JsonSchema } from "../../../core/message.ts";
 import type { Observe } from "../../../core/observe.ts";
 import type { Sampling } from "../../../core/request.ts";
+import { shownWarnings } from "../../../core/shown-warnings.ts";
+import type { AnswerCheckPlan } from "../preparing/constraint-plan.ts";
 import type { PreparedRequest, PromptInput } from "../preparing/prepared-request.ts";
 import type { GenerateMessage, StepMessage } from "../protocol.ts";
-import { AnswerCheck, type CheckText } from "./answer-check.ts";
+import { EventLoopShare, type AsyncSteps } from "./event-loop-share.ts";
 import type { Prepared, PreparingThread } from "./preparing-thread.ts";
-import { queueFull } from "./queue-full.ts";
-import { RoundShare } from "./round-share.ts";
-import type { Steps } from "./round-share.ts";
+import { queueFull } from "./slot/task-queue.ts";
 
 export interface IntakeOptions {
   readonly thread: PreparingThread;
-  /** Requests of one owner that may be in preparation; one more is refused. */
+  /** Requests of one owner that may be prepared at the same time. Further ones are rejected. */
   readonly limit: number;
-  /** Tokenizes a prompt, in steps. */
-  readonly tokenize: (prompt: PromptInput) => Steps<number[]>;
-  /** The tokens of a text that a bias is for. */
+  readonly tokenize: (prompt: PromptInput) => AsyncSteps<number[]>;
+  /** Tokenizes a text to which a bias applies. */
   readonly tokensOfText: (text: string) => readonly number[];
-  /** Takes a request that is ready, with its prompts' tokens. */
+  /** Takes a prepared request with the tokens of its prompts. */
   readonly add: (request: PreparedRequest, prompts: readonly (readonly number[])[], owner?: string) => void;
-  /** Tells the prompts of a request that somebody wants to see, in steps. */
-  readonly show: (id: number, inputs: readonly PromptInput[], prompts: readonly (readonly number[])[]) => Steps<void>;
+  /** Sends the prompts of an inspected request. */
+  readonly inspect: (
+    id: number,
+    inputs: readonly PromptInput[],
+    prompts: readonly (readonly number[])[],
+  ) => AsyncSteps<void>;
   readonly refuse: (id: number, failure: GenerationFailure) => void;
-  /** A request left while it was prepared. */
-  readonly onLeft: () => void;
+  /** A request was cancelled while it was prepared. */
+  readonly onCancelled: () => void;
   readonly log: Observe;
 }
 
 /**
- * The way to the scheduler and back: the preparing thread prepares requests before they reach it, and checks answers after it.
- * Prompts are tokenized here, where the model is: what is short in a share of this thread's time, what is long in another thread.
+ * What happens to a request before the scheduler and after it: the preparing thread renders its prompts and makes its grammar, and checks
+ * its answer. Prompts are tokenized here, because the model is here: short texts in a share of this thread's time, long ones in another
+ * thread.
  */
 export class Intake {
   readonly #options: IntakeOptions;
-  /** Requests in preparation whose clients are still there, with their owners. */
-  readonly #wanted = new Map<number, string | undefined>();
+  /** The owners of requests that are being prepared and not cancelled. */
+  readonly #preparing = new Map<number, string | undefined>();
   readonly #checks = new Map<number, AnswerCheck>();
-  readonly #pieces = new Map<number, string[]>();
-  readonly #share = new RoundShare();
+  /** The chunks of requests that have not arrived completely. */
+  readonly #chunks = new Map<number, string[]>();
+  readonly #share = new EventLoopShare();
 
   constructor(options: IntakeOptions) {
     this.#options = options;
   }
 
-  /** Requests in preparation. */
+  /** Number of requests that are being prepared. */
   get waiting(): number {
-    return this.#wanted.size;
+    return this.#preparing.size;
   }
 
-  /** A piece of what a request asks, which is still on its way. */
-  hear(id: number, text: string): void {
-    const pieces = this.#pieces.get(id);
-    if (pieces) pieces.push(text);
-    else this.#pieces.set(id, [text]);
+  /** Adds a chunk of a long request. */
+  addChunk(id: number, text: string): void {
+    const chunks = this.#chunks.get(id);
+    if (chunks) chunks.push(text);
+    else this.#chunks.set(id, [text]);
   }
 
-  async take({ id, requestId, owner, asked }: GenerateMessage): Promise<void> {
-    const { add, refuse, log } = this.#options;
+  /** Prepares a request and passes it to the scheduler. */
+  async accept({ id, requestId, owner, asked }: GenerateMessage): Promise<void> {
+    const { add, refuse, log, tokensOfText } = this.#options;
     const arrived = performance.now();
     try {
-      const ready = await this.#prepare(id, asked, owner, (prepared) => this.#tokensAndShow(id, prepared));
+      const ready = await this.#prepare(id, asked, owner, (prepared) => this.#tokenizeAndInspect(id, prepared));
       if (ready === null) return;
-      const { prepared, made: prompts } = ready;
+      const { prepared, result: prompts } = ready;
       for (const warning of shownWarnings(prepared.warnings)) log(`${requestId}: ${warning}`, "warn");
       if (prepared.check)
         this.#checks.set(id, new AnswerCheck(prepared.check, (...text) => void this.#check(requestId, ...text)));
-      const sampling = withTextBias(prepared.request.sampling, this.#options.tokensOfText);
+      const sampling = withTextBias(prepared.request.sampling, tokensOfText);
       add({ ...prepared.request, sampling, id, requestId, preparingMs: performance.now() - arrived }, prompts, owner);
     } catch (error) {
       refuse(id, failureOf(error));
     }
   }
 
-  /** The tokens of a request's prompts, one after the other; null: the client left. Rejects with `FailureError`. */
+  /** The tokens of a request's prompts, concatenated; `null` if it was cancelled. Rejects with `FailureError`. */
   async tokensOf(id: number, asked: string, owner?: string): Promise<readonly number[] | null> {
     const { tokenize } = this.#options;
     return this.read(id, asked, owner, function* (prompts) {
@@ -84,68 +90,68 @@ export class Intake {
     });
   }
 
-  /** What `work` makes of a request's prompts; null: the client left. Rejects with `FailureError`. */
+  /** The result of `work` with a request's prompts; `null` if it was cancelled. Rejects with `FailureError`. */
   async read<T extends object>(
     id: number,
     asked: string,
     owner: string | undefined,
-    work: (prompts: readonly PromptInput[]) => Steps<T>,
+    work: (prompts: readonly PromptInput[]) => AsyncSteps<T>,
   ): Promise<T | null> {
     try {
-      return (await this.#prepare(id, asked, owner, ({ request }) => work(request.prompts)))?.made ?? null;
+      return (await this.#prepare(id, asked, owner, ({ request }) => work(request.prompts)))?.result ?? null;
     } catch (error) {
       throw new FailureError(failureOf(error));
     }
   }
 
-  /** What `work` makes of a request; null: the client left, and `cancel` has cleaned up. */
-  async #prepare<T extends object>(
-    id: number,
-    lastPiece: string,
-    owner: string | undefined,
-    work: (prepared: Prepared) => Steps<T>,
-  ): Promise<{ prepared: Prepared; made: T } | null> {
-    const { thread, limit } = this.#options;
-    const asked = [...(this.#pieces.get(id) ?? []), lastPiece];
-    this.#pieces.delete(id);
-    const ofOwner =
-      this.#wanted.size < limit ? 0 : [...this.#wanted.values()].filter((other) => other === owner).length;
-    if (ofOwner >= limit) throw new FailureError(queueFull(ofOwner));
-    this.#wanted.set(id, owner);
-    try {
-      const isWanted = (): boolean => this.#wanted.has(id);
-      const prepared = await thread.prepare(asked, isWanted);
-      if (!prepared) return null;
-      const made = await this.#share.do(whileWanted(work(prepared), isWanted));
-      return made && { prepared, made };
-    } finally {
-      this.#wanted.delete(id);
-    }
-  }
-
-  *#tokensAndShow(id: number, { request }: Prepared): Steps<number[][]> {
-    const { tokenize, show } = this.#options;
-    const prompts: number[][] = [];
-    for (const prompt of request.prompts) prompts.push(yield* tokenize(prompt));
-    if (request.inspected) yield* show(id, request.prompts, prompts);
-    return prompts;
-  }
-
   cancel(id: number): void {
     this.#checks.delete(id);
-    this.#pieces.delete(id);
-    if (!this.#wanted.delete(id)) return;
-    this.#options.thread.left();
-    this.#options.onLeft();
+    this.#chunks.delete(id);
+    if (!this.#preparing.delete(id)) return;
+    this.#options.thread.onCancelled();
+    this.#options.onCancelled();
   }
 
-  /** Called with everything that is sent to the server. */
-  passed(results: StepMessage["results"]): void {
+  /** Is called with all events that are sent to the server. */
+  onResults(results: StepMessage["results"]): void {
     if (this.#checks.size === 0) return;
     for (const [id, , events] of results) {
       this.#checks.get(id)?.read(events);
       if (events.at(-1)?.type === "end") this.#checks.delete(id);
     }
+  }
+
+  /** Prepares a request and runs `work` with it. Resolves with `null` if it was cancelled. */
+  async #prepare<T extends object>(
+    id: number,
+    lastChunk: string,
+    owner: string | undefined,
+    work: (prepared: Prepared) => AsyncSteps<T>,
+  ): Promise<{ prepared: Prepared; result: T } | null> {
+    const { thread, limit } = this.#options;
+    const chunks = [...(this.#chunks.get(id) ?? []), lastChunk];
+    this.#chunks.delete(id);
+    const ofOwner =
+      this.#preparing.size < limit ? 0 : [...this.#preparing.values()].filter((other) => other === owner).length;
+    if (ofOwner >= limit) throw new FailureError(queueFull(ofOwner));
+    this.#preparing.set(id, owner);
+    try {
+      const isWanted = (): boolean => this.#preparing.has(id);
+      const prepared = await thread.prepare(chunks, isWanted);
+      if (!prepared) return null;
+      const result = await this.#share.run(whileWanted(work(prepared), isWanted));
+      return result && { prepared, result };
+    } finally {
+      this.#preparing.delete(id);
+    }
+  }
+
+  *#tokenizeAndInspect(id: number, { request }: Prepared): AsyncSteps<number[][]> {
+    const { tokenize, inspect } = this.#options;
+    const prompts: number[][] = [];
+    for (const prompt of request.prompts) prompts.push(yield* tokenize(prompt));
+    if (request.inspected) yield* inspect(id, request.prompts, prompts);
+    return prompts;
   }
 
   async #check(requestId: string, ...[what, json, schema]: Parameters<CheckText>): Promise<void> {
@@ -160,9 +166,9 @@ export class Intake {
   }
 }
 
-/** The steps of a work, as long as somebody wants it; then null. */
-function* whileWanted<T extends object>(work: Steps<T>, isWanted: () => boolean): Steps<T | null> {
-  const steps: Steps<T | null> = work;
+/** The steps of `work` until the request is cancelled; then `null`. */
+function* whileWanted<T extends object>(work: AsyncSteps<T>, isWanted: () => boolean): AsyncSteps<T | null> {
+  const steps: AsyncSteps<T | null> = work;
   for (;;) {
     const step = isWanted() ? steps.next() : steps.return(null);
     if (step.done === true) return step.value;
@@ -170,7 +176,7 @@ function* whileWanted<T extends object>(work: Steps<T>, isWanted: () => boolean)
   }
 }
 
-/** The biases of texts as biases of their tokens; one that is given for the token itself wins, and so does a later text. */
+/** Converts biases of texts to biases of their tokens. A bias of the token itself takes precedence, and so does a later text. */
 function withTextBias(
   { textBias, logitBias, ...sampling }: Sampling,
   tokensOf: (text: string) => readonly number[],
@@ -188,4 +194,42 @@ function failureOf(error: unknown): GenerationFailure {
     kind: "internal",
     cause: String(error),
   };
+}
+
+/** Checks a JSON text against a schema. `what`: the name of the text in the log. */
+type CheckText = (what: string, json: string, schema: JsonSchema) => void;
+
+/**
+ * Collects an answer whose grammar cannot enforce all of its schemas, and passes each complete JSON text on to be checked. The result is
+ * logged; the answer does not change.
+ */
+class AnswerCheck {
+  readonly #plan: AnswerCheckPlan;
+  readonly #check: CheckText;
+  readonly #texts = new Map<number, string>();
+  readonly #calls = new Map<string, { readonly name: string; arguments: string }>();
+
+  constructor(plan: AnswerCheckPlan, check: CheckText) {
+    this.#plan = plan;
+    this.#check = check;
+  }
+
+  read(events: readonly GenerationEvent[]): void {
+    for (const event of events) {
+      if (event.type === "text-delta") {
+        this.#texts.set(event.choice, (this.#texts.get(event.choice) ?? "") + event.text);
+      } else if (event.type === "tool-call-start") {
+        this.#calls.set(`${event.choice} ${event.index}`, { name: event.name, arguments: "" });
+      } else if (event.type === "tool-call-delta") {
+        const call = this.#calls.get(`${event.choice} ${event.index}`);
+        if (call) call.arguments += event.arguments;
+      } else if (event.type === "tool-call-end" && event.status === "succeeded") {
+        const call = this.#calls.get(`${event.choice} ${event.index}`);
+        const schema = this.#plan.tools.find((tool) => tool.name === call?.name)?.parameters;
+        if (call && schema !== undefined) this.#check(`the arguments of '${call.name}'`, call.arguments, schema);
+      } else if (event.type === "finish" && event.reason === "stop" && this.#plan.schema !== undefined) {
+        this.#check(`choice ${event.choice}`, this.#texts.get(event.choice) ?? "", this.#plan.schema);
+      }
+    }
+  }
 }

@@ -1,9 +1,9 @@
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomInt } from "node:crypto";
 import { Worker } from "node:worker_threads";
 import { FailureError } from "../../../core/failure.ts";
+import type { Observe } from "../../../core/observe.ts";
 import { endpointsOf } from "../file/endpoints-of.ts";
 import { ModelOpenError } from "../model-open-error.ts";
-import type { Observe } from "../../../core/observe.ts";
 import type { OpenProgress } from "../options.ts";
 import {
   mostTokensTold,
@@ -15,50 +15,47 @@ import {
   type ToModel,
 } from "../protocol.ts";
 import type { NativeContext } from "./c-api/native-context.ts";
-import { newCallId } from "./call-id.ts";
-import { constraintOpener } from "./open-constraint.ts";
-import { openModel, type OpenModel } from "./open-model.ts";
-import type { OutlastingStates } from "./outlasting-states.ts";
-import { writtenPrompt } from "./written-prompt.ts";
-import { PreparingThread } from "./preparing-thread.ts";
-import { inspectedPrompts } from "./inspected-prompts.ts";
-import { Embedder } from "./embedder.ts";
-import { EmbeddingLoop } from "./embedding-loop.ts";
-import { Embeddings } from "./embeddings.ts";
+import { Embedder, EmbeddingLoop } from "./embeddings/embedder.ts";
+import { Embeddings } from "./embeddings/embeddings.ts";
+import { AsyncLock } from "./event-loop-share.ts";
 import { Intake } from "./intake.ts";
-import { OneAtATime } from "./one-at-a-time.ts";
+import { openModel, type OpenModel } from "./open-model.ts";
+import { PreparingThread } from "./preparing-thread.ts";
+import type { PersistedPromptCache } from "./prompt-cache/persisted-prompt-cache.ts";
+import { constraintOpener } from "./sampling/constraint.ts";
+import { reasoningBans } from "./sampling/token-limits.ts";
 import { Scheduler } from "./scheduler.ts";
-import { SpeculationBudget } from "./speculation-budget.ts";
-import { TextPieces } from "./text-pieces.ts";
-import { bytesOf } from "./token-text.ts";
-import { thoughtBans } from "./thought-ban.ts";
-import { tokenizePrompt } from "./tokenize-prompt.ts";
-import type { Vocabulary } from "./vocabulary.ts";
+import { inspectedPrompts, renderedPrompt } from "./slot/prompt-report.ts";
+import { TextSplitter, tokenizePrompt } from "./tokens/tokenize-prompt.ts";
+import { bytesOf, type Vocabulary } from "./tokens/vocabulary.ts";
 
-/**
- * The model's process: started by `ModelProcess` with a channel to its parent. The first message says which model to open. It lives as
- * long as the channel: when its parent is gone, so is it.
+/*
+ * The entry point of a model's process, which `ModelProcess` starts with a channel to the server's process. The first message says which
+ * model to open. The process lives as long as the channel.
  */
 if (process.send === undefined) throw new Error("This module is started by Truewire itself, as a process of its own.");
 
-// The terminal sends its signals to all; when to stop is for the parent to say.
+// A terminal sends its signals to all processes of the group; the server's process decides when this one stops.
 process.on("SIGINT", () => {});
 process.on("SIGTERM", () => {});
-// Nothing is to be saved, and an orderly exit would wait for the library's threads.
+// There is nothing to save, and an orderly exit would wait for the library's threads.
 process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
 new Worker(new URL("./watch-parent.js", import.meta.url), { workerData: process.ppid }).unref();
 
-/** How long the preparation of one request may take, and the check of one answer (which may keep a request waiting). */
+/** Time limits for the preparation of a request and the check of an answer, which may delay a request. Milliseconds. */
 const limitMs = { prepare: 10_000, check: 2_000 };
+/** Progress is sent at steps of this size, and at this interval in any case: a load without progress is ended. */
+const progressStep = 0.01;
+const maxProgressIntervalMs = 10_000;
 
 let scheduler: Scheduler | undefined;
+/** Runs instead of the scheduler where the model only computes embeddings. */
+let embeddingLoop: EmbeddingLoop | undefined;
 let intake: Intake | undefined;
 let vocabulary: Vocabulary | undefined;
-let outlasting: OutlastingStates | undefined;
+let persistedCache: PersistedPromptCache | undefined;
 let embedder: Embedder | undefined;
 let embeddings: Embeddings | undefined;
-/** Of a model that only makes embeddings. */
-let embeddingLoop: EmbeddingLoop | undefined;
 
 process.on("message", (message: ToModel) => {
   switch (message.type) {
@@ -66,10 +63,10 @@ process.on("message", (message: ToModel) => {
       void open(message);
       break;
     case "piece":
-      intake?.hear(message.id, message.text);
+      intake?.addChunk(message.id, message.text);
       break;
     case "generate":
-      void intake?.take(message);
+      void intake?.accept(message);
       break;
     case "look-up":
       void lookUp(message.id, message.question);
@@ -80,36 +77,36 @@ process.on("message", (message: ToModel) => {
       embedder?.cancel(message.id);
       break;
     case "taken":
-      scheduler?.taken(message.id, message.tokens);
+      scheduler?.consumed(message.id, message.tokens);
       break;
     case "leave":
       leave();
       break;
     case "ping":
-      tell({ type: "pong", turn: (scheduler ?? embeddingLoop)?.turn ?? null });
+      send({ type: "pong", turn: (scheduler ?? embeddingLoop)?.turn ?? null });
   }
 });
 
-function leave(): void {
-  const done = (): void => tell({ type: "left" });
-  if (!scheduler || !outlasting) return done();
-  const writing = outlasting;
-  scheduler.between((sequences) => {
-    writing.write(sequences);
-    done();
-  });
+function send(message: FromModel): void {
+  process.send?.(message);
 }
 
-function tell(message: FromModel): void {
-  process.send?.(message);
+/** Writes the prompt cache to its files before the process is ended. */
+function leave(): void {
+  const cache = persistedCache;
+  if (!scheduler || !cache) return send({ type: "left" });
+  scheduler.betweenSteps((sequences) => {
+    cache.write(sequences);
+    send({ type: "left" });
+  });
 }
 
 async function lookUp(id: number, question: Question): Promise<void> {
   const answer = await answerTo(id, question).catch((error: unknown) => failed(error));
-  if (answer) tell({ type: "looked-up", id, answer });
+  if (answer) send({ type: "looked-up", id, answer });
 }
 
-/** null: the client left. */
+/** Resolves with `null` if the client has disconnected. */
 async function answerTo(id: number, question: Question): Promise<Answer | null> {
   if (!vocabulary || !intake) throw new Error("The model is not open.");
   switch (question.about) {
@@ -119,12 +116,12 @@ async function answerTo(id: number, question: Question): Promise<Answer | null> 
       return { about: "bytes", bytes: bytesOf(vocabulary, question.tokens).toString("base64") };
     case "tokens": {
       const tokens = await intake.tokensOf(id, question.asked, question.owner);
-      if (tokens && question.wants !== "count") await tellTokens(id, tokens, question.wants === "bytes" && vocabulary);
+      if (tokens && question.wants !== "count") await sendTokens(id, tokens, question.wants === "bytes" && vocabulary);
       return tokens && { about: "tokens", count: tokens.length };
     }
     case "prompt": {
       const { bosText } = vocabulary;
-      return intake.read(id, question.asked, question.owner, (prompts) => writtenPrompt(prompts, bosText));
+      return intake.read(id, question.asked, question.owner, (prompts) => renderedPrompt(prompts, bosText));
     }
     case "embeddings":
       if (!embeddings) throw new Error("The model makes no embeddings.");
@@ -135,12 +132,12 @@ async function answerTo(id: number, question: Question): Promise<Answer | null> 
   }
 }
 
-/** Tells tokens, with their bytes by a vocabulary, in messages between which the model works on. */
-async function tellTokens(id: number, tokens: readonly number[], spelled: Vocabulary | false): Promise<void> {
+/** Sends tokens, with their bytes if there is a vocabulary, in several messages, between which the model continues. */
+async function sendTokens(id: number, tokens: readonly number[], spelled: Vocabulary | false): Promise<void> {
   for (let from = 0; from < tokens.length; from += mostTokensTold) {
     const some = tokens.slice(from, from + mostTokensTold);
     const bytes = spelled && some.map((token) => [...spelled.bytes(token)]);
-    tell({ type: "looked-up", id, answer: { about: "some-tokens", tokens: some, ...(bytes && { bytes }) } });
+    send({ type: "looked-up", id, answer: { about: "some-tokens", tokens: some, ...(bytes && { bytes }) } });
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
@@ -153,49 +150,42 @@ function failed(error: unknown): Answer {
   return { about: "failure", failure };
 }
 
-/** Requests that are not with the scheduler: in preparation, or for embeddings. */
+/** Requests that are being prepared, and requests for embeddings. */
 function waiting(): number {
   return (intake?.waiting ?? 0) + (embedder?.open ?? 0);
 }
 
-/** Tells the server how busy the model is. */
-function tellState(): void {
-  if (scheduler) scheduler.tellState();
+/** Sends the state of the model to the server. */
+function reportState(): void {
+  if (scheduler) scheduler.reportState();
   else if (embedder)
-    tell({ type: "step", results: [], state: { busy: 0, queued: waiting(), counters: embedder.counters } });
+    send({ type: "step", results: [], state: { busy: 0, queued: waiting(), counters: embedder.counters } });
 }
 
-function embedderOf(
-  { plan, open }: NonNullable<OpenModel["embedding"]>,
-  { batchSize, queueLimit }: OpenMessage,
-  clock: () => number,
-): Embedder {
-  return new Embedder({
-    open,
-    together: batchSize,
-    ...(plan.pooling === "rank" && { count: 1 }),
-    queueLimit,
-    onWork: () => (scheduler ?? embeddingLoop)?.stir(),
-    onChange: tellState,
-    clock,
-  });
+function reportStep(step: StepMessage): void {
+  intake?.onResults(step.results);
+  send(step);
+}
+
+/** Returns a function that sends the progress of loading a model, where it has advanced enough. */
+function progressReporter(): (progress: OpenProgress) => void {
+  let last = { phase: "", fraction: 0, at: 0 };
+  return (progress) => {
+    const now = performance.now();
+    const step = progress.fraction - last.fraction;
+    const isStep = progress.phase !== last.phase || step >= progressStep || progress.fraction >= 1;
+    if (!isStep && !(step > 0 && now - last.at > maxProgressIntervalMs)) return;
+    last = { ...progress, at: now };
+    send({ type: "progress", progress });
+  };
 }
 
 async function open(message: OpenMessage): Promise<void> {
-  let told = { phase: "", fraction: 0, at: 0 };
-  const onProgress = (progress: OpenProgress): void => {
-    const now = performance.now();
-    const isNews = progress.phase !== told.phase || progress.fraction - told.fraction >= 0.01 || progress.fraction >= 1;
-    // However slow it is, it is told: a load that tells nothing for long is ended.
-    const isLate = progress.fraction > told.fraction && now - told.at > 10_000;
-    if (!isNews && !isLate) return;
-    told = { ...progress, at: now };
-    tell({ type: "progress", progress });
-  };
   try {
-    const log: Observe = (line, level) => tell({ type: "log", line, level });
-    const { facts, ...opened } = await openModel(message, { onProgress, log });
-    const { chatTemplate, toolFormat, defaults, constrainCalls, speculation } = message;
+    const log: Observe = (line, level) => send({ type: "log", line, level });
+    const opened = await openModel(message, { onProgress: progressReporter(), log });
+    const { facts } = opened;
+    const { chatTemplate, toolFormat, defaults, constrainCalls, batchSize, queueLimit } = message;
     const setup = {
       facts,
       ...(chatTemplate !== undefined && { chatTemplate }),
@@ -204,75 +194,98 @@ async function open(message: OpenMessage): Promise<void> {
       ...(constrainCalls !== undefined && { constrainCalls }),
     };
     const thread = new PreparingThread({ setup, log, limitMs });
-    const report = (step: StepMessage): void => {
-      intake?.passed(step.results);
-      tell(step);
-    };
     vocabulary = opened.vocabulary;
-    embedder = opened.embedding ? embedderOf(opened.embedding, message, opened.clock) : undefined;
-    if (opened.answering) {
-      const { context, sequences, states, adapters } = opened.answering;
-      const drafts = speculation !== "off" && canBeCut(context);
-      outlasting = opened.answering.outlasting;
-      scheduler = new Scheduler({
-        around: {
-          model: opened.model,
-          context,
-          adapters,
-          vocabulary: opened.vocabulary,
-          contextSize: facts.contextSize,
-          newCallId,
-          openConstraint: constraintOpener(opened.model, opened.vocabulary, log),
-          banThought: thoughtBans(opened.vocabulary),
-          log,
-        },
-        sequences,
-        states,
-        sharesBeginnings: !opened.model.isRecurrent || states.isOn,
-        speculation: drafts ? new SpeculationBudget({ always: speculation === "always" }) : undefined,
-        queueLimit: message.queueLimit,
-        batchSize: message.batchSize,
-        report,
-        missed: (id, miss) => tell({ type: "cache-missed", id, miss }),
-        ...(embedder && { beside: embedder }),
-        preparing: () => ({ waiting: waiting(), grammarsMade: thread.constraintsMade }),
-        clock: opened.clock,
-        chance: () => randomBytes(4).readUInt32LE() / 2 ** 32,
+    if (opened.embedding) {
+      embedder = new Embedder({
+        open: opened.embedding.open,
+        batchTokens: batchSize,
+        ...(opened.embedding.plan.pooling === "rank" && { count: 1 }),
+        queueLimit,
+        onWork: () => (scheduler ?? embeddingLoop)?.wake(),
+        onChange: reportState,
+        clock: () => performance.now(),
       });
-    } else if (embedder) embeddingLoop = new EmbeddingLoop(embedder);
-    const tokenizer = { ...opened, pieces: new TextPieces(opened.vocabulary), beside: new OneAtATime() };
+    }
+    if (opened.answering) scheduler = newScheduler(message, opened, opened.answering, { thread, log });
+    else if (embedder) embeddingLoop = new EmbeddingLoop(embedder);
+    const tokenizer = { ...opened, splitter: new TextSplitter(opened.vocabulary), lock: new AsyncLock() };
     intake = new Intake({
       thread,
-      limit: message.slots + message.queueLimit,
+      limit: message.slots + queueLimit,
       tokenize: (prompt) => tokenizePrompt(tokenizer, prompt),
       tokensOfText: (text) => opened.model.tokenize(text, false),
       add: (request, prompts, owner) => scheduler?.add(request, prompts, owner),
-      *show(id, inputs, prompts) {
-        tell({ type: "prompts", id, prompts: yield* inspectedPrompts(opened.vocabulary, prompts, inputs) });
+      *inspect(id, inputs, prompts) {
+        send({ type: "prompts", id, prompts: yield* inspectedPrompts(opened.vocabulary, prompts, inputs) });
       },
       refuse: (id, failure) => scheduler?.refuse(id, failure),
-      onLeft: tellState,
+      onCancelled: reportState,
       log,
     });
     if (opened.embedding && embedder) {
-      const limits = { longest: opened.embedding.plan.longest, longestToken: facts.longestToken };
+      const limits = { maxTokens: opened.embedding.plan.longest, maxTokenLength: facts.longestToken };
       embeddings = new Embeddings({ intake, embedder, tokenizer, limits });
     }
     const { path, contextSize } = facts;
     const hasTemplate = (chatTemplate ?? facts.chatTemplate) !== null;
     const endpoints = endpointsOf(opened.embedding?.plan ?? null, hasTemplate);
-    tell({ type: "ready", opened: { path, contextSize, endpoints } });
+    send({ type: "ready", opened: { path, contextSize, endpoints } });
     await (scheduler ?? embeddingLoop)?.run();
   } catch (error) {
-    const failed = error instanceof ModelOpenError ? error : new ModelOpenError("load-failed", String(error), error);
-    tell({ type: "failed", reason: failed.reason, message: failed.message });
+    const failure = error instanceof ModelOpenError ? error : new ModelOpenError("load-failed", String(error), error);
+    send({ type: "failed", reason: failure.reason, message: failure.message });
   }
 }
 
+function newScheduler(
+  message: OpenMessage,
+  { model, vocabulary: modelVocabulary, facts }: OpenModel,
+  answering: NonNullable<OpenModel["answering"]>,
+  { thread, log }: { readonly thread: PreparingThread; readonly log: Observe },
+): Scheduler {
+  const { context, sequences, promptCache, adapters } = answering;
+  persistedCache = answering.persistedCache;
+  return new Scheduler({
+    environment: {
+      model,
+      context,
+      adapters,
+      vocabulary: modelVocabulary,
+      contextSize: facts.contextSize,
+      newCallId,
+      openConstraint: constraintOpener(model, modelVocabulary, log),
+      banReasoning: reasoningBans(modelVocabulary),
+      log,
+      ...(message.debug && { debug: (line: string) => log(line, "debug") }),
+    },
+    sequences,
+    promptCache,
+    sharesPrefixes: !model.isRecurrent || promptCache.enabled,
+    speculation: canDropDrafts(context) ? message.speculation : "off",
+    queueLimit: message.queueLimit,
+    batchSize: message.batchSize,
+    report: reportStep,
+    onCacheMiss: (id, miss) => send({ type: "cache-missed", id, miss }),
+    ...(embedder && { background: embedder }),
+    preparing: () => ({ waiting: waiting(), grammarsMade: thread.constraintsMade }),
+    clock: () => performance.now(),
+    random: () => randomBytes(4).readUInt32LE() / 2 ** 32,
+  });
+}
+
 /**
- * What was guessed wrongly can be forgotten. Layers with a window keep what they need for that when all of a pass is put into one memory
- * at once.
+ * Whether rejected draft tokens can be removed from the KV cache. Layers with a sliding window keep the cells for that only in a unified
+ * cache, where all tokens of a batch are added at the same time.
  */
-function canBeCut({ model, oneMemory }: NativeContext): boolean {
-  return !model.isRecurrent && (model.window === 0 || oneMemory);
+function canDropDrafts({ model, unifiedKv }: NativeContext): boolean {
+  return !model.isRecurrent && (model.window === 0 || unifiedKv);
+}
+
+const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/** An id for a tool call in OpenAI's form: `call_` and 24 base62 digits. */
+function newCallId(): string {
+  let id = "call_";
+  for (let i = 0; i < 24; i++) id += base62[randomInt(base62.length)];
+  return id;
 }

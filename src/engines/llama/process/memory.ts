@@ -1,54 +1,64 @@
 import { freemem } from "node:os";
+import { FailureError } from "../../../core/failure.ts";
 import { largestDefaultContext } from "../defaults.ts";
+import { embeddingNeed, needWithEmbeddings } from "../file/embedding-need.ts";
+import { embeddingPlan, poolingType, type EmbeddingPlan } from "../file/embedding-plan.ts";
 import { memoryNeed } from "../file/memory-need.ts";
 import type { ModelFile } from "../file/read-model-file.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenMessage } from "../protocol.ts";
+import { NativeEmbeddingContext } from "./c-api/native-context.ts";
+import type { NativeModel } from "./c-api/native-model.ts";
 
-/** The smallest context size that is chosen without being asked for. */
-const smallestDefault = 1024;
+/** The smallest context size, and the smallest input size of an embedding model, that are chosen by default. Tokens. */
+const minDefaultContext = 1024;
+const minDefaultInput = 512;
+/** Texts in one batch at most. */
+const maxEmbeddedTexts = 64;
 
-/** How many tokens one answer has, with its prompt, and how many all of them have together. */
-export interface ContextRoom {
+export interface ContextCapacity {
+  /** Tokens of one answer with its prompt. */
   readonly contextSize: number;
-  readonly room: number;
-  /** What may be kept beside them, in bytes. */
+  /** Tokens of all slots together. */
+  readonly capacity: number;
+  /** Bytes for the prompt cache. */
   readonly cacheMemory: number;
 }
 
 /**
- * The context to open with. Each answer may have as many tokens as were asked for, else as many as the model was trained for, at most
- * 8192. All slots together have so many times their number; where there is no memory for that, slots with one memory share what there
- * is, which is enough for one answer at least. Throws ModelOpenError when there is not enough memory. With a GPU it is
- * llama.cpp that finds out. `reserved`: bytes that are for something else.
+ * The context size to open a model with: the configured one, or else the size that the model was trained for, but at most 8192 tokens. All
+ * slots together have that size each; where memory is short, slots with a unified KV cache share less, but at least enough for one answer.
+ * With a GPU, llama.cpp finds out what fits.
+ *
+ * `reserved`: bytes to leave for other uses. Throws ModelOpenError if there is not enough memory.
  */
 export function fittingContext(
   file: ModelFile,
   options: OpenMessage,
-  { gpu, oneMemory, reserved }: { readonly gpu: boolean; readonly oneMemory: boolean; readonly reserved: number },
-): ContextRoom {
+  { gpu, unifiedKv, reserved }: { readonly gpu: boolean; readonly unifiedKv: boolean; readonly reserved: number },
+): ContextCapacity {
   const { slots } = options;
   const trained = file.trainedContext ?? largestDefaultContext;
   let contextSize = options.contextSize ?? Math.min(trained, largestDefaultContext);
   const free = availableMemory() - reserved;
-  const roomOf = (each: number, used: number): ContextRoom => {
-    const { kept } = memoryNeed(file, { ...options, contextSize: each });
-    return { contextSize, room: each * slots, cacheMemory: Math.min(kept, Math.max(0, free - used)) };
+  const capacityFor = (perSlot: number, used: number): ContextCapacity => {
+    const { kept } = memoryNeed(file, { ...options, contextSize: perSlot });
+    return { contextSize, capacity: perSlot * slots, cacheMemory: Math.min(kept, Math.max(0, free - used)) };
   };
-  if (gpu) return roomOf(contextSize, 0);
+  if (gpu) return capacityFor(contextSize, 0);
   for (;;) {
-    const least = oneMemory ? contextSize / slots : contextSize;
-    for (let each = contextSize; each >= least; each = Math.floor(each * 0.75)) {
-      const used = bytesOf(file, options, each);
-      if (used <= free) return roomOf(each, used);
+    const min = unifiedKv ? contextSize / slots : contextSize;
+    for (let perSlot = contextSize; perSlot >= min; perSlot = Math.floor(perSlot * 0.75)) {
+      const used = bytesOf(file, options, perSlot);
+      if (used <= free) return capacityFor(perSlot, used);
     }
-    if (options.contextSize !== null || contextSize / 2 < smallestDefault) {
+    if (options.contextSize !== null || contextSize / 2 < minDefaultContext) {
       const all = bytesOf(file, options, contextSize);
       const { weights } = memoryNeed(file, { ...options, contextSize });
       throw new ModelOpenError(
         "not-enough-memory",
-        `${options.model} needs about ${gibibytes(all)} of memory (${gibibytes(weights)} of weights, ${gibibytes(all - weights)} for ` +
-          `${slots} × ${contextSize} tokens of context), but only ${gibibytes(free)} are free: use fewer slots, a smaller context, or ` +
+        `${options.model} needs about ${inGibibytes(all)} of memory (${inGibibytes(weights)} of weights, ${inGibibytes(all - weights)} for ` +
+          `${slots} × ${contextSize} tokens of context), but only ${inGibibytes(free)} are free: use fewer slots, a smaller context, or ` +
           "a smaller quantization.",
       );
     }
@@ -61,11 +71,71 @@ function bytesOf(file: ModelFile, options: OpenMessage, contextSize: number): nu
   return weights + cache;
 }
 
-/** What this process may still use: the system's free memory with what caches give back, within the limits of its control group. */
-export function availableMemory(): number {
+/**
+ * How a model computes embeddings, or `null` if it does not. If it does nothing else, the inputs are as long as fit into memory. With a GPU,
+ * llama.cpp finds out what fits. Throws ModelOpenError if there is not enough memory.
+ */
+export function fittingEmbeddings(file: ModelFile, options: OpenMessage, gpu: boolean): EmbeddingPlan | null {
+  const planFor = (contextSize: number | null): EmbeddingPlan | null =>
+    embeddingPlan(file, { ...options, pooling: options.pooling ?? null, contextSize });
+  let plan = planFor(options.contextSize);
+  if (plan?.only !== true || gpu) return plan;
+  const free = availableMemory();
+  while (plan) {
+    const { weights, cache, rest } = needWithEmbeddings(file, { ...options, contextSize: 0 }, plan);
+    if (weights + cache + rest <= free) return plan;
+    if (options.contextSize !== null || plan.longest / 2 < minDefaultInput)
+      throw new ModelOpenError(
+        "not-enough-memory",
+        `${options.model} needs about ${inGibibytes(weights + cache + rest)} of memory (${inGibibytes(weights)} of weights, the rest for inputs of ` +
+          `${plan.longest} tokens), but only ${inGibibytes(free)} are free: use a smaller context or a smaller quantization.`,
+      );
+    plan = planFor(Math.floor(plan.longest / 2));
+  }
+  return plan;
+}
+
+/** Creates the context for embeddings. Throws an Error with llama.cpp's reason. */
+export function openEmbeddingContext(
+  model: NativeModel,
+  { pooling, longest, batchSize }: EmbeddingPlan,
+  threads: number,
+): NativeEmbeddingContext {
+  return new NativeEmbeddingContext(model, {
+    poolingType: poolingType(pooling),
+    capacity: longest,
+    batchSize,
+    // A recurrent model has a state of constant size for each sequence.
+    sequences: model.isRecurrent ? 1 : Math.min(maxEmbeddedTexts, batchSize),
+    threads,
+  });
+}
+
+/** The same for a model that also generates answers. Throws FailureError 503 if there is not enough memory. */
+export function openSecondaryEmbeddingContext(
+  model: NativeModel,
+  file: ModelFile,
+  plan: EmbeddingPlan,
+  { threads, gpu }: { readonly threads: number; readonly gpu: boolean },
+): NativeEmbeddingContext {
+  const { cache, pass } = embeddingNeed(file, plan);
+  const free = availableMemory();
+  if (!gpu && cache + pass > free)
+    throw new FailureError({
+      kind: "unavailable",
+      message: `There is no memory to make embeddings in: ${inGibibytes(cache + pass)} are needed, and ${inGibibytes(free)} are free.`,
+      status: 503,
+      param: null,
+      code: null,
+    });
+  return openEmbeddingContext(model, plan, threads);
+}
+
+/** Memory that this process may still use: the system's free memory and reclaimable caches, within the limits of its control group. */
+function availableMemory(): number {
   return process.availableMemory?.() ?? freemem();
 }
 
-export function gibibytes(bytes: number): string {
+function inGibibytes(bytes: number): string {
   return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 }

@@ -1,20 +1,20 @@
-import { open, rm } from "node:fs/promises";
 import type * as LlamaLibrary from "node-llama-cpp";
+import { open, rm } from "node:fs/promises";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenMessage } from "../protocol.ts";
 
 type Library = typeof LlamaLibrary;
 
-/** Which model, and where it may come from. */
+/** The model, and where to download it. */
 export type ModelSource = Pick<OpenMessage, "model" | "modelsFolder" | "hub">;
 
-/** How much of a download is there, in bytes. */
+/** Progress of a download, in bytes. */
 export interface Downloaded {
   readonly bytes: number;
   readonly totalBytes: number;
 }
 
-/** The file to load: the path itself, or what an `hf:` name resolves to, downloaded where it is not there yet. Throws ModelOpenError. */
+/** The path of the file to load: the given path, or that of an `hf:` name, which is downloaded first if necessary. Throws ModelOpenError. */
 export async function modelFile(
   library: Library,
   options: ModelSource,
@@ -32,14 +32,14 @@ export async function modelFile(
   try {
     await checkIsGguf(path);
   } catch (error) {
-    // Kept, it would be in the way of every download to come.
+    // If it were kept, it would not be downloaded again.
     if (isNew) await rm(path, { force: true });
     throw error;
   }
   return path;
 }
 
-/** An error for whatever was thrown while a model was downloaded. */
+/** The error for a download that failed. */
 export function downloadFailed({ model }: ModelSource, cause: unknown): ModelOpenError {
   const reason = cause instanceof Error ? cause.message : String(cause);
   return new ModelOpenError("download-failed", `${model} could not be downloaded: ${reason}`, cause);
@@ -62,7 +62,7 @@ async function download(
   }
 }
 
-/** Throws ModelOpenError for what is not there, or not a model. */
+/** Throws ModelOpenError for a file that does not exist or is not a GGUF file. */
 export async function checkIsGguf(path: string): Promise<void> {
   let magic: string;
   try {
@@ -82,4 +82,22 @@ export async function checkIsGguf(path: string): Promise<void> {
   }
   if (magic !== "GGUF")
     throw new ModelOpenError("not-a-gguf", `${path} is not a GGUF file: local models are served from GGUF files only.`);
+}
+
+/** Loads node-llama-cpp, an optional package. Throws `ModelOpenError` with the command that installs it. */
+export async function importLibrary(): Promise<Library> {
+  try {
+    return await import("node-llama-cpp");
+  } catch (cause) {
+    throw libraryMissing(cause);
+  }
+}
+
+/** The same error if the libraries of llama.cpp are missing, which come with that package. */
+export function libraryMissing(cause?: unknown): ModelOpenError {
+  return new ModelOpenError(
+    "library-missing",
+    "Local models need the package node-llama-cpp, which is not installed here: npm install node-llama-cpp@3.22.1",
+    cause,
+  );
 }

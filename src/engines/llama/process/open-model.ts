@@ -9,47 +9,43 @@ import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenProgress } from "../options.ts";
 import type { ModelFacts } from "../preparing/model-facts.ts";
 import type { OpenMessage } from "../protocol.ts";
-import { libraryFolders, type LibraryFolder } from "./c-api/library-folders.ts";
-import { loadLlamaApi, type LlamaApi } from "./c-api/llama-api.ts";
-import { NativeAdapters } from "./c-api/native-adapters.ts";
-import { NativeContext } from "./c-api/native-context.ts";
-import type { NativeEmbeddingContext } from "./c-api/native-embedding-context.ts";
+import { NativeAdapters } from "./c-api/adapters.ts";
+import { libraryFolders, loadLlamaApi, type LibraryFolder, type LlamaApi } from "./c-api/llama-api.ts";
+import { NativeContext, type NativeEmbeddingContext } from "./c-api/native-context.ts";
 import { NativeModel } from "./c-api/native-model.ts";
 import type { Koffi } from "./c-api/structs.ts";
-import { chooseAttention } from "./choose-attention.ts";
-import { fittingEmbeddings } from "./embedding-room.ts";
-import { importKoffi } from "./import-koffi.ts";
-import { importLibrary, libraryMissing } from "./import-library.ts";
-import { fittingContext, type ContextRoom } from "./memory.ts";
-import { KeptStates } from "./kept-states.ts";
-import { OutlastingStates, stateIdentity } from "./outlasting-states.ts";
-import { checkIsGguf, modelFile } from "./model-file.ts";
-import { openEmbeddingContext, openEmbeddingsBeside } from "./open-embedding-context.ts";
-import { Sequence } from "./sequence.ts";
-import { Vocabulary } from "./vocabulary.ts";
+import {
+  fittingContext,
+  fittingEmbeddings,
+  openEmbeddingContext,
+  openSecondaryEmbeddingContext,
+  type ContextCapacity,
+} from "./memory.ts";
+import { checkIsGguf, importLibrary, libraryMissing, modelFile } from "./model-file.ts";
+import { PersistedPromptCache, stateIdentity } from "./prompt-cache/persisted-prompt-cache.ts";
+import { PromptCache } from "./prompt-cache/prompt-cache.ts";
+import { Sequence } from "./prompt-cache/sequence.ts";
+import { Vocabulary } from "./tokens/vocabulary.ts";
 
-/** What a model generates with. */
+/** What a model generates answers with. */
 export interface Answering {
   readonly context: NativeContext;
   /** One for each slot, in the order of their ids. */
   readonly sequences: readonly Sequence[];
-  /** What is kept beside them, and their checkpoints. */
-  readonly states: KeptStates;
-  /** Absent: it has none. */
+  readonly promptCache: PromptCache;
+  /** Absent if the model has no adapters. */
   readonly adapters?: NativeAdapters;
-  /** Absent: nothing outlasts this process. */
-  readonly outlasting?: OutlastingStates;
+  /** Absent if the prompt cache is not persisted. */
+  readonly persistedCache?: PersistedPromptCache;
 }
 
 export interface OpenModel {
   readonly model: NativeModel;
-  /** null: it only makes embeddings. */
+  /** `null` if the model only computes embeddings. */
   readonly answering: Answering | null;
-  /** null: it makes no embeddings. */
+  /** `null` if the model does not support embeddings. */
   readonly embedding: { readonly plan: EmbeddingPlan; readonly open: () => NativeEmbeddingContext } | null;
   readonly vocabulary: Vocabulary;
-  /** Milliseconds that computing has taken so far; on a processor without the time in which others had it. */
-  readonly clock: () => number;
   readonly facts: ModelFacts;
 }
 
@@ -58,13 +54,25 @@ export interface OpenListeners {
   readonly log: Observe;
 }
 
-/** Finds, checks and loads the model, and makes its context. Throws ModelOpenError with one sentence for whatever goes wrong. */
+/**
+ * Up to this number of slots, the KV cache is unified, as in llama.cpp's server. With 16 sequences of 400 tokens without a common prefix, a
+ * decode took a third longer with a unified cache than with one for each sequence.
+ */
+const maxUnifiedSlots = 4;
+/** In bytes. The attention of larger models takes seconds to measure and little of their time, and they benefit from several threads. */
+const smallModelBytes = 64 * 2 ** 20;
+/** In a shorter context, attention never takes long. */
+const minMeasuredContext = 2048;
+/** Tokens of a prompt whose logprobs are read in one batch, at least. */
+const minOutputs = 32;
+
+/** Finds, checks and loads a model, and creates its context. Throws ModelOpenError with one sentence for every failure. */
 export async function openModel(options: OpenMessage, { onProgress, log }: OpenListeners): Promise<OpenModel> {
   const [libraries] = libraryFolders(options.gpu !== false);
   if (!libraries) throw libraryMissing();
   const path = await findFile(options, onProgress);
   const api = loadLibraries(await importKoffi(), libraries, (line, level) => {
-    // It means the memory of all slots; what is too long for an answer is told below.
+    // The warning concerns the capacity of all slots together. A context that is too long for one answer is logged below.
     if (!line.includes("training context overflow")) log(line, level);
   });
   try {
@@ -80,6 +88,19 @@ export async function openModel(options: OpenMessage, { onProgress, log }: OpenL
           `${path} has the architecture "${architecture}", which the installed llama.cpp (${api.llama_version()}) does not support.`,
           error,
         );
+  }
+}
+
+/** Loads koffi, which calls functions of native libraries and is installed with Truewire on platforms that it supports. */
+async function importKoffi(): Promise<Koffi> {
+  try {
+    return (await import("koffi")).default;
+  } catch (cause) {
+    throw new ModelOpenError(
+      "library-missing",
+      "Local models need the package koffi, which is not installed here or not made for this platform: npm install koffi@3.3.4",
+      cause,
+    );
   }
 }
 
@@ -123,69 +144,69 @@ async function load(
       throw new ModelOpenError("load-failed", `${path} only makes embeddings, for which adapters cannot be used.`);
     return loadEmbedder(api, path, options, { plan, hasGpu, onProgress });
   }
-  const oneMemory = options.slots <= fewSlots && !file.stretches;
+  const unifiedKv = options.slots <= maxUnifiedSlots && !file.stretches;
   const reserved = plan ? embeddingNeed(file, plan) : { cache: 0, pass: 0 };
-  const sizes = fittingContext(file, options, { gpu: hasGpu, oneMemory, reserved: reserved.cache + reserved.pass });
+  const sizes = fittingContext(file, options, { gpu: hasGpu, unifiedKv, reserved: reserved.cache + reserved.pass });
   if (sizes.contextSize > (file.trainedContext ?? Infinity))
     log(`The model was trained for ${file.trainedContext} tokens, and has ${sizes.contextSize}.`, "info");
-  if (sizes.room < sizes.contextSize * options.slots)
+  if (sizes.capacity < sizes.contextSize * options.slots)
     log(
-      `There is memory for ${sizes.room} tokens: ${options.slots} answers of up to ${sizes.contextSize} tokens share them.`,
+      `There is memory for ${sizes.capacity} tokens: ${options.slots} answers of up to ${sizes.contextSize} tokens share them.`,
       "info",
     );
-  const { model, made } = loadWith(api, path, { options, hasGpu, onProgress }, (loaded) => {
-    // A context has room for the adapters that are there when it is made.
+  const { model, created } = loadWith(api, path, { options, hasGpu, onProgress }, (loaded) => {
+    // A context reserves memory for the adapters that are loaded when it is created.
     const adapters = options.adapters && new NativeAdapters(loaded, options.adapters);
-    return { adapters, context: openContext(loaded, { ...sizes, oneMemory }, options, hasGpu) };
+    return { adapters, context: openContext(loaded, { ...sizes, unifiedKv }, options, hasGpu) };
   });
-  const { adapters, context } = made;
-  proveContext(context);
+  const { adapters, context } = created;
+  testContext(context);
   const sequences = Array.from({ length: options.slots }, (_, id) => new Sequence(context, id));
-  const states = new KeptStates(sizes.cacheMemory, sequences);
-  const { keepCache } = options;
-  const outlasting =
-    keepCache &&
-    new OutlastingStates(
-      { ...keepCache, identity: stateIdentity(path, api.llama_version(), oneMemory, options) },
-      sequences,
-      states,
-      log,
-    );
-  outlasting?.read();
+  const promptCache = new PromptCache(sizes.cacheMemory, sequences);
+  const files = options.keepCache && {
+    ...options.keepCache,
+    identity: stateIdentity(path, api.llama_version(), unifiedKv, options),
+  };
+  const persistedCache = files && new PersistedPromptCache(files, sequences, promptCache, log);
+  persistedCache?.read();
   const vocabulary = new Vocabulary(model);
   const { threads } = context;
   return {
     model,
-    answering: { context, sequences, states, ...(adapters && { adapters }), ...(outlasting && { outlasting }) },
+    answering: {
+      context,
+      sequences,
+      promptCache,
+      ...(adapters && { adapters }),
+      ...(persistedCache && { persistedCache }),
+    },
     embedding: plan && {
       plan,
-      open: () => openEmbeddingsBeside(model, file, plan, { threads, gpu: hasGpu }),
+      open: () => openSecondaryEmbeddingContext(model, file, plan, { threads, gpu: hasGpu }),
     },
     vocabulary,
-    clock: clockOf(threads, hasGpu),
-    // llama.cpp pads a context's size; what was asked for is what is promised.
-    facts: factsOf(model, vocabulary, path, Math.min(sizes.contextSize, context.room)),
+    // llama.cpp rounds up the size of a context; the requested size is what clients are promised.
+    facts: factsOf(model, vocabulary, path, Math.min(sizes.contextSize, context.capacity)),
   };
 }
 
-/** Loads a model that only makes embeddings, with the context for them. */
+/** Loads a model that only computes embeddings, and creates its context. */
 async function loadEmbedder(
   api: LlamaApi,
   path: string,
   options: OpenMessage,
   { plan, ...loading }: Pick<Loading, "hasGpu" | "onProgress"> & { readonly plan: EmbeddingPlan },
 ): Promise<OpenModel> {
-  const { model, made: context } = loadWith(api, path, { ...loading, options }, (loaded) =>
-    openEmbeddingContext(loaded, plan, options.threads ?? fittingThreads(loaded.size)),
+  const { model, created: context } = loadWith(api, path, { ...loading, options }, (loaded) =>
+    openEmbeddingContext(loaded, plan, options.threads ?? defaultThreads(loaded.size)),
   );
-  await proveEmbedding(context, model);
+  await testEmbedding(context, model);
   const vocabulary = new Vocabulary(model);
   return {
     model,
     answering: null,
     embedding: { plan, open: () => context },
     vocabulary,
-    clock: clockOf(context.threads, loading.hasGpu),
     facts: factsOf(model, vocabulary, path, plan.longest),
   };
 }
@@ -196,30 +217,38 @@ interface Loading {
   readonly onProgress: OpenListeners["onProgress"];
 }
 
-/** The model with what `make` makes of it, with as many layers on a GPU as leave memory for that. */
+/** Loads the model and calls `create` with it, with as many layers on a GPU as fit. Throws the error of the last attempt. */
 function loadWith<T>(
   api: LlamaApi,
   path: string,
   { options, hasGpu, onProgress }: Loading,
-  make: (model: NativeModel) => T,
-): { model: NativeModel; made: T } {
-  return withinMemory(gpuLayersToTry(options.gpu, hasGpu), (gpuLayers) => {
-    const model = new NativeModel(api, path, {
-      gpuLayers,
-      ...(options.split && { split: options.split }),
-      onProgress: (fraction) => onProgress({ phase: "load", fraction }),
-    });
+  create: (model: NativeModel) => T,
+): { model: NativeModel; created: T } {
+  let failure: unknown;
+  for (const gpuLayers of gpuLayersToTry(options.gpu, hasGpu)) {
     try {
-      return { model, made: make(model) };
+      const model = new NativeModel(api, path, {
+        gpuLayers,
+        ...(options.split && { split: options.split }),
+        onProgress: (fraction) => onProgress({ phase: "load", fraction }),
+      });
+      try {
+        return { model, created: create(model) };
+      } catch (error) {
+        model.free();
+        throw error;
+      }
     } catch (error) {
-      model.free();
-      throw error;
+      failure = error;
     }
-  });
+  }
+  throw failure;
 }
 
-function clockOf(threads: number, hasGpu: boolean): () => number {
-  return hasGpu ? () => performance.now() : () => processorMs() / threads;
+/** Numbers of layers on a GPU: all, then fewer and fewer. */
+function gpuLayersToTry(requested: OpenMessage["gpu"], hasGpu: boolean): readonly number[] {
+  if (!hasGpu) return [0];
+  return typeof requested === "number" ? [requested] : [-1, 64, 48, 32, 24, 16, 8, 4, 0];
 }
 
 function factsOf(model: NativeModel, vocabulary: Vocabulary, path: string, contextSize: number): ModelFacts {
@@ -241,29 +270,37 @@ function factsOf(model: NativeModel, vocabulary: Vocabulary, path: string, conte
 
 function openContext(
   model: NativeModel,
-  { contextSize, room, oneMemory }: ContextRoom & { readonly oneMemory: boolean },
+  { contextSize, capacity, unifiedKv }: ContextCapacity & { readonly unifiedKv: boolean },
   options: OpenMessage,
   hasGpu: boolean,
 ): NativeContext {
   const { slots, batchSize, flashAttention, cacheTypeK, cacheTypeV } = options;
-  const threads = options.threads ?? fittingThreads(model.size);
-  // A larger model takes seconds to measure, and spends little of its time on attention.
-  const isSmall = !hasGpu && model.size < smallModel && contextSize >= worthMeasuring;
+  const threads = options.threads ?? defaultThreads(model.size);
+  const isSmall = !hasGpu && model.size < smallModelBytes && contextSize >= minMeasuredContext;
   const measures = isSmall && flashAttention === "auto" && !isQuantized(cacheTypeV);
   return new NativeContext(model, {
-    room,
+    capacity,
     sequences: slots,
     batchSize,
-    outputs: Math.max(slots, fewestOutputs),
+    maxOutputs: Math.max(slots, minOutputs),
     threads,
-    oneMemory,
+    unifiedKv,
     flashAttention: measures ? chooseAttention(model, threads) : flashAttention,
     cacheTypeK,
     cacheTypeV,
   });
 }
 
-/** Throws ModelOpenError: llama.cpp reads quantized values in its flash attention only. */
+/**
+ * All cores but one, which the server and other processes need: threads wait for each other many times in a decode, spinning, so that one
+ * that shares its core delays all of them (measured on two busy cores: 5 tokens/s with two threads, 660 with one). A small model completes
+ * a decode before several threads are worth it.
+ */
+function defaultThreads(modelBytes: number): number {
+  return modelBytes < smallModelBytes ? 1 : Math.max(1, availableParallelism() - 1);
+}
+
+/** Throws ModelOpenError, because llama.cpp supports quantized values only with flash attention. */
 function checkAttention({ model, flashAttention, cacheTypeV }: OpenMessage): void {
   if (flashAttention !== false || !isQuantized(cacheTypeV)) return;
   throw new ModelOpenError(
@@ -273,71 +310,76 @@ function checkAttention({ model, flashAttention, cacheTypeV }: OpenMessage): voi
   );
 }
 
-function processorMs(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1000;
+/** The number of tokens before the measured ones. Attention over them takes most of a small model's time. */
+const attentionTokens = 512;
+const attentionSteps = 8;
+const attentionRounds = 2;
+
+/**
+ * Whether to use flash attention: as llama.cpp decides ("auto"), unless decodes in a long context are clearly faster without it. On CPUs
+ * the flash kernel takes several times as long as the plain one for some head sizes: a token of the demo model after 1,500 others took 34
+ * ms with it and 6 ms without. The measurement takes some hundred milliseconds for a model of a few megabytes.
+ */
+export function chooseAttention(model: NativeModel, threads: number): "auto" | false {
+  let withFlash = Infinity;
+  let without = Infinity;
+  for (let round = 0; round < attentionRounds; round++) {
+    // Alternately, because the load of the machine changes.
+    withFlash = Math.min(withFlash, decodeMs(model, threads, true));
+    without = Math.min(without, decodeMs(model, threads, false));
+  }
+  return without < withFlash * 0.8 ? false : "auto";
 }
 
-/** Where a model is to be put on a GPU as far as it fits there: all of its layers, or fewer and fewer. */
-function gpuLayersToTry(asked: OpenMessage["gpu"], hasGpu: boolean): readonly number[] {
-  if (!hasGpu) return [0];
-  return typeof asked === "number" ? [asked] : [-1, 64, 48, 32, 24, 16, 8, 4, 0];
-}
-
-/** The first of these numbers of layers with which it works. Throws what the last one threw. */
-function withinMemory<T>(layers: readonly number[], make: (layers: number) => T): T {
-  const [first = 0, ...others] = layers;
+function decodeMs(model: NativeModel, threads: number, flashAttention: boolean): number {
+  const context = new NativeContext(model, {
+    capacity: attentionTokens + attentionSteps,
+    sequences: 1,
+    batchSize: attentionTokens,
+    maxOutputs: 1,
+    threads,
+    unifiedKv: true,
+    flashAttention,
+  });
   try {
-    return make(first);
-  } catch (error) {
-    if (others.length === 0) throw error;
-    return withinMemory(others, make);
+    const token = model.tokens.bos ?? model.tokens.eos ?? 0;
+    for (let at = 0; at < attentionTokens - 1; at++) context.batch.add(token, at, 0, at === attentionTokens - 2);
+    context.decode();
+    const started = performance.now();
+    for (let step = 0; step < attentionSteps; step++) {
+      context.batch.clear();
+      context.batch.add(token, attentionTokens - 1 + step, 0, true);
+      context.decode();
+    }
+    return (performance.now() - started) / attentionSteps;
+  } finally {
+    context.free();
   }
 }
 
 /**
- * Evaluates one token: a batch, the memory of sequences and the logits that were laid out in another way than is declared here would show
- * now. Throws an Error with one sentence.
+ * Decodes one token, which shows whether the batch, the KV cache and the logits have the layout that is declared here. Throws an Error with
+ * one sentence.
  */
-function proveContext(context: NativeContext): void {
+function testContext(context: NativeContext): void {
   const { batch, model } = context;
   const token = model.tokens.bos ?? model.tokens.eos ?? 0;
   batch.clear();
   const index = batch.add(token, 0, 0, true);
-  context.pass();
+  context.decode();
   const logits = context.logits(index);
-  const [first, last] = context.span(0);
+  const [first, last] = context.positions(0);
   if (first !== 0 || last !== 0) throw new Error("what was evaluated is not where it should be");
   if (logits.some((logit) => Number.isNaN(logit))) throw new Error("the model computes what is not a number");
-  context.forget(0);
+  context.clear(0);
   batch.clear();
 }
 
-/** The same of a model that only makes embeddings: it embeds one token. */
-async function proveEmbedding(context: NativeEmbeddingContext, { tokens }: NativeModel): Promise<void> {
+/** Embeds one token, for the same reason. */
+async function testEmbedding(context: NativeEmbeddingContext, { tokens }: NativeModel): Promise<void> {
   context.batch.add(tokens.bos ?? tokens.eos ?? 0, 0, 0, true);
-  await context.pass();
+  await context.decode();
   if (!context.pooled(0, 1).every((number) => Number.isFinite(number)))
     throw new Error("the model computes what is not a number");
   context.clear();
-}
-
-/**
- * So many slots share one memory, as in llama.cpp's own server. With 16 sequences of 400 tokens that had nothing in common a pass took a
- * third longer there than with a memory for each.
- */
-const fewSlots = 4;
-const smallModel = 64 * 2 ** 20;
-/** In a context shorter than this, attention never takes long. */
-const worthMeasuring = 2048;
-/** Tokens of a prompt whose logprobs are read in one pass, at least. */
-const fewestOutputs = 32;
-
-/**
- * All cores but one, which the server and everything else need: threads wait for each other many times in a pass, spinning, so one that
- * has to share its core stops all of them (measured on two busy cores: 5 tokens/s with two threads, 660 with one). A small model is done
- * with a pass before threads pay at all.
- */
-function fittingThreads(modelBytes: number): number {
-  return modelBytes < smallModel ? 1 : Math.max(1, availableParallelism() - 1);
 }

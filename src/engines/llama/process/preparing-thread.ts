@@ -11,11 +11,11 @@ import type { FromThread, Preparation, ThreadAnswer, ThreadJob, ThreadSetup } fr
 export interface PreparingThreadOptions {
   readonly setup: ThreadSetup;
   readonly log: Observe;
-  /** How long one job may take, in milliseconds. */
+  /** Time limits of a job, in milliseconds. */
   readonly limitMs: { readonly prepare: number; readonly check: number };
 }
 
-/** A request that is ready for the scheduler, but for its number. */
+/** A prepared request without its ids. */
 export interface Prepared {
   readonly request: Omit<PreparedRequest, "id" | "requestId" | "preparingMs">;
   readonly warnings: readonly string[];
@@ -23,32 +23,32 @@ export interface Prepared {
 }
 
 /**
- * A job is left to end though nobody waits for it, in milliseconds: a new thread takes about as long, and has forgotten the grammars that
- * the old one made.
+ * A job of a cancelled request may run for this time, in milliseconds. A new thread takes about as long to start, and does not have the
+ * grammars that the old one made.
  */
-const worthEnding = 250;
+const cancelledJobMs = 250;
 
 interface Job {
   readonly message: ThreadJob;
   readonly isWanted: () => boolean;
-  readonly settle: (answer: ThreadAnswer | null) => void;
+  readonly resolve: (answer: ThreadAnswer | null) => void;
 }
 
 /**
- * Prepares requests and checks answers in a separate thread, one at a time, so that the model's steps do not wait. Requests come first,
- * in the order of their arrival; checks are only for the log. If a job takes too long or crashes the thread, only that job fails: the next
- * one starts a new thread.
+ * Prepares requests and checks answers in a separate thread, one at a time, so that decodes do not wait. Requests come first, in the order
+ * of their arrival, because checks are only for the log. If a job takes too long or crashes the thread, only that job fails, and the next
+ * job starts a new thread.
  */
 export class PreparingThread {
   readonly #options: PreparingThreadOptions;
   readonly #requests: Job[] = [];
   readonly #checks: Job[] = [];
-  /** undefined: the last one failed, and there has been no job since. */
+  /** `undefined` after a failure, until the next job. */
   #worker: Worker | undefined;
-  /** What the worker has registered, by its numbers; they begin anew with each worker. */
+  /** What the worker has registered, by its numbers, which start again with each worker. */
   #formats = new Map<number, Format>();
   #constraints = new Map<number, ConstraintPlan>();
-  #current: { readonly job: Job; readonly timer: NodeJS.Timeout; readonly begun: number } | undefined;
+  #current: { readonly job: Job; readonly timer: NodeJS.Timeout; readonly started: number } | undefined;
   #constraintsMade = 0;
 
   constructor(options: PreparingThreadOptions) {
@@ -56,38 +56,38 @@ export class PreparingThread {
     this.#worker = this.#start();
   }
 
-  /** Constraints that were made of tools and schemas, in all. */
+  /** Number of grammars that were made from tools and schemas. */
   get constraintsMade(): number {
     return this.#constraintsMade;
   }
 
   /**
-   * Prepares a request, given as the JSON text of an `AskedOfModel` in pieces. Resolves with null if `isWanted` says, before or after the
-   * work, that the client has left. Rejects with FailureError for a request that cannot be served.
+   * Prepares a request, given as chunks of the JSON text of an `AskedOfModel`. Resolves with `null` if `isWanted` returns false before or
+   * after the work. Rejects with FailureError for a request that cannot be served.
    */
-  async prepare(asked: readonly string[], isWanted: () => boolean): Promise<Prepared | null> {
-    const answer = await this.#do(this.#requests, { type: "prepare", asked }, isWanted);
+  async prepare(chunks: readonly string[], isWanted: () => boolean): Promise<Prepared | null> {
+    const answer = await this.#enqueue(this.#requests, { type: "prepare", asked: chunks }, isWanted);
     if (answer === null || !isWanted()) return null;
     if (answer.type === "prepared") return this.#resolved(answer.preparation);
-    throw new FailureError(answer.type === "refused" ? answer.failure : unprepared("an answer of another kind"));
+    throw new FailureError(answer.type === "refused" ? answer.failure : notPrepared("an answer of another kind"));
   }
 
-  /** Checks a JSON text against a client's schema: the errors, or null. Rejects with FailureError if it cannot be checked. */
+  /** Checks a JSON text against a client's schema. Resolves with the errors or `null`. Rejects with FailureError if that is not possible. */
   async check(json: string, schema: JsonSchema): Promise<string | null> {
-    const answer = await this.#do(this.#checks, { type: "check", json, schema }, () => true);
+    const answer = await this.#enqueue(this.#checks, { type: "check", json, schema }, () => true);
     if (answer?.type === "checked") return answer.errors;
-    throw new FailureError(answer?.type === "refused" ? answer.failure : unprepared("an answer of another kind"));
+    throw new FailureError(answer?.type === "refused" ? answer.failure : notPrepared("an answer of another kind"));
   }
 
-  /** Somebody left who waited for a job. If it is the current one, and it takes long, it is given up. */
-  left(): void {
+  /** A request was cancelled. If it is the current job, and it takes long, the thread is replaced. */
+  onCancelled(): void {
     const current = this.#current;
     if (!current || current.job.isWanted()) return;
     setTimeout(
       () => {
-        if (this.#current === current) this.#giveUp(null, "was at a request whose client has left");
+        if (this.#current === current) this.#replace(null, "was at a request whose client has left");
       },
-      Math.max(0, current.begun + worthEnding - performance.now()),
+      Math.max(0, current.started + cancelledJobMs - performance.now()),
     );
   }
 
@@ -95,9 +95,9 @@ export class PreparingThread {
     await this.#worker?.terminate();
   }
 
-  #do(queue: Job[], message: ThreadJob, isWanted: () => boolean): Promise<ThreadAnswer | null> {
-    return new Promise((settle) => {
-      queue.push({ message, isWanted, settle });
+  #enqueue(queue: Job[], message: ThreadJob, isWanted: () => boolean): Promise<ThreadAnswer | null> {
+    return new Promise((resolve) => {
+      queue.push({ message, isWanted, resolve });
       this.#next();
     });
   }
@@ -106,30 +106,30 @@ export class PreparingThread {
     while (!this.#current) {
       const job = this.#requests.shift() ?? this.#checks.shift();
       if (!job) return;
-      if (job.isWanted()) this.#begin(job);
-      else job.settle(null);
+      if (job.isWanted()) this.#run(job);
+      else job.resolve(null);
     }
   }
 
-  #begin(job: Job): void {
+  #run(job: Job): void {
     const { type } = job.message;
     const limitMs = this.#options.limitMs[type];
-    const timer = setTimeout(() => this.#giveUp(tookTooLong(type, limitMs), "took too long"), limitMs);
-    this.#current = { job, timer, begun: performance.now() };
+    const timer = setTimeout(() => this.#replace(tookTooLong(type, limitMs), "took too long"), limitMs);
+    this.#current = { job, timer, started: performance.now() };
     this.#worker ??= this.#start();
     this.#worker.postMessage(job.message);
   }
 
-  #settle(answer: ThreadAnswer | null): void {
+  #complete(answer: ThreadAnswer | null): void {
     const current = this.#current;
     this.#current = undefined;
     clearTimeout(current?.timer);
-    current?.job.settle(answer);
+    current?.job.resolve(answer);
     this.#next();
   }
 
   #start(): Worker {
-    // The compiled module. A thread that runs out of memory ends alone.
+    // The compiled module. A thread that runs out of memory does not end the process.
     const worker = new Worker(new URL("../preparing/thread.js", import.meta.url), {
       workerData: this.#options.setup,
       resourceLimits: { maxOldGenerationSizeMb: 1024 },
@@ -138,19 +138,19 @@ export class PreparingThread {
       if (worker === this.#worker) this.#receive(message);
     });
     worker.on("error", (error) => {
-      if (worker === this.#worker) this.#giveUp(unprepared(error), `failed: ${String(error)}`);
+      if (worker === this.#worker) this.#replace(notPrepared(error), `failed: ${String(error)}`);
     });
     return worker;
   }
 
-  /** The worker is given up with the job that it is at; the next job starts a new one. */
-  #giveUp(failure: GenerationFailure | null, why: string): void {
+  /** Terminates the worker with its current job. The next job starts a new worker. */
+  #replace(failure: GenerationFailure | null, why: string): void {
     this.#options.log(`The thread that prepares requests ${why}; it is started again.`, "warn");
     void this.#worker?.terminate();
     this.#worker = undefined;
     this.#formats = new Map();
     this.#constraints = new Map();
-    this.#settle(failure && { type: "refused", failure });
+    this.#complete(failure && { type: "refused", failure });
   }
 
   #receive(message: FromThread): void {
@@ -168,7 +168,7 @@ export class PreparingThread {
         this.#constraints.delete(message.number);
         break;
       default:
-        this.#settle(message);
+        this.#complete(message);
     }
   }
 
@@ -191,7 +191,7 @@ function registered<T>(known: ReadonlyMap<number, T>, number: number): T {
   return value;
 }
 
-function unprepared(cause: unknown): GenerationFailure {
+function notPrepared(cause: unknown): GenerationFailure {
   return {
     message: "The request could not be prepared for the model.",
     status: 500,
@@ -202,7 +202,7 @@ function unprepared(cause: unknown): GenerationFailure {
   };
 }
 
-/** 400 and not 503: a retry would take as long. */
+/** Status 400 rather than 503, because a retry would take as long. */
 function tookTooLong(what: ThreadJob["type"], limitMs: number): GenerationFailure {
   return {
     message:

@@ -1,371 +1,369 @@
+import type { CacheMiss } from "../../../core/cache-miss.ts";
 import type { SlotState } from "../../../core/engine.ts";
 import type { GenerationFailure } from "../../../core/events.ts";
-import type { CacheMiss } from "../../../core/cache-miss.ts";
 import { FailureError } from "../../../core/failure.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { ModelState, StepCounters, StepMessage } from "../protocol.ts";
-import type { PassResult } from "./c-api/native-context.ts";
-import { AdapterTurns } from "./adapter-turns.ts";
-import { CacheWatch } from "./cache-watch.ts";
-import type { ChoiceSurroundings } from "./choice.ts";
-import { isOver, runnerOf, type Job, type Runner, type Slot } from "./job.ts";
-import type { KeptStates } from "./kept-states.ts";
-import { makeRoom } from "./make-room.ts";
-import { PassPlanner, type Pass } from "./pass-planner.ts";
-import { placeFor, type Place, type Placing } from "./placing.ts";
-import { queueFull } from "./queue-full.ts";
-import { RequestRun } from "./request-run.ts";
-import type { Sequence } from "./sequence.ts";
-import { RunningPass } from "./running-pass.ts";
-import type { SpeculationBudget } from "./speculation-budget.ts";
-import { StepCounts } from "./step-counts.ts";
-import { WaitingJobs } from "./waiting-jobs.ts";
+import { BatchPlanner, type Batch, type Speculation } from "./batch/batch-planner.ts";
+import { BatchRunner, DecodeCounters } from "./batch/batch-runner.ts";
+import { AdapterRotation } from "./c-api/adapters.ts";
+import { CacheWatch } from "./prompt-cache/cache-watch.ts";
+import type { PromptCache } from "./prompt-cache/prompt-cache.ts";
+import type { Sequence } from "./prompt-cache/sequence.ts";
+import { freeCells, selectSlot, Slot, type RunningSlot, type SlotSelection } from "./slot/slot.ts";
+import { TaskGroup } from "./slot/task-group.ts";
+import { queueFull, TaskQueue } from "./slot/task-queue.ts";
+import { isCancelled, type Task, type TaskEnvironment, type TaskRequest } from "./slot/task.ts";
 
 export interface SchedulerOptions {
-  readonly around: ChoiceSurroundings;
+  readonly environment: TaskEnvironment;
   /** One for each slot, in the order of their ids. */
   readonly sequences: readonly Sequence[];
-  /** Copies of what slots knew, and their checkpoints. */
-  readonly states: KeptStates;
+  readonly promptCache: PromptCache;
+  /** Tasks of one owner that may wait. */
   readonly queueLimit: number;
   readonly batchSize: number;
-  /** Sequences that begin alike can share their beginning: the model's memory can be cut anywhere, or has checkpoints. */
-  readonly sharesBeginnings: boolean;
-  /** Says which drafts pay; undefined: nothing is drafted. */
-  readonly speculation: SpeculationBudget | undefined;
+  /** Sequences can share a prefix: the model's memory can be truncated anywhere, or has checkpoints. */
+  readonly sharesPrefixes: boolean;
+  readonly speculation: Speculation;
   readonly report: (message: StepMessage) => void;
-  /** A request's prompt is not in the cache, as much of it could be; told before its first events. */
-  readonly missed: (id: number, miss: CacheMiss) => void;
-  /** What the model does between passes for answers. */
-  readonly beside?: WorkBeside;
-  /** What happens before the scheduler: requests in preparation, grammars made so far. */
+  /** Is called before the first events of a request whose prompt could have been in the cache, but is not. */
+  readonly onCacheMiss: (id: number, miss: CacheMiss) => void;
+  /** What the model does between decodes of answers. */
+  readonly background?: BackgroundWork;
+  /** Requests that are being prepared, and grammars that were made so far. */
   readonly preparing: () => { readonly waiting: number; readonly grammarsMade: number };
   /** Uniform in [0, 1), for requests without a seed. */
-  readonly chance: () => number;
-  /** Milliseconds that computing has taken so far. */
+  readonly random: () => number;
+  /** Milliseconds, for the duration of decodes. */
   readonly clock: () => number;
 }
 
-/** Work of the same model that is no answer. */
-export interface WorkBeside {
+/** Work of the same model other than answers. */
+export interface BackgroundWork {
   readonly hasWork: boolean;
-  /** Does a part of it, a short one where `othersWait`. */
-  pass(othersWait: boolean): Promise<void>;
+  /** Does a part of it, a short one if `othersWait`. */
+  step(othersWait: boolean): Promise<void>;
   readonly counters: Partial<StepCounters>;
 }
 
 /**
- * What answers say is told together, within so many milliseconds of wall time: each telling wakes the server, which takes a core from
- * llama.cpp where all compute. Ends, and what a prompt's last piece brings, are told at once, and all before a pass that takes longer.
+ * Events are sent together at this interval in milliseconds, because each message wakes the server, which takes a core from llama.cpp
+ * where all cores compute. The end of an answer and the result of a prefill are sent immediately, and all events before a longer decode.
  */
-const tellWithin = 20;
+const emitIntervalMs = 20;
+
+const idleProgress = { promptTokens: 0, cachedTokens: 0, evaluatedTokens: 0, generatedTokens: 0, tokensLeft: null };
 
 /**
- * Drives all sequences together, which is what makes batching pay: each step is one pass of llama.cpp, of answers that advance by a
- * token (by more where it was guessed), of pieces of prompts, or of both. Pieces are small where answers run, so that neither they nor a
- * cancellation wait long.
+ * The main loop of a model: continuous batching over all slots. Each step assigns waiting tasks to free slots, decodes one batch, samples
+ * the next tokens and sends the events. Prompt chunks are small while answers run, so that answers and cancellations do not wait long.
  *
- * The slots share the memory that is there. A new choice goes to a free slot, and is given what any slot, busy or not, knows of the
- * beginning of its prompt, without a copy. Where the room runs out, what idle slots know is forgotten, the longest unused first; then
- * the answer that began last gives its part back, waits, and is read again when another one has ended.
+ * Slots share the cells of the KV cache. A task takes over the decoded prefix of its prompt from any slot, without a copy where the cache is
+ * unified. When no cell is free, the oldest idle slot is cleared; without one, the newest task is preempted and continues later.
  *
- * A choice whose reader is too far behind pauses; a cancelled one is gone after the pass that is under way, which is ended early when
- * it is for nobody else, or mostly; at once when it has no part in it.
+ * A task whose client is too far behind is paused. A cancelled task ends after the current decode, which is aborted if it is not needed
+ * for others; immediately if it is not part of that decode.
  */
 export class Scheduler {
   readonly #options: SchedulerOptions;
   readonly #slots: readonly Slot[];
-  readonly #waiting: WaitingJobs;
-  /** What they know is to be kept for nobody. During a pass in the other thread nothing of its memory may be touched. */
-  readonly #toForget: Sequence[] = [];
-  readonly #requests = new Map<number, RequestRun>();
-  readonly #planner: PassPlanner;
-  readonly #running: RunningPass;
-  readonly #counts = new StepCounts();
-  readonly #watch: CacheWatch;
-  readonly #placing: Placing;
-  readonly #adapterTurns = new AdapterTurns();
+  readonly #queue: TaskQueue;
+  /** Sequences to clear after the current decode, because their tokens must not be used for other requests. */
+  readonly #toClear: Sequence[] = [];
+  readonly #groups = new Map<number, TaskGroup>();
+  readonly #planner: BatchPlanner;
+  readonly #runner: BatchRunner;
+  readonly #counters = new DecodeCounters();
+  readonly #cacheWatch: CacheWatch;
+  readonly #adapterRotation = new AdapterRotation();
   #wake: (() => void) | undefined;
-  #work: ((sequences: readonly Sequence[]) => void) | undefined;
+  #betweenSteps: ((sequences: readonly Sequence[]) => void) | undefined;
   #changed = false;
-  #turn = 0;
-  #jobs = 0;
-  /** Requests in passes since news was told last, and when that was. */
-  readonly #untold = new Set<RequestRun>();
-  #toldAt = 0;
-  #waitsForWork = false;
+  #isWaiting = false;
+  #step = 0;
+  #taskCount = 0;
+  /** Requests that took part in steps since events were last sent, and the time of that. */
+  readonly #toEmit = new Set<TaskRequest>();
+  #emittedAt = 0;
 
   constructor(options: SchedulerOptions) {
+    const { environment, sequences, sharesPrefixes, batchSize, speculation } = options;
+    const { context, vocabulary, debug } = environment;
     this.#options = options;
-    const { vocabulary } = options.around;
-    this.#watch = new CacheWatch((token) => vocabulary.bytes(token), options.missed);
-    const { states, sharesBeginnings } = options;
-    this.#placing = { states, sharesBeginnings, oneMemory: options.around.context.oneMemory };
-    this.#slots = options.sequences.map((sequence) => ({ sequence, job: undefined, usedAt: 0 }));
-    this.#waiting = new WaitingJobs(sharesBeginnings);
-    this.#running = new RunningPass(options.around.context, options.clock);
-    const { around, batchSize, speculation } = options;
-    this.#planner = new PassPlanner({ context: around.context, batchSize, slots: this.#slots.length, speculation });
+    this.#slots = sequences.map((sequence) => new Slot(sequence, debug));
+    this.#queue = new TaskQueue(sharesPrefixes, debug);
+    this.#cacheWatch = new CacheWatch((token) => vocabulary.bytes(token), options.onCacheMiss);
+    this.#runner = new BatchRunner(context, options.clock);
+    this.#planner = new BatchPlanner({ context, batchSize, slots: sequences.length, speculation });
   }
 
-  /**
-   * Takes a request with its prompts' tokens: it waits in the queue, or is refused at once. `owner`: whose it is; each has a queue, as long
-   * as the others'.
-   */
+  /** Queues a request, whose prompts are given as tokens, or rejects it. Each owner has its own queue, with its own limit. */
   add(message: PreparedRequest, prompts: readonly (readonly number[])[], owner?: string): void {
     try {
-      const run = new RequestRun(this.#options.around, message, prompts, this.#options.chance);
-      const free = this.#slots.filter((slot) => !slot.job).length;
-      // A request that finds slots free is always taken, however many choices it has.
-      const waiting = this.#waiting.freshOf(owner);
-      if (waiting >= free && waiting + run.choices.length - free > this.#options.queueLimit)
+      const { environment, random, queueLimit } = this.#options;
+      const group = new TaskGroup(environment, { message, prompts, owner, order: this.#taskCount, random });
+      const free = this.#slots.filter(({ task }) => !task).length;
+      // A request that finds free slots is accepted, whatever its number of choices.
+      const waiting = this.#queue.newTasksOf(owner);
+      if (waiting >= free && waiting + group.tasks.length - free > queueLimit)
         throw new FailureError(queueFull(waiting));
-      this.#requests.set(run.id, run);
-      for (const choice of run.choices) this.#waiting.push({ request: run, choice, owner, order: ++this.#jobs });
-      this.stir();
+      this.#taskCount += group.tasks.length;
+      this.#groups.set(group.id, group);
+      for (const task of group.tasks) this.#queue.push(task);
+      this.wake();
     } catch (error) {
       const failed: GenerationFailure = { kind: "internal", message: String(error), status: 500 };
       this.refuse(message.id, error instanceof FailureError ? error.failure : failed);
     }
   }
 
-  /** Ends a request that was not accepted. */
+  /** Ends a request that was not queued. */
   refuse(id: number, failure: GenerationFailure): void {
     this.#report([[id, 0, [{ type: "end", end: { kind: "rejected", failure } }]]]);
   }
 
-  /** Tells the server how busy the model is; every step does so, too. */
-  tellState(): void {
+  /** Sends the state of the model to the server, as every message of a step does. */
+  reportState(): void {
     this.#report([]);
   }
 
-  /** What each slot does now. */
+  /** The state of each slot, for the slots endpoint. */
   slots(): SlotState[] {
-    return this.#slots.map(({ job }, id) => ({
+    return this.#slots.map(({ id, task }) => ({
       id,
-      busy: job !== undefined,
-      ...(job && { task: job.request.id }),
-      contextSize: this.#options.around.contextSize,
-      ...(job?.choice.state ?? idle),
+      busy: task !== undefined,
+      ...(task && { task: task.request.id }),
+      contextSize: this.#options.environment.contextSize,
+      ...(task?.progress ?? idleProgress),
     }));
   }
 
   cancel(id: number): void {
-    const request = this.#requests.get(id);
-    if (!request) return;
-    request.cancelled = true;
-    if (this.#running.underWay) this.#freeBeside(this.#running.underWay, request);
-    this.#running.endIfForNobody();
-    this.stir();
+    const group = this.#groups.get(id);
+    if (!group) return;
+    group.cancelled = true;
+    if (this.#runner.current) this.#releaseOutside(this.#runner.current, group);
+    this.#runner.abortIfUnwanted();
+    this.wake();
   }
 
-  /** A request that has no part in the pass that is under way need not wait for its end. */
-  #freeBeside({ shares }: Pass<Runner>, request: RequestRun): void {
-    let freed = false;
+  /** Releases the slots of a cancelled request that are not part of the current decode. */
+  #releaseOutside({ shares }: Batch, group: TaskGroup): void {
+    let released = false;
     for (const slot of this.#slots) {
-      const { job } = slot;
-      if (job?.request !== request || shares.some(({ who }) => who.slot === slot)) continue;
-      this.#free(slot, job);
-      freed = true;
+      if (slot.task?.request !== group || shares.some((share) => share.slot === slot)) continue;
+      this.#release(slot, slot.task);
+      released = true;
     }
-    if (freed) this.tellState();
+    if (released) this.reportState();
   }
 
-  taken(id: number, tokens: number): void {
-    this.#requests.get(id)?.taken(tokens);
-    this.stir();
+  /** The client has read this number of further tokens of a request. */
+  consumed(id: number, tokens: number): void {
+    this.#groups.get(id)?.consumed(tokens);
+    this.wake();
   }
 
-  /** The number of the loop's current turn, a new one for every step; null: it waits for work. */
+  /** The number of the current step; `null` while the loop waits for work. */
   get turn(): number | null {
-    return this.#waitsForWork ? null : this.#turn;
+    return this.#isWaiting ? null : this.#step;
   }
 
-  /** Does something between two passes, with the slots' sequences, the last used one first. */
-  between(work: (sequences: readonly Sequence[]) => void): void {
-    this.#work = work;
-    this.stir();
+  /** Calls `work` between two decodes, with the slots' sequences, the last used one first. */
+  betweenSteps(work: (sequences: readonly Sequence[]) => void): void {
+    this.#betweenSteps = work;
+    this.wake();
   }
 
-  /** Runs for ever. */
+  /** The main loop. Never returns. */
   async run(): Promise<never> {
-    const { beside } = this.#options;
+    const { background } = this.#options;
     for (;;) {
-      this.#turn++;
-      // Answers and what is beside them have a pass by turns.
-      if (beside?.hasWork === true) {
-        this.#tellNews();
-        await beside.pass(this.#slots.some(({ job }) => job));
+      this.#step++;
+      // Answers and background work take turns.
+      if (background?.hasWork === true) {
+        this.#emit();
+        await background.step(this.#slots.some(({ task }) => task));
       }
-      this.#sweep();
-      if (this.#work) this.#doWork(this.#work);
-      this.#admit();
-      const active = this.#slots.filter(({ job }) => job && !job.choice.finished && job.request.mayRunOn);
-      if (active.length > 0) await this.#step(active);
-      else this.#tellNews();
-      if (active.length === 0 && !this.#changed && beside?.hasWork !== true) {
-        this.#waitsForWork = true;
+      this.#collectFinished();
+      this.#runBetweenSteps();
+      this.#assignTasks();
+      for (const slot of this.#slots) slot.update();
+      const running = this.#slots.filter((slot): slot is RunningSlot => slot.isRunning());
+      if (running.length > 0) await this.#decode(running);
+      else this.#emit();
+      if (running.length === 0 && !this.#changed && background?.hasWork !== true) {
+        this.#isWaiting = true;
         await new Promise<void>((resolve) => (this.#wake = resolve));
-        this.#waitsForWork = false;
+        this.#isWaiting = false;
       }
       this.#changed = false;
     }
   }
 
-  #doWork(work: (sequences: readonly Sequence[]) => void): void {
-    this.#work = undefined;
-    const slots = this.#slots.toSorted((one, other) => other.usedAt - one.usedAt);
-    work(slots.map(({ sequence }) => sequence));
-  }
-
-  /** There may be something to do. */
-  stir(): void {
+  /** Wakes the loop, because there may be work. */
+  wake(): void {
     this.#changed = true;
     this.#wake?.();
     this.#wake = undefined;
   }
 
-  /** Frees the slots of what has finished or was cancelled. */
-  #sweep(): void {
-    let freed = false;
+  #runBetweenSteps(): void {
+    const work = this.#betweenSteps;
+    this.#betweenSteps = undefined;
+    work?.(this.#slots.toSorted((one, other) => other.lastUsed - one.lastUsed).map(({ sequence }) => sequence));
+  }
+
+  /** Releases the slots of finished and cancelled tasks. */
+  #collectFinished(): void {
+    let released = false;
     for (const slot of this.#slots) {
-      const { job } = slot;
-      if (!job || !(job.choice.finished || isOver(job))) continue;
-      this.#free(slot, job);
-      freed = true;
+      const { task } = slot;
+      if (!task || !(task.finished || isCancelled(task))) continue;
+      this.#release(slot, task);
+      released = true;
     }
-    for (const sequence of this.#toForget.splice(0)) sequence.clear();
-    if (this.#waiting.dropOver()) freed = true;
-    for (const [id, request] of this.#requests) if (request.cancelled || request.ended) this.#requests.delete(id);
-    if (freed) this.tellState();
+    for (const sequence of this.#toClear.splice(0)) sequence.clear();
+    if (this.#queue.dropCancelled()) released = true;
+    for (const [id, group] of this.#groups) if (group.cancelled || group.ended) this.#groups.delete(id);
+    if (released) this.reportState();
   }
 
-  #free(slot: Slot, job: Job): void {
-    job.choice.release();
-    if (job.choice.forgets) this.#toForget.push(slot.sequence);
-    slot.job = undefined;
-    slot.usedAt = this.#turn;
+  #release(slot: Slot, task: Task): void {
+    task.release();
+    if (task.discardsCache) this.#toClear.push(slot.sequence);
+    const reason = task.finished ? "finished" : task.request.cancelled ? "cancelled" : "failed";
+    slot.release(reason, this.#step);
   }
 
-  /** Gives free slots to waiting choices, of one owner after the other, first come first served. */
-  #admit(): void {
-    for (let begun = 0; ; begun++) {
-      const job = this.#waiting.next(this.#slots);
-      const place = job && placeFor(job.choice, this.#slots, this.#placing);
-      if (!place) {
-        // A long prompt brings no news for seconds.
-        if (begun > 0) this.tellState();
+  /** Assigns waiting tasks to free slots. */
+  #assignTasks(): void {
+    const { environment, promptCache, sharesPrefixes } = this.#options;
+    const selection = { promptCache, sharesPrefixes, unifiedKv: environment.context.unifiedKv };
+    for (let assigned = 0; ; assigned++) {
+      const task = this.#queue.next(this.#slots);
+      const selected = task && selectSlot(task, this.#slots, selection);
+      if (!selected) {
+        // The prefill of a long prompt has no events for seconds.
+        if (assigned > 0) this.reportState();
         return;
       }
-      const { slot } = place;
-      const begins = this.#waiting.take(job);
-      const { states } = this.#options.states;
-      const known = [...this.#slots.map(({ sequence }) => sequence), ...states].map(({ tokens }) => tokens);
-      const missed = this.#watch.takes(this.#slots.indexOf(slot), job, known);
-      slot.job = job;
-      job.request.begins();
-      this.#attempt(job, () => {
-        this.#prepare(place);
-        job.choice.begin(slot.sequence);
-      });
-      if (begins) {
-        this.#counts.began(job.choice.cachedTokens);
-        this.#watch.began(job.request.id, missed, job.choice.cachedTokens);
-      }
-      // A prompt that is only given back is done before its first step.
-      if (job.choice.finished) {
-        this.#untold.add(job.request);
-        this.#tellNews();
-        this.stir();
-      }
+      this.#assign(task, selected);
     }
   }
 
-  #prepare({ slot: { sequence }, from, forgets }: Place<Slot>): void {
-    const { states } = this.#options;
-    if (forgets) states.keep(sequence);
-    if (!from) return;
-    const { source, count } = from;
-    if (!("state" in source)) return sequence.takeFrom(source, count);
-    sequence.restore(source);
-    if (sequence.length > 0) states.moved(source, count);
+  #assign(task: Task, selected: SlotSelection): void {
+    const { slot } = selected;
+    const isFirst = this.#queue.take(task);
+    const known = [...this.#slots.map(({ sequence }) => sequence), ...this.#options.promptCache.states];
+    const miss = this.#cacheWatch.assigned(
+      slot.id,
+      task,
+      known.map(({ tokens }) => tokens),
+    );
+    slot.assign(task);
+    task.request.start();
+    this.#attempt(task, () => {
+      this.#prepareSequence(selected);
+      task.start(slot.sequence);
+    });
+    if (isFirst) {
+      this.#counters.started(task.cachedTokens);
+      this.#cacheWatch.started(task.request.id, miss, task.cachedTokens);
+    }
+    // A request that only echoes its prompt is finished before the first decode.
+    if (task.finished) {
+      this.#toEmit.add(task.request);
+      this.#emit();
+      this.wake();
+    }
   }
 
-  /** One pass: a token of each answer or more, and pieces of prompts. */
-  async #step(active: readonly Slot[]): Promise<void> {
-    const begun = this.#options.clock();
-    const pass = this.#planner.next(this.#turnOf(active).flatMap(runnerOf));
-    const { shares } = pass;
-    const expectedMs = this.#planner.expectedMs(pass);
-    if (expectedMs > tellWithin) this.#tellNews();
-    for (const { who } of shares) this.#untold.add(who.request);
-    const started = this.#options.clock();
-    const result = await this.#pass(pass, expectedMs);
+  #prepareSequence({ slot: { sequence }, from, savesTokens }: SlotSelection): void {
+    const { promptCache } = this.#options;
+    if (savesTokens) promptCache.save(sequence);
+    if (!from) return;
+    const { source, count } = from;
+    if (!("state" in source)) return sequence.copyFrom(source, count);
+    sequence.restore(source);
+    if (sequence.length > 0) promptCache.restored(source, count);
+  }
+
+  /** One step: decodes a batch, and samples the next tokens. */
+  async #decode(running: readonly RunningSlot[]): Promise<void> {
+    const { promptCache } = this.#options;
+    const batch = this.#planner.next(this.#sameAdapters(running));
+    const { shares } = batch;
+    const expectedMs = this.#planner.expectedMs(batch);
+    if (expectedMs > emitIntervalMs) this.#emit();
+    for (const { task } of shares) this.#toEmit.add(task.request);
+    const result = await this.#runBatch(batch, expectedMs);
     if (result === "done") {
-      this.#planner.observe(pass, this.#options.clock() - started);
-      this.#counts.passed(pass, active, () => {
-        for (const { who, piece, index } of shares) {
-          this.#attempt(who.job, () => who.choice.passed(piece, index));
-          if (who.choice.wantsCheckpoint) this.#options.states.mark(who.sequence);
+      this.#counters.decoded(batch, () => {
+        for (const { slot, task, chunk, index } of shares) {
+          this.#attempt(task, () => task.decoded(chunk, index));
+          if (task.wantsCheckpoint) promptCache.checkpoint(slot.sequence);
         }
       });
     } else {
-      for (const { who } of shares) who.sequence.settle();
-      if (result === "no-room" && !this.#planner.canDoWithLess(pass)) {
-        const interrupted = makeRoom(this.#slots, this.#options.states);
-        if (interrupted) this.#waiting.interrupt(interrupted);
+      for (const { slot } of shares) slot.sequence.rollback();
+      if (result === "no-free-cells" && !this.#planner.canShrink(batch)) {
+        const preempted = freeCells(this.#slots, promptCache, this.#step);
+        if (preempted) this.#queue.pushPreempted(preempted);
       }
     }
-    const isUrgent = pass.prompted > 0 || shares.some(({ who }) => who.choice.finished || who.request.isToldAtOnce);
-    if (isUrgent || performance.now() - this.#toldAt >= tellWithin) this.#tellNews();
-    if (result === "done") this.#planner.observeStep(pass, this.#options.clock() - begun);
+    const isUrgent = batch.promptTokens > 0 || shares.some(({ task }) => task.finished || task.request.emitsEachStep);
+    if (isUrgent || performance.now() - this.#emittedAt >= emitIntervalMs) this.#emit();
   }
 
-  /** Those that can be evaluated together. */
-  #turnOf(active: readonly Slot[]): readonly Slot[] {
-    const { adapters, context } = this.#options.around;
-    if (!adapters) return active;
-    const turn = this.#adapterTurns.next(active, ({ job }) => job?.choice.adapters ?? "");
-    adapters.use(context, turn[0]?.job?.choice.adapters ?? "");
-    return turn;
+  /** The slots whose adapters can be used in the same batch. */
+  #sameAdapters(running: readonly RunningSlot[]): readonly RunningSlot[] {
+    const { adapters, context } = this.#options.environment;
+    if (!adapters) return running;
+    const slots = this.#adapterRotation.next(running, ({ task }) => task.adapters);
+    adapters.use(context, slots[0]?.task.adapters ?? "");
+    return slots;
   }
 
-  /** Evaluates the batch. If that fails, the requests in it end. */
-  async #pass(pass: Pass<Runner>, expectedMs: number): Promise<PassResult | "failed"> {
+  /** Decodes the batch. If llama.cpp fails, the requests in the batch end. */
+  async #runBatch(batch: Batch, expectedMs: number): Promise<"done" | "no-free-cells" | "aborted" | "failed"> {
     try {
-      return await this.#running.make(pass, expectedMs);
+      const { result, ms } = await this.#runner.decode(batch, expectedMs);
+      if (result === "done") this.#planner.observe(batch, ms);
+      return result;
     } catch (error) {
-      for (const { who } of pass.shares) this.#fail(who.job, error);
+      for (const { task } of batch.shares) this.#fail(task, error);
       return "failed";
     }
   }
 
-  /** Does a job's work; when it fails, the job's request ends. */
-  #attempt(job: Job, work: () => void): void {
+  /** Runs `work`; if it throws, the task's request ends. */
+  #attempt(task: Task, work: () => void): void {
     try {
       work();
     } catch (error) {
-      this.#fail(job, error);
+      this.#fail(task, error);
     }
   }
 
-  #fail(job: Job, error: unknown): void {
+  #fail({ request }: Task, error: unknown): void {
     const message = `The model failed: ${error instanceof Error ? error.message : String(error)}`;
     const failed: GenerationFailure = { message, status: 500, kind: "internal" };
-    const events = job.request.fail(error instanceof FailureError ? error.failure : failed);
-    this.#report([[job.request.id, 0, events]]);
+    this.#report([[request.id, 0, request.fail(error instanceof FailureError ? error.failure : failed)]]);
   }
 
-  #tellNews(): void {
-    this.#toldAt = performance.now();
+  /** Sends the events of all requests that took part in steps. */
+  #emit(): void {
+    this.#emittedAt = performance.now();
     const results: StepMessage["results"][number][] = [];
-    for (const request of this.#untold) {
+    for (const request of this.#toEmit) {
       if (request.cancelled || request.ended) continue;
-      const { tokens, events, written } = request.takeNews();
+      const { tokens, events, written } = request.takeResults();
       if (events.length === 0 && tokens === 0) continue;
       results.push(written ? [request.id, tokens, events, written] : [request.id, tokens, events]);
     }
-    this.#untold.clear();
+    this.#toEmit.clear();
     if (results.length > 0) this.#report(results);
   }
 
@@ -374,18 +372,17 @@ export class Scheduler {
   }
 
   #state(): ModelState {
-    const { waiting, grammarsMade } = this.#options.preparing();
+    const { preparing, environment, background } = this.#options;
+    const { waiting, grammarsMade } = preparing();
     return {
-      busy: this.#slots.filter((slot) => slot.job).length,
-      queued: this.#waiting.length + waiting,
+      busy: this.#slots.filter(({ task }) => task).length,
+      queued: this.#queue.length + waiting,
       counters: {
-        ...this.#counts.counters,
+        ...this.#counters.counters,
         grammarsMade,
-        vocabularyScans: this.#options.around.vocabulary.scans,
-        ...this.#options.beside?.counters,
+        vocabularyScans: environment.vocabulary.scans,
+        ...background?.counters,
       },
     };
   }
 }
-
-const idle = { promptTokens: 0, cachedTokens: 0, evaluatedTokens: 0, generatedTokens: 0, tokensLeft: null };

@@ -1,6 +1,6 @@
-/**
- * A thread that ends the model's process when its parent is gone. The main thread learns that from its channel, but not while llama.cpp
- * computes in it. `main.ts` starts it as a worker; `workerData` is the parent's process id.
+/*
+ * A worker thread that ends the model's process when its parent has ended. The main thread notices that by its channel, but not while
+ * llama.cpp computes in it. `workerData` is the parent's process id.
  */
 import { workerData } from "node:worker_threads";
 
@@ -12,12 +12,12 @@ setInterval(() => {
   process.kill(process.pid, "SIGKILL");
 }, everyMs);
 
-/** Needed on Windows, where `process.ppid` does not change when the parent is gone. */
+/** Needed on Windows, where `process.ppid` does not change when the parent ends. */
 function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    // It exists; we may not send it signals.
+    // The process exists, but may not be signalled.
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }

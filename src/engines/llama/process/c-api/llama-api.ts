@@ -1,26 +1,37 @@
+import { existsSync, readdirSync, realpathSync } from "node:fs";
+import { dirname, join, parse } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { Observe } from "../../../../core/observe.ts";
 import {
   baseDeclarations,
   ggmlDeclarations,
+  koffiType,
   llamaDeclarations,
   type BaseFunctions,
   type GgmlFunctions,
   type LlamaFunctions,
+  type NativeDeclarations,
 } from "./functions.ts";
-import { libraryFile, type LibraryFolder } from "./library-folders.ts";
-import { proveLayout } from "./prove-layout.ts";
-import { declareStructs, type Koffi, type Pointer, type Structs } from "./structs.ts";
+import {
+  declareStructs,
+  type Koffi,
+  type Pointer,
+  type Structs,
+  type ContextParams,
+  type ModelParams,
+  type ThreadPoolParams,
+} from "./structs.ts";
 
-/** llama.cpp's C API, from ready-made libraries. One for each process. */
+/** llama.cpp's C API, from prebuilt libraries. There is one for each process. */
 export interface LlamaApi extends LlamaFunctions, GgmlFunctions, BaseFunctions {
   readonly koffi: Koffi;
   readonly structs: Structs;
-  /** A function that says `true` when the memory behind its argument says so: see `AbortFlag`. */
+  /** `ggml_is_empty`, the abort callback: see `AbortFlag`. */
   readonly isEmpty: Pointer;
-  /** What llama.cpp complained of first since this was asked before: the reason why something could not be done. */
-  takeComplaint(): string | null;
-  /** Whether the model that is being loaded, or was loaded last, has weights in another layout than its file has (ggml: extra buffer types). */
-  repacks(): boolean;
+  /** The first error that llama.cpp has logged since the last call; `null` if there is none. */
+  takeError(): string | null;
+  /** Whether the model that was loaded last, or is being loaded, has weights in another layout than its file (ggml: extra buffer types). */
+  repacksWeights(): boolean;
 }
 
 const stackBytes = 8 * 2 ** 20;
@@ -28,60 +39,60 @@ const stackBytes = 8 * 2 ** 20;
 /** ggml-backend.h, `GGML_BACKEND_DEVICE_TYPE_CPU`. */
 const cpuDevice = 0;
 
-/** The buffer of another type than plain memory: `CPU_REPACK`, `AMX` (llama.cpp, llama-model.cpp and ggml-cpu). GPUs have their own, too. */
+/** The log line of a buffer other than plain memory: `CPU_REPACK`, `AMX` (llama-model.cpp, ggml-cpu), or a GPU's. */
 const extraBuffer = /^load_tensors: +(?!CPU(?:_Mapped)? )\S+ model buffer size/;
 
-/** Kinds of messages (ggml.h, `ggml_log_level`); 5 continues the line before. */
+/** ggml.h, `ggml_log_level`. Level 5 continues the previous line. */
 const logLevel = { warn: 3, error: 4, continued: 5 } as const;
 
-/** Backends that only some machines have come from files of their own, which this loads: those that the machine can run. */
+/** Loads the backends that this machine supports, which are files of their own. */
 function loadBackends(api: GgmlFunctions, { folder, more }: LibraryFolder): void {
   for (const from of [folder, ...more]) api.ggml_backend_load_all_from_path(from);
 }
 
 /**
- * Loads the libraries of a folder, and proves that they are laid out as they are declared here. Throws an Error with one sentence for
- * whatever is wrong. `log` hears llama.cpp's warnings and errors.
+ * Loads the libraries of a folder, and checks that their structures have the declared layout. Throws an Error with one sentence. `log`
+ * receives llama.cpp's warnings and errors.
  */
 export function loadLlamaApi(koffi: Koffi, libraries: LibraryFolder, log: Observe): LlamaApi {
-  // llama.cpp's calls nest where a client's grammar does, and had a main thread's stack to do so.
+  // llama.cpp's recursion is as deep as a client's grammar, and expects the stack of a main thread.
   koffi.config({ sync_stack_size: stackBytes, async_stack_size: stackBytes });
   const structs = declareStructs(koffi);
-  // In this order, so that each finds those that it needs already loaded, whatever the system's search path is.
+  // In this order, so that dependencies are loaded already, independently of the system's search path.
   const base = open(koffi, libraries, "ggml-base");
   const ggml = open(koffi, libraries, "ggml");
   const llama = open(koffi, libraries, "llama");
-  let complaint: string | null = null;
+  let firstError: string | null = null;
   let repacks = false;
   const api: LlamaApi = {
-    ...(functionsOf(llama, llamaDeclarations(structs)) as unknown as LlamaFunctions),
-    ...(functionsOf(ggml, ggmlDeclarations) as unknown as GgmlFunctions),
-    ...(functionsOf(base, baseDeclarations(structs)) as unknown as BaseFunctions),
+    ...(functionsOf(llama, llamaDeclarations, structs) as unknown as LlamaFunctions),
+    ...(functionsOf(ggml, ggmlDeclarations, structs) as unknown as GgmlFunctions),
+    ...(functionsOf(base, baseDeclarations, structs) as unknown as BaseFunctions),
     koffi,
     structs,
     isEmpty: base.symbol("ggml_is_empty") as Pointer,
-    takeComplaint() {
-      const first = complaint;
-      complaint = null;
+    takeError() {
+      const first = firstError;
+      firstError = null;
       return first;
     },
-    repacks: () => repacks,
+    repacksWeights: () => repacks,
   };
-  const hear = (level: number, text: string): void => {
-    // llama.cpp logs that it begins, then the type of each buffer, and then it reads the weights.
+  const onLog = (level: number, text: string): void => {
+    // llama.cpp logs the start, then the type of each buffer, before it reads the weights.
     if (text.startsWith("load_tensors: loading model tensors")) repacks = false;
     else repacks ||= extraBuffer.test(text);
     if (level !== logLevel.warn && level !== logLevel.error) return;
     const line = text.trim();
     if (line === "") return;
-    if (level === logLevel.error) complaint ??= line.replace(/^\w+: /, "");
-    // That a model cannot be loaded is told by the error that its opening ends with.
+    if (level === logLevel.error) firstError ??= line.replace(/^\w+: /, "");
+    // A model that cannot be loaded is reported by the error that opening it throws.
     if (line.startsWith("llama_model_load")) return;
     log(`llama.cpp ${level === logLevel.error ? "error" : "warn"}: ${line}`, "info");
   };
   const callback = koffi.proto("void", ["int", "str", "void *"]);
-  api.llama_log_set(koffi.register(hear, koffi.pointer(callback)), null);
-  proveLayout(api);
+  api.llama_log_set(koffi.register(onLog, koffi.pointer(callback)), null);
+  checkLayout(api);
   loadBackends(api, libraries);
   if (api.ggml_backend_dev_by_type(cpuDevice) === null)
     throw new Error("none of them computes on this machine's processor");
@@ -99,13 +110,170 @@ function open(koffi: Koffi, { folder }: LibraryFolder, name: string): Library {
 
 function functionsOf(
   library: Library,
-  declarations: Readonly<Record<string, readonly [unknown, readonly unknown[]]>>,
+  declarations: NativeDeclarations,
+  structs: Structs,
 ): Record<string, ReturnType<Library["func"]>> {
   type Type = Parameters<Koffi["sizeof"]>[0];
+  const typeOf = (name: Parameters<typeof koffiType>[0]): Type => koffiType(name, structs) as Type;
   return Object.fromEntries(
     Object.entries(declarations).map(([name, [result, parameters]]) => [
       name,
-      library.func(name, result as Type, parameters as Type[]),
+      library.func(name, typeOf(result), parameters.map(typeOf)),
     ]),
   );
+}
+
+/** The version whose structures are declared in `structs.ts`. */
+const version = /^0\.5\.0(?:$|[^\d])/;
+
+/** The result of `llama_model_default_params` in llama.cpp v0.5.0. */
+const modelDefaults: ModelParams = {
+  devices: null,
+  tensor_buft_overrides: null,
+  n_gpu_layers: -1,
+  split_mode: 1,
+  load_mode: -1,
+  lazy_mode: 1,
+  main_gpu: 0,
+  tensor_split: null,
+  progress_callback: null,
+  progress_callback_user_data: null,
+  kv_overrides: null,
+  vocab_only: false,
+  check_tensors: false,
+  use_extra_bufts: true,
+  no_host: false,
+  no_alloc: false,
+  load_mtp: false,
+};
+
+/** The result of `llama_context_default_params`. */
+const contextDefaults: ContextParams = {
+  n_ctx: 512,
+  n_batch: 2048,
+  n_ubatch: 512,
+  n_seq_max: 1,
+  n_rs_seq: 0,
+  n_outputs_max: 0,
+  n_outputs_max_per_seq: 1,
+  n_threads: 4,
+  n_threads_batch: 4,
+  ctx_type: 0,
+  rope_scaling_type: -1,
+  pooling_type: -1,
+  attention_type: -1,
+  flash_attn_type: -1,
+  rope_freq_base: 0,
+  rope_freq_scale: 0,
+  yarn_ext_factor: -1,
+  yarn_attn_factor: -1,
+  yarn_beta_fast: -1,
+  yarn_beta_slow: -1,
+  yarn_orig_ctx: 0,
+  defrag_thold: -1,
+  cb_eval: null,
+  cb_eval_user_data: null,
+  type_k: 1,
+  type_v: 1,
+  abort_callback: null,
+  abort_callback_data: null,
+  embeddings: false,
+  offload_kqv: true,
+  no_perf: true,
+  op_offload: true,
+  swa_full: true,
+  kv_unified: false,
+  samplers: null,
+  n_samplers: 0,
+  ctx_other: null,
+};
+
+/** The result of `ggml_threadpool_params_default` for three threads. */
+const poolDefaults: Omit<ThreadPoolParams, "cpumask"> = {
+  n_threads: 3,
+  prio: 0,
+  poll: 50,
+  strict_cpu: false,
+  paused: false,
+};
+
+/**
+ * Compares the structures that the libraries return with the known defaults of this version. A member at another offset, or of another
+ * size, would have another value. Throws an Error with one sentence.
+ */
+export function checkLayout(api: LlamaFunctions & BaseFunctions): void {
+  const found = api.llama_version();
+  if (!version.test(found)) throw new Error(`the libraries are llama.cpp ${found}, and 0.5.0 is needed`);
+  compare("llama_model_params", modelDefaults, api.llama_model_default_params());
+  compare("llama_context_params", contextDefaults, api.llama_context_default_params());
+  compare("ggml_threadpool_params", poolDefaults, api.ggml_threadpool_params_default(3));
+  if (Number(api.llama_max_parallel_sequences()) !== 256)
+    throw new Error("the libraries are laid out in another way than llama.cpp 0.5.0 (llama_max_parallel_sequences)");
+}
+
+function compare<T extends object>(name: string, expected: T, found: T): void {
+  for (const [member, value] of Object.entries(expected)) {
+    const read = (found as Readonly<Record<string, unknown>>)[member];
+    // 64-bit numbers are `number` or `bigint`.
+    if (read === value || (typeof read === "bigint" && Number(read) === value)) continue;
+    throw new Error(
+      `the libraries are laid out in another way than llama.cpp 0.5.0: ${name}.${member} is ${String(read)} in place of ${String(value)}`,
+    );
+  }
+}
+
+/** Prebuilt libraries of llama.cpp, from node-llama-cpp's package for a platform. */
+export interface LibraryFolder {
+  readonly folder: string;
+  /** Folders with more backends, from a separate package. */
+  readonly more: readonly string[];
+}
+
+/**
+ * The folders with libraries for this machine, the best first: for a GPU if it is wanted and the package is installed, then for the CPU.
+ * Empty if node-llama-cpp is not installed, or has no libraries for this platform.
+ */
+export function libraryFolders(wantsGpu: boolean): LibraryFolder[] {
+  const library = packageFolder(dirname(fileURLToPath(import.meta.url)), "node-llama-cpp");
+  if (library === null) return [];
+  return variants(wantsGpu).flatMap((name) => {
+    const folder = binaries(library, name);
+    if (folder === null) return [];
+    const more = [binaries(library, `${name}-ext`)].filter((extra) => extra !== null);
+    return [{ folder, more }];
+  });
+}
+
+/** The path of a library in a folder, `null` if there is none. Files are named `libllama.v0.5.0.so`, `llama.dll` and so on. */
+export function libraryFile(folder: string, name: string): string | null {
+  const pattern = new RegExp(`^(?:lib)?${name}(?:\\.v[\\d.]+)?\\.(?:so|dylib|dll)$`);
+  const file = readdirSync(folder).find((entry) => pattern.test(entry));
+  return file === undefined ? null : join(folder, file);
+}
+
+/** The names of node-llama-cpp's packages for this platform. */
+function variants(wantsGpu: boolean): string[] {
+  const { platform, arch } = process;
+  if (platform === "darwin") return arch === "arm64" ? ["mac-arm64-metal"] : ["mac-x64"];
+  const system = platform === "win32" ? "win" : "linux";
+  const plain = `${system}-${arch === "arm" ? "armv7l" : arch}`;
+  return wantsGpu && arch === "x64" ? [`${plain}-cuda`, `${plain}-vulkan`, plain] : [plain];
+}
+
+function binaries(library: string, name: string): string | null {
+  const found = packageFolder(library, join("@node-llama-cpp", name));
+  if (found === null) return null;
+  // A package that is replaced by an empty one has no such folder.
+  const folder = join(found, "bins", name);
+  return existsSync(folder) ? folder : null;
+}
+
+/** A package's folder as Node resolves it: in the nearest `node_modules`, with links resolved. */
+function packageFolder(from: string, name: string): string | null {
+  const { root } = parse(from);
+  for (let folder = from; ; folder = dirname(folder)) {
+    const candidate = join(folder, "node_modules", name);
+    if (existsSync(join(candidate, "package.json"))) return realpathSync(candidate);
+    if (folder === root) return null;
+  }
 }

@@ -1,106 +1,106 @@
 import { cacheTypes, defaultCacheType, type CacheType } from "../../cache-type.ts";
-import { makeContext, type MadeContext } from "./make-context.ts";
-import { NativeBatch } from "./native-batch.ts";
 import type { LlamaApi } from "./llama-api.ts";
+import { createContext, NativeBatch, type CreatedContext } from "./make-context.ts";
 import type { NativeModel } from "./native-model.ts";
 import type { Pointer } from "./structs.ts";
 
 export interface NativeContextOptions {
-  /** Tokens that all sequences hold together. */
-  readonly room: number;
+  /** Tokens of all sequences together. */
+  readonly capacity: number;
   readonly sequences: number;
-  /** Tokens of one pass at most. */
+  /** Tokens of one batch at most. */
   readonly batchSize: number;
-  /** Tokens of one pass whose logits are wanted, at most. */
-  readonly outputs: number;
+  /** Tokens of one batch whose logits are needed, at most. */
+  readonly maxOutputs: number;
   readonly threads: number;
   /**
-   * All sequences live in one memory, so that each may take what the others leave, and what they begin with alike is there once. The
-   * price: each looks past what the others have there, so for many that share nothing it is slower.
+   * All sequences share the cells of one KV cache: each may use the cells that the others leave, and a common prefix is stored once. It is
+   * slower for many sequences without a common prefix, because attention skips the cells of the others.
    */
-  readonly oneMemory: boolean;
+  readonly unifiedKv: boolean;
   /** "auto": as llama.cpp decides. */
   readonly flashAttention: "auto" | boolean;
-  /** How keys and values are kept; default f16. */
+  /** The types of keys and values in the cache; default f16. */
   readonly cacheTypeK?: CacheType;
   readonly cacheTypeV?: CacheType;
 }
 
-/** What of a sequence is copied: all, or the part that cannot be cut (recurrent states, layers with a window). */
-export type StatePart = "all" | "uncuttable";
+/** The state of a sequence: all of it, or the part that cannot be truncated (recurrent states, layers with a sliding window). */
+export type StatePart = "all" | "partial";
 
 /** llama.h, `LLAMA_STATE_SEQ_FLAGS_*`. */
-const stateFlags = { all: 0, uncuttable: 1 } as const;
+const stateFlags = { all: 0, partial: 1 } as const;
 
-/** How a pass ended: done, no room for its tokens, or ended early; nothing of it stays then. */
-export type PassResult = "done" | "no-room" | "aborted";
+/** After `no-free-cells` and `aborted`, none of the batch's tokens are in the KV cache. */
+export type DecodeResult = "done" | "no-free-cells" | "aborted";
 
 const flashAttentionType = { auto: -1, false: 0, true: 1 } as const;
 
-const mostRows = 1024;
+/** Views of logits that are cached. */
+const maxRows = 1024;
 
-/** A model's memory of sequences, and the passes that fill it. */
+/** A context of llama.cpp: the KV cache of several sequences, and decodes. */
 export class NativeContext {
   readonly model: NativeModel;
   readonly batch: NativeBatch;
-  /** Tokens that all sequences hold together, as llama.cpp has made it. */
-  readonly room: number;
-  readonly outputs: number;
-  readonly oneMemory: boolean;
+  /** Tokens of all sequences together, as llama.cpp has rounded it. */
+  readonly capacity: number;
+  readonly maxOutputs: number;
+  readonly unifiedKv: boolean;
   readonly threads: number;
   readonly pointer: Pointer;
   readonly #api: LlamaApi;
   readonly #memory: Pointer;
-  readonly #made: MadeContext;
+  readonly #created: CreatedContext;
   /**
-   * Rows of logits by their addresses, which are the same in each pass. To V8 a new view of memory is as much new memory, for which it
-   * would collect garbage.
+   * Rows of logits by their addresses, which are the same in each decode. V8 counts each new view as new memory, and would collect garbage
+   * more often.
    */
   readonly #rows = new Map<bigint, Float32Array>();
 
   /** Throws an Error with llama.cpp's reason. */
   constructor(model: NativeModel, options: NativeContextOptions) {
     const { api } = model;
-    const { room, sequences, batchSize, threads, oneMemory, flashAttention } = options;
+    const { capacity, sequences, batchSize, threads, unifiedKv, flashAttention } = options;
     const { cacheTypeK = defaultCacheType, cacheTypeV = defaultCacheType } = options;
     this.model = model;
-    this.oneMemory = oneMemory;
+    this.unifiedKv = unifiedKv;
     this.threads = threads;
-    this.outputs = Math.min(batchSize, Math.max(options.outputs, sequences));
-    this.#made = makeContext(
+    this.maxOutputs = Math.min(batchSize, Math.max(options.maxOutputs, sequences));
+    this.#created = createContext(
       model,
-      { room, sequences, batchSize, threads },
+      { capacity, sequences, batchSize, threads },
       {
-        n_outputs_max: this.outputs,
+        n_outputs_max: this.maxOutputs,
         flash_attn_type: flashAttentionType[`${flashAttention}`],
         type_k: cacheTypes[cacheTypeK].code,
         type_v: cacheTypes[cacheTypeV].code,
-        kv_unified: oneMemory,
+        kv_unified: unifiedKv,
       },
     );
-    const { pointer } = this.#made;
+    const { pointer } = this.#created;
     this.#api = api;
     this.pointer = pointer;
     this.#memory = api.llama_get_memory(pointer);
-    this.room = api.llama_n_ctx(pointer);
+    this.capacity = api.llama_n_ctx(pointer);
     this.batch = new NativeBatch(api.koffi, batchSize);
   }
 
   free(): void {
-    this.#made.free();
+    this.#created.free();
     this.batch.free();
   }
 
-  /** Evaluates the batch, now. Throws an Error with llama.cpp's reason. */
-  pass(): PassResult {
+  /** Decodes the batch in this thread. Throws an Error with llama.cpp's reason. */
+  decode(): DecodeResult {
     return this.#resultOf(this.#api.llama_decode(this.pointer, this.batch.struct));
   }
 
-  /** The same in another thread: until it is done, nothing else may be asked of the context but `abort`. */
-  passBeside(): Promise<PassResult> {
+  /** Decodes the batch in another thread. Until that ends, only `abort` may be called. */
+  decodeAsync(): Promise<DecodeResult> {
     return new Promise((resolve, reject) => {
       this.#api.llama_decode.async(this.pointer, this.batch.struct, (error, code) => {
-        this.#made.abort.lower();
+        this.#created.abort.lower();
         try {
           if (error) throw error as Error;
           resolve(this.#resultOf(code));
@@ -111,86 +111,186 @@ export class NativeContext {
     });
   }
 
-  /** Ends the pass that is under way in the other thread, on a processor; what a GPU does goes to its end. */
+  /** Aborts the decode in the other thread. Has no effect on a GPU. */
   abort(): void {
-    this.#made.abort.raise();
+    this.#created.abort.raise();
   }
 
-  #resultOf(code: number): PassResult {
+  #resultOf(code: number): DecodeResult {
     if (code === 0) return "done";
-    if (code === 1) return "no-room";
-    if (code === 2) return "aborted";
-    throw new Error(
-      `llama.cpp could not evaluate a batch (${code}): ${this.#api.takeComplaint() ?? "no reason given"}`,
-    );
+    if (code === 1) return "no-free-cells";
+    if (code === abortedCode) return "aborted";
+    throw decodeError(code, this.#api);
   }
 
   /**
-   * The logits behind the token at an index of the last batch, in llama.cpp's own memory: what is written there is what its samplers
-   * read. Valid until the next pass.
+   * The logits of a token, given by its index in the last batch. They are in llama.cpp's memory, where its samplers read changes. Valid until
+   * the next decode.
    */
   logits(index: number): Float32Array {
-    const at = this.#api.llama_get_logits_ith(this.pointer, index);
-    if (at === null) throw new Error(`There are no logits at ${index}.`);
-    let row = this.#rows.get(at);
+    const address = this.#api.llama_get_logits_ith(this.pointer, index);
+    if (address === null) throw new Error(`There are no logits at ${index}.`);
+    let row = this.#rows.get(address);
     if (!row) {
-      if (this.#rows.size >= mostRows) this.#rows.clear();
-      row = new Float32Array(this.#api.koffi.view(at, this.model.vocabularySize * 4));
-      this.#rows.set(at, row);
+      if (this.#rows.size >= maxRows) this.#rows.clear();
+      row = new Float32Array(this.#api.koffi.view(address, this.model.vocabularySize * 4));
+      this.#rows.set(address, row);
     }
     return row;
   }
 
-  /** Forgets a sequence's tokens from a position on; false: this memory cannot be cut there, and is as it was. */
-  cut(sequence: number, from: number): boolean {
+  /** Removes a sequence's tokens from a position on. Returns false, and changes nothing, if the memory cannot be truncated there. */
+  truncate(sequence: number, from: number): boolean {
     return this.#api.llama_memory_seq_rm(this.#memory, sequence, from, -1);
   }
 
-  /** Forgets a sequence. */
-  forget(sequence: number): void {
+  /** Removes all tokens of a sequence. */
+  clear(sequence: number): void {
     this.#api.llama_memory_seq_rm(this.#memory, sequence, -1, -1);
   }
 
-  /** Gives an empty sequence all that another one knows; in one memory both share it, else it is copied there. */
-  share(from: number, to: number): void {
+  /** Copies a sequence to an empty one. In a unified KV cache both use the same cells. */
+  copy(from: number, to: number): void {
     this.#api.llama_memory_seq_cp(this.#memory, from, to, -1, -1);
   }
 
-  /** What a copy of this part of a sequence takes. */
-  stateBytes(sequence: number, part: StatePart): number {
+  /** The size of a sequence's state in bytes. */
+  stateSize(sequence: number, part: StatePart): number {
     return Number(this.#api.llama_state_seq_get_size_ext(this.pointer, sequence, stateFlags[part]));
   }
 
-  /** A copy of this part of a sequence; null: llama.cpp cannot make one, or there is no memory for it. */
-  stateOf(sequence: number, part: StatePart): Uint8Array | null {
-    const size = this.stateBytes(sequence, part);
-    const copy = allocated(size);
-    if (!copy) return null;
+  /** Copies a sequence's state; `null` if llama.cpp cannot, or if there is no memory for it. */
+  readState(sequence: number, part: StatePart): Uint8Array | null {
+    const size = this.stateSize(sequence, part);
+    const state = allocated(size);
+    if (!state) return null;
     const flags = stateFlags[part];
-    const written = Number(this.#api.llama_state_seq_get_data_ext(this.pointer, copy, size, sequence, flags));
-    return size > 0 && written === size ? copy : null;
+    const written = Number(this.#api.llama_state_seq_get_data_ext(this.pointer, state, size, sequence, flags));
+    return size > 0 && written === size ? state : null;
   }
 
-  /** Puts a copy in the place of this part of a sequence; false: there is no room for it, and what is there now is undefined. */
-  restore(sequence: number, state: Uint8Array, part: StatePart): boolean {
+  /** Replaces a sequence's state. Returns false if there are not enough free cells; the sequence is undefined then. */
+  writeState(sequence: number, state: Uint8Array, part: StatePart): boolean {
     const { length } = state;
     const read = this.#api.llama_state_seq_set_data_ext(this.pointer, state, length, sequence, stateFlags[part]);
     return Number(read) === length;
   }
 
-  /** The first and the last position that a sequence knows; −1: none. */
-  span(sequence: number): readonly [first: number, last: number] {
+  /** The first and the last position of a sequence; −1 if it is empty. */
+  positions(sequence: number): readonly [first: number, last: number] {
     const api = this.#api;
     return [api.llama_memory_seq_pos_min(this.#memory, sequence), api.llama_memory_seq_pos_max(this.#memory, sequence)];
   }
 }
 
-/** null: the system does not give so much. */
+/** `null` if the system does not provide the memory. */
 function allocated(bytes: number): Buffer | null {
   try {
-    // Not a part of Node's pool, which would keep more than it is counted for.
+    // Not from Node's pool, which would keep more memory than the cache counts.
     return Buffer.allocUnsafeSlow(bytes);
   } catch {
     return null;
+  }
+}
+
+/** The result of `llama_decode` after the abort callback returned true. */
+const abortedCode = 2;
+
+function decodeError(code: number, api: LlamaApi): Error {
+  return new Error(`llama.cpp could not evaluate a batch (${code}): ${api.takeError() ?? "no reason given"}`);
+}
+
+export interface NativeEmbeddingContextOptions {
+  /** llama.h, `llama_pooling_type`. */
+  readonly poolingType: number;
+  /** Tokens of all sequences of a batch, including what was decoded of them before. */
+  readonly capacity: number;
+  /** Tokens of one batch at most. */
+  readonly batchSize: number;
+  /** Texts of one batch at most. */
+  readonly sequences: number;
+  readonly threads: number;
+}
+
+/** A context of llama.cpp that computes a vector for each text. */
+export class NativeEmbeddingContext {
+  readonly batch: NativeBatch;
+  readonly batchSize: number;
+  readonly sequences: number;
+  readonly threads: number;
+  readonly #api: LlamaApi;
+  readonly #pointer: Pointer;
+  /** `null` for a model without a KV cache. */
+  readonly #memory: Pointer;
+  readonly #decode: LlamaApi["llama_decode"];
+  readonly #created: CreatedContext;
+  readonly #length: number;
+
+  /** Throws an Error with llama.cpp's reason. */
+  constructor(model: NativeModel, options: NativeEmbeddingContextOptions) {
+    const { api } = model;
+    const { poolingType, capacity, batchSize, sequences, threads } = options;
+    this.#api = api;
+    this.batchSize = batchSize;
+    this.sequences = sequences;
+    this.threads = threads;
+    this.#length = model.embeddingLength;
+    this.#created = createContext(
+      model,
+      { capacity, batchSize, sequences, threads },
+      {
+        // Pooling needs the output of every token.
+        n_outputs_max: batchSize,
+        pooling_type: poolingType,
+        embeddings: true,
+        kv_unified: true,
+      },
+    );
+    const { pointer } = this.#created;
+    if (api.llama_pooling_type(pointer) !== poolingType) {
+      this.#created.free();
+      throw new Error("llama.cpp pools in another way than it was asked to");
+    }
+    this.#pointer = pointer;
+    this.#memory = api.llama_get_memory(pointer);
+    this.#decode = model.onlyEncodes ? api.llama_encode : api.llama_decode;
+    this.batch = new NativeBatch(api.koffi, batchSize);
+  }
+
+  free(): void {
+    this.#created.free();
+    this.batch.free();
+  }
+
+  /**
+   * Decodes the batch in another thread. Until that ends, only `abort` may be called. Resolves with false if it was aborted. Rejects with
+   * llama.cpp's reason.
+   */
+  decode(): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      this.#decode.async(this.#pointer, this.batch.struct, (error, code) => {
+        this.#created.abort.lower();
+        if (error) reject(error as Error);
+        else if (code === 0 || code === abortedCode) resolve(code === 0);
+        else reject(decodeError(code, this.#api));
+      });
+    });
+  }
+
+  /** Aborts the current decode. Has no effect on a GPU. */
+  abort(): void {
+    this.#created.abort.raise();
+  }
+
+  /** Removes all tokens. */
+  clear(): void {
+    if (this.#memory !== null) this.#api.llama_memory_clear(this.#memory, false);
+  }
+
+  /** The vector of a sequence after the last decode; with "rank" pooling its score. */
+  pooled(sequence: number, count: number = this.#length): Float32Array {
+    const address = this.#api.llama_get_embeddings_seq(this.#pointer, sequence);
+    if (address === null) throw new Error(`llama.cpp has no embedding of sequence ${sequence}`);
+    return this.#api.koffi.decode(address, "float", count) as Float32Array;
   }
 }

@@ -1,34 +1,41 @@
+import type { GpuSplit } from "../../options.ts";
 import type { LlamaApi } from "./llama-api.ts";
-import { placed, type Placement } from "./model-params.ts";
-import type { ModelParams, Pointer } from "./structs.ts";
+import type { Koffi, ModelParams, Pointer } from "./structs.ts";
 
-export interface NativeModelOptions extends Placement {
+export interface GpuPlacement {
+  /** Layers on a GPU; −1 for all, 0 to use no GPU. */
+  readonly gpuLayers: number;
+  /** The distribution over several GPUs. */
+  readonly split?: GpuSplit;
+}
+
+export interface NativeModelOptions extends GpuPlacement {
   readonly onProgress?: (fraction: number) => void;
 }
 
-/** The tokens that structure texts; null: the model has no such token. */
-export interface SpecialTokens {
+/** The tokens that structure texts; `null` for each that the model does not have. */
+export interface StructuralTokens {
   readonly bos: number | null;
   readonly eos: number | null;
   readonly eot: number | null;
   readonly sep: number | null;
-  /** Those of a prompt with a suffix. */
+  /** The tokens of fill-in-the-middle prompts. */
   readonly prefix: number | null;
   readonly suffix: number | null;
   readonly middle: number | null;
 }
 
-/** The tokens before and behind a text. */
-export interface TokensAround {
+/** The tokens that a tokenizer adds before and after a text. */
+export interface AddedTokens {
   readonly before: readonly number[];
-  readonly behind: readonly number[];
+  readonly after: readonly number[];
 }
 
-/** llama.h, `llama_load_mode`: the default maps the file. */
+/** llama.h, `llama_load_mode`. By default the file is mapped. */
 const loadMode = { none: 0 } as const;
 
-/** How much text is made room for at first when llama.cpp writes a text, in bytes. */
-const fewBytes = 256;
+/** Initial size of the buffer for the text of a token, in bytes. */
+const tokenBufferBytes = 256;
 
 /** A loaded model: its vocabulary, its tokenizer and its metadata. It lives as long as its process. */
 export class NativeModel {
@@ -36,19 +43,19 @@ export class NativeModel {
   readonly pointer: Pointer;
   readonly vocab: Pointer;
   readonly vocabularySize: number;
-  readonly tokens: SpecialTokens;
-  readonly #scratch = new Uint8Array(fewBytes);
-  #around: TokensAround | undefined;
+  readonly tokens: StructuralTokens;
+  readonly #tokenBuffer = new Uint8Array(tokenBufferBytes);
+  #addedTokens: AddedTokens | undefined;
 
   /** Throws an Error with llama.cpp's reason. */
   constructor(api: LlamaApi, path: string, { onProgress, ...placement }: NativeModelOptions) {
     const { koffi } = api;
-    api.takeComplaint();
-    const { params, free } = placed(api, placement);
-    /** `continues`: whether to go on, asked before the first weight is read. */
-    const load = (members: Partial<ModelParams>, continues: () => boolean): Pointer => {
+    api.takeError();
+    const { params, free } = gpuModelParams(api, placement);
+    /** `canContinue` is called before the first weight is read. */
+    const load = (members: Partial<ModelParams>, canContinue: () => boolean): Pointer => {
       const report = (fraction: number): boolean => {
-        if (!continues()) return false;
+        if (!canContinue()) return false;
         onProgress?.(fraction);
         return true;
       };
@@ -57,12 +64,12 @@ export class NativeModel {
       koffi.unregister(progress);
       return loaded;
     };
-    // A mapped file stays in memory together with the weights that are kept in another layout. So it is mapped only if no weights are.
-    const unmapped = placement.gpuLayers === 0 ? load({ load_mode: loadMode.none }, () => api.repacks()) : null;
-    if (unmapped === null) api.takeComplaint();
+    // A mapped file stays in memory in addition to weights that are converted to another layout. So it is mapped only if there are none.
+    const unmapped = placement.gpuLayers === 0 ? load({ load_mode: loadMode.none }, () => api.repacksWeights()) : null;
+    if (unmapped === null) api.takeError();
     const pointer = unmapped ?? load({}, () => true);
     free();
-    if (pointer === null) throw new Error(api.takeComplaint() ?? "llama.cpp cannot load it");
+    if (pointer === null) throw new Error(api.takeError() ?? "llama.cpp cannot load it");
     this.api = api;
     this.pointer = pointer;
     this.vocab = api.llama_model_get_vocab(pointer);
@@ -83,41 +90,37 @@ export class NativeModel {
     this.api.llama_model_free(this.pointer);
   }
 
-  /** Of all tensors, in bytes. */
+  /** The size of all tensors in bytes. */
   get size(): number {
     return Number(this.api.llama_model_size(this.pointer));
   }
 
-  get layers(): number {
-    return this.api.llama_model_n_layer(this.pointer);
-  }
-
-  /** How far back layers with a sliding window look, in tokens; 0: it has none. */
+  /** The size of the sliding window in tokens; 0 if no layer has one. */
   get window(): number {
     return Math.max(0, this.api.llama_model_n_swa(this.pointer));
   }
 
-  /** What it knows of a text is one state, which cannot be cut. */
+  /** The model has one state for all tokens of a sequence, which cannot be truncated. */
   get isRecurrent(): boolean {
     return this.api.llama_model_is_recurrent(this.pointer) || this.api.llama_model_is_hybrid(this.pointer);
   }
 
-  /** Some of what it knows of a text cannot be cut everywhere. */
+  /** A part of a sequence's state cannot be truncated anywhere. */
   get needsCheckpoints(): boolean {
     return this.isRecurrent || this.window > 0;
   }
 
-  /** Numbers in the vector that it makes of a text. */
+  /** Dimensions of the model's embeddings. */
   get embeddingLength(): number {
     return this.api.llama_model_n_embd_out(this.pointer);
   }
 
-  /** It has an encoder and no decoder, which `llama_encode` is for. */
+  /** The model has an encoder and no decoder, so that `llama_encode` is called. */
   get onlyEncodes(): boolean {
     return this.api.llama_model_has_encoder(this.pointer) && !this.api.llama_model_has_decoder(this.pointer);
   }
 
-  /** How a reranker is told a query and a document, in `{query}` and `{document}`; null: the file does not say. */
+  /** The template of a reranker's input, with `{query}` and `{document}`; `null` if the file has none. */
   get rerankTemplate(): string | null {
     return this.api.llama_model_chat_template(this.pointer, "rerank");
   }
@@ -126,7 +129,7 @@ export class NativeModel {
     return this.api.llama_model_chat_template(this.pointer, null);
   }
 
-  /** A value of the file's metadata as text; null: it has none of this name. */
+  /** A value of the file's metadata as text; `null` if the key does not exist. */
   metadata(key: string): string | null {
     const length = this.api.llama_model_meta_val_str(this.pointer, key, null, 0);
     if (length < 0) return null;
@@ -135,16 +138,17 @@ export class NativeModel {
     return utf8.decode(text.subarray(0, length));
   }
 
-  /** The tokenizer puts the BOS before a text, and the EOS behind it. */
+  /** The tokenizer adds the BOS before a text. */
   get addsBos(): boolean {
     return this.api.llama_vocab_get_add_bos(this.vocab);
   }
 
+  /** The tokenizer adds the EOS after a text. */
   get addsEos(): boolean {
     return this.api.llama_vocab_get_add_eos(this.vocab);
   }
 
-  /** A SEP stands behind a text, or between two. */
+  /** The tokenizer adds a SEP after a text, or between two texts. */
   get addsSep(): boolean {
     return this.api.llama_vocab_get_add_sep(this.vocab);
   }
@@ -153,7 +157,7 @@ export class NativeModel {
     return this.api.llama_vocab_is_eog(this.vocab, token);
   }
 
-  /** A vocabulary's entry as the file has it. */
+  /** An entry of the vocabulary as it is in the file. */
   entry(token: number): string {
     return this.api.llama_vocab_get_text(this.vocab, token);
   }
@@ -163,57 +167,54 @@ export class NativeModel {
     return this.api.llama_vocab_get_attr(this.vocab, token);
   }
 
-  /** What a token stands for, as llama.cpp's detokenizer has it. */
-  piece(token: number): Uint8Array {
-    let room = this.#scratch;
-    let length = this.api.llama_token_to_piece(this.vocab, token, room, room.length, 0, true);
+  /** The bytes of a token, by llama.cpp's detokenizer. */
+  tokenBytes(token: number): Uint8Array {
+    let buffer = this.#tokenBuffer;
+    let length = this.api.llama_token_to_piece(this.vocab, token, buffer, buffer.length, 0, true);
     if (length < 0) {
-      room = new Uint8Array(-length);
-      length = this.api.llama_token_to_piece(this.vocab, token, room, room.length, 0, true);
+      buffer = new Uint8Array(-length);
+      length = this.api.llama_token_to_piece(this.vocab, token, buffer, buffer.length, 0, true);
     }
-    return room.slice(0, Math.max(0, length));
+    return buffer.slice(0, Math.max(0, length));
   }
 
   /**
-   * The tokens of a text. `special`: control tokens are read where the text spells them. `whole`: with what the tokenizer puts around a
-   * whole text.
+   * Tokenizes a text. `special`: the text of control tokens is read as these tokens. `whole`: including the tokens that the tokenizer adds
+   * to a whole text.
    */
   tokenize(text: string, special: boolean, whole = false): number[] {
     return Array.from(this.#tokens(text, special, whole));
   }
 
-  /** What the tokenizer puts around a whole text: a BOS, or BERT's [CLS] and [SEP]. */
-  get around(): TokensAround {
-    if (this.#around) return this.#around;
+  /** The tokens that the tokenizer adds to a whole text: a BOS, or BERT's [CLS] and [SEP]. */
+  get addedTokens(): AddedTokens {
+    if (this.#addedTokens) return this.#addedTokens;
     const bare = this.tokenize("a", false);
     const whole = this.tokenize("a", false, true);
     const before = whole.findIndex((_, at) => bare.every((token, offset) => whole[at + offset] === token));
-    return (this.#around = { before: whole.slice(0, before), behind: whole.slice(before + bare.length) });
+    return (this.#addedTokens = { before: whole.slice(0, before), after: whole.slice(before + bare.length) });
   }
 
-  /**
-   * The tokens of a text that goes on: SentencePiece puts a space in front of each text, which here does not belong there. The text is
-   * read behind another one, whose tokens are then left out.
-   */
+  /** Tokenizes a text that continues another one. SentencePiece adds a space before each text, which would be wrong here. */
   tokenizeContinuation(text: string, special: boolean): number[] {
-    const reading = continuation(text);
-    let step = reading.next();
-    while (step.done !== true) step = reading.next(this.#tokens(step.value, special));
+    const steps = continuation(text);
+    let step = steps.next();
+    while (step.done !== true) step = steps.next(this.#tokens(step.value, special));
     return Array.from(step.value);
   }
 
-  /** The tokens of a long text, read in another thread. `continues`: as `tokenizeContinuation` does. */
-  async tokenizeBeside(text: string, special: boolean, continues: boolean): Promise<Int32Array> {
-    if (!continues) return this.#tokensBeside(text, special);
-    const reading = continuation(text);
-    let step = reading.next();
-    while (step.done !== true) step = reading.next(await this.#tokensBeside(step.value, special));
+  /** Tokenizes a long text in another thread. `continues`: as `tokenizeContinuation` does. */
+  async tokenizeAsync(text: string, special: boolean, continues: boolean): Promise<Int32Array> {
+    if (!continues) return this.#tokensAsync(text, special);
+    const steps = continuation(text);
+    let step = steps.next();
+    while (step.done !== true) step = steps.next(await this.#tokensAsync(step.value, special));
     return step.value;
   }
 
   #tokens(text: string, special: boolean, whole = false): Int32Array {
     const bytes = utf8Bytes.encode(text);
-    let tokens = roomFor(bytes);
+    let tokens = bufferFor(bytes);
     const read = (): number =>
       this.api.llama_tokenize(this.vocab, bytes, bytes.length, tokens, tokens.length, whole, special);
     let count = read();
@@ -224,10 +225,10 @@ export class NativeModel {
     return tokens.subarray(0, Math.max(0, count));
   }
 
-  async #tokensBeside(text: string, special: boolean): Promise<Int32Array> {
+  async #tokensAsync(text: string, special: boolean): Promise<Int32Array> {
     const { llama_tokenize: call } = this.api;
     const bytes = utf8Bytes.encode(text);
-    let tokens = roomFor(bytes);
+    let tokens = bufferFor(bytes);
     const read = (): Promise<number> =>
       new Promise((resolve, reject) => {
         const done = (error: unknown, count: number): void => (error ? reject(error as Error) : resolve(count));
@@ -242,12 +243,15 @@ export class NativeModel {
   }
 }
 
-/** Most tokenizers make at most one token of each byte, and put one at each end. */
-function roomFor(bytes: Uint8Array): Int32Array {
+/** Most tokenizers make at most one token of each byte, and add one at each end. */
+function bufferFor(bytes: Uint8Array): Int32Array {
   return new Int32Array(bytes.length + 2);
 }
 
-/** Asks for the tokens of texts; with them it finds those of a text that goes on. */
+/**
+ * Yields texts to tokenize, and returns the tokens of `text` as a continuation: it is tokenized after another text, whose tokens are then
+ * removed.
+ */
 function* continuation(text: string): Generator<string, Int32Array, Int32Array> {
   for (const before of ["\n", "\u0001"]) {
     if (text.startsWith(before)) continue;
@@ -260,3 +264,53 @@ function* continuation(text: string): Generator<string, Int32Array, Int32Array> 
 
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 const utf8Bytes = new TextEncoder();
+
+/** llama.h, `llama_split_mode`. */
+const splitModes = { none: 0, layer: 1, row: 2, tensor: 3 } as const;
+
+/**
+ * The parameters that place a model on GPUs. `free` releases their memory after the model is loaded. Throws an Error of one sentence if the
+ * split has more GPUs than llama.cpp supports.
+ */
+export function gpuModelParams(
+  api: LlamaApi,
+  { gpuLayers, split = {} }: GpuPlacement,
+): { readonly params: ModelParams; readonly free: () => void } {
+  const params = { ...api.llama_model_default_params(), n_gpu_layers: gpuLayers };
+  if (gpuLayers === 0) {
+    // NULL would mean all devices. A split of no devices is not possible.
+    const none = emptyList(api.koffi);
+    return { params: { ...params, devices: none }, free: () => api.koffi.free(none) };
+  }
+  const shares = split.shares && sharesOf(api, split.shares);
+  return {
+    params: {
+      ...params,
+      ...(split.mode !== undefined && { split_mode: splitModes[split.mode] }),
+      ...(split.mainGpu !== undefined && { main_gpu: split.mainGpu }),
+      ...(shares !== undefined && { tensor_split: shares }),
+    },
+    free: () => {
+      if (shares !== undefined) api.koffi.free(shares);
+    },
+  };
+}
+
+/** A list of pointers that contains only its end, NULL. */
+function emptyList(koffi: Koffi): Pointer {
+  const address = koffi.alloc("void *", 1) as bigint;
+  new BigUint64Array(koffi.view(address, 8))[0] = 0n;
+  return address;
+}
+
+/** A number for each possible GPU; 0 for those without a share. */
+function sharesOf({ koffi, llama_max_devices: maxDevices }: LlamaApi, shares: readonly number[]): bigint {
+  const max = Number(maxDevices());
+  if (shares.length > max)
+    throw new Error(`its tensorSplit has ${shares.length} numbers, but there can be ${max} GPUs at most`);
+  const address = koffi.alloc("float", max) as bigint;
+  const numbers = new Float32Array(koffi.view(address, max * 4));
+  numbers.fill(0);
+  numbers.set(shares);
+  return address;
+}

@@ -1,0 +1,138 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { NativeContext } from "../c-api/native-context.ts";
+import type { Sequence } from "../prompt-cache/sequence.ts";
+import type { RunningSlot } from "../slot/slot.ts";
+import type { TokenChunk, Task } from "../slot/task.ts";
+import { BatchPlanner, type Batch } from "./batch-planner.ts";
+
+const batchSize = 128;
+
+/** A slot with a number of prompt tokens left; with 0 it answers, and its tokens are counted. */
+class FakeSlot {
+  readonly sequence: Sequence;
+  readonly task: Task;
+  answered = 0;
+  promptLeft: number;
+
+  constructor(id: number, promptLeft: number) {
+    this.promptLeft = promptLeft;
+    this.sequence = { id, length: 0 } as Sequence;
+    const left = (): number => this.promptLeft;
+    this.task = {
+      order: id,
+      get promptLeft() {
+        return left();
+      },
+      promptChunk: (max: number): TokenChunk => {
+        const count = Math.min(max, this.promptLeft);
+        return { tokens: Array.from({ length: count }, () => 1), outputs: count === this.promptLeft ? 1 : 0 };
+      },
+      answerChunk: (): TokenChunk => ({ tokens: [1], outputs: 1 }),
+    } as unknown as Task;
+  }
+}
+
+function plannerOf(unifiedKv: boolean, slots: number): BatchPlanner {
+  let length = 0;
+  const batch = {
+    clear: () => (length = 0),
+    add: () => length++,
+    get length() {
+      return length;
+    },
+  };
+  const context = { unifiedKv, maxOutputs: 64, batch } as unknown as NativeContext;
+  return new BatchPlanner({ context, batchSize, slots, speculation: "off" });
+}
+
+function next(planner: BatchPlanner, slots: readonly FakeSlot[]): Batch {
+  return planner.next(slots as unknown as readonly RunningSlot[]);
+}
+
+function decoded({ shares }: Batch): void {
+  for (const { slot, chunk } of shares) {
+    const fake = slot as unknown as FakeSlot;
+    if (fake.promptLeft === 0) fake.answered++;
+    else fake.promptLeft -= chunk.tokens.length;
+  }
+}
+
+/** Decodes batches until all prompts are prefilled, on a machine where a decode has a fixed cost and a cost per token. */
+function run(slots: readonly FakeSlot[], unifiedKv: boolean): Batch[] {
+  const planner = plannerOf(unifiedKv, slots.length);
+  const batches: Batch[] = [];
+  while (slots.some(({ promptLeft }) => promptLeft > 0)) {
+    const batch = next(planner, slots);
+    batches.push(batch);
+    expect(batches.length).toBeLessThan(10_000);
+    planner.observe(batch, 30 + 2 * (batch.promptTokens + batch.answers));
+    decoded(batch);
+  }
+  return batches;
+}
+
+const lengths = fc.array(fc.integer({ min: 0, max: 600 }), { minLength: 1, maxLength: 12 });
+const slotsOf = (prompts: readonly number[]): FakeSlot[] => prompts.map((left, id) => new FakeSlot(id, left));
+
+test("without a unified KV cache, a batch contains answers, or chunks of the same length", () => {
+  fc.assert(
+    fc.property(lengths, (prompts) => {
+      for (const { shares, answers, promptTokens } of run(slotsOf(prompts), false)) {
+        expect(answers > 0 && promptTokens > 0).toBe(false);
+        expect(new Set(shares.map(({ chunk }) => chunk.tokens.length)).size).toBe(1);
+      }
+    }),
+  );
+});
+
+test("with a unified KV cache, answers continue in each batch with prompts", () => {
+  fc.assert(
+    fc.property(lengths, (prompts) => {
+      for (const { answers, promptTokens } of run(slotsOf(prompts), true)) {
+        expect(promptTokens).toBeGreaterThan(0);
+        expect(answers).toBeGreaterThanOrEqual(prompts.filter((left) => left === 0).length);
+      }
+    }),
+  );
+});
+
+test("a batch is never empty or too large, and its sequences ascend", () => {
+  fc.assert(
+    fc.property(lengths, fc.boolean(), (prompts, unifiedKv) => {
+      for (const { shares } of run(slotsOf(prompts), unifiedKv)) {
+        const tokens = shares.reduce((sum, { chunk }) => sum + chunk.tokens.length, 0);
+        expect(tokens).toBeGreaterThan(0);
+        expect(tokens).toBeLessThanOrEqual(batchSize);
+        const ids = shares.map(({ slot }) => slot.sequence.id);
+        expect(ids).toEqual(ids.toSorted((one, other) => one - other));
+      }
+    }),
+  );
+});
+
+test("between two batches of prompts, each waiting answer gets a token", () => {
+  fc.assert(
+    fc.property(lengths, (prompts) => {
+      const slots = slotsOf(prompts);
+      const answering = slots.filter(({ promptLeft }) => promptLeft === 0);
+      const ofPrompts = run(slots, false).filter(({ promptTokens }) => promptTokens > 0).length;
+      for (const { answered } of answering) expect(answered).toBeGreaterThanOrEqual(ofPrompts - 1);
+    }),
+  );
+});
+
+// Each batch of answers took a turn of the prompts, too, so that only the shortest prompt was ever prefilled.
+test("short prompts that keep coming do not starve a long one", () => {
+  const planner = plannerOf(false, 3);
+  const long = new FakeSlot(1, 600);
+  const short = new FakeSlot(2, 200);
+  const slots = [new FakeSlot(0, 0), long, short];
+  for (let step = 0; step < 200 && long.promptLeft > 0; step++) {
+    const batch = next(planner, slots);
+    decoded(batch);
+    planner.observe(batch, 30 + 2 * batch.promptTokens);
+    if (short.promptLeft === 0) short.promptLeft = 200;
+  }
+  expect(long.promptLeft).toBe(0);
+});

@@ -1,0 +1,189 @@
+import type { NativeContext } from "../c-api/native-context.ts";
+import type { RunningSlot } from "../slot/slot.ts";
+import type { TokenChunk, Task } from "../slot/task.ts";
+import { decodesOneByOne, planDrafts, PrefillChunkSize, PrefillOrder } from "./batch-policies.ts";
+import { DecodeCosts, maxDraftTokens, type BatchShape } from "./decode-costs.ts";
+
+/** The tokens of one slot in a batch. */
+export interface BatchShare {
+  readonly slot: RunningSlot;
+  readonly task: Task;
+  readonly chunk: TokenChunk;
+  /** Index of its first token in the batch. */
+  readonly index: number;
+}
+
+/** What one `llama_decode` takes. */
+export interface Batch extends BatchShape {
+  readonly shares: readonly BatchShare[];
+}
+
+/** Whether drafts are decoded: never, where they are worth their cost, or always. */
+export type Speculation = "off" | "auto" | "always";
+
+type Part = Omit<BatchShare, "index">;
+
+/** Number of batches without drafts after one that did not fit into the KV cache with its drafts. */
+const draftPause = 64;
+/** llama.cpp computes tokens in tiles of at most this size: a few tokens more than whole tiles may cost as much as another tile. */
+const tileTokens = 16;
+/** A chunk may exceed its size by this factor if it completes its prompt. */
+const lastChunkFactor = 1.25;
+
+/**
+ * Chooses what the next decode evaluates: one token of each answer, chunks of prompts, and drafts for answers where they are worth their
+ * cost and no prompt is in the batch. Where it is faster, answers are decoded one after another.
+ *
+ * Without a unified KV cache, llama.cpp splits a batch by the number of tokens per sequence and computes the parts one after another
+ * (llama-batch.cpp, `split_equal`). So answers and prompts take turns there, and the chunks of a batch have the same length.
+ */
+export class BatchPlanner {
+  readonly costs: DecodeCosts = new DecodeCosts();
+  readonly #context: NativeContext;
+  readonly #batchSize: number;
+  readonly #speculation: Speculation;
+  readonly #chunkSize: PrefillChunkSize;
+  readonly #prefillOrder = new PrefillOrder();
+  /** The sequence that was decoded last of those that are decoded one by one. */
+  #lastSequence = -1;
+  /** Tokens of answers that are decoded before the next chunk of a prompt. */
+  #owedAnswers = 0;
+  /** Remaining batches without drafts. */
+  #draftPause = 0;
+
+  /** `slots`: the largest number of answers in a batch. */
+  constructor(options: {
+    readonly context: NativeContext;
+    readonly batchSize: number;
+    readonly slots: number;
+    readonly speculation: Speculation;
+  }) {
+    const { context, batchSize, slots, speculation } = options;
+    this.#context = context;
+    this.#batchSize = batchSize;
+    this.#speculation = speculation;
+    this.#chunkSize = new PrefillChunkSize(this.costs, batchSize - slots);
+  }
+
+  /** Fills llama.cpp's batch for the next decode. `slots`: those that can continue, in the order of their sequences. */
+  next(slots: readonly RunningSlot[]): Batch {
+    const prompts = slots.filter(({ task }) => task.promptLeft > 0);
+    if (prompts.length === 0) return this.#answers(slots, true);
+    const answers = slots.filter(({ task }) => task.promptLeft === 0);
+    const { unifiedKv } = this.#context;
+    if (!unifiedKv && answers.length > 0 && this.#owedAnswers > 0) {
+      const batch = this.#answers(answers, false);
+      this.#owedAnswers -= batch.answers;
+      return batch;
+    }
+    this.#owedAnswers = answers.length;
+    const inBatch = unifiedKv ? answers : [];
+    const tokens = inBatch.length + this.#chunkSize.tokensFor(answers.length, prompts.length);
+    const tiled = Math.max(tileTokens, Math.round(tokens / tileTokens) * tileTokens);
+    const chunks = this.#chunks(this.#prefillOrder.next(prompts), tiled - inBatch.length, inBatch.length);
+    return this.#fill([...inBatch.map(answerPart), ...chunks]);
+  }
+
+  /** Expected duration of a decode in milliseconds; 0 if nothing is known. */
+  expectedMs(batch: Batch): number {
+    return this.costs.expectedMs(batch);
+  }
+
+  /** Records that decoding the batch took `ms`. */
+  observe(batch: Batch, ms: number): void {
+    this.costs.observe(batch, ms);
+    if (batch.promptTokens > 0) this.#chunkSize.observe(batch.promptTokens, ms);
+  }
+
+  /** Called when the KV cache has no free cells for a batch. Returns whether a batch without drafts may fit. */
+  canShrink({ draftTokens }: Batch): boolean {
+    if (draftTokens > 0) this.#draftPause = draftPause;
+    return draftTokens > 0;
+  }
+
+  /** A token of each answer with its draft, or a token of the next one where answers are decoded one by one. */
+  #answers(slots: readonly RunningSlot[], mayDraft: boolean): Batch {
+    const oneByOne = decodesOneByOne(this.costs, slots.length);
+    const following = slots.find(({ sequence }) => sequence.id > this.#lastSequence);
+    const next = oneByOne ? (following ?? slots[0]) : undefined;
+    // Drafts are considered once in each round.
+    const drafts = mayDraft && (!next || !following) ? this.#drafts(slots, oneByOne) : undefined;
+    if (!next || drafts)
+      return this.#fill(slots.map((slot, at) => ({ ...answerPart(slot), chunk: slot.task.answerChunk(drafts?.[at]) })));
+    this.#lastSequence = next.sequence.id;
+    return { ...this.#fill([answerPart(next)]), round: slots.length };
+  }
+
+  /** Chunks of prompts of about `size` tokens in all. `answers`: tokens in the batch that are reserved for answers. */
+  #chunks(prompts: readonly RunningSlot[], size: number, answers: number): Part[] {
+    const parts: Part[] = [];
+    let outputs = this.#context.maxOutputs - answers - prompts.length;
+    let free = Math.min(size * lastChunkFactor, this.#batchSize - answers);
+    let left = Math.min(size, free);
+    for (const slot of prompts) {
+      const { task } = slot;
+      const length = this.#context.unifiedKv ? undefined : parts[0]?.chunk.tokens.length;
+      const max = length ?? (task.promptLeft <= free ? task.promptLeft : left);
+      if (max <= 0 || max > free || task.promptLeft < max) continue;
+      const chunk = task.promptChunk(max, outputs + 1);
+      if (length !== undefined && chunk.tokens.length !== length) continue;
+      parts.push({ slot, task, chunk });
+      outputs -= Math.max(0, chunk.outputs - 1);
+      free -= chunk.tokens.length;
+      left -= chunk.tokens.length;
+    }
+    return parts;
+  }
+
+  #fill(parts: readonly Part[]): Batch {
+    const { batch } = this.#context;
+    const shares: BatchShare[] = [];
+    let answers = 0;
+    let promptTokens = 0;
+    let draftTokens = 0;
+    batch.clear();
+    // llama.cpp splits a batch where its sequences do not ascend.
+    for (const part of parts.toSorted((one, other) => one.slot.sequence.id - other.slot.sequence.id)) {
+      const { slot, task, chunk } = part;
+      const { tokens } = chunk;
+      if (task.promptLeft > 0) promptTokens += tokens.length;
+      else {
+        answers++;
+        draftTokens += tokens.length - 1;
+      }
+      const { length, id } = slot.sequence;
+      const index = batch.length;
+      const withoutLogits = tokens.length - chunk.outputs;
+      for (const [i, token] of tokens.entries()) batch.add(token, length + i, id, i >= withoutLogits);
+      shares.push({ ...part, index });
+    }
+    return { shares, answers, round: answers, promptTokens, draftTokens };
+  }
+
+  /** The drafts to decode for each slot; `undefined` if there are none. `oneByOne`: how answers are decoded without drafts. */
+  #drafts(slots: readonly RunningSlot[], oneByOne: boolean): readonly (readonly number[])[] | undefined {
+    if (this.#speculation === "off") return undefined;
+    const free = Math.min(this.#context.maxOutputs, this.#batchSize) - slots.length;
+    const maxTokens = this.#draftPause > 0 ? 0 : Math.min(maxDraftTokens, free);
+    if (this.#draftPause > 0) this.#draftPause--;
+    const drafts = slots.map(({ task }) => task.draft(Math.min(maxTokens, task.request.tokensAhead - 1)));
+    if (drafts.every(({ tokens }) => tokens.length === 0)) return undefined;
+    const singleMs = oneByOne ? this.costs.fastestMs(1) : undefined;
+    const lengths = planDrafts(
+      this.costs,
+      drafts.map(({ probabilities }) => probabilities),
+      {
+        answers: slots.length,
+        maxTokens,
+        always: this.#speculation === "always",
+        ...(singleMs !== undefined && { oneByOneMs: singleMs * slots.length }),
+      },
+    );
+    if (lengths.every((length) => length === 0)) return undefined;
+    return drafts.map(({ tokens }, at) => tokens.slice(0, lengths[at]));
+  }
+}
+
+function answerPart(slot: RunningSlot): Part {
+  return { slot, task: slot.task, chunk: slot.task.answerChunk() };
+}

@@ -1,0 +1,120 @@
+import type { StepCounters } from "../../protocol.ts";
+import type { DecodeResult, NativeContext } from "../c-api/native-context.ts";
+import type { Batch, BatchShare } from "./batch-planner.ts";
+
+/** A decode that is expected to take longer runs in another thread, so that this one receives requests and cancellations. Milliseconds. */
+const minAsyncMs = 20;
+/** A decode is aborted for tasks that are still wanted only if more than this is left of it, in milliseconds. */
+const minAbortMs = 50;
+
+/** Decodes batches, measures how long that takes, and aborts a decode that is no longer wanted. */
+export class BatchRunner {
+  readonly #context: NativeContext;
+  readonly #clock: () => number;
+  /** The decode in the other thread. */
+  #current: { readonly batch: Batch; readonly expectedEnd: number } | undefined;
+  /** The last decode in the other thread was aborted. */
+  #wasAborted = false;
+
+  /** `clock`: milliseconds. */
+  constructor(context: NativeContext, clock: () => number) {
+    this.#context = context;
+    this.#clock = clock;
+  }
+
+  /** The batch that is being decoded in another thread. Until that ends, the context's KV cache must not be accessed. */
+  get current(): Batch | undefined {
+    return this.#current?.batch;
+  }
+
+  /**
+   * Decodes the context's batch. Returns the result and the duration of the decode in milliseconds. Throws an Error with llama.cpp's
+   * reason.
+   */
+  async decode(batch: Batch, expectedMs: number): Promise<{ readonly result: DecodeResult; readonly ms: number }> {
+    if (expectedMs < minAsyncMs) {
+      // Messages are received between decodes.
+      await new Promise((resolve) => setImmediate(resolve));
+      const started = this.#clock();
+      return { result: this.#context.decode(), ms: this.#clock() - started };
+    }
+    const started = this.#clock();
+    this.#current = { batch, expectedEnd: started + expectedMs };
+    try {
+      const result = await this.#context.decodeAsync();
+      this.#wasAborted = result === "aborted";
+      return { result, ms: this.#clock() - started };
+    } finally {
+      this.#current = undefined;
+    }
+  }
+
+  /** Aborts the current decode if it is not worth completing after a request was cancelled. */
+  abortIfUnwanted(): void {
+    if (this.#current && this.#isUnwanted(this.#current)) this.#context.abort();
+  }
+
+  /**
+   * All tasks in the batch are cancelled; or most of its tokens are, and enough time is left to decode the others again. The latter not
+   * twice in a row: clients that connect and disconnect must not hold up the others.
+   */
+  #isUnwanted({ batch: { shares }, expectedEnd }: { readonly batch: Batch; readonly expectedEnd: number }): boolean {
+    const cancelled = shares.filter(({ task }) => task.request.cancelled);
+    if (cancelled.length === shares.length) return true;
+    if (this.#wasAborted || this.#context.model.isRecurrent) return false;
+    return 2 * tokensOf(cancelled) >= tokensOf(shares) && expectedEnd - this.#clock() > minAbortMs;
+  }
+}
+
+function tokensOf(shares: readonly BatchShare[]): number {
+  return shares.reduce((sum, { chunk }) => sum + chunk.tokens.length, 0);
+}
+
+/** Running totals of what was decoded. */
+export class DecodeCounters {
+  #decodeSteps = 0;
+  #generatedTokens = 0;
+  #promptTokens = 0;
+  #cachedTokens = 0;
+  #draftedTokens = 0;
+  #acceptedTokens = 0;
+
+  /** A task has started with this number of prompt tokens in the KV cache. */
+  started(cachedTokens: number): void {
+    this.#cachedTokens += cachedTokens;
+  }
+
+  /** A batch was decoded; `sample` samples the tokens that follow. */
+  decoded({ promptTokens, draftTokens, shares }: Batch, sample: () => void): void {
+    const before = totals(shares);
+    sample();
+    const after = totals(shares);
+    this.#decodeSteps++;
+    this.#promptTokens += promptTokens;
+    this.#draftedTokens += draftTokens;
+    this.#generatedTokens += after.generated - before.generated;
+    this.#acceptedTokens += after.accepted - before.accepted;
+  }
+
+  get counters(): Omit<StepCounters, "grammarsMade" | "vocabularyScans" | "embeddingPasses" | "embeddedTokens"> {
+    return {
+      decodeSteps: this.#decodeSteps,
+      generatedTokens: this.#generatedTokens,
+      promptTokens: this.#promptTokens,
+      cachedTokens: this.#cachedTokens,
+      draftedTokens: this.#draftedTokens,
+      acceptedTokens: this.#acceptedTokens,
+    };
+  }
+}
+
+/** Generated and accepted draft tokens of the tasks so far. */
+function totals(shares: readonly BatchShare[]): { readonly generated: number; readonly accepted: number } {
+  let generated = 0;
+  let accepted = 0;
+  for (const { task } of shares) {
+    generated += task.generatedTokens;
+    accepted += task.drafts.acceptedTokens;
+  }
+  return { generated, accepted };
+}

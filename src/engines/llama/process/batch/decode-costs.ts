@@ -1,0 +1,194 @@
+/** What a batch consists of, as far as the duration of its decode depends on it. */
+export interface BatchShape {
+  /** Tasks in the batch that sample at least one token. */
+  readonly answers: number;
+  /** `answers`, plus the tasks that are decoded one after another in the same round and have their turn in the next batches. */
+  readonly round: number;
+  readonly promptTokens: number;
+  readonly draftTokens: number;
+}
+
+/** Measured numbers of draft tokens per batch. Few sizes, so that each is soon measured. */
+export const draftSizes = [1, 2, 3, 5, 7, 11, 15, 23, 31] as const;
+export const maxDraftTokens = 31;
+/** Assumed cost of a draft token in sizes that were never measured, as a share of a decode without drafts. Low, so that they are tried. */
+const assumedDraftShare = 0.05;
+
+/** Measured sizes of prompt chunks, in tokens. */
+export const chunkSizes = [16, 32, 64, 128, 256] as const;
+/** A measurement of a chunk size expires after this number of chunks. */
+const maxChunkAge = 512;
+
+/** After this number of decodes a draft size is assumed to cost `staleShare` of what was measured, so that it is tried again. */
+const maxDraftAge = 2000;
+const staleShare = 0.75;
+
+/** `fastestMs` is the minimum of the last decodes: other load on the machine only makes them slower. */
+const recentDecodes = 8;
+const minRecentDecodes = 4;
+
+/** Measurements of decodes with the same number of answers and draft tokens. */
+interface Measured {
+  /** Smoothed duration in milliseconds at a pace of 1. */
+  ms: number;
+  /** The first decode alone is no measurement: it may include one-time initialization in llama.cpp. */
+  count: number;
+  /** Number of the last decode. */
+  last: number;
+  /** Durations of the last decodes without drafts, in milliseconds. */
+  recent: number[];
+  /** `#answersDecoded` at the last decode without drafts. */
+  lastAnswers: number;
+}
+
+/**
+ * The table of measured costs: how long `llama_decode` takes for a batch. Prefill chunk sizes, speculative drafts and the choice between
+ * one batch for all answers and one batch for each (`batch-policies.ts`) are decided from it.
+ *
+ * All durations are wall-clock milliseconds of the decode call alone, without sampling and without other threads of the process.
+ */
+export class DecodeCosts {
+  readonly #decodes = new Map<number, Measured>();
+  readonly #chunks = new Map<number, { readonly tokenMs: number; readonly at: number }>();
+  /** Current speed of the machine relative to the measurements: contexts grow, and other load comes and goes. */
+  #pace = 1;
+  #decodeCount = 0;
+  #answersDecoded = 0;
+  #chunkCount = 0;
+  #stepMs = 0;
+  #draftStreak = 0;
+
+  /** Records the duration of a decode, in milliseconds. */
+  observe({ answers, round, promptTokens, draftTokens }: BatchShape, duration: number): void {
+    const ms = Math.max(0.001, duration);
+    if (promptTokens > 0) return this.#observeChunk(promptTokens, ms, this.roundMs(answers) ?? 0);
+    const measured = this.#observeDecode(answers, draftTokens, ms);
+    this.#draftStreak = draftTokens > 0 ? this.#draftStreak + 1 : 0;
+    if (draftTokens > 0) return;
+    this.#stepMs += ((ms * round) / answers - this.#stepMs) * 0.2;
+    this.#answersDecoded += answers;
+    measured.lastAnswers = this.#answersDecoded;
+    measured.recent.push(ms);
+    if (measured.recent.length > recentDecodes) measured.recent.shift();
+  }
+
+  /** Moving average of how long one token for each running answer takes, in milliseconds; 0 before the first measurement. */
+  get stepMs(): number {
+    return this.#stepMs;
+  }
+
+  /** Number of decodes with drafts since the last one without. */
+  get draftStreak(): number {
+    return this.#draftStreak;
+  }
+
+  /** Expected duration of a decode, in milliseconds; 0 if nothing is known. */
+  expectedMs({ answers, promptTokens, draftTokens }: BatchShape): number {
+    if (promptTokens > 0) return this.#stepMs + promptTokens * (this.promptTokenMs(promptTokens) ?? 0);
+    return (draftTokens > 0 ? this.decodeMs(answers, draftTokens) : this.fastestMs(answers)) ?? this.#stepMs;
+  }
+
+  /** Smoothed duration of a decode without prompt tokens, in milliseconds; `undefined` until two were measured. */
+  decodeMs(answers: number, draftTokens: number): number | undefined {
+    const measured = this.#decodes.get(keyOf(answers, draftTokens));
+    return measured && measured.count > 1 ? measured.ms * this.#pace : undefined;
+  }
+
+  /** The same for any number of draft tokens, interpolated between measured sizes. `plainMs`: duration without drafts. */
+  draftMs(answers: number, draftTokens: number, plainMs: number): number {
+    const [fewer, fewerMs] = this.#nearestSize(answers, draftTokens, -1) ?? [0, plainMs];
+    if (fewer === draftTokens) return fewerMs;
+    const more = this.#nearestSize(answers, draftTokens, 1);
+    if (!more) return fewerMs + (draftTokens - fewer) * assumedDraftShare * plainMs;
+    const [moreTokens, moreMs] = more;
+    return fewerMs + ((moreMs - fewerMs) * (draftTokens - fewer)) / (moreTokens - fewer);
+  }
+
+  /** Fastest of the last decodes of this number of answers without drafts, in milliseconds; `undefined` until four were measured. */
+  fastestMs(answers: number): number | undefined {
+    const recent = this.#decodes.get(keyOf(answers, 0))?.recent ?? [];
+    return recent.length >= minRecentDecodes ? Math.min(...recent) : undefined;
+  }
+
+  /** Duration of one token for each of the answers, together or one after another, whichever is faster; `undefined` if unknown. */
+  roundMs(answers: number): number | undefined {
+    const together = this.fastestMs(answers);
+    const single = this.fastestMs(1);
+    return single === undefined ? together : Math.min(single * answers, together ?? Infinity);
+  }
+
+  /** Tokens of answers that were decoded without drafts since a batch of this number of answers was measured. */
+  tokensSince(answers: number): number {
+    return this.#answersDecoded - (this.#decodes.get(keyOf(answers, 0))?.lastAnswers ?? 0);
+  }
+
+  /** Discards the recent decodes of this number of answers, so that it is measured again. */
+  remeasure(answers: number): void {
+    const measured = this.#decodes.get(keyOf(answers, 0));
+    if (measured) measured.recent = [];
+  }
+
+  /** Milliseconds per prompt token in chunks of the nearest measured size; `undefined` if none was measured. */
+  promptTokenMs(chunkTokens: number): number | undefined {
+    const smaller = chunkSizes.findLast((size) => size <= chunkTokens && this.#chunks.has(size));
+    const size = smaller ?? chunkSizes.find((larger) => this.#chunks.has(larger));
+    return size === undefined ? undefined : this.#chunks.get(size)?.tokenMs;
+  }
+
+  /** Milliseconds per prompt token in chunks of one of `chunkSizes`; `undefined` if it was not measured lately. */
+  chunkTokenMs(size: number): number | undefined {
+    const chunk = this.#chunks.get(size);
+    return chunk && this.#chunkCount - chunk.at <= maxChunkAge ? chunk.tokenMs : undefined;
+  }
+
+  #observeDecode(answers: number, draftTokens: number, ms: number): Measured {
+    this.#decodeCount++;
+    const key = keyOf(answers, draftTokens);
+    let measured = this.#decodes.get(key);
+    if (!measured) {
+      measured = { ms: ms / this.#pace, count: 0, last: 0, recent: [], lastAnswers: 0 };
+      this.#decodes.set(key, measured);
+    } else if (measured.count === 1) {
+      measured.ms = Math.min(measured.ms, ms / this.#pace);
+    } else {
+      // Limited, because one decode that was interrupted by other load says little about the machine.
+      const pace = Math.min(2 * this.#pace, Math.max(this.#pace / 2, ms / measured.ms));
+      this.#pace += (pace - this.#pace) * 0.2;
+      measured.ms += (Math.min(2 * measured.ms, ms / this.#pace) - measured.ms) * 0.2;
+    }
+    measured.count++;
+    measured.last = this.#decodeCount;
+    return measured;
+  }
+
+  /** `answersMs`: the part of `ms` that the answers in the batch would have taken without the prompts. */
+  #observeChunk(promptTokens: number, ms: number, answersMs: number): void {
+    this.#chunkCount++;
+    const size = chunkSizes.findLast((known) => known <= promptTokens);
+    if (size === undefined) return;
+    const tokenMs = Math.max(ms / 4, ms - answersMs) / promptTokens;
+    const known = this.chunkTokenMs(size);
+    const smoothed = known === undefined ? tokenMs : known + (tokenMs - known) * 0.3;
+    this.#chunks.set(size, { tokenMs: smoothed, at: this.#chunkCount });
+  }
+
+  /** The nearest measured draft size in a direction, starting with `draftTokens` itself. */
+  #nearestSize(
+    answers: number,
+    draftTokens: number,
+    direction: 1 | -1,
+  ): readonly [tokens: number, ms: number] | undefined {
+    for (const size of direction === 1 ? draftSizes : draftSizes.toReversed()) {
+      if ((size - draftTokens) * direction < 0) continue;
+      const ms = this.decodeMs(answers, size);
+      if (ms === undefined) continue;
+      const age = this.#decodeCount - (this.#decodes.get(keyOf(answers, size))?.last ?? 0);
+      return [size, age > maxDraftAge ? ms * staleShare : ms];
+    }
+    return undefined;
+  }
+}
+
+function keyOf(answers: number, draftTokens: number): number {
+  return answers * (maxDraftTokens + 1) + draftTokens;
+}

@@ -1,0 +1,225 @@
+import type { AdapterScales } from "../c-api/adapters.ts";
+import type { NativeContext } from "../c-api/native-context.ts";
+
+/** Decoded tokens: in a slot, or in a copy of one. */
+export interface CachedSequence {
+  readonly tokens: readonly number[];
+  /** The adapters with which they were decoded. */
+  readonly adapters: AdapterScales;
+  /**
+   * The shortest length to which it can be truncated without a checkpoint; 0 if to any. A recurrent model has one state for all tokens,
+   * and layers with a sliding window have dropped what is further back.
+   */
+  readonly truncatableFrom: number;
+  /** Ascending. */
+  readonly checkpoints: readonly Checkpoint[];
+}
+
+/** A copy of the part of a model's memory that cannot be truncated, as it was after the first `length` tokens. */
+export interface Checkpoint {
+  readonly length: number;
+  readonly state: Uint8Array;
+}
+
+/** A copy of a whole sequence. */
+export interface SequenceState extends CachedSequence {
+  readonly state: Uint8Array;
+}
+
+/** A text to decode, and the adapters to use. */
+export type SequenceTokens = Pick<CachedSequence, "tokens" | "adapters">;
+
+/** The length of the common prefix. */
+export function commonLength(one: readonly number[], other: readonly number[]): number {
+  const max = Math.min(one.length, other.length);
+  let length = 0;
+  while (length < max && one[length] === other[length]) length++;
+  return length;
+}
+
+/** The number of a text's tokens that need not be decoded again, at most `max`. */
+export function reusable(
+  cached: CachedSequence,
+  requested: SequenceTokens,
+  max: number = requested.tokens.length,
+): number {
+  if (cached.adapters !== requested.adapters) return 0;
+  const common = Math.min(commonLength(cached.tokens, requested.tokens), max);
+  if (common === cached.tokens.length || common >= cached.truncatableFrom) return common;
+  return lastCheckpoint(cached.checkpoints, common)?.length ?? 0;
+}
+
+function lastCheckpoint(checkpoints: readonly Checkpoint[], maxLength: number): Checkpoint | undefined {
+  return checkpoints.findLast(({ length }) => length <= maxLength);
+}
+
+/** Checkpoints of a sequence at most: the first one, where other conversations may branch off, and the last ones. */
+const maxCheckpoints = 8;
+
+/**
+ * A sequence of a context's KV cache: the tokens that it holds. Sequences with a common prefix share its cells.
+ *
+ * The memory of recurrent models, and of layers with a sliding window, cannot be truncated anywhere. A checkpoint is a copy of that part,
+ * to which the sequence can be reset.
+ */
+export class Sequence implements CachedSequence {
+  readonly id: number;
+  readonly #context: NativeContext;
+  readonly #tokens: number[] = [];
+  #checkpoints: Checkpoint[] = [];
+  #adapters: AdapterScales = "";
+
+  constructor(context: NativeContext, id: number) {
+    this.#context = context;
+    this.id = id;
+  }
+
+  get tokens(): readonly number[] {
+    return this.#tokens;
+  }
+
+  /** Number of tokens. */
+  get length(): number {
+    return this.#tokens.length;
+  }
+
+  get checkpoints(): readonly Checkpoint[] {
+    return this.#checkpoints;
+  }
+
+  get adapters(): AdapterScales {
+    return this.#adapters;
+  }
+
+  get truncatableFrom(): number {
+    const { isRecurrent, window } = this.#context.model;
+    if (isRecurrent) return this.#tokens.length;
+    if (window === 0) return 0;
+    // The next token needs a complete window.
+    const [first] = this.#context.positions(this.id);
+    return first <= 0 ? 0 : first + window - 1;
+  }
+
+  /** Selects the adapters for further tokens. Clears the sequence if its tokens were decoded with others. */
+  setAdapters(adapters: AdapterScales): void {
+    if (adapters === this.#adapters) return;
+    this.clear();
+    this.#adapters = adapters;
+  }
+
+  /** The length of the common prefix with a text. */
+  commonLength(tokens: readonly number[]): number {
+    return commonLength(this.#tokens, tokens);
+  }
+
+  /** The number of a text's tokens that need not be decoded again, at most `max`. */
+  reusable(requested: SequenceTokens, max?: number): number {
+    return reusable(this, requested, max);
+  }
+
+  /**
+   * Truncates the sequence to `length` tokens, or to the last checkpoint before that if the memory cannot be truncated there. Returns the
+   * length that is left.
+   */
+  truncate(length: number): number {
+    if (length >= this.#tokens.length) return this.#tokens.length;
+    if (length <= 0) this.clear();
+    else if (length >= this.truncatableFrom && this.#context.truncate(this.id, length)) this.#shorten(length);
+    else this.#reset(length);
+    return this.#tokens.length;
+  }
+
+  /** Replaces the sequence by the first `length` tokens of another one. */
+  copyFrom(other: Sequence, length: number): void {
+    this.clear();
+    this.#context.copy(other.id, this.id);
+    this.append(other.#tokens);
+    this.#checkpoints = [...other.#checkpoints];
+    this.#adapters = other.#adapters;
+    this.truncate(length);
+  }
+
+  /** Records tokens that were decoded. */
+  append(tokens: readonly number[]): void {
+    for (const token of tokens) this.#tokens.push(token);
+  }
+
+  clear(): void {
+    this.#tokens.length = 0;
+    this.#checkpoints = [];
+    this.#context.clear(this.id);
+  }
+
+  /** Restores a consistent state after a decode that failed or was aborted. */
+  rollback(): void {
+    const [, last] = this.#context.positions(this.id);
+    if (last + 1 !== this.#tokens.length) this.#reset(this.#tokens.length);
+  }
+
+  /** The size of a checkpoint at the end, in bytes. */
+  checkpointSize(): number {
+    return this.#context.stateSize(this.id, "partial");
+  }
+
+  /** Makes a checkpoint at the end. */
+  checkpoint(): void {
+    const { length } = this.#tokens;
+    const state = this.#context.readState(this.id, "partial");
+    if (!state) return;
+    this.#checkpoints = [...this.#checkpoints.filter((other) => other.length !== length), { length, state }];
+    if (this.#checkpoints.length > maxCheckpoints) this.dropCheckpoint();
+  }
+
+  /** Drops the least useful checkpoint: the second one, or the only one. */
+  dropCheckpoint(): void {
+    this.#checkpoints.splice(this.#checkpoints.length > 1 ? 1 : 0, 1);
+  }
+
+  /** The size of a copy, in bytes. */
+  copySize(): number {
+    return this.#context.stateSize(this.id, "all");
+  }
+
+  /** Copies the sequence; `null` if llama.cpp cannot. */
+  copy(): SequenceState | null {
+    const state = this.#context.readState(this.id, "all");
+    // Of layers with a sliding window, only the window of the next token is copied.
+    const { isRecurrent, window } = this.#context.model;
+    const { length } = this.#tokens;
+    const truncatableFrom = isRecurrent ? length : window === 0 || length <= window ? 0 : length - 1;
+    return (
+      state && {
+        tokens: [...this.#tokens],
+        adapters: this.#adapters,
+        truncatableFrom,
+        checkpoints: this.#checkpoints,
+        state,
+      }
+    );
+  }
+
+  /** Replaces the sequence by a copy. If that does not fit into the KV cache, the sequence is empty afterwards. */
+  restore({ tokens, adapters, checkpoints, state }: SequenceState): void {
+    this.clear();
+    if (!this.#context.writeState(this.id, state, "all")) return this.clear();
+    this.append(tokens);
+    this.#checkpoints = [...checkpoints];
+    this.#adapters = adapters;
+  }
+
+  /** Resets the sequence to the last checkpoint of at most `maxLength` tokens, or clears it. */
+  #reset(maxLength: number): void {
+    const checkpoint = lastCheckpoint(this.#checkpoints, maxLength);
+    const isReset =
+      checkpoint &&
+      this.#context.writeState(this.id, checkpoint.state, "partial") &&
+      this.#context.truncate(this.id, checkpoint.length);
+    if (isReset) this.#shorten(checkpoint.length);
+    else this.clear();
+  }
+
+  #shorten(length: number): void {
+    this.#tokens.length = length;
+    this.#checkpoints = this.#checkpoints.filter((checkpoint) => checkpoint.length <= length);
+  }
+}

@@ -1,0 +1,133 @@
+import fc from "fast-check";
+import { expect, test, describe } from "vitest";
+import { argmax, seededRandom, sampleSoftmax, readWindow, withToken, choiceSeed } from "./logits.ts";
+
+describe("argmax", () => {
+  test("returns the first one of the largest", () => {
+    const logit = fc.oneof(fc.integer({ min: -3, max: 3 }), fc.constant(-Infinity));
+    fc.assert(
+      fc.property(fc.array(logit, { minLength: 1, maxLength: 40 }), (logits) => {
+        expect(argmax(Float32Array.from(logits))).toBe(logits.indexOf(Math.max(...logits)));
+      }),
+    );
+  });
+});
+
+describe("softmax sampling", () => {
+  const logit = fc.oneof(
+    { weight: 9, arbitrary: fc.float({ min: -60, max: 60, noNaN: true }) },
+    { weight: 1, arbitrary: fc.constant(-Infinity) },
+  );
+
+  test("a random number selects the token whose share of the distribution contains it", () => {
+    fc.assert(
+      fc.property(
+        fc.array(logit, { minLength: 1, maxLength: 700 }).filter((logits) => logits.some((each) => each > -Infinity)),
+        fc.double({ min: 0.05, max: 5, noNaN: true }),
+        // The sum of the weights is rounded, so that a number within a rounding error of 1 may be past the last token.
+        fc.double({ min: 0, max: 1 - 1e-9, noNaN: true }),
+        (values, temperature, random) => {
+          const logits = Float32Array.from(values);
+          const sampled = sampleSoftmax(temperature, () => random)(logits);
+          const largest = logits.reduce((max, each) => Math.max(max, each), -Infinity);
+          const weights = Array.from(logits, (each) => Math.exp((each - largest) / temperature));
+          const total = weights.reduce((sum, weight) => sum + weight, 0);
+          const before = weights.slice(0, sampled).reduce((sum, weight) => sum + weight, 0);
+          expect(random * total).toBeGreaterThanOrEqual(before - 1e-7 * total);
+          expect(random * total).toBeLessThanOrEqual(before + (weights[sampled] ?? 0) + 1e-7 * total);
+          expect(weights[sampled]).toBeGreaterThan(0);
+        },
+      ),
+    );
+  });
+
+  test("tokens are sampled in proportion to their probability", () => {
+    const logits = Float32Array.from({ length: 600 }, (_, at) => (at % 200 === 7 ? 2 : -30));
+    const sample = sampleSoftmax(0.7, seededRandom(3));
+    const counts = new Map<number, number>();
+    for (let i = 0; i < 3000; i++) {
+      const sampled = sample(logits);
+      counts.set(sampled, (counts.get(sampled) ?? 0) + 1);
+    }
+    expect([...counts.keys()].toSorted((one, other) => one - other)).toEqual([7, 207, 407]);
+    for (const count of counts.values()) expect(Math.abs(count - 1000)).toBeLessThan(120);
+  });
+
+  test("banned tokens are never sampled, not even for the smallest and the largest random number", () => {
+    const logits = Float32Array.of(-Infinity, 1, -Infinity, 1, -Infinity);
+    expect(sampleSoftmax(1, () => 0)(logits)).toBe(1);
+    expect(sampleSoftmax(1, () => 0.5)(logits)).toBe(3);
+    expect(sampleSoftmax(1, () => 1 - 2 ** -53)(logits)).toBe(3);
+  });
+});
+
+describe("the window of likeliest tokens", () => {
+  const logits = fc.float32Array({ minLength: 1, maxLength: 200, min: -60, max: 60, noNaN: true });
+
+  test("contains the likeliest tokens in descending order, and the sum over all", () => {
+    fc.assert(
+      fc.property(logits, fc.nat(25), (row, top) => {
+        const window = readWindow(row, top);
+        const order = [...row].map((logit, token) => ({ logit, token })).sort((a, b) => b.logit - a.logit);
+        expect(window.logits).toEqual(order.slice(0, top).map(({ logit }) => logit));
+        expect(window.tokens.map((token) => row[token])).toEqual(window.logits);
+        expect(new Set(window.tokens).size).toBe(Math.min(top, row.length));
+        const largest = Math.max(...row);
+        const sum = row.reduce((total, logit) => total + Math.exp(logit - largest), 0);
+        expect(window.logTotal).toBeCloseTo(largest + Math.log(sum), 8);
+      }),
+    );
+  });
+
+  test("banned tokens have no weight", () => {
+    expect(readWindow(Float32Array.of(-Infinity, 0, -Infinity), 3)).toEqual({
+      tokens: [1, 0, 2],
+      logits: [0, -Infinity, -Infinity],
+      logTotal: 0,
+    });
+  });
+
+  test("a token outside of the window is appended", () => {
+    const window = readWindow(Float32Array.of(3, 2, 1), 1);
+    expect(withToken(window, 2, 1).tokens).toEqual([0, 2]);
+    expect(withToken(window, 0, 3)).toBe(window);
+  });
+});
+
+describe("seeds", () => {
+  test("are 32-bit, differ by seed and choice, and are never llama.cpp's value for a random seed", () => {
+    const seeds = new Set<number>();
+    for (const seed of [
+      0,
+      1,
+      -1,
+      42,
+      2 ** 31,
+      2 ** 32,
+      2 ** 32 + 1,
+      Number.MAX_SAFE_INTEGER,
+      Number.MIN_SAFE_INTEGER,
+    ]) {
+      for (let choice = 0; choice < 8; choice++) {
+        const mixed = choiceSeed(seed, choice);
+        expect(mixed).toBe(choiceSeed(seed, choice));
+        expect(Number.isInteger(mixed) && mixed >= 0 && mixed < 0xffff_ffff).toBe(true);
+        seeds.add(mixed);
+      }
+    }
+    expect(seeds.size).toBe(9 * 8);
+  });
+
+  test("random numbers are uniform in [0, 1) and repeat with their seed", () => {
+    const buckets = Array<number>(20).fill(0);
+    const random = seededRandom(7);
+    const again = seededRandom(7);
+    const values = Array.from({ length: 20_000 }, random);
+    expect(Array.from({ length: 20_000 }, again)).toEqual(values);
+    for (const value of values) {
+      buckets[Math.floor(value * 20)] = (buckets[Math.floor(value * 20)] ?? 0) + 1;
+    }
+    // Chi-square with 19 degrees of freedom: 43.8 is the limit for one in a thousand.
+    expect(buckets.reduce((sum, count) => sum + (count - 1000) ** 2 / 1000, 0)).toBeLessThan(43.8);
+  });
+});

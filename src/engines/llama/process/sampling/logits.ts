@@ -1,0 +1,216 @@
+import type { PromptTokenLogprob, TokenAlternative, TokenLogprob } from "../../../../core/events.ts";
+import type { Vocabulary } from "../tokens/vocabulary.ts";
+
+/** Logits that are compared in one condition: almost always none of them is a new maximum. */
+const unrolled = 8;
+
+/**
+ * The token with the largest logit, the first one of several. Greedy sampling calls it for each token with the whole vocabulary: with eight
+ * comparisons in one condition it takes a third of the time (49,152 logits: 22 µs rather than 67).
+ */
+export function argmax(logits: Float32Array): number {
+  const whole = logits.length - (logits.length % unrolled);
+  let best = 0;
+  let largest = logits[0] ?? -Infinity;
+  for (let from = 0; from < whole; from += unrolled) {
+    if (
+      (logits[from] ?? 0) > largest ||
+      (logits[from + 1] ?? 0) > largest ||
+      (logits[from + 2] ?? 0) > largest ||
+      (logits[from + 3] ?? 0) > largest ||
+      (logits[from + 4] ?? 0) > largest ||
+      (logits[from + 5] ?? 0) > largest ||
+      (logits[from + 6] ?? 0) > largest ||
+      (logits[from + 7] ?? 0) > largest
+    )
+      for (let token = from; token < from + unrolled; token++) {
+        const logit = logits[token] ?? 0;
+        if (logit <= largest) continue;
+        largest = logit;
+        best = token;
+      }
+  }
+  for (let token = whole; token < logits.length; token++) {
+    const logit = logits[token] ?? 0;
+    if (logit <= largest) continue;
+    largest = logit;
+    best = token;
+  }
+  return best;
+}
+
+/** exp() of a smaller difference to the largest logit is below the rounding error of the sum. */
+const minDifference = -40;
+const stepsPerOctave = 256;
+const stepsPerNat = stepsPerOctave * Math.LOG2E;
+/** exp(−i / stepsPerNat): powers of 2^(1/256). */
+const powers = Float64Array.from({ length: Math.ceil(-minDifference * stepsPerNat) + 2 }, (_, i) =>
+  Math.exp(-i / stepsPerNat),
+);
+
+/** exp() of a number between `minDifference` and 0, to nine digits. The table makes it three times as fast as Math.exp. */
+function expOf(difference: number): number {
+  const step = (0.5 - difference * stepsPerNat) | 0;
+  // The rest is at most half a step, for which three terms of the series are enough.
+  const rest = difference + step / stepsPerNat;
+  return (powers[step] ?? 0) * (1 + rest * (1 + rest * (0.5 + rest / 6)));
+}
+
+/** Logits per partial sum. The sampled position is found by the partial sums first. */
+const blockSize = 256;
+
+/**
+ * Returns a function that samples an index of logits by softmax at a temperature above 0. `random`: uniform in [0, 1). For 49,152 logits it
+ * takes a third of the time of llama.cpp's chain (0.14 ms rather than 0.42), which copies the vocabulary first.
+ */
+export function sampleSoftmax(temperature: number, random: () => number): (logits: Float32Array) => number {
+  const scale = 1 / temperature;
+  let sums = new Float64Array();
+  return (logits) => {
+    const best = argmax(logits);
+    const largest = logits[best] ?? 0;
+    const sumOf = (from: number): number => {
+      const to = Math.min(logits.length, from + blockSize);
+      let sum = 0;
+      for (let at = from; at < to; at++) {
+        const difference = ((logits[at] ?? 0) - largest) * scale;
+        if (difference > minDifference) sum += expOf(difference);
+      }
+      return sum;
+    };
+    const blocks = Math.ceil(logits.length / blockSize);
+    if (sums.length < blocks) sums = new Float64Array(blocks);
+    let total = 0;
+    for (let block = 0; block < blocks; block++) total += sums[block] = sumOf(block * blockSize);
+    let left = random() * total;
+    let block = 0;
+    while (block < blocks - 1 && left >= (sums[block] ?? 0)) left -= sums[block++] ?? 0;
+    const from = block * blockSize;
+    for (let at = from; at < Math.min(logits.length, from + blockSize); at++) {
+      const difference = ((logits[at] ?? 0) - largest) * scale;
+      if (!(difference > minDifference)) continue;
+      left -= expOf(difference);
+      if (left < 0) return at;
+    }
+    // Rounding has left a rest, or all tokens are banned.
+    return best;
+  };
+}
+
+/** Mixes a request's seed and a choice's number into a 32-bit seed: the same pair gives the same answer. */
+export function choiceSeed(seed: number, choice: number): number {
+  let hash = 0x811c9dc5;
+  const low = seed % 0x1_0000_0000;
+  for (const word of [low, Math.floor(seed / 0x1_0000_0000), choice]) {
+    hash = Math.imul(hash ^ word, 0x85ebca6b);
+    hash ^= hash >>> 15;
+    hash = Math.imul(hash, 0xc2b2ae35);
+    hash ^= hash >>> 13;
+  }
+  // llama.cpp reads the largest number as "choose a random seed".
+  return hash >>> 0 === 0xffff_ffff ? 0 : hash >>> 0;
+}
+
+/** A seeded source of uniform numbers in [0, 1): a 32-bit Weyl sequence and a mixer, two steps per number for 53 bits. */
+export function seededRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  const next = (): number => {
+    state = (state + 0x9e3779b9) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 16), 0x21f0aaad);
+    mixed = Math.imul(mixed ^ (mixed >>> 15), 0x735a2d97);
+    return (mixed ^ (mixed >>> 15)) >>> 0;
+  };
+  return () => ((next() >>> 5) * 0x400_0000 + (next() >>> 6)) / 2 ** 53;
+}
+
+/** The likeliest tokens of unmodified logits, in descending order, and what is needed for their logprobs. */
+export interface LogitWindow {
+  readonly tokens: readonly number[];
+  readonly logits: readonly number[];
+  /** The logarithm of the sum of exp(logit) over the whole vocabulary. */
+  readonly logTotal: number;
+}
+
+/** Reads the `top` likeliest tokens. It reads the logits twice, which takes a third of a millisecond for a hundred thousand. */
+export function readWindow(logits: Float32Array, top: number): LogitWindow {
+  const tokens: number[] = [];
+  const values: number[] = [];
+  let largest = -Infinity;
+  let least = -Infinity;
+  for (let token = 0; token < logits.length; token++) {
+    const logit = logits[token] ?? -Infinity;
+    if (logit > largest) largest = logit;
+    if (top === 0 || (tokens.length === top && logit <= least)) continue;
+    let at = tokens.length === top ? top - 1 : tokens.length;
+    while (at > 0 && (values[at - 1] ?? 0) < logit) {
+      values[at] = values[at - 1] ?? 0;
+      tokens[at] = tokens[at - 1] ?? 0;
+      at--;
+    }
+    values[at] = logit;
+    tokens[at] = token;
+    if (tokens.length === top) least = values[top - 1] ?? -Infinity;
+  }
+  let sum = 0;
+  for (let token = 0; token < logits.length; token++) {
+    const difference = (logits[token] ?? 0) - largest;
+    if (difference > minDifference) sum += expOf(difference);
+  }
+  return { tokens, logits: values, logTotal: largest + Math.log(sum) };
+}
+
+/** The window with a token, which is appended unless the window contains it. */
+export function withToken(window: LogitWindow, token: number, logit: number): LogitWindow {
+  if (window.tokens.includes(token)) return window;
+  return { ...window, tokens: [...window.tokens, token], logits: [...window.logits, logit] };
+}
+
+/** OpenAI's value for the logarithm of 0 (OpenAPI specification, `logprob`). */
+const impossible = -9999;
+
+/** The logprob of a token under the unmodified distribution, with the likeliest alternatives. Its logprob is `null` if `window` is. */
+export function tokenLogprob(
+  vocabulary: Vocabulary,
+  token: number,
+  window: LogitWindow | null,
+  top: number,
+): TokenLogprob {
+  if (!window) return { ...spelled(vocabulary, token), logprob: null, top: [] };
+  const { logTotal } = window;
+  const at = window.tokens.indexOf(token);
+  return {
+    ...spelled(vocabulary, token),
+    logprob: Math.max(impossible, (window.logits[at] ?? -Infinity) - logTotal),
+    top: window.tokens.slice(0, top).map((alternative, i): TokenAlternative => ({
+      ...spelled(vocabulary, alternative),
+      logprob: (window.logits[i] ?? -Infinity) - logTotal,
+    })),
+  };
+}
+
+/** A token of a prompt and the likeliest alternatives in descending order; last the token itself, if it is not one of them. */
+export function rankedLogprobs(
+  vocabulary: Vocabulary,
+  token: number,
+  window: LogitWindow,
+  top: number,
+): PromptTokenLogprob[] {
+  const { logTotal } = window;
+  const one = (id: number, at: number): PromptTokenLogprob => ({
+    token: id,
+    text: spelled(vocabulary, id).token,
+    logprob: Math.max(impossible, (window.logits[at] ?? -Infinity) - logTotal),
+    // A token that was appended to the window has an unknown rank.
+    rank: at < Math.max(1, top) ? at + 1 : null,
+  });
+  const at = window.tokens.indexOf(token);
+  const likeliest = window.tokens.slice(0, top).map(one);
+  return at >= 0 && at < top ? likeliest : [...likeliest, one(token, at < 0 ? window.tokens.length : at)];
+}
+
+function spelled(vocabulary: Vocabulary, token: number): { token: string; bytes: readonly number[] } {
+  const bytes = vocabulary.bytes(token);
+  return { token: decoder.decode(bytes), bytes: [...bytes] };
+}
+
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });

@@ -1,0 +1,90 @@
+import type { GenerationFailure } from "../../../../core/events.ts";
+import { FairQueue } from "../../../lifecycle/fair-queue.ts";
+import type { Slot } from "./slot.ts";
+import { isCancelled, type Task } from "./task.ts";
+
+/** Prompts of this length and longer are worth waiting for, while another task of the request is decoding the same prompt. */
+const minSharedPromptTokens = 64;
+
+/** Tasks without a slot: new ones, in a fair queue by owner, and preempted ones, which come first. */
+export class TaskQueue {
+  readonly #new = new FairQueue<Task>();
+  /** In the order in which they started. */
+  #preempted: Task[] = [];
+  readonly #sharesPrefixes: boolean;
+  readonly #debug: ((line: string) => void) | undefined;
+
+  /** `sharesPrefixes`: a slot can take over the decoded prompt of another one. */
+  constructor(sharesPrefixes: boolean, debug?: (line: string) => void) {
+    this.#sharesPrefixes = sharesPrefixes;
+    this.#debug = debug;
+  }
+
+  get length(): number {
+    return this.#new.length + this.#preempted.length;
+  }
+
+  /** Number of new tasks of an owner. */
+  newTasksOf(owner: string | undefined): number {
+    return this.#new.lengthOf(owner);
+  }
+
+  push(task: Task): void {
+    this.#new.push(task, task.owner);
+    this.#debug?.(`task ${task.id}: queued (${this.length} waiting)`);
+  }
+
+  pushPreempted(task: Task): void {
+    this.#preempted = [task, ...this.#preempted];
+    this.#debug?.(`task ${task.id}: preempted (${this.length} waiting)`);
+  }
+
+  /** Removes a task that gets a slot. Returns whether it is its first one. */
+  take(task: Task): boolean {
+    const others = this.#preempted.filter((other) => other !== task);
+    const isFirst = others.length === this.#preempted.length;
+    this.#preempted = others;
+    if (isFirst) this.#new.take(task);
+    return isFirst;
+  }
+
+  /** Removes tasks of cancelled requests. Returns whether new tasks were among them. */
+  dropCancelled(): boolean {
+    for (const task of this.#preempted) if (isCancelled(task)) task.release();
+    this.#preempted = this.#preempted.filter((task) => !isCancelled(task));
+    return this.#new.dropWhere(isCancelled);
+  }
+
+  /** The task for the next free slot; `undefined` if no slot is free or no task can start. */
+  next(slots: readonly Slot[]): Task | undefined {
+    if (slots.every(({ task }) => task)) return undefined;
+    const [preempted] = this.#preempted;
+    // New tasks would take the cells that it needs.
+    if (preempted) return slots.some(({ task }) => task) && !hasCachedPrompt(slots) ? undefined : preempted;
+    for (const task of this.#new) if (!this.#waitsForSibling(task, slots)) return task;
+    return undefined;
+  }
+
+  /** Another task of the request is decoding the same prompt, whose cells this one can share afterwards. */
+  #waitsForSibling({ request, prompt, usesCache }: Task, slots: readonly Slot[]): boolean {
+    if (!this.#sharesPrefixes || !usesCache || prompt.length <= minSharedPromptTokens) return false;
+    return slots.some(({ task }) => task?.request === request && task.prompt === prompt && task.promptLeft > 0);
+  }
+}
+
+/** An idle slot holds cells that can be freed. */
+function hasCachedPrompt(slots: readonly Slot[]): boolean {
+  return slots.some(({ task, sequence }) => !task && sequence.length > 0);
+}
+
+/** The failure of a request when all slots are busy and the queue is full. `what`: the queued things. */
+export function queueFull(waiting: number, what = "choices"): GenerationFailure {
+  return {
+    message: `The model is busy and ${waiting} ${what} are already waiting for it. Please retry after a moment.`,
+    status: 429,
+    kind: "overloaded",
+    param: null,
+    code: "rate_limit_exceeded",
+    retryAfterSeconds: 1,
+  };
+}

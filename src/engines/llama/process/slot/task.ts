@@ -1,0 +1,422 @@
+import { ChoiceAssembler } from "../../../../core/choice-assembler.ts";
+import type { SlotState } from "../../../../core/engine.ts";
+import type { GenerationEvent, GenerationFailure } from "../../../../core/events.ts";
+import type { Observe } from "../../../../core/observe.ts";
+import { startOf } from "../../../../formats/reading/start.ts";
+import { TextReader } from "../../../../formats/text-reader.ts";
+import { thoughtMarkers } from "../../../../formats/thought-markers.ts";
+import { unknownToolsWarning } from "../../../../formats/unknown-tools.ts";
+import type { AskedPrompt } from "../../cache/known-prompts.ts";
+import type { PreparedRequest } from "../../preparing/prepared-request.ts";
+import type { WrittenText } from "../../protocol.ts";
+import { TaskDrafts, type Draft } from "../batch/drafter.ts";
+import { requestedScales, type AdapterScales, type NativeAdapters } from "../c-api/adapters.ts";
+import type { NativeContext } from "../c-api/native-context.ts";
+import type { NativeModel } from "../c-api/native-model.ts";
+import { checkpointPositions } from "../prompt-cache/prompt-cache.ts";
+import type { Sequence } from "../prompt-cache/sequence.ts";
+import type { OpenConstraint, TokenConstraint } from "../sampling/constraint.ts";
+import { tokenLogprob } from "../sampling/logits.ts";
+import { ReasoningBudget, StringBudget, type BanReasoning, type ReasoningBan } from "../sampling/token-limits.ts";
+import { TokenSampler, type SampledToken } from "../sampling/token-sampler.ts";
+import { TokenDecoder, type Vocabulary } from "../tokens/vocabulary.ts";
+import { PromptReport } from "./prompt-report.ts";
+
+/** What all tasks of a model share. */
+export interface TaskEnvironment {
+  readonly model: NativeModel;
+  readonly context: NativeContext;
+  readonly vocabulary: Vocabulary;
+  readonly contextSize: number;
+  readonly newCallId: () => string;
+  /** Absent if the model has no adapters. */
+  readonly adapters?: NativeAdapters | undefined;
+  readonly openConstraint: OpenConstraint;
+  readonly banReasoning: BanReasoning;
+  readonly log: Observe;
+  /** Is called with a line for each transition of a slot or a task; absent unless debug logging is on. */
+  readonly debug?: ((line: string) => void) | undefined;
+}
+
+/** The request that a task belongs to. */
+export interface TaskRequest {
+  readonly id: number;
+  readonly cancelled: boolean;
+  /** All of its events were taken. */
+  readonly ended: boolean;
+  /** The client is not too far behind with reading. */
+  readonly canContinue: boolean;
+  /** Tokens that each task may still generate before the client must read. */
+  readonly tokensAhead: number;
+  /** Its events are sent after every step. */
+  readonly emitsEachStep: boolean;
+  /** A task of the request got a slot. */
+  start(): void;
+  /** Ends the request. Returns its last events. */
+  fail(failure: GenerationFailure): GenerationEvent[];
+  /** The number of tokens and the events since the last call; the last events end the request. */
+  takeResults(): { readonly tokens: number; readonly events: GenerationEvent[]; readonly written?: WrittenText[] };
+}
+
+export interface TaskOptions {
+  readonly request: TaskRequest;
+  readonly message: PreparedRequest;
+  /** The choice that the task's events carry. */
+  readonly number: number;
+  readonly prompt: readonly number[];
+  readonly seed: number;
+  readonly owner: string | undefined;
+  /** Newer tasks have larger numbers. */
+  readonly order: number;
+}
+
+/** The tokens of a task in a batch. */
+export interface TokenChunk {
+  readonly tokens: readonly number[];
+  /** The number of tokens at the end of the chunk whose logits are needed. */
+  readonly outputs: number;
+}
+
+/** A cancelled or ended request needs none of its tasks. */
+export function isCancelled({ request }: Task): boolean {
+  return request.cancelled || request.ended;
+}
+
+/** In characters; few tokens are longer. */
+const maxTokenLength = 8;
+
+/**
+ * One answer, from its prompt to its `finish` event. The scheduler assigns it a sequence, and takes a chunk of it for each batch: a part of
+ * the prompt, or the last token with a draft of those that may follow. After the decode, `decoded` samples from the logits, reads the text
+ * of the sampled tokens and makes events of it. As long as a sampled token is the drafted one, it samples from the next logits.
+ */
+export class Task {
+  readonly request: TaskRequest;
+  readonly owner: string | undefined;
+  readonly order: number;
+  readonly number: number;
+  readonly prompt: readonly number[];
+  readonly adapters: AdapterScales;
+  readonly drafts: TaskDrafts;
+  /** Prompt tokens that the sequence held when the task started. */
+  cachedTokens = 0;
+  generatedTokens = 0;
+  reasoningTokens = 0;
+  /** Sum of the logprobs of the generated tokens, for `best_of`. */
+  logprobSum = 0;
+  finished = false;
+
+  readonly #environment: TaskEnvironment;
+  readonly #message: PreparedRequest;
+  readonly #seed: number;
+  readonly #maxTokens: number;
+  /** Prompt and answer. What the sequence does not hold is decoded next. */
+  readonly #tokens: number[];
+  /** Positions in the prompt at which checkpoints are useful, ascending. */
+  #checkpoints: readonly number[] = [];
+  #sequence: Sequence | undefined;
+  #sampler: TokenSampler | undefined;
+  readonly #constraint: TokenConstraint | undefined;
+  readonly #reasoningBan: ReasoningBan | undefined;
+  #reasoningBudget: ReasoningBudget | undefined;
+  #stringBudget: StringBudget | undefined;
+  readonly #decoder = new TokenDecoder();
+  readonly #visibleBytes: (token: number) => Uint8Array;
+  readonly #reader: TextReader;
+  readonly #assembler: ChoiceAssembler;
+  readonly #report: PromptReport;
+  /** The model's text since `takeText`, if the request is inspected. */
+  #text: { readonly decoder: TokenDecoder; text: string } | undefined;
+
+  /** Throws FailureError for a request that cannot be served. */
+  constructor(environment: TaskEnvironment, options: TaskOptions) {
+    const { model, vocabulary, contextSize } = environment;
+    const { message, prompt, number } = options;
+    const { prediction, sampling, limits, reading, constraint } = message;
+    this.#environment = environment;
+    this.#message = message;
+    this.request = options.request;
+    this.owner = options.owner;
+    this.order = options.order;
+    this.number = number;
+    this.prompt = prompt;
+    this.#tokens = prompt.slice();
+    this.#seed = options.seed;
+    this.#assembler = new ChoiceAssembler(number);
+    this.#report = new PromptReport({ message, number, prompt, vocabulary, context: environment.context });
+    this.adapters = requestedScales(sampling.adapters, environment.adapters?.scales ?? []);
+    this.#maxTokens = Math.min(limits.maxTokens ?? Number.POSITIVE_INFINITY, contextSize - prompt.length);
+    if (message.inspected) this.#text = { decoder: new TokenDecoder(), text: "" };
+    this.drafts = new TaskDrafts({
+      prompt: prompt.length,
+      isLast: (token) => vocabulary.endsGeneration(token),
+      ...(prediction !== undefined && {
+        // The part of a prediction that is longer than any answer is not tokenized.
+        prediction: () => model.tokenize(prediction.slice(0, contextSize * maxTokenLength), false),
+      }),
+    });
+    const { format, prefix, tools, callsAllowed, thinking, separateReasoning = true } = reading;
+    this.#reader = new TextReader({
+      format,
+      prefix,
+      choice: number,
+      newCallId: environment.newCallId,
+      callsAllowed,
+      separateReasoning,
+      ...(tools && { tools }),
+      ...(thinking !== undefined && { thinking }),
+      ...(limits.stop && { stop: limits.stop }),
+    });
+    this.#visibleBytes = visibleBytes(vocabulary, JSON.stringify(format));
+    this.#constraint = constraint && environment.openConstraint(constraint);
+    if (message.thoughtLimit) {
+      const { tokens, closing } = message.thoughtLimit;
+      this.#reasoningBudget = new ReasoningBudget({
+        tokens,
+        closings: closing.map((text) => model.tokenize(text, true)),
+        startsInReasoning:
+          startOf(format.kind === "plain" ? format.reasoning : undefined, { prefix }).place === "inside",
+      });
+    }
+    const [quote, ...more] = model.tokenizeContinuation('"', false);
+    if (message.stringLimit !== undefined && constraint?.json && quote !== undefined && more.length === 0)
+      this.#stringBudget = new StringBudget(message.stringLimit, quote);
+    if (thinking === false) this.#reasoningBan = environment.banReasoning(format, prefix);
+  }
+
+  /** `request.choice`, as it is in the log. */
+  get id(): string {
+    return `${this.request.id}.${this.number}`;
+  }
+
+  /** Whether this task reports on the prompt: the first one of each prompt does. */
+  get reportsPrompt(): boolean {
+    return this.#report.isReporter;
+  }
+
+  /** The parts of the prompt, for the explanation of a cache miss. */
+  get outlined(): Pick<AskedPrompt, "outline" | "thoughtMarkers"> {
+    const { prompts, reading } = this.#message;
+    const prompt = prompts[this.#report.promptNumber];
+    const outline = prompt?.type === "spans" ? prompt.outline : undefined;
+    return { ...(outline && { outline }), thoughtMarkers: thoughtMarkers(reading.format) };
+  }
+
+  /** Tokens to decode before the next one can be sampled, except the one that was sampled last. */
+  get promptLeft(): number {
+    const left = this.#tokens.length - (this.#sequence?.length ?? 0);
+    return this.generatedTokens > 0 && left === 1 ? 0 : left;
+  }
+
+  get progress(): Omit<SlotState, "id" | "busy" | "task" | "contextSize"> {
+    const left = Math.min(this.prompt.length, this.promptLeft);
+    return {
+      promptTokens: this.prompt.length,
+      cachedTokens: this.cachedTokens,
+      evaluatedTokens: this.prompt.length - left,
+      generatedTokens: this.generatedTokens,
+      tokensLeft: this.#maxTokens - this.generatedTokens,
+    };
+  }
+
+  /** Cached tokens of the prompt may be used: not if the client declines, nor if the logprobs of the prompt are requested. */
+  get usesCache(): boolean {
+    return this.#message.limits.cachePrompt !== false && this.#report.top === undefined;
+  }
+
+  /** The tokens of its sequence must not be used for other requests. */
+  get discardsCache(): boolean {
+    return this.#message.limits.cachePrompt === false;
+  }
+
+  /** The sequence ends at a position at which a checkpoint is useful. */
+  get wantsCheckpoint(): boolean {
+    return this.#checkpoints.length > 0 && this.#checkpoints.includes(this.#sequence?.length ?? 0);
+  }
+
+  /** Takes a sequence, and keeps the tokens of it that the prompt starts with. Called again after `preempt`. */
+  start(sequence: Sequence): void {
+    const { vocabulary, context } = this.#environment;
+    this.#sequence = sequence;
+    sequence.setAdapters(this.adapters);
+    this.#checkpoints = this.#checkpointPositions();
+    sequence.truncate(this.usesCache ? Math.min(sequence.commonLength(this.#tokens), this.#tokens.length - 1) : 0);
+    if (this.#sampler) return;
+    this.#sampler = new TokenSampler({
+      context,
+      vocabulary,
+      message: this.#message,
+      seed: this.#seed,
+      prompt: this.prompt,
+      ...(this.#constraint && { constraint: this.#constraint }),
+      ...((this.#reasoningBudget ?? this.#stringBudget) && {
+        forced: () => this.#reasoningBudget?.forced ?? this.#stringBudget?.forced,
+      }),
+      // While a grammar applies, it alone decides.
+      ...(this.#reasoningBan && { banned: () => (this.#hasGrammar ? [] : (this.#reasoningBan?.banned ?? [])) }),
+    });
+    this.cachedTokens = sequence.length;
+    this.#assembler.add(this.#report.start(this.cachedTokens));
+    if (this.#maxTokens <= 0 && !this.#report.isReading) this.#finish("length");
+    else this.#report.progress(this.cachedTokens);
+  }
+
+  /** Gives up the sequence with its tokens. The task continues when it is started again. */
+  preempt(): void {
+    this.#sequence?.clear();
+    this.#sequence = undefined;
+    this.#report.restart();
+  }
+
+  /** Ends the answer because the KV cache has no cell for another token. */
+  endAtLength(): void {
+    this.#finish("length");
+  }
+
+  /** The next chunk of the prompt: at most `max` tokens, with logits of at most `maxOutputs` of them. */
+  promptChunk(max: number, maxOutputs: number): TokenChunk {
+    const from = this.#sequence?.length ?? 0;
+    const left = this.#tokens.length - from;
+    const checkpoint = this.#checkpoints.find((position) => position > from);
+    const count = checkpoint === undefined ? max : Math.min(max, checkpoint - from);
+    if (this.#report.isReading && left > 1) {
+      const outputs = Math.min(count, maxOutputs, left - 1);
+      return { tokens: this.#tokens.slice(from, from + outputs), outputs };
+    }
+    if (left > count) return { tokens: this.#tokens.slice(from, from + count), outputs: 0 };
+    return { tokens: this.#tokens.slice(from), outputs: 1 };
+  }
+
+  /** The last token of the answer with a draft of the next ones. */
+  answerChunk(draft: readonly number[] = []): TokenChunk {
+    return { tokens: [...this.#tokens.slice(-1), ...draft], outputs: 1 + draft.length };
+  }
+
+  /** Drafts at most `max` tokens after the last one. */
+  draft(max: number): Draft {
+    return this.drafts.next(this.#tokens, Math.min(max, this.#maxTokens - this.generatedTokens - 1));
+  }
+
+  /** A batch with this chunk was decoded. `index`: that of the chunk's first token in the batch. */
+  decoded({ tokens, outputs }: TokenChunk, index: number): void {
+    const sequence = this.#sequence;
+    if (!sequence) throw new Error("The task has not started.");
+    sequence.append(tokens);
+    const first = tokens.length - outputs;
+    const isPrefilled = sequence.length >= this.#tokens.length;
+    if (this.#report.isReading && !isPrefilled) this.#readPromptLogits(outputs, index + first);
+    else if (outputs > 0) this.#sampleAfter(sequence, tokens.slice(first), index + first);
+    if (this.generatedTokens === 0) this.#report.progress(this.prompt.length - this.promptLeft);
+  }
+
+  takeEvents(): GenerationEvent[] {
+    const events = this.#assembler.take();
+    const reports = this.#report.take();
+    return reports.length === 0 ? events : [...reports, ...events];
+  }
+
+  /** The model's text since the last call; "" unless the request is inspected. */
+  takeText(): string {
+    const text = this.#text?.text ?? "";
+    if (this.#text) this.#text.text = "";
+    return text;
+  }
+
+  /** Frees what the task holds, in any state. Does not access the context, which may be decoding. */
+  release(): void {
+    this.#sampler?.free();
+    this.#sampler = undefined;
+    this.#constraint?.free();
+    this.#sequence = undefined;
+  }
+
+  #checkpointPositions(): readonly number[] {
+    const { model, vocabulary } = this.#environment;
+    if (!this.usesCache || !model.needsCheckpoints) return [];
+    return checkpointPositions(this.prompt, this.outlined.outline, (token) => vocabulary.bytes(token).length);
+  }
+
+  /**
+   * Samples after the first of these tokens, and after each draft token that is the one sampled before it. The rejected rest of the draft is
+   * removed from the sequence.
+   */
+  #sampleAfter(sequence: Sequence, tokens: readonly number[], index: number): void {
+    if (!this.#sampler) throw new Error("The task has not started.");
+    const drafted = tokens.length - 1;
+    let accepted = 0;
+    for (;;) {
+      const sampled = this.#sampler.sample(index + accepted);
+      this.#accept(sampled);
+      if (this.finished || accepted === drafted || sampled.token !== tokens[accepted + 1]) break;
+      accepted++;
+    }
+    if (drafted === 0) return;
+    this.drafts.record(drafted, accepted);
+    const length = sequence.length - drafted + accepted;
+    // Where the sequence cannot be truncated there, tokens are decoded again, which costs more than any draft gains.
+    if (sequence.truncate(length) < length) this.drafts.stop();
+  }
+
+  #readPromptLogits(count: number, index: number): void {
+    this.#assembler.add(this.#report.read(count, index));
+    if (this.#maxTokens <= 0 && !this.#report.isReading) this.#finish("length");
+  }
+
+  #accept({ token, window }: SampledToken): void {
+    const { vocabulary } = this.#environment;
+    const { limits, logprobs, telling } = this.#message;
+    this.#tokens.push(token);
+    if (this.generatedTokens === 0) this.#report.progress(this.prompt.length);
+    this.generatedTokens++;
+    const bytes = vocabulary.bytes(token);
+    if (this.#text) this.#text.text += this.#text.decoder.push(bytes);
+    if (telling.wantsTokenIds) this.#assembler.add([{ type: "tokens", choice: this.number, tokens: [token] }]);
+    const logprob = window && tokenLogprob(vocabulary, token, window, logprobs?.top ?? 0);
+    this.logprobSum += logprob?.logprob ?? 0;
+    // Where a grammar allows the end of the answer, nothing else may follow.
+    if (vocabulary.endsGeneration(token) && (!limits.ignoreEos || this.#hasGrammar)) return this.#finish("stop");
+    if (limits.stopTokenIds?.includes(token) && this.generatedTokens > (limits.minTokens ?? 0))
+      return this.#finish("stop", vocabulary.entry(token));
+    const reader = this.#reader;
+    const phaseBefore = reader.phase;
+    const text = this.#decoder.push(this.#visibleBytes(token));
+    this.#assembler.add(reader.push(text, logprobs ? logprob : undefined));
+    const { phase } = reader;
+    if (phaseBefore === "reasoning" || phase === "reasoning") this.reasoningTokens++;
+    this.#constraint?.read(text, bytes, reader);
+    this.#reasoningBan?.read(bytes);
+    this.#reasoningBudget?.read(token, phase);
+    this.#stringBudget?.read(text, this.#hasGrammar && phase !== "reasoning");
+    if (reader.stopped !== null) return this.#finish("stop", reader.stopped);
+    if (this.generatedTokens >= this.#maxTokens) this.#finish("length");
+  }
+
+  get #hasGrammar(): boolean {
+    return this.#constraint?.grammar !== undefined;
+  }
+
+  #finish(reason: "stop" | "length", stop?: string): void {
+    const reader = this.#reader;
+    if (reader.stopped === null) {
+      const rest = this.#decoder.end();
+      if (rest !== "") this.#assembler.add(reader.push(rest));
+      // A tool call that the token limit interrupts stays as it was streamed; only a complete text closes what it left open.
+      this.#assembler.add(reader.end(reason === "length"));
+    }
+    this.finished = true;
+    const warning = unknownToolsWarning(reader.unknownTools);
+    if (warning !== null) this.#environment.log(`${this.#message.requestId}: ${warning}`, "warn");
+    // The text that was held back until the end may contain a stop string.
+    this.#assembler.finish(reason, stop ?? reader.stopped ?? undefined);
+  }
+}
+
+/** The bytes that a token adds to the text: none for a control token, unless it is part of one of the format's markers. */
+function visibleBytes(vocabulary: Vocabulary, format: string): (token: number) => Uint8Array {
+  const nothing = new Uint8Array();
+  return (token) => {
+    if (!vocabulary.isControl(token)) return vocabulary.bytes(token);
+    const isInMarker = format.includes(JSON.stringify(vocabulary.entry(token)).slice(1, -1));
+    return isInMarker ? vocabulary.bytes(token) : nothing;
+  };
+}

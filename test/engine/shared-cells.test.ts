@@ -1,0 +1,172 @@
+import { expect, test } from "vitest";
+import type { PreparedRequest } from "../../src/engines/llama/preparing/prepared-request.ts";
+import type { Speculation } from "../../src/engines/llama/process/batch/batch-planner.ts";
+import { NativeContext } from "../../src/engines/llama/process/c-api/native-context.ts";
+import { PromptCache } from "../../src/engines/llama/process/prompt-cache/prompt-cache.ts";
+import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
+import { Sequence } from "../../src/engines/llama/process/prompt-cache/sequence.ts";
+import { Vocabulary } from "../../src/engines/llama/process/tokens/vocabulary.ts";
+import { plainText } from "../../src/formats/plain-text.ts";
+import type { GenerationEvent } from "../../src/core/events.ts";
+import type { Limits } from "../../src/core/request.ts";
+import { useProgrammedModel } from "./native-model.ts";
+
+const opened = useProgrammedModel();
+
+/** A scheduler of three slots with this much capacity for all of them. */
+function scheduler(
+  capacity: number,
+  speculation: Speculation = "off",
+): {
+  readonly counters: () => Readonly<Record<string, number>>;
+  readonly ask: (prompt: readonly number[], maxTokens: number, limits?: Limits) => Promise<readonly GenerationEvent[]>;
+} {
+  const context = new NativeContext(opened.model, {
+    capacity,
+    sequences: 3,
+    batchSize: 128,
+    maxOutputs: 8,
+    threads: 1,
+    unifiedKv: true,
+    flashAttention: false,
+  });
+  const vocabulary = new Vocabulary(opened.model);
+  const sequences = [0, 1, 2].map((id) => new Sequence(context, id));
+  const waiting = new Map<number, (events: readonly GenerationEvent[]) => void>();
+  const heard = new Map<number, GenerationEvent[]>();
+  let counters: Readonly<Record<string, number>> = {};
+  const running = new Scheduler({
+    environment: {
+      model: opened.model,
+      context,
+      vocabulary,
+      contextSize: capacity,
+      newCallId: () => "call_1",
+      openConstraint: () => undefined,
+      banReasoning: () => undefined,
+      log: () => {},
+    },
+    sequences,
+    promptCache: new PromptCache(0, sequences),
+    queueLimit: 10,
+    batchSize: 128,
+    sharesPrefixes: true,
+    speculation,
+    report({ results, state }) {
+      counters = { ...state.counters };
+      for (const [id, tokens, events] of results) {
+        running.consumed(id, tokens);
+        const all = [...(heard.get(id) ?? []), ...events];
+        heard.set(id, all);
+        if (all.at(-1)?.type === "end") waiting.get(id)?.(all);
+      }
+    },
+    onCacheMiss: () => {},
+    preparing: () => ({ waiting: 0, grammarsMade: 0 }),
+    random: () => 0.5,
+    clock: () => performance.now(),
+  });
+  void running.run();
+  let ids = 0;
+  return {
+    counters: () => counters,
+    ask(prompt, maxTokens, limits) {
+      const id = ++ids;
+      const request: PreparedRequest = {
+        id,
+        requestId: `req_${id}`,
+        preparingMs: 0,
+        prompts: [{ type: "tokens", tokens: prompt }],
+        n: 1,
+        bestOf: 1,
+        reading: { format: plainText, prefix: "", callsAllowed: false },
+        sampling: { temperature: 0 },
+        limits: { maxTokens, ...limits },
+        telling: {},
+        echo: false,
+        promptParam: "prompt",
+      };
+      return new Promise((resolve) => {
+        waiting.set(id, resolve);
+        running.add(request, [prompt]);
+      });
+    },
+  };
+}
+
+function endless(): number[] {
+  return [opened.programmed.controlToken("<|script:endless|>")];
+}
+
+function text(events: readonly GenerationEvent[]): string {
+  return events.flatMap((event) => (event.type === "text-delta" ? [event.text] : [])).join("");
+}
+
+function outcome(events: readonly GenerationEvent[]): unknown {
+  return events.flatMap((event) => (event.type === "finish" || event.type === "end" ? [event] : []));
+}
+
+const finished = [
+  { type: "finish", reason: "length" },
+  { type: "end", end: { kind: "done" } },
+];
+
+// With four slots one answer had a quarter of the memory, though the others were idle.
+test("one answer may use the cells of all slots", async () => {
+  const events = await scheduler(512).ask(endless(), 500);
+  expect(outcome(events)).toMatchObject(finished);
+  expect(events.findLast((event) => event.type === "usage")).toMatchObject({ usage: { completionTokens: 500 } });
+});
+
+test("answers that do not fit together are preempted, and do not change", async () => {
+  const { ask, counters } = scheduler(256);
+  const order: number[] = [];
+  const asked = [0, 1, 2].map(async (number) => {
+    const events = await ask(endless(), 200);
+    order.push(number);
+    return events;
+  });
+  const answers = await Promise.all(asked);
+  expect(order).toEqual([0, 1, 2]);
+  const alone = text(await scheduler(256).ask(endless(), 200));
+  for (const events of answers) {
+    expect(outcome(events)).toMatchObject(finished);
+    expect(text(events)).toBe(alone);
+  }
+  expect(counters().generatedTokens).toBe(600);
+});
+
+test("the cells of idle slots are freed", async () => {
+  const { ask } = scheduler(256);
+  for (const first of [65, 66, 67, 68]) {
+    const events = await ask([first, ...endless()], 150);
+    expect(outcome(events)).toMatchObject(finished);
+  }
+});
+
+test("prompts with a common prefix share its cells", async () => {
+  const { ask, counters } = scheduler(512);
+  const beginning = Array.from({ length: 300 }, (_, at) => 97 + (at % 26));
+  await ask([...beginning, 65, ...endless()], 5);
+  const answers = await Promise.all([66, 67, 68].map((own) => ask([...beginning, own, ...endless()], 20)));
+  for (const events of answers) expect(outcome(events)).toMatchObject(finished);
+  expect(counters().cachedTokens).toBe(3 * 300);
+});
+
+// Drafts need cells, too: an answer near its end was preempted until another one had ended, and cached prompts were lost.
+test.each([91, 92, 93, 94])("drafts preempt no task, and free no cached prompt (%i tokens)", async (length) => {
+  const { ask, counters } = scheduler(256, "always");
+  // It is evaluated with two more tokens and one of its answer.
+  const beginning = Array.from({ length: 256 - 2 * length - 3 }, (_, at) => 97 + (at % 26));
+  await ask([...beginning, 65, ...endless()], 2);
+  // With so many tokens they have said this, which nobody can guess; then all three fill the capacity to the last token.
+  const said = " tick tack tock tuck".repeat(24).slice(0, length * 5);
+  const answers = await Promise.all([0, 1].map(() => ask(endless(), 200, { stop: [said] })));
+  for (const events of answers)
+    expect(events).toContainEqual(expect.objectContaining({ type: "finish", reason: "stop" }));
+  expect(counters().generatedTokens).toBe(2 + 2 * length);
+  expect(counters().acceptedTokens).toBeGreaterThan(20);
+  const before = counters().cachedTokens ?? 0;
+  await ask([...beginning, 65, ...endless()], 2);
+  expect((counters().cachedTokens ?? 0) - before).toBe(beginning.length + 1);
+});
