@@ -7,7 +7,7 @@ import type { ReadOptions } from "../port.ts";
 import { exact, lean } from "../profile.ts";
 import { readResponsesRequest } from "./read-request.ts";
 import type { ReadResponsesRequest } from "./read-request.ts";
-import { sealThought } from "./sealed-thought.ts";
+import { encryptReasoning } from "./encrypted-content.ts";
 
 function read(members: Readonly<Record<string, unknown>>, options: ReadOptions = {}): ReadResponsesRequest {
   return readResponsesRequest({ model: "tiny", input: "Hi", ...members }, "req_1", options);
@@ -87,7 +87,11 @@ describe("input", () => {
   });
 
   test("a thought that we have sealed is opened; one that others have sealed is left out, unless it goes on to a server", () => {
-    const ours = { type: "reasoning", summary: [], encrypted_content: sealThought({ text: "Hm", signature: "sig" }) };
+    const ours = {
+      type: "reasoning",
+      summary: [],
+      encrypted_content: encryptReasoning({ text: "Hm", signature: "sig" }),
+    };
     expect(messagesOf([ours])).toEqual([
       { role: "assistant", content: [{ type: "reasoning", text: "Hm", signature: "sig" }] },
     ]);
@@ -194,9 +198,9 @@ describe("tools", () => {
       { name: "f", description: "F.", parameters, path: "tools[0].parameters" },
     ]);
     const made = { ...parameters, required: ["a", "b"], additionalProperties: false };
-    const { request, asked } = read({ tools: [tool] }, { profile: exact });
+    const { request, responseOptions } = read({ tools: [tool] }, { profile: exact });
     expect(request.tools).toMatchObject([{ parameters: made, strict: true }]);
-    expect(JSON.stringify(asked.echo.tools)).toBe(
+    expect(JSON.stringify(responseOptions.echo.tools)).toBe(
       `[{"type":"function","description":"F.","name":"f","output_schema":null,"parameters":${JSON.stringify(made)},"strict":true}]`,
     );
     expect(read({ tools: [{ ...tool, strict: false }] }, { profile: exact }).request.tools).toMatchObject([
@@ -212,9 +216,9 @@ describe("tools", () => {
 
   test("tools of a group are offered under both names", () => {
     const tools = [{ type: "namespace", name: "files", tools: [{ type: "function", name: "read" }] }];
-    const { request, asked } = read({ tools });
+    const { request, responseOptions } = read({ tools });
     expect(request.tools).toMatchObject([{ name: "files__read", namespace: "files" }]);
-    expect(asked.grouped.get("files__read")).toEqual({ namespace: "files", name: "read" });
+    expect(responseOptions.grouped.get("files__read")).toEqual({ namespace: "files", name: "read" });
     expect(
       read({ tools, tool_choice: { type: "function", namespace: "files", name: "read" } }).request.toolChoice,
     ).toEqual({
@@ -231,7 +235,7 @@ describe("tools", () => {
     expect(read0.request.tools).toEqual([
       { name: "tool_search", description: "Search.", parameters: { type: "object" }, path: "tools[0].parameters" },
     ]);
-    expect(read0.asked).toMatchObject({ searches: true, echo: { tools: [search, { name: "late" }] } });
+    expect(read0.responseOptions).toMatchObject({ searches: true, echo: { tools: [search, { name: "late" }] } });
     expect(read0.warnings).toEqual([]);
 
     const inside = { type: "function", name: "next", description: "Next.", defer_loading: true };
@@ -240,14 +244,14 @@ describe("tools", () => {
       { type: "tool_search_call", call_id: "call_1", execution: "client", arguments: { query: "a" } },
       { type: "tool_search_output", call_id: "call_1", execution: "client", tools: found },
     ];
-    const { request, asked, warnings } = read({ tools: [search, late], input });
+    const { request, responseOptions, warnings } = read({ tools: [search, late], input });
     expect(request.tools).toMatchObject([
       { name: "tool_search" },
       { name: "late" },
       { name: "trains__next", namespace: "trains" },
     ]);
     expect(request.tools?.some(({ deferred }) => deferred)).toBe(false);
-    expect(asked.grouped.get("trains__next")).toEqual({ namespace: "trains", name: "next" });
+    expect(responseOptions.grouped.get("trains__next")).toEqual({ namespace: "trains", name: "next" });
     expect(request.prompt).toMatchObject({
       messages: [
         { role: "assistant", content: [{ id: "call_1", name: "tool_search", arguments: '{"query":"a"}' }] },
@@ -324,7 +328,7 @@ describe("tools", () => {
 
 describe("parameters", () => {
   test("have their neutral place", () => {
-    const { request, asked } = read({
+    const { request, responseOptions } = read({
       max_output_tokens: 40,
       temperature: 0.5,
       top_p: 0.9,
@@ -346,16 +350,18 @@ describe("parameters", () => {
       wantsUsage: true,
       stream: true,
     });
-    expect(asked).toMatchObject({ summarizes: true, sealsThoughts: true, logprobs: true });
-    expect(asked.echo).toMatchObject({
-      maxOutputTokens: 40,
+    expect(responseOptions).toMatchObject({ summarizes: true, encryptsReasoning: true, logprobs: true });
+    expect(responseOptions.echo).toMatchObject({
+      max_output_tokens: 40,
       temperature: 0.5,
       truncation: "auto",
       reasoning: { effort: "low", summary: "auto" },
-      verbosity: "low",
-      textFormat: { type: "json_schema", description: null, name: "n", schema: { type: "object" }, strict: false },
+      text: {
+        format: { type: "json_schema", description: null, name: "n", schema: { type: "object" }, strict: false },
+        verbosity: "low",
+      },
       metadata: { a: "b" },
-      topLogprobs: 2,
+      top_logprobs: 2,
     });
   });
 

@@ -3,10 +3,10 @@ import { describe, expect, test } from "vitest";
 import type { GenerationEvent } from "../../core/events.ts";
 import { isObject } from "../../core/json.ts";
 import { exact } from "../profile.ts";
-import { ResponseReader } from "./answer-reader.ts";
+import { ResponseReader } from "./read.ts";
 import { repairResponseCapture } from "./repair-capture.ts";
 import { readResponsesRequest } from "./read-request.ts";
-import { ResponseFrame } from "./response-frame.ts";
+import { ResponseObject } from "./response-object.ts";
 import { ResponseStreamWriter } from "./stream-writer.ts";
 
 const folder = new URL("../../../../shared/recordings/", import.meta.url);
@@ -89,10 +89,10 @@ function mayBeRead(request: unknown, body: string): boolean {
 
 /** What the live writer makes of these events for this request. */
 function told(events: readonly GenerationEvent[], request: unknown): string {
-  const { asked } = readResponsesRequest(request, "req_1", { profile: exact });
+  const { responseOptions } = readResponsesRequest(request, "req_1", { profile: exact });
   const { model } = request as { model: string };
   const context = { profile: exact, created: 0, now: () => 0, model, settings: {}, random: () => 0 };
-  return new ResponseStreamWriter(new ResponseFrame(context, asked, "stream")).write(events);
+  return new ResponseStreamWriter(new ResponseObject(context, responseOptions, "stream")).write(events);
 }
 
 function comparable(stream: string): string[] {

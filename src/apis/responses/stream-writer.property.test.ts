@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { legalBatches } from "../../../test/support/legal-events.ts";
 import {
-  askedResponse,
+  responseOptions,
   responseContext,
   responseEvents,
   writtenResponse,
@@ -23,7 +23,7 @@ describe.each([lean, exact])("any legal generation in profile $name", (profile) 
     fc.assert(
       fc.property(legalBatches({ logprobs: true }), members, (batches, asked) => {
         const streamed = responseEvents(writtenResponse(batches, profile, asked)).at(-1)?.["response"];
-        const whole = writeResponse(accumulate(batches.flat()), responseContext(profile), askedResponse(asked));
+        const whole = writeResponse(accumulate(batches.flat()), responseContext(profile), responseOptions(asked));
         const { billing: _, ...body } = JSON.parse(whole) as { billing?: unknown };
         expect(streamed).toEqual(body);
       }),

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { responseEvents, responseWriter, typesOf, writtenResponse } from "../../../test/support/response-stream.ts";
 import type { GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import { exact, lean } from "../profile.ts";
-import { openThought } from "./sealed-thought.ts";
+import { decryptReasoning } from "./encrypted-content.ts";
 
 const start: GenerationEvent = { type: "start", choice: 0 };
 const text = (text: string): GenerationEvent => ({ type: "text-delta", choice: 0, text });
@@ -140,7 +140,7 @@ describe("sequences", () => {
     ]);
     const item = responseEvents(stream)[7]?.["item"] as { encrypted_content: string };
     expect(item).toMatchObject({ content: [], summary: [{ type: "summary_text", text: "Hm" }] });
-    expect(openThought(item.encrypted_content)).toEqual({ text: "Hm" });
+    expect(decryptReasoning(item.encrypted_content)).toEqual({ text: "Hm" });
   });
 
   test("a source's own thought keeps its id, its seal and the parts of its summary", () => {

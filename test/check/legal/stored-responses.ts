@@ -1,10 +1,9 @@
 import type { Exchange } from "../../../src/check/rules/exchange.ts";
 import type { JsonValue } from "../../../src/apis/json-text.ts";
 import type { Profile } from "../../../src/apis/profile.ts";
-import { bodyText } from "../../../src/apis/responses/body-text.ts";
+import { bodyText } from "../../../src/apis/responses/form.ts";
 import { ResponseIds } from "../../../src/apis/responses/ids.ts";
-import { sealHistory } from "../../../src/apis/responses/state/compaction.ts";
-import { inputItems } from "../../../src/apis/responses/state/input-items.ts";
+import { compactedItems, inputItems } from "../../../src/apis/responses/state/input-items.ts";
 import { between, oneOf } from "../random.ts";
 
 type Json = Record<string, unknown>;
@@ -72,7 +71,7 @@ export function compacted(input: unknown, profile: Profile, random: () => number
     created_at: created,
     output: [
       ...items.filter(({ role }) => role === "user"),
-      { id: ids.item("cmp_", created), type: "compaction", encrypted_content: sealHistory(items) },
+      { id: ids.item("cmp_", created), type: "compaction", encrypted_content: compactedItems(items) },
     ],
     usage: {
       input_tokens: 40,

@@ -1,6 +1,6 @@
 import { atFrame, atLine, atMember, shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
-import { events as schemas } from "../../../apis/responses/schema.ts";
+import { responseEvents as schemas } from "../../../apis/responses/schema.ts";
 import { specOffence } from "../spec/validate.ts";
 import { endTypes, fromStart, storyOf } from "./stream-story.ts";
 

@@ -1,20 +1,21 @@
 import type { Generation } from "../../../core/accumulate.ts";
 import type { AnswerContext, ReadOptions, StreamWriter } from "../../port.ts";
 import type { DetachedAnswer, InTurns, KeptRequest, Shelf, Shelves } from "../../port-state.ts";
-import { bodyText } from "../body-text.ts";
+import { bodyText } from "../form.ts";
 import { responsesRequestInSteps } from "../read-request.ts";
 import type { ReadResponsesRequest } from "../read-request.ts";
-import { ResponseFrame } from "../response-frame.ts";
-import { responseOf } from "../response-writer.ts";
+import type { ResponseOptions } from "../request-schema.ts";
+import { ResponseObject } from "../response-object.ts";
+import { wholeResponseObject } from "../response-writer.ts";
 import { ResponseStreamWriter } from "../stream-writer.ts";
 import { inputItems } from "./input-items.ts";
-import { deleteResponse, eventsKey, findOn, keyOf, putResponse, stopKey } from "./kept-response.ts";
-import type { FoundResponse, KeptResponse, RunningResponse } from "./kept-response.ts";
+import { deleteResponse, eventsKey, findIn, putResponse, stopKey, storageKey } from "./stored-response.ts";
+import type { FoundResponse, RunningResponse, StoredResponse } from "./stored-response.ts";
 import { recall } from "./recall.ts";
 import type { Recalled } from "./recall.ts";
 
-/** Reads a request with what it refers to. Rejects with `FailureError`. */
-export async function readKeptRequest(
+/** Reads a request and the stored items that it refers to. Rejects with `FailureError`. */
+export async function readStoredRequest(
   body: unknown,
   requestId: string,
   options: ReadOptions,
@@ -24,39 +25,40 @@ export async function readKeptRequest(
   const recalled = await recall(body, shelves, options.forwards);
   try {
     const read = await inTurns(responsesRequestInSteps(body, requestId, options, recalled));
-    return new KeptResponsesRequest(read, body, recalled, shelves);
+    return new StoredResponsesRequest(read, body, recalled, shelves);
   } catch (error) {
-    // A conversation on a connection ends where a turn of it fails: OpenAI forgets the response that it was to go on from.
+    // A failed turn ends the conversation of a connection: OpenAI forgets the response that the turn continues.
     const { previous } = recalled;
-    if (shelves.ofConnection && previous) await shelves.brief.delete(keyOf(previous.kept.id));
+    if (shelves.ofConnection && previous) await shelves.brief.delete(storageKey(previous.stored.id));
     throw error;
   }
 }
 
-/** A request whose answer may be kept. */
-class KeptResponsesRequest implements KeptRequest {
+/** A request whose answer may be stored. */
+class StoredResponsesRequest implements KeptRequest {
   readonly request: KeptRequest["request"];
   readonly warnings: KeptRequest["warnings"];
   readonly preparesOnly: boolean;
   readonly detach?: (context: AnswerContext, processName?: string) => DetachedAnswer;
-  readonly #asked: ReadResponsesRequest["asked"];
+  readonly #options: ResponseOptions;
   readonly #input: unknown;
   readonly #recalled: Recalled;
   readonly #shelves: Shelves;
-  /** Of the answer, once it is being written. */
-  #frame: ResponseFrame | undefined;
+  /** The response, once it is being written. */
+  #response: ResponseObject | undefined;
   #random: () => number = () => 0;
 
   constructor(read: ReadResponsesRequest, body: unknown, recalled: Recalled, shelves: Shelves) {
     this.request = read.request;
     this.warnings = read.warnings;
     this.preparesOnly = read.preparesOnly;
-    this.#asked = read.asked;
-    // It was read, so it is an object.
+    this.#options = read.responseOptions;
+    // It was read as a request, so it is an object.
     this.#input = (body as { readonly input?: unknown }).input;
     this.#recalled = recalled;
     this.#shelves = shelves;
-    if (read.asked.echo.background) this.detach = (context, processName) => this.#detach(context, processName);
+    if (read.responseOptions.echo.background)
+      this.detach = (context, processName) => this.#detach(context, processName);
   }
 
   streamWriter(context: AnswerContext): StreamWriter {
@@ -64,67 +66,69 @@ class KeptResponsesRequest implements KeptRequest {
   }
 
   writeResponse(generation: Generation, context: AnswerContext): string {
-    return bodyText(responseOf(generation, this.#open(context, "body")), context.profile);
+    return bodyText(wholeResponseObject(generation, this.#open(context, "body")), context.profile);
   }
 
   async keep(): Promise<void> {
-    const body = this.#frame?.body() ?? null;
+    const body = this.#response?.body() ?? null;
     if (body === null) return;
     for (const shelf of this.#targets()) await this.#put(shelf, body);
   }
 
-  #open(context: AnswerContext, form: "stream" | "body"): ResponseFrame {
+  #open(context: AnswerContext, form: "stream" | "body"): ResponseObject {
     this.#random = context.random;
-    return (this.#frame = new ResponseFrame(context, this.#asked, form));
+    return (this.#response = new ResponseObject(context, this.#options, form));
   }
 
-  /** A connection finds its own responses even where nothing else may. */
+  /** Returns the stores that the response goes to. A connection finds its own responses even if they are not stored for others. */
   #targets(): Shelf[] {
     const { lasting, brief, ofConnection } = this.#shelves;
-    const { store, background } = this.#asked.echo;
+    const { store, background } = this.#options.echo;
     return [...(ofConnection || (background && !store) ? [brief] : []), ...(store ? [lasting] : [])];
   }
 
   async #put(shelf: Shelf, body: string, running?: RunningResponse): Promise<void> {
-    const frame = this.#frame;
-    if (!frame) return;
+    const response = this.#response;
+    if (!response) return;
     const { previous, history, references } = this.#recalled;
     const own = inputItems(this.#input, references, {
-      responseId: frame.id,
-      created: frame.created,
+      responseId: response.id,
+      created: response.created,
       random: this.#random,
     });
-    // What lasts refers to what lasts; what does not, is complete in itself.
-    const link = previous && shelf === this.#shelves.lasting ? await onLastingShelf(previous, shelf) : undefined;
+    // A lasting response refers to lasting ones. A brief one contains the whole conversation.
+    const link = previous && shelf === this.#shelves.lasting ? await inLastingStore(previous, shelf) : undefined;
     await putResponse(shelf, {
-      id: frame.id,
+      id: response.id,
       ...(link && { previous: link.id, root: link.root ?? link.id }),
       input: link ? own : [...history, ...own],
-      ...(Object.keys(frame.seals).length > 0 && { seals: frame.seals }),
+      ...(Object.keys(response.encrypted).length > 0 && { seals: response.encrypted }),
       ...(running && { running }),
       body,
     });
   }
 
   #detach(context: AnswerContext, processName: string | undefined): DetachedAnswer {
-    const frame = this.#open(context, "stream");
-    const writer = new ResponseStreamWriter(frame);
+    const response = this.#open(context, "stream");
+    const { id } = response;
+    const writer = new ResponseStreamWriter(response);
     const opening = writer.open();
-    const bodyIn = (event: "queued" | "in_progress" | "cancelled"): string => frame.body({ event, output: [] }) ?? "";
+    const bodyIn = (event: "queued" | "in_progress" | "cancelled"): string =>
+      response.body({ event, output: [] }) ?? "";
     const failure = { code: "server_error", message: "The server stopped before the response was complete." };
-    const failed = frame.body({ event: "failed", output: [], failure }) ?? "";
+    const failed = response.body({ event: "failed", output: [], failure }) ?? "";
     const cancelled = bodyIn("cancelled");
     const [shelf] = this.#targets();
     const now = context.now ?? (() => context.created);
     return {
-      id: frame.id,
+      id,
       writer,
       opening,
       body: bodyIn("queued"),
       beat: async () => {
         if (!shelf) return false;
-        // Another process has written what it is now.
-        if ((await shelf.get(stopKey(frame.id))) !== undefined) return true;
+        // Another process has stored how it ended.
+        if ((await shelf.get(stopKey(id))) !== undefined) return true;
         await this.#put(shelf, bodyIn("in_progress"), {
           aliveAt: now(),
           ...(processName !== undefined && { process: processName }),
@@ -135,21 +139,21 @@ class KeptResponsesRequest implements KeptRequest {
       },
       end: async (events, isCancelled) => {
         if (!shelf) return;
-        const stop = await shelf.get(stopKey(frame.id));
+        const stop = await shelf.get(stopKey(id));
         if (stop === "deleted") {
-          const kept = await findOn(shelf, frame.id);
-          if (kept) await deleteResponse(shelf, kept);
+          const stored = await findIn(shelf, id);
+          if (stored) await deleteResponse(shelf, stored);
         } else {
-          await shelf.set(eventsKey(frame.id), events);
-          await this.#put(shelf, isCancelled || stop !== undefined ? cancelled : (frame.body() ?? failed));
+          await shelf.set(eventsKey(id), events);
+          await this.#put(shelf, isCancelled || stop !== undefined ? cancelled : (response.body() ?? failed));
         }
-        if (stop !== undefined) await shelf.delete(stopKey(frame.id));
+        if (stop !== undefined) await shelf.delete(stopKey(id));
       },
     };
   }
 }
 
-/** A response as it is on the shelf of what lasts, where a connection may have found its own copy first. */
-async function onLastingShelf({ kept, isBrief }: FoundResponse, lasting: Shelf): Promise<KeptResponse | undefined> {
-  return isBrief ? findOn(lasting, kept.id) : kept;
+/** Returns a response from the lasting store. A connection may have found its own copy first. */
+async function inLastingStore({ stored, isBrief }: FoundResponse, lasting: Shelf): Promise<StoredResponse | undefined> {
+  return isBrief ? findIn(lasting, stored.id) : stored;
 }

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { readChatRequest } from "../chat/read-request.ts";
 import { readResponsesRequest } from "./read-request.ts";
-import { sealHistory } from "./state/compaction.ts";
-import { sealThought } from "./sealed-thought.ts";
-import { writeResponsesRequest } from "./write-request.ts";
+import { encryptReasoning } from "./encrypted-content.ts";
+import { compactedItems } from "./state/input-items.ts";
+import { writeResponsesRequest } from "./source-port.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -122,13 +122,13 @@ describe("a Responses request", () => {
 
   test("has what was compacted here as it was: the server could not open it", () => {
     const said = { type: "message", role: "user", content: [{ type: "input_text", text: "Hi" }] };
-    const compaction = { type: "compaction", id: "cmp_1", encrypted_content: sealHistory([said]) };
+    const compaction = { type: "compaction", id: "cmp_1", encrypted_content: compactedItems([said]) };
     const asked = { role: "user", content: "And now?" };
     expect(passedOn({ input: [said, compaction, asked] })).toMatchObject({ input: [said, asked] });
   });
 
   test("leaves out the thoughts that we have sealed: the server could not open them", () => {
-    const ours = { type: "reasoning", summary: [], encrypted_content: sealThought({ text: "Hm" }) };
+    const ours = { type: "reasoning", summary: [], encrypted_content: encryptReasoning({ text: "Hm" }) };
     expect(passedOn({ input: [ours, { role: "user", content: "Hi" }] })).toMatchObject({
       input: [{ role: "user", content: "Hi" }],
     });

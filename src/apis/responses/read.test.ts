@@ -8,7 +8,7 @@ import { accumulate } from "../../core/accumulate.ts";
 import type { GeneratedPart, Generation } from "../../core/accumulate.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import { exact, lean } from "../profile.ts";
-import { ResponseReader } from "./answer-reader.ts";
+import { ResponseReader } from "./read.ts";
 
 type Event = Readonly<Record<string, unknown>>;
 

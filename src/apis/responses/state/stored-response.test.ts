@@ -4,9 +4,9 @@ import { atOnce } from "../../../core/steps.ts";
 import type { Assembled, InTurns, Shelf, Shelves } from "../../port-state.ts";
 import { lean } from "../../profile.ts";
 import { ResponseIds } from "../ids.ts";
-import { forgetHistory } from "./history.ts";
-import { readKeptRequest } from "./kept-request.ts";
-import { deleteResponse, findItems, findResponse, keyOf } from "./kept-response.ts";
+import { forgetHistory } from "./recall.ts";
+import { readStoredRequest } from "./stored-request.ts";
+import { deleteResponse, findItems, findResponse, storageKey } from "./stored-response.ts";
 
 class MapShelf implements Shelf {
   readonly texts = new Map<string, string>();
@@ -55,7 +55,7 @@ function emptyShelves(): Shelves & { readonly lasting: MapShelf } {
 
 /** Reads a request, writes the answer of these events and keeps it. */
 async function keep(shelves: Shelves, body: object, events: readonly GenerationEvent[]): Promise<void> {
-  const read = await readKeptRequest({ model: "m", ...body }, "req_1", {}, shelves, inTurns);
+  const read = await readStoredRequest({ model: "m", ...body }, "req_1", {}, shelves, inTurns);
   const writer = read.streamWriter({
     profile: lean,
     created: 1_800_000_000,
@@ -73,10 +73,11 @@ describe("what is kept of a response", () => {
   test("a response and its items have one key, another response another one", () => {
     const [one, other] = [new ResponseIds(Math.random), new ResponseIds(Math.random)];
     const id = one.response(1_800_000_000);
-    for (const prefix of ["msg_", "rs_", "fc_"]) expect(keyOf(one.item(prefix, 1_800_000_009))).toBe(keyOf(id));
-    expect(keyOf(ResponseIds.of(id, Math.random).item("msg_", 1_700_000_000))).toBe(keyOf(id));
-    expect(keyOf(other.response(1_800_000_000))).not.toBe(keyOf(id));
-    expect(keyOf("resp_abc")).toBe("resp_abc");
+    for (const prefix of ["msg_", "rs_", "fc_"])
+      expect(storageKey(one.item(prefix, 1_800_000_009))).toBe(storageKey(id));
+    expect(storageKey(new ResponseIds(Math.random, id).item("msg_", 1_700_000_000))).toBe(storageKey(id));
+    expect(storageKey(other.response(1_800_000_000))).not.toBe(storageKey(id));
+    expect(storageKey("resp_abc")).toBe("resp_abc");
   });
 
   test("items whose ids another server made are found by them, until the response is deleted", async () => {
@@ -92,7 +93,7 @@ describe("what is kept of a response", () => {
     expect(await findResponse(shelves, "msg_xyz")).toBeUndefined();
     const found = await findResponse(shelves, "resp_abc");
     if (!found) throw new Error("it is kept");
-    await deleteResponse(shelves.lasting, found.kept);
+    await deleteResponse(shelves.lasting, found.stored);
     expect([...shelves.lasting.texts.keys()]).toEqual([]);
   });
 
@@ -104,9 +105,9 @@ describe("what is kept of a response", () => {
       { type: "part-end", choice: 0, signature: "signed" },
       hello,
     ]);
-    expect((await findResponse(shelves, "resp_abc"))?.kept.body).not.toContain("encrypted_content");
+    expect((await findResponse(shelves, "resp_abc"))?.stored.body).not.toContain("encrypted_content");
     const next = { model: "m", input: "y", previous_response_id: "resp_abc" };
-    const { request } = await readKeptRequest(next, "req_2", {}, shelves, inTurns);
+    const { request } = await readStoredRequest(next, "req_2", {}, shelves, inTurns);
     expect(request.prompt).toMatchObject({
       messages: [
         { role: "user" },
@@ -142,13 +143,13 @@ describe("what is kept of a response", () => {
       },
     };
     const references = input.map(({ id }) => ({ type: "item_reference", id }));
-    const { request } = await readKeptRequest({ model: "m", input: references }, "req_2", {}, counted, inTurns);
+    const { request } = await readStoredRequest({ model: "m", input: references }, "req_2", {}, counted, inTurns);
     expect(request.prompt.kind === "chat" && request.prompt.messages).toMatchObject(
       input.map(({ content }) => ({ role: "user", content: [{ type: "text", text: content }] })),
     );
     expect(reads).toBe(1);
     const twice = { model: "m", input: [...references, references[7]] };
-    await expect(readKeptRequest(twice, "req_3", {}, shelves, inTurns)).rejects.toThrow(
+    await expect(readStoredRequest(twice, "req_3", {}, shelves, inTurns)).rejects.toThrow(
       "Duplicate item found with id msg_7. Remove duplicate items from your input and try again.",
     );
   });
@@ -168,7 +169,7 @@ describe("what is kept of a response", () => {
     /** What the user said in the turns up to this one. */
     const saidBefore = async (shelves: Shelves, turn: number | string): Promise<unknown[]> => {
       const body = { model: "m", input: "next", previous_response_id: `resp_${turn}` };
-      const { request } = await readKeptRequest(body, "req_2", {}, shelves, inTurns);
+      const { request } = await readStoredRequest(body, "req_2", {}, shelves, inTurns);
       if (request.prompt.kind !== "chat") throw new Error("Expected a chat.");
       return request.prompt.messages.flatMap(({ role, content }) => {
         const [part] = content as readonly { readonly text?: string }[];
@@ -179,8 +180,8 @@ describe("what is kept of a response", () => {
     const forget = async (shelves: Shelves, turn: number): Promise<void> => {
       const found = await findResponse(shelves, `resp_${turn}`);
       if (!found) throw new Error(`Expected response ${turn}.`);
-      await deleteResponse(shelves.lasting, found.kept);
-      await forgetHistory(shelves, found.kept);
+      await deleteResponse(shelves.lasting, found.stored);
+      await forgetHistory(shelves, found.stored);
     };
     /** Another process with the same store. */
     const elsewhere = (shelves: Shelves): Shelves => ({ ...shelves, assembled: new MapAssembled() });

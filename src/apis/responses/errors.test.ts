@@ -2,26 +2,26 @@ import { expect, test } from "vitest";
 import { incorrectApiKey, modelNotFound } from "../failures.ts";
 import { exact, lean } from "../profile.ts";
 import { numberBelow } from "../request/refusals.ts";
-import { responsesVoice } from "./responses-voice.ts";
+import { responsesErrorFormat } from "./errors.ts";
 
 const pretty = (message: string, param: string | null, code: string | null): string =>
   JSON.stringify({ error: { message, type: "invalid_request_error", param, code } }, null, 2);
 
 // Recordings of 2025-12 and 2026: chat says 404, and its gateway indents with four spaces.
 test("an unknown model is a 400 that names the parameter", () => {
-  const answer = responsesVoice.writeFailure(modelNotFound("x", []).failure, exact, "req_1");
+  const answer = responsesErrorFormat.writeFailure(modelNotFound("x", []).failure, exact, "req_1");
   expect(answer).toEqual({
     status: 400,
     contentType: "application/json",
     body: pretty("The requested model 'x' does not exist.", "model", "model_not_found"),
   });
-  const { status, body } = responsesVoice.writeFailure(modelNotFound("x", ["y"]).failure, lean, "req_1");
+  const { status, body } = responsesErrorFormat.writeFailure(modelNotFound("x", ["y"]).failure, lean, "req_1");
   expect(status).toBe(400);
   expect(body).toContain("Available models: `y`.");
 });
 
 test("a wrong key is told with two spaces, and how to bring one", () => {
-  const answer = responsesVoice.writeFailure(incorrectApiKey("test").failure, exact, "req_1");
+  const answer = responsesErrorFormat.writeFailure(incorrectApiKey("test").failure, exact, "req_1");
   const message =
     "Incorrect API key provided: test. You can find your API key at https://platform.openai.com/account/api-keys.";
   expect(answer).toEqual({
@@ -34,18 +34,22 @@ test("a wrong key is told with two spaces, and how to bring one", () => {
 
 test("a prompt that is too long is an error of the input", () => {
   const failure = { kind: "context-overflow", message: "9 tokens of 8.", status: 400, param: "messages" } as const;
-  expect(JSON.parse(responsesVoice.writeFailure(failure, exact, "req_1").body)).toMatchObject({
+  expect(JSON.parse(responsesErrorFormat.writeFailure(failure, exact, "req_1").body)).toMatchObject({
     error: {
       param: "input",
       code: "context_length_exceeded",
       message: expect.stringMatching(/^Your input exceeds the context window/),
     },
   });
-  expect(responsesVoice.writeFailure(failure, lean, "req_1").body).toContain("9 tokens of 8.");
+  expect(responsesErrorFormat.writeFailure(failure, lean, "req_1").body).toContain("9 tokens of 8.");
 });
 
 test("any other failure keeps its words", () => {
-  const { body } = responsesVoice.writeFailure(numberBelow("temperature", "decimal", 0, -1).failure, exact, "req_1");
+  const { body } = responsesErrorFormat.writeFailure(
+    numberBelow("temperature", "decimal", 0, -1).failure,
+    exact,
+    "req_1",
+  );
   expect(body).toBe(
     pretty(
       "Invalid 'temperature': decimal below minimum value. Expected a value >= 0, but got -1 instead.",

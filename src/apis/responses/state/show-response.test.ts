@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { piecesAfter } from "./pieces-after.ts";
+import { eventsAfter } from "./show-response.ts";
 
-test("every event above the number, and the mark of the end, wherever the pieces are cut", async () => {
+test("every event above the number, and the end mark, wherever the chunks are cut", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.array(fc.string({ maxLength: 5 }), { minLength: 1, maxLength: 4 }), { maxLength: 6 }),
@@ -19,14 +19,14 @@ test("every event above the number, and the mark of the end, wherever the pieces
         const mark = "data: [DONE]\n\n";
         if (hasMark) grouped.push([mark]);
         const all = grouped.flat();
-        const told: string[] = [];
-        for await (const piece of piecesAfter(each(grouped.map((events) => events.join(""))), after)) told.push(piece);
-        expect(told.join("")).toBe(all.filter((event, at) => at > after || event === mark).join(""));
+        const read: string[] = [];
+        for await (const chunk of eventsAfter(
+          grouped.map((events) => events.join("")),
+          after,
+        ))
+          read.push(chunk);
+        expect(read.join("")).toBe(all.filter((event, at) => at > after || event === mark).join(""));
       },
     ),
   );
 });
-
-async function* each(pieces: readonly string[]): AsyncGenerator<string> {
-  yield* pieces;
-}
