@@ -132,7 +132,13 @@ function inEventOrder(members: Members, { alphabetical, early }: CapturedForm): 
     return Object.fromEntries([...names, ...others].map((name) => [name, all[name] ?? null]));
   }
   if (response !== undefined) return { type: type ?? null, response, sequence_number: number };
-  return Object.fromEntries(wireOrder(Object.keys(members)).map((name) => [name, members[name] ?? null]));
+  const names = [
+    "type",
+    ...Object.keys(members)
+      .filter((name) => name !== "type")
+      .toSorted(),
+  ];
+  return Object.fromEntries(names.map((name) => [name, members[name] ?? null]));
 }
 
 function earlyPart(part: JsonObject): JsonValue {

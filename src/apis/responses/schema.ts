@@ -286,7 +286,7 @@ export const inputTokenCount = z.object({ object: z.literal("response.input_toke
 /** The answer of `GET /v1/responses/{id}/input_items`. */
 export const inputItemList = z.object({
   object: z.literal("list"),
-  data: z.array(z.looseObject({ id: z.string(), type: z.string() })),
+  data: z.array(z.unknown()),
   first_id: z.string().nullable(),
   has_more: z.boolean(),
   last_id: z.string().nullable(),

@@ -6,7 +6,7 @@ import { profileNamed } from "../../apis/profile.ts";
 import type { ProfileJudge, ProfileName } from "./profile/profile-rule.ts";
 import { profileRules } from "./profile/profile-rules.ts";
 import { type Finding, type Offence, offencesShown, type RuleFacts } from "./rule.ts";
-import { everyResponseRule } from "./responses/every-response-rule.ts";
+import { everyResponseRule } from "./responses/response-rules.ts";
 import { streamedResponse, wholeResponse } from "./responses/response-view.ts";
 import { streamRules } from "./stream/stream-rules.ts";
 import { bodyView, streamView } from "./view.ts";

@@ -1,7 +1,5 @@
 import { messageBodyRules } from "../messages/body-rules.ts";
-import { socketErrorRules } from "../responses/socket-rules.ts";
-import { storedBodyRules } from "../responses/stored-body-rules.ts";
-import { tokenCountRules } from "../responses/token-count-rules.ts";
+import { responseBodyRules, socketErrorRules, tokenCountRules } from "../responses/body-rules.ts";
 import type { BodyRule } from "../rule.ts";
 import { answerRules } from "./answer.ts";
 import { callRules } from "./call.ts";
@@ -22,6 +20,6 @@ export const bodyRules: readonly BodyRule[] = [
   ...specBodyRules,
   ...messageBodyRules,
   ...tokenCountRules,
-  ...storedBodyRules,
+  ...responseBodyRules,
   ...socketErrorRules,
 ];

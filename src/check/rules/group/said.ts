@@ -2,7 +2,7 @@ import { isObject } from "../../../core/json.ts";
 import { apiOf, type Exchange } from "../exchange.ts";
 import { isStream } from "../judge.ts";
 import { saidInMessage } from "../messages/said.ts";
-import { saidInResponse } from "../responses/said.ts";
+import { saidInResponse } from "../responses/response-content.ts";
 import { callsOf } from "../stream/calls.ts";
 import { bodyView, type Json, streamView } from "../view.ts";
 

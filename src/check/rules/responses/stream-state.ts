@@ -1,12 +1,14 @@
+import { endTypes, lifecycleTypes, streamedTexts } from "../../../apis/responses/schema.ts";
+import type { StreamedText } from "../../../apis/responses/schema.ts";
 import { isObject } from "../../../core/json.ts";
 import type { Chunk, Json, StreamView } from "../view.ts";
 
-/** A stream of the Responses API, taken apart by what its events speak of. */
-export interface StreamStory {
+/** The events of a stream of the Responses API, grouped by item and part. */
+export interface ResponseStreamState {
   readonly events: readonly StreamedEvent[];
-  /** In the order in which they are first heard of. */
+  /** In the order of their first events. */
   readonly items: readonly StreamedItem[];
-  /** Those that show the whole response: created, in_progress, completed … */
+  /** The events that show the whole response: created, in_progress, completed … */
   readonly lifecycle: readonly StreamedEvent[];
   /** The first event that ends the response. */
   readonly end: StreamedEvent | undefined;
@@ -21,14 +23,14 @@ export interface StreamedEvent {
 export interface StreamedItem {
   /** `output_index`; undefined where its events have none. */
   readonly place: number | undefined;
-  /** All that is said of it, in order, its `added` and `done` among them. */
+  /** All events of the item in order, including `added` and `done`. */
   readonly events: readonly StreamedEvent[];
   readonly added: readonly StreamedEvent[];
   readonly done: readonly StreamedEvent[];
   readonly parts: readonly StreamedPart[];
 }
 
-/** A text within an item: a content part, a part of a summary, or the input of a call, which is a part of its own. */
+/** A text of an item: a content part, a part of a summary, or the input of a call. */
 export interface StreamedPart {
   readonly list: PartList;
   readonly index: number;
@@ -41,29 +43,16 @@ export interface StreamedPart {
   readonly done: readonly StreamedEvent[];
 }
 
-export type PartList = "content" | "summary" | "input";
+export type PartList = StreamedText["list"];
 
-/** What is streamed in deltas, by the name of its events without `.delta`. */
-export interface TextKind {
-  readonly list: PartList;
-  /** The type of the part; of an input: of the item. */
-  readonly type: string;
-  /** The member that has the whole text, in `….done` and in the part or item. */
-  readonly member: string;
+/** Returns the text that an event of this type streams, or `undefined` for other events. */
+export function streamedTextOf(type: string): StreamedText | undefined {
+  return /\.(delta|done)$/.test(type) ? streamedTexts[type.slice(0, type.lastIndexOf("."))] : undefined;
 }
 
-export const textKinds: Readonly<Record<string, TextKind>> = {
-  "response.output_text": { list: "content", type: "output_text", member: "text" },
-  "response.refusal": { list: "content", type: "refusal", member: "refusal" },
-  "response.reasoning_text": { list: "content", type: "reasoning_text", member: "text" },
-  "response.reasoning_summary_text": { list: "summary", type: "summary_text", member: "text" },
-  "response.function_call_arguments": { list: "input", type: "function_call", member: "arguments" },
-  "response.custom_tool_call_input": { list: "input", type: "custom_tool_call", member: "input" },
-};
-
-/** What an event of this type streams; undefined for other events. */
-export function textKindOf(type: string): TextKind | undefined {
-  return /\.(delta|done)$/.test(type) ? textKinds[type.slice(0, type.lastIndexOf("."))] : undefined;
+/** True for an event that ends the response. */
+export function isEnd(type: unknown): boolean {
+  return (endTypes as readonly unknown[]).includes(type);
 }
 
 const partLists: Readonly<Record<string, PartList>> = {
@@ -71,26 +60,16 @@ const partLists: Readonly<Record<string, PartList>> = {
   "response.reasoning_summary_part": "summary",
 };
 
-export const lifecycleTypes: ReadonlySet<string> = new Set(
-  ["created", "queued", "in_progress", "completed", "incomplete", "failed"].map((name) => `response.${name}`),
-);
-export const endTypes: ReadonlySet<string> = new Set([
-  "response.completed",
-  "response.incomplete",
-  "response.failed",
-  "error",
-]);
+const states = new WeakMap<StreamView, ResponseStreamState>();
 
-const stories = new WeakMap<StreamView, StreamStory>();
-
-/** Told once for a view, however many rules ask. */
-export function storyOf(view: StreamView): StreamStory {
-  let story = stories.get(view);
-  if (!story) stories.set(view, (story = told(view)));
-  return story;
+/** Returns the state of a stream. It is computed once for a view. */
+export function streamState(view: StreamView): ResponseStreamState {
+  let state = states.get(view);
+  if (!state) states.set(view, (state = stateOf(view)));
+  return state;
 }
 
-function told(view: StreamView): StreamStory {
+function stateOf(view: StreamView): ResponseStreamState {
   const events = view.chunks.map((chunk) => ({ chunk, type: String(chunk.value.type), value: chunk.value }));
   const items = new Map<unknown, MutableItem>();
   for (const event of events) {
@@ -98,20 +77,20 @@ function told(view: StreamView): StreamStory {
     if (key === undefined) continue;
     let item = items.get(key);
     if (!item) items.set(key, (item = { ...emptyItem(), place: typeof key === "number" ? key : undefined }));
-    place(item, event);
+    addEvent(item, event);
   }
   return {
     events,
     items: [...items.values()].map(({ parts, ...item }) => ({ ...item, parts: [...parts.values()] })),
-    lifecycle: events.filter(({ type }) => lifecycleTypes.has(type)),
-    end: events.find(({ type }) => endTypes.has(type)),
+    lifecycle: events.filter(({ type }) => lifecycleTypes.includes(type)),
+    end: events.find(({ type }) => isEnd(type)),
   };
 }
 
-/** What an event speaks of: the item at its place; where it names none, the one of its id. */
+/** Returns what identifies the item of an event: its index, or its id if the event has no index. */
 function keyOf({ type, value }: StreamedEvent): unknown {
   const isOfItem = "output_index" in value || "item_id" in value || /\.output_item\.|\.delta$/.test(type);
-  if (!isOfItem || lifecycleTypes.has(type)) return undefined;
+  if (!isOfItem || lifecycleTypes.includes(type)) return undefined;
   if (Number.isInteger(value.output_index)) return value.output_index;
   const id = value.item_id ?? (isObject(value.item) ? (value.item.id ?? value.item.call_id) : undefined);
   return typeof id === "string" ? id : "";
@@ -125,7 +104,7 @@ function emptyItem(): MutableItem {
   return { place: undefined, events: [], added: [], done: [], parts: new Map() };
 }
 
-function place(item: MutableItem, event: StreamedEvent): void {
+function addEvent(item: MutableItem, event: StreamedEvent): void {
   item.events.push(event);
   const { type } = event;
   if (type === "response.output_item.added") item.added.push(event);
@@ -133,8 +112,8 @@ function place(item: MutableItem, event: StreamedEvent): void {
   const step = type.slice(type.lastIndexOf(".") + 1);
   const list = partLists[type.slice(0, type.lastIndexOf("."))];
   if (list && (step === "added" || step === "done")) partOf(item, event, list)[step].push(event);
-  const kind = textKindOf(type);
-  if (kind) partOf(item, event, kind.list)[step === "delta" ? "deltas" : "textDone"].push(event);
+  const text = streamedTextOf(type);
+  if (text) partOf(item, event, text.list)[step === "delta" ? "deltas" : "textDone"].push(event);
 }
 
 function partOf({ parts }: MutableItem, { value }: StreamedEvent, list: PartList): MutablePart {
@@ -146,22 +125,22 @@ function partOf({ parts }: MutableItem, { value }: StreamedEvent, list: PartList
   return part;
 }
 
-/** The deltas of a part together. */
+/** Returns the concatenated deltas of a part. */
 export function deltasOf({ deltas }: StreamedPart): string {
   return deltas.map(({ value }) => (typeof value.delta === "string" ? value.delta : "")).join("");
 }
 
-/** The item that an event carries; {} where there is none. */
+/** Returns the item of an event, or {} if it has none. */
 export function itemIn(event: StreamedEvent | undefined): Json {
   return isObject(event?.value.item) ? event.value.item : {};
 }
 
-/** The response that an event carries; {} where there is none. */
+/** Returns the response of an event, or {} if it has none. */
 export function responseIn(event: StreamedEvent | undefined): Json {
   return isObject(event?.value.response) ? event.value.response : {};
 }
 
-/** Whether a stream is told from its beginning; one that is continued (`starting_after`) shows only its rest. */
+/** Whether a stream starts with its first event. A stream that is continued (`starting_after`) does not. */
 export function fromStart({ exchange }: StreamView): boolean {
   return !exchange.request.path.includes("starting_after=");
 }

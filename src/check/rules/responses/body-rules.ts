@@ -1,24 +1,33 @@
+import type * as z from "zod";
+import { membersOf } from "../../../apis/members.ts";
+import { compaction, inputItemList, inputTokenCount, responseDeletion } from "../../../apis/responses/schema.ts";
 import { isObject } from "../../../core/json.ts";
 import { atName, objectOf } from "../body/body-place.ts";
 import type { Exchange } from "../exchange.ts";
-import { compaction } from "../../../apis/responses/schema.ts";
 import { ownIdOffences } from "../own-ids.ts";
 import { shown } from "../place.ts";
-import type { BodyRule } from "../rule.ts";
+import type { BodyRule, Offence } from "../rule.ts";
 import { specOffence } from "../spec/validate.ts";
 import type { BodyView, Json } from "../view.ts";
 
-/** A whole answer of an endpoint. */
+/** Whether a body is the answer of an endpoint. */
 function isOf(endpoint: Exchange["endpoint"]): (view: BodyView) => boolean {
   return ({ exchange, value }) => exchange.endpoint === endpoint && exchange.response.status === 200 && isObject(value);
+}
+
+/** Reports the members of a body that differ from a schema. */
+function* memberOffences(view: BodyView, schema: z.ZodObject): Generator<Offence> {
+  const body = objectOf(view);
+  for (const { name, schema: member } of membersOf(schema))
+    if (!member.safeParse(body[name]).success) yield atName(view, name, `${name} is ${shown(body[name])}`);
 }
 
 function listed({ data }: Json): readonly Json[] {
   return Array.isArray(data) ? data.filter(isObject) : [];
 }
 
-/** What the paths below a stored response answer, and what is made of a history. */
-export const storedBodyRules: readonly BodyRule[] = [
+/** Rules about the answers of the paths below `/responses`. */
+export const responseBodyRules: readonly BodyRule[] = [
   {
     id: "responses/items-list",
     severity: "error",
@@ -30,9 +39,7 @@ export const storedBodyRules: readonly BodyRule[] = [
     shown: isOf("response-items"),
     *judge(view) {
       const list = objectOf(view);
-      if (list.object !== "list") yield atName(view, "object", `object is ${shown(list.object)}`);
-      if (!Array.isArray(list.data)) yield atName(view, "data", `data is ${shown(list.data)}`);
-      if (typeof list.has_more !== "boolean") yield atName(view, "has_more", `has_more is ${shown(list.has_more)}`);
+      yield* memberOffences(view, inputItemList.omit({ first_id: true, last_id: true }));
       const items = listed(list);
       for (const [name, item] of [
         ["first_id", items[0]],
@@ -68,11 +75,10 @@ export const storedBodyRules: readonly BodyRule[] = [
     judges: "body",
     shown: isOf("response-deletion"),
     *judge(view) {
-      const { id, object, deleted } = objectOf(view);
+      const { id } = objectOf(view);
       if (typeof id !== "string" || !view.exchange.request.path.endsWith(id))
         yield atName(view, "id", `id is ${shown(id)}`);
-      if (object !== "response") yield atName(view, "object", `object is ${shown(object)}`);
-      if (deleted !== true) yield atName(view, "deleted", `deleted is ${shown(deleted)}`);
+      yield* memberOffences(view, responseDeletion.omit({ id: true }));
     },
   },
   {
@@ -89,9 +95,53 @@ export const storedBodyRules: readonly BodyRule[] = [
       if (offence) yield atName(view, offence.member, `${offence.path} ${offence.found}`);
       const { output } = objectOf(view);
       const last: unknown = Array.isArray(output) ? output.at(-1) : undefined;
-      const sealed = isObject(last) && last.type === "compaction" ? last.encrypted_content : undefined;
-      if (typeof sealed !== "string" || sealed === "")
+      const content = isObject(last) && last.type === "compaction" ? last.encrypted_content : undefined;
+      if (typeof content !== "string" || content === "")
         yield atName(view, "output", `output ends with ${shown(last)}, which is no compaction`);
+    },
+  },
+];
+
+/** Rules about the number of tokens that a request has. Source: 5 recordings of 2026-07 and 2026-08. */
+export const tokenCountRules: readonly BodyRule[] = [
+  {
+    id: "responses/input-tokens",
+    severity: "error",
+    concern: "token counts are wrong",
+    says: 'POST /v1/responses/input_tokens answers {"object": "response.input_tokens", "input_tokens": n}.',
+    source: "specification: TokenCountsResource; recordings 5 of 5",
+    breaks: ["official SDKs: responses.inputTokens.count()", "clients that trim their history by it"],
+    judges: "body",
+    shown: isOf("response-tokens"),
+    *judge(view) {
+      yield* memberOffences(view, inputTokenCount);
+    },
+  },
+];
+
+/** The message that refuses a request by WebSocket. */
+export const socketErrorRules: readonly BodyRule[] = [
+  {
+    id: "socket/error",
+    severity: "error",
+    concern: "errors look like answers",
+    says: 'A request by WebSocket is refused with {"type": "error", "status": 400, "error": {"code", "message", "param"}}: the status that HTTP would have.',
+    source:
+      "OpenAI's documentation: WebSocket mode; compliance tests of Open Responses; source code of Codex CLI: WrappedWebsocketErrorEvent",
+    breaks: ["Codex (it takes the error for an event that it does not know, and waits)"],
+    judges: "body",
+    shown: ({ exchange, value }) => exchange.endpoint === "response-socket-error" && isObject(value),
+    *judge(view) {
+      const { type, status, error } = objectOf(view);
+      const whole = { start: 0, end: Math.min(80, view.exchange.response.body.length) };
+      if (type !== "error") yield { ...whole, found: `type is ${shown(type)}` };
+      if (!(Number.isInteger(status) && (status as number) >= 400 && (status as number) < 600))
+        yield { ...whole, found: `status is ${shown(status)}` };
+      const { message, code, param } = isObject(error) ? error : {};
+      if (typeof message !== "string" || message === "") yield { ...whole, found: `message is ${shown(message)}` };
+      for (const [name, value] of Object.entries({ code, param }))
+        if (value !== undefined && value !== null && typeof value !== "string")
+          yield { ...whole, found: `${name} is ${shown(value)}` };
     },
   },
 ];
