@@ -10,7 +10,7 @@ import type { DeclaredTools } from "./read-tools.ts";
 import { asSent, createResponse, defaultEcho, reasoningEcho, textEcho } from "./request-schema.ts";
 import type { ResponseEcho, ResponseOptions } from "./request-schema.ts";
 
-/** Members that repeat the request and that repair makes anew, since they depend on the server. */
+/** Members that repeat the request, and that repair does not take over, since they depend on the server. */
 const notRepeated: ReadonlySet<string> = new Set([
   "background",
   "previous_response_id",

@@ -2,8 +2,8 @@ import { readBase64Json } from "../base64-json.ts";
 import { BodyCounter } from "../body-counter.ts";
 
 /*
- * `encrypted_content`: text that clients keep and give back unchanged. This server encodes the content and does not encrypt it: whoever
- * has it may read it, and its client was sent it anyway.
+ * `encrypted_content`: text that clients keep and give back unchanged. This server encodes the content and does not encrypt it: its
+ * client may read it, and was sent it anyway.
  */
 
 /** Encodes a value as text. `prefix` says what the value is and that this server encoded it. */

@@ -20,7 +20,7 @@ test("an unknown model is a 400 that names the parameter", () => {
   expect(body).toContain("Available models: `y`.");
 });
 
-test("a wrong key is told with two spaces, and how to bring one", () => {
+test("the error of a wrong key is indented by two spaces, and says how to send a key", () => {
   const answer = responsesErrorFormat.writeFailure(incorrectApiKey("test").failure, exact, "req_1");
   const message =
     "Incorrect API key provided: test. You can find your API key at https://platform.openai.com/account/api-keys.";

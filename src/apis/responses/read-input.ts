@@ -39,7 +39,7 @@ import type { Recalled } from "./state/recall.ts";
 export interface InputOptions {
   /** What OpenAI refuses is refused; otherwise it is left out with a warning. */
   readonly strict: boolean;
-  /** The request goes on to another server, which may decrypt reasoning that this server cannot. */
+  /** The request is forwarded to another server, which may decrypt reasoning that this server cannot. */
   readonly forwards: boolean;
   readonly warnings: string[];
   /** Receives the tools that the conversation brings. */
@@ -191,7 +191,7 @@ class InputReader {
       ...decrypted,
     };
     if (isForeign && !keeps)
-      this.#skip(path, "a thought that another server has sealed cannot be opened; it is left out");
+      this.#skip(path, "reasoning that another server has encrypted cannot be read; it is left out");
     if (part.text !== "" || (part.summary ?? part.encrypted ?? part.signature) !== undefined) this.#spoken(path, part);
   }
 

@@ -29,7 +29,7 @@ function refusal(members: Readonly<Record<string, unknown>>, options: ReadOption
 }
 
 describe("input", () => {
-  test("a string is what the user says, instructions stand before it", () => {
+  test("a string is a message of the user, after the instructions", () => {
     expect(messagesOf("Hi")).toEqual([{ role: "user", content: "Hi" }]);
     const { prompt } = read({ instructions: "Be kind." }).request;
     expect(prompt).toMatchObject({ messages: [{ role: "system", content: "Be kind." }, { role: "user" }] });
@@ -55,7 +55,7 @@ describe("input", () => {
     ]);
   });
 
-  test("what the model thought, said and called in a row is one turn; results find their call", () => {
+  test("consecutive reasoning, text and calls of the model are one message; results find their call", () => {
     const input = [
       { type: "message", role: "user", content: "Weather?" },
       { type: "reasoning", id: "rs_1", summary: [], content: [{ type: "reasoning_text", text: "Look it up." }] },
@@ -86,7 +86,7 @@ describe("input", () => {
     ]);
   });
 
-  test("a thought that we have sealed is opened; one that others have sealed is left out, unless it goes on to a server", () => {
+  test("our own encrypted reasoning is decrypted; that of another server is left out, unless the request is forwarded", () => {
     const ours = {
       type: "reasoning",
       summary: [],
@@ -98,7 +98,7 @@ describe("input", () => {
     const theirs = { type: "reasoning", summary: [], encrypted_content: "gAAAAABo" };
     expect(messagesOf([theirs, { role: "user", content: "Hi" }, theirs])).toEqual([{ role: "user", content: "Hi" }]);
     expect(read({ input: [theirs, theirs] }).warnings).toEqual([
-      "input[0] and 1 more: a thought that another server has sealed cannot be opened; it is left out",
+      "input[0] and 1 more: reasoning that another server has encrypted cannot be read; it is left out",
     ]);
     expect(messagesOf([theirs], { forwards: true })).toEqual([
       { role: "assistant", content: [{ type: "reasoning", text: "", encrypted: "gAAAAABo" }] },
@@ -181,7 +181,7 @@ describe("input", () => {
     expect(refusal({ input: undefined, ...members })).toMatchObject({ status: 400, param, code });
   });
 
-  test("a result without a call is refused as OpenAI does, or told of", () => {
+  test("a result without a call is refused as at OpenAI, or is a warning", () => {
     const input = [{ type: "function_call_output", call_id: "call_9", output: "18" }];
     const message = "No tool call found for function call output with call_id call_9.";
     expect(refusal({ input }, { profile: exact })).toMatchObject({ message, param: "input" });
@@ -227,7 +227,7 @@ describe("tools", () => {
     });
   });
 
-  // Codex hides the tools of MCP servers behind its search, and the search was left out: no model could call them.
+  // Codex offers the tools of MCP servers through its search, and the search was left out: no model could call them.
   test("a search that the client makes is a function, and what it has found can be called", () => {
     const search = { type: "tool_search", execution: "client", description: "Search.", parameters: { type: "object" } };
     const late = { type: "function", name: "late", defer_loading: true };
@@ -266,7 +266,7 @@ describe("tools", () => {
     expect(warnings).toEqual([]);
   });
 
-  test("without a search of the client's, deferred tools are there at once, and one that OpenAI makes is left out", () => {
+  test("without a search by the client, deferred tools are available from the start, and a search by OpenAI is left out", () => {
     const late = { type: "function", name: "late", defer_loading: true };
     const { request, warnings } = read({ tools: [{ type: "tool_search" }, late] });
     expect(request.tools).toMatchObject([{ name: "late" }]);

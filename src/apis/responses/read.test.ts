@@ -17,9 +17,9 @@ function sse(events: readonly Event[], names = true): string {
   return events.map((event) => `${name(event)}data: ${JSON.stringify(event)}\n\n`).join("");
 }
 
-function read(stream: string, pieces = 1): { generation: Generation; events: GenerationEvent[]; repairs: string[] } {
+function read(stream: string, chunks = 1): { generation: Generation; events: GenerationEvent[]; repairs: string[] } {
   const reader = new ResponseReader({ newCallId: () => "call_new" });
-  const size = Math.ceil(stream.length / pieces);
+  const size = Math.ceil(stream.length / chunks);
   const events: GenerationEvent[] = [];
   for (let at = 0; at < stream.length; at += size) events.push(...reader.push(stream.slice(at, at + size)));
   events.push(...reader.end());
@@ -71,14 +71,14 @@ describe("what other servers leave out", () => {
       output_index: index,
       item: { type: "function_call", id: `fc_${index}`, call_id: `call_${index}`, name: `f${index}`, arguments: "" },
     });
-    const piece = (index: number, text: string): Event => ({
+    const chunk = (index: number, text: string): Event => ({
       type: "response.function_call_arguments.delta",
       item_id: `fc_${index}`,
       output_index: index,
       delta: text,
     });
     const { generation, events, repairs } = read(
-      sse([added(0), added(1), piece(0, '{"a":'), piece(1, "{"), piece(0, "1}"), piece(1, "}"), completed]),
+      sse([added(0), added(1), chunk(0, '{"a":'), chunk(1, "{"), chunk(0, "1}"), chunk(1, "}"), completed]),
     );
     expect(orderViolation(events)).toBeNull();
     expect(generation.choices[0]?.toolCalls).toMatchObject([
@@ -90,7 +90,7 @@ describe("what other servers leave out", () => {
   });
 
   test("a call whose name comes with its end, and one without an id or arguments", () => {
-    const piece = { type: "response.function_call_arguments.delta", item_id: "fc_0", output_index: 0, delta: "{}" };
+    const chunk = { type: "response.function_call_arguments.delta", item_id: "fc_0", output_index: 0, delta: "{}" };
     const done = (index: number, item: Event): Event => ({
       type: "response.output_item.done",
       output_index: index,
@@ -98,7 +98,7 @@ describe("what other servers leave out", () => {
     });
     const { generation, repairs } = read(
       sse([
-        piece,
+        chunk,
         done(0, { id: "fc_0", call_id: "call_0", name: "f", arguments: "{}" }),
         done(1, { name: "g" }),
         completed,
@@ -111,7 +111,7 @@ describe("what other servers leave out", () => {
     expect(repairs).toEqual(expect.arrayContaining(["call-id", "no-arguments"]));
   });
 
-  test("thoughts under the name that the Open Responses specification has for them", () => {
+  test("reasoning under the name that the Open Responses specification has for it", () => {
     const stream = [
       { type: "response.reasoning.delta", delta: "Hm" },
       { type: "response.reasoning_summary_text.delta", delta: "Short", summary_index: 0 },
@@ -164,7 +164,7 @@ describe("what only Responses has", () => {
     ]);
   });
 
-  // It went on as a whole call, and an agent would have run half of a patch.
+  // It was passed on as a whole call, and an agent would have run half of a patch.
   test("a custom call that the limit has cut is no whole call", () => {
     const item = { type: "custom_tool_call", id: "ctc_1", call_id: "call_1", name: "patch", input: "*** Beg" };
     const end = { ...response, status: "incomplete", incomplete_details: { reason: "max_output_tokens" }, usage };
@@ -191,8 +191,8 @@ describe("what only Responses has", () => {
   });
 });
 
-describe("ends that are none", () => {
-  test("a stream that is cut is truncated, whatever it had", () => {
+describe("answers without an end", () => {
+  test("a stream that is cut is truncated", () => {
     const { generation } = read(sse([delta("Hel")]));
     expect(generation.end).toMatchObject({ kind: "truncated", failure: { status: 502 } });
   });
@@ -212,22 +212,22 @@ describe("ends that are none", () => {
     });
   });
 
-  test("a page in place of a stream is told in its words", () => {
+  test("a page in place of a stream is reported in its words", () => {
     const { generation } = read("<html><title>502 Bad Gateway</title></html>");
     expect(generation.end).toMatchObject({ kind: "upstream-error", failure: { message: "502 Bad Gateway" } });
   });
 });
 
 describe("any stream", () => {
-  test("of our own is read as what it was written from, wherever it is cut into pieces", () => {
+  test("of our own writer is read as the events it was written from, wherever it is cut into chunks", () => {
     fc.assert(
       fc.property(
         legalBatches(),
         fc.constantFrom(lean, exact),
         fc.integer({ min: 1, max: 40 }),
-        (batches, profile, pieces) => {
+        (batches, profile, chunks) => {
           const all = batches.flat();
-          const { generation, events, repairs } = read(writtenResponse([all], profile), pieces);
+          const { generation, events, repairs } = read(writtenResponse([all], profile), chunks);
           expect(orderViolation(events)).toBeNull();
           expect(repairs.filter((id) => id !== "usage-value" && id !== "no-arguments")).toEqual([]);
           expect(generation.end).toEqual({ kind: "done" });
@@ -244,7 +244,7 @@ describe("any stream", () => {
     );
   });
 
-  test("whatever its events hold is read in legal order, with one end", () => {
+  test("of any content is read in legal order, with one end", () => {
     const word = fc.constantFrom(
       "message",
       "reasoning",

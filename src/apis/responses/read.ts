@@ -165,7 +165,7 @@ export class ResponseReader extends AnswerReader {
     this.out.push({ type: "start", choice: 0, source: this.#identity });
   }
 
-  /** The response has ended. Its last event contains all of it, so whatever is missing is taken from there. */
+  /** The response has ended. Its last event contains all of it, so missing content is taken from there. */
   #finish(status: string, response: unknown): void {
     if (!isObject(response)) return this.fail(badAnswer("The upstream's last event has no response."));
     this.#identify(response);

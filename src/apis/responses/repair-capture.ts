@@ -89,7 +89,7 @@ function isComplete(event: JsonObject): boolean {
   return part === undefined || (isObject(part) && nonEmpty(part["type"]) !== undefined);
 }
 
-/** The strings by which clients know an item, besides its id. */
+/** The strings by which clients know an item, in addition to its id. */
 const itemStrings: Readonly<Record<string, readonly string[]>> = {
   message: ["status", "role"],
   function_call: ["status", "name", "call_id", "arguments"],

@@ -26,7 +26,7 @@ test("a body in profile exact is Python's JSON, and says who pays", () => {
   expect(body.endsWith("\n}")).toBe(true);
 });
 
-// As in a stream: it was told as completed.
+// As in a stream: it was reported as completed.
 test("a call that the limit cut is incomplete", () => {
   const events: GenerationEvent[] = [
     { type: "tool-call-start", choice: 0, index: 0, id: "call_0", name: "f" },
@@ -68,7 +68,7 @@ test("encrypted reasoning is decrypted; any other text is not taken for it", () 
   ).toEqual([null, null, null, null, null]);
 });
 
-test("ids of one answer share their beginning and a group, and tell when they were made", () => {
+test("ids of one answer share their beginning and a group, and contain the time", () => {
   const ids = new ResponseIds(Math.random);
   const [response, item] = [ids.response(1_800_000_000), ids.item("msg_", 1_800_000_007)];
   const form = /^[a-z]+_(0[0-9a-f]{15})00([0-9a-f]{8})[0-9a-f]{3}[048c](81[9a][0-9a-f])[89ab][0-9a-f]{15}$/;

@@ -67,7 +67,7 @@ const own: readonly ResponsesParameter[] = [
   add(
     honoured,
     "input",
-    "A string or items. Items of tools that OpenAI runs, thoughts that others have sealed, and references to items that are not stored are left out, with a warning; items of an unknown type, too, but in profile `exact` they are refused.",
+    "A string or items. Left out, with a warning, are items of tools that OpenAI runs, reasoning that another server has encrypted, and references to items that are not stored. Items of an unknown type are left out, too; profile `exact` refuses them.",
     (value, draft) => {
       draft.input = value;
     },
@@ -78,7 +78,7 @@ const own: readonly ResponsesParameter[] = [
   add(
     honoured,
     "include",
-    "`message.output_text.logprobs`, and `reasoning.encrypted_content`: thoughts sealed, so that a client can give them back; the other values ask about tools that OpenAI runs.",
+    "`message.output_text.logprobs`, and `reasoning.encrypted_content`, which a client gives back in its next request. The other values concern tools that OpenAI runs.",
     readInclude,
   ),
   add(honoured, "max_output_tokens", "At least 1; in profile `exact` 16, as at OpenAI.", (value, draft) => {
@@ -91,7 +91,7 @@ const own: readonly ResponsesParameter[] = [
   add(
     honoured,
     "tools",
-    "Functions, custom tools (a local model's calls are held to their grammars, `regex` or `lark`), and both in a `namespace`, which a model knows as `NAMESPACE__NAME`. A `tool_search` that the client executes is a function of that name; what it finds is added. Tools that OpenAI runs are left out, with a warning.",
+    "Functions, custom tools (the calls of a local model follow their grammars, `regex` or `lark`), and both in a `namespace`; the model knows them as `NAMESPACE__NAME`. A `tool_search` that the client executes is a function of that name; the tools that it finds are added. Tools that OpenAI runs are left out, with a warning.",
     (value, draft) => {
       draft.toolList = value;
     },
@@ -99,7 +99,7 @@ const own: readonly ResponsesParameter[] = [
   add(
     honoured,
     "tool_choice",
-    "`none`, `auto`, `required`, a tool by name, `allowed_tools`. To force a tool that OpenAI runs is a 400.",
+    "`none`, `auto`, `required`, a tool by name, `allowed_tools`. Forcing a tool that OpenAI runs is a 400.",
     (value, draft) => {
       draft.choice = value;
     },
@@ -110,26 +110,26 @@ const own: readonly ResponsesParameter[] = [
   add(
     honoured,
     "reasoning",
-    "`effort` is given to the chat template. With `summary`, thoughts are shown as their summary, which is the thoughts themselves where the model makes none; without, as they are.",
+    "`effort` is passed to the chat template. With `summary`, reasoning is shown as a summary, which is the reasoning itself if the model makes none. Without it, the reasoning is shown as it is.",
     (value, draft) => {
       if (value.effort) draft.reasoningEffort = value.effort;
       draft.repeated["reasoning"] = reasoningEcho(value);
     },
   ),
-  add(honoured, "text", "`format` binds the answer. `verbosity` is passed on to an upstream.", readText),
+  add(honoured, "text", "`format` constrains the answer. `verbosity` is passed on to an upstream.", readText),
   add(
     honoured,
     "truncation",
-    "`auto` leaves out the oldest turns of a conversation that the model refuses as too long; instructions and the last question stay. An upstream of this API does it itself.",
+    "`auto` removes the oldest turns of a conversation that is too long for the model; instructions and the last question stay. An upstream of this API does so itself.",
     (value, draft) => {
       if (value === "auto") draft.limits.overflow = "drop-oldest";
     },
   ),
   add(accepted, "metadata", "At most 16 strings.", checkMetadata),
   add(accepted, "service_tier", "There is one tier."),
-  add(honoured, "store", "With `false`, nothing of the response is kept (docs/responses.md)."),
+  add(honoured, "store", "With `false`, the response is not stored (docs/responses.md)."),
   add(accepted, "max_tool_calls", "It counts tools that OpenAI runs."),
-  add(accepted, "user", "Nothing here depends on who asks."),
+  add(accepted, "user", "It has no effect here."),
   add(accepted, "safety_identifier", ""),
   add(accepted, "prompt_cache_key", "The cache finds the longest common beginning by itself."),
   add(accepted, "prompt_cache_retention", ""),
@@ -138,17 +138,17 @@ const own: readonly ResponsesParameter[] = [
   add(
     honoured,
     "background",
-    "The answer goes on without its client, who asks for it by `GET /v1/responses/{id}` (docs/responses.md).",
+    "The response is generated in the background; `GET /v1/responses/{id}` retrieves it (docs/responses.md).",
   ),
   add(
     honoured,
     "previous_response_id",
-    "What went into that response and came out of it stands before `input`; its `instructions` do not.",
+    "The input and output of that response precede `input`; its `instructions` do not.",
   ),
   add(
     honoured,
     "generate",
-    "With `false`, the answer is empty, and `previous_response_id` goes on from it: Codex sends so what it will need, before anybody has asked anything.",
+    "With `false`, the response is empty, and `previous_response_id` can continue it. Codex sends instructions and tools this way before the first prompt.",
     (value, draft) => {
       draft.preparesOnly = !value;
     },

@@ -106,7 +106,7 @@ describe("a chat request", () => {
 });
 
 describe("a Responses request", () => {
-  test("goes on as it came, with what nobody here knows", () => {
+  test("is passed on unchanged, with members that are not known here", () => {
     const members = {
       input: [{ type: "telepathy" }, { type: "reasoning", summary: [], encrypted_content: "gAAAA" }],
       previous_response_id: "resp_1",
@@ -116,7 +116,7 @@ describe("a Responses request", () => {
       stream: true,
       stream_options: { include_obfuscation: false },
     };
-    // That the answer goes on without the client is this server's affair.
+    // The upstream need not know that the response is generated in the background.
     expect(passedOn({ ...members, background: true })).toEqual({ ...members, model: "gpt" });
   });
 
@@ -127,14 +127,14 @@ describe("a Responses request", () => {
     expect(passedOn({ input: [said, compaction, asked] })).toMatchObject({ input: [said, asked] });
   });
 
-  test("leaves out the thoughts that we have sealed: the server could not open them", () => {
+  test("leaves out reasoning that we have encrypted: the server could not decrypt it", () => {
     const ours = { type: "reasoning", summary: [], encrypted_content: encryptReasoning({ text: "Hm" }) };
     expect(passedOn({ input: [ours, { role: "user", content: "Hi" }] })).toMatchObject({
       input: [{ role: "user", content: "Hi" }],
     });
   });
 
-  test("of another API's server is told by its neutral members, and loses nothing that this API has", () => {
+  test("of another API is written from its neutral members, and loses nothing that this API has", () => {
     const input = [
       { role: "developer", content: "Be kind." },
       { role: "user", content: [{ type: "input_file", filename: "a.txt", file_data: "data:,a" }] },

@@ -28,7 +28,7 @@ import { OpenCall, OpenMessage, OpenReasoning, ResponseEventWriter } from "./str
  * call, the response ends with the items that it has.
  *
  * For the same reason, the calls after a complete one are written when they are complete, or when the limit cuts them. An incomplete call
- * could not be taken back if the generation fails, and clients run a call whatever its status is (source code of Codex CLI and the AI
+ * could not be taken back if the generation fails, and clients run a call of any status (source code of Codex CLI and the AI
  * SDK).
  */
 export class ResponseStreamWriter implements StreamWriter {

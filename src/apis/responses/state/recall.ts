@@ -27,7 +27,7 @@ export function previousNotFound(id: string): FailureError {
 
 /**
  * Finds the stored items that a request's body (parsed JSON of any shape) refers to. The reader of the request judges references to items
- * that are not found. `forwards`: an unknown response is accepted, because the server behind may know it. Rejects with `FailureError`.
+ * that are not found. `forwards`: an unknown response is accepted, because the upstream may know it. Rejects with `FailureError`.
  */
 export async function recall(body: unknown, shelves: Shelves, forwards = false): Promise<Recalled> {
   if (typeof body !== "object" || body === null) return nothingRecalled;

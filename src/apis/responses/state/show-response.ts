@@ -47,10 +47,10 @@ export async function stopResponse(call: PortCall, why: "cancelled" | "deleted")
   }
   const { running, ...stored } = found.stored;
   if (!running || !(await isRunning(found.stored, call))) return found;
-  const shelf = shelfOf(found, call);
-  await shelf.set(stopKey(call.id), why);
+  const keyspace = keyspaceOf(found, call);
+  await keyspace.set(stopKey(call.id), why);
   const cancelled = { ...stored, body: running.cancelled };
-  await putResponse(shelf, cancelled);
+  await putResponse(keyspace, cancelled);
   return { ...found, stored: cancelled };
 }
 
@@ -87,7 +87,7 @@ async function* onceEnded(found: FoundResponse, call: PortCall, after: number): 
     if (!(await call.pause(pollMs))) return;
     now = await requireResponse(call);
   }
-  const events = await shelfOf(now, call).get(eventsKey(call.id));
+  const events = await keyspaceOf(now, call).get(eventsKey(call.id));
   if (events === undefined) yield endOf(await bodyNow(now, call), after, call.profile);
   else yield* eventsAfter([events], after);
 }
@@ -107,11 +107,11 @@ async function bodyNow(found: FoundResponse, call: PortCall): Promise<string> {
   if (!running || (await isRunning(found.stored, call))) return stored.body;
   const failed = { ...stored, body: running.failed };
   // It is shown as failed even if the store cannot be written.
-  await putResponse(shelfOf(found, call), failed).catch(() => {});
+  await putResponse(keyspaceOf(found, call), failed).catch(() => {});
   return failed.body;
 }
 
-function shelfOf({ isBrief }: FoundResponse, { shelves }: PortCall): Shelf {
+function keyspaceOf({ isBrief }: FoundResponse, { shelves }: PortCall): Shelf {
   return isBrief ? shelves.brief : shelves.lasting;
 }
 

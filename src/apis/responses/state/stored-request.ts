@@ -72,7 +72,7 @@ class StoredResponsesRequest implements KeptRequest {
   async keep(): Promise<void> {
     const body = this.#response?.body() ?? null;
     if (body === null) return;
-    for (const shelf of this.#targets()) await this.#put(shelf, body);
+    for (const keyspace of this.#targets()) await this.#put(keyspace, body);
   }
 
   #open(context: AnswerContext, form: "stream" | "body"): ResponseObject {
@@ -87,7 +87,7 @@ class StoredResponsesRequest implements KeptRequest {
     return [...(ofConnection || (background && !store) ? [brief] : []), ...(store ? [lasting] : [])];
   }
 
-  async #put(shelf: Shelf, body: string, running?: RunningResponse): Promise<void> {
+  async #put(keyspace: Shelf, body: string, running?: RunningResponse): Promise<void> {
     const response = this.#response;
     if (!response) return;
     const { previous, history, references } = this.#recalled;
@@ -97,8 +97,8 @@ class StoredResponsesRequest implements KeptRequest {
       random: this.#random,
     });
     // A lasting response refers to lasting ones. A brief one contains the whole conversation.
-    const link = previous && shelf === this.#shelves.lasting ? await inLastingStore(previous, shelf) : undefined;
-    await putResponse(shelf, {
+    const link = previous && keyspace === this.#shelves.lasting ? await inLastingStore(previous, keyspace) : undefined;
+    await putResponse(keyspace, {
       id: response.id,
       ...(link && { previous: link.id, root: link.root ?? link.id }),
       input: link ? own : [...history, ...own],
@@ -118,7 +118,7 @@ class StoredResponsesRequest implements KeptRequest {
     const failure = { code: "server_error", message: "The server stopped before the response was complete." };
     const failed = response.body({ event: "failed", output: [], failure }) ?? "";
     const cancelled = bodyIn("cancelled");
-    const [shelf] = this.#targets();
+    const [keyspace] = this.#targets();
     const now = context.now ?? (() => context.created);
     return {
       id,
@@ -126,10 +126,10 @@ class StoredResponsesRequest implements KeptRequest {
       opening,
       body: bodyIn("queued"),
       beat: async () => {
-        if (!shelf) return false;
+        if (!keyspace) return false;
         // Another process has stored how it ended.
-        if ((await shelf.get(stopKey(id))) !== undefined) return true;
-        await this.#put(shelf, bodyIn("in_progress"), {
+        if ((await keyspace.get(stopKey(id))) !== undefined) return true;
+        await this.#put(keyspace, bodyIn("in_progress"), {
           aliveAt: now(),
           ...(processName !== undefined && { process: processName }),
           failed,
@@ -138,16 +138,16 @@ class StoredResponsesRequest implements KeptRequest {
         return false;
       },
       end: async (events, isCancelled) => {
-        if (!shelf) return;
-        const stop = await shelf.get(stopKey(id));
+        if (!keyspace) return;
+        const stop = await keyspace.get(stopKey(id));
         if (stop === "deleted") {
-          const stored = await findIn(shelf, id);
-          if (stored) await deleteResponse(shelf, stored);
+          const stored = await findIn(keyspace, id);
+          if (stored) await deleteResponse(keyspace, stored);
         } else {
-          await shelf.set(eventsKey(id), events);
-          await this.#put(shelf, isCancelled || stop !== undefined ? cancelled : (response.body() ?? failed));
+          await keyspace.set(eventsKey(id), events);
+          await this.#put(keyspace, isCancelled || stop !== undefined ? cancelled : (response.body() ?? failed));
         }
-        if (stop !== undefined) await shelf.delete(stopKey(id));
+        if (stop !== undefined) await keyspace.delete(stopKey(id));
       },
     };
   }

@@ -8,7 +8,7 @@ import { forgetHistory } from "./recall.ts";
 import { readStoredRequest } from "./stored-request.ts";
 import { deleteResponse, findItems, findResponse, storageKey } from "./stored-response.ts";
 
-class MapShelf implements Shelf {
+class MapKeyspace implements Shelf {
   readonly texts = new Map<string, string>();
 
   async get(key: string): Promise<string | undefined> {
@@ -49,8 +49,8 @@ class MapAssembled implements Assembled {
 /** There are no others. */
 const inTurns: InTurns = async (work) => atOnce(work);
 
-function emptyShelves(): Shelves & { readonly lasting: MapShelf } {
-  return { lasting: new MapShelf(), brief: new MapShelf(), assembled: new MapAssembled(), ofConnection: false };
+function emptyShelves(): Shelves & { readonly lasting: MapKeyspace } {
+  return { lasting: new MapKeyspace(), brief: new MapKeyspace(), assembled: new MapAssembled(), ofConnection: false };
 }
 
 /** Reads a request, writes the answer of these events and keeps it. */
@@ -69,7 +69,7 @@ async function keep(shelves: Shelves, body: object, events: readonly GenerationE
 
 const hello: GenerationEvent = { type: "text-delta", choice: 0, text: "Hello" };
 
-describe("what is kept of a response", () => {
+describe("a stored response", () => {
   test("a response and its items have one key, another response another one", () => {
     const [one, other] = [new ResponseIds(Math.random), new ResponseIds(Math.random)];
     const id = one.response(1_800_000_000);
@@ -92,12 +92,12 @@ describe("what is kept of a response", () => {
     expect(items.get("msg_xyz")).toMatchObject({ id: "msg_xyz", content: [{ text: "Hello" }] });
     expect(await findResponse(shelves, "msg_xyz")).toBeUndefined();
     const found = await findResponse(shelves, "resp_abc");
-    if (!found) throw new Error("it is kept");
+    if (!found) throw new Error("it is stored");
     await deleteResponse(shelves.lasting, found.stored);
     expect([...shelves.lasting.texts.keys()]).toEqual([]);
   });
 
-  test("thoughts come back with what their maker needs to read them, which the client did not see", async () => {
+  test("reasoning comes back with the encrypted content that the client did not see", async () => {
     const shelves = emptyShelves();
     await keep(shelves, { input: "x" }, [
       { type: "start", choice: 0, source: { id: "resp_abc" } },
@@ -122,7 +122,7 @@ describe("what is kept of a response", () => {
     });
   });
 
-  // Each of 20,000 references to one stored conversation of 10 MB was looked up by parsing all of it: the server stood still for an hour.
+  // Each of 20,000 references to one stored conversation of 10 MB was looked up by parsing all of it: the server answered nothing else for an hour.
   test("however many items of a response are referred to, it is read once; and each may be meant once", async () => {
     const shelves = emptyShelves();
     const input = Array.from({ length: 50 }, (_, at) => ({ id: `msg_${at}`, role: "user", content: `text ${at}` }));
@@ -224,7 +224,7 @@ describe("what is kept of a response", () => {
       expect(reads).toBeLessThan(410);
     });
 
-    test.each([0, 1, 2])("deleting response %d of four is noticed at once, in every process", async (deleted) => {
+    test.each([0, 1, 2])("deleting response %d of four is noticed immediately, in every process", async (deleted) => {
       const shelves = emptyShelves();
       for (let turn = 0; turn < 4; turn++) await add(shelves, turn, turn > 0 ? turn - 1 : undefined);
       const other = elsewhere(shelves);
@@ -236,7 +236,7 @@ describe("what is kept of a response", () => {
       }
     });
 
-    test("what was deleted stays unknown where a turn begins anew while it is deleted", async () => {
+    test("a deleted response stays unknown if a turn begins while it is deleted", async () => {
       const shelves = emptyShelves();
       for (let turn = 0; turn < 3; turn++) await add(shelves, turn, turn > 0 ? turn - 1 : undefined);
       const other = elsewhere(shelves);
@@ -261,7 +261,7 @@ describe("what is kept of a response", () => {
       expect(all).toEqual([turns(0, 1, "left"), turns(0, 1, "right"), turns(0, 1, 2), turns(0, 1)]);
     });
 
-    test("branches that are read at once do not get into each other", async () => {
+    test("branches that are read concurrently do not mix", async () => {
       const shelves = emptyShelves();
       for (let turn = 0; turn < 3; turn++) await add(shelves, turn, turn > 0 ? turn - 1 : undefined);
       for (const branch of ["a", "b", "c"]) {
@@ -321,13 +321,13 @@ describe("what is kept of a response", () => {
       for (let turn = 0; turn < 30; turn++) await add(connection, turn, turn > 0 ? turn - 1 : undefined);
       const sizes = Array.from({ length: 29 }, (_, at) => shelves.lasting.texts.get(`resp_${at + 1}`)?.length ?? 0);
       expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThan(20);
-      expect(await saidBefore({ ...shelves, brief: new MapShelf() }, 29)).toEqual(
+      expect(await saidBefore({ ...shelves, brief: new MapKeyspace() }, 29)).toEqual(
         turns(...Array.from({ length: 30 }).keys()),
       );
     });
   });
 
-  test("nothing is read or kept where nothing is asked for", async () => {
+  test("nothing is read or stored if the request does not ask for it", async () => {
     const unreachable: Shelf = {
       get: () => Promise.reject(new Error("read")),
       set: () => Promise.reject(new Error("written")),

@@ -36,7 +36,7 @@ export interface RunningResponse {
 /** A response to store. */
 export type NewStoredResponse = Omit<StoredResponse, "characters">;
 
-/** The number of characters that are written at once. */
+/** The number of characters that are written without a pause. */
 const chunkSize = 64 * 1024;
 
 function storedText({ body, ...rest }: NewStoredResponse): string | Iterable<string, void, undefined> {
@@ -132,15 +132,15 @@ async function find(shelves: Shelves, id: string): Promise<FoundResponse | undef
   return undefined;
 }
 
-async function readFrom(shelf: Shelf, key: string): Promise<StoredResponse | undefined> {
-  const text = await shelf.get(key);
+async function readFrom(keyspace: Shelf, key: string): Promise<StoredResponse | undefined> {
+  const text = await keyspace.get(key);
   if (text === undefined) return undefined;
-  return text.startsWith(pointer) ? readFrom(shelf, storageKey(text.slice(pointer.length))) : readStored(text);
+  return text.startsWith(pointer) ? readFrom(keyspace, storageKey(text.slice(pointer.length))) : readStored(text);
 }
 
 /** Returns the response with this id from one store. */
-export async function findIn(shelf: Shelf, id: string): Promise<StoredResponse | undefined> {
-  const found = await readFrom(shelf, storageKey(id));
+export async function findIn(keyspace: Shelf, id: string): Promise<StoredResponse | undefined> {
+  const found = await readFrom(keyspace, storageKey(id));
   return found?.id === id ? found : undefined;
 }
 
@@ -157,16 +157,16 @@ export function statusOf({ body }: StoredResponse): string {
   return (JSON.parse(body) as { readonly status: string }).status;
 }
 
-export async function putResponse(shelf: Shelf, stored: NewStoredResponse): Promise<void> {
+export async function putResponse(keyspace: Shelf, stored: NewStoredResponse): Promise<void> {
   const key = storageKey(stored.id);
-  for (const id of otherKeys(stored)) await shelf.set(id, pointer + stored.id);
-  await shelf.set(key, storedText(stored));
+  for (const id of otherKeys(stored)) await keyspace.set(id, pointer + stored.id);
+  await keyspace.set(key, storedText(stored));
 }
 
-export async function deleteResponse(shelf: Shelf, stored: StoredResponse): Promise<void> {
-  await shelf.delete(storageKey(stored.id));
-  await shelf.delete(eventsKey(stored.id));
-  for (const id of otherKeys(stored)) await shelf.delete(id);
+export async function deleteResponse(keyspace: Shelf, stored: StoredResponse): Promise<void> {
+  await keyspace.delete(storageKey(stored.id));
+  await keyspace.delete(eventsKey(stored.id));
+  for (const id of otherKeys(stored)) await keyspace.delete(id);
 }
 
 /** Returns the key under which the events of a background response are stored. */
