@@ -110,9 +110,10 @@ class StoredResponsesRequest implements KeptRequest {
 
   #detach(context: AnswerContext, processName: string | undefined): DetachedAnswer {
     const response = this.#open(context, "stream");
-    const { id } = response;
     const writer = new ResponseStreamWriter(response);
     const opening = writer.open();
+    // The response has its id once it is open.
+    const { id } = response;
     const bodyIn = (event: "queued" | "in_progress" | "cancelled"): string =>
       response.body({ event, output: [] }) ?? "";
     const failure = { code: "server_error", message: "The server stopped before the response was complete." };
