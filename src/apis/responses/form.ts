@@ -104,6 +104,6 @@ export const responseForms: Readonly<Record<Profile["name"], ResponseForm>> = {
 };
 
 /** Prints the body of an answer that is not streamed. */
-export function bodyText(value: JsonValue, { name }: Profile): string {
+export function responseBodyText(value: JsonValue, { name }: Profile): string {
   return responseForms[name].body(value);
 }

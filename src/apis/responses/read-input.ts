@@ -28,7 +28,7 @@ import {
   inputItemTypes,
   inputParts,
   parsed,
-  spokenParts,
+  assistantParts,
   typed,
 } from "./request-schema.ts";
 import { hostedItemTypes } from "./schema.ts";
@@ -312,7 +312,7 @@ function readInputPart(part: JsonObject, path: string, strict: boolean): Content
     case "input_audio":
       return { type: "audio", ...parsed(inputParts.input_audio, part, path).input_audio };
     case "refusal":
-      if (!strict) return { type: "refusal", refusal: parsed(spokenParts.refusal, part, path).refusal };
+      if (!strict) return { type: "refusal", refusal: parsed(assistantParts.refusal, part, path).refusal };
   }
   throw unsupportedEnumValue(`${path}.type`, type, Object.keys(inputParts));
 }
@@ -337,9 +337,9 @@ function readSpoken(
   return content.map((part, index) => {
     const place = `${path}[${index}]`;
     const { type } = parsed(typed, part, place);
-    if (type === "refusal") return { type, refusal: parsed(spokenParts.refusal, part, place).refusal };
+    if (type === "refusal") return { type, refusal: parsed(assistantParts.refusal, part, place).refusal };
     if (type === "output_text" || (!strict && (type === "input_text" || type === "text")))
       return { type: "text", text: parsed(inputParts.input_text, part, place).text, ...given({ phase }) };
-    throw unsupportedEnumValue(`${place}.type`, type, Object.keys(spokenParts));
+    throw unsupportedEnumValue(`${place}.type`, type, Object.keys(assistantParts));
   });
 }

@@ -11,7 +11,7 @@ import { emptyDraft } from "../request/draft.ts";
 import { readParameters } from "../request/read-parameters.ts";
 import { mostRepeated } from "../request/size-limits.ts";
 import { readInput } from "./read-input.ts";
-import { readToolChoice, readTools } from "./read-tools.ts";
+import { readToolChoice, readResponseTools } from "./read-tools.ts";
 import type { DeclaredTools } from "./read-tools.ts";
 import { defaultEcho } from "./request-schema.ts";
 import type { ResponseEcho, ResponseOptions } from "./request-schema.ts";
@@ -56,7 +56,7 @@ export function* responsesRequestInSteps(
   if (draft.instructions !== undefined) {
     messages.unshift({ role: "system", content: draft.instructions, path: "instructions" });
   }
-  const declared = yield* readTools(draft.toolList ?? [], strict, found);
+  const declared = yield* readResponseTools(draft.toolList ?? [], strict, found);
   const { tools, hosted, grouped, searches } = declared;
   for (const { type } of hosted)
     warnings.push(`tools: nothing here runs a tool of type ${JSON.stringify(type)}; it is left out`);

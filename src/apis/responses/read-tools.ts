@@ -15,7 +15,7 @@ import { mostTools } from "../request/size-limits.ts";
 import { toolSearch } from "./items.ts";
 import {
   allowedToolsChoice,
-  anyTool,
+  toolDeclaration,
   asSent,
   customFormat,
   customGrammar,
@@ -47,7 +47,7 @@ const workOfTool = 8;
  * tools. All others are hosted tools, which the API's server runs. `found`: tools that the conversation brings. If the client searches, a
  * deferred tool may be called only after it is found. Throws `FailureError`.
  */
-export function* readTools(
+export function* readResponseTools(
   list: readonly unknown[],
   strict: boolean,
   found: readonly Tool[] = [],
@@ -89,7 +89,7 @@ interface ToolDeclaration {
 
 /** Returns what an entry of a list of tools declares; null for a hosted tool. */
 export function readDeclaration(value: JsonObject, path: string, strict: boolean): ToolDeclaration | null {
-  const { type, description } = parsed(anyTool, value, path);
+  const { type, description } = parsed(toolDeclaration, value, path);
   if (type === "function" || type === "custom") {
     const { tool, shown } = readTool(type, value, path, strict);
     return { tools: [tool], shown, isSearch: false };

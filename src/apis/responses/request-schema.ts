@@ -88,7 +88,7 @@ export const inputParts = byType([inputText, inputImage, inputFile, inputAudio])
 export const spokenText = z.object({ type: z.literal("output_text"), text });
 export const spokenRefusal = z.object({ type: z.literal("refusal"), refusal: text });
 /** The parts of what the model has said, by their type. */
-export const spokenParts = byType([spokenText, spokenRefusal]);
+export const assistantParts = byType([spokenText, spokenRefusal]);
 
 export const inputMessage = z.object({
   type: z.literal("message"),
@@ -178,7 +178,7 @@ export const namespaceTool = z.object({ name: text, tools: objects(anyObject()) 
 export const toolInNamespace = z.object({ type: word(["function", "custom"]) });
 export const toolSearchTool = z.object({ execution: optionalText, parameters: optionalObject });
 /** What every tool may have. */
-export const anyTool = z.object({ type: text, description: optionalText });
+export const toolDeclaration = z.object({ type: text, description: optionalText });
 
 export const namedToolChoice = z.object({ name: text, namespace: optionalText });
 export const allowedToolsChoice = z.object({ mode: word(["auto", "required"]), tools: objects(anyObject()) });

@@ -6,7 +6,7 @@ import { orderedMembers } from "../members.ts";
 import type { AnswerContext } from "../port.ts";
 import { encryptReasoning } from "./encrypted-content.ts";
 import type { EncryptedReasoning } from "./encrypted-content.ts";
-import { bodyText, responseForms } from "./form.ts";
+import { responseBodyText, responseForms } from "./form.ts";
 import type { NumberForm, ResponseForm } from "./form.ts";
 import { ResponseIds } from "./ids.ts";
 import { toolSearch, usageObject } from "./items.ts";
@@ -106,7 +106,7 @@ export class ResponseObject {
     body.#created = this.#created;
     body.#model = this.#model;
     body.#tier = this.#tier;
-    return bodyText(body.at(state), this.#context.profile);
+    return responseBodyText(body.at(state), this.#context.profile);
   }
 
   /** Returns the id that the source gave to an item if it has the prefix, else a new one. */

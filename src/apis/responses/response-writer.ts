@@ -2,7 +2,7 @@ import type { GeneratedPart, GeneratedRefusal, GeneratedText, Generation } from 
 import type { JsonValue } from "../json-text.ts";
 import type { AnswerContext } from "../port.ts";
 import { incompleteReason } from "./errors.ts";
-import { bodyText } from "./form.ts";
+import { responseBodyText } from "./form.ts";
 import { annotationObject, callItem, callPrefixes, emptyInput, messageItem, reasoningItem } from "./items.ts";
 import type { MessagePart } from "./items.ts";
 import type { ResponseOptions } from "./request-schema.ts";
@@ -11,7 +11,10 @@ import type { ItemStatus } from "./schema.ts";
 
 /** Returns the body of a response that is not streamed. */
 export function writeResponse(generation: Generation, context: AnswerContext, options: ResponseOptions): string {
-  return bodyText(wholeResponseObject(generation, new ResponseObject(context, options, "body")), context.profile);
+  return responseBodyText(
+    wholeResponseObject(generation, new ResponseObject(context, options, "body")),
+    context.profile,
+  );
 }
 
 /** Returns the whole response. A response has one choice. */

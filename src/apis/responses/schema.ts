@@ -47,8 +47,8 @@ export const itemStatus = z.enum(["in_progress", "completed", "incomplete"]);
 export type ItemStatus = z.infer<typeof itemStatus>;
 
 const bytes = z.array(z.int().min(0).max(255));
-export const tokenAlternative = z.object({ bytes, logprob: z.number().meta(float), token: z.string() });
-export const tokenLogprob = tokenAlternative.extend({ top_logprobs: z.array(tokenAlternative) });
+export const responseTopLogprob = z.object({ bytes, logprob: z.number().meta(float), token: z.string() });
+export const responseLogprob = responseTopLogprob.extend({ top_logprobs: z.array(responseTopLogprob) });
 
 /** An object whose type is one of the union's, or matches `others`: a type whose members are not described. */
 function withOtherTypes<Union extends z.ZodDiscriminatedUnion>(union: Union, others: RegExp) {
@@ -68,7 +68,7 @@ const annotation = withOtherTypes(z.discriminatedUnion("type", [urlCitation]), /
 export const outputText = z.object({
   type: z.literal("output_text"),
   annotations: z.array(annotation),
-  logprobs: z.array(tokenLogprob),
+  logprobs: z.array(responseLogprob),
   text: z.string(),
 });
 export const outputRefusal = z.object({ type: z.literal("refusal"), refusal: z.string() });
@@ -104,7 +104,7 @@ export const customToolCall = z.object({
   name: z.string(),
   namespace: z.string().optional(),
 });
-export const reasoningItem = z.object({
+export const outputReasoning = z.object({
   id: z.string(),
   type: z.literal("reasoning"),
   status: itemStatus.optional(),
@@ -113,7 +113,7 @@ export const reasoningItem = z.object({
   summary: z.array(summaryText),
 });
 
-const writtenItem = z.discriminatedUnion("type", [outputMessage, functionCall, customToolCall, reasoningItem]);
+const writtenItem = z.discriminatedUnion("type", [outputMessage, functionCall, customToolCall, outputReasoning]);
 
 /** The items that a model writes, by their type. */
 export const writtenItems: ReadonlyMap<unknown, z.ZodObject> = variantsOf(writtenItem);
@@ -249,7 +249,7 @@ export const response = z.object({
 });
 
 /** Members whose numbers are floats, wherever they are. */
-export const floatMembers: readonly string[] = [response, tokenAlternative].flatMap((object) =>
+export const floatMembers: readonly string[] = [response, responseTopLogprob].flatMap((object) =>
   membersOf(object).flatMap(({ name, schema }) => (schema.meta()?.["float"] === true ? [name] : [])),
 );
 
@@ -297,7 +297,7 @@ const inItem = { item_id: z.string(), ...atItem };
 const content = { content_index: count };
 const summary = { summary_index: count };
 const delta = { delta: z.string() };
-const logprobs = { logprobs: z.array(tokenLogprob) };
+const logprobs = { logprobs: z.array(responseLogprob) };
 /** Characters that hide the length of a delta. */
 const obfuscation = { obfuscation: z.unknown().optional().meta({ since: "2025-08" }) };
 const hidden = { item_id: z.string(), ...obfuscation, ...atItem };

@@ -157,7 +157,7 @@ interface OpenRefusal {
 }
 
 /** A message. Its parts follow one another; at most one is open. */
-export class OpenMessage extends OpenItem {
+export class OpenMessageItem extends OpenItem {
   readonly kind = "message";
   readonly phase: string | undefined;
   /** The id that the source gave to the message. */
@@ -281,7 +281,7 @@ interface OpenSummary {
 }
 
 /** A reasoning item: its text, its summary, or both. */
-export class OpenReasoning extends OpenItem {
+export class OpenReasoningItem extends OpenItem {
   readonly kind = "reasoning";
   readonly #chunks: string[] = [];
   /** Set once reasoning text is shown. */
@@ -359,7 +359,7 @@ export class OpenReasoning extends OpenItem {
 }
 
 /** A call. Nothing is written before it begins. */
-export class OpenCall extends OpenItem {
+export class OpenCallItem extends OpenItem {
   readonly kind = "call";
   readonly #call: CallItem;
   readonly #chunks: string[] = [];

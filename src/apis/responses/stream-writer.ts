@@ -18,7 +18,7 @@ import { failureCode, incompleteReason } from "./errors.ts";
 import { annotationObject } from "./items.ts";
 import type { ResponseObject } from "./response-object.ts";
 import type { ItemStatus } from "./schema.ts";
-import { OpenCall, OpenMessage, OpenReasoning, ResponseEventWriter } from "./stream-items.ts";
+import { OpenCallItem, OpenMessageItem, OpenReasoningItem, ResponseEventWriter } from "./stream-items.ts";
 
 /**
  * Writes a response as a stream of events, one item after the other. A response has one choice; events of other choices are ignored.
@@ -36,7 +36,7 @@ export class ResponseStreamWriter implements StreamWriter {
   readonly #events: ResponseEventWriter;
   #source: SourceIdentity | undefined;
   #opened = false;
-  #item: OpenMessage | OpenReasoning | OpenCall | null = null;
+  #item: OpenMessageItem | OpenReasoningItem | OpenCallItem | null = null;
   /** The input of the open call is complete. */
   #callHasEnded = false;
   /** The input of the open call is also valid. Invalid input may have been cut by the limit. */
@@ -108,7 +108,7 @@ export class ResponseStreamWriter implements StreamWriter {
       case "tool-call-start": {
         this.#startedPart = null;
         const closed = this.#closeForNext();
-        const call = (this.#item = new OpenCall(this.#events, event));
+        const call = (this.#item = new OpenCallItem(this.#events, event));
         return closed + (this.#wroteCall ? "" : call.begin());
       }
       case "tool-call-delta":
@@ -182,7 +182,7 @@ export class ResponseStreamWriter implements StreamWriter {
   }
 
   /** Returns the message that a text belongs to: the open one, unless the source has started another. */
-  #message(): { readonly message: OpenMessage; readonly events: string } {
+  #message(): { readonly message: OpenMessageItem; readonly events: string } {
     const started = this.#startedPart;
     this.#startedPart = null;
     const open = this.#item;
@@ -190,16 +190,16 @@ export class ResponseStreamWriter implements StreamWriter {
       started === null || (open?.kind === "message" && open.sourceId === started.id && open.phase === started.phase);
     if (open?.kind === "message" && isSame) return { message: open, events: "" };
     const closed = this.#closeForNext();
-    const message = (this.#item = new OpenMessage(this.#events, started?.id, started?.phase));
+    const message = (this.#item = new OpenMessageItem(this.#events, started?.id, started?.phase));
     return { message, events: closed + message.begin() };
   }
 
-  #reasoning(): { readonly reasoning: OpenReasoning; readonly events: string } {
+  #reasoning(): { readonly reasoning: OpenReasoningItem; readonly events: string } {
     const started = this.#startedPart;
     this.#startedPart = null;
     if (this.#item?.kind === "reasoning" && started === null) return { reasoning: this.#item, events: "" };
     const closed = this.#closeForNext();
-    const reasoning = (this.#item = new OpenReasoning(this.#events, started?.id));
+    const reasoning = (this.#item = new OpenReasoningItem(this.#events, started?.id));
     return { reasoning, events: closed + reasoning.begin() };
   }
 

@@ -6,7 +6,7 @@ import { atOnce } from "../../../src/core/steps.ts";
 import { incorrectApiKey, modelDoesNotExist } from "../../../src/apis/failures.ts";
 import type { AnswerContext } from "../../../src/apis/port.ts";
 import { exact, lean, type Profile } from "../../../src/apis/profile.ts";
-import { bodyText } from "../../../src/apis/responses/form.ts";
+import { responseBodyText } from "../../../src/apis/responses/form.ts";
 import { responsesPort } from "../../../src/apis/responses/port.ts";
 import { responsesErrorFormat } from "../../../src/apis/responses/errors.ts";
 import { between, oneOf, seeded } from "../random.ts";
@@ -69,7 +69,7 @@ export function bodyOf(
 
 /** How many tokens an input has. */
 function counted(profile: Profile): Exchange {
-  const text = bodyText({ object: "response.input_tokens", input_tokens: 11 }, profile);
+  const text = responseBodyText({ object: "response.input_tokens", input_tokens: 11 }, profile);
   const { request, ...rest } = exchangeOf({ model: "m", input: "Hi" }, text, { "content-type": "application/json" });
   return { ...rest, endpoint: "response-tokens", request: { ...request, path: "/v1/responses/input_tokens" } };
 }

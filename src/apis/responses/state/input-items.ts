@@ -3,7 +3,7 @@ import { Pace } from "../../../core/steps.ts";
 import { BodyCounter } from "../../body-counter.ts";
 import { decodeContent, encodeContent } from "../encrypted-content.ts";
 import { idPrefixes, ResponseIds } from "../ids.ts";
-import type { Item } from "./stored-response.ts";
+import type { StoredItem } from "./stored-response.ts";
 
 /** Items that are shown with a status, though a client need not send one. Source: OpenAI's specification, `ItemResource`. */
 const itemsWithStatus: ReadonlySet<unknown> = new Set([
@@ -17,17 +17,17 @@ const itemsWithStatus: ReadonlySet<unknown> = new Set([
  * Returns the input of a request as it is stored and shown: items with ids, messages with parts, and the items that references refer to.
  * References to unknown items are left out.
  */
-export function inputItems(
+export function storedInputItems(
   input: unknown,
-  references: ReadonlyMap<string, Item>,
+  references: ReadonlyMap<string, StoredItem>,
   {
     responseId,
     created,
     random,
   }: { readonly responseId: string; readonly created: number; readonly random: () => number },
-): Item[] {
+): StoredItem[] {
   const ids = new ResponseIds(random, responseId);
-  const whole = (item: Item): Item[] => {
+  const whole = (item: StoredItem): StoredItem[] => {
     const { id, type = item["role"] === undefined ? "item_reference" : "message", status, ...rest } = item;
     if (type === "item_reference") return references.has(String(id)) ? [references.get(String(id)) ?? item] : [];
     const prefix = (idPrefixes as Readonly<Record<string, string>>)[String(type)] ?? "item_";
@@ -50,7 +50,7 @@ function partsOf(content: unknown, role: unknown): unknown {
     : [{ type: "input_text", text: content }];
 }
 
-function isItem(value: unknown): value is Item {
+function isItem(value: unknown): value is StoredItem {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
@@ -60,12 +60,12 @@ const compactionPrefix = "truewire.compaction.1.";
  * Encodes a conversation as the `encrypted_content` of a compaction. It contains every item, so nothing is lost and no model is needed.
  * It is not encrypted: its client has sent or received all of it.
  */
-export function compactedItems(items: readonly Item[]): string {
+export function compactedItems(items: readonly StoredItem[]): string {
   return encodeContent(compactionPrefix, items);
 }
 
 /** The conversations of compactions in the requests that are being read: some are looked up more than once. */
-const decoded = new WeakMap<object, Item[]>();
+const decoded = new WeakMap<object, StoredItem[]>();
 
 /** An item of an input, and its place in the request. */
 export interface PlacedItem {
@@ -100,24 +100,24 @@ export function* withoutCompactions(items: readonly PlacedItem[]): Steps<PlacedI
 }
 
 /** True for the messages that an answer of `/responses/compact` has before the compaction. */
-export function isOfUser(item: Item): boolean {
+export function isOfUser(item: StoredItem): boolean {
   return item["type"] === "message" && item["role"] === "user";
 }
 
-function historyIn(item: unknown, counter: BodyCounter): Item[] | undefined {
+function historyIn(item: unknown, counter: BodyCounter): StoredItem[] | undefined {
   if (typeof item !== "object" || item === null) return undefined;
-  const { type, encrypted_content: encoded } = item as Item;
+  const { type, encrypted_content: encoded } = item as StoredItem;
   if (type !== "compaction" || typeof encoded !== "string") return undefined;
   const known = decoded.get(item);
   if (known) return known;
   const history = decodeContent(compactionPrefix, encoded, counter);
   if (!Array.isArray(history)) return undefined;
-  decoded.set(item, history as Item[]);
-  return history as Item[];
+  decoded.set(item, history as StoredItem[]);
+  return history as StoredItem[];
 }
 
-function isSame(item: unknown, other: Item | undefined): boolean {
+function isSame(item: unknown, other: StoredItem | undefined): boolean {
   if (typeof item !== "object" || item === null || !other) return false;
-  const { role, content } = item as Item;
+  const { role, content } = item as StoredItem;
   return role === other["role"] && JSON.stringify(content) === JSON.stringify(other["content"]);
 }

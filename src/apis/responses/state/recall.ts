@@ -3,16 +3,16 @@ import { invalidRequest } from "../../../core/failure.ts";
 import type { Shelves } from "../../port-state.ts";
 import { mostMessages } from "../../request/size-limits.ts";
 import { findIn, findItems, findResponse, itemsById, outputOf, statusOf } from "./stored-response.ts";
-import type { FoundResponse, Item, StoredResponse } from "./stored-response.ts";
+import type { FoundResponse, StoredItem, StoredResponse } from "./stored-response.ts";
 
 /** The stored items that a request refers to. */
 export interface Recalled {
   /** The response that the request continues. */
   readonly previous?: FoundResponse;
   /** The conversation up to the end of that response. */
-  readonly history: readonly Item[];
+  readonly history: readonly StoredItem[];
   /** The items that the request's own input refers to, by their ids. */
-  readonly references: ReadonlyMap<string, Item>;
+  readonly references: ReadonlyMap<string, StoredItem>;
 }
 
 export const nothingRecalled: Recalled = { history: [], references: new Map() };
@@ -37,7 +37,7 @@ export async function recall(body: unknown, shelves: Shelves, forwards = false):
   if (typeof previousId !== "string" && wanted.size === 0) return nothingRecalled;
   const previous = typeof previousId === "string" ? await findPrevious(previousId, shelves, forwards) : undefined;
   const history = previous ? await historyOf(previous.stored, shelves) : [];
-  const references = new Map<string, Item>();
+  const references = new Map<string, StoredItem>();
   if (wanted.size === 0) return { ...(previous && { previous }), history, references };
   const known = itemsById(history);
   const unknown: string[] = [];
@@ -77,7 +77,7 @@ function referenceIn(item: unknown): string[] {
  * further response then costs two reads, of itself and of the conversation's version. Deleting a response deletes the version, after which
  * no process uses the conversation that it remembers.
  */
-export async function historyOf(stored: StoredResponse, shelves: Shelves): Promise<readonly Item[]> {
+export async function historyOf(stored: StoredResponse, shelves: Shelves): Promise<readonly StoredItem[]> {
   const { previous, root } = stored;
   if (previous === undefined || root === undefined) return itemsOf(stored);
   const version = await versionOf(root, shelves);
@@ -85,7 +85,7 @@ export async function historyOf(stored: StoredResponse, shelves: Shelves): Promi
   const conversation =
     remembered instanceof Conversation && remembered.version === version ? remembered : new Conversation(version);
   const responses = [stored];
-  let earlier: readonly Item[] | undefined;
+  let earlier: readonly StoredItem[] | undefined;
   for (let id: string | undefined = previous; id !== undefined;) {
     earlier = conversation.upTo(id);
     if (earlier) break;
@@ -123,7 +123,7 @@ function versionKey(root: string): string {
   return `version ${root}`;
 }
 
-function itemsOf(stored: StoredResponse): readonly Item[] {
+function itemsOf(stored: StoredResponse): readonly StoredItem[] {
   return [...stored.input, ...outputOf(stored)];
 }
 
@@ -137,7 +137,7 @@ interface ConversationTurn {
 /** An assembled conversation. If it branches, it holds the branch that was read last. */
 class Conversation {
   readonly version: string | undefined;
-  readonly #items: Item[] = [];
+  readonly #items: StoredItem[] = [];
   readonly #turns: ConversationTurn[] = [];
   /** The index of a response in `#turns`. */
   readonly #indexOf = new Map<string, number>();
@@ -152,13 +152,13 @@ class Conversation {
   }
 
   /** Returns the items up to the end of a response, or `undefined` if the response is not in it. */
-  upTo(id: string): readonly Item[] | undefined {
+  upTo(id: string): readonly StoredItem[] | undefined {
     const index = this.#indexOf.get(id);
     return index === undefined ? undefined : this.#items.slice(0, this.#turns[index]?.items);
   }
 
   /** Adds responses in order, with the items of each, after their predecessor. Replaces another branch. */
-  add(responses: readonly StoredResponse[], items: readonly (readonly Item[])[]): void {
+  add(responses: readonly StoredResponse[], items: readonly (readonly StoredItem[])[]): void {
     const previous = responses[0]?.previous;
     const before = previous === undefined ? -1 : this.#indexOf.get(previous);
     // Another request has changed the branch meanwhile.

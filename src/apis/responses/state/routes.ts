@@ -5,14 +5,14 @@ import { missingModel } from "../../failures.ts";
 import type { JsonValue } from "../../json-text.ts";
 import type { CalledModel, PortAnswer, PortCall, PortRoute } from "../../port-state.ts";
 import { numberAbove, numberBelow, unsupportedEnumValue } from "../../request/refusals.ts";
-import { bodyText } from "../form.ts";
+import { responseBodyText } from "../form.ts";
 import { idPrefixes, ResponseIds } from "../ids.ts";
 import { responsesRequestInSteps } from "../read-request.ts";
-import { compactedItems, inputItems, isOfUser, withoutCompactions } from "./input-items.ts";
+import { compactedItems, storedInputItems, isOfUser, withoutCompactions } from "./input-items.ts";
 import { forgetHistory, historyOf, recall } from "./recall.ts";
 import { cancelResponse, showResponse, stopResponse, requireResponse } from "./show-response.ts";
 import { deleteResponse, outputOf } from "./stored-response.ts";
-import type { Item } from "./stored-response.ts";
+import type { StoredItem } from "./stored-response.ts";
 
 /** The paths below `/responses`. */
 export const responsesRoutes: readonly PortRoute[] = [
@@ -30,7 +30,7 @@ async function deleteStored(call: PortCall): Promise<PortAnswer> {
   if (isBrief) await deleteResponse(brief, stored);
   await deleteResponse(lasting, stored);
   await forgetHistory(call.shelves, stored);
-  return { body: bodyText({ id: stored.id, object: "response", deleted: true }, call.profile) };
+  return { body: responseBodyText({ id: stored.id, object: "response", deleted: true }, call.profile) };
 }
 
 /** `POST /responses/input_tokens`: the number of tokens that the prompt of a response would have. */
@@ -40,7 +40,7 @@ async function countInputTokens(call: PortCall): Promise<PortAnswer> {
   const recalled = await recall(body, call.shelves);
   const { request } = await call.inTurns(responsesRequestInSteps(body, call.requestId, options, recalled));
   const tokens = await call.model(request.model).countTokens(request);
-  return { body: bodyText({ object: "response.input_tokens", input_tokens: tokens }, call.profile) };
+  return { body: responseBodyText({ object: "response.input_tokens", input_tokens: tokens }, call.profile) };
 }
 
 /** `POST /responses/compact`: the conversation in one item. */
@@ -55,10 +55,10 @@ async function compact(call: PortCall): Promise<PortAnswer> {
   const created = call.now();
   const ids = new ResponseIds(call.random);
   const id = ids.response(created);
-  const own = inputItems(input, recalled.references, { responseId: id, created, random: call.random });
+  const own = storedInputItems(input, recalled.references, { responseId: id, created, random: call.random });
   const all = [...recalled.history, ...own].map((item) => ({ item, path: "" }));
   // Earlier compactions are not encoded twice.
-  const items = (await call.inTurns(withoutCompactions(all))).map(({ item }) => item as Item);
+  const items = (await call.inTurns(withoutCompactions(all))).map(({ item }) => item as StoredItem);
   const tokens = await countOrEstimate(named, request);
   const value = {
     id,
@@ -77,7 +77,7 @@ async function compact(call: PortCall): Promise<PortAnswer> {
     },
   };
   // The items were read from JSON.
-  return { body: bodyText(value as JsonValue, call.profile) };
+  return { body: responseBodyText(value as JsonValue, call.profile) };
 }
 
 /** A conversation can be compacted without its exact count, so a server that fails to count tokens is no reason to refuse. */
@@ -114,7 +114,7 @@ async function listInputItems(call: PortCall): Promise<PortAnswer> {
     last_id: page.at(-1)?.["id"] ?? null,
   };
   // The items were read from JSON.
-  return { body: bodyText(value as JsonValue, call.profile) };
+  return { body: responseBodyText(value as JsonValue, call.profile) };
 }
 
 function limitOf(text: string | undefined): number {

@@ -1,14 +1,14 @@
 import type { Generation } from "../../../core/accumulate.ts";
 import type { AnswerContext, ReadOptions, StreamWriter } from "../../port.ts";
 import type { DetachedAnswer, InTurns, KeptRequest, Shelf, Shelves } from "../../port-state.ts";
-import { bodyText } from "../form.ts";
+import { responseBodyText } from "../form.ts";
 import { responsesRequestInSteps } from "../read-request.ts";
 import type { ReadResponsesRequest } from "../read-request.ts";
 import type { ResponseOptions } from "../request-schema.ts";
 import { ResponseObject } from "../response-object.ts";
 import { wholeResponseObject } from "../response-writer.ts";
 import { ResponseStreamWriter } from "../stream-writer.ts";
-import { inputItems } from "./input-items.ts";
+import { storedInputItems } from "./input-items.ts";
 import { deleteResponse, eventsKey, findIn, putResponse, stopKey, storageKey } from "./stored-response.ts";
 import type { FoundResponse, RunningResponse, StoredResponse } from "./stored-response.ts";
 import { recall } from "./recall.ts";
@@ -66,7 +66,7 @@ class StoredResponsesRequest implements KeptRequest {
   }
 
   writeResponse(generation: Generation, context: AnswerContext): string {
-    return bodyText(wholeResponseObject(generation, this.#open(context, "body")), context.profile);
+    return responseBodyText(wholeResponseObject(generation, this.#open(context, "body")), context.profile);
   }
 
   async keep(): Promise<void> {
@@ -91,7 +91,7 @@ class StoredResponsesRequest implements KeptRequest {
     const response = this.#response;
     if (!response) return;
     const { previous, history, references } = this.#recalled;
-    const own = inputItems(this.#input, references, {
+    const own = storedInputItems(this.#input, references, {
       responseId: response.id,
       created: response.created,
       random: this.#random,

@@ -2,7 +2,7 @@ import { isLong, jsonInPieces } from "../../../core/json-in-pieces.ts";
 import type { Shelf, Shelves } from "../../port-state.ts";
 import { sharedDigits } from "../ids.ts";
 
-export type Item = Readonly<Record<string, unknown>>;
+export type StoredItem = Readonly<Record<string, unknown>>;
 
 /** A stored response. The names of the members are those of the stored text, which other versions of this server read. */
 export interface StoredResponse {
@@ -11,7 +11,7 @@ export interface StoredResponse {
   readonly previous?: string;
   readonly root?: string;
   /** The items of the request that follow `previous`, with ids. */
-  readonly input: readonly Item[];
+  readonly input: readonly StoredItem[];
   /** `encrypted_content` of reasoning, by the item's id. The body shows it only on request. */
   readonly seals?: Readonly<Record<string, string>>;
   /** Present while the response is generated in the background. */
@@ -88,9 +88,9 @@ export async function findResponse(shelves: Shelves, id: string): Promise<FoundR
 }
 
 /** Returns the stored items with these ids, of requests and of responses. Reads each response once. */
-export async function findItems(shelves: Shelves, ids: readonly string[]): Promise<ReadonlyMap<string, Item>> {
-  const responses = new Map<string, Promise<ReadonlyMap<unknown, Item> | undefined>>();
-  const itemsAt = (isBrief: boolean, key: string): Promise<ReadonlyMap<unknown, Item> | undefined> => {
+export async function findItems(shelves: Shelves, ids: readonly string[]): Promise<ReadonlyMap<string, StoredItem>> {
+  const responses = new Map<string, Promise<ReadonlyMap<unknown, StoredItem> | undefined>>();
+  const itemsAt = (isBrief: boolean, key: string): Promise<ReadonlyMap<unknown, StoredItem> | undefined> => {
     const place = `${isBrief} ${key}`;
     const known = responses.get(place);
     if (known) return known;
@@ -98,13 +98,13 @@ export async function findItems(shelves: Shelves, ids: readonly string[]): Promi
     responses.set(place, reading);
     return reading;
   };
-  const read = async (isBrief: boolean, key: string): Promise<ReadonlyMap<unknown, Item> | undefined> => {
+  const read = async (isBrief: boolean, key: string): Promise<ReadonlyMap<unknown, StoredItem> | undefined> => {
     const text = await (isBrief ? shelves.brief : shelves.lasting).get(key);
     if (text?.startsWith(pointer) === true) return itemsAt(isBrief, storageKey(text.slice(pointer.length)));
     const stored = text === undefined ? undefined : readStored(text);
     return stored && itemsById([...outputOf(stored), ...stored.input]);
   };
-  const found = new Map<string, Item>();
+  const found = new Map<string, StoredItem>();
   const find = async (id: string): Promise<void> => {
     const items = (await itemsAt(true, storageKey(id))) ?? (await itemsAt(false, storageKey(id)));
     const item = items?.get(id);
@@ -118,8 +118,8 @@ export async function findItems(shelves: Shelves, ids: readonly string[]): Promi
 const parallelReads = 256;
 
 /** Returns the items by their ids; of several with the same id, the first one. */
-export function itemsById(items: readonly Item[]): ReadonlyMap<unknown, Item> {
-  const found = new Map<unknown, Item>();
+export function itemsById(items: readonly StoredItem[]): ReadonlyMap<unknown, StoredItem> {
+  const found = new Map<unknown, StoredItem>();
   for (const item of items) if (!found.has(item["id"])) found.set(item["id"], item);
   return found;
 }
@@ -145,8 +145,8 @@ export async function findIn(keyspace: Shelf, id: string): Promise<StoredRespons
 }
 
 /** Returns the output of a response, reasoning with its `encrypted_content`. */
-export function outputOf({ body, seals = {} }: NewStoredResponse): Item[] {
-  const { output } = JSON.parse(body) as { readonly output: readonly Item[] };
+export function outputOf({ body, seals = {} }: NewStoredResponse): StoredItem[] {
+  const { output } = JSON.parse(body) as { readonly output: readonly StoredItem[] };
   return output.map((item) => {
     const encrypted = typeof item["id"] === "string" ? seals[item["id"]] : undefined;
     return encrypted === undefined ? item : { ...item, encrypted_content: encrypted };
