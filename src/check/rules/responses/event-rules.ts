@@ -5,14 +5,21 @@ import type { Offence, StreamRule } from "../rule.ts";
 import { specOffence } from "../spec/validate.ts";
 import { parsedJson, type StreamView } from "../view.ts";
 import { itemRules, partRules } from "./item-rules.ts";
-import { fromStart, isEnd, itemIn, responseIn, streamState, type StreamedEvent } from "./stream-state.ts";
+import {
+  fromStart,
+  isEnd,
+  itemIn,
+  responseIn,
+  streamRuleList,
+  streamState,
+  type StreamedEvent,
+} from "./stream-state.ts";
 
-const endpoints = ["responses", "response-socket"] as const;
 const unreadable = "the stream cannot be read";
 const ends = "the answer seems to end wrongly";
 
 /** Rules about every event. Source: specification, `ResponseStreamEvent`; 227 recorded streams of 2026. */
-const eventRules: readonly StreamRule[] = [
+const eventRules: readonly StreamRule[] = streamRuleList([
   {
     id: "responses/event-type",
     severity: "error",
@@ -20,8 +27,6 @@ const eventRules: readonly StreamRule[] = [
     says: "Every event has a type, a string that is not empty.",
     source: "specification: ResponseStreamEvent",
     breaks: ["official SDKs", "Codex", "AI SDK", "LangChain"],
-    judges: "stream",
-    endpoints,
     *judge(view) {
       for (const { frame, value } of view.chunks)
         if (typeof value.type !== "string" || value.type === "") yield atFrame(frame, `type is ${shown(value.type)}`);
@@ -34,7 +39,6 @@ const eventRules: readonly StreamRule[] = [
     says: "Every event has an `event:` line, which is its type.",
     source: "recordings 227 of 227; Open Responses specification; LiteLLM #22102",
     breaks: ["EventSource-based clients (they listen for names)", "the compliance suite of Open Responses"],
-    judges: "stream",
     // A message of a WebSocket has no lines.
     endpoints: ["responses"],
     *judge(view) {
@@ -53,8 +57,6 @@ const eventRules: readonly StreamRule[] = [
     source:
       "specification: ResponseStreamEvent; pi #4193 (clients drop what they do not know); source code of AI SDK, LangChain and Codex CLI",
     breaks: ["AI SDK, LangChain, Codex (they pass over events that they do not know)"],
-    judges: "stream",
-    endpoints,
     *judge(view) {
       for (const { chunk, type } of streamState(view).events) {
         const isKnown = responseEvents.has(type) || hosted.test(type) || isEnd(type) || type === "keepalive";
@@ -70,8 +72,6 @@ const eventRules: readonly StreamRule[] = [
     source:
       "specification (required in every event); LiteLLM #28899, llama.cpp #24957; source code of AI SDK: its schema of a failed response",
     breaks: ["typed clients (Go, Rust, Java, C#)", "AI SDK (a failed response without one is not read)"],
-    judges: "stream",
-    endpoints,
     *judge(view) {
       for (const { frame, value } of view.chunks)
         if (!Number.isInteger(value.sequence_number))
@@ -87,8 +87,6 @@ const eventRules: readonly StreamRule[] = [
     says: "sequence_number counts all events: 0, 1, 2 …",
     source: "recordings 362 of 363 (the other skips one before an error); LiteLLM #28899, llama.cpp #24957",
     breaks: ["clients that continue a stream with starting_after", "clients that put events in order by it"],
-    judges: "stream",
-    endpoints,
     *judge(view) {
       // A stream that is continued starts after the event that the request names.
       let due: number | undefined = fromStart(view) ? 0 : undefined;
@@ -109,8 +107,6 @@ const eventRules: readonly StreamRule[] = [
     says: "obfuscation is [0-9A-Za-z], as many as bring a delta to a multiple of 16 characters; with include_obfuscation: false there is none.",
     source: "specification: stream_options.include_obfuscation; recordings 9,709 of 9,713 deltas",
     breaks: [],
-    judges: "stream",
-    endpoints,
     shown: (view) => view.chunks.some(({ value }) => "obfuscation" in value),
     *judge(view) {
       const options = view.exchange.request.body?.stream_options as
@@ -139,8 +135,6 @@ const eventRules: readonly StreamRule[] = [
       "AI SDK (schema)",
       "typed clients (Go, Rust, Java, C#)",
     ],
-    judges: "stream",
-    endpoints,
     *judge(view) {
       for (const { chunk, type, value } of streamState(view).events) {
         const schema = responseEvents.get(type);
@@ -149,7 +143,7 @@ const eventRules: readonly StreamRule[] = [
       }
     },
   },
-];
+]);
 
 /** Events of tools that OpenAI runs, and of audio. */
 const hosted =
@@ -165,7 +159,7 @@ function afterEnd(view: StreamView): readonly StreamedEvent[] {
 }
 
 /** How a response begins and ends. Source: specification; 227 recorded streams of 2026; what clients read. */
-const lifecycleRules: readonly StreamRule[] = [
+const lifecycleRules: readonly StreamRule[] = streamRuleList([
   {
     id: "responses/created-first",
     severity: "error",
@@ -173,8 +167,6 @@ const lifecycleRules: readonly StreamRule[] = [
     says: "The first event is response.created.",
     source: "recordings 227 of 227; source code of openai-python and openai-node: responses.stream() throws without it",
     breaks: ["official SDKs: responses.stream()", "AI SDK (no id, no time)"],
-    judges: "stream",
-    endpoints,
     shown: fromStart,
     *judge(view) {
       const [first] = streamState(view).events;
@@ -188,8 +180,6 @@ const lifecycleRules: readonly StreamRule[] = [
     says: "response.in_progress follows response.created (in the background: response.queued) before anything else.",
     source: "recordings 227 of 227",
     breaks: [],
-    judges: "stream",
-    endpoints,
     shown: (view) => fromStart(view) && streamState(view).events.some(({ type }) => type === "response.created"),
     *judge(view) {
       const [, ...later] = streamState(view).events.filter(({ type }) => type !== "keepalive");
@@ -210,8 +200,6 @@ const lifecycleRules: readonly StreamRule[] = [
       "openai-agents (no answer)",
       "LangChain (no usage)",
     ],
-    judges: "stream",
-    endpoints,
     *judge(view) {
       if (!streamState(view).end) yield atEnd(view.exchange.response.body, "no event that ends the response");
     },
@@ -223,8 +211,6 @@ const lifecycleRules: readonly StreamRule[] = [
     says: "Nothing follows the event that ends the response; after an error only response.failed.",
     source: "recordings 227 of 227",
     breaks: ["clients that close there (they lose what follows)", "clients that take a later end for success"],
-    judges: "stream",
-    endpoints,
     shown: (view) => streamState(view).end !== undefined,
     *judge(view) {
       const mayFail = streamState(view).end?.type === "error";
@@ -240,8 +226,6 @@ const lifecycleRules: readonly StreamRule[] = [
     source:
       "recordings 227 of 227; specification: Response.id; source code of LangChain: it reads the id at the beginning and at the end",
     breaks: ["clients that continue with previous_response_id", "LangChain"],
-    judges: "stream",
-    endpoints,
     shown: (view) => streamState(view).lifecycle.length > 1,
     *judge(view) {
       const [first, ...later] = streamState(view).lifecycle;
@@ -260,8 +244,6 @@ const lifecycleRules: readonly StreamRule[] = [
     says: "response.status is that of its event: in_progress, completed, incomplete, failed.",
     source: "specification: Response.status; recordings 227 of 227",
     breaks: ["clients that look at the status of the response"],
-    judges: "stream",
-    endpoints,
     shown: (view) => streamState(view).lifecycle.length > 0,
     *judge(view) {
       for (const event of streamState(view).lifecycle) {
@@ -279,8 +261,6 @@ const lifecycleRules: readonly StreamRule[] = [
     says: "usage is null until the response ends.",
     source: "recordings 227 of 227",
     breaks: [],
-    judges: "stream",
-    endpoints,
     shown: (view) => streamState(view).lifecycle.length > 0,
     *judge(view) {
       for (const event of streamState(view).lifecycle) {
@@ -297,8 +277,6 @@ const lifecycleRules: readonly StreamRule[] = [
     says: "An error event has a message and a code, in `error` (as OpenAI sends it) or beside its type (as the specification has it).",
     source: "recordings 4 of 4; specification: ResponseErrorEvent; source code of AI SDK: its schemas of both",
     breaks: ["official SDKs (an exception without a message)", "AI SDK (schema)"],
-    judges: "stream",
-    endpoints,
     shown: (view) => streamState(view).events.some(({ type }) => type === "error"),
     *judge(view) {
       for (const { chunk, type, value } of streamState(view).events) {
@@ -321,8 +299,6 @@ const lifecycleRules: readonly StreamRule[] = [
     source:
       "recordings 4 of 4; specification: ResponseErrorEvent; vLLM sends chat's error object as it is (its source code); source code of Codex CLI and AI SDK",
     breaks: ["Codex, AI SDK (they see a cut stream)"],
-    judges: "stream",
-    endpoints,
     *judge(view) {
       for (const { chunk, type, value } of streamState(view).events) {
         const isOther = type !== "error" && !lifecycleTypes.includes(type) && !("item_id" in value);
@@ -339,8 +315,6 @@ const lifecycleRules: readonly StreamRule[] = [
     source:
       "source code of Codex CLI 0.169: it runs a call at output_item.done, and a failed response is asked for again",
     breaks: ["Codex (the call is run twice)"],
-    judges: "stream",
-    endpoints,
     shown: (view) => streamState(view).items.some((item) => item.done.some(isClientsCall)),
     *judge(view) {
       const { items, end } = streamState(view);
@@ -350,7 +324,7 @@ const lifecycleRules: readonly StreamRule[] = [
       yield end ? atFrame(end.chunk.frame, `${end.type} after a call`) : cut(view);
     },
   },
-];
+]);
 
 function isClientsCall(event: StreamedEvent): boolean {
   return /^(function|custom_tool)_call$/.test(String(itemIn(event).type));

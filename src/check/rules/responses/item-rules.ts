@@ -10,13 +10,13 @@ import {
   itemIn,
   responseIn,
   streamedTextOf,
+  streamRuleList,
   streamState,
   type StreamedEvent,
   type StreamedItem,
   type StreamedPart,
 } from "./stream-state.ts";
 
-const endpoints = ["responses", "response-socket"] as const;
 const lost = "text is lost or wrong";
 
 function hasItems(view: StreamView): boolean {
@@ -40,7 +40,7 @@ function idIn(event: StreamedEvent): unknown {
 }
 
 /** The items of a response in its stream. Source: specification; 227 recorded streams of 2026; what clients read. */
-export const itemRules: readonly StreamRule[] = [
+export const itemRules: readonly StreamRule[] = streamRuleList([
   {
     id: "responses/item-place",
     severity: "error",
@@ -48,8 +48,6 @@ export const itemRules: readonly StreamRule[] = [
     says: "Every event of an item has its output_index, an integer.",
     source: "specification; llama.cpp #20607, lemonade #3607, maki #514",
     breaks: ["AI SDK (schema)", "official SDKs: responses.stream()", "OpenClaw", "maki (arguments go to another call)"],
-    judges: "stream",
-    endpoints,
     shown: hasItems,
     *judge(view) {
       for (const { events } of streamState(view).items) {
@@ -70,8 +68,6 @@ export const itemRules: readonly StreamRule[] = [
       "AI SDK (an error, or the text is dropped)",
       "Codex (deltas are dropped)",
     ],
-    judges: "stream",
-    endpoints,
     shown: (view) => hasItems(view) && fromStart(view),
     *judge(view) {
       for (const { events } of streamState(view).items) {
@@ -89,8 +85,6 @@ export const itemRules: readonly StreamRule[] = [
     source:
       "recordings 227 of 227; LiteLLM #36375 (one output_index for several items); source code of AI SDK, openai-node and Codex CLI",
     breaks: ["AI SDK", "official SDKs: responses.stream()", "Codex (a call is run twice)"],
-    judges: "stream",
-    endpoints,
     shown: hasItems,
     *judge(view) {
       for (const { added, done } of streamState(view).items)
@@ -105,8 +99,6 @@ export const itemRules: readonly StreamRule[] = [
     says: "Items are added at output_index 0, 1, 2 …",
     source: "recordings 227 of 227; openai-python #2852, #3126 (an item is looked up by its place)",
     breaks: ["official SDKs: responses.stream() (before openai-python #3126)", "clients that keep items in a list"],
-    judges: "stream",
-    endpoints,
     shown: (view) => hasItems(view) && fromStart(view),
     *judge(view) {
       const placed = streamState(view).items.filter(({ place }) => place !== undefined);
@@ -122,8 +114,6 @@ export const itemRules: readonly StreamRule[] = [
     says: "A message, thought or call is done before the next one is added.",
     source: "recordings 227 of 227; source code of Codex CLI: one item is open at a time",
     breaks: ["Codex (deltas go to the item that was added last)"],
-    judges: "stream",
-    endpoints,
     shown: hasItems,
     *judge(view) {
       let open: unknown;
@@ -142,8 +132,6 @@ export const itemRules: readonly StreamRule[] = [
     says: "Every message, thought and call ends with response.output_item.done, and nothing of it follows.",
     source: "recordings 227 of 227; source code of Codex CLI and AI SDK: a call is run at its output_item.done",
     breaks: ["Codex (no text, no call)", "AI SDK (no call)"],
-    judges: "stream",
-    endpoints,
     shown: (view) => hasItems(view) && hasEnded(view),
     *judge(view) {
       for (const { added, done, events } of streamState(view).items) {
@@ -163,8 +151,6 @@ export const itemRules: readonly StreamRule[] = [
     says: "Every item has an id, and every event of it the same one.",
     source: "recordings 227 of 227; vLLM #23218; LiteLLM #27671, #30071; llama.cpp #20607; opencode #46885",
     breaks: ["AI SDK, opencode (they find the text and the thought by it)", "LangChain"],
-    judges: "stream",
-    endpoints,
     shown: hasItems,
     *judge(view) {
       for (const { events } of streamState(view).items) {
@@ -192,8 +178,6 @@ export const itemRules: readonly StreamRule[] = [
     source:
       "recordings 227 of 227; specification; source code of AI SDK: a call begins with the call_id of added and ends with that of done",
     breaks: ["AI SDK (a call that begins and one that ends, not the same)"],
-    judges: "stream",
-    endpoints,
     shown: hasItems,
     *judge(view) {
       for (const { added, done } of streamState(view).items) {
@@ -213,8 +197,6 @@ export const itemRules: readonly StreamRule[] = [
     source:
       "recordings 227 of 227; source code of openai-python, openai-node and LangChain: deltas are added to what is there",
     breaks: ["official SDKs: responses.stream() (the text is there twice)", "LangChain (arguments twice)"],
-    judges: "stream",
-    endpoints,
     shown: hasItems,
     *judge(view) {
       for (const { added, parts } of streamState(view).items) {
@@ -238,8 +220,6 @@ export const itemRules: readonly StreamRule[] = [
     says: "Messages and calls have a status: in_progress when added, completed or incomplete when done.",
     source: "recordings 227 of 227; source code of AI SDK: its schema demands it of a call",
     breaks: ["AI SDK (the call is dropped)"],
-    judges: "stream",
-    endpoints,
     shown: hasItems,
     *judge(view) {
       for (const { added, done } of streamState(view).items) {
@@ -260,8 +240,6 @@ export const itemRules: readonly StreamRule[] = [
     says: "The output of the response that ended is the messages, thoughts and calls that were done, in their order.",
     source: "recordings 227 of 227; source code of openai-agents (it reads nothing but the last event); sub2api #4468",
     breaks: ["openai-agents (no answer, no call)", "official SDKs: final response", "LangChain", "tracing"],
-    judges: "stream",
-    endpoints,
     shown: (view) => hasEnded(view) && fromStart(view),
     *judge(view) {
       const { items, end } = streamState(view);
@@ -292,7 +270,7 @@ export const itemRules: readonly StreamRule[] = [
       }
     },
   },
-];
+]);
 
 /** Returns the text of an item's parts. */
 function textIn({ content, summary }: Json): string {
@@ -319,7 +297,7 @@ function textEvents({ deltas, textDone }: StreamedPart): readonly StreamedEvent[
 }
 
 /** The parts of items in a stream. Source: specification; 227 recorded streams of 2026; what clients read. */
-export const partRules: readonly StreamRule[] = [
+export const partRules: readonly StreamRule[] = streamRuleList([
   {
     id: "responses/part-added",
     severity: "error",
@@ -328,8 +306,6 @@ export const partRules: readonly StreamRule[] = [
     source:
       "recordings 227 of 227; source code of openai-python and openai-node: a delta is added to the part at its index; LiteLLM #24445, #32777; sub2api #4468",
     breaks: ["official SDKs: responses.stream()", "AI SDK (of a summary)"],
-    judges: "stream",
-    endpoints,
     shown: (view) => fromStart(view) && partsOf(view).some(({ part }) => part.list !== "input"),
     *judge(view) {
       for (const { item, part } of partsOf(view)) {
@@ -351,8 +327,6 @@ export const partRules: readonly StreamRule[] = [
     source:
       "recordings 227 of 227; vLLM #24788; lemonade #3607; source code of LangChain: parts are joined by their index",
     breaks: ["official SDKs: responses.stream()", "LangChain (parts run together)"],
-    judges: "stream",
-    endpoints,
     shown: (view) => fromStart(view) && partsOf(view).some(({ part }) => part.list !== "input"),
     *judge(view) {
       for (const { parts } of streamState(view).items) {
@@ -374,8 +348,6 @@ export const partRules: readonly StreamRule[] = [
     says: "What is streamed is what was added: output_text in a part output_text of a message, arguments in a function_call.",
     source: "recordings 227 of 227; vLLM #24788 (thoughts in a part output_text)",
     breaks: ["official SDKs: responses.stream()", "clients that show thoughts apart"],
-    judges: "stream",
-    endpoints,
     shown: hasParts,
     *judge(view) {
       for (const { item, part } of partsOf(view)) {
@@ -405,8 +377,6 @@ export const partRules: readonly StreamRule[] = [
       "LangChain (it reads a refusal in its .done)",
       "clients that wait for it",
     ],
-    judges: "stream",
-    endpoints,
     shown: (view) => fromStart(view) && hasParts(view) && hasEnded(view),
     *judge(view) {
       for (const { item, part } of partsOf(view)) {
@@ -442,8 +412,6 @@ export const partRules: readonly StreamRule[] = [
     says: "The deltas of a text add up to what its .done, its part and its item say.",
     source: "recordings 227 of 227; specification",
     breaks: ["users (the text changes at its end)", "agents (other arguments than the ones that were shown)"],
-    judges: "stream",
-    endpoints,
     shown: (view) => fromStart(view) && partsOf(view).some(({ part }) => part.deltas.length > 0),
     *judge(view) {
       for (const { item, part } of partsOf(view)) {
@@ -463,8 +431,6 @@ export const partRules: readonly StreamRule[] = [
     says: "The log probabilities of a text's deltas are those of its .done, and with the tokens of its text.",
     source: "recordings with log probabilities; specification: ResponseTextDoneEvent.logprobs",
     breaks: ["evaluation tools"],
-    judges: "stream",
-    endpoints,
     shown: (view) =>
       fromStart(view) &&
       partsOf(view).some(({ part }) => part.textDone.some(({ value }) => tokensIn(value).length > 0)),
@@ -481,7 +447,7 @@ export const partRules: readonly StreamRule[] = [
       }
     },
   },
-];
+]);
 
 function missing({ list, textDone, done }: StreamedPart): string {
   if (textDone.length === 0) return "a text without its .done";

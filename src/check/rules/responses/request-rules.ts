@@ -8,6 +8,7 @@ import { type Json, parsedJson } from "../view.ts";
 import {
   clientCalls,
   isCompleted,
+  responseRuleList,
   responseText,
   type ResponseRule,
   type ResponseView,
@@ -123,7 +124,7 @@ function* tokenOffences(view: ResponseView): Generator<Offence> {
 }
 
 /** Rules about what a request expects of its response. Source: specification, `CreateResponse`. */
-export const requestRules: readonly ResponseRule[] = [
+export const requestRules: readonly ResponseRule[] = responseRuleList([
   {
     id: "responses/required",
     severity: "error",
@@ -131,7 +132,6 @@ export const requestRules: readonly ResponseRule[] = [
     says: "With tool_choice required, or a named tool, there is a call.",
     source: "specification: tool_choice",
     breaks: ["agents and structured extraction"],
-    judges: "response",
     shown: (view) => isCompleted(view) && expectationsOf(view).forced,
     *judge(view) {
       if (clientCalls(view).length === 0) yield view.at("output", "no call");
@@ -144,7 +144,6 @@ export const requestRules: readonly ResponseRule[] = [
     says: "With a named tool, only that tool is called.",
     source: "specification: tool_choice",
     breaks: ["agents and structured extraction"],
-    judges: "response",
     shown: (view) => expectationsOf(view).named !== undefined,
     *judge(view) {
       for (const call of clientCalls(view))
@@ -158,7 +157,6 @@ export const requestRules: readonly ResponseRule[] = [
     says: "With tool_choice none, or without tools, there is no call.",
     source: "specification: tool_choice",
     breaks: ["agents that want an answer in words"],
-    judges: "response",
     shown: (view) => expectationsOf(view).silent,
     *judge(view) {
       for (const call of clientCalls(view)) yield view.at("name", `a call of ${shown(toolName(call))}`);
@@ -171,7 +169,6 @@ export const requestRules: readonly ResponseRule[] = [
     says: "With parallel_tool_calls false there is at most one call.",
     source: "specification: parallel_tool_calls",
     breaks: ["agents whose tools must run one after the other"],
-    judges: "response",
     shown: (view) => expectationsOf(view).single,
     *judge(view) {
       if (clientCalls(view).length > 1) yield view.at("output", `${clientCalls(view).length} calls`);
@@ -184,7 +181,6 @@ export const requestRules: readonly ResponseRule[] = [
     says: "Only tools that the request declared (and allowed) are called; one in a namespace is called with it.",
     source: "specification: tools, FunctionToolCall.namespace; source code of Codex CLI",
     breaks: ["every agent (there is nothing to run)", "Codex (tools of MCP servers)"],
-    judges: "response",
     shown: (view) => expectationsOf(view).tools !== undefined && clientCalls(view).length > 0,
     *judge(view) {
       for (const call of clientCalls(view))
@@ -199,7 +195,6 @@ export const requestRules: readonly ResponseRule[] = [
     says: "With text.format json_object or json_schema the text is one JSON value.",
     source: "specification: text.format",
     breaks: ["structured extraction (JSON.parse throws)"],
-    judges: "response",
     shown: (view) => isCompleted(view) && expectationsOf(view).json && hasText(view),
     *judge(view) {
       const texts = spokenParts(view).flatMap(({ text }) => (typeof text === "string" && text !== "" ? [text] : []));
@@ -214,7 +209,6 @@ export const requestRules: readonly ResponseRule[] = [
     says: "The answer has no more tokens than max_output_tokens allows, thoughts included.",
     source: "specification: max_output_tokens",
     breaks: ["callers that budget"],
-    judges: "response",
     shown: (view) => expectationsOf(view).limit !== undefined && isObject(view.response.usage),
     *judge(view) {
       const { usage } = view.response;
@@ -230,7 +224,6 @@ export const requestRules: readonly ResponseRule[] = [
     says: "With include message.output_text.logprobs a text has the log probabilities of its tokens; without it has none.",
     source: "specification: include; recordings with log probabilities",
     breaks: ["evaluation tools", "clients that read them"],
-    judges: "response",
     shown: (view) => view.exchange.request.body !== undefined && isCompleted(view) && hasText(view),
     *judge(view) {
       for (const part of spokenParts(view)) {
@@ -251,7 +244,6 @@ export const requestRules: readonly ResponseRule[] = [
     says: "A token has its text, a log probability of 0 or less, its bytes, and top_logprobs.",
     source: "specification: LogProb",
     breaks: ["evaluation tools", "typed clients (Go, Rust, Java, C#)"],
-    judges: "response",
     shown: (view) => spokenParts(view).some((part) => tokensOf(part).length > 0),
     judge: tokenOffences,
   },
@@ -263,7 +255,6 @@ export const requestRules: readonly ResponseRule[] = [
     source:
       "specification: include; recordings 642 of 642; source code of AI SDK: with store: false a thought without it is not sent back",
     breaks: ["AI SDK with store: false (the model forgets its thoughts between two calls)"],
-    judges: "response",
     shown: (view) => expectationsOf(view).encrypted && view.output.some(({ type }) => type === "reasoning"),
     *judge(view) {
       for (const { type, encrypted_content: content } of view.output)
@@ -278,7 +269,6 @@ export const requestRules: readonly ResponseRule[] = [
     says: "A text does not begin with reasoning in <think> or similar tags.",
     source: "LM Studio #1569, opencode #43770",
     breaks: ["clients that show the text", "structured output (the JSON begins with a thought)"],
-    judges: "response",
     shown: hasText,
     *judge(view) {
       const reasoning = thoughtIn(responseText(view));
@@ -292,7 +282,6 @@ export const requestRules: readonly ResponseRule[] = [
     says: "A text does not contain tool calls in the model's own markup.",
     source: "LM Studio #2115, oMLX #2565",
     breaks: ["every agent: it sees text and no call"],
-    judges: "response",
     shown: (view) =>
       view.exchange.request.body !== undefined && !expectationsOf(view).silent && isCompleted(view) && hasText(view),
     *judge(view) {
@@ -307,14 +296,13 @@ export const requestRules: readonly ResponseRule[] = [
     says: "A text does not contain special tokens of the model.",
     source: "vLLM #2538, mlx-examples #489",
     breaks: ["users see <|im_end|>"],
-    judges: "response",
     shown: hasText,
     *judge(view) {
       const special = specialTokenIn(responseText(view));
       if (special !== undefined) yield view.at("text", `text that ends with ${special}`);
     },
   },
-];
+]);
 
 /** Members that are not compared with the request as they are. */
 const otherwiseCompared: ReadonlySet<string> = new Set([
@@ -333,7 +321,7 @@ const repeated = Object.keys(createResponse.shape).filter(
 );
 
 /** Rules about the members of a response that repeat its request. Source: 920 recorded responses with their requests. */
-export const echoRules: readonly ResponseRule[] = [
+export const echoRules: readonly ResponseRule[] = responseRuleList([
   {
     id: "responses/echo",
     severity: "warning",
@@ -342,7 +330,6 @@ export const echoRules: readonly ResponseRule[] = [
     source:
       "specification: Response; recordings 642 of 642; source code of dd-trace-py: openai_get_metadata_from_response reads the settings there",
     breaks: ["dd-trace-py (a trace shows other settings than those that were sent)"],
-    judges: "response",
     shown: (view) => view.exchange.request.body !== undefined,
     *judge(view) {
       for (const [name, sent, echo] of compared(view))
@@ -357,13 +344,12 @@ export const echoRules: readonly ResponseRule[] = [
     says: "The response has every member that repeats a parameter, those that the request left out with their defaults.",
     source: "recordings 642 of 642",
     breaks: [],
-    judges: "response",
     *judge(view) {
       const absent = repeated.filter((name) => !(name in view.response));
       if (absent.length > 0) yield view.at("object", `no ${absent.join(", ")}`);
     },
   },
-];
+]);
 
 /** Returns the parameters that were sent, with what the response repeats of them, or `undefined`. */
 function* compared({ exchange, response }: ResponseView): Generator<readonly [string, unknown, unknown]> {

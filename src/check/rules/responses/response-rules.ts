@@ -14,6 +14,7 @@ import {
   contentParts,
   isCall,
   isCompleted,
+  responseRuleList,
   responseText,
   type ResponseRule,
   type ResponseView,
@@ -36,7 +37,7 @@ function isText(value: unknown): boolean {
 }
 
 /** Rules about a response in its final state. Source: specification, `Response`; 227 streams and 415 bodies of 2026. */
-const responseRules: readonly ResponseRule[] = [
+const responseRules: readonly ResponseRule[] = responseRuleList([
   {
     id: "responses/id",
     severity: "error",
@@ -44,7 +45,6 @@ const responseRules: readonly ResponseRule[] = [
     says: "The response has an id, a string that is not empty.",
     source: "specification: Response.id; source code of Codex CLI: ResponseCompleted.id",
     breaks: ["Codex (the answer is not read)", "clients that continue with previous_response_id"],
-    judges: "response",
     judge: (view) => member(view, "id", isText),
   },
   {
@@ -54,7 +54,6 @@ const responseRules: readonly ResponseRule[] = [
     says: "object is response.",
     source: "specification (a constant)",
     breaks: ["official SDKs (openai-python: output_text)", "typed clients (Go, Rust, Java, C#)"],
-    judges: "response",
     judge: (view) => member(view, "object", (value) => value === "response"),
   },
   {
@@ -64,7 +63,6 @@ const responseRules: readonly ResponseRule[] = [
     says: "created_at is an integer: Unix time in seconds.",
     source: "specification: Response.created_at; llama.cpp #20607",
     breaks: ["AI SDK (schema)", "typed clients (Go, Rust, Java, C#)"],
-    judges: "response",
     judge: (view) =>
       member(
         view,
@@ -79,7 +77,6 @@ const responseRules: readonly ResponseRule[] = [
     says: "The response names its model.",
     source: "specification: Response.model; llama.cpp #20607",
     breaks: ["AI SDK (schema)", "cost accounting"],
-    judges: "response",
     judge: (view) => member(view, "model", isText),
   },
   {
@@ -90,7 +87,6 @@ const responseRules: readonly ResponseRule[] = [
     source:
       "specification: Response.status, incomplete_details, error; recordings 642 of 642; source code of Codex CLI",
     breaks: ["Codex (it reads the code of an error)", "clients that look whether the answer is whole"],
-    judges: "response",
     // A background response is shown in its current state.
     shown: ({ exchange: { request }, response }) =>
       request.body?.background !== true &&
@@ -120,7 +116,6 @@ const responseRules: readonly ResponseRule[] = [
     says: "output is a list of items, each with a type; of a completed response it is not empty.",
     source: "specification: Response.output; sub2api #4468; source code of openai-agents and LangChain",
     breaks: ["openai-agents", "official SDKs: output_text", "LangChain"],
-    judges: "response",
     *judge(view) {
       const { output, status } = view.response;
       if (!Array.isArray(output)) yield view.at("output", `output is ${shown(output)}`);
@@ -136,7 +131,6 @@ const responseRules: readonly ResponseRule[] = [
     says: "Every item has an id of its own.",
     source: "specification: OutputItem; recordings 642 of 642; llama.cpp #20607, opencode #46885",
     breaks: ["AI SDK, opencode (a call without one is dropped)", "clients that give items back by reference"],
-    judges: "response",
     shown: (view) => view.output.length > 0,
     *judge(view) {
       const ids = view.output.map(({ id }) => id);
@@ -151,7 +145,6 @@ const responseRules: readonly ResponseRule[] = [
     source:
       "specification: OutputMessage; LM Studio #1089 (no annotations: ElizaOS fails, by the schema of the AI SDK)",
     breaks: ["AI SDK, ElizaOS (schema)", "official SDKs: output_text"],
-    judges: "response",
     shown: (view) => ofType(view, "message").length > 0,
     *judge(view) {
       for (const item of ofType(view, "message")) {
@@ -174,7 +167,6 @@ const responseRules: readonly ResponseRule[] = [
     says: "A call has a call_id of its own, a name, and its input as a string (function_call: arguments, custom_tool_call: input).",
     source: "specification: FunctionToolCall, CustomToolCall",
     breaks: ["every agent"],
-    judges: "response",
     shown: (view) => clientCalls(view).length > 0,
     *judge(view) {
       const ids = clientCalls(view).map((call) => call.call_id);
@@ -193,7 +185,6 @@ const responseRules: readonly ResponseRule[] = [
     says: "The arguments of a completed function_call are a JSON object.",
     source: "specification: FunctionToolCall.arguments; recordings 642 of 642",
     breaks: ["every agent (JSON.parse throws)"],
-    judges: "response",
     shown: (view) => clientCalls(view).some(isFinished),
     *judge(view) {
       for (const call of clientCalls(view).filter(isFinished)) {
@@ -209,7 +200,6 @@ const responseRules: readonly ResponseRule[] = [
     says: "A reasoning item has its summary, a list, and shows thoughts in summary (summary_text) or content (reasoning_text), nowhere else.",
     source: "specification: ReasoningItem; recordings 642 of 642; source code of AI SDK and LangChain",
     breaks: ["AI SDK, LangChain (they read summary)"],
-    judges: "response",
     shown: (view) => ofType(view, "reasoning").length > 0,
     *judge(view) {
       for (const item of ofType(view, "reasoning")) {
@@ -231,7 +221,6 @@ const responseRules: readonly ResponseRule[] = [
     says: "Ids begin with resp_, msg_, rs_, fc_, ctc_, and those of calls with call_.",
     source: "recordings 642 of 642",
     breaks: [],
-    judges: "response",
     *judge(view) {
       const { id } = view.response;
       if (typeof id === "string" && !id.startsWith("resp_")) yield view.at("id", `id ${shown(id)}`);
@@ -250,7 +239,6 @@ const responseRules: readonly ResponseRule[] = [
     says: "A response matches the schema of the specification.",
     source: "OpenAI's OpenAPI document: Response; llama.cpp #20607, LM Studio #1089",
     breaks: ["clients that validate answers against the specification", "the compliance suite of Open Responses"],
-    judges: "response",
     *judge(view) {
       const offence = specOffence(schema, view.response);
       if (offence) yield view.at(offence.member, `${offence.path} ${offence.found}`);
@@ -263,7 +251,6 @@ const responseRules: readonly ResponseRule[] = [
     says: "In a completed response every message and call is completed.",
     source: "specification: OutputItem.status; recordings 642 of 642",
     breaks: ["agents (they run half of a call)"],
-    judges: "response",
     shown: (view) => isCompleted(view) && view.output.length > 0,
     *judge(view) {
       for (const { type, status } of view.output)
@@ -271,7 +258,7 @@ const responseRules: readonly ResponseRule[] = [
           yield view.at("output", `a ${String(type)} with status ${shown(status)}`);
     },
   },
-];
+]);
 
 function isFinished({ type, status }: { readonly [name: string]: unknown }): boolean {
   return type === "function_call" && status !== "incomplete";
@@ -315,7 +302,7 @@ function counts(schema: z.ZodObject, usage: Json): readonly (readonly [string, u
 }
 
 /** Rules about token counts. Source: specification, `ResponseUsage`; issues as named. */
-const usageRules: readonly ResponseRule[] = [
+const usageRules: readonly ResponseRule[] = responseRuleList([
   {
     id: "responses/usage",
     severity: "error",
@@ -323,7 +310,6 @@ const usageRules: readonly ResponseRule[] = [
     says: "A response that completed, or was cut, has usage.",
     source: "recordings 642 of 642; source code of AI SDK 5 (@ai-sdk/openai 2): its schema demands it",
     breaks: ["AI SDK 5 (generateText throws; of a stream the end is not read)", "LangChain, cost accounting"],
-    judges: "response",
     shown: ({ response }) => response.status === "completed" || response.status === "incomplete",
     *judge(view) {
       if (!hasUsage(view)) yield view.at("usage", `usage is ${shown(view.response.usage)}`);
@@ -336,7 +322,6 @@ const usageRules: readonly ResponseRule[] = [
     says: "usage has input_tokens, output_tokens, total_tokens and both details (cached_tokens, reasoning_tokens), all integers, 0 or more.",
     source: "specification: ResponseUsage; llama.cpp #22659 (no output_tokens_details)",
     breaks: ["typed clients (Go, Rust, Java, C#)"],
-    judges: "response",
     shown: hasUsage,
     *judge(view) {
       for (const [name, value] of counts(responseUsage, usageOf(view) ?? {}))
@@ -350,7 +335,6 @@ const usageRules: readonly ResponseRule[] = [
     says: "total_tokens is the sum of input_tokens and output_tokens.",
     source: "specification; recordings 642 of 642",
     breaks: ["cost accounting"],
-    judges: "response",
     shown: hasUsage,
     *judge(view) {
       const { input_tokens: input, output_tokens: output, total_tokens: total } = usageOf(view) ?? {};
@@ -365,7 +349,6 @@ const usageRules: readonly ResponseRule[] = [
     says: "cached_tokens is at most input_tokens, and reasoning_tokens at most output_tokens.",
     source: "specification",
     breaks: ["cost accounting"],
-    judges: "response",
     shown: hasUsage,
     *judge(view) {
       const usage = usageOf(view) ?? {};
@@ -384,7 +367,6 @@ const usageRules: readonly ResponseRule[] = [
     says: "Where the input was counted, output_tokens is not 0 after text or calls.",
     source: "LiteLLM #8349, LM Studio #1602",
     breaks: ["cost accounting"],
-    judges: "response",
     shown: hasUsage,
     *judge(view) {
       const { input_tokens: input, output_tokens: output } = usageOf(view) ?? {};
@@ -400,14 +382,13 @@ const usageRules: readonly ResponseRule[] = [
     says: "The tokens were counted: the counts are not all 0.",
     source: "LiteLLM #8349, LM Studio #1602",
     breaks: ["cost accounting"],
-    judges: "response",
     shown: hasUsage,
     *judge(view) {
       const { input_tokens: input, output_tokens: output } = usageOf(view) ?? {};
       if (input === 0 && output === 0) yield view.at("usage", "all counts are 0");
     },
   },
-];
+]);
 
 /** Every rule about a response in its final state, streamed or whole. */
 export const everyResponseRule: readonly ResponseRule[] = [

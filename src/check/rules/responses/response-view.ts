@@ -24,6 +24,10 @@ export interface ResponseRule extends RuleFacts {
   judge(view: ResponseView): Iterable<Offence>;
 }
 
+export function responseRuleList(rules: readonly Omit<ResponseRule, "judges">[]): readonly ResponseRule[] {
+  return rules.map((rule) => ({ ...rule, judges: "response" }));
+}
+
 /** Returns `undefined` for another API, and if no event ends the stream with a response. */
 export function streamedResponse(view: StreamView): ResponseView | undefined {
   if (!["responses", "response-socket"].includes(view.exchange.endpoint)) return undefined;

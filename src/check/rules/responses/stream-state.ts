@@ -1,7 +1,15 @@
 import { endTypes, lifecycleTypes, streamedTexts } from "../../../apis/responses/schema.ts";
 import type { StreamedText } from "../../../apis/responses/schema.ts";
 import { isObject } from "../../../core/json.ts";
+import type { StreamRule } from "../rule.ts";
 import type { Chunk, Json, StreamView } from "../view.ts";
+
+/** Makes rules about streams: by HTTP and by WebSocket, unless a rule names its endpoints. */
+export function streamRuleList(
+  rules: readonly (Omit<StreamRule, "judges" | "endpoints"> & Partial<StreamRule>)[],
+): readonly StreamRule[] {
+  return rules.map((rule) => ({ endpoints: ["responses", "response-socket"], ...rule, judges: "stream" }));
+}
 
 /** The events of a stream of the Responses API, grouped by item and part. */
 export interface ResponseStreamState {
