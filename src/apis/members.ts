@@ -1,6 +1,8 @@
 import * as z from "zod";
 import { isObject } from "../core/json.ts";
 import type { JsonObject } from "../core/json.ts";
+import { jsonText } from "./json-text.ts";
+import type { JsonValue } from "./json-text.ts";
 
 /** A member of an object on the wire, as the object's schema describes it. */
 export interface Member {
@@ -45,13 +47,19 @@ export function unwrapped(schema: z.ZodType): z.ZodType {
 }
 
 /**
- * Returns the object schema that describes `value`: the schema itself, or the variant of a discriminated union whose type `value` has.
- * `undefined` where it is another kind of schema, or the type is not one of the union's.
+ * Returns the object schema that describes `value`: the schema itself, or the alternative of a union that `value` belongs to by its type.
+ * `undefined` for another kind of schema, and for a type that the union does not describe.
  */
 export function objectSchema(schema: z.ZodType, value: JsonObject): z.ZodObject | undefined {
   const inner = unwrapped(schema);
   if (inner instanceof z.ZodObject) return inner;
-  return inner instanceof z.ZodDiscriminatedUnion ? variantsOf(inner).get(value[inner.def.discriminator]) : undefined;
+  if (inner instanceof z.ZodDiscriminatedUnion) return variantsOf(inner).get(value[inner.def.discriminator]);
+  if (!(inner instanceof z.ZodUnion)) return undefined;
+  for (const alternative of inner.options as readonly z.ZodType[]) {
+    const found = objectSchema(alternative, value);
+    if (found !== undefined && !isOpen(found)) return found;
+  }
+  return undefined;
 }
 
 const variants = new WeakMap<z.ZodDiscriminatedUnion, ReadonlyMap<unknown, z.ZodObject>>();
@@ -91,11 +99,17 @@ export function inWireOrder(schema: z.ZodType, value: unknown): unknown {
   ]);
 }
 
-/** Returns the members of `value` that `schema` lists, in the schema's order. Members that are `undefined` are left out. */
-export function picked(schema: z.ZodObject, value: JsonObject): JsonObject {
-  return Object.fromEntries(
-    membersOf(schema).flatMap(({ name }) => (value[name] === undefined ? [] : [[name, value[name]]])),
-  );
+/** Returns the members of `value` in the order of `schema`. Members that the schema does not list are left out; inner objects stay as they are. */
+export function orderedMembers<T>(
+  schema: z.ZodObject,
+  value: { readonly [name: string]: T | undefined },
+): { readonly [name: string]: T } {
+  const ordered: { [name: string]: T } = {};
+  for (const { name } of membersOf(schema)) {
+    const member = value[name];
+    if (member !== undefined) ordered[name] = member;
+  }
+  return ordered;
 }
 
 /** An object inside another one. */
@@ -141,5 +155,5 @@ export function memberNames(schema: z.ZodObject): readonly string[] {
  * stream writers are compared with it in tests.
  */
 export function serialize(schema: z.ZodType, value: unknown): string {
-  return JSON.stringify(inWireOrder(schema, value));
+  return jsonText(inWireOrder(schema, value) as JsonValue);
 }

@@ -26,7 +26,7 @@ const places: Readonly<Record<Kind, readonly string[]>> = {
   program: ["src/engines/program/", sampling, ...chatWriters, "src/apis/completions/write-request.ts"],
   chat: [upstream, sampling, ...chatWriters],
   completions: [upstream, sampling, "src/apis/completions/write-request.ts"],
-  responses: [upstream, sampling, "src/apis/responses/write-request.ts"],
+  responses: [upstream, sampling, "src/apis/responses/source-port.ts"],
   messages: [upstream, "src/apis/messages/source-port.ts"],
 };
 /** It writes every member of a request for the model's process, and reads none. */

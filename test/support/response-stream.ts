@@ -1,9 +1,9 @@
 import type { GenerationEvent } from "../../src/core/events.ts";
 import type { AnswerContext } from "../../src/apis/port.ts";
 import type { Profile } from "../../src/apis/profile.ts";
-import { ResponseFrame } from "../../src/apis/responses/response-frame.ts";
 import { readResponsesRequest } from "../../src/apis/responses/read-request.ts";
-import type { AskedResponse } from "../../src/apis/responses/response-echo.ts";
+import type { ResponseOptions } from "../../src/apis/responses/request-schema.ts";
+import { ResponseObject } from "../../src/apis/responses/response-object.ts";
 import { ResponseStreamWriter } from "../../src/apis/responses/stream-writer.ts";
 
 /** One event of a response's stream, as a client reads it. */
@@ -18,16 +18,16 @@ export function responseContext(profile: Profile): AnswerContext {
   return { profile, created: 1_800_000_000, now: () => 1_800_000_007, model: "tiny", settings: {}, random: () => 0 };
 }
 
-/** What a request with these members asks about its answer's form. */
-export function askedResponse(members: Readonly<Record<string, unknown>> = {}): AskedResponse {
-  return readResponsesRequest({ model: "tiny", input: "Hi", ...members }, "req_1").asked;
+/** What a request with these members says about the form of its response. */
+export function responseOptions(members: Readonly<Record<string, unknown>> = {}): ResponseOptions {
+  return readResponsesRequest({ model: "tiny", input: "Hi", ...members }, "req_1").responseOptions;
 }
 
 export function responseWriter(
   profile: Profile,
   members: Readonly<Record<string, unknown>> = {},
 ): ResponseStreamWriter {
-  return new ResponseStreamWriter(new ResponseFrame(responseContext(profile), askedResponse(members), "stream"));
+  return new ResponseStreamWriter(new ResponseObject(responseContext(profile), responseOptions(members), "stream"));
 }
 
 /** The whole stream of these batches. */

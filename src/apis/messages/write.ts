@@ -9,7 +9,7 @@ import { tokensOf } from "../../core/estimate-tokens.ts";
 import type { Annotation, SourceIdentity, Usage } from "../../core/events.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
-import { inWireOrder, picked } from "../members.ts";
+import { inWireOrder, orderedMembers } from "../members.ts";
 import type { AnswerContext, AnswerSettings } from "../port.ts";
 import { messageForms } from "./form.ts";
 import { toolUseId } from "./ids.ts";
@@ -201,7 +201,7 @@ export function writeUsage(usage: Usage | undefined, native: JsonObject, setting
   const read = promptDetails["cached_tokens"] ?? 0;
   const written = promptDetails["cache_write_tokens"] ?? 0;
   const thinking_tokens = completionDetails["reasoning_tokens"];
-  return picked(schema.messageUsage, {
+  return orderedMembers(schema.messageUsage, {
     ...native,
     // A source may count its cache in addition to the prompt.
     input_tokens: Math.max(0, promptTokens - read - written),
@@ -220,7 +220,7 @@ export function writeUsage(usage: Usage | undefined, native: JsonObject, setting
 
 /** The usage of `message_delta`: the final values of the members that this event has. */
 export function writeDeltaUsage(usage: Usage | undefined, native: JsonObject, settings: AnswerSettings): JsonObject {
-  return picked(schema.messageDeltaUsage, writeUsage(usage, native, settings));
+  return orderedMembers(schema.messageDeltaUsage, writeUsage(usage, native, settings));
 }
 
 /** `default` is OpenAI's name for the tier that Anthropic calls `standard`. */

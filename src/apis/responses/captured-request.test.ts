@@ -93,13 +93,15 @@ test("for every response: what it repeats counts where a request with it would b
 });
 
 /** The slow and obvious way: each member is added to a request, and stays where the request can then be read. */
-function asRead(repeated: Readonly<Record<string, unknown>>): ReturnType<typeof readResponsesRequest>["asked"] {
+function asRead(
+  repeated: Readonly<Record<string, unknown>>,
+): ReturnType<typeof readResponsesRequest>["responseOptions"] {
   const body: Record<string, unknown> = { model: "unknown", input: "" };
   for (const name of ["tools", ...Object.keys(repeated).filter((name) => name !== "tools")]) {
     const value = repeated[name];
     if (value !== undefined && isTaken({ ...body, [name]: value })) body[name] = value;
   }
-  return readResponsesRequest(body, "").asked;
+  return readResponsesRequest(body, "").responseOptions;
 }
 
 function isTaken(body: unknown): boolean {

@@ -1,13 +1,35 @@
-import { jsonText } from "../json-text.ts";
+import { floatText, jsonText } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
 import type { Profile } from "../profile.ts";
 import { doneText } from "../sse-text.ts";
 import { unbufferedStream } from "../stream-headers.ts";
-import { bodyNumber, plainNumber, streamNumber } from "./number-form.ts";
-import type { NumberForm } from "./number-form.ts";
-import { pythonJson } from "./python-json.ts";
 
-/** What a response looks like, apart from what it says and what the client asked for. Writers read it and know no profile. */
+/** Prints a float as JSON. */
+export type NumberForm = (value: number) => string;
+
+/** Prints as JavaScript does: profile `lean`. */
+const plainNumber: NumberForm = (value) => JSON.stringify(value);
+
+/** Prints as OpenAI's streams do, which Rust's serializer writes: `1.0`, `-1.9e-7`. */
+export const streamNumber: NumberForm = floatText;
+
+/** Prints as OpenAI's whole bodies do, which Python writes: `1.0`, `-1.9e-07`. `value` must be finite. */
+export const bodyNumber: NumberForm = (value) => {
+  if (value === 0 || (Number.isInteger(value) && Math.abs(value) < 1e16)) return floatText(value);
+  const size = Math.abs(value);
+  if (size >= 1e-4 && size < 1e16) return String(value);
+  return value.toExponential().replace(/e([+-])(\d)$/, "e$10$2");
+};
+
+/** Prints JSON as Python's `json.dumps(value, indent=2)` does, and OpenAI its whole responses: in ASCII. */
+export function pythonJson(value: JsonValue): string {
+  return jsonText(value, 2).replace(
+    /[\u007f-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+/** The form of a response that a profile decides. Writers read it and do not branch on a profile. */
 export interface ResponseForm {
   readonly streamHeaders: Readonly<Record<string, string>>;
   /** The text of a body that is not streamed. */
@@ -20,15 +42,15 @@ export interface ResponseForm {
   readonly keepAlive: "keepalive" | "response.in_progress";
   /** What follows the last event. */
   readonly endMark: string;
-  /** Members that only OpenAI means anything by; undefined: left out. */
+  /** Members that have a meaning at OpenAI only; undefined: left out. */
   readonly billing: JsonValue | undefined;
   readonly moderation: null | undefined;
   readonly toolUsage: JsonValue | undefined;
   /** `prompt_cache_retention` where the request does not say. */
   readonly promptCacheRetention: string | null;
-  /** `reasoning`, by what was asked for. */
+  /** `reasoning`, by the requested effort and summary. */
   readonly reasoning: (effort: string | null, summary: string | null) => JsonValue;
-  /** Events that were captured of OpenAI are written again as they were, with what they alone say. */
+  /** Repair writes captured events of OpenAI again as they were, with the members that only OpenAI has. */
   readonly copiesCaptures: boolean;
 }
 
@@ -38,9 +60,9 @@ export const responseForms: Readonly<Record<Profile["name"], ResponseForm>> = {
     body: jsonText,
     number: { stream: plainNumber, body: plainNumber },
     obfuscates: false,
-    // OpenAI's own event is one that strict clients do not know.
+    // Strict clients do not know OpenAI's own event.
     keepAlive: "response.in_progress",
-    // The Open Responses specification demands the mark, OpenAI never sends it.
+    // The Open Responses specification requires the mark; OpenAI never sends it.
     endMark: doneText,
     billing: undefined,
     moderation: undefined,
@@ -59,7 +81,7 @@ export const responseForms: Readonly<Record<Profile["name"], ResponseForm>> = {
     endMark: "",
     billing: { payer: "developer" },
     moderation: null,
-    // Nothing of it is ever used here. As recorded since 2026-07.
+    // These tools are never used here. As recorded since 2026-07.
     toolUsage: {
       image_gen: {
         input_tokens: 0,
@@ -71,8 +93,8 @@ export const responseForms: Readonly<Record<Profile["name"], ResponseForm>> = {
       web_search: { num_requests: 0 },
     },
     promptCacheRetention: "in_memory",
-    reasoning(effort, asked) {
-      const summary = asked === "auto" ? "detailed" : asked;
+    reasoning(effort, requested) {
+      const summary = requested === "auto" ? "detailed" : requested;
       return effort === null
         ? { context: null, effort, summary }
         : { context: "current_turn", effort, mode: "standard", summary };
@@ -80,3 +102,8 @@ export const responseForms: Readonly<Record<Profile["name"], ResponseForm>> = {
     copiesCaptures: true,
   },
 };
+
+/** Prints the body of an answer that is not streamed. */
+export function responseBodyText(value: JsonValue, { name }: Profile): string {
+  return responseForms[name].body(value);
+}

@@ -1,24 +1,43 @@
+/** What the id of an item begins with, by the item's type. */
+export const idPrefixes = {
+  message: "msg_",
+  reasoning: "rs_",
+  function_call: "fc_",
+  function_call_output: "fco_",
+  custom_tool_call: "ctc_",
+  custom_tool_call_output: "ctco_",
+  tool_search_call: "tsc_",
+  tool_search_output: "tso_",
+  compaction: "cmp_",
+} as const;
+
+const pattern = /^[a-z]+_([0-9a-f]{16})0[01][0-9a-f]{12}([0-9a-f]{4})[0-9a-f]{16}$/;
+
 /**
- * The ids that OpenAI gives to a response and its items: a prefix and 50 hexadecimal digits. Source: 644 recorded answers of 2026. The
- * digits are 16 of the response's own, `00`, eight of the Unix time in seconds (an item's: when it began), and 24 that look like a
- * UUID's end; an answer's ids share the first 16 and the group behind the time.
+ * Returns the digits that a response and its items have in common, or `undefined` if the id is not of OpenAI's form. `head` and `group`
+ * are 16 and 4 hexadecimal digits.
+ */
+export function sharedDigits(id: string): { readonly head: string; readonly group: string } | undefined {
+  const [, head, group] = pattern.exec(id) ?? [];
+  return head === undefined || group === undefined ? undefined : { head, group };
+}
+
+/**
+ * Makes the ids that OpenAI gives to a response and its items: a prefix and 50 hexadecimal digits. The digits are 16 of the response's
+ * own, `00`, eight of the Unix time in seconds (of an item: when it began), and 24 that look like the end of a UUID. The ids of a response
+ * share the first 16 digits and the group that follows the time. Source: 644 recorded answers of 2026.
  */
 export class ResponseIds {
   readonly #random: () => number;
   readonly #head: string;
   readonly #group: string;
 
-  /** `random` is uniform in [0, 1). */
-  constructor(random: () => number, head?: string, group?: string) {
+  /** `random` is uniform in [0, 1). `responseId`: makes further ids of that response, if its id is of OpenAI's form. */
+  constructor(random: () => number, responseId = "") {
     this.#random = random;
-    this.#head = head ?? `0${this.#digits(15)}`;
-    this.#group = group ?? `81${this.#oneOf("9a")}${this.#digits(1)}`;
-  }
-
-  /** Further ids of the response that has this one; where another server gave it, ids of their own. */
-  static of(responseId: string, random: () => number): ResponseIds {
-    const [, head, group] = /^resp_([0-9a-f]{16})0[01][0-9a-f]{12}([0-9a-f]{4})[0-9a-f]{16}$/.exec(responseId) ?? [];
-    return new ResponseIds(random, head, group);
+    const shared = responseId.startsWith("resp_") ? sharedDigits(responseId) : undefined;
+    this.#head = shared?.head ?? `0${this.#digits(15)}`;
+    this.#group = shared?.group ?? `81${this.#oneOf("9a")}${this.#digits(1)}`;
   }
 
   /** `created`: Unix time in seconds. */

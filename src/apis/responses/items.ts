@@ -1,16 +1,28 @@
-import type { Annotation, TokenLogprob } from "../../core/events.ts";
+import type { Annotation, TokenAlternative, TokenLogprob, Usage } from "../../core/events.ts";
 import { isObject } from "../../core/json.ts";
+import { JsonText } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
-import type { CallKind } from "./call-kind.ts";
-import { itemLogprobs } from "./response-logprobs.ts";
-import type { ResponseFrame } from "./response-frame.ts";
+import type { NumberForm } from "./form.ts";
+import type { EncryptedReasoning } from "./encrypted-content.ts";
+import { idPrefixes } from "./ids.ts";
+import type { ItemStatus } from "./schema.ts";
 
-/**
- * The items of a response. Their members stand by one rule: id, type, status, then the rest by the alphabet (all of 3,100 recorded items
- * since 2025-05).
+/*
+ * The items of a response, their parts and their usage as JSON values. Members are in the order of the schemas (`schema.ts`);
+ * `stream-writer.property.test.ts` compares every event with its schema.
  */
 
-export type ItemStatus = "in_progress" | "completed" | "incomplete";
+/** `search`: a search for tools that the client makes. */
+export type CallKind = "function" | "custom" | "search";
+
+/** The name under which a model calls the client's search for tools. The request does not name it. */
+export const toolSearch = "tool_search";
+
+export const callPrefixes = {
+  function: idPrefixes.function_call,
+  custom: idPrefixes.custom_tool_call,
+  search: idPrefixes.tool_search_call,
+} as const;
 
 /** A content part of a message. */
 export type MessagePart =
@@ -26,24 +38,31 @@ export function messageItem(
   { id, phase }: { readonly id: string; readonly phase: string | undefined },
   status: ItemStatus,
   parts: readonly MessagePart[],
-  { number }: ResponseFrame,
+  number: NumberForm,
 ): JsonValue {
   const content = parts.map((part) =>
-    part.type === "refusal" ? refusalPart(part.refusal) : textPart(part, itemLogprobs(part.logprobs, number)),
+    part.type === "refusal"
+      ? refusalPart(part.refusal)
+      : textPart(part.text, part.annotations, itemLogprobs(part.logprobs, number)),
   );
   return { id, type: "message", status, content, phase, role: "assistant" };
 }
 
-/** `logprobs`: as JSON, which items round and content parts leave out. */
-export function textPart(
-  { text, annotations }: { readonly text: string; readonly annotations: readonly JsonValue[] },
-  logprobs: JsonValue,
-): JsonValue {
+/** `logprobs`: rounded in items, left out of content parts. */
+export function textPart(text: string, annotations: readonly JsonValue[] = [], logprobs: JsonValue = []): JsonValue {
   return { type: "output_text", annotations, logprobs, text };
 }
 
 export function refusalPart(refusal: string): JsonValue {
   return { type: "refusal", refusal };
+}
+
+export function reasoningPart(text: string): JsonValue {
+  return { type: "reasoning_text", text };
+}
+
+export function summaryPart(text: string): JsonValue {
+  return { type: "summary_text", text };
 }
 
 export interface CallItem {
@@ -54,7 +73,7 @@ export interface CallItem {
   readonly namespace?: string;
 }
 
-/** What a whole call has where nothing was written for it. */
+/** The input of a whole call for which the model wrote none. */
 export function emptyInput(kind: CallKind): string {
   return kind === "custom" ? "" : "{}";
 }
@@ -71,7 +90,7 @@ export function callItem(call: CallItem, status: ItemStatus, text: string): Json
   }
 }
 
-/** The arguments of a search are no text; those that are no object are none. */
+/** Returns the object that `text` is the JSON of, or an empty one. The arguments of a search are not a string. */
 function objectIn(text: string): JsonValue {
   try {
     const value: unknown = JSON.parse(text);
@@ -81,17 +100,22 @@ function objectIn(text: string): JsonValue {
   }
 }
 
-export interface Thought {
+export interface ReasoningContent {
   readonly texts: readonly string[];
   readonly summary: readonly string[];
   readonly signature?: string | undefined;
   readonly encrypted?: string | undefined;
 }
 
-/** A thought has no status at OpenAI. `thought` null: it only begins. */
-export function reasoningItem(id: string, thought: Thought | null, frame: ResponseFrame): JsonValue {
-  if (thought === null) return { id, type: "reasoning", content: [], summary: [] };
-  const { texts, summary, signature, encrypted } = thought;
+/** How a response shows reasoning. */
+interface ReasoningForm {
+  readonly summarizes: boolean;
+  encryptedContent(id: string, reasoning: EncryptedReasoning): string | undefined;
+}
+
+/** Returns a reasoning item, which has no status at OpenAI. */
+export function reasoningItem(id: string, reasoning: ReasoningContent, form: ReasoningForm): JsonValue {
+  const { texts, summary, signature, encrypted } = reasoning;
   const whole = {
     text: texts.join(""),
     ...(summary.length > 0 && { summary }),
@@ -101,16 +125,65 @@ export function reasoningItem(id: string, thought: Thought | null, frame: Respon
   return {
     id,
     type: "reasoning",
-    content: (frame.summarizes ? [] : texts).map((text) => ({ type: "reasoning_text", text })),
-    encrypted_content: frame.encryptedContent(id, whole),
-    summary: (frame.summarizes ? [...texts, ...summary] : summary).map((text) => ({ type: "summary_text", text })),
+    content: (form.summarizes ? [] : texts).map(reasoningPart),
+    encrypted_content: form.encryptedContent(id, whole),
+    summary: (form.summarizes ? [...texts, ...summary] : summary).map(summaryPart),
   };
 }
 
-/** An annotation as Responses has it; null where it has no place for it. */
+/** Returns an annotation as Responses has it, or null if Responses has no such annotation. */
 export function annotationObject({ native, url, title, start, end }: Annotation): JsonValue | null {
-  // What a source of the same API said was read from JSON.
+  // An annotation from a source of the same API was read from JSON.
   if (native?.dialect === "responses") return native.value as JsonValue;
   if (url === undefined) return null;
   return { type: "url_citation", end_index: end ?? 0, start_index: start ?? 0, title: title ?? "", url };
+}
+
+/** JSON has no infinity: impossible tokens get OpenAI's -9999 (specification, `logprob`). */
+const lowest = -9999;
+
+function numberText(logprob: number | null, number: NumberForm): string {
+  return logprob === null ? "null" : number(Math.max(logprob, lowest));
+}
+
+function alternativeText({ token, logprob, bytes }: TokenAlternative, number: NumberForm): string {
+  return `"bytes":${bytes ? `[${bytes.join(",")}]` : "[]"},"logprob":${numberText(logprob, number)},"token":${JSON.stringify(token)}`;
+}
+
+/** Returns the `logprobs` of an event as JSON, not rounded. */
+export function logprobsText(tokens: readonly TokenLogprob[], number: NumberForm): string {
+  let text = "";
+  for (const token of tokens) {
+    let top = "";
+    for (const other of token.top) top += `${top && ","}{${alternativeText(other, number)}}`;
+    text += `${text && ","}{${alternativeText(token, number)},"top_logprobs":[${top}]}`;
+  }
+  return `[${text}]`;
+}
+
+/** Returns the `logprobs` of a whole item, rounded to six decimals as OpenAI does there (recordings of 2026-04 and 2026-05). */
+function itemLogprobs(tokens: readonly TokenLogprob[], number: NumberForm): JsonValue {
+  const alternative = ({ token, logprob, bytes }: TokenAlternative) => ({
+    bytes: bytes ?? [],
+    logprob: new JsonText(numberText(logprob === null ? null : Number(logprob.toFixed(6)), number)),
+    token,
+  });
+  return tokens.map((token) => ({ ...alternative(token), top_logprobs: token.top.map(alternative) }));
+}
+
+/**
+ * Returns the `usage` of a response that has ended. Unknown counts are 0: every response that has ended has its usage (642 of 642
+ * recordings; the specification has no null), and AI SDK 5 (@ai-sdk/openai 2) refuses a body without it, and does not read how a stream
+ * without it ended.
+ */
+export function usageObject(usage: Usage = { promptTokens: 0, completionTokens: 0 }): JsonValue {
+  const { promptTokens, completionTokens, totalTokens, promptDetails = {}, completionDetails = {} } = usage;
+  const { cache_write_tokens: written = 0, cached_tokens: cached = 0 } = promptDetails;
+  return {
+    input_tokens: promptTokens,
+    input_tokens_details: { cache_write_tokens: written, cached_tokens: cached },
+    output_tokens: completionTokens,
+    output_tokens_details: { reasoning_tokens: completionDetails["reasoning_tokens"] ?? 0 },
+    total_tokens: totalTokens ?? promptTokens + completionTokens,
+  };
 }

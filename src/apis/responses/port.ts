@@ -1,28 +1,28 @@
 import type { ServedPort } from "../port-state.ts";
+import { responsesErrorFormat } from "./errors.ts";
 import { responseForms } from "./form.ts";
-import { ResponseFrame } from "./response-frame.ts";
 import { responsesRequestInSteps } from "./read-request.ts";
+import { ResponseObject } from "./response-object.ts";
 import { writeResponse } from "./response-writer.ts";
-import { responsesVoice } from "./responses-voice.ts";
 import { responsesSocket } from "./socket.ts";
-import { readKeptRequest } from "./state/kept-request.ts";
 import { responsesRoutes } from "./state/routes.ts";
+import { readStoredRequest } from "./state/stored-request.ts";
 import { ResponseStreamWriter } from "./stream-writer.ts";
 
 /** `POST /v1/responses`. */
 export const responsesPort: ServedPort = {
   name: "responses",
   path: "/responses",
-  voice: responsesVoice,
+  voice: responsesErrorFormat,
   *readRequest(body, requestId, options) {
-    const { asked, ...read } = yield* responsesRequestInSteps(body, requestId, options);
+    const { responseOptions, ...read } = yield* responsesRequestInSteps(body, requestId, options);
     return {
       ...read,
-      streamWriter: (context) => new ResponseStreamWriter(new ResponseFrame(context, asked, "stream")),
-      writeResponse: (generation, context) => writeResponse(generation, context, asked),
+      streamWriter: (context) => new ResponseStreamWriter(new ResponseObject(context, responseOptions, "stream")),
+      writeResponse: (generation, context) => writeResponse(generation, context, responseOptions),
     };
   },
-  state: { readRequest: readKeptRequest, routes: responsesRoutes },
+  state: { readRequest: readStoredRequest, routes: responsesRoutes },
   socket: responsesSocket,
   streamHeaders: ({ name }) => responseForms[name].streamHeaders,
 };

@@ -1,33 +1,56 @@
 import { contentOf } from "../../core/assistant-parts.ts";
 import { invalidRequest } from "../../core/failure.ts";
-import { BodyCounter } from "../body-counter.ts";
 import { isObject } from "../../core/json.ts";
-import type { AssistantPart, Content, Message, ReasoningPart, Tool, ToolCallPart } from "../../core/message.ts";
+import type { JsonObject } from "../../core/json.ts";
+import type {
+  AssistantPart,
+  Content,
+  ContentPart,
+  Message,
+  ReasoningPart,
+  Tool,
+  ToolCallPart,
+} from "../../core/message.ts";
+import { qualifiedName } from "../../core/qualified-name.ts";
 import { Pace } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
-import { qualifiedName } from "../../core/qualified-name.ts";
-import { unsupportedEnumValue } from "../request/refusals.ts";
-import { RawMembers } from "./raw-members.ts";
-import { withoutCompactions } from "./state/compaction.ts";
-import type { PlacedItem } from "./state/compaction.ts";
-import type { Recalled } from "./state/recall.ts";
-import { readContent, readSpoken } from "./read-parts.ts";
-import { toolSearch } from "./call-kind.ts";
+import { BodyCounter } from "../body-counter.ts";
+import { valuePhrase } from "../request/issue-failure.ts";
+import { invalidType, missingParameter, unsupportedEnumValue } from "../request/refusals.ts";
+import { anyObject } from "../request/shapes.ts";
+import { decryptReasoning } from "./encrypted-content.ts";
+import { toolSearch } from "./items.ts";
 import { readDeclaration } from "./read-tools.ts";
-import { openThought } from "./sealed-thought.ts";
+import {
+  assistantMessage,
+  given,
+  inputItems,
+  inputItemTypes,
+  inputParts,
+  parsed,
+  assistantParts,
+  typed,
+} from "./request-schema.ts";
+import { hostedItemTypes } from "./schema.ts";
+import { withoutCompactions } from "./state/input-items.ts";
+import type { PlacedItem } from "./state/input-items.ts";
+import type { Recalled } from "./state/recall.ts";
 
 export interface InputOptions {
-  /** What OpenAI refuses is refused; else it is left out with a warning. */
+  /** What OpenAI refuses is refused; otherwise it is left out with a warning. */
   readonly strict: boolean;
-  /** A server behind may open thoughts that others have sealed. */
+  /** The request is forwarded to another server, which may decrypt reasoning that this server cannot. */
   readonly forwards: boolean;
   readonly warnings: string[];
-  /** Gets the tools that the conversation brings. */
+  /** Receives the tools that the conversation brings. */
   readonly found: Tool[];
   readonly recalled: Recalled;
 }
 
-/** `input` of a request, as the conversation that it tells, after what it goes on from. Throws `FailureError`. */
+/**
+ * Reads the `input` of a request as a conversation, which begins with the history that the request continues. What the model said, reasoned
+ * and called without anything in between is one message. Throws `FailureError`.
+ */
 export function* readInput(input: string | readonly unknown[], options: InputOptions): Steps<Message[]> {
   const { history } = options.recalled;
   const own: readonly PlacedItem[] =
@@ -40,15 +63,13 @@ export function* readInput(input: string | readonly unknown[], options: InputOpt
   const reader = new InputReader(options, yield* callsWithResult(items));
   const pace = new Pace();
   for (const { item, path, again } of items) {
-    if (again) reader.readAgain(item, path);
-    else reader.read(new RawMembers(item, path));
-    if (pace.isOver(partsIn(item))) yield;
+    reader.read(item, path, again);
+    if (pace.isOver(partCount(item))) yield;
   }
   return reader.done();
 }
 
-/** How many small things an item has. */
-function partsIn(item: unknown): number {
+function partCount(item: unknown): number {
   const content = isObject(item) ? (item["content"] ?? item["output"]) : undefined;
   return 1 + (Array.isArray(content) ? content.length : 0);
 }
@@ -63,21 +84,18 @@ function* callsWithResult(items: readonly PlacedItem[]): Steps<ReadonlySet<unkno
   return ids;
 }
 
-/**
- * Items in their order become messages; what the model said, thought and called without anything between is one turn of its own.
- */
 class InputReader {
   readonly #options: InputOptions;
   /** The ids of the calls that have a result. */
   readonly #withResult: ReadonlySet<unknown>;
-  /** Not for what was accepted before. */
+  /** False while an item is read that was accepted before. */
   #isStrict: boolean;
   readonly #messages: Message[] = [];
-  /** The model's turn that is being read. */
+  /** The message of the model that is being read. */
   #turn: { readonly path: string; readonly parts: AssistantPart[] } | null = null;
-  /** The name of what was called, by the call's id. */
+  /** The names of the called tools by the ids of the calls. */
   readonly #names = new Map<string, string>();
-  readonly #seals = new BodyCounter();
+  readonly #encrypted = new BodyCounter();
   readonly #referred = new Set<string>();
   /** What was left out, by reason. */
   readonly #skipped = new Map<string, { readonly path: string; count: number }>();
@@ -88,13 +106,6 @@ class InputReader {
     this.#isStrict = options.strict;
   }
 
-  /** An item that was accepted before. */
-  readAgain(item: unknown, path: string): void {
-    this.#isStrict = false;
-    this.read(new RawMembers(item, path));
-    this.#isStrict = this.#options.strict;
-  }
-
   done(): Message[] {
     this.#endTurn();
     for (const [reason, { path, count }] of this.#skipped) {
@@ -103,144 +114,145 @@ class InputReader {
     return this.#messages;
   }
 
-  read(item: RawMembers): void {
-    const type = item.optionalString("type") ?? (item.has("role") ? "message" : "item_reference");
+  /** `again`: the item was accepted before, and is not judged strictly. */
+  read(value: unknown, path: string, again = false): void {
+    const strict = this.#isStrict;
+    if (again) this.#isStrict = false;
+    this.#item(parsed(anyObject(), value, path), path);
+    this.#isStrict = strict;
+  }
+
+  #item(item: JsonObject, path: string): void {
+    const type = typeOf(item, path);
     switch (type) {
       case "message":
-        return this.#message(item);
+        return this.#message(item, path);
       case "reasoning":
-        return this.#reasoning(item);
+        return this.#reasoning(item, path);
       case "function_call":
-        return this.#called(item, "function", item.string("arguments"));
       case "custom_tool_call":
-        return this.#called(item, "custom", item.string("input"));
+        return this.#call(type, item, path);
       case "function_call_output":
-      case "custom_tool_call_output":
-        return this.#output(item);
-      case "tool_search_call":
-      case "tool_search_output":
-        // Without an id it is a search that OpenAI made itself.
-        if (item.optionalString("call_id") === undefined) break;
-        return type === "tool_search_call" ? this.#searched(item) : this.#found(item);
+      case "custom_tool_call_output": {
+        const { output, call_id: id } = parsed(inputItems[type], item, path);
+        return this.#result(id, readContent(output, `${path}.output`, this.#isStrict), path);
+      }
+      case "tool_search_call": {
+        if (!hasCallId(item)) break;
+        const { call_id: id, arguments: searched } = parsed(inputItems[type], item, path);
+        this.#names.set(id, toolSearch);
+        const text = JSON.stringify(searched ?? {});
+        return this.#spoken(path, { type: "tool-call", id, name: toolSearch, arguments: text });
+      }
+      case "tool_search_output": {
+        if (!hasCallId(item)) break;
+        const { call_id: id, tools } = parsed(inputItems[type], item, path);
+        // The model is shown what was found, and may call it from now on.
+        const found = this.#newTools(tools, path).map(({ name, description }) => ({ name, description }));
+        return this.#result(id, JSON.stringify({ tools: found }), path);
+      }
       case "additional_tools":
-        this.#brought(item);
+        this.#newTools(parsed(inputItems[type], item, path).tools, path);
         return;
       case "item_reference":
-        return this.#reference(item);
+        return this.#reference(item, path);
       case "compaction":
-        return this.#skip(item, "a compaction of another server cannot be opened; it is left out");
+        return this.#skip(path, "a compaction of another server cannot be opened; it is left out");
     }
-    if (hostedItems.has(type)) return this.#skip(item, `an item of type ${type} is left out: the tool is not run here`);
-    if (this.#isStrict) throw unsupportedEnumValue(item.at("type"), type, [...knownItems, ...hostedItems]);
-    this.#skip(item, `an item of unknown type ${JSON.stringify(type)} is left out`);
+    if (hostedItemTypes.some((hosted) => hosted === type))
+      return this.#skip(path, `an item of type ${type} is left out: the tool is not run here`);
+    if (this.#isStrict) throw unsupportedEnumValue(`${path}.type`, type, inputItemTypes);
+    this.#skip(path, `an item of unknown type ${JSON.stringify(type)} is left out`);
   }
 
-  #message(item: RawMembers): void {
+  #message(item: JsonObject, path: string): void {
     const strict = this.#isStrict;
-    const role = item.word("role", ["assistant", "system", "developer", "user"]);
-    if (role === "assistant") {
-      this.#said(item, ...readSpoken(item, item.optionalString("phase"), strict));
+    if (item["role"] === "assistant") {
+      const { content, phase } = parsed(assistantMessage, item, path);
+      this.#spoken(path, ...readSpoken(content, `${path}.content`, phase ?? undefined, strict));
       return;
     }
+    const { role, content } = parsed(inputItems.message, item, path);
+    if (role === "assistant") return;
     this.#endTurn();
-    this.#messages.push({ role, content: readContent(item, "content", strict), path: item.path });
+    this.#messages.push({ role, content: readContent(content, `${path}.content`, strict), path });
   }
 
-  #reasoning(item: RawMembers): void {
-    const id = item.optionalString("id");
-    const texts = (item.optionalList("content") ?? []).map((part) => part.string("text"));
-    const summary = (item.optionalList("summary") ?? []).map((part) => part.string("text"));
-    const sealed = item.optionalString("encrypted_content");
-    const opened = sealed === undefined ? null : openThought(sealed, this.#seals);
-    const keepsSeal = sealed !== undefined && opened === null && this.#options.forwards;
+  #reasoning(item: JsonObject, path: string): void {
+    const { id, content, summary, encrypted_content: encrypted } = parsed(inputItems.reasoning, item, path);
+    const decrypted = typeof encrypted === "string" ? decryptReasoning(encrypted, this.#encrypted) : null;
+    const isForeign = typeof encrypted === "string" && decrypted === null;
+    const keeps = isForeign && this.#options.forwards;
     const part: ReasoningPart = {
       type: "reasoning",
-      text: texts.join("\n\n"),
-      ...(summary.length > 0 && { summary }),
-      ...(id !== undefined && { id }),
-      ...(keepsSeal && { encrypted: sealed }),
-      ...opened,
+      text: (content ?? []).map(({ text }) => text).join("\n\n"),
+      ...(summary && summary.length > 0 && { summary: summary.map(({ text }) => text) }),
+      ...given({ id, encrypted: keeps ? encrypted : undefined }),
+      ...decrypted,
     };
-    if (sealed !== undefined && opened === null && !keepsSeal) {
-      this.#skip(item, "a thought that another server has sealed cannot be opened; it is left out");
-    }
-    if (part.text !== "" || (part.summary ?? part.encrypted ?? part.signature) !== undefined) this.#said(item, part);
+    if (isForeign && !keeps)
+      this.#skip(path, "reasoning that another server has encrypted cannot be read; it is left out");
+    if (part.text !== "" || (part.summary ?? part.encrypted ?? part.signature) !== undefined) this.#spoken(path, part);
   }
 
-  #called(item: RawMembers, kind: "function" | "custom", text: string): void {
-    const id = item.string("call_id");
-    // Nobody ran it; servers refuse a call without a result.
-    if (item.value["status"] === "incomplete" && !this.#withResult.has(id)) {
-      return this.#skip(item, "a call that was cut, and has no result, is left out");
-    }
-    const namespace = item.optionalString("namespace");
-    const own = item.string("name");
-    const name = namespace === undefined ? own : qualifiedName(namespace, own);
+  #call(type: "function_call" | "custom_tool_call", item: JsonObject, path: string): void {
+    const { status, call_id: cutId, [type === "function_call" ? "arguments" : "input"]: text } = item;
+    const isCut = status === "incomplete" && typeof text === "string" && typeof cutId === "string";
+    // No client has run the call, and servers refuse a call without a result.
+    if (isCut && !this.#withResult.has(cutId))
+      return this.#skip(path, "a call that was cut, and has no result, is left out");
+    const call = parsed(inputItems[type], item, path);
+    const { call_id: id, name: own, namespace } = call;
+    const name = namespace === undefined || namespace === null ? own : qualifiedName(namespace, own);
     this.#names.set(id, name);
-    const call: ToolCallPart = {
+    const part: ToolCallPart = {
       type: "tool-call",
       id,
       name,
-      arguments: text,
-      ...(kind === "custom" && { kind }),
-      ...(namespace !== undefined && { namespace }),
+      arguments: "input" in call ? call.input : call.arguments,
+      ...("input" in call && { kind: "custom" }),
+      ...given({ namespace }),
     };
-    this.#said(item, call);
+    this.#spoken(path, part);
   }
 
-  #output(item: RawMembers): void {
-    this.#answered(item, readContent(item, "output", this.#isStrict));
-  }
-
-  /** The model has asked the client to search for tools. */
-  #searched(item: RawMembers): void {
-    const id = item.string("call_id");
-    this.#names.set(id, toolSearch);
-    const asked = JSON.stringify(item.optionalObject("arguments")?.value ?? {});
-    this.#said(item, { type: "tool-call", id, name: toolSearch, arguments: asked });
-  }
-
-  /** What a search has found: the model is told, and may call it from now on. */
-  #found(item: RawMembers): void {
-    const tools = this.#brought(item).map(({ name, description }) => ({ name, description }));
-    this.#answered(item, JSON.stringify({ tools }));
-  }
-
-  #brought(item: RawMembers): Tool[] {
-    const tools = item.list("tools").flatMap((tool) => readDeclaration(tool, this.#isStrict)?.tools ?? []);
+  #newTools(list: readonly JsonObject[], path: string): Tool[] {
+    const tools = list.flatMap(
+      (tool, index) => readDeclaration(tool, `${path}.tools[${index}]`, this.#isStrict)?.tools ?? [],
+    );
     this.#options.found.push(...tools);
     return tools;
   }
 
-  #answered(item: RawMembers, content: Content): void {
+  #result(toolCallId: string, content: Content, path: string): void {
     const { strict, warnings, recalled } = this.#options;
-    const toolCallId = item.string("call_id");
     const name = this.#names.get(toolCallId);
     if (name === undefined) {
       const message = `No tool call found for function call output with call_id ${toolCallId}.`;
-      // Who goes on from a response has all of its calls there. Open Responses wants a code; OpenAI sends none.
+      // A request that continues a response has all of its calls. Open Responses wants a code; OpenAI sends none.
       if (strict || recalled.previous) throw invalidRequest(message, "input", strict ? null : "tool_call_not_found");
-      warnings.push(`${item.path}: ${message}`);
+      warnings.push(`${path}: ${message}`);
     }
     this.#endTurn();
-    this.#messages.push({ role: "tool", content, toolCallId, ...(name !== undefined && { name }), path: item.path });
+    this.#messages.push({ role: "tool", content, toolCallId, ...given({ name }), path });
   }
 
-  #reference(item: RawMembers): void {
-    const id = item.string("id");
+  #reference(item: JsonObject, path: string): void {
+    const { id } = parsed(inputItems.item_reference, item, path);
     const found = this.#options.recalled.references.get(id);
-    // A few bytes that stand for much may come once. OpenAI's words.
+    // A reference of a few bytes may mean a long item, so it is taken once. OpenAI's words.
     if (found && this.#referred.has(id)) {
       const message = `Duplicate item found with id ${id}. Remove duplicate items from your input and try again.`;
       throw invalidRequest(message, "input");
     }
     this.#referred.add(id);
-    if (!found) return this.#skip(item, "nothing is stored that this item_reference could mean; it is left out");
-    this.readAgain(found, item.path);
+    if (!found) return this.#skip(path, "nothing is stored that this item_reference could mean; it is left out");
+    this.read(found, path, true);
   }
 
-  #said(item: RawMembers, ...parts: readonly AssistantPart[]): void {
-    this.#turn ??= { path: item.path, parts: [] };
+  /** Adds parts to the message of the model. */
+  #spoken(path: string, ...parts: readonly AssistantPart[]): void {
+    this.#turn ??= { path, parts: [] };
     this.#turn.parts.push(...parts);
   }
 
@@ -251,48 +263,83 @@ class InputReader {
     this.#messages.push({ role: "assistant", content: contentOf(parts), path });
   }
 
-  #skip({ path }: RawMembers, reason: string): void {
+  #skip(path: string, reason: string): void {
     const known = this.#skipped.get(reason);
     if (known) known.count++;
     else this.#skipped.set(reason, { path, count: 1 });
   }
 }
 
-const knownItems = [
-  "message",
-  "reasoning",
-  "function_call",
-  "function_call_output",
-  "custom_tool_call",
-  "custom_tool_call_output",
-  "tool_search_call",
-  "tool_search_output",
-  "additional_tools",
-  "item_reference",
-  "compaction",
-] as const;
+/** Whether a search for tools is the client's. Without an id, OpenAI itself has searched. */
+function hasCallId(item: JsonObject): boolean {
+  return (item["call_id"] ?? null) !== null;
+}
 
-/** Items of tools that OpenAI runs, and of what it makes of them. Source: the specification's InputItem. */
-const hostedItems: ReadonlySet<string> = new Set([
-  "file_search_call",
-  "computer_call",
-  "computer_call_output",
-  "web_search_call",
-  "tool_search_call",
-  "tool_search_output",
-  "image_generation_call",
-  "code_interpreter_call",
-  "local_shell_call",
-  "local_shell_call_output",
-  "shell_call",
-  "shell_call_output",
-  "apply_patch_call",
-  "apply_patch_call_output",
-  "mcp_list_tools",
-  "mcp_approval_request",
-  "mcp_approval_response",
-  "mcp_call",
-  "compaction_trigger",
-  "program",
-  "program_output",
-]);
+/** The type of an item. Clients leave it out of messages and references. */
+function typeOf(item: JsonObject, path: string): string {
+  const type = item["type"] ?? undefined;
+  if (type === undefined) return (item["role"] ?? null) === null ? "item_reference" : "message";
+  if (typeof type !== "string") throw invalidType(`${path}.type`, "a string", valuePhrase(type));
+  return type;
+}
+
+/** Types of parts that programs mix up, chat's among them; accepted unless the request is judged strictly. */
+const otherNames: Readonly<Record<string, string>> = {
+  text: "input_text",
+  output_text: "input_text",
+  image_url: "input_image",
+  file: "input_file",
+};
+
+/** Reads what a user, a system or a tool says. */
+function readContent(content: string | readonly JsonObject[], path: string, strict: boolean): Content {
+  return typeof content === "string"
+    ? content
+    : content.map((part, index) => readInputPart(part, `${path}[${index}]`, strict));
+}
+
+function readInputPart(part: JsonObject, path: string, strict: boolean): ContentPart {
+  const { type } = parsed(typed, part, path);
+  switch (strict ? type : (otherNames[type] ?? type)) {
+    case "input_text":
+      return { type: "text", text: parsed(inputParts.input_text, part, path).text };
+    case "input_image":
+      return readImage(part, path);
+    case "input_file": {
+      const { filename: name, file_data: data, file_url: url, file_id: id } = parsed(inputParts.input_file, part, path);
+      return { type: "file", ...given({ name, data, url, id }) };
+    }
+    case "input_audio":
+      return { type: "audio", ...parsed(inputParts.input_audio, part, path).input_audio };
+    case "refusal":
+      if (!strict) return { type: "refusal", refusal: parsed(assistantParts.refusal, part, path).refusal };
+  }
+  throw unsupportedEnumValue(`${path}.type`, type, Object.keys(inputParts));
+}
+
+function readImage(part: JsonObject, path: string): ContentPart {
+  const { image_url: image, file_id: id, detail } = parsed(inputParts.input_image, part, path);
+  if (image !== undefined && image !== null)
+    return { type: "image", url: typeof image === "string" ? image : image.url, ...given({ detail }) };
+  if (id !== undefined && id !== null) return { type: "file", id };
+  if (image === null) throw invalidType(`${path}.image_url`, "a string", "null");
+  throw missingParameter(`${path}.image_url`);
+}
+
+/** Reads what the model said. */
+function readSpoken(
+  content: string | readonly JsonObject[],
+  path: string,
+  phase: string | undefined,
+  strict: boolean,
+): AssistantPart[] {
+  if (typeof content === "string") return [{ type: "text", text: content, ...given({ phase }) }];
+  return content.map((part, index) => {
+    const place = `${path}[${index}]`;
+    const { type } = parsed(typed, part, place);
+    if (type === "refusal") return { type, refusal: parsed(assistantParts.refusal, part, place).refusal };
+    if (type === "output_text" || (!strict && (type === "input_text" || type === "text")))
+      return { type: "text", text: parsed(inputParts.input_text, part, place).text, ...given({ phase }) };
+    throw unsupportedEnumValue(`${place}.type`, type, Object.keys(assistantParts));
+  });
+}

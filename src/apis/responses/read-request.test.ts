@@ -7,7 +7,7 @@ import type { ReadOptions } from "../port.ts";
 import { exact, lean } from "../profile.ts";
 import { readResponsesRequest } from "./read-request.ts";
 import type { ReadResponsesRequest } from "./read-request.ts";
-import { sealThought } from "./sealed-thought.ts";
+import { encryptReasoning } from "./encrypted-content.ts";
 
 function read(members: Readonly<Record<string, unknown>>, options: ReadOptions = {}): ReadResponsesRequest {
   return readResponsesRequest({ model: "tiny", input: "Hi", ...members }, "req_1", options);
@@ -29,7 +29,7 @@ function refusal(members: Readonly<Record<string, unknown>>, options: ReadOption
 }
 
 describe("input", () => {
-  test("a string is what the user says, instructions stand before it", () => {
+  test("a string is a message of the user, after the instructions", () => {
     expect(messagesOf("Hi")).toEqual([{ role: "user", content: "Hi" }]);
     const { prompt } = read({ instructions: "Be kind." }).request;
     expect(prompt).toMatchObject({ messages: [{ role: "system", content: "Be kind." }, { role: "user" }] });
@@ -55,7 +55,7 @@ describe("input", () => {
     ]);
   });
 
-  test("what the model thought, said and called in a row is one turn; results find their call", () => {
+  test("consecutive reasoning, text and calls of the model are one message; results find their call", () => {
     const input = [
       { type: "message", role: "user", content: "Weather?" },
       { type: "reasoning", id: "rs_1", summary: [], content: [{ type: "reasoning_text", text: "Look it up." }] },
@@ -86,15 +86,19 @@ describe("input", () => {
     ]);
   });
 
-  test("a thought that we have sealed is opened; one that others have sealed is left out, unless it goes on to a server", () => {
-    const ours = { type: "reasoning", summary: [], encrypted_content: sealThought({ text: "Hm", signature: "sig" }) };
+  test("our own encrypted reasoning is decrypted; that of another server is left out, unless the request is forwarded", () => {
+    const ours = {
+      type: "reasoning",
+      summary: [],
+      encrypted_content: encryptReasoning({ text: "Hm", signature: "sig" }),
+    };
     expect(messagesOf([ours])).toEqual([
       { role: "assistant", content: [{ type: "reasoning", text: "Hm", signature: "sig" }] },
     ]);
     const theirs = { type: "reasoning", summary: [], encrypted_content: "gAAAAABo" };
     expect(messagesOf([theirs, { role: "user", content: "Hi" }, theirs])).toEqual([{ role: "user", content: "Hi" }]);
     expect(read({ input: [theirs, theirs] }).warnings).toEqual([
-      "input[0] and 1 more: a thought that another server has sealed cannot be opened; it is left out",
+      "input[0] and 1 more: reasoning that another server has encrypted cannot be read; it is left out",
     ]);
     expect(messagesOf([theirs], { forwards: true })).toEqual([
       { role: "assistant", content: [{ type: "reasoning", text: "", encrypted: "gAAAAABo" }] },
@@ -177,7 +181,7 @@ describe("input", () => {
     expect(refusal({ input: undefined, ...members })).toMatchObject({ status: 400, param, code });
   });
 
-  test("a result without a call is refused as OpenAI does, or told of", () => {
+  test("a result without a call is refused as at OpenAI, or is a warning", () => {
     const input = [{ type: "function_call_output", call_id: "call_9", output: "18" }];
     const message = "No tool call found for function call output with call_id call_9.";
     expect(refusal({ input }, { profile: exact })).toMatchObject({ message, param: "input" });
@@ -194,9 +198,9 @@ describe("tools", () => {
       { name: "f", description: "F.", parameters, path: "tools[0].parameters" },
     ]);
     const made = { ...parameters, required: ["a", "b"], additionalProperties: false };
-    const { request, asked } = read({ tools: [tool] }, { profile: exact });
+    const { request, responseOptions } = read({ tools: [tool] }, { profile: exact });
     expect(request.tools).toMatchObject([{ parameters: made, strict: true }]);
-    expect(JSON.stringify(asked.echo.tools)).toBe(
+    expect(JSON.stringify(responseOptions.echo.tools)).toBe(
       `[{"type":"function","description":"F.","name":"f","output_schema":null,"parameters":${JSON.stringify(made)},"strict":true}]`,
     );
     expect(read({ tools: [{ ...tool, strict: false }] }, { profile: exact }).request.tools).toMatchObject([
@@ -212,9 +216,9 @@ describe("tools", () => {
 
   test("tools of a group are offered under both names", () => {
     const tools = [{ type: "namespace", name: "files", tools: [{ type: "function", name: "read" }] }];
-    const { request, asked } = read({ tools });
+    const { request, responseOptions } = read({ tools });
     expect(request.tools).toMatchObject([{ name: "files__read", namespace: "files" }]);
-    expect(asked.grouped.get("files__read")).toEqual({ namespace: "files", name: "read" });
+    expect(responseOptions.grouped.get("files__read")).toEqual({ namespace: "files", name: "read" });
     expect(
       read({ tools, tool_choice: { type: "function", namespace: "files", name: "read" } }).request.toolChoice,
     ).toEqual({
@@ -223,7 +227,7 @@ describe("tools", () => {
     });
   });
 
-  // Codex hides the tools of MCP servers behind its search, and the search was left out: no model could call them.
+  // Codex offers the tools of MCP servers through its search, and the search was left out: no model could call them.
   test("a search that the client makes is a function, and what it has found can be called", () => {
     const search = { type: "tool_search", execution: "client", description: "Search.", parameters: { type: "object" } };
     const late = { type: "function", name: "late", defer_loading: true };
@@ -231,7 +235,7 @@ describe("tools", () => {
     expect(read0.request.tools).toEqual([
       { name: "tool_search", description: "Search.", parameters: { type: "object" }, path: "tools[0].parameters" },
     ]);
-    expect(read0.asked).toMatchObject({ searches: true, echo: { tools: [search, { name: "late" }] } });
+    expect(read0.responseOptions).toMatchObject({ searches: true, echo: { tools: [search, { name: "late" }] } });
     expect(read0.warnings).toEqual([]);
 
     const inside = { type: "function", name: "next", description: "Next.", defer_loading: true };
@@ -240,14 +244,14 @@ describe("tools", () => {
       { type: "tool_search_call", call_id: "call_1", execution: "client", arguments: { query: "a" } },
       { type: "tool_search_output", call_id: "call_1", execution: "client", tools: found },
     ];
-    const { request, asked, warnings } = read({ tools: [search, late], input });
+    const { request, responseOptions, warnings } = read({ tools: [search, late], input });
     expect(request.tools).toMatchObject([
       { name: "tool_search" },
       { name: "late" },
       { name: "trains__next", namespace: "trains" },
     ]);
     expect(request.tools?.some(({ deferred }) => deferred)).toBe(false);
-    expect(asked.grouped.get("trains__next")).toEqual({ namespace: "trains", name: "next" });
+    expect(responseOptions.grouped.get("trains__next")).toEqual({ namespace: "trains", name: "next" });
     expect(request.prompt).toMatchObject({
       messages: [
         { role: "assistant", content: [{ id: "call_1", name: "tool_search", arguments: '{"query":"a"}' }] },
@@ -262,7 +266,7 @@ describe("tools", () => {
     expect(warnings).toEqual([]);
   });
 
-  test("without a search of the client's, deferred tools are there at once, and one that OpenAI makes is left out", () => {
+  test("without a search by the client, deferred tools are available from the start, and a search by OpenAI is left out", () => {
     const late = { type: "function", name: "late", defer_loading: true };
     const { request, warnings } = read({ tools: [{ type: "tool_search" }, late] });
     expect(request.tools).toMatchObject([{ name: "late" }]);
@@ -324,7 +328,7 @@ describe("tools", () => {
 
 describe("parameters", () => {
   test("have their neutral place", () => {
-    const { request, asked } = read({
+    const { request, responseOptions } = read({
       max_output_tokens: 40,
       temperature: 0.5,
       top_p: 0.9,
@@ -346,16 +350,18 @@ describe("parameters", () => {
       wantsUsage: true,
       stream: true,
     });
-    expect(asked).toMatchObject({ summarizes: true, sealsThoughts: true, logprobs: true });
-    expect(asked.echo).toMatchObject({
-      maxOutputTokens: 40,
+    expect(responseOptions).toMatchObject({ summarizes: true, encryptsReasoning: true, logprobs: true });
+    expect(responseOptions.echo).toMatchObject({
+      max_output_tokens: 40,
       temperature: 0.5,
       truncation: "auto",
       reasoning: { effort: "low", summary: "auto" },
-      verbosity: "low",
-      textFormat: { type: "json_schema", description: null, name: "n", schema: { type: "object" }, strict: false },
+      text: {
+        format: { type: "json_schema", description: null, name: "n", schema: { type: "object" }, strict: false },
+        verbosity: "low",
+      },
       metadata: { a: "b" },
-      topLogprobs: 2,
+      top_logprobs: 2,
     });
   });
 

@@ -1,49 +1,71 @@
 import { invalidRequest } from "../../core/failure.ts";
-import type { HostedTool, Tool } from "../../core/message.ts";
+import { isObject } from "../../core/json.ts";
+import type { JsonObject } from "../../core/json.ts";
+import type { HostedTool, Tool, ToolChoice } from "../../core/message.ts";
 import { nameWithin, qualifiedName } from "../../core/qualified-name.ts";
 import { Pace } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { JsonValue } from "../json-text.ts";
 import { checkName } from "../request/check-name.ts";
-import { mostTools } from "../request/size-limits.ts";
-import { arrayTooLong } from "../request/refusals.ts";
 import { checkSchema } from "../request/check-schema.ts";
-import { toolSearch } from "./call-kind.ts";
-import { RawMembers } from "./raw-members.ts";
-import { madeStrict } from "./made-strict.ts";
+import { valuePhrase } from "../request/issue-failure.ts";
+import { arrayTooLong, invalidType, unsupportedEnumValue, unsupportedValue } from "../request/refusals.ts";
+import { anyObject } from "../request/shapes.ts";
+import { mostTools } from "../request/size-limits.ts";
+import { toolSearch } from "./items.ts";
+import {
+  allowedToolsChoice,
+  toolDeclaration,
+  asSent,
+  customFormat,
+  customGrammar,
+  customTool,
+  functionTool,
+  given,
+  namedToolChoice,
+  namespaceTool,
+  parsed,
+  toolInNamespace,
+  toolSearchTool,
+  typed,
+} from "./request-schema.ts";
+import type { ResponseOptions } from "./request-schema.ts";
 
-export interface ReadTools {
+/** The tools of a request. */
+export interface DeclaredTools extends Pick<ResponseOptions, "grouped" | "searches"> {
   readonly tools: readonly Tool[];
   readonly hosted: readonly HostedTool[];
-  /** As the response repeats them. */
+  /** The tools as the response repeats them. */
   readonly echo: readonly JsonValue[];
-  /** Those of groups, by the name under which a model knows them. */
-  readonly grouped: ReadonlyMap<string, { readonly namespace: string; readonly name: string }>;
-  /** The client searches for tools itself, when the model calls `toolSearch`. */
-  readonly searches: boolean;
 }
 
-/** A tool has a schema, which is looked through: as much work as so many small things. */
-const thingsInTool = 8;
+/** A tool's schema is validated, which costs as much as this many small members. */
+const workOfTool = 8;
 
 /**
- * Functions and custom tools that the client runs, alone or in a `namespace`, and its search for tools; all others are tools that the API's
- * server would run. `found`: tools that the conversation brings. Where the client searches, a deferred tool is there once it is found.
+ * Reads the tools of a request: functions and custom tools that the client runs, alone or in a `namespace`, and the client's search for
+ * tools. All others are hosted tools, which the API's server runs. `found`: tools that the conversation brings. If the client searches, a
+ * deferred tool may be called only after it is found. Throws `FailureError`.
  */
-export function* readTools(list: readonly unknown[], strict: boolean, found: readonly Tool[] = []): Steps<ReadTools> {
+export function* readResponseTools(
+  list: readonly unknown[],
+  strict: boolean,
+  found: readonly Tool[] = [],
+): Steps<DeclaredTools> {
   const declared: Tool[] = [];
   const hosted: HostedTool[] = [];
   const echo: JsonValue[] = [];
   let searches = false;
   const pace = new Pace();
-  for (const [index, raw] of list.entries()) {
-    const members = new RawMembers(raw, `tools[${index}]`);
-    const read = readDeclaration(members, strict);
-    echo.push(read?.shown ?? asSent(members.value));
+  for (const [index, tool] of list.entries()) {
+    const path = `tools[${index}]`;
+    const value = parsed(anyObject(), tool, path);
+    const read = readDeclaration(value, path, strict);
+    echo.push(read?.shown ?? asSent(value));
     if (read) declared.push(...read.tools);
-    else hosted.push({ type: members.string("type"), declaration: members.value });
+    else hosted.push({ type: parsed(typed, value, path).type, declaration: value });
     searches ||= read?.isSearch ?? false;
-    if (pace.isOver(thingsInTool * (read?.tools.length ?? 1))) yield;
+    if (pace.isOver(workOfTool * (read?.tools.length ?? 1))) yield;
   }
   const tools = declared.filter(({ deferred }) => !searches || deferred !== true);
   const names = new Set(tools.map(({ name }) => name));
@@ -59,116 +81,201 @@ export function* readTools(list: readonly unknown[], strict: boolean, found: rea
   return { tools, hosted, echo, grouped, searches };
 }
 
-interface Declaration {
+interface ToolDeclaration {
   readonly tools: readonly Tool[];
   readonly shown: JsonValue;
   readonly isSearch: boolean;
 }
 
-/** What an entry of a list of tools declares; null: a tool that the API's server would run. */
-export function readDeclaration(members: RawMembers, strict: boolean): Declaration | null {
-  const type = members.string("type");
-  const description = members.optionalString("description");
+/** Returns what an entry of a list of tools declares; null for a hosted tool. */
+export function readDeclaration(value: JsonObject, path: string, strict: boolean): ToolDeclaration | null {
+  const { type, description } = parsed(toolDeclaration, value, path);
   if (type === "function" || type === "custom") {
-    const { tool, shown } = readTool(members, type, strict);
+    const { tool, shown } = readTool(type, value, path, strict);
     return { tools: [tool], shown, isSearch: false };
   }
   if (type === "namespace") {
-    const namespace = members.string("name");
-    const inside = members
-      .list("tools")
-      .map((member) => readTool(member, member.word("type", ["function", "custom"]), strict));
+    const { name: namespace, tools } = parsed(namespaceTool, value, path);
+    const inside = tools.map((tool, index) => {
+      const place = `${path}.tools[${index}]`;
+      return readTool(parsed(toolInNamespace, tool, place).type, tool, place, strict);
+    });
     return {
       tools: inside.map(({ tool }) => ({ ...tool, name: qualifiedName(namespace, tool.name), namespace })),
       shown: { type, description: description ?? null, name: namespace, tools: inside.map(({ shown }) => shown) },
       isSearch: false,
     };
   }
-  if (type !== "tool_search" || members.optionalString("execution") !== "client") return null;
-  const parameters = members.optionalObject("parameters")?.value;
-  const search: Tool = {
-    name: toolSearch,
-    path: members.at("parameters"),
-    ...(description !== undefined && { description }),
-    ...(parameters && { parameters }),
-  };
-  return { tools: [search], shown: asSent(members.value), isSearch: true };
+  if (type !== "tool_search") return null;
+  const { execution, parameters } = parsed(toolSearchTool, value, path);
+  if (execution !== "client") return null;
+  const search = { name: toolSearch, path: `${path}.parameters`, ...given({ description, parameters }) };
+  return { tools: [search], shown: asSent(value), isSearch: true };
 }
 
 interface ReadTool {
   readonly tool: Tool;
+  /** The tool as the response repeats it. */
   readonly shown: JsonValue;
 }
 
-function readTool(members: RawMembers, type: "function" | "custom", strict: boolean): ReadTool {
-  return type === "custom" ? readCustom(members) : readFunction(members, strict);
+function readTool(type: "function" | "custom", value: JsonObject, path: string, strict: boolean): ReadTool {
+  if (type === "custom") return readCustom(value, path);
+  // Chat's form has the members in an object. OpenAI does not take it here.
+  const isChats = !strict && (value["name"] ?? null) === null && (value["function"] ?? null) !== null;
+  if (!isChats) return readFunction(value, path, strict);
+  const inner = `${path}.function`;
+  return readFunction(parsed(anyObject(), value["function"], inner), inner, strict);
 }
 
-/** A function; chat's form, with the members in an object, is taken where OpenAI's judgement is not asked for. */
-function readFunction(outer: RawMembers, strict: boolean): ReadTool {
-  const members = (strict || outer.has("name") ? undefined : outer.optionalObject("function")) ?? outer;
-  const name = members.string("name");
-  const description = members.optionalString("description");
-  const asked = members.optionalObject("parameters")?.value;
-  const isStrict = members.optionalBoolean("strict");
-  const deferred = members.optionalBoolean("defer_loading");
-  const path = members.at("parameters");
-  if (strict) checkName(members.at("name"), name);
-  const { type } = asked ?? {};
+function readFunction(value: JsonObject, at: string, strict: boolean): ReadTool {
+  const {
+    name,
+    description,
+    parameters: requested,
+    strict: isStrict,
+    defer_loading: deferred,
+    output_schema: output,
+  } = parsed(functionTool, value, at);
+  const path = `${at}.parameters`;
+  if (strict) checkName(`${at}.name`, name);
+  const { type } = requested ?? {};
   if (type !== undefined && type !== "object") {
     const message = `Invalid schema for function '${name}': schema must be a JSON Schema of 'type: "object"', got 'type: ${JSON.stringify(type)}'.`;
     throw invalidRequest(message, path, "invalid_function_parameters");
   }
-  // OpenAI makes a function strict where the client does not say (all of 84 recordings); elsewhere nobody does.
-  const made = strict && members.value["strict"] === undefined && asked ? madeStrict(asked) : null;
-  if (strict && asked) {
+  // OpenAI makes a function strict if the client does not say whether it is (all of 84 recordings); no other server does.
+  const made = strict && isStrict === undefined && requested ? toStrictSchema(requested) : null;
+  if (strict && requested) {
     const subject = `function '${name}'`;
-    checkSchema(asked, isStrict === true, { subject, param: path, code: "invalid_function_parameters" });
+    checkSchema(requested, isStrict === true, { subject, param: path, code: "invalid_function_parameters" });
   }
-  const parameters = made ?? asked;
-  const binds = made === null ? isStrict : true;
-  const tool: Tool = {
-    name,
-    path,
-    ...(description !== undefined && { description }),
-    ...(parameters && { parameters }),
-    ...(binds !== undefined && { strict: binds }),
-    ...(deferred !== undefined && { deferred }),
-  };
+  const parameters = made ?? requested ?? undefined;
+  const binds = made === null ? (isStrict ?? undefined) : true;
+  const tool = { name, path, ...given({ description, parameters, strict: binds, deferred }) };
   const shown = {
     type: "function",
-    defer_loading: deferred,
+    defer_loading: deferred ?? undefined,
     description: description ?? null,
     name,
-    output_schema: strict ? asSent(members.value["output_schema"] ?? null) : undefined,
+    output_schema: strict ? asSent(output ?? null) : undefined,
     parameters: asSent(parameters ?? null),
     strict: binds ?? false,
   };
   return { tool, shown };
 }
 
-function readCustom(members: RawMembers): ReadTool {
-  const name = members.string("name");
-  const description = members.optionalString("description");
-  const format = members.optionalObject("format");
-  const shownFormat: { [name: string]: string } = { type: format?.word("type", ["text", "grammar"]) ?? "text" };
-  let inputGrammar: Tool["inputGrammar"];
-  if (format && shownFormat["type"] === "grammar") {
-    inputGrammar = { syntax: format.word("syntax", ["lark", "regex"]), definition: format.string("definition") };
-    shownFormat["definition"] = inputGrammar.definition;
-    shownFormat["syntax"] = inputGrammar.syntax;
-  }
-  const tool: Tool = {
-    name,
-    kind: "custom",
-    path: members.at("format"),
-    ...(description !== undefined && { description }),
-    ...(inputGrammar && { inputGrammar }),
-  };
+function readCustom(value: JsonObject, path: string): ReadTool {
+  const { name, description, format } = parsed(customTool, value, path);
+  const place = `${path}.format`;
+  const type = format ? parsed(customFormat, format, place).type : "text";
+  const inputGrammar = type === "grammar" ? parsed(customGrammar, format, place) : undefined;
+  const tool: Tool = { name, kind: "custom", path: place, ...given({ description, inputGrammar }) };
+  const shownFormat = { type, definition: inputGrammar?.definition, syntax: inputGrammar?.syntax };
   return { tool, shown: { type: "custom", description: description ?? null, format: shownFormat, name } };
 }
 
-/** A value as the client sent it: it was read from JSON. */
-export function asSent(value: unknown): JsonValue {
-  return value as JsonValue;
+/**
+ * Reads the choice of tools, and checks it against the tools. A hosted tool cannot be forced: nothing here runs it. `forwards`: another
+ * server judges that. Throws `FailureError`.
+ */
+export function readToolChoice(
+  value: unknown,
+  { tools, hosted }: Pick<DeclaredTools, "tools" | "hosted">,
+  forwards: boolean,
+): ToolChoice | undefined {
+  if (typeof value === "string") {
+    if (value !== "none" && value !== "auto" && value !== "required") {
+      throw unsupportedEnumValue("tool_choice", value, ["none", "auto", "required"]);
+    }
+    if (value !== "required") return tools.length === 0 ? undefined : { type: value };
+    if (tools.length === 0 && hosted.length === 0) {
+      throw invalidRequest("Tool choice 'required' must be specified with 'tools' parameter.", "tool_choice");
+    }
+    if (tools.length === 0 && !forwards) throw unsupportedValue("tool_choice", "required");
+    return tools.length === 0 ? undefined : { type: value };
+  }
+  if (!isObject(value)) throw invalidType("tool_choice", "one of a string or object", valuePhrase(value));
+  const { type } = parsed(typed, value, "tool_choice");
+  if (isRunByClient(type)) return { type: "named", name: chosenName(value, "tool_choice", tools) };
+  if (type !== "allowed_tools") {
+    if (forwards) return undefined;
+    throw unsupportedValue("tool_choice", type);
+  }
+  const choice = parsed(allowedToolsChoice, value, "tool_choice");
+  const { mode } = choice;
+  const allowed = choice.tools
+    .map((tool, index) => ({ tool, path: `tool_choice.tools[${index}]` }))
+    .filter(({ tool, path }) => isRunByClient(parsed(typed, tool, path).type));
+  if (allowed.length === 0) {
+    if (mode === "required" && !forwards) throw unsupportedValue("tool_choice", "allowed_tools");
+    return { type: "none" };
+  }
+  return { type: "allowed", mode, names: allowed.map(({ tool, path }) => chosenName(tool, path, tools)) };
+}
+
+function isRunByClient(type: string): boolean {
+  return type === "function" || type === "custom";
+}
+
+function chosenName(choice: JsonObject, path: string, tools: readonly Tool[]): string {
+  const { name: own, namespace } = parsed(namedToolChoice, choice, path);
+  const name = namespace === undefined || namespace === null ? own : qualifiedName(namespace, own);
+  if (tools.some((tool) => tool.name === name)) return name;
+  throw invalidRequest(`Tool choice '${own}' not found in 'tools' parameter.`, `${path}.name`);
+}
+
+/** More levels than a schema has that a person writes. Limits the recursion for schemas that are made to exhaust it. */
+const maxDepth = 200;
+
+class CannotBeStrict extends Error {}
+
+/**
+ * Makes a schema strict, as OpenAI does if the client does not say whether it is: every object closed and all its properties required.
+ * Returns null if the schema has objects that are meant to be open. New members follow those that are there. Source: 84 recorded requests
+ * with their responses.
+ */
+export function toStrictSchema(schema: JsonObject): JsonObject | null {
+  try {
+    return strictObject(schema, 0);
+  } catch (error) {
+    if (error instanceof CannotBeStrict) return null;
+    throw error;
+  }
+}
+
+function strictObject(schema: JsonObject, depth: number): JsonObject {
+  if (depth > maxDepth) throw new CannotBeStrict();
+  // Without a prototype: a member named "__proto__" is a member like any other.
+  const made: Record<string, unknown> = Object.create(null);
+  for (const [keyword, value] of Object.entries(schema)) made[keyword] = strictMember(keyword, value, depth);
+  if (schema["type"] !== "object" && schema["properties"] === undefined) return made;
+  const { additionalProperties: others, properties } = schema;
+  if ((others !== undefined && others !== false) || schema["patternProperties"] !== undefined)
+    throw new CannotBeStrict();
+  made["additionalProperties"] = false;
+  made["required"] = Object.keys(isObject(properties) ? properties : {});
+  return made;
+}
+
+function strictMember(keyword: string, value: unknown, depth: number): unknown {
+  switch (keyword) {
+    case "properties":
+    case "$defs":
+    case "definitions":
+      if (!isObject(value)) return value;
+      return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, strictValue(inner, depth)]));
+    case "items":
+      return strictValue(value, depth);
+    case "anyOf":
+    case "oneOf":
+    case "allOf":
+      return Array.isArray(value) ? value.map((inner) => strictValue(inner, depth)) : value;
+    default:
+      return value;
+  }
+}
+
+function strictValue(value: unknown, depth: number): unknown {
+  return isObject(value) ? strictObject(value, depth + 1) : value;
 }

@@ -3,10 +3,10 @@ import { describe, expect, test } from "vitest";
 import type { GenerationEvent } from "../../core/events.ts";
 import { isObject } from "../../core/json.ts";
 import { exact } from "../profile.ts";
-import { ResponseReader } from "./answer-reader.ts";
+import { ResponseReader } from "./read.ts";
 import { repairResponseCapture } from "./repair-capture.ts";
 import { readResponsesRequest } from "./read-request.ts";
-import { ResponseFrame } from "./response-frame.ts";
+import { ResponseObject } from "./response-object.ts";
 import { ResponseStreamWriter } from "./stream-writer.ts";
 
 const folder = new URL("../../../../shared/recordings/", import.meta.url);
@@ -41,8 +41,8 @@ function sorted(value: unknown): unknown {
 const options = { profile: exact, random: () => 0, now: 0 };
 
 describe.skipIf(!isHere)("recordings of OpenAI", () => {
-  // The rest: bodies of March 2025, whose members stood in other orders, and one that a proxy has printed anew.
-  test("whole bodies come out of repair as they went in, though their members were sorted and their floats printed anew", () => {
+  // The rest: bodies of March 2025, whose members had other orders, and one that a proxy has printed again.
+  test("whole bodies come out of repair as they went in, though their members were sorted and their floats printed again", () => {
     const all = recordings("responses.jsonl");
     const same = all.filter(({ request, body }) => {
       const degraded = JSON.stringify(sorted(JSON.parse(body)));
@@ -52,7 +52,7 @@ describe.skipIf(!isHere)("recordings of OpenAI", () => {
     expect(same.length / all.length).toBeGreaterThanOrEqual(0.98);
   });
 
-  test("streams that are read and told anew are the same response, but for what depends on OpenAI's models and clock", () => {
+  test("streams that are read and written again are the same response, except what depends on OpenAI's models and clock", () => {
     const all = recordings("responses-stream.jsonl").filter(
       ({ date, request, body }) => date >= "2026-07-10" && mayBeRead(request, body),
     );
@@ -60,7 +60,7 @@ describe.skipIf(!isHere)("recordings of OpenAI", () => {
     const different = all.flatMap(({ name, request, body }) => {
       const reader = new ResponseReader({ newCallId: () => "call_new" });
       const events = [...reader.push(body), ...reader.end()];
-      const ours = comparable(told(events, request));
+      const ours = comparable(written(events, request));
       const theirs = comparable(body);
       const at = theirs.findIndex((line, index) => line !== ours[index]);
       return at === -1 && reader.repairs.total === 0 ? [] : [`${name}: ${theirs[at]} | ${ours[at]}`.slice(0, 600)];
@@ -87,12 +87,12 @@ function mayBeRead(request: unknown, body: string): boolean {
   }
 }
 
-/** What the live writer makes of these events for this request. */
-function told(events: readonly GenerationEvent[], request: unknown): string {
-  const { asked } = readResponsesRequest(request, "req_1", { profile: exact });
+/** Returns the stream that the writer makes of these events for this request. */
+function written(events: readonly GenerationEvent[], request: unknown): string {
+  const { responseOptions } = readResponsesRequest(request, "req_1", { profile: exact });
   const { model } = request as { model: string };
   const context = { profile: exact, created: 0, now: () => 0, model, settings: {}, random: () => 0 };
-  return new ResponseStreamWriter(new ResponseFrame(context, asked, "stream")).write(events);
+  return new ResponseStreamWriter(new ResponseObject(context, responseOptions, "stream")).write(events);
 }
 
 function comparable(stream: string): string[] {
@@ -104,7 +104,7 @@ function comparable(stream: string): string[] {
       .replace(/"top_p":0\.98/g, '"top_p":1.0')
       .replace(/"prompt_cache_retention":"24h"/g, '"prompt_cache_retention":"in_memory"')
       .replace(/"reasoning":\{"context":[^}]*\}/g, '"reasoning":{}')
-      // OpenAI seals a thought anew each time that it shows it, and says already at its beginning that it is sealed.
+      // OpenAI encrypts reasoning again each time that it shows it, and already has the member when the item begins.
       .replace(/"encrypted_content":"[^"]*",/g, "")
       .split("\n")
   );

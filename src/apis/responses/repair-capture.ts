@@ -7,18 +7,19 @@ import type { AnswerContext } from "../port.ts";
 import type { RepairedCapture, RepairOptions } from "../repaired-capture.ts";
 import { readResponseBody } from "../tolerant/read-response.ts";
 import type { Repair } from "../tolerant/repairs.ts";
-import { ResponseReader } from "./answer-reader.ts";
 import { capturedRequest } from "./captured-request.ts";
 import { writeCapturedBody, writeCapturedEvents } from "./capture-writer.ts";
+import { responsesErrorFormat } from "./errors.ts";
 import { responseForms } from "./form.ts";
-import { ResponseFrame } from "./response-frame.ts";
+import { ResponseReader } from "./read.ts";
+import { ResponseObject } from "./response-object.ts";
 import { writeResponse } from "./response-writer.ts";
-import { responsesVoice } from "./responses-voice.ts";
+import { responseEvents } from "./schema.ts";
 import { ResponseStreamWriter } from "./stream-writer.ts";
 
 /**
- * Reads a captured answer of the Responses API, however broken, and writes it anew. An answer of OpenAI's own that is whole keeps what it
- * says and is written in OpenAI's form; any other is told by the waist's events, as a server would tell it.
+ * Reads a captured answer of the Responses API, damaged or not, and writes it again. A complete answer of OpenAI keeps its content and is
+ * written in OpenAI's form. Any other is written from the core's events, as a server would write it.
  */
 export function repairResponseCapture(capture: string, options: Omit<RepairOptions, "from">): RepairedCapture {
   const { random, now, profile, request } = options;
@@ -41,22 +42,22 @@ export function repairResponseCapture(capture: string, options: Omit<RepairOptio
     !repairs.some(isStructural)
   ) {
     if (isBody) return { body: writeCapturedBody(response, request), repairs, end };
-    // Some recorders end a file with a blank line of their own.
+    // Some recorders add a blank line at the end of the file.
     const blank = /(?:\r?\n){2}((?:\r?\n)*)$/.exec(capture)?.[1] ?? "";
     const body = writeCapturedEvents(seen, request, random) + blank.replaceAll("\r", "");
     return { body, repairs, end };
   }
   const context = contextOf(response, { profile, random, created: now, settings: {} });
-  const asked = capturedRequest(response, events);
+  const responseOptions = capturedRequest(response, events);
   if (isBody) {
-    const body = "failure" in end ? responsesVoice.writeFailure(end.failure, profile, "").body : null;
-    return { body: body ?? writeResponse(accumulate(events), context, asked), repairs, end };
+    const body = "failure" in end ? responsesErrorFormat.writeFailure(end.failure, profile, "").body : null;
+    return { body: body ?? writeResponse(accumulate(events), context, responseOptions), repairs, end };
   }
-  const writer = new ResponseStreamWriter(new ResponseFrame(context, asked, "stream"));
+  const writer = new ResponseStreamWriter(new ResponseObject(context, responseOptions, "stream"));
   return { body: writer.write(events as GenerationEvent[]), repairs, end };
 }
 
-/** OpenAI's responses have members that the specification of others who speak it has not. */
+/** OpenAI's responses have members that the Open Responses specification does not have. */
 function isOpenAis(response: JsonObject | undefined): response is JsonObject {
   return (nonEmpty(response?.["id"]) ?? "").startsWith("resp_") && response !== undefined && "user" in response;
 }
@@ -68,8 +69,8 @@ function isWhole(events: readonly JsonObject[]): boolean {
 }
 
 /**
- * Whether an event has the members by which clients place it. Where one is missing, as in answers of imitators that have OpenAI's other
- * members, the answer is not copied but written from its events.
+ * Whether an event has the members by which clients place its content. If one is missing, as in answers of servers that imitate OpenAI,
+ * the answer is not copied but written from its events.
  */
 function isComplete(event: JsonObject): boolean {
   const { type, response, item, part } = event;
@@ -77,45 +78,36 @@ function isComplete(event: JsonObject): boolean {
     const isCounted = !/^response\.(completed|incomplete)$/.test(String(type)) || isObject(response["usage"]);
     return typeof response["status"] === "string" && isCounted;
   }
-  const index = partIndices[/^response\.([a-z]+(_[a-z]+)?)/.exec(String(type))?.[1] ?? ""];
-  if (index === undefined) return true;
-  if (typeof event["output_index"] !== "number") return false;
-  if (index === "item") return isObject(item) && isCompleteItem(item);
-  if (nonEmpty(event["item_id"]) === undefined || (part !== undefined && !(isObject(part) && nonEmpty(part["type"]))))
-    return false;
-  return index === null || typeof event[index] === "number";
-}
-
-function isCompleteItem(item: JsonObject): boolean {
-  const members = itemMembers[String(item["type"])] ?? [];
-  return ["id", ...members].every(
-    (name) => typeof item[name] === "string" && (item[name] !== "" || name === "arguments"),
+  const described = responseEvents.get(type)?.shape;
+  if (described === undefined) return true;
+  const isPlaced = ["output_index", "content_index", "summary_index"].every(
+    (name) => !(name in described) || typeof event[name] === "number",
   );
+  if (!isPlaced) return false;
+  if ("item" in described) return isObject(item) && isCompleteItem(item);
+  if (nonEmpty(event["item_id"]) === undefined) return false;
+  return part === undefined || (isObject(part) && nonEmpty(part["type"]) !== undefined);
 }
 
-const itemMembers: Readonly<Record<string, readonly string[]>> = {
+/** The strings by which clients know an item, in addition to its id. */
+const itemStrings: Readonly<Record<string, readonly string[]>> = {
   message: ["status", "role"],
   function_call: ["status", "name", "call_id", "arguments"],
   custom_tool_call: ["name", "call_id"],
 };
 
-/** By what follows `response.` in an event's type: the member with the place of its part; null for none, "item" for a whole item. */
-const partIndices: Readonly<Record<string, "item" | "content_index" | "summary_index" | null>> = {
-  output_item: "item",
-  content_part: "content_index",
-  output_text: "content_index",
-  refusal: "content_index",
-  reasoning_text: "content_index",
-  reasoning_summary: "summary_index",
-  function_call: null,
-  custom_tool: null,
-};
+/** Whether an item has these strings. Only arguments may be empty. */
+function isCompleteItem(item: JsonObject): boolean {
+  return ["id", ...(itemStrings[String(item["type"])] ?? [])].every(
+    (name) => typeof item[name] === "string" && (item[name] !== "" || name === "arguments"),
+  );
+}
 
 function numberOf(event: JsonObject | undefined): number {
   return Number(event?.["sequence_number"]);
 }
 
-/** Whether a repair is of what is said, not of how its bytes were framed. */
+/** Whether a repair changed the content, not only the framing of its bytes. */
 function isStructural({ id }: Repair): boolean {
   return structural.has(id);
 }

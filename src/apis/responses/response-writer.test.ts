@@ -1,15 +1,14 @@
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { askedResponse, responseContext } from "../../../test/support/response-stream.ts";
+import { responseOptions, responseContext } from "../../../test/support/response-stream.ts";
 import { accumulate } from "../../core/accumulate.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import { exact, lean } from "../profile.ts";
 import { ResponseIds } from "./ids.ts";
-import { bodyNumber } from "./number-form.ts";
-import { pythonJson } from "./python-json.ts";
+import { bodyNumber, pythonJson } from "./form.ts";
 import { readResponsesRequest } from "./read-request.ts";
 import { writeResponse } from "./response-writer.ts";
-import { openThought, sealThought } from "./sealed-thought.ts";
+import { decryptReasoning, encryptReasoning } from "./encrypted-content.ts";
 
 const said = (text: string): GenerationEvent[] => [
   { type: "start", choice: 0 },
@@ -19,7 +18,7 @@ const said = (text: string): GenerationEvent[] => [
 ];
 
 test("a body in profile exact is Python's JSON, and says who pays", () => {
-  const body = writeResponse(accumulate(said("Añ 😀\u007f")), responseContext(exact), askedResponse());
+  const body = writeResponse(accumulate(said("Añ 😀\u007f")), responseContext(exact), responseOptions());
   expect(body).toContain('\n          "text": "A\\u00f1 \\ud83d\\ude00\\u007f"\n');
   expect(body).toContain('\n  "billing": {\n    "payer": "developer"\n  },\n  "completed_at": 1800000007,');
   expect(body).toContain('\n  "temperature": 1.0,');
@@ -27,7 +26,7 @@ test("a body in profile exact is Python's JSON, and says who pays", () => {
   expect(body.endsWith("\n}")).toBe(true);
 });
 
-// As in a stream: it was told as completed.
+// As in a stream: it was reported as completed.
 test("a call that the limit cut is incomplete", () => {
   const events: GenerationEvent[] = [
     { type: "tool-call-start", choice: 0, index: 0, id: "call_0", name: "f" },
@@ -36,12 +35,12 @@ test("a call that the limit cut is incomplete", () => {
     { type: "finish", choice: 0, reason: "length" },
     { type: "end", end: { kind: "done" } },
   ];
-  const body = JSON.parse(writeResponse(accumulate(events), responseContext(lean), askedResponse()));
+  const body = JSON.parse(writeResponse(accumulate(events), responseContext(lean), responseOptions()));
   expect(body).toMatchObject({ status: "incomplete", output: [{ status: "incomplete", arguments: '{"x' }] });
 });
 
 test("a body in profile lean is compact", () => {
-  const body = writeResponse(accumulate(said("ñ")), responseContext(lean), askedResponse());
+  const body = writeResponse(accumulate(said("ñ")), responseContext(lean), responseOptions());
   expect(body).not.toContain("\n");
   expect(body).toContain('"text":"ñ"');
 });
@@ -60,20 +59,16 @@ test("floats of a body are Python's", () => {
   ]);
 });
 
-test("a seal opens to what was sealed; any other text is not taken for one", () => {
-  const thought = { text: "Hm … 漢字 😀", summary: ["One"], signature: "sig" };
-  expect(openThought(sealThought(thought))).toEqual(thought);
-  const broken = sealThought(thought).slice(0, -5);
-  expect(["", "gAAAAABo", broken, "truewire.1.", "truewire.1.e30="].map((sealed) => openThought(sealed))).toEqual([
-    null,
-    null,
-    null,
-    null,
-    null,
-  ]);
+test("encrypted reasoning is decrypted; any other text is not taken for it", () => {
+  const reasoning = { text: "Hm … 漢字 😀", summary: ["One"], signature: "sig" };
+  expect(decryptReasoning(encryptReasoning(reasoning))).toEqual(reasoning);
+  const broken = encryptReasoning(reasoning).slice(0, -5);
+  expect(
+    ["", "gAAAAABo", broken, "truewire.1.", "truewire.1.e30="].map((encrypted) => decryptReasoning(encrypted)),
+  ).toEqual([null, null, null, null, null]);
 });
 
-test("ids of one answer share their beginning and a group, and tell when they were made", () => {
+test("ids of one answer share their beginning and a group, and contain the time", () => {
   const ids = new ResponseIds(Math.random);
   const [response, item] = [ids.response(1_800_000_000), ids.item("msg_", 1_800_000_007)];
   const form = /^[a-z]+_(0[0-9a-f]{15})00([0-9a-f]{8})[0-9a-f]{3}[048c](81[9a][0-9a-f])[89ab][0-9a-f]{15}$/;
@@ -137,8 +132,8 @@ describe.skipIf(!isHere)("what OpenAI repeated of recorded requests", () => {
           return !own.has(name) && !byModel.has(name);
         });
     const different = recent.flatMap(({ name, request, body }) => {
-      const { asked } = readResponsesRequest(request, "req_1", { profile: exact });
-      const ours = membersOf(writeResponse(accumulate(said("")), responseContext(exact), asked));
+      const { responseOptions } = readResponsesRequest(request, "req_1", { profile: exact });
+      const ours = membersOf(writeResponse(accumulate(said("")), responseContext(exact), responseOptions));
       const theirs = membersOf(body);
       const lines = ours.join(",\n").split("\n");
       const wrong = theirs

@@ -1,94 +1,97 @@
 import type { GeneratedPart, GeneratedRefusal, GeneratedText, Generation } from "../../core/accumulate.ts";
 import type { JsonValue } from "../json-text.ts";
 import type { AnswerContext } from "../port.ts";
-import { bodyText } from "./body-text.ts";
-import { callPrefixes } from "./call-kind.ts";
-import { incompleteReason } from "./incomplete-reason.ts";
-import { annotationObject, callItem, emptyInput, messageItem, reasoningItem } from "./items.ts";
-import type { ItemStatus, MessagePart } from "./items.ts";
-import { ResponseFrame } from "./response-frame.ts";
-import type { AskedResponse } from "./response-echo.ts";
+import { incompleteReason } from "./errors.ts";
+import { responseBodyText } from "./form.ts";
+import { annotationObject, callItem, callPrefixes, emptyInput, messageItem, reasoningItem } from "./items.ts";
+import type { MessagePart } from "./items.ts";
+import type { ResponseOptions } from "./request-schema.ts";
+import { ResponseObject } from "./response-object.ts";
+import type { ItemStatus } from "./schema.ts";
 
-/** The body of a response that is not streamed. */
-export function writeResponse(generation: Generation, context: AnswerContext, asked: AskedResponse): string {
-  return bodyText(responseOf(generation, new ResponseFrame(context, asked, "body")), context.profile);
+/** Returns the body of a response that is not streamed. */
+export function writeResponse(generation: Generation, context: AnswerContext, options: ResponseOptions): string {
+  return responseBodyText(
+    wholeResponseObject(generation, new ResponseObject(context, options, "body")),
+    context.profile,
+  );
 }
 
-/** The whole response. A response has one choice. */
-export function responseOf(generation: Generation, frame: ResponseFrame): JsonValue {
-  frame.identify(generation.source);
+/** Returns the whole response. A response has one choice. */
+export function wholeResponseObject(generation: Generation, response: ResponseObject): JsonValue {
+  response.identify(generation.source);
   const [choice] = generation.choices;
   const { usage } = generation;
   const reason = choice?.finish ? incompleteReason(choice.finish.reason) : undefined;
-  const output = itemsOf(choice?.parts ?? [], reason === undefined ? "completed" : "incomplete", frame);
+  const output = itemsOf(choice?.parts ?? [], reason === undefined ? "completed" : "incomplete", response);
   return reason === undefined
-    ? frame.response({ event: "completed", output, usage })
-    : frame.response({ event: "incomplete", incompleteReason: reason, output, usage });
-}
-
-/** The items that these parts make. `last`: the status of the last one. */
-function itemsOf(parts: readonly GeneratedPart[], last: ItemStatus, frame: ResponseFrame): JsonValue[] {
-  const items: ((status: ItemStatus) => JsonValue)[] = [];
-  let open: OpenMessage | undefined;
-  for (const part of parts) {
-    if (part.type !== "text" && part.type !== "refusal") {
-      const item = otherItem(part, frame);
-      if (item === null) continue;
-      open = undefined;
-      items.push(item);
-      continue;
-    }
-    const spoken = spokenPart(part, frame);
-    if (spoken === null) continue;
-    const phase = part.type === "text" ? part.phase : undefined;
-    if (open?.ownId !== part.id || open?.phase !== phase || open === undefined) {
-      const message: OpenMessage = { ownId: part.id, id: frame.itemId("msg_", part.id), phase, parts: [] };
-      open = message;
-      items.push((status) => messageItem(message, status, message.parts, frame));
-    }
-    open.parts.push(spoken);
-  }
-  return items.map((item, index) => item(index === items.length - 1 ? last : "completed"));
+    ? response.at({ event: "completed", output, usage })
+    : response.at({ event: "incomplete", incompleteReason: reason, output, usage });
 }
 
 /** A message that further parts may belong to. */
-interface OpenMessage {
-  /** The source's own id. */
-  readonly ownId: string | undefined;
+interface GrowingMessage {
+  /** The id that the source gave to the message. */
+  readonly sourceId: string | undefined;
   readonly id: string;
   readonly phase: string | undefined;
   readonly parts: MessagePart[];
 }
 
-/** A part of a message; null: there is nothing in it, and no source says that it is there. */
-function spokenPart(part: GeneratedText | GeneratedRefusal, { showsLogprobs }: ResponseFrame): MessagePart | null {
+/** Returns the items of these parts. `last`: the status of the last one. */
+function itemsOf(parts: readonly GeneratedPart[], last: ItemStatus, response: ResponseObject): JsonValue[] {
+  const items: ((status: ItemStatus) => JsonValue)[] = [];
+  let open: GrowingMessage | undefined;
+  for (const part of parts) {
+    if (part.type !== "text" && part.type !== "refusal") {
+      const item = otherItem(part, response);
+      if (item === null) continue;
+      open = undefined;
+      items.push(item);
+      continue;
+    }
+    const content = messagePart(part, response);
+    if (content === null) continue;
+    const phase = part.type === "text" ? part.phase : undefined;
+    if (open === undefined || open.sourceId !== part.id || open.phase !== phase) {
+      const message = { sourceId: part.id, id: response.itemId("msg_", part.id), phase, parts: [] };
+      open = message;
+      items.push((status) => messageItem(message, status, message.parts, response.number));
+    }
+    open.parts.push(content);
+  }
+  return items.map((item, index) => item(index === items.length - 1 ? last : "completed"));
+}
+
+/** Returns a part of a message, or null if the part is empty and the source has given it no id. */
+function messagePart(part: GeneratedText | GeneratedRefusal, response: ResponseObject): MessagePart | null {
   if (part.type === "refusal") {
     return part.refusal === "" && part.id === undefined ? null : { type: "refusal", refusal: part.refusal };
   }
   const { text, id } = part;
   const annotations = part.annotations.flatMap((annotation) => annotationObject(annotation) ?? []);
   if (text === "" && id === undefined && annotations.length === 0 && part.logprobs === null) return null;
-  return { type: "text", text, annotations, logprobs: showsLogprobs ? (part.logprobs ?? []) : [] };
+  return { type: "text", text, annotations, logprobs: response.showsLogprobs ? (part.logprobs ?? []) : [] };
 }
 
 function otherItem(
   part: Exclude<GeneratedPart, GeneratedText | GeneratedRefusal>,
-  frame: ResponseFrame,
+  response: ResponseObject,
 ): ((status: ItemStatus) => JsonValue) | null {
   switch (part.type) {
     case "reasoning": {
-      const { text, summary, id: ownId, signature, encrypted } = part;
-      const isSeal = (ownId ?? signature ?? encrypted) !== undefined;
-      if (text === "" && summary.length === 0 && !isSeal) return null;
-      const id = frame.itemId("rs_", ownId);
-      const thought = { texts: text === "" ? [] : [text], summary, signature, encrypted };
-      return () => reasoningItem(id, thought, frame);
+      const { text, summary, id: sourceId, signature, encrypted } = part;
+      const isEmpty = text === "" && summary.length === 0;
+      if (isEmpty && (sourceId ?? signature ?? encrypted) === undefined) return null;
+      const id = response.itemId("rs_", sourceId);
+      const reasoning = { texts: text === "" ? [] : [text], summary, signature, encrypted };
+      return () => reasoningItem(id, reasoning, response);
     }
     case "tool-call": {
       const { id: callId, name, namespace, itemId, arguments: text, status: ended } = part;
-      const kind = frame.callKind(part.kind, name);
-      const id = frame.itemId(callPrefixes[kind], itemId);
-      const call = { id, callId, kind, ...frame.callName(name, namespace) };
+      const kind = response.callKind(part.kind, name);
+      const id = response.itemId(callPrefixes[kind], itemId);
+      const call = { id, callId, kind, ...response.callName(name, namespace) };
       return (status) => {
         // Arguments that are not an object may have been cut by the limit.
         const own = ended === "succeeded" ? "completed" : status;
@@ -96,7 +99,7 @@ function otherItem(
       };
     }
     case "item":
-      // What a source of the same API said was read from JSON.
+      // It was read from JSON.
       return part.dialect === "responses" ? () => part.value as JsonValue : null;
   }
 }

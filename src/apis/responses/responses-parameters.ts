@@ -1,23 +1,39 @@
-import { z } from "zod";
+import type { z } from "zod";
 import { invalidRequest } from "../../core/failure.ts";
 import type { JsonSchema } from "../../core/message.ts";
 import type { OutputConstraint } from "../../core/request.ts";
+import type { JsonValue } from "../json-text.ts";
 import { checkMetadata } from "../request/check-metadata.ts";
-import { metadataShape } from "../request/metadata-shape.ts";
-import { commonParameters } from "../request/common-parameters.ts";
-import { extensionParameters } from "../request/extension-parameters.ts";
 import { checkName } from "../request/check-name.ts";
+import { checkSchema } from "../request/check-schema.ts";
+import { commonParameters } from "../request/common-parameters.ts";
+import type { RequestDraft } from "../request/draft.ts";
+import { extensionParameters } from "../request/extension-parameters.ts";
 import { accepted, extension, honoured, refused } from "../request/parameter.ts";
 import type { Parameter } from "../request/parameter.ts";
 import { missingParameter, numberBelow, unsupportedEnumValue, unsupportedParameter } from "../request/refusals.ts";
-import { mostMessages, mostTools } from "../request/size-limits.ts";
-import { anyObject, expecting, integer, list, strings } from "../request/shapes.ts";
-import { checkSchema } from "../request/check-schema.ts";
-import { madeStrict } from "./made-strict.ts";
-import { asSent } from "./read-tools.ts";
-import type { ResponsesDraft } from "./responses-draft.ts";
+import { toStrictSchema } from "./read-tools.ts";
+import { asSent, createResponse, defaultEcho, reasoningEcho, textEcho } from "./request-schema.ts";
+import type { TextOptions } from "./request-schema.ts";
+
+/** A request to `/responses` while its parameters are read. What depends on several of them is read from these when all are known. */
+export interface ResponsesDraft extends RequestDraft {
+  input?: string | readonly unknown[];
+  instructions?: string;
+  include: readonly string[];
+  toolList?: readonly unknown[];
+  /** `tool_choice` as the client sent it. */
+  choice?: unknown;
+  /** The response is to be empty. */
+  preparesOnly?: boolean;
+  /** The members of the response that repeat the request, by their names. */
+  readonly repeated: { [name: string]: JsonValue };
+}
 
 type ResponsesParameter = Parameter<ResponsesDraft>;
+type Shapes = typeof createResponse.shape;
+type Value<Name extends keyof Shapes> = z.output<Shapes[Name]>;
+type Read<Name extends keyof Shapes> = (value: Value<Name>, draft: ResponsesDraft) => void;
 
 const endpoints = ["responses"] as const;
 
@@ -33,264 +49,118 @@ const includable = [
   "message.output_text.logprobs",
 ] as const;
 
-const textShape = z.object(
-  {
-    format: z
-      .discriminatedUnion(
-        "type",
-        [
-          z.object({ type: z.literal("text") }),
-          z.object({ type: z.literal("json_object") }),
-          z.object({
-            type: z.literal("json_schema"),
-            name: z.string().nullish(),
-            description: z.string().nullish(),
-            schema: z.union([anyObject(), z.boolean()], expecting("an object")).nullish(),
-            strict: z.boolean().nullish(),
-          }),
-        ],
-        expecting("an object"),
-      )
-      .nullish(),
-    verbosity: z.enum(["low", "medium", "high"]).nullish(),
-  },
-  expecting("an object"),
-);
-
-const reasoningShape = z.object(
-  {
-    effort: z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]).nullish(),
-    summary: z.enum(["auto", "concise", "detailed"]).nullish(),
-    generate_summary: z.enum(["auto", "concise", "detailed"]).nullish(),
-  },
-  expecting("an object"),
-);
-
-/** A parameter whose value the response repeats, and which has no other effect. */
-function repeated<Value>(
-  name: string,
-  shape: z.ZodType<Value>,
-  repeat: (value: Value, told: ResponsesDraft["told"]) => void,
-  note = "",
+/** Adds a parameter by its name; the response repeats its value where the schema says so. */
+function add<Name extends keyof Shapes>(
+  treat: typeof honoured | typeof accepted,
+  name: Name,
+  note: string,
+  read: Read<Name> = () => {},
 ): ResponsesParameter {
-  return accepted(name, { endpoints, note, shape }, (value, { told }: ResponsesDraft) => repeat(value, told));
+  const shape = createResponse.shape[name] as unknown as z.ZodType<Value<Name>>;
+  return treat(name, { endpoints, note, shape }, (value: Value<Name>, draft: ResponsesDraft) => {
+    if (name in defaultEcho) draft.repeated[name] = asSent(value);
+    read(value, draft);
+  });
 }
 
 const own: readonly ResponsesParameter[] = [
-  honoured(
+  add(
+    honoured,
     "input",
-    {
-      endpoints,
-      note: "A string or items. Items of tools that OpenAI runs, thoughts that others have sealed, and references to items that are not stored are left out, with a warning; items of an unknown type, too, but in profile `exact` they are refused.",
-      shape: z.union(
-        [z.string(), list(z.unknown(), { most: mostMessages })],
-        expecting("one of a string or array of objects"),
-      ),
-    },
-    (value, draft: ResponsesDraft) => {
+    "A string or items. Left out, with a warning, are items of tools that OpenAI runs, reasoning that another server has encrypted, and references to items that are not stored. Items of an unknown type are left out, too; profile `exact` refuses them.",
+    (value, draft) => {
       draft.input = value;
     },
   ),
-  honoured(
-    "instructions",
-    { endpoints, note: "The first system message.", shape: z.string() },
-    (value, draft: ResponsesDraft) => {
-      draft.instructions = value;
-      draft.told.instructions = value;
-    },
-  ),
-  honoured(
+  add(honoured, "instructions", "The first system message.", (value, draft) => {
+    draft.instructions = value;
+  }),
+  add(
+    honoured,
     "include",
-    {
-      endpoints,
-      note: "`message.output_text.logprobs`, and `reasoning.encrypted_content`: thoughts sealed, so that a client can give them back; the other values ask about tools that OpenAI runs.",
-      shape: strings(1000),
-    },
+    "`message.output_text.logprobs`, and `reasoning.encrypted_content`, which a client gives back in its next request. The other values concern tools that OpenAI runs.",
     readInclude,
   ),
-  honoured(
-    "max_output_tokens",
-    { endpoints, note: "At least 1; in profile `exact` 16, as at OpenAI.", shape: integer(1) },
-    (value, draft: ResponsesDraft) => {
-      if (draft.profile.judgesAsVendor && value < 16) throw numberBelow("max_output_tokens", "integer", 16, value);
-      draft.maxTokens = value;
-      draft.told.maxOutputTokens = value;
-    },
-  ),
-  honoured(
-    "top_logprobs",
-    { endpoints, note: '0 to 20; with `include: ["message.output_text.logprobs"]`.', shape: integer(0, 20) },
-    (value, draft: ResponsesDraft) => {
-      draft.topLogprobs = value;
-      draft.told.topLogprobs = value;
-    },
-  ),
-  honoured(
+  add(honoured, "max_output_tokens", "At least 1; in profile `exact` 16, as at OpenAI.", (value, draft) => {
+    if (draft.profile.judgesAsVendor && value < 16) throw numberBelow("max_output_tokens", "integer", 16, value);
+    draft.maxTokens = value;
+  }),
+  add(honoured, "top_logprobs", '0 to 20; with `include: ["message.output_text.logprobs"]`.', (value, draft) => {
+    draft.topLogprobs = value;
+  }),
+  add(
+    honoured,
     "tools",
-    {
-      endpoints,
-      note: "Functions, custom tools (a local model's calls are held to their grammars, `regex` or `lark`), and both in a `namespace`, which a model knows as `NAMESPACE__NAME`. A `tool_search` that the client executes is a function of that name; what it finds is added. Tools that OpenAI runs are left out, with a warning.",
-      shape: list(z.unknown(), { phrase: "an array of objects", most: mostTools }),
-    },
-    (value, draft: ResponsesDraft) => {
+    "Functions, custom tools (the calls of a local model follow their grammars, `regex` or `lark`), and both in a `namespace`; the model knows them as `NAMESPACE__NAME`. A `tool_search` that the client executes is a function of that name; the tools that it finds are added. Tools that OpenAI runs are left out, with a warning.",
+    (value, draft) => {
       draft.toolList = value;
     },
   ),
-  honoured(
+  add(
+    honoured,
     "tool_choice",
-    {
-      endpoints,
-      note: "`none`, `auto`, `required`, a tool by name, `allowed_tools`. To force a tool that OpenAI runs is a 400.",
-      shape: z.unknown(),
-    },
-    (value, draft: ResponsesDraft) => {
+    "`none`, `auto`, `required`, a tool by name, `allowed_tools`. Forcing a tool that OpenAI runs is a 400.",
+    (value, draft) => {
       draft.choice = value;
-      draft.told.toolChoice = asSent(value);
     },
   ),
-  honoured("parallel_tool_calls", { endpoints, shape: z.boolean() }, (value, draft: ResponsesDraft) => {
+  add(honoured, "parallel_tool_calls", "", (value, draft) => {
     draft.parallelToolCalls = value;
-    draft.told.parallelToolCalls = value;
   }),
-  honoured(
+  add(
+    honoured,
     "reasoning",
-    {
-      endpoints,
-      note: "`effort` is given to the chat template. With `summary`, thoughts are shown as their summary, which is the thoughts themselves where the model makes none; without, as they are.",
-      shape: reasoningShape,
-    },
-    ({ effort, summary, generate_summary: older }, draft: ResponsesDraft) => {
-      if (effort) draft.reasoningEffort = effort;
-      draft.told.reasoning = { effort: effort ?? null, summary: summary ?? older ?? null };
+    "`effort` is passed to the chat template. With `summary`, reasoning is shown as a summary, which is the reasoning itself if the model makes none. Without it, the reasoning is shown as it is.",
+    (value, draft) => {
+      if (value.effort) draft.reasoningEffort = value.effort;
+      draft.repeated["reasoning"] = reasoningEcho(value);
     },
   ),
-  honoured(
-    "text",
-    { endpoints, note: "`format` binds the answer. `verbosity` is passed on to an upstream.", shape: textShape },
-    ({ format, verbosity }, draft: ResponsesDraft) => {
-      if (format) readFormat(format, draft);
-      if (!verbosity) return;
-      draft.verbosity = verbosity;
-      draft.told.verbosity = verbosity;
-    },
-  ),
-  honoured(
+  add(honoured, "text", "`format` constrains the answer. `verbosity` is passed on to an upstream.", readText),
+  add(
+    honoured,
     "truncation",
-    {
-      endpoints,
-      note: "`auto` leaves out the oldest turns of a conversation that the model refuses as too long; instructions and the last question stay. An upstream of this API does it itself.",
-      shape: z.enum(["auto", "disabled"]),
-    },
-    (value, draft: ResponsesDraft) => {
+    "`auto` removes the oldest turns of a conversation that is too long for the model; instructions and the last question stay. An upstream of this API does so itself.",
+    (value, draft) => {
       if (value === "auto") draft.limits.overflow = "drop-oldest";
-      draft.told.truncation = value;
     },
   ),
-  repeated(
-    "metadata",
-    metadataShape,
-    (value, told) => {
-      checkMetadata(value);
-      told.metadata = asSent(value);
-    },
-    "At most 16 strings.",
-  ),
-  repeated(
-    "service_tier",
-    z.enum(["auto", "default", "flex", "scale", "priority", "fast"]),
-    (value, told) => {
-      told.serviceTier = value;
-    },
-    "There is one tier.",
-  ),
-  honoured(
-    "store",
-    {
-      endpoints,
-      note: "With `false`, nothing of the response is kept (docs/responses.md).",
-      shape: z.boolean(),
-    },
-    (value, { told }: ResponsesDraft) => {
-      told.store = value;
-    },
-  ),
-  repeated(
-    "max_tool_calls",
-    integer(1),
-    (value, told) => {
-      told.maxToolCalls = value;
-    },
-    "It counts tools that OpenAI runs.",
-  ),
-  repeated(
-    "user",
-    z.string(),
-    (value, told) => {
-      told.user = value;
-    },
-    "Nothing here depends on who asks.",
-  ),
-  repeated("safety_identifier", z.string().max(64), (value, told) => {
-    told.safetyIdentifier = value;
-  }),
-  repeated(
-    "prompt_cache_key",
-    z.string(),
-    (value, told) => {
-      told.promptCacheKey = value;
-    },
-    "The cache finds the longest common beginning by itself.",
-  ),
-  repeated("prompt_cache_retention", z.enum(["in_memory", "in-memory", "24h"]), (value, told) => {
-    told.promptCacheRetention = value;
-  }),
-  accepted("prompt_cache_options", { endpoints, shape: anyObject() }),
-  accepted("context_management", {
-    endpoints,
-    note: "Nothing is compacted.",
-    shape: z.array(anyObject(), expecting("an array of objects")),
-  }),
-  honoured(
+  add(accepted, "metadata", "At most 16 strings.", checkMetadata),
+  add(accepted, "service_tier", "There is one tier."),
+  add(honoured, "store", "With `false`, the response is not stored (docs/responses.md)."),
+  add(accepted, "max_tool_calls", "It counts tools that OpenAI runs."),
+  add(accepted, "user", "It has no effect here."),
+  add(accepted, "safety_identifier", ""),
+  add(accepted, "prompt_cache_key", "The cache finds the longest common beginning by itself."),
+  add(accepted, "prompt_cache_retention", ""),
+  add(accepted, "prompt_cache_options", ""),
+  add(accepted, "context_management", "Nothing is compacted."),
+  add(
+    honoured,
     "background",
-    {
-      endpoints,
-      note: "The answer goes on without its client, who asks for it by `GET /v1/responses/{id}` (docs/responses.md).",
-      shape: z.boolean(),
-    },
-    (value, { told }: ResponsesDraft) => {
-      told.background = value;
-    },
+    "The response is generated in the background; `GET /v1/responses/{id}` retrieves it (docs/responses.md).",
   ),
-  honoured(
+  add(
+    honoured,
     "previous_response_id",
-    {
-      endpoints,
-      note: "What went into that response and came out of it stands before `input`; its `instructions` do not.",
-      shape: z.string(),
-    },
-    (value, { told }: ResponsesDraft) => {
-      told.previousResponseId = value;
-    },
+    "The input and output of that response precede `input`; its `instructions` do not.",
   ),
-  honoured(
+  add(
+    honoured,
     "generate",
-    {
-      endpoints,
-      note: "With `false`, the answer is empty, and `previous_response_id` goes on from it: Codex sends so what it will need, before anybody has asked anything.",
-      shape: z.boolean(),
-    },
-    (value, draft: ResponsesDraft) => {
+    "With `false`, the response is empty, and `previous_response_id` can continue it. Codex sends instructions and tools this way before the first prompt.",
+    (value, draft) => {
       draft.preparesOnly = !value;
     },
   ),
-  refuseAlways("conversation", "No conversations are stored.", z.union([z.string(), anyObject()])),
-  refuseAlways("prompt", "No prompts are stored.", anyObject()),
-  refuseAlways("moderation", "No moderation of prompts and answers.", anyObject()),
+  refuseAlways("conversation", "No conversations are stored."),
+  refuseAlways("prompt", "No prompts are stored."),
+  refuseAlways("moderation", "No moderation of prompts and answers."),
 ];
 
-/** Parameters of chat that Responses has not: profile `exact` refuses them, as OpenAI does. */
+/** Parameters of chat that Responses does not have. Profile `exact` refuses them, as OpenAI does. */
 const chatOnly = new Set(["stop", "seed", "frequency_penalty", "presence_penalty", "logit_bias"]);
-/** Those that other servers have made usual, and that have a meaning here. */
+/** Extensions of other servers that are supported here. */
 const usual = new Set([
   "top_k",
   "min_p",
@@ -329,8 +199,8 @@ function asExtension({ name, shape, note, read }: Parameter): ResponsesParameter
   });
 }
 
-function refuseAlways<T>(name: string, note: string, shape: z.ZodType<T>): ResponsesParameter {
-  return refused(name, "openai", { endpoints, note, shape }, () => {
+function refuseAlways(name: keyof Shapes, note: string): ResponsesParameter {
+  return refused(name, "openai", { endpoints, note, shape: createResponse.shape[name] as z.ZodType }, () => {
     throw unsupportedParameter(name);
   });
 }
@@ -345,33 +215,35 @@ function readInclude(value: readonly string[], draft: ResponsesDraft): void {
   }
 }
 
-function readFormat(format: NonNullable<z.infer<typeof textShape>["format"]>, draft: ResponsesDraft): void {
+function readText(options: TextOptions, draft: ResponsesDraft): void {
+  const { format, verbosity } = options;
+  if (verbosity) draft.verbosity = verbosity;
+  draft.repeated["text"] = textEcho(options);
   const add = (constraint: OutputConstraint): void => {
     draft.outputs.push({ parameter: "text.format", constraint });
   };
+  if (!format) return;
   if (format.type === "text") return add({ type: "text" });
-  if (format.type === "json_object") {
-    draft.told.textFormat = { type: "json_object" };
-    return add({ type: "json-object" });
-  }
+  if (format.type === "json_object") return add({ type: "json-object" });
   const { judgesAsVendor } = draft.profile;
   const path = "text.format.schema";
-  const { schema: asked, name = null } = format;
-  if (asked === undefined || asked === null) throw missingParameter(path);
+  const { schema: requested, name } = format;
+  if (requested === undefined || requested === null) throw missingParameter(path);
   if (judgesAsVendor) {
-    if (name === null) throw missingParameter("text.format.name");
+    if (name === undefined || name === null) throw missingParameter("text.format.name");
     checkName("text.format.name", name);
   }
-  const made = judgesAsVendor && format.strict === undefined && typeof asked === "object" ? madeStrict(asked) : null;
+  const open = judgesAsVendor && format.strict === undefined && typeof requested === "object";
+  const made = open ? toStrictSchema(requested) : null;
   const strict = made !== null || (format.strict ?? false);
-  const schema = strict && judgesAsVendor ? withoutDialect(made ?? asked) : asked;
+  const schema = strict && judgesAsVendor ? withoutDialect(made ?? requested) : requested;
+  const called = name ?? "response";
   if (judgesAsVendor) {
-    const subject = `response_format '${name ?? "response"}'`;
+    const subject = `response_format '${called}'`;
     checkSchema(schema, strict && made === null, { subject, param: path, code: "invalid_json_schema" });
   }
   const description = format.description ?? null;
-  const called = name ?? "response";
-  draft.told.textFormat = { type: "json_schema", description, name: called, schema: asSent(schema), strict };
+  draft.repeated["text"] = textEcho(options, schema, strict);
   add({ type: "json-schema", name: called, ...(description !== null && { description }), schema, strict, path });
 }
 

@@ -1,16 +1,41 @@
 import * as z from "zod";
+import { membersOf, variantsOf } from "../members.ts";
 
 /*
- * The objects that OpenAI's Responses API answers with. The keys of each shape are in the order in which OpenAI writes them: `id`,
- * `object`, `created_at`, `type` and `status` first, then the alphabet, a response's metadata last.
+ * The objects that OpenAI's Responses API answers with. The keys of each shape are in the order of `wireOrder`, which is the order in
+ * which OpenAI writes them.
  *
- * Members are required where the specification requires them; OpenAI sends more of them than that. Where recordings differ from the
- * specification, they are followed: `response.function_call_arguments.done` has no name, and an `error` event has its members in an
- * object (4 of 4). Source: OpenAI's OpenAPI document, `Response`, `OutputItem`, `ResponseUsage`, `ResponseStreamEvent`; 1,100 recordings
- * of 2025 and 2026; https://www.openresponses.org/specification.
+ * Members are required where the specification requires them; OpenAI sends more of them than that. Three notes say more:
+ * - `.meta({ since })`: OpenAI's answers have had the member since that month.
+ * - `.meta({ profile })`: only profile `exact` has the member: "exact" always, "exact body" in bodies that are not streamed,
+ *   "exact, some" in some cases.
+ * - `.meta({ float: true })`: the number is printed with a point even if it is whole.
+ *
+ * Where recordings differ from the specification, they are followed: `response.function_call_arguments.done` has no name, and an
+ * `error` event has its members in an object (4 of 4). Source: OpenAI's OpenAPI document, `Response`, `OutputItem`, `ResponseUsage`,
+ * `ResponseStreamEvent`; 1,100 recordings of 2025 and 2026; https://www.openresponses.org/specification.
  */
 
+const first = ["id", "object", "created_at", "type", "status"];
+
+/**
+ * Sorts the members of an object into OpenAI's order: `id`, `object`, `created_at`, `type` and `status` first, then the alphabet.
+ * The metadata of a response is last. Source: every object of 1,100 recordings of 2025 and 2026, except three of background responses.
+ */
+export function wireOrder(names: readonly string[], isResponse = false): string[] {
+  const last = isResponse && names.includes("metadata") ? ["metadata"] : [];
+  const rest = names.filter((name) => !first.includes(name) && !last.includes(name));
+  return [...first.filter((name) => names.includes(name)), ...rest.toSorted(), ...last];
+}
+
+/** Members that contain JSON of the client's own, in the client's order. */
+export const clientJsonMembers = ["parameters", "schema", "input_schema", "output_schema", "metadata"] as const;
+
+/** Members of a moderation's result that list kinds of harm, in an order of their own. */
+export const harmMembers = ["categories", "category_applied_input_types", "category_scores"] as const;
+
 const count = z.int().min(0);
+const float = { float: true };
 const optionalNull = {
   string: z.string().nullable().optional(),
   boolean: z.boolean().nullable().optional(),
@@ -18,91 +43,132 @@ const optionalNull = {
   integer: z.int().nullable().optional(),
 };
 
-const itemStatus = z.enum(["in_progress", "completed", "incomplete"]);
+export const itemStatus = z.enum(["in_progress", "completed", "incomplete"]);
+export type ItemStatus = z.infer<typeof itemStatus>;
 
-const tokenAlternative = z.object({ token: z.string(), bytes: z.array(z.int().min(0).max(255)), logprob: z.number() });
-const token = tokenAlternative.extend({ top_logprobs: z.array(tokenAlternative) });
+const bytes = z.array(z.int().min(0).max(255));
+export const responseTopLogprob = z.object({ bytes, logprob: z.number().meta(float), token: z.string() });
+export const responseLogprob = responseTopLogprob.extend({ top_logprobs: z.array(responseTopLogprob) });
 
 /** An object whose type is one of the union's, or matches `others`: a type whose members are not described. */
 function withOtherTypes<Union extends z.ZodDiscriminatedUnion>(union: Union, others: RegExp) {
   return z.union([union, z.looseObject({ type: z.string().regex(others, { abort: true }) })]);
 }
 
-const annotation = withOtherTypes(
-  z.discriminatedUnion("type", [
-    z.object({
-      type: z.literal("url_citation"),
-      end_index: count,
-      start_index: count,
-      title: z.string(),
-      url: z.string(),
-    }),
-  ]),
-  /^(?!url_citation$)/,
-);
+export const urlCitation = z.object({
+  type: z.literal("url_citation"),
+  end_index: count,
+  start_index: count,
+  title: z.string(),
+  url: z.string(),
+});
 
-const contentPart = z.discriminatedUnion("type", [
-  z.object({
-    type: z.literal("output_text"),
-    annotations: z.array(annotation),
-    logprobs: z.array(token),
-    text: z.string(),
-  }),
-  z.object({ type: z.literal("refusal"), refusal: z.string() }),
-  z.object({ type: z.literal("reasoning_text"), text: z.string() }),
-]);
+const annotation = withOtherTypes(z.discriminatedUnion("type", [urlCitation]), /^(?!url_citation$)/);
 
-const summaryPart = z.object({ type: z.literal("summary_text"), text: z.string() });
+export const outputText = z.object({
+  type: z.literal("output_text"),
+  annotations: z.array(annotation),
+  logprobs: z.array(responseLogprob),
+  text: z.string(),
+});
+export const outputRefusal = z.object({ type: z.literal("refusal"), refusal: z.string() });
+export const reasoningText = z.object({ type: z.literal("reasoning_text"), text: z.string() });
+export const summaryText = z.object({ type: z.literal("summary_text"), text: z.string() });
 
-const describedItem = z.discriminatedUnion("type", [
-  z.object({
-    id: z.string(),
-    type: z.literal("message"),
-    status: itemStatus,
-    content: z.array(contentPart),
-    phase: z.enum(["commentary", "final_answer"]).nullable().optional(),
-    role: z.literal("assistant"),
-  }),
-  z.object({
-    id: z.string().optional(),
-    type: z.literal("function_call"),
-    status: itemStatus.optional(),
-    arguments: z.string(),
-    call_id: z.string(),
-    name: z.string(),
-    namespace: z.string().optional(),
-  }),
-  z.object({
-    id: z.string().optional(),
-    type: z.literal("custom_tool_call"),
-    call_id: z.string(),
-    input: z.string(),
-    name: z.string(),
-    namespace: z.string().optional(),
-  }),
-  z.object({
-    id: z.string(),
-    type: z.literal("reasoning"),
-    status: itemStatus.optional(),
-    content: z.array(contentPart).optional(),
-    encrypted_content: optionalNull.string,
-    summary: z.array(summaryPart),
-  }),
-]);
+const contentPart = z.discriminatedUnion("type", [outputText, outputRefusal, reasoningText]);
 
-/** Items of OpenAI's own tools. The types of other vendors have the vendor's name before a colon (Open Responses). */
+export const outputMessage = z.object({
+  id: z.string(),
+  type: z.literal("message"),
+  status: itemStatus,
+  content: z.array(contentPart),
+  phase: z.enum(["commentary", "final_answer"]).nullable().optional(),
+  role: z.literal("assistant"),
+});
+export const functionCall = z.object({
+  id: z.string().optional(),
+  type: z.literal("function_call"),
+  status: itemStatus.optional(),
+  arguments: z.string(),
+  call_id: z.string(),
+  name: z.string(),
+  namespace: z.string().optional(),
+});
+export const customToolCall = z.object({
+  id: z.string().optional(),
+  type: z.literal("custom_tool_call"),
+  // The specification has none; OpenAI's answers do.
+  status: z.unknown().optional(),
+  call_id: z.string(),
+  input: z.string(),
+  name: z.string(),
+  namespace: z.string().optional(),
+});
+export const outputReasoning = z.object({
+  id: z.string(),
+  type: z.literal("reasoning"),
+  status: itemStatus.optional(),
+  content: z.array(contentPart).optional(),
+  encrypted_content: optionalNull.string,
+  summary: z.array(summaryText),
+});
+
+const writtenItem = z.discriminatedUnion("type", [outputMessage, functionCall, customToolCall, outputReasoning]);
+
+/** The items that a model writes, by their type. */
+export const writtenItems: ReadonlyMap<unknown, z.ZodObject> = variantsOf(writtenItem);
+
+/** A search for tools. With `execution` "client", the client runs it. */
+export const toolSearchCall = z.object({
+  id: z.string(),
+  type: z.literal("tool_search_call"),
+  status: itemStatus,
+  arguments: z.looseObject({}),
+  call_id: z.string(),
+  execution: z.literal("client"),
+});
+
+/** Items of tools that OpenAI runs. Source: the specification's `InputItem` and `OutputItem`. */
+export const hostedItemTypes = [
+  "file_search_call",
+  "computer_call",
+  "computer_call_output",
+  "web_search_call",
+  "tool_search_call",
+  "tool_search_output",
+  "image_generation_call",
+  "code_interpreter_call",
+  "local_shell_call",
+  "local_shell_call_output",
+  "shell_call",
+  "shell_call_output",
+  "apply_patch_call",
+  "apply_patch_call_output",
+  "mcp_list_tools",
+  "mcp_approval_request",
+  "mcp_approval_response",
+  "mcp_call",
+  "compaction_trigger",
+  "program",
+  "program_output",
+] as const;
+
+/** Further items of an answer, in an alternation. A type of another vendor has the vendor's name before a colon (Open Responses). */
 const otherItems = [
-  "program|program_output|additional_tools",
-  "(computer|local_shell|shell|apply_patch)_call(_output)?|(function|custom_tool)_call_output",
-  "(file_search|web_search|image_generation|code_interpreter|mcp)_call",
-  "tool_search_(call|output)|mcp_(list_tools|approval_request|approval_response)",
+  ...hostedItemTypes.filter((type) => type !== "compaction_trigger"),
+  "additional_tools",
+  "function_call_output",
+  "custom_tool_call_output",
 ].join("|");
 
-const item = withOtherTypes(describedItem, new RegExp(`^(compaction|${otherItems})$|:`));
+const item = withOtherTypes(writtenItem, new RegExp(`^(compaction|${otherItems})$|:`));
 
-const usage = z.object({
+export const responseUsage = z.object({
   input_tokens: count,
-  input_tokens_details: z.object({ cache_write_tokens: count.optional(), cached_tokens: count }),
+  input_tokens_details: z.object({
+    cache_write_tokens: count.optional().meta({ since: "2026-07" }),
+    cached_tokens: count,
+  }),
   output_tokens: count,
   output_tokens_details: z.object({ reasoning_tokens: count }),
   total_tokens: count,
@@ -125,12 +191,17 @@ const toolChoice = z.union([
   ),
 ]);
 
-const reasoning = z.object({
+export const responseReasoning = z.object({
   context: optionalNull.string,
   effort: z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]).nullable().optional(),
   mode: z.string().optional(),
   summary: z.enum(["auto", "concise", "detailed"]).nullable().optional(),
 });
+
+/** The error of a response that failed. */
+export const responseError = z.object({ code: z.string(), message: z.string() });
+
+export const incompleteDetails = z.object({ reason: z.enum(["max_output_tokens", "content_filter"]).optional() });
 
 export const response = z.object({
   id: z.string(),
@@ -138,24 +209,28 @@ export const response = z.object({
   created_at: z.number(),
   status: z.enum(["completed", "failed", "in_progress", "cancelled", "queued", "incomplete"]).optional(),
   background: optionalNull.boolean,
+  billing: z.unknown().optional().meta({ profile: "exact body" }),
   completed_at: optionalNull.number,
-  error: z.object({ code: z.string(), message: z.string() }).nullable(),
-  incomplete_details: z.object({ reason: z.enum(["max_output_tokens", "content_filter"]).optional() }).nullable(),
+  error: responseError.nullable(),
+  frequency_penalty: z.unknown().optional().meta(float),
+  incomplete_details: incompleteDetails.nullable(),
   instructions: z.union([z.string(), z.array(z.looseObject({}))]).nullable(),
   max_output_tokens: optionalNull.integer,
   max_tool_calls: optionalNull.integer,
   model: z.string(),
-  moderation: z.looseObject({}).nullable().optional(),
+  moderation: z.looseObject({}).nullable().optional().meta({ since: "2026-07", profile: "exact" }),
   output: z.array(item),
   parallel_tool_calls: z.boolean(),
+  presence_penalty: z.unknown().optional().meta(float),
   previous_response_id: optionalNull.string,
+  prompt: z.unknown().optional().meta({ profile: "exact, some" }),
   prompt_cache_key: optionalNull.string,
   prompt_cache_retention: z.enum(["in_memory", "in-memory", "24h"]).nullable().optional(),
-  reasoning: reasoning.nullable().optional(),
+  reasoning: responseReasoning.nullable().optional(),
   safety_identifier: optionalNull.string,
   service_tier: z.enum(["auto", "default", "flex", "scale", "priority", "fast"]).nullable().optional(),
   store: optionalNull.boolean,
-  temperature: z.number().min(0).max(2).nullable(),
+  temperature: z.number().min(0).max(2).nullable().meta(float),
   text: z
     .object({
       format: z.looseObject({ type: z.string() }).optional(),
@@ -163,61 +238,188 @@ export const response = z.object({
     })
     .optional(),
   tool_choice: toolChoice,
+  tool_usage: z.unknown().optional().meta({ since: "2026-07", profile: "exact" }),
   tools: z.array(z.looseObject({ type: z.string() })),
   top_logprobs: optionalNull.integer,
-  top_p: z.number().min(0).max(1).nullable(),
+  top_p: z.number().min(0).max(1).nullable().meta(float),
   truncation: z.enum(["auto", "disabled"]).nullable().optional(),
-  usage: usage.nullable().optional(),
+  usage: responseUsage.nullable().optional(),
   user: optionalNull.string,
   metadata: z.record(z.string(), z.string()).nullable(),
 });
 
-/** The answer of `/v1/responses/compact`. */
+/** Members whose numbers are floats, wherever they are. */
+export const floatMembers: readonly string[] = [response, responseTopLogprob].flatMap((object) =>
+  membersOf(object).flatMap(({ name, schema }) => (schema.meta()?.["float"] === true ? [name] : [])),
+);
+
+export const compactionItem = z.object({
+  id: z.string().optional(),
+  type: z.literal("compaction"),
+  encrypted_content: z.string(),
+});
+
+/** The answer of `POST /v1/responses/compact`. */
 export const compaction = z.object({
   id: z.string(),
   object: z.literal("response.compaction"),
   created_at: z.int(),
   output: z.array(
     withOtherTypes(
-      z.discriminatedUnion("type", [
-        z.object({ id: z.string().optional(), type: z.literal("compaction"), encrypted_content: z.string() }),
-      ]),
+      z.discriminatedUnion("type", [compactionItem]),
       new RegExp(`^(message|reasoning|function_call|custom_tool_call|${otherItems})$|:`),
     ),
   ),
-  usage,
+  usage: responseUsage,
 });
 
-const inItem = { item_id: z.string(), output_index: count };
-const inContent = { content_index: count, ...inItem };
-const inSummary = { ...inItem, summary_index: count };
+/** The answer of `DELETE /v1/responses/{id}`. */
+export const responseDeletion = z.object({
+  id: z.string(),
+  object: z.literal("response"),
+  deleted: z.literal(true),
+});
 
-function event<Shape extends z.ZodRawShape>(shape: Shape) {
-  return z.object({ ...shape, sequence_number: count });
+/** The answer of `POST /v1/responses/input_tokens`. */
+export const inputTokenCount = z.object({ object: z.literal("response.input_tokens"), input_tokens: z.int().min(1) });
+
+/** The answer of `GET /v1/responses/{id}/input_items`. */
+export const inputItemList = z.object({
+  object: z.literal("list"),
+  data: z.array(z.unknown()),
+  first_id: z.string().nullable(),
+  has_more: z.boolean(),
+  last_id: z.string().nullable(),
+});
+
+const atItem = { output_index: count, sequence_number: count };
+const inItem = { item_id: z.string(), ...atItem };
+const content = { content_index: count };
+const summary = { summary_index: count };
+const delta = { delta: z.string() };
+const logprobs = { logprobs: z.array(responseLogprob) };
+/** Characters that hide the length of a delta. */
+const obfuscation = { obfuscation: z.unknown().optional().meta({ since: "2025-08" }) };
+const hidden = { item_id: z.string(), ...obfuscation, ...atItem };
+
+function event<Type extends string, Shape extends z.ZodRawShape>(type: Type, shape: Shape) {
+  return [type, z.object({ type: z.literal(type), ...shape })] as const;
 }
 
+const whole = { response, sequence_number: count };
+
 /** The events of a stream by their type; events of other types are not described. */
-export const events: ReadonlyMap<unknown, z.ZodObject> = new Map<unknown, z.ZodObject>([
-  ...["created", "queued", "in_progress", "completed", "incomplete", "failed"].map(
-    (name) => [`response.${name}`, event({ response })] as const,
-  ),
-  ["response.output_item.added", event({ item, output_index: count })],
-  ["response.output_item.done", event({ item, output_index: count })],
-  ["response.content_part.added", event({ ...inContent, part: contentPart })],
-  ["response.content_part.done", event({ ...inContent, part: contentPart })],
-  ["response.output_text.delta", event({ ...inContent, delta: z.string(), logprobs: z.array(token) })],
-  ["response.output_text.done", event({ ...inContent, text: z.string(), logprobs: z.array(token) })],
-  ["response.output_text.annotation.added", event({ ...inContent, annotation, annotation_index: count })],
-  ["response.refusal.delta", event({ ...inContent, delta: z.string() })],
-  ["response.refusal.done", event({ ...inContent, refusal: z.string() })],
-  ["response.reasoning_text.delta", event({ ...inContent, delta: z.string() })],
-  ["response.reasoning_text.done", event({ ...inContent, text: z.string() })],
-  ["response.reasoning_summary_part.added", event({ ...inSummary, part: summaryPart })],
-  ["response.reasoning_summary_part.done", event({ ...inSummary, part: summaryPart })],
-  ["response.reasoning_summary_text.delta", event({ ...inSummary, delta: z.string() })],
-  ["response.reasoning_summary_text.done", event({ ...inSummary, text: z.string() })],
-  ["response.function_call_arguments.delta", event({ ...inItem, delta: z.string() })],
-  ["response.function_call_arguments.done", event({ ...inItem, arguments: z.string() })],
-  ["response.custom_tool_call_input.delta", event({ ...inItem, delta: z.string() })],
-  ["response.custom_tool_call_input.done", event({ ...inItem, input: z.string() })],
+export const responseEvents: ReadonlyMap<unknown, z.ZodObject> = new Map<unknown, z.ZodObject>([
+  event("response.created", whole),
+  event("response.queued", whole),
+  event("response.in_progress", whole),
+  event("response.completed", whole),
+  event("response.incomplete", whole),
+  event("response.failed", whole),
+  event("response.output_item.added", { item, ...atItem }),
+  event("response.output_item.done", { item, ...atItem }),
+  event("response.content_part.added", {
+    ...content,
+    item_id: z.string(),
+    output_index: count,
+    part: contentPart,
+    sequence_number: count,
+  }),
+  event("response.content_part.done", {
+    ...content,
+    item_id: z.string(),
+    output_index: count,
+    part: contentPart,
+    sequence_number: count,
+  }),
+  event("response.output_text.delta", {
+    ...content,
+    ...delta,
+    item_id: z.string(),
+    ...logprobs,
+    ...obfuscation,
+    ...atItem,
+  }),
+  event("response.output_text.done", { ...content, item_id: z.string(), ...logprobs, ...atItem, text: z.string() }),
+  event("response.output_text.annotation.added", { annotation, annotation_index: count, ...content, ...inItem }),
+  event("response.refusal.delta", { ...content, ...delta, ...inItem }),
+  event("response.refusal.done", {
+    ...content,
+    item_id: z.string(),
+    output_index: count,
+    refusal: z.string(),
+    sequence_number: count,
+  }),
+  event("response.reasoning_text.delta", { ...content, ...delta, ...inItem }),
+  event("response.reasoning_text.done", { ...content, ...inItem, text: z.string() }),
+  event("response.reasoning_summary_part.added", {
+    item_id: z.string(),
+    output_index: count,
+    part: summaryText,
+    sequence_number: count,
+    ...summary,
+  }),
+  event("response.reasoning_summary_part.done", {
+    item_id: z.string(),
+    output_index: count,
+    part: summaryText,
+    sequence_number: count,
+    ...summary,
+  }),
+  event("response.reasoning_summary_text.delta", { ...delta, ...hidden, ...summary }),
+  event("response.reasoning_summary_text.done", { ...inItem, ...summary, text: z.string() }),
+  event("response.function_call_arguments.delta", { ...delta, ...hidden }),
+  event("response.function_call_arguments.done", { arguments: z.string(), ...inItem }),
+  event("response.custom_tool_call_input.delta", { ...delta, ...hidden }),
+  event("response.custom_tool_call_input.done", { input: z.string(), ...inItem }),
 ]);
+
+/** The event that reports a failure. */
+export const responseErrorEvent = z.object({
+  type: z.literal("error"),
+  error: z.object({
+    type: z.string(),
+    code: z.string().nullable(),
+    message: z.string(),
+    param: z.string().nullable(),
+  }),
+  sequence_number: count,
+});
+
+/** The event with which OpenAI keeps a silent connection open. */
+export const keepAliveEvent = z.object({ type: z.literal("keepalive"), sequence_number: count });
+
+/** Every event that this server writes, by its type. */
+export const writtenEvents: ReadonlyMap<unknown, z.ZodObject> = new Map<unknown, z.ZodObject>([
+  ...responseEvents,
+  ["error", responseErrorEvent],
+  ["keepalive", keepAliveEvent],
+]);
+
+/** The events that show the whole response. */
+export const lifecycleTypes: readonly string[] = [...responseEvents].flatMap(([type, schema]) =>
+  "response" in schema.shape ? [String(type)] : [],
+);
+
+/** The events that end a stream. */
+export const endTypes = ["response.completed", "response.incomplete", "response.failed", "error"] as const;
+
+/** A text that is streamed in deltas. */
+export interface StreamedText {
+  /** Where the text is: in a content part, in a part of a summary, or the input of a call. */
+  readonly list: "content" | "summary" | "input";
+  /** The type of the part, or of the item of an input. */
+  readonly type: string;
+  /** The member of the `.done` event, and of the part or item, that has the whole text. */
+  readonly member: string;
+}
+
+/** The texts that are streamed in deltas, by the name of their events without `.delta` and `.done`. */
+export const streamedTexts: Readonly<Record<string, StreamedText>> = {
+  "response.output_text": { list: "content", type: "output_text", member: "text" },
+  "response.refusal": { list: "content", type: "refusal", member: "refusal" },
+  "response.reasoning_text": { list: "content", type: "reasoning_text", member: "text" },
+  "response.reasoning_summary_text": { list: "summary", type: "summary_text", member: "text" },
+  "response.function_call_arguments": { list: "input", type: "function_call", member: "arguments" },
+  "response.custom_tool_call_input": { list: "input", type: "custom_tool_call", member: "input" },
+};

@@ -2,16 +2,16 @@ import type { GenerationFailure } from "../../core/events.ts";
 import { invalidRequest } from "../../core/failure.ts";
 import { errorObject } from "../error-body.ts";
 import type { PortSocket } from "../port-socket.ts";
-import { RawMembers } from "./raw-members.ts";
+import { anyObject } from "../request/shapes.ts";
+import { parsed } from "./request-schema.ts";
 
 /**
- * `wss://…/v1/responses`. A client sends `{"type": "response.create", …}` with the members of a request; `stream` says nothing here.
+ * `wss://…/v1/responses`. A client sends `{"type": "response.create", …}` with the members of a request; `stream` has no effect.
  * Source: OpenAI's WebSocket mode, and the compliance tests of Open Responses.
  */
 export const responsesSocket: PortSocket = {
   readMessage(message) {
-    const { value } = new RawMembers(message, "message");
-    const { type, stream_options: options, ...body } = value;
+    const { type, stream_options: options, ...body } = parsed(anyObject(), message, "message");
     if (type !== "response.create") {
       throw invalidRequest(
         `Unknown message type ${JSON.stringify(type)}: expected 'response.create'.`,

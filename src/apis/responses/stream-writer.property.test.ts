@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { legalBatches } from "../../../test/support/legal-events.ts";
 import {
-  askedResponse,
+  responseOptions,
   responseContext,
   responseEvents,
   writtenResponse,
@@ -10,8 +10,11 @@ import {
 import type { ResponseEvent } from "../../../test/support/response-stream.ts";
 import { accumulate } from "../../core/accumulate.ts";
 import type { GenerationEvent } from "../../core/events.ts";
+import type { JsonValue } from "../json-text.ts";
+import { serialize } from "../members.ts";
 import { exact, lean } from "../profile.ts";
 import { writeResponse } from "./response-writer.ts";
+import { writtenEvents } from "./schema.ts";
 
 const members = fc.record({
   reasoning: fc.constantFrom({ summary: "auto" }, {}),
@@ -23,7 +26,7 @@ describe.each([lean, exact])("any legal generation in profile $name", (profile) 
     fc.assert(
       fc.property(legalBatches({ logprobs: true }), members, (batches, asked) => {
         const streamed = responseEvents(writtenResponse(batches, profile, asked)).at(-1)?.["response"];
-        const whole = writeResponse(accumulate(batches.flat()), responseContext(profile), askedResponse(asked));
+        const whole = writeResponse(accumulate(batches.flat()), responseContext(profile), responseOptions(asked));
         const { billing: _, ...body } = JSON.parse(whole) as { billing?: unknown };
         expect(streamed).toEqual(body);
       }),
@@ -43,7 +46,22 @@ describe.each([lean, exact])("any legal generation in profile $name", (profile) 
     );
   });
 
-  test("tells no call as whole before a failure, and half of none after one", () => {
+  test("has the members of every event and item in the order of the schemas, and no others", () => {
+    fc.assert(
+      fc.property(legalBatches({ logprobs: true }), members, (batches, asked) => {
+        for (const event of responseEvents(writtenResponse(batches, profile, asked))) {
+          const schema = writtenEvents.get(event.type);
+          expect(schema, event.type).toBeDefined();
+          if (!schema) continue;
+          expect(serialize(schema, event as unknown as JsonValue)).toBe(JSON.stringify(event));
+          expect(Object.keys(event).filter((name) => !(name in schema.shape))).toEqual([]);
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test("writes no complete call before a failure, and no incomplete call after one", () => {
     fc.assert(
       fc.property(legalBatches(), fc.nat(), (batches, cut) => {
         const all = batches.flat();

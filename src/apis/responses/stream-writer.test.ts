@@ -2,20 +2,20 @@ import { describe, expect, test } from "vitest";
 import { responseEvents, responseWriter, typesOf, writtenResponse } from "../../../test/support/response-stream.ts";
 import type { GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import { exact, lean } from "../profile.ts";
-import { openThought } from "./sealed-thought.ts";
+import { decryptReasoning } from "./encrypted-content.ts";
 
 const start: GenerationEvent = { type: "start", choice: 0 };
 const text = (text: string): GenerationEvent => ({ type: "text-delta", choice: 0, text });
-const thought = (text: string): GenerationEvent => ({ type: "reasoning-delta", choice: 0, text });
+const reasoning = (text: string): GenerationEvent => ({ type: "reasoning-delta", choice: 0, text });
 const finish = (reason: "stop" | "length" | "tool-calls"): GenerationEvent => ({ type: "finish", choice: 0, reason });
 const done: GenerationEvent = { type: "end", end: { kind: "done" } };
 const usage: GenerationEvent = {
   type: "usage",
   usage: { promptTokens: 5, completionTokens: 2, promptDetails: { cached_tokens: 1 } },
 };
-const call = (index: number, name: string, ...pieces: string[]): GenerationEvent[] => [
+const call = (index: number, name: string, ...chunks: string[]): GenerationEvent[] => [
   { type: "tool-call-start", choice: 0, index, id: `call_${index}`, name },
-  ...pieces.map((piece): GenerationEvent => ({ type: "tool-call-delta", choice: 0, index, arguments: piece })),
+  ...chunks.map((chunk): GenerationEvent => ({ type: "tool-call-delta", choice: 0, index, arguments: chunk })),
   { type: "tool-call-end", choice: 0, index, status: "succeeded" },
 ];
 const failure: GenerationFailure = { kind: "bad-answer", message: "The source broke.", status: 502 };
@@ -104,8 +104,8 @@ describe("sequences", () => {
     });
   });
 
-  test("a thought as it is, then the text", () => {
-    const stream = writtenResponse([[start, thought("Hm"), text("Hi"), finish("stop"), done]], exact);
+  test("reasoning as it is, then the text", () => {
+    const stream = writtenResponse([[start, reasoning("Hm"), text("Hi"), finish("stop"), done]], exact);
     expect(typesOf(stream)).toEqual([
       ...opening,
       "output_item.added",
@@ -127,9 +127,9 @@ describe("sequences", () => {
     });
   });
 
-  test("a thought as its summary, where the request asks for one, and sealed where it asks for that", () => {
+  test("reasoning as a summary and encrypted, if the request asks for it", () => {
     const asked = { reasoning: { summary: "auto" }, include: ["reasoning.encrypted_content"] };
-    const stream = writtenResponse([[start, thought("Hm"), text("Hi"), finish("stop"), done]], exact, asked);
+    const stream = writtenResponse([[start, reasoning("Hm"), text("Hi"), finish("stop"), done]], exact, asked);
     expect(typesOf(stream).slice(2, 8)).toEqual([
       "output_item.added",
       "reasoning_summary_part.added",
@@ -140,10 +140,10 @@ describe("sequences", () => {
     ]);
     const item = responseEvents(stream)[7]?.["item"] as { encrypted_content: string };
     expect(item).toMatchObject({ content: [], summary: [{ type: "summary_text", text: "Hm" }] });
-    expect(openThought(item.encrypted_content)).toEqual({ text: "Hm" });
+    expect(decryptReasoning(item.encrypted_content)).toEqual({ text: "Hm" });
   });
 
-  test("a source's own thought keeps its id, its seal and the parts of its summary", () => {
+  test("a source's own reasoning keeps its id, its encrypted content and the parts of its summary", () => {
     const summary = (part: number, text: string): GenerationEvent => ({
       type: "reasoning-delta",
       choice: 0,
@@ -220,7 +220,7 @@ describe("sequences", () => {
   test("a call that was cut is incomplete; one that was whole when the limit came is not", () => {
     const cut = writtenResponse([[start, ...call(0, "a", '{"x').slice(0, 2), finish("length"), done]], exact);
     expect(responseEvents(cut).at(-2)?.["item"]).toMatchObject({ status: "incomplete", arguments: '{"x' });
-    // Readers of local models end a cut call as failed before they tell the limit; it went out as completed, with half an object.
+    // Readers of local models end a cut call as failed before they report the limit; it was written as completed, with half an object.
     const failed: GenerationEvent = { type: "tool-call-end", choice: 0, index: 0, status: "failed" };
     const ended = writtenResponse([[start, ...call(0, "a", '{"x').slice(0, 2), failed, finish("length"), done]], exact);
     expect(responseEvents(ended).at(-2)?.["item"]).toMatchObject({ status: "incomplete", arguments: '{"x' });
@@ -299,7 +299,7 @@ describe("sequences", () => {
     expect(frames.filter((frame) => frame.includes(shown("-0.0")))).toHaveLength(2);
   });
 
-  test("where a text comes from stands in its part, and in an event of its own", () => {
+  test("the source of a text is in its part, and in an event of its own", () => {
     const annotation = { url: "https://a.example/", title: "A", start: 0, end: 2 };
     const stream = writtenResponse(
       [[start, text("Hi"), { type: "annotation", choice: 0, annotation }, finish("stop"), done]],
@@ -384,7 +384,7 @@ describe("failures", () => {
     }
   });
 
-  test("a call after a whole one is told when its input is whole, piece by piece, and is done when something follows", () => {
+  test("a call after a complete one is written when its input is complete, chunk by chunk, and is done when something follows", () => {
     const writer = responseWriter(exact);
     const [begun, first, second, end] = call(1, "b", '{"x":', "1}") as [
       GenerationEvent,
@@ -399,7 +399,7 @@ describe("failures", () => {
     expect(typesOf(writer.write([broken]))).toEqual(["function_call_arguments.done", "output_item.done", "completed"]);
   });
 
-  test("a call after a whole one that the limit cuts is told, incomplete", () => {
+  test("a call after a complete one that the limit cuts is written, incomplete", () => {
     const half = call(1, "b", '{"x').slice(0, 2);
     const stream = writtenResponse([[start, ...call(0, "a", "{}")], half, [finish("length"), done]], exact);
     expect(responseEvents(stream).at(-2)?.["item"]).toMatchObject({
@@ -409,7 +409,7 @@ describe("failures", () => {
     });
   });
 
-  test("a client that has gone is told nothing", () => {
+  test("nothing is written for a client that has disconnected", () => {
     const writer = responseWriter(lean);
     expect(writer.write([{ type: "end", end: { kind: "client-gone" } }])).toBe("");
   });

@@ -14,48 +14,44 @@ import type {
 import { errorObject } from "../error-body.ts";
 import type { JsonValue } from "../json-text.ts";
 import type { StreamWriter } from "../port.ts";
-import { failureCode } from "./failure-code.ts";
+import { failureCode, incompleteReason } from "./errors.ts";
 import { annotationObject } from "./items.ts";
-import type { ItemStatus } from "./items.ts";
-import { OpenCall } from "./open-call.ts";
-import { OpenMessage } from "./open-message.ts";
-import { OpenThought } from "./open-thought.ts";
-import { ResponseEvents } from "./response-events.ts";
-import type { ResponseFrame } from "./response-frame.ts";
-import { incompleteReason } from "./incomplete-reason.ts";
+import type { ResponseObject } from "./response-object.ts";
+import type { ItemStatus } from "./schema.ts";
+import { OpenCallItem, OpenMessageItem, OpenReasoningItem, ResponseEventWriter } from "./stream-items.ts";
 
 /**
- * Writes a response as events: one item after the other, each a small state machine. A response has one choice; what other choices say
- * is passed over.
+ * Writes a response as a stream of events, one item after the other. A response has one choice; events of other choices are ignored.
  *
- * A call's last events wait until the next event shows that the generation goes on: Codex runs a call as soon as it is complete, and
- * again when the response fails after it. So a failure comes before a call is complete, or not at all: after that, the response ends
- * with what there is.
+ * The last events of a call wait until the next event shows that the generation continues. Codex runs a call as soon as it is complete,
+ * and runs it again if the response fails after that. So a failure is reported before a call is complete or not at all: after a complete
+ * call, the response ends with the items that it has.
  *
- * So the calls behind a whole one are told when they are whole, too, or when the limit cuts them. Half of one could not be taken back
- * when the generation fails, and clients run it whatever its status is (source code of Codex CLI and the AI SDK).
+ * For the same reason, the calls after a complete one are written when they are complete, or when the limit cuts them. An incomplete call
+ * could not be taken back if the generation fails, and clients run a call of any status (source code of Codex CLI and the AI
+ * SDK).
  */
 export class ResponseStreamWriter implements StreamWriter {
-  readonly #frame: ResponseFrame;
-  readonly #events: ResponseEvents;
+  readonly #response: ResponseObject;
+  readonly #events: ResponseEventWriter;
   #source: SourceIdentity | undefined;
   #opened = false;
-  #item: OpenMessage | OpenThought | OpenCall | null = null;
-  /** The call that is open has all its input. */
+  #item: OpenMessageItem | OpenReasoningItem | OpenCallItem | null = null;
+  /** The input of the open call is complete. */
   #callHasEnded = false;
-  /** … and it is an object. One that is not may have been cut by the limit. */
+  /** The input of the open call is also valid. Invalid input may have been cut by the limit. */
   #callSucceeded = false;
-  /** The client has been told of a whole call. */
-  #toldCall = false;
-  /** A part that is announced and has nothing to show yet. */
-  #announced: PartStartEvent | null = null;
+  /** A complete call was written. */
+  #wroteCall = false;
+  /** A part that has started and has no content yet. */
+  #startedPart: PartStartEvent | null = null;
   #finish: FinishEvent | null = null;
   #usage: Usage | undefined;
   #ended = false;
 
-  constructor(frame: ResponseFrame) {
-    this.#frame = frame;
-    this.#events = new ResponseEvents(frame);
+  constructor(response: ResponseObject) {
+    this.#response = response;
+    this.#events = new ResponseEventWriter(response);
   }
 
   write(events: readonly GenerationEvent[]): string {
@@ -67,19 +63,18 @@ export class ResponseStreamWriter implements StreamWriter {
   open(): string {
     if (this.#opened) return "";
     this.#opened = true;
-    this.#frame.identify(this.#source);
+    this.#response.identify(this.#source);
     let text = "";
-    for (const event of this.#frame.opening) text += this.#events.response({ event });
+    for (const event of this.#response.opening) text += this.#events.writeResponse({ event });
     return text;
   }
 
   keepAlive(): string {
     if (this.#ended) return "";
-    const { keepAlive } = this.#frame;
-    return (
-      this.open() +
-      (keepAlive === "keepalive" ? this.#events.write(keepAlive, {}) : this.#events.response({ event: "in_progress" }))
-    );
+    const opened = this.open();
+    return this.#response.keepAlive === "keepalive"
+      ? opened + this.#events.write("keepalive", {})
+      : opened + this.#events.writeResponse({ event: "in_progress" });
   }
 
   #event(event: GenerationEvent): string {
@@ -105,16 +100,16 @@ export class ResponseStreamWriter implements StreamWriter {
       case "text-delta":
         return this.#text(event);
       case "reasoning-delta":
-        return this.#reasoning(event);
+        return this.#reasoningDelta(event);
       case "refusal-delta":
-        return event.text === "" ? this.#passEmpty("refusal") : this.#refusal(event.text);
+        return event.text === "" ? this.#emptyDelta("refusal") : this.#refusal(event.text);
       case "annotation":
         return this.#annotation(annotationObject(event.annotation));
       case "tool-call-start": {
-        this.#announced = null;
-        const closed = this.#next();
-        const call = (this.#item = new OpenCall(this.#events, event));
-        return closed + (this.#toldCall ? "" : call.begin());
+        this.#startedPart = null;
+        const closed = this.#closeForNext();
+        const call = (this.#item = new OpenCallItem(this.#events, event));
+        return closed + (this.#wroteCall ? "" : call.begin());
       }
       case "tool-call-delta":
         return this.#item?.kind === "call" && !this.#callHasEnded ? this.#item.input(event.arguments) : "";
@@ -132,11 +127,11 @@ export class ResponseStreamWriter implements StreamWriter {
     }
   }
 
-  /** A part with an id is an item of the source's, even if nothing is in it. */
+  /** A part with an id is an item of the source, even if it is empty. */
   #partStart(event: PartStartEvent): string {
-    this.#announced = event;
+    this.#startedPart = event;
     if (event.id === undefined) return this.#item?.kind === "message" ? this.#item.endPart() : "";
-    if (event.kind === "reasoning") return this.#thought().events;
+    if (event.kind === "reasoning") return this.#reasoning().events;
     if (event.kind === "refusal") return this.#refusal("");
     const { message, events } = this.#message();
     return events + message.endPart() + message.beginText();
@@ -144,9 +139,9 @@ export class ResponseStreamWriter implements StreamWriter {
 
   #partEnd({ signature, encrypted }: PartEndEvent): string {
     let events = "";
-    if (this.#announced?.kind === "reasoning" && (signature ?? encrypted) !== undefined)
-      events = this.#thought().events;
-    this.#announced = null;
+    if (this.#startedPart?.kind === "reasoning" && (signature ?? encrypted) !== undefined)
+      events = this.#reasoning().events;
+    this.#startedPart = null;
     const item = this.#item;
     if (item?.kind === "message") return events + item.endPart();
     if (item?.kind !== "reasoning") return events;
@@ -154,8 +149,8 @@ export class ResponseStreamWriter implements StreamWriter {
     return events + item.close(signature, encrypted);
   }
 
-  /** A delta without text shows nothing, but ends a part of another kind. */
-  #passEmpty(kind: "text" | "refusal" | "reasoning"): string {
+  /** A delta without text is not written, but ends a part of another kind. */
+  #emptyDelta(kind: "text" | "refusal" | "reasoning"): string {
     const item = this.#item;
     if (item?.kind === "message") return item.openPart === kind ? "" : item.endPart();
     return item?.kind === "reasoning" && kind !== "reasoning" ? this.#closeItem("completed") : "";
@@ -163,8 +158,8 @@ export class ResponseStreamWriter implements StreamWriter {
 
   #text({ text, logprobs }: TextDeltaEvent): string {
     const isEmpty = text === "" && (logprobs ?? []).length === 0;
-    if (isEmpty) return this.#passEmpty("text");
-    if (this.#item?.kind === "message" && this.#announced === null) return this.#item.text(text, logprobs);
+    if (isEmpty) return this.#emptyDelta("text");
+    if (this.#item?.kind === "message" && this.#startedPart === null) return this.#item.text(text, logprobs);
     const { message, events } = this.#message();
     return events + message.text(text, logprobs);
   }
@@ -180,37 +175,36 @@ export class ResponseStreamWriter implements StreamWriter {
     return events + message.annotation(annotation);
   }
 
-  #reasoning({ text, summary }: ReasoningDeltaEvent): string {
-    if (text === "" && summary === undefined) return this.#passEmpty("reasoning");
-    const { thought, events } = this.#thought();
-    if (summary !== undefined) return events + thought.summary(summary, text);
-    return events + thought.text(text);
+  #reasoningDelta({ text, summary }: ReasoningDeltaEvent): string {
+    if (text === "" && summary === undefined) return this.#emptyDelta("reasoning");
+    const { reasoning, events } = this.#reasoning();
+    return events + (summary === undefined ? reasoning.text(text) : reasoning.summary(summary, text));
   }
 
-  /** The message that a text belongs to: the open one, unless another was announced. */
-  #message(): { readonly message: OpenMessage; readonly events: string } {
-    const announced = this.#announced;
-    this.#announced = null;
+  /** Returns the message that a text belongs to: the open one, unless the source has started another. */
+  #message(): { readonly message: OpenMessageItem; readonly events: string } {
+    const started = this.#startedPart;
+    this.#startedPart = null;
     const open = this.#item;
     const isSame =
-      announced === null || (open?.kind === "message" && open.ownId === announced.id && open.phase === announced.phase);
+      started === null || (open?.kind === "message" && open.sourceId === started.id && open.phase === started.phase);
     if (open?.kind === "message" && isSame) return { message: open, events: "" };
-    const closed = this.#next();
-    const message = (this.#item = new OpenMessage(this.#events, announced?.id, announced?.phase));
+    const closed = this.#closeForNext();
+    const message = (this.#item = new OpenMessageItem(this.#events, started?.id, started?.phase));
     return { message, events: closed + message.begin() };
   }
 
-  #thought(): { readonly thought: OpenThought; readonly events: string } {
-    const announced = this.#announced;
-    this.#announced = null;
-    if (this.#item?.kind === "reasoning" && announced === null) return { thought: this.#item, events: "" };
-    const closed = this.#next();
-    const thought = (this.#item = new OpenThought(this.#events, announced?.id));
-    return { thought, events: closed + thought.begin() };
+  #reasoning(): { readonly reasoning: OpenReasoningItem; readonly events: string } {
+    const started = this.#startedPart;
+    this.#startedPart = null;
+    if (this.#item?.kind === "reasoning" && started === null) return { reasoning: this.#item, events: "" };
+    const closed = this.#closeForNext();
+    const reasoning = (this.#item = new OpenReasoningItem(this.#events, started?.id));
+    return { reasoning, events: closed + reasoning.begin() };
   }
 
-  /** Makes way for a further item: the answer is open, what came before is complete. */
-  #next(): string {
+  /** Opens the response and completes the open item, before the next one begins. */
+  #closeForNext(): string {
     return this.open() + this.#closeItem("completed");
   }
 
@@ -226,7 +220,7 @@ export class ResponseStreamWriter implements StreamWriter {
         const succeeded = this.#callSucceeded;
         this.#callHasEnded = false;
         this.#callSucceeded = false;
-        this.#toldCall = true;
+        this.#wroteCall = true;
         return item.close(succeeded ? "completed" : status);
       }
       case undefined:
@@ -234,13 +228,13 @@ export class ResponseStreamWriter implements StreamWriter {
     }
   }
 
-  /** A whole item of the same API, such as a web search that the source made. */
+  /** A whole item of the same API, such as a web search of the source. */
   #extra(event: ExtraEvent): string {
     if (event.place !== "item" || event.dialect !== "responses") return "";
-    // What a source of the same API said was read from JSON.
+    // It was read from JSON.
     const item = event.value as JsonValue & object;
     const begun = "status" in item ? { ...item, status: "in_progress" } : item;
-    return this.#next() + this.#events.itemAdded(begun) + this.#events.itemDone(item);
+    return this.#closeForNext() + this.#events.itemAdded(begun) + this.#events.itemDone(item);
   }
 
   #finished(event: FinishEvent): string {
@@ -251,22 +245,22 @@ export class ResponseStreamWriter implements StreamWriter {
 
   #end(end: GenerationEnd): string {
     this.#ended = true;
-    // Of an answer that goes on without its client: it was cancelled, and those who follow it are told that there is no more.
-    if (end.kind === "client-gone") return this.#frame.isDetached ? this.#frame.endMark : "";
-    const failure = end.kind === "done" || this.#toldCall ? null : end.failure;
-    const text = this.open() + (failure === null ? this.#whole() : this.#failed(failure));
-    return text + this.#frame.endMark;
+    // A background response whose client is gone was cancelled: its followers only need the end of the stream.
+    if (end.kind === "client-gone") return this.#response.isBackground ? this.#response.endMark : "";
+    const failure = end.kind === "done" || this.#wroteCall ? null : end.failure;
+    const text = this.open() + (failure === null ? this.#completed() : this.#failed(failure));
+    return text + this.#response.endMark;
   }
 
-  #whole(): string {
-    // Half of a call is not there at all: it must not be run.
+  #completed(): string {
+    // An incomplete call is left out: clients must not run it.
     const isHalf = this.#item?.kind === "call" && !(this.#callHasEnded && this.#item.hasBegun);
     const closed = isHalf ? "" : this.#closeItem("completed");
     const usage = this.#usage;
     const reason = this.#finish === null ? undefined : incompleteReason(this.#finish.reason);
     return (
       closed +
-      this.#events.response(
+      this.#events.writeResponse(
         reason === undefined ? { event: "completed", usage } : { event: "incomplete", incompleteReason: reason, usage },
       )
     );
@@ -275,7 +269,7 @@ export class ResponseStreamWriter implements StreamWriter {
   #failed(failure: GenerationFailure): string {
     const { type, code, message, param } = errorObject(failure);
     const error = this.#events.write("error", { error: { type, code, message, param } });
-    const told = { code: failureCode(failure), message };
-    return error + this.#events.response({ event: "failed", failure: told }, []);
+    const shown = { code: failureCode(failure), message };
+    return error + this.#events.writeResponse({ event: "failed", failure: shown }, []);
   }
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Exchange } from "../rules/exchange.ts";
 import { notShown } from "../rules/group/group-rule.ts";
 import { isRunning, judgeBackground } from "../rules/group/stored.ts";
-import { lastResponse } from "../rules/responses/last-response.ts";
+import { lastResponse } from "../rules/responses/response-content.ts";
 import { create, idOf, onStored, story } from "./response-request.ts";
 import type { Scenario, Steps } from "./scenario.ts";
 

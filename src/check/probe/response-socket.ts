@@ -1,7 +1,7 @@
 import type { Exchange } from "../rules/exchange.ts";
 import { type GroupVerdict, notShown } from "../rules/group/group-rule.ts";
 import { judgeContinuedBySocket, judgeUnknownBySocket } from "../rules/group/stored.ts";
-import { lastResponse } from "../rules/responses/last-response.ts";
+import { lastResponse } from "../rules/responses/response-content.ts";
 import { create, question, story } from "./response-request.ts";
 import type { Scenario, Steps } from "./scenario.ts";
 import { SocketLine } from "./socket-line.ts";

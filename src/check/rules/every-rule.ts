@@ -7,8 +7,8 @@ import { storedRules } from "./group/stored.ts";
 import { messageRules } from "./messages/message-rules.ts";
 import type { MessageRule } from "./messages/message-view.ts";
 import type { ProfileRule } from "./profile/profile-rule.ts";
-import { everyResponseRule } from "./responses/every-response-rule.ts";
-import type { ResponseRule } from "./responses/response-rule.ts";
+import { everyResponseRule } from "./responses/response-rules.ts";
+import type { ResponseRule } from "./responses/response-view.ts";
 import type { Rule } from "./rule.ts";
 import { streamRules } from "./stream/stream-rules.ts";
 

@@ -14,12 +14,10 @@ import { layoutRule } from "./profile/layout-rule.ts";
 import { memberRules } from "./profile/member-rules.ts";
 import type { ProfileJudge, ProfileName, ProfileRule } from "./profile/profile-rule.ts";
 import { valueRules } from "./profile/value-rules.ts";
-import { everyResponseRule } from "./responses/every-response-rule.ts";
+import { everyResponseRule } from "./responses/response-rules.ts";
 import { responseProfileRules } from "./responses/profile-rules.ts";
 import { streamedResponse, wholeResponse } from "./responses/response-view.ts";
-import { socketErrorRules } from "./responses/socket-rules.ts";
-import { storedBodyRules } from "./responses/stored-body-rules.ts";
-import { tokenCountRules } from "./responses/token-count-rules.ts";
+import { responseBodyRules, socketErrorRules, tokenCountRules } from "./responses/body-rules.ts";
 import { type BodyRule, type Finding, type Offence, offencesShown, type RuleFacts } from "./rule.ts";
 import { specBodyRules } from "./spec/spec-rules.ts";
 import { streamRules } from "./stream/stream-rules.ts";
@@ -36,7 +34,7 @@ export const bodyRules: readonly BodyRule[] = [
   ...specBodyRules,
   ...messageBodyRules,
   ...tokenCountRules,
-  ...storedBodyRules,
+  ...responseBodyRules,
   ...socketErrorRules,
 ];
 

@@ -6,9 +6,9 @@ import { atOnce } from "../../../src/core/steps.ts";
 import { incorrectApiKey, modelDoesNotExist } from "../../../src/apis/failures.ts";
 import type { AnswerContext } from "../../../src/apis/port.ts";
 import { exact, lean, type Profile } from "../../../src/apis/profile.ts";
-import { bodyText } from "../../../src/apis/responses/body-text.ts";
+import { responseBodyText } from "../../../src/apis/responses/form.ts";
 import { responsesPort } from "../../../src/apis/responses/port.ts";
-import { responsesVoice } from "../../../src/apis/responses/responses-voice.ts";
+import { responsesErrorFormat } from "../../../src/apis/responses/errors.ts";
 import { between, oneOf, seeded } from "../random.ts";
 import { batches } from "./events.ts";
 import { responseEventsFor } from "./response-events.ts";
@@ -69,7 +69,7 @@ export function bodyOf(
 
 /** How many tokens an input has. */
 function counted(profile: Profile): Exchange {
-  const text = bodyText({ object: "response.input_tokens", input_tokens: 11 }, profile);
+  const text = responseBodyText({ object: "response.input_tokens", input_tokens: 11 }, profile);
   const { request, ...rest } = exchangeOf({ model: "m", input: "Hi" }, text, { "content-type": "application/json" });
   return { ...rest, endpoint: "response-tokens", request: { ...request, path: "/v1/responses/input_tokens" } };
 }
@@ -83,7 +83,7 @@ function refused(profile: Profile, random: () => number): Exchange {
     ],
     random,
   );
-  const { status, contentType, body } = responsesVoice.writeFailure(failure, profile, "req_1");
+  const { status, contentType, body } = responsesErrorFormat.writeFailure(failure, profile, "req_1");
   const { response, ...rest } = exchangeOf({ model: "m", input: "Hi" }, body, { "content-type": contentType });
   return { ...rest, response: { ...response, status } };
 }

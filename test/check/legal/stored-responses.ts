@@ -1,10 +1,9 @@
 import type { Exchange } from "../../../src/check/rules/exchange.ts";
 import type { JsonValue } from "../../../src/apis/json-text.ts";
 import type { Profile } from "../../../src/apis/profile.ts";
-import { bodyText } from "../../../src/apis/responses/body-text.ts";
+import { responseBodyText } from "../../../src/apis/responses/form.ts";
 import { ResponseIds } from "../../../src/apis/responses/ids.ts";
-import { sealHistory } from "../../../src/apis/responses/state/compaction.ts";
-import { inputItems } from "../../../src/apis/responses/state/input-items.ts";
+import { compactedItems, storedInputItems } from "../../../src/apis/responses/state/input-items.ts";
 import { between, oneOf } from "../random.ts";
 
 type Json = Record<string, unknown>;
@@ -43,7 +42,7 @@ function inputOf(random: () => number): unknown {
 
 /** `GET /responses/{id}/input_items`. */
 export function itemsListed(id: string, input: unknown, profile: Profile, random: () => number): Exchange {
-  const data = inputItems(input, new Map(), { responseId: id, created, random });
+  const data = storedInputItems(input, new Map(), { responseId: id, created, random });
   const [first, last] = [data[0], data.at(-1)];
   const list = {
     object: "list",
@@ -65,14 +64,14 @@ export function deleted(id: string, profile: Profile): Exchange {
 export function compacted(input: unknown, profile: Profile, random: () => number): Exchange {
   const ids = new ResponseIds(random);
   const id = ids.response(created);
-  const items = inputItems(input, new Map(), { responseId: id, created, random });
+  const items = storedInputItems(input, new Map(), { responseId: id, created, random });
   const value = {
     id,
     object: "response.compaction",
     created_at: created,
     output: [
       ...items.filter(({ role }) => role === "user"),
-      { id: ids.item("cmp_", created), type: "compaction", encrypted_content: sealHistory(items) },
+      { id: ids.item("cmp_", created), type: "compaction", encrypted_content: compactedItems(items) },
     ],
     usage: {
       input_tokens: 40,
@@ -93,7 +92,7 @@ function answered(
   value: Json,
   profile: Profile,
 ): Exchange {
-  const body = bodyText(value as JsonValue, profile);
+  const body = responseBodyText(value as JsonValue, profile);
   return { endpoint, request: { method, path }, response: { status: 200, headers: json, body, complete: true } };
 }
 

@@ -1,23 +1,12 @@
-import { ResponseIds } from "../ids.ts";
-import type { Item } from "./kept-response.ts";
+import type { Steps } from "../../../core/steps.ts";
+import { Pace } from "../../../core/steps.ts";
+import { BodyCounter } from "../../body-counter.ts";
+import { decodeContent, encodeContent } from "../encrypted-content.ts";
+import { idPrefixes, ResponseIds } from "../ids.ts";
+import type { StoredItem } from "./stored-response.ts";
 
-/** By the type of an item, what its id begins with. */
-const prefixes: ReadonlyMap<unknown, string> = new Map(
-  Object.entries({
-    message: "msg_",
-    reasoning: "rs_",
-    function_call: "fc_",
-    function_call_output: "fco_",
-    custom_tool_call: "ctc_",
-    custom_tool_call_output: "ctco_",
-    tool_search_call: "tsc_",
-    tool_search_output: "tso_",
-    compaction: "cmp_",
-  }),
-);
-
-/** Items that have a status where they are shown, though a client need not give one. Source: OpenAI's specification, `ItemResource`. */
-const haveStatus: ReadonlySet<unknown> = new Set([
+/** Items that are shown with a status, though a client need not send one. Source: OpenAI's specification, `ItemResource`. */
+const itemsWithStatus: ReadonlySet<unknown> = new Set([
   "function_call",
   "function_call_output",
   "custom_tool_call",
@@ -25,42 +14,110 @@ const haveStatus: ReadonlySet<unknown> = new Set([
 ]);
 
 /**
- * The input of a request as it is kept and shown: items with ids, messages with parts, references replaced by what they refer to. Where
- * nothing is found for one, it is left out.
+ * Returns the input of a request as it is stored and shown: items with ids, messages with parts, and the items that references refer to.
+ * References to unknown items are left out.
  */
-export function inputItems(
+export function storedInputItems(
   input: unknown,
-  references: ReadonlyMap<string, Item>,
+  references: ReadonlyMap<string, StoredItem>,
   {
     responseId,
     created,
     random,
   }: { readonly responseId: string; readonly created: number; readonly random: () => number },
-): Item[] {
-  const ids = ResponseIds.of(responseId, random);
-  const whole = (item: Item): Item[] => {
+): StoredItem[] {
+  const ids = new ResponseIds(random, responseId);
+  const whole = (item: StoredItem): StoredItem[] => {
     const { id, type = item["role"] === undefined ? "item_reference" : "message", status, ...rest } = item;
     if (type === "item_reference") return references.has(String(id)) ? [references.get(String(id)) ?? item] : [];
-    const prefix = prefixes.get(type) ?? "item_";
+    const prefix = (idPrefixes as Readonly<Record<string, string>>)[String(type)] ?? "item_";
     const own = typeof id === "string" ? id : ids.item(prefix, created);
     if (type !== "message") {
-      const shown = status ?? (haveStatus.has(type) ? "completed" : undefined);
+      const shown = status ?? (itemsWithStatus.has(type) ? "completed" : undefined);
       return [{ id: own, type, ...(shown !== undefined && { status: shown }), ...rest }];
     }
     const { content, role, ...others } = rest;
-    return [{ id: own, type, status: status ?? "completed", content: parts(content, role), ...others, role }];
+    return [{ id: own, type, status: status ?? "completed", content: partsOf(content, role), ...others, role }];
   };
   if (typeof input === "string") return whole({ role: "user", content: input });
   return Array.isArray(input) ? input.flatMap((item: unknown) => (isItem(item) ? whole(item) : [])) : [];
 }
 
-function parts(content: unknown, role: unknown): unknown {
+function partsOf(content: unknown, role: unknown): unknown {
   if (typeof content !== "string") return content;
   return role === "assistant"
     ? [{ type: "output_text", annotations: [], logprobs: [], text: content }]
     : [{ type: "input_text", text: content }];
 }
 
-function isItem(value: unknown): value is Item {
+function isItem(value: unknown): value is StoredItem {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+const compactionPrefix = "truewire.compaction.1.";
+
+/**
+ * Encodes a conversation as the `encrypted_content` of a compaction. It contains every item, so nothing is lost and no model is needed.
+ * It is not encrypted: its client has sent or received all of it.
+ */
+export function compactedItems(items: readonly StoredItem[]): string {
+  return encodeContent(compactionPrefix, items);
+}
+
+/** The conversations of compactions in the requests that are being read: some are looked up more than once. */
+const decoded = new WeakMap<object, StoredItem[]>();
+
+/** An item of an input, and its place in the request. */
+export interface PlacedItem {
+  readonly item: unknown;
+  readonly path: string;
+  /** The item was accepted in an earlier request, and is not validated strictly again. */
+  readonly again?: true;
+}
+
+/**
+ * Returns the items with the conversations of our compactions in their place. The answer of `/responses/compact` has the messages of the
+ * user, which the compaction contains, too, before the compaction: they are left out, unless the client has changed them.
+ */
+export function* withoutCompactions(items: readonly PlacedItem[]): Steps<PlacedItem[]> {
+  const found: PlacedItem[] = [];
+  const counter = new BodyCounter();
+  const pace = new Pace();
+  for (const placed of items) {
+    if (pace.isOver()) yield;
+    const history = historyIn(placed.item, counter);
+    if (!history) {
+      found.push(placed);
+      continue;
+    }
+    const users = history.filter(isOfUser);
+    const before = found.slice(Math.max(0, found.length - users.length)).map(({ item }) => item);
+    if (users.length > 0 && before.length === users.length && before.every((item, at) => isSame(item, users[at])))
+      found.length -= users.length;
+    for (const item of history) found.push({ item, path: placed.path, again: true });
+  }
+  return found;
+}
+
+/** True for the messages that an answer of `/responses/compact` has before the compaction. */
+export function isOfUser(item: StoredItem): boolean {
+  return item["type"] === "message" && item["role"] === "user";
+}
+
+function historyIn(item: unknown, counter: BodyCounter): StoredItem[] | undefined {
+  if (typeof item !== "object" || item === null) return undefined;
+  const { type, encrypted_content: encoded } = item as StoredItem;
+  if (type !== "compaction" || typeof encoded !== "string") return undefined;
+  const known = decoded.get(item);
+  if (known) return known;
+  const history = decodeContent(compactionPrefix, encoded, counter);
+  if (!Array.isArray(history)) return undefined;
+  decoded.set(item, history as StoredItem[]);
+  return history as StoredItem[];
+}
+
+function isSame(item: unknown, other: StoredItem | undefined): boolean {
+  if (typeof item !== "object" || item === null || !other) return false;
+  const { role, content } = item as StoredItem;
+  return role === other["role"] && JSON.stringify(content) === JSON.stringify(other["content"]);
 }

@@ -1,26 +1,33 @@
+import type { FailureError } from "../../../core/failure.ts";
 import { invalidRequest } from "../../../core/failure.ts";
 import type { Shelves } from "../../port-state.ts";
 import { mostMessages } from "../../request/size-limits.ts";
-import { historyOf } from "./history.ts";
-import { findItems, findResponse, itemsById, statusOf } from "./kept-response.ts";
-import type { FoundResponse, Item } from "./kept-response.ts";
-import { previousNotFound } from "./previous-not-found.ts";
+import { findIn, findItems, findResponse, itemsById, outputOf, statusOf } from "./stored-response.ts";
+import type { FoundResponse, StoredItem, StoredResponse } from "./stored-response.ts";
 
-/** What a request refers to. */
+/** The stored items that a request refers to. */
 export interface Recalled {
-  /** The response that it goes on from. */
+  /** The response that the request continues. */
   readonly previous?: FoundResponse;
-  /** All that was said up to there. */
-  readonly history: readonly Item[];
-  /** The items that its own input refers to, by their ids. */
-  readonly references: ReadonlyMap<string, Item>;
+  /** The conversation up to the end of that response. */
+  readonly history: readonly StoredItem[];
+  /** The items that the request's own input refers to, by their ids. */
+  readonly references: ReadonlyMap<string, StoredItem>;
 }
 
 export const nothingRecalled: Recalled = { history: [], references: new Map() };
 
+export function previousNotFound(id: string): FailureError {
+  return invalidRequest(
+    `Previous response with id '${id}' not found.`,
+    "previous_response_id",
+    "previous_response_not_found",
+  );
+}
+
 /**
- * Finds what a request's body (parsed JSON of any shape) refers to. An item that is not found is left for the reader to judge.
- * `forwards`: so is a response, which the server behind may know. Rejects with `FailureError`.
+ * Finds the stored items that a request's body (parsed JSON of any shape) refers to. The reader of the request judges references to items
+ * that are not found. `forwards`: an unknown response is accepted, because the upstream may know it. Rejects with `FailureError`.
  */
 export async function recall(body: unknown, shelves: Shelves, forwards = false): Promise<Recalled> {
   if (typeof body !== "object" || body === null) return nothingRecalled;
@@ -29,14 +36,17 @@ export async function recall(body: unknown, shelves: Shelves, forwards = false):
   const wanted = new Set(Array.isArray(input) && input.length <= mostMessages ? input.flatMap(referenceIn) : []);
   if (typeof previousId !== "string" && wanted.size === 0) return nothingRecalled;
   const previous = typeof previousId === "string" ? await findPrevious(previousId, shelves, forwards) : undefined;
-  const history = previous ? await historyOf(previous.kept, shelves) : [];
-  const said = itemsById(wanted.size > 0 ? history : []);
-  const references = new Map([...wanted].flatMap((id) => (said.has(id) ? [[id, said.get(id) as Item] as const] : [])));
-  for (const [id, item] of await findItems(
-    shelves,
-    [...wanted].filter((id) => !said.has(id)),
-  ))
-    references.set(id, item);
+  const history = previous ? await historyOf(previous.stored, shelves) : [];
+  const references = new Map<string, StoredItem>();
+  if (wanted.size === 0) return { ...(previous && { previous }), history, references };
+  const known = itemsById(history);
+  const unknown: string[] = [];
+  for (const id of wanted) {
+    const item = known.get(id);
+    if (item) references.set(id, item);
+    else unknown.push(id);
+  }
+  for (const [id, item] of await findItems(shelves, unknown)) references.set(id, item);
   return { ...(previous && { previous }), history, references };
 }
 
@@ -46,15 +56,123 @@ async function findPrevious(id: string, shelves: Shelves, forwards: boolean): Pr
     if (forwards) return undefined;
     throw previousNotFound(id);
   }
-  const status = statusOf(found.kept);
+  const status = statusOf(found.stored);
   if (status !== "queued" && status !== "in_progress") return found;
   throw invalidRequest(`Previous response with id '${id}' is still in progress.`, "previous_response_id");
 }
 
-/** The id that an item refers to; clients leave the type out, too. */
+/** Returns the id that an item refers to. Clients leave the type out, too. */
 function referenceIn(item: unknown): string[] {
   if (typeof item !== "object" || item === null) return [];
   const { type, role, id } = item as { readonly [name: string]: unknown };
   const isReference = type === "item_reference" || ((type ?? null) === null && (role ?? null) === null);
   return isReference && typeof id === "string" ? [id] : [];
+}
+
+/**
+ * Returns the conversation up to the end of a response: the input and output of the responses before it, and its own. Rejects with
+ * `FailureError` if one of them was deleted or discarded.
+ *
+ * A response names only the one before it, so a conversation takes linear space. This process remembers assembled conversations: each
+ * further response then costs two reads, of itself and of the conversation's version. Deleting a response deletes the version, after which
+ * no process uses the conversation that it remembers.
+ */
+export async function historyOf(stored: StoredResponse, shelves: Shelves): Promise<readonly StoredItem[]> {
+  const { previous, root } = stored;
+  if (previous === undefined || root === undefined) return itemsOf(stored);
+  const version = await versionOf(root, shelves);
+  const remembered = shelves.assembled.get(root);
+  const conversation =
+    remembered instanceof Conversation && remembered.version === version ? remembered : new Conversation(version);
+  const responses = [stored];
+  let earlier: readonly StoredItem[] | undefined;
+  for (let id: string | undefined = previous; id !== undefined;) {
+    earlier = conversation.upTo(id);
+    if (earlier) break;
+    const response = await findIn(shelves.lasting, id);
+    if (!response) throw previousNotFound(stored.id);
+    responses.push(response);
+    id = response.previous;
+  }
+  responses.reverse();
+  const items = responses.map(itemsOf);
+  conversation.add(responses, items);
+  if (version !== undefined) shelves.assembled.set(root, conversation, conversation.characters);
+  return [...(earlier ?? []), ...items.flat()];
+}
+
+/** Called when a response is deleted: no process uses the remembered conversation any more. */
+export async function forgetHistory({ lasting, assembled }: Shelves, { id, root }: StoredResponse): Promise<void> {
+  assembled.delete(root ?? id);
+  await lasting.delete(versionKey(root ?? id));
+}
+
+/** Returns the version of a conversation, which is deleted with any of its responses; undefined if the store cannot be written. */
+async function versionOf(root: string, { lasting, assembled }: Shelves): Promise<string | undefined> {
+  const known = await lasting.get(versionKey(root));
+  if (known !== undefined) return known;
+  // Stored before the responses are read: if one is deleted meanwhile, so is the version.
+  const version = assembled.unique();
+  return lasting.set(versionKey(root), version).then(
+    () => version,
+    () => undefined,
+  );
+}
+
+function versionKey(root: string): string {
+  return `version ${root}`;
+}
+
+function itemsOf(stored: StoredResponse): readonly StoredItem[] {
+  return [...stored.input, ...outputOf(stored)];
+}
+
+interface ConversationTurn {
+  readonly id: string;
+  /** The number of items of the conversation up to the end of this response. */
+  readonly items: number;
+  readonly characters: number;
+}
+
+/** An assembled conversation. If it branches, it holds the branch that was read last. */
+class Conversation {
+  readonly version: string | undefined;
+  readonly #items: StoredItem[] = [];
+  readonly #turns: ConversationTurn[] = [];
+  /** The index of a response in `#turns`. */
+  readonly #indexOf = new Map<string, number>();
+
+  constructor(version: string | undefined) {
+    this.version = version;
+  }
+
+  /** The approximate size. */
+  get characters(): number {
+    return this.#turns.at(-1)?.characters ?? 0;
+  }
+
+  /** Returns the items up to the end of a response, or `undefined` if the response is not in it. */
+  upTo(id: string): readonly StoredItem[] | undefined {
+    const index = this.#indexOf.get(id);
+    return index === undefined ? undefined : this.#items.slice(0, this.#turns[index]?.items);
+  }
+
+  /** Adds responses in order, with the items of each, after their predecessor. Replaces another branch. */
+  add(responses: readonly StoredResponse[], items: readonly (readonly StoredItem[])[]): void {
+    const previous = responses[0]?.previous;
+    const before = previous === undefined ? -1 : this.#indexOf.get(previous);
+    // Another request has changed the branch meanwhile.
+    if (before === undefined) return;
+    for (const { id } of this.#turns.splice(before + 1)) this.#indexOf.delete(id);
+    this.#items.length = this.#turns.at(-1)?.items ?? 0;
+    for (const [at, response] of responses.entries()) {
+      for (const item of items[at] ?? []) this.#items.push(item);
+      this.#indexOf.set(response.id, this.#turns.length);
+      this.#turns.push({
+        id: response.id,
+        items: this.#items.length,
+        characters: this.characters + response.characters,
+      });
+    }
+  }
 }

@@ -1,51 +1,49 @@
 import { estimateTokens } from "../../../core/estimate-tokens.ts";
-import { FailureError } from "../../../core/failure.ts";
+import { FailureError, invalidRequest } from "../../../core/failure.ts";
 import type { GenerationRequest } from "../../../core/request.ts";
+import { missingModel } from "../../failures.ts";
 import type { JsonValue } from "../../json-text.ts";
 import type { CalledModel, PortAnswer, PortCall, PortRoute } from "../../port-state.ts";
-import { missingModel } from "../../failures.ts";
-import { bodyText } from "../body-text.ts";
-import { ResponseIds } from "../ids.ts";
+import { numberAbove, numberBelow, unsupportedEnumValue } from "../../request/refusals.ts";
+import { responseBodyText } from "../form.ts";
+import { idPrefixes, ResponseIds } from "../ids.ts";
 import { responsesRequestInSteps } from "../read-request.ts";
-import { isOfUser, sealHistory, withoutCompactions } from "./compaction.ts";
-import { forgetHistory } from "./history.ts";
-import { inputItems } from "./input-items.ts";
-import { deleteResponse } from "./kept-response.ts";
-import type { Item } from "./kept-response.ts";
-import { listInputItems } from "./list-input-items.ts";
-import { recall } from "./recall.ts";
-import { cancelResponse, showResponse, stopResponse } from "./show-response.ts";
+import { compactedItems, storedInputItems, isOfUser, withoutCompactions } from "./input-items.ts";
+import { forgetHistory, historyOf, recall } from "./recall.ts";
+import { cancelResponse, showResponse, stopResponse, requireResponse } from "./show-response.ts";
+import { deleteResponse, outputOf } from "./stored-response.ts";
+import type { StoredItem } from "./stored-response.ts";
 
 /** The paths below `/responses`. */
 export const responsesRoutes: readonly PortRoute[] = [
   { method: "POST", path: "/responses/input_tokens", answer: countInputTokens },
   { method: "POST", path: "/responses/compact", answer: compact },
   { method: "GET", path: "/responses/{id}", answer: showResponse },
-  { method: "DELETE", path: "/responses/{id}", answer: forget },
+  { method: "DELETE", path: "/responses/{id}", answer: deleteStored },
   { method: "POST", path: "/responses/{id}/cancel", answer: cancelResponse },
   { method: "GET", path: "/responses/{id}/input_items", answer: listInputItems },
 ];
 
-async function forget(call: PortCall): Promise<PortAnswer> {
-  const { kept, isBrief } = await stopResponse(call, "deleted");
+async function deleteStored(call: PortCall): Promise<PortAnswer> {
+  const { stored, isBrief } = await stopResponse(call, "deleted");
   const { brief, lasting } = call.shelves;
-  if (isBrief) await deleteResponse(brief, kept);
-  await deleteResponse(lasting, kept);
-  await forgetHistory(call.shelves, kept);
-  return { body: bodyText({ id: kept.id, object: "response", deleted: true }, call.profile) };
+  if (isBrief) await deleteResponse(brief, stored);
+  await deleteResponse(lasting, stored);
+  await forgetHistory(call.shelves, stored);
+  return { body: responseBodyText({ id: stored.id, object: "response", deleted: true }, call.profile) };
 }
 
-/** `POST /responses/input_tokens`: what the prompt of a response would have. */
+/** `POST /responses/input_tokens`: the number of tokens that the prompt of a response would have. */
 async function countInputTokens(call: PortCall): Promise<PortAnswer> {
   const body = await call.readBody();
   const options = call.readOptions(body);
   const recalled = await recall(body, call.shelves);
   const { request } = await call.inTurns(responsesRequestInSteps(body, call.requestId, options, recalled));
   const tokens = await call.model(request.model).countTokens(request);
-  return { body: bodyText({ object: "response.input_tokens", input_tokens: tokens }, call.profile) };
+  return { body: responseBodyText({ object: "response.input_tokens", input_tokens: tokens }, call.profile) };
 }
 
-/** `POST /responses/compact`: the conversation in one item that stands for it. */
+/** `POST /responses/compact`: the conversation in one item. */
 async function compact(call: PortCall): Promise<PortAnswer> {
   const body = await call.readBody();
   const { model, input } = (body ?? {}) as { readonly [name: string]: unknown };
@@ -57,10 +55,10 @@ async function compact(call: PortCall): Promise<PortAnswer> {
   const created = call.now();
   const ids = new ResponseIds(call.random);
   const id = ids.response(created);
-  const own = inputItems(input, recalled.references, { responseId: id, created, random: call.random });
+  const own = storedInputItems(input, recalled.references, { responseId: id, created, random: call.random });
   const all = [...recalled.history, ...own].map((item) => ({ item, path: "" }));
-  // What was compacted before is not sealed twice.
-  const items = (await call.inTurns(withoutCompactions(all))).map(({ item }) => item as Item);
+  // Earlier compactions are not encoded twice.
+  const items = (await call.inTurns(withoutCompactions(all))).map(({ item }) => item as StoredItem);
   const tokens = await countOrEstimate(named, request);
   const value = {
     id,
@@ -68,7 +66,7 @@ async function compact(call: PortCall): Promise<PortAnswer> {
     created_at: created,
     output: [
       ...items.filter(isOfUser),
-      { id: ids.item("cmp_", created), type: "compaction", encrypted_content: sealHistory(items) },
+      { id: ids.item(idPrefixes.compaction, created), type: "compaction", encrypted_content: compactedItems(items) },
     ],
     usage: {
       input_tokens: tokens,
@@ -79,10 +77,10 @@ async function compact(call: PortCall): Promise<PortAnswer> {
     },
   };
   // The items were read from JSON.
-  return { body: bodyText(value as JsonValue, call.profile) };
+  return { body: responseBodyText(value as JsonValue, call.profile) };
 }
 
-/** A conversation can be compacted without its count, so a server that fails to count it is no reason to refuse. */
+/** A conversation can be compacted without its exact count, so a server that fails to count tokens is no reason to refuse. */
 async function countOrEstimate(model: CalledModel, request: GenerationRequest): Promise<number> {
   try {
     return await model.countTokens(request);
@@ -90,4 +88,43 @@ async function countOrEstimate(model: CalledModel, request: GenerationRequest): 
     if (error instanceof FailureError) return estimateTokens(request);
     throw error;
   }
+}
+
+const defaultLimit = 20;
+const maxLimit = 100;
+
+/** `GET /responses/{id}/input_items`: the conversation before the output of the response, the last item first. */
+async function listInputItems(call: PortCall): Promise<PortAnswer> {
+  const { stored } = await requireResponse(call);
+  const limit = limitOf(call.query("limit"));
+  const order = call.query("order") ?? "desc";
+  if (order !== "asc" && order !== "desc") throw unsupportedEnumValue("order", order, ["asc", "desc"]);
+  const all = await historyOf(stored, call.shelves);
+  const items = all.slice(0, all.length - outputOf(stored).length);
+  if (order === "desc") items.reverse();
+  const after = call.query("after");
+  const start = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1;
+  if (after !== undefined && start === 0) throw invalidRequest(`Item with id '${after}' not found.`, "after");
+  const page = items.slice(start, start + limit);
+  const value = {
+    object: "list",
+    data: page,
+    first_id: page[0]?.["id"] ?? null,
+    has_more: start + limit < items.length,
+    last_id: page.at(-1)?.["id"] ?? null,
+  };
+  // The items were read from JSON.
+  return { body: responseBodyText(value as JsonValue, call.profile) };
+}
+
+function limitOf(text: string | undefined): number {
+  if (text === undefined) return defaultLimit;
+  const limit = Number(text);
+  if (text === "" || !Number.isInteger(limit)) {
+    const message = "Invalid type for 'limit': expected an integer, but got a string instead.";
+    throw invalidRequest(message, "limit", "invalid_type");
+  }
+  if (limit < 1) throw numberBelow("limit", "integer", 1, limit);
+  if (limit > maxLimit) throw numberAbove("limit", "integer", maxLimit, limit);
+  return limit;
 }

@@ -3,60 +3,59 @@ import type { Profile } from "../../profile.ts";
 import { numberBelow } from "../../request/refusals.ts";
 import type { DetachedRun, PortAnswer, PortCall, Shelf } from "../../port-state.ts";
 import { responseForms } from "../form.ts";
-import { piecesAfter } from "./pieces-after.ts";
-import { eventsKey, findResponse, putResponse, stopKey } from "./kept-response.ts";
-import type { FoundResponse, KeptResponse } from "./kept-response.ts";
+import { eventsKey, findResponse, putResponse, stopKey } from "./stored-response.ts";
+import type { FoundResponse, StoredResponse } from "./stored-response.ts";
 
-/** A process about which nothing else is known has ended if it gave no sign of life for this long, in seconds. */
-const longestSilence = 60;
-/** How often another instance's response is looked at, in milliseconds. */
-const lookEveryMs = 1000;
+/** A process is taken to have ended after this many seconds without a sign of life, unless it is known to run. */
+const maxSilence = 60;
+/** How often the response of another instance is read, in milliseconds. */
+const pollMs = 1000;
 
-/** `GET /responses/{id}`: the response, or its events from one on. */
+/** `GET /responses/{id}`: the response, or its events after `starting_after`. */
 export async function showResponse(call: PortCall): Promise<PortAnswer> {
-  const found = await theResponse(call);
+  const found = await requireResponse(call);
   if (call.query("stream") !== "true") return { body: await bodyNow(found, call) };
   const after = startingAfter(call.query("starting_after"));
-  const run = found.kept.running && (await call.run(call.id));
+  const run = found.stored.running && (await call.run(call.id));
   if (run) return { events: followed(run, call, after) };
-  if (!isBackground(found.kept)) {
+  if (!isBackground(found.stored)) {
     throw invalidRequest(
       `The events of response '${call.id}' are not kept: only those of a response that was created with background are.`,
       "stream",
     );
   }
-  return { events: whenOver(found, call, after) };
+  return { events: onceEnded(found, call, after) };
 }
 
 /** `POST /responses/{id}/cancel` */
 export async function cancelResponse(call: PortCall): Promise<PortAnswer> {
-  const { kept } = await theResponse(call);
-  if (!isBackground(kept)) throw invalidRequest("Cannot cancel a synchronous response.");
+  const { stored } = await requireResponse(call);
+  if (!isBackground(stored)) throw invalidRequest("Cannot cancel a synchronous response.");
   return { body: await bodyNow(await stopResponse(call, "cancelled"), call) };
 }
 
 /**
- * Stops the response and returns it as it then is. If another server generates it, the response is cancelled immediately, and that server
+ * Stops the response and returns its new state. If another server generates it, the response is cancelled immediately, and that server
  * stops some seconds later.
  */
 export async function stopResponse(call: PortCall, why: "cancelled" | "deleted"): Promise<FoundResponse> {
-  let found = await theResponse(call);
-  const run = found.kept.running && (await call.run(call.id));
+  let found = await requireResponse(call);
+  const run = found.stored.running && (await call.run(call.id));
   if (run) {
     await run.cancel();
-    found = await theResponse(call);
+    found = await requireResponse(call);
   }
-  const { running, ...kept } = found.kept;
-  if (!running || !(await isRunning(found.kept, call))) return found;
-  const shelf = shelfOf(found, call);
-  await shelf.set(stopKey(call.id), why);
-  const cancelled = { ...kept, body: running.cancelled };
-  await putResponse(shelf, cancelled);
-  return { ...found, kept: cancelled };
+  const { running, ...stored } = found.stored;
+  if (!running || !(await isRunning(found.stored, call))) return found;
+  const keyspace = keyspaceOf(found, call);
+  await keyspace.set(stopKey(call.id), why);
+  const cancelled = { ...stored, body: running.cancelled };
+  await putResponse(keyspace, cancelled);
+  return { ...found, stored: cancelled };
 }
 
-/** The response that a path names. Rejects with 404. */
-export async function theResponse({ shelves, id }: PortCall): Promise<FoundResponse> {
+/** Returns the response that the path names. Rejects with 404. */
+export async function requireResponse({ shelves, id }: PortCall): Promise<FoundResponse> {
   const found = await findResponse(shelves, id);
   if (found) return found;
   throw new FailureError({
@@ -68,33 +67,29 @@ export async function theResponse({ shelves, id }: PortCall): Promise<FoundRespo
   });
 }
 
-/** The events after the number `after`, as they are generated or as they were kept. */
+/** The events after the number `after`, as they are generated or as they were stored. */
 async function* followed(run: DetachedRun, call: PortCall, after: number): AsyncGenerator<string> {
   let isEmpty = true;
-  const pieces = async function* (): AsyncGenerator<string> {
-    for await (const piece of run.pieces()) {
+  const chunks = async function* (): AsyncGenerator<string> {
+    for await (const chunk of run.pieces()) {
       isEmpty = false;
-      yield piece;
+      yield chunk;
     }
   };
-  yield* piecesAfter(pieces(), after);
-  if (isEmpty) yield* whenOver(await theResponse(call), call, after);
+  yield* eventsAfter(chunks(), after);
+  if (isEmpty) yield* onceEnded(await requireResponse(call), call, after);
 }
 
-/** The events of a background response that is over, or as soon as it is. Where they are lost, its end alone. */
-async function* whenOver(found: FoundResponse, call: PortCall, after: number): AsyncGenerator<string> {
+/** The events of a background response once it has ended. If they are lost, only its last event. */
+async function* onceEnded(found: FoundResponse, call: PortCall, after: number): AsyncGenerator<string> {
   let now = found;
-  while (await isRunning(now.kept, call)) {
-    if (!(await call.pause(lookEveryMs))) return;
-    now = await theResponse(call);
+  while (await isRunning(now.stored, call)) {
+    if (!(await call.pause(pollMs))) return;
+    now = await requireResponse(call);
   }
-  const events = await shelfOf(now, call).get(eventsKey(call.id));
+  const events = await keyspaceOf(now, call).get(eventsKey(call.id));
   if (events === undefined) yield endOf(await bodyNow(now, call), after, call.profile);
-  else yield* piecesAfter(onePiece(events), after);
-}
-
-async function* onePiece(events: string): AsyncGenerator<string> {
-  yield events;
+  else yield* eventsAfter([events], after);
 }
 
 /** The last event of a response whose events are lost. A response that was cancelled has none. */
@@ -106,28 +101,28 @@ function endOf(body: string, after: number, { name }: Profile): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, response, sequence_number: after + 1 })}\n\n${endMark}`;
 }
 
-/** The body of the response as it is now. One whose process has ended is kept as failed, so that requests may go on from it. */
+/** Returns the current body of the response. One whose process has ended is stored as failed, so that requests may continue it. */
 async function bodyNow(found: FoundResponse, call: PortCall): Promise<string> {
-  const { running, ...kept } = found.kept;
-  if (!running || (await isRunning(found.kept, call))) return kept.body;
-  const failed = { ...kept, body: running.failed };
-  // It is shown as failed even if the store takes nothing.
-  await putResponse(shelfOf(found, call), failed).catch(() => {});
+  const { running, ...stored } = found.stored;
+  if (!running || (await isRunning(found.stored, call))) return stored.body;
+  const failed = { ...stored, body: running.failed };
+  // It is shown as failed even if the store cannot be written.
+  await putResponse(keyspaceOf(found, call), failed).catch(() => {});
   return failed.body;
 }
 
-function shelfOf({ isBrief }: FoundResponse, { shelves }: PortCall): Shelf {
+function keyspaceOf({ isBrief }: FoundResponse, { shelves }: PortCall): Shelf {
   return isBrief ? shelves.brief : shelves.lasting;
 }
 
-async function isRunning({ running }: KeptResponse, { now, run, id, hasEnded }: PortCall): Promise<boolean> {
+async function isRunning({ running }: StoredResponse, { now, run, id, hasEnded }: PortCall): Promise<boolean> {
   if (!running) return false;
   const { aliveAt, process } = running;
   if (process !== undefined && hasEnded(process)) return false;
-  return now() - aliveAt <= longestSilence || (await run(id)) !== undefined;
+  return now() - aliveAt <= maxSilence || (await run(id)) !== undefined;
 }
 
-function isBackground({ body }: KeptResponse): boolean {
+function isBackground({ body }: StoredResponse): boolean {
   return (JSON.parse(body) as { readonly background?: unknown }).background === true;
 }
 
@@ -143,4 +138,27 @@ function startingAfter(text: string | undefined): number {
   }
   if (number < 0) throw numberBelow("starting_after", "integer", 0, number);
   return number;
+}
+
+/** Returns the events with a number above `after`. Each chunk is one or more whole events, whose numbers are 0, 1, 2, … */
+export async function* eventsAfter(
+  chunks: AsyncIterable<string> | Iterable<string>,
+  after: number,
+): AsyncGenerator<string> {
+  let next = 0;
+  for await (const chunk of chunks) {
+    if (next > after) {
+      yield chunk;
+      continue;
+    }
+    let start = 0;
+    while (start < chunk.length && next <= after) {
+      const end = chunk.indexOf("\n\n", start);
+      // The end mark has no number.
+      if (end === -1 || chunk.startsWith("data: [DONE]", start)) break;
+      start = end + 2;
+      next++;
+    }
+    if (start < chunk.length) yield chunk.slice(start);
+  }
 }

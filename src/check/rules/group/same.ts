@@ -3,7 +3,7 @@ import { apiOf, type Exchange } from "../exchange.ts";
 import { isStream } from "../judge.ts";
 import { callsIn, isUncut, streamedMessage, messageText, wholeMessage } from "../messages/message-view.ts";
 import { shown } from "../place.ts";
-import { saidInResponse } from "../responses/said.ts";
+import { saidInResponse } from "../responses/response-content.ts";
 import type { Finding } from "../rule.ts";
 import { deltaContent } from "../stream/stream-rule.ts";
 import { streamedCalls } from "../stream/tools.ts";

@@ -1,7 +1,7 @@
 import { isObject } from "../../../core/json.ts";
 import type { Exchange } from "../exchange.ts";
 import { shown } from "../place.ts";
-import { lastResponse } from "../responses/last-response.ts";
+import { lastResponse } from "../responses/response-content.ts";
 import { bodyView, type Json } from "../view.ts";
 import { type GroupRule, type GroupVerdict, notShown, verdictOn } from "./group-rule.ts";
 

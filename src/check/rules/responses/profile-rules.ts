@@ -1,3 +1,12 @@
+import { membersOf } from "../../../apis/members.ts";
+import {
+  clientJsonMembers,
+  floatMembers,
+  harmMembers,
+  response,
+  responseEvents,
+  wireOrder,
+} from "../../../apis/responses/schema.ts";
 import { isObject } from "../../../core/json.ts";
 import { atName } from "../body/body-place.ts";
 import { apiOf } from "../exchange.ts";
@@ -6,28 +15,27 @@ import { membersOffence } from "../profile/member-order.ts";
 import type { ProfileName, ProfileRule } from "../profile/profile-rule.ts";
 import type { Offence } from "../rule.ts";
 import type { BodyView, Json, StreamView } from "../view.ts";
-import { outOfOrder } from "./member-order.ts";
-import { endTypes, responseIn, storyOf } from "./stream-story.ts";
+import { isEnd, responseIn, streamState } from "./stream-state.ts";
 
 const concern = "it is not the form that was demanded";
 const breaks = ["tests that compare bytes"];
 
-function isStream({ exchange, chunks }: StreamView): boolean {
+function isResponseStream({ exchange, chunks }: StreamView): boolean {
   return apiOf[exchange.endpoint] === "responses" && chunks.length > 0;
 }
 
-function isWhole({ exchange, value }: BodyView): boolean {
+function isWholeResponse({ exchange, value }: BodyView): boolean {
   return exchange.endpoint === "responses" && exchange.response.status === 200 && isObject(value);
 }
 
-function isChoice(view: StreamView): boolean | undefined {
+function requestedObfuscation(view: StreamView): boolean | undefined {
   const options = view.exchange.request.body?.stream_options;
   return isObject(options) && typeof options.include_obfuscation === "boolean"
     ? options.include_obfuscation
     : undefined;
 }
 
-/** The forms of the Responses API. Source: recordings of 2026-07 and 2026-08. */
+/** Rules about the form of the Responses API in a profile. Source: recordings of 2026-07 and 2026-08. */
 export const responseProfileRules: readonly ProfileRule[] = [
   {
     id: "profile/response-members",
@@ -38,16 +46,16 @@ export const responseProfileRules: readonly ProfileRule[] = [
     breaks,
     judges: "profile",
     stream: {
-      shown: (view) => isStream(view) && storyOf(view).lifecycle.length > 0,
+      shown: (view) => isResponseStream(view) && streamState(view).lifecycle.length > 0,
       *judge(view, profile) {
-        for (const event of storyOf(view).lifecycle) {
+        for (const event of streamState(view).lifecycle) {
           const found = membersOffence(responseIn(event), wanted(profile, false), profile === "lean");
           if (found !== undefined) yield atMember(event.chunk, "response", `a response with ${found}`);
         }
       },
     },
     body: {
-      shown: isWhole,
+      shown: isWholeResponse,
       *judge(view, profile) {
         const found = isObject(view.value)
           ? membersOffence(view.value, wanted(profile, true), profile === "lean")
@@ -65,7 +73,7 @@ export const responseProfileRules: readonly ProfileRule[] = [
     breaks,
     judges: "profile",
     stream: {
-      shown: isStream,
+      shown: isResponseStream,
       *judge(view) {
         for (const chunk of view.chunks) {
           const found = outOfOrder(chunk.value);
@@ -74,7 +82,7 @@ export const responseProfileRules: readonly ProfileRule[] = [
       },
     },
     body: {
-      shown: isWhole,
+      shown: isWholeResponse,
       *judge(view) {
         const found = outOfOrder(view.value as Json);
         if (found !== undefined) yield atName(view, found.member, found.found);
@@ -91,8 +99,7 @@ export const responseProfileRules: readonly ProfileRule[] = [
     judges: "profile",
     stream: {
       // A WebSocket stays open.
-      shown: (view) =>
-        view.exchange.endpoint === "responses" && view.chunks.some(({ value }) => endTypes.has(String(value.type))),
+      shown: (view) => view.exchange.endpoint === "responses" && view.chunks.some(({ value }) => isEnd(value.type)),
       *judge(view, profile) {
         const done = view.frames[view.done];
         if (profile === "lean" && !done) yield atEnd(view.exchange.response.body, "no [DONE]");
@@ -109,15 +116,14 @@ export const responseProfileRules: readonly ProfileRule[] = [
     breaks,
     judges: "profile",
     stream: {
-      shown: (view) => isStream(view) && view.exchange.request.body !== undefined,
+      shown: (view) => isResponseStream(view) && view.exchange.request.body !== undefined,
       *judge(view, profile) {
-        const due = isChoice(view) ?? profile === "exact";
-        for (const { chunk, type, value } of storyOf(view).events) {
-          const mayHave =
-            /^response\.(output_text|reasoning_summary_text|function_call_arguments|custom_tool_call_input)\.delta$/;
+        const due = requestedObfuscation(view) ?? profile === "exact";
+        for (const { chunk, type, value } of streamState(view).events) {
+          const mayHave = "obfuscation" in (responseEvents.get(type)?.shape ?? {});
           const has = "obfuscation" in value;
-          if (has && (!due || !mayHave.test(type))) yield atMember(chunk, "obfuscation", "obfuscation");
-          else if (!has && due && mayHave.test(type)) yield atFrame(chunk.frame, "no obfuscation");
+          if (has && (!due || !mayHave)) yield atMember(chunk, "obfuscation", "obfuscation");
+          else if (!has && due && mayHave) yield atFrame(chunk.frame, "no obfuscation");
         }
       },
     },
@@ -131,7 +137,7 @@ export const responseProfileRules: readonly ProfileRule[] = [
     breaks,
     judges: "profile",
     stream: {
-      shown: isStream,
+      shown: isResponseStream,
       *judge(view, profile) {
         for (const { frame } of view.chunks)
           for (const offence of numbers(frame.data ?? "", profile, serde))
@@ -139,11 +145,13 @@ export const responseProfileRules: readonly ProfileRule[] = [
       },
     },
     body: {
-      shown: isWhole,
+      shown: isWholeResponse,
       judge: (view, profile) => numbers(view.exchange.response.body, profile, python),
     },
   },
 ];
+
+const floats = new RegExp(`(?<!\\\\)"(?:${floatMembers.join("|")})":\\s*(-?\\d[\\d.eE+-]*)`, "g");
 
 /** A number below 1e-5 as Rust prints it, any other with a point. */
 const serde = /^-?\d+\.\d+$|^-?\d(\.\d+)?e-[1-9]\d*$/;
@@ -151,53 +159,39 @@ const serde = /^-?\d+\.\d+$|^-?\d(\.\d+)?e-[1-9]\d*$/;
 const python = /^-?\d+\.\d+$|^-?\d(\.\d+)?e-\d\d+$/;
 
 function* numbers(json: string, profile: ProfileName, exact: RegExp): Generator<Offence> {
-  const names = /(?<!\\)"(?:temperature|top_p|frequency_penalty|presence_penalty|logprob)":\s*(-?\d[\d.eE+-]*)/g;
-  for (const { 0: whole, 1: text = "", index } of json.matchAll(names)) {
+  for (const { 0: whole, 1: text = "", index } of json.matchAll(floats)) {
     const isRight = profile === "lean" ? text === JSON.stringify(Number(text)) : exact.test(text);
     const start = index + whole.length - text.length;
     if (!isRight) yield { start, end: start + text.length, found: `the number ${text}` };
   }
 }
 
+/** Returns the members that a response has in a profile, with a `?` after those that it may have. */
 function wanted(profile: ProfileName, isBody: boolean): readonly string[] {
-  const isExact = profile === "exact";
-  return [
-    "id",
-    "object",
-    "created_at",
-    "status",
-    "background",
-    ...(isExact && isBody ? ["billing"] : []),
-    "completed_at",
-    "error",
-    "frequency_penalty",
-    "incomplete_details",
-    "instructions",
-    "max_output_tokens",
-    "max_tool_calls",
-    "model",
-    ...(isExact ? ["moderation"] : []),
-    "output",
-    "parallel_tool_calls",
-    "presence_penalty",
-    "previous_response_id",
-    ...(isExact ? ["prompt?"] : []),
-    "prompt_cache_key",
-    "prompt_cache_retention",
-    "reasoning",
-    "safety_identifier",
-    "service_tier",
-    "store",
-    "temperature",
-    "text",
-    "tool_choice",
-    ...(isExact ? ["tool_usage"] : []),
-    "tools",
-    "top_logprobs",
-    "top_p",
-    "truncation",
-    "usage",
-    "user",
-    "metadata",
-  ];
+  return membersOf(response).flatMap(({ name, schema }) => {
+    const only = schema.meta()?.["profile"];
+    if (only === undefined) return [name];
+    if (profile !== "exact" || (only === "exact body" && !isBody)) return [];
+    return [only === "exact, some" ? `${name}?` : name];
+  });
+}
+
+/** Members inside which no order is judged: JSON of the client's own, and lists that have another order. */
+const otherOrder: ReadonlySet<string> = new Set([...clientJsonMembers, ...harmMembers, "arguments", "environment"]);
+
+/** Returns the first object of a response or event whose members are not in OpenAI's order, or `undefined`. */
+function outOfOrder(value: Json): { readonly member: string; readonly found: string } | undefined {
+  const names = Object.keys(value);
+  const due = wireOrder(names, value.object === "response");
+  const wrong = names.findIndex((name, at) => name !== due[at]);
+  const member = names[wrong];
+  if (member !== undefined) return { member, found: `${member} in the place of ${due[wrong] ?? ""}` };
+  for (const [name, inner] of Object.entries(value)) {
+    if (otherOrder.has(name)) continue;
+    for (const one of [inner].flat()) {
+      const found = isObject(one) ? outOfOrder(one) : undefined;
+      if (found) return found;
+    }
+  }
+  return undefined;
 }

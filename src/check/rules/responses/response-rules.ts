@@ -1,11 +1,24 @@
+import * as z from "zod";
+import { membersOf } from "../../../apis/members.ts";
+import { idPrefixes } from "../../../apis/responses/ids.ts";
+import { response as schema, responseUsage, writtenItems } from "../../../apis/responses/schema.ts";
+import { isObject } from "../../../core/json.ts";
 import { ownIdOffences } from "../own-ids.ts";
 import { shown } from "../place.ts";
 import type { Offence } from "../rule.ts";
-import { response as schema } from "../../../apis/responses/schema.ts";
 import { specOffence } from "../spec/validate.ts";
 import type { Json } from "../view.ts";
-import { callsOf, contentOf, isWhole, type ResponseView } from "./response-view.ts";
-import type { ResponseRule } from "./response-rule.ts";
+import { echoRules, requestRules } from "./request-rules.ts";
+import {
+  clientCalls,
+  contentParts,
+  isCall,
+  isCompleted,
+  responseRuleList,
+  responseText,
+  type ResponseRule,
+  type ResponseView,
+} from "./response-view.ts";
 
 const lost = "text is lost or wrong";
 const calls = "tool calls break";
@@ -23,15 +36,8 @@ function isText(value: unknown): boolean {
   return typeof value === "string" && value !== "";
 }
 
-const prefixes: Readonly<Record<string, string>> = {
-  message: "msg_",
-  reasoning: "rs_",
-  function_call: "fc_",
-  custom_tool_call: "ctc_",
-};
-
-/** A response as it ended, streamed or whole. Source: specification, `Response`; 227 streams and 415 bodies of 2026. */
-export const responseRules: readonly ResponseRule[] = [
+/** Rules about a response in its final state. Source: specification, `Response`; 227 streams and 415 bodies of 2026. */
+const responseRules: readonly ResponseRule[] = responseRuleList([
   {
     id: "responses/id",
     severity: "error",
@@ -39,7 +45,6 @@ export const responseRules: readonly ResponseRule[] = [
     says: "The response has an id, a string that is not empty.",
     source: "specification: Response.id; source code of Codex CLI: ResponseCompleted.id",
     breaks: ["Codex (the answer is not read)", "clients that continue with previous_response_id"],
-    judges: "response",
     judge: (view) => member(view, "id", isText),
   },
   {
@@ -49,7 +54,6 @@ export const responseRules: readonly ResponseRule[] = [
     says: "object is response.",
     source: "specification (a constant)",
     breaks: ["official SDKs (openai-python: output_text)", "typed clients (Go, Rust, Java, C#)"],
-    judges: "response",
     judge: (view) => member(view, "object", (value) => value === "response"),
   },
   {
@@ -59,7 +63,6 @@ export const responseRules: readonly ResponseRule[] = [
     says: "created_at is an integer: Unix time in seconds.",
     source: "specification: Response.created_at; llama.cpp #20607",
     breaks: ["AI SDK (schema)", "typed clients (Go, Rust, Java, C#)"],
-    judges: "response",
     judge: (view) =>
       member(
         view,
@@ -74,7 +77,6 @@ export const responseRules: readonly ResponseRule[] = [
     says: "The response names its model.",
     source: "specification: Response.model; llama.cpp #20607",
     breaks: ["AI SDK (schema)", "cost accounting"],
-    judges: "response",
     judge: (view) => member(view, "model", isText),
   },
   {
@@ -85,8 +87,7 @@ export const responseRules: readonly ResponseRule[] = [
     source:
       "specification: Response.status, incomplete_details, error; recordings 642 of 642; source code of Codex CLI",
     breaks: ["Codex (it reads the code of an error)", "clients that look whether the answer is whole"],
-    judges: "response",
-    // One in the background is shown as it is then.
+    // A background response is shown in its current state.
     shown: ({ exchange: { request }, response }) =>
       request.body?.background !== true &&
       !(request.method === "GET" && (response.status === "queued" || response.status === "in_progress")),
@@ -115,7 +116,6 @@ export const responseRules: readonly ResponseRule[] = [
     says: "output is a list of items, each with a type; of a completed response it is not empty.",
     source: "specification: Response.output; sub2api #4468; source code of openai-agents and LangChain",
     breaks: ["openai-agents", "official SDKs: output_text", "LangChain"],
-    judges: "response",
     *judge(view) {
       const { output, status } = view.response;
       if (!Array.isArray(output)) yield view.at("output", `output is ${shown(output)}`);
@@ -131,7 +131,6 @@ export const responseRules: readonly ResponseRule[] = [
     says: "Every item has an id of its own.",
     source: "specification: OutputItem; recordings 642 of 642; llama.cpp #20607, opencode #46885",
     breaks: ["AI SDK, opencode (a call without one is dropped)", "clients that give items back by reference"],
-    judges: "response",
     shown: (view) => view.output.length > 0,
     *judge(view) {
       const ids = view.output.map(({ id }) => id);
@@ -146,13 +145,12 @@ export const responseRules: readonly ResponseRule[] = [
     source:
       "specification: OutputMessage; LM Studio #1089 (no annotations: ElizaOS fails, by the schema of the AI SDK)",
     breaks: ["AI SDK, ElizaOS (schema)", "official SDKs: output_text"],
-    judges: "response",
     shown: (view) => ofType(view, "message").length > 0,
     *judge(view) {
       for (const item of ofType(view, "message")) {
         if (item.role !== "assistant") yield view.at("role", `role is ${shown(item.role)}`);
         if (!Array.isArray(item.content)) yield view.at("content", `content is ${shown(item.content)}`);
-        for (const { type, text, refusal, annotations } of contentOf(item)) {
+        for (const { type, text, refusal, annotations } of contentParts(item)) {
           if (type === "refusal") {
             if (typeof refusal !== "string") yield view.at("refusal", `refusal is ${shown(refusal)}`);
           } else if (type !== "output_text") yield view.at("content", `a part of type ${shown(type)}`);
@@ -169,12 +167,11 @@ export const responseRules: readonly ResponseRule[] = [
     says: "A call has a call_id of its own, a name, and its input as a string (function_call: arguments, custom_tool_call: input).",
     source: "specification: FunctionToolCall, CustomToolCall",
     breaks: ["every agent"],
-    judges: "response",
-    shown: (view) => callsOf(view).length > 0,
+    shown: (view) => clientCalls(view).length > 0,
     *judge(view) {
-      const ids = callsOf(view).map((call) => call.call_id);
+      const ids = clientCalls(view).map((call) => call.call_id);
       for (const { found } of ownIdOffences("call_id", ids)) yield view.at("call_id", found);
-      for (const call of callsOf(view)) {
+      for (const call of clientCalls(view)) {
         const input = call.type === "function_call" ? "arguments" : "input";
         if (!isText(call.name)) yield view.at("name", `name is ${shown(call.name)}`);
         if (typeof call[input] !== "string") yield view.at(input, `${input} is ${shown(call[input])}`);
@@ -188,10 +185,9 @@ export const responseRules: readonly ResponseRule[] = [
     says: "The arguments of a completed function_call are a JSON object.",
     source: "specification: FunctionToolCall.arguments; recordings 642 of 642",
     breaks: ["every agent (JSON.parse throws)"],
-    judges: "response",
-    shown: (view) => callsOf(view).some(isFinished),
+    shown: (view) => clientCalls(view).some(isFinished),
     *judge(view) {
-      for (const call of callsOf(view).filter(isFinished)) {
+      for (const call of clientCalls(view).filter(isFinished)) {
         const { arguments: text } = call;
         if (typeof text === "string" && !isObjectText(text)) yield view.at("arguments", `arguments are ${shown(text)}`);
       }
@@ -204,14 +200,13 @@ export const responseRules: readonly ResponseRule[] = [
     says: "A reasoning item has its summary, a list, and shows thoughts in summary (summary_text) or content (reasoning_text), nowhere else.",
     source: "specification: ReasoningItem; recordings 642 of 642; source code of AI SDK and LangChain",
     breaks: ["AI SDK, LangChain (they read summary)"],
-    judges: "response",
     shown: (view) => ofType(view, "reasoning").length > 0,
     *judge(view) {
       for (const item of ofType(view, "reasoning")) {
         if (!Array.isArray(item.summary)) yield view.at("summary", `summary is ${shown(item.summary)}`);
         const parts = [
-          ...contentOf({ content: item.summary }).map((part) => ({ part, due: "summary_text" })),
-          ...contentOf(item).map((part) => ({ part, due: "reasoning_text" })),
+          ...contentParts({ content: item.summary }).map((part) => ({ part, due: "summary_text" })),
+          ...contentParts(item).map((part) => ({ part, due: "reasoning_text" })),
         ];
         for (const { part, due } of parts)
           if (part.type !== due || typeof part.text !== "string")
@@ -226,13 +221,13 @@ export const responseRules: readonly ResponseRule[] = [
     says: "Ids begin with resp_, msg_, rs_, fc_, ctc_, and those of calls with call_.",
     source: "recordings 642 of 642",
     breaks: [],
-    judges: "response",
     *judge(view) {
       const { id } = view.response;
       if (typeof id === "string" && !id.startsWith("resp_")) yield view.at("id", `id ${shown(id)}`);
       for (const item of view.output) {
-        const prefix = prefixes[String(item.type)];
-        if (prefix !== undefined && typeof item.id === "string" && !item.id.startsWith(prefix))
+        if (!writtenItems.has(item.type)) continue;
+        const prefix = idPrefixes[item.type as keyof typeof idPrefixes];
+        if (typeof item.id === "string" && !item.id.startsWith(prefix))
           yield view.at("output", `the id ${shown(item.id)} of a ${String(item.type)}`);
       }
     },
@@ -244,7 +239,6 @@ export const responseRules: readonly ResponseRule[] = [
     says: "A response matches the schema of the specification.",
     source: "OpenAI's OpenAPI document: Response; llama.cpp #20607, LM Studio #1089",
     breaks: ["clients that validate answers against the specification", "the compliance suite of Open Responses"],
-    judges: "response",
     *judge(view) {
       const offence = specOffence(schema, view.response);
       if (offence) yield view.at(offence.member, `${offence.path} ${offence.found}`);
@@ -257,15 +251,14 @@ export const responseRules: readonly ResponseRule[] = [
     says: "In a completed response every message and call is completed.",
     source: "specification: OutputItem.status; recordings 642 of 642",
     breaks: ["agents (they run half of a call)"],
-    judges: "response",
-    shown: (view) => isWhole(view) && view.output.length > 0,
+    shown: (view) => isCompleted(view) && view.output.length > 0,
     *judge(view) {
       for (const { type, status } of view.output)
         if (/^(message|function_call|custom_tool_call)$/.test(String(type)) && status !== "completed")
           yield view.at("output", `a ${String(type)} with status ${shown(status)}`);
     },
   },
-];
+]);
 
 function isFinished({ type, status }: { readonly [name: string]: unknown }): boolean {
   return type === "function_call" && status !== "incomplete";
@@ -274,8 +267,133 @@ function isFinished({ type, status }: { readonly [name: string]: unknown }): boo
 function isObjectText(text: string): boolean {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value);
+    return isObject(value);
   } catch {
     return false;
   }
 }
+
+const wrongCounts = "token counts are wrong";
+
+function usageOf({ response }: ResponseView): Json | undefined {
+  return isObject(response.usage) ? response.usage : undefined;
+}
+
+function hasUsage(view: ResponseView): boolean {
+  return usageOf(view) !== undefined;
+}
+
+function detail(usage: Json, of: string, name: string): unknown {
+  const details = usage[of];
+  return isObject(details) ? details[name] : undefined;
+}
+
+/** Returns the counts that every usage has, by their names: its own first, then those of its details. */
+function counts(schema: z.ZodObject, usage: Json): readonly (readonly [string, unknown])[] {
+  const due = membersOf(schema).filter(({ always }) => always);
+  const own = due.filter(({ schema: member }) => !(member instanceof z.ZodObject));
+  return [
+    ...own.map(({ name }) => [name, usage[name]] as const),
+    ...due.flatMap(({ name, schema: member }) => {
+      const details = usage[name];
+      return member instanceof z.ZodObject ? counts(member, isObject(details) ? details : {}) : [];
+    }),
+  ];
+}
+
+/** Rules about token counts. Source: specification, `ResponseUsage`; issues as named. */
+const usageRules: readonly ResponseRule[] = responseRuleList([
+  {
+    id: "responses/usage",
+    severity: "error",
+    concern: wrongCounts,
+    says: "A response that completed, or was cut, has usage.",
+    source: "recordings 642 of 642; source code of AI SDK 5 (@ai-sdk/openai 2): its schema demands it",
+    breaks: ["AI SDK 5 (generateText throws; of a stream the end is not read)", "LangChain, cost accounting"],
+    shown: ({ response }) => response.status === "completed" || response.status === "incomplete",
+    *judge(view) {
+      if (!hasUsage(view)) yield view.at("usage", `usage is ${shown(view.response.usage)}`);
+    },
+  },
+  {
+    id: "responses/usage-type",
+    severity: "error",
+    concern: wrongCounts,
+    says: "usage has input_tokens, output_tokens, total_tokens and both details (cached_tokens, reasoning_tokens), all integers, 0 or more.",
+    source: "specification: ResponseUsage; llama.cpp #22659 (no output_tokens_details)",
+    breaks: ["typed clients (Go, Rust, Java, C#)"],
+    shown: hasUsage,
+    *judge(view) {
+      for (const [name, value] of counts(responseUsage, usageOf(view) ?? {}))
+        if (!(Number.isInteger(value) && (value as number) >= 0)) yield view.at("usage", `${name} is ${shown(value)}`);
+    },
+  },
+  {
+    id: "responses/usage-sum",
+    severity: "error",
+    concern: wrongCounts,
+    says: "total_tokens is the sum of input_tokens and output_tokens.",
+    source: "specification; recordings 642 of 642",
+    breaks: ["cost accounting"],
+    shown: hasUsage,
+    *judge(view) {
+      const { input_tokens: input, output_tokens: output, total_tokens: total } = usageOf(view) ?? {};
+      if (typeof input === "number" && typeof output === "number" && total !== input + output)
+        yield view.at("total_tokens", `${shown(total)} is not ${input} + ${output}`);
+    },
+  },
+  {
+    id: "responses/usage-details",
+    severity: "warning",
+    concern: wrongCounts,
+    says: "cached_tokens is at most input_tokens, and reasoning_tokens at most output_tokens.",
+    source: "specification",
+    breaks: ["cost accounting"],
+    shown: hasUsage,
+    *judge(view) {
+      const usage = usageOf(view) ?? {};
+      const cached = detail(usage, "input_tokens_details", "cached_tokens");
+      const reasoning = detail(usage, "output_tokens_details", "reasoning_tokens");
+      if (Number(cached ?? 0) > Number(usage.input_tokens))
+        yield view.at("cached_tokens", `cached_tokens ${shown(cached)} of ${shown(usage.input_tokens)}`);
+      if (Number(reasoning ?? 0) > Number(usage.output_tokens))
+        yield view.at("reasoning_tokens", `reasoning_tokens ${shown(reasoning)} of ${shown(usage.output_tokens)}`);
+    },
+  },
+  {
+    id: "responses/usage-zero",
+    severity: "error",
+    concern: wrongCounts,
+    says: "Where the input was counted, output_tokens is not 0 after text or calls.",
+    source: "LiteLLM #8349, LM Studio #1602",
+    breaks: ["cost accounting"],
+    shown: hasUsage,
+    *judge(view) {
+      const { input_tokens: input, output_tokens: output } = usageOf(view) ?? {};
+      const spoke = responseText(view) !== "" || view.output.some(isCall);
+      if (output === 0 && input !== 0 && spoke) yield view.at("output_tokens", "output_tokens 0 after an answer");
+    },
+  },
+  {
+    id: "responses/usage-counted",
+    // Clients refuse a response without usage, so a server that cannot count tokens has no better answer.
+    severity: "warning",
+    concern: wrongCounts,
+    says: "The tokens were counted: the counts are not all 0.",
+    source: "LiteLLM #8349, LM Studio #1602",
+    breaks: ["cost accounting"],
+    shown: hasUsage,
+    *judge(view) {
+      const { input_tokens: input, output_tokens: output } = usageOf(view) ?? {};
+      if (input === 0 && output === 0) yield view.at("usage", "all counts are 0");
+    },
+  },
+]);
+
+/** Every rule about a response in its final state, streamed or whole. */
+export const everyResponseRule: readonly ResponseRule[] = [
+  ...responseRules,
+  ...usageRules,
+  ...requestRules,
+  ...echoRules,
+];

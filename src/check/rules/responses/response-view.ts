@@ -2,30 +2,42 @@ import { isObject } from "../../../core/json.ts";
 import { atName } from "../body/body-place.ts";
 import type { Exchange } from "../exchange.ts";
 import { atMember } from "../place.ts";
-import type { Offence } from "../rule.ts";
+import type { Offence, RuleFacts } from "../rule.ts";
 import type { BodyView, Json, StreamView } from "../view.ts";
-import { storyOf } from "./stream-story.ts";
+import { streamState } from "./stream-state.ts";
 
-/** A response as it ended, streamed or not. */
+/** A response in its final state, streamed or not. */
 export interface ResponseView {
   readonly exchange: Exchange;
   readonly response: Json;
   /** Its items that are objects. */
   readonly output: readonly Json[];
-  /** An offence at the place where a member's name first stands. */
+  /** Returns an offence at the first place of a member's name. */
   at(member: string, found: string): Offence;
 }
 
-/** undefined: another API's, or no event ends the stream with a response. */
+/** Judges a response of the Responses API in its final state, streamed or not. */
+export interface ResponseRule extends RuleFacts {
+  readonly judges: "response";
+  /** Whether this response can show the rule at all. Default: always. */
+  shown?(view: ResponseView): boolean;
+  judge(view: ResponseView): Iterable<Offence>;
+}
+
+export function responseRuleList(rules: readonly Omit<ResponseRule, "judges">[]): readonly ResponseRule[] {
+  return rules.map((rule) => ({ ...rule, judges: "response" }));
+}
+
+/** Returns `undefined` for another API, and if no event ends the stream with a response. */
 export function streamedResponse(view: StreamView): ResponseView | undefined {
   if (!["responses", "response-socket"].includes(view.exchange.endpoint)) return undefined;
-  const last = storyOf(view).lifecycle.findLast(({ type }) => /\.(completed|incomplete|failed)$/.test(type));
+  const last = streamState(view).lifecycle.findLast(({ type }) => /\.(completed|incomplete|failed)$/.test(type));
   const response = last?.value.response;
   if (!last || !isObject(response)) return undefined;
   return viewOf(view.exchange, response, (member, found) => atMember(last.chunk, member, found));
 }
 
-/** undefined: another API's, no answer, or one that is no JSON object, which `body/json` reports. */
+/** Returns `undefined` for another API, an error, and a body that is not a JSON object, which `body/json` reports. */
 export function wholeResponse(view: BodyView): ResponseView | undefined {
   const { exchange, value } = view;
   if (exchange.endpoint !== "responses" || exchange.response.status !== 200 || !isObject(value)) return undefined;
@@ -39,22 +51,22 @@ function viewOf(exchange: Exchange, response: Json, at: ResponseView["at"]): Res
 
 /** The content parts of messages. */
 export function spokenParts({ output }: ResponseView): readonly Json[] {
-  return output.filter(({ type }) => type === "message").flatMap(contentOf);
+  return output.filter(({ type }) => type === "message").flatMap(contentParts);
 }
 
-export function contentOf({ content }: Json): readonly Json[] {
+export function contentParts({ content }: Json): readonly Json[] {
   return Array.isArray(content) ? content.filter(isObject) : [];
 }
 
-/** The text of all messages; refusals are none. */
-export function textOf(view: ResponseView): string {
+/** Returns the text of all messages, without refusals. */
+export function responseText(view: ResponseView): string {
   return spokenParts(view)
     .map(({ text }) => (typeof text === "string" ? text : ""))
     .join("");
 }
 
-/** Calls that the client has to run. */
-export function callsOf({ output }: ResponseView): readonly Json[] {
+/** Returns the calls that the client has to run. */
+export function clientCalls({ output }: ResponseView): readonly Json[] {
   return output.filter(isCall);
 }
 
@@ -62,7 +74,7 @@ export function isCall({ type }: Json): boolean {
   return type === "function_call" || type === "custom_tool_call";
 }
 
-/** Neither cut, nor filtered, nor failed. */
-export function isWhole({ response }: ResponseView): boolean {
+/** True for a response that is neither cut, nor filtered, nor failed. */
+export function isCompleted({ response }: ResponseView): boolean {
   return response.status === "completed";
 }

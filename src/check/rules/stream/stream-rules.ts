@@ -1,6 +1,6 @@
 import { messageStreamRules } from "../messages/stream-rules.ts";
 import type { StreamRule } from "../rule.ts";
-import { responseStreamRules } from "../responses/every-response-rule.ts";
+import { responseStreamRules } from "../responses/event-rules.ts";
 import { chatDeltaRules } from "./delta.ts";
 import { envelopeRules } from "./envelope.ts";
 import { errorRules, finishRules } from "./finish.ts";

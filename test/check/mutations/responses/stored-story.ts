@@ -1,7 +1,7 @@
 import type { Exchange } from "../../../../src/check/rules/exchange.ts";
 import { invalidRequest } from "../../../../src/core/failure.ts";
 import { exact, lean, type Profile } from "../../../../src/apis/profile.ts";
-import { responsesVoice } from "../../../../src/apis/responses/responses-voice.ts";
+import { responsesErrorFormat } from "../../../../src/apis/responses/errors.ts";
 import { bodyOf, streamOf } from "../../legal/responses.ts";
 import { bySocket, compacted, deleted, itemsListed, refusedBySocket } from "../../legal/stored-responses.ts";
 import { between, oneOf } from "../../random.ts";
@@ -97,7 +97,7 @@ function shownLater(exchange: Exchange, id: string): Exchange {
 
 function refused(status: number, { request, endpoint }: Exchange, profile: Profile): Exchange {
   const failure = { ...invalidRequest("It is not found.").failure, status };
-  const { contentType, body } = responsesVoice.writeFailure(failure, profile, "req_1");
+  const { contentType, body } = responsesErrorFormat.writeFailure(failure, profile, "req_1");
   const headers = { "content-type": contentType, "x-request-id": "req_1" };
   return { endpoint, request, response: { status, headers, body, complete: true } };
 }

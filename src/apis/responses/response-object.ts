@@ -1,0 +1,173 @@
+import type { SourceIdentity, Usage } from "../../core/events.ts";
+import { nameWithin } from "../../core/qualified-name.ts";
+import { JsonText } from "../json-text.ts";
+import type { JsonValue } from "../json-text.ts";
+import { orderedMembers } from "../members.ts";
+import type { AnswerContext } from "../port.ts";
+import { encryptReasoning } from "./encrypted-content.ts";
+import type { EncryptedReasoning } from "./encrypted-content.ts";
+import { responseBodyText, responseForms } from "./form.ts";
+import type { NumberForm, ResponseForm } from "./form.ts";
+import { ResponseIds } from "./ids.ts";
+import { toolSearch, usageObject } from "./items.ts";
+import type { CallKind } from "./items.ts";
+import type { ResponseOptions } from "./request-schema.ts";
+import { floatMembers, response } from "./schema.ts";
+
+/** The state of a response at one of its events. */
+export interface ResponseState {
+  readonly event: "created" | "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
+  readonly output: readonly JsonValue[];
+  readonly incompleteReason?: "max_output_tokens" | "content_filter";
+  readonly failure?: { readonly code: string; readonly message: string };
+  readonly usage?: Usage | undefined;
+}
+
+const running: ReadonlySet<ResponseState["event"]> = new Set(["created", "queued", "in_progress"]);
+
+/**
+ * Makes the response object: its identity, the members that repeat the request, and the form of its profile. Also makes the ids of its
+ * items. `form`: whether the response is streamed or is one body.
+ */
+export class ResponseObject {
+  readonly number: NumberForm;
+  /** Makes the characters that hide the length of a delta, uniform in [0, 1); undefined: deltas have none. */
+  readonly obfuscate: (() => number) | undefined;
+  /** Reasoning is shown as its summary. */
+  readonly summarizes: boolean;
+  readonly showsLogprobs: boolean;
+  readonly keepAlive: ResponseForm["keepAlive"];
+  readonly endMark: string;
+  /** The events that a stream opens with. */
+  readonly opening: readonly ("created" | "queued" | "in_progress")[];
+  /** Encrypted reasoning that its maker needs to be given again, by the ids of the items. */
+  readonly encrypted: Record<string, string> = {};
+  readonly #context: AnswerContext;
+  readonly #options: ResponseOptions;
+  readonly #form: ResponseForm;
+  readonly #isBody: boolean;
+  readonly #ids: ResponseIds;
+  readonly #now: () => number;
+  #id: string | undefined;
+  #created: number;
+  #model: string;
+  #tier: string | null | undefined;
+  /** The state in which the response ended. */
+  #last: ResponseState | undefined;
+
+  constructor(context: AnswerContext, options: ResponseOptions, form: "stream" | "body") {
+    this.#context = context;
+    this.#options = options;
+    const own = (this.#form = responseForms[context.profile.name]);
+    this.#isBody = form === "body";
+    this.number = own.number[form];
+    this.obfuscate = (options.includeObfuscation ?? own.obfuscates) ? context.random : undefined;
+    this.summarizes = options.summarizes;
+    this.showsLogprobs = options.logprobs;
+    this.keepAlive = own.keepAlive;
+    this.endMark = own.endMark;
+    this.opening = options.echo.background ? ["created", "queued", "in_progress"] : ["created", "in_progress"];
+    this.#ids = new ResponseIds(context.random);
+    this.#now = context.now ?? (() => context.created);
+    this.#created = context.created;
+    this.#model = context.model;
+  }
+
+  /** Sets the identity of the response. Called before anything is written; only the first call has an effect. */
+  identify(source: SourceIdentity | undefined): void {
+    if (this.#id !== undefined) return;
+    const own = source?.id?.startsWith("resp_") === true ? source.id : undefined;
+    if (own !== undefined) this.#created = source?.created ?? this.#created;
+    const { model, profile } = this.#context;
+    if (profile.resolvesModels && source?.model?.startsWith(`${model}-`) === true) this.#model = source.model;
+    this.#tier = source?.serviceTier;
+    this.#id = own ?? this.#ids.response(this.#created);
+  }
+
+  /** True for a background response, which is generated even if its client has disconnected. */
+  get isBackground(): boolean {
+    return this.#options.echo.background;
+  }
+
+  /** "" before `identify`. */
+  get id(): string {
+    return this.#id ?? "";
+  }
+
+  get created(): number {
+    return this.#created;
+  }
+
+  /** Returns the response as a whole body, in `state` or in the state in which it ended; null if it has not ended. */
+  body(state: ResponseState | undefined = this.#last): string | null {
+    if (state === undefined) return null;
+    const body = new ResponseObject(this.#context, this.#options, "body");
+    body.#id = this.#id;
+    body.#created = this.#created;
+    body.#model = this.#model;
+    body.#tier = this.#tier;
+    return responseBodyText(body.at(state), this.#context.profile);
+  }
+
+  /** Returns the id that the source gave to an item if it has the prefix, else a new one. */
+  itemId(prefix: "msg_" | "rs_" | "fc_" | "ctc_" | "tsc_", own: string | undefined): string {
+    return own?.startsWith(prefix) === true ? own : this.#ids.item(prefix, this.#now());
+  }
+
+  callKind(kind: "function" | "custom", name: string): CallKind {
+    return kind === "function" && name === toolSearch && this.#options.searches ? "search" : kind;
+  }
+
+  /** Separates the name of a call from its namespace. `name` begins with the namespace. */
+  callName(name: string, namespace: string | undefined): { readonly name: string; readonly namespace?: string } {
+    if (namespace !== undefined) return { name: nameWithin(namespace, name), namespace };
+    return this.#options.grouped.get(name) ?? { name };
+  }
+
+  /** Returns the `encrypted_content` of a reasoning item, or `undefined` if it has no such member. */
+  encryptedContent(id: string, reasoning: EncryptedReasoning): string | undefined {
+    const { encrypted, signature } = reasoning;
+    if ((encrypted ?? signature) !== undefined) this.encrypted[id] = encryptReasoning(reasoning);
+    // Only its maker can decrypt a source's own content, so it is passed on unchanged. A signature belongs to the text above it.
+    if (encrypted !== undefined && signature === undefined) return encrypted;
+    return this.#options.encryptsReasoning ? encryptReasoning(reasoning) : undefined;
+  }
+
+  /** Returns the response object in a state. */
+  at(state: ResponseState): JsonValue {
+    const { echo } = this.#options;
+    const form = this.#form;
+    const isOver = !running.has(state.event);
+    if (isOver) this.#last = state;
+    const members: { [name: string]: JsonValue | undefined } = {
+      ...echo,
+      id: this.id,
+      object: "response",
+      created_at: this.#created,
+      status: state.event === "created" ? (echo.background ? "queued" : "in_progress") : state.event,
+      billing: this.#isBody ? form.billing : undefined,
+      completed_at: state.event === "completed" ? Math.floor(this.#now()) : null,
+      error: state.failure ?? null,
+      incomplete_details: state.incompleteReason === undefined ? null : { reason: state.incompleteReason },
+      model: this.#model,
+      moderation: form.moderation,
+      output: state.output,
+      prompt_cache_retention: echo["prompt_cache_retention"] ?? form.promptCacheRetention,
+      reasoning: form.reasoning(echo.reasoning.effort, echo.reasoning.summary),
+      service_tier: this.#serviceTier(isOver),
+      tool_usage: form.toolUsage,
+      usage: state.event === "completed" || state.event === "incomplete" ? usageObject(state.usage) : null,
+    };
+    for (const name of floatMembers) {
+      const value = members[name];
+      if (typeof value === "number") members[name] = new JsonText(this.number(value));
+    }
+    return orderedMembers(response, members);
+  }
+
+  #serviceTier(isOver: boolean): string | null {
+    const requested = this.#options.echo.service_tier ?? "auto";
+    if (!isOver || requested === "flex" || requested === "priority") return requested;
+    return this.#tier ?? this.#context.settings.serviceTier ?? "default";
+  }
+}

@@ -1,0 +1,160 @@
+import type { Generation } from "../../../core/accumulate.ts";
+import type { AnswerContext, ReadOptions, StreamWriter } from "../../port.ts";
+import type { DetachedAnswer, InTurns, KeptRequest, Shelf, Shelves } from "../../port-state.ts";
+import { responseBodyText } from "../form.ts";
+import { responsesRequestInSteps } from "../read-request.ts";
+import type { ReadResponsesRequest } from "../read-request.ts";
+import type { ResponseOptions } from "../request-schema.ts";
+import { ResponseObject } from "../response-object.ts";
+import { wholeResponseObject } from "../response-writer.ts";
+import { ResponseStreamWriter } from "../stream-writer.ts";
+import { storedInputItems } from "./input-items.ts";
+import { deleteResponse, eventsKey, findIn, putResponse, stopKey, storageKey } from "./stored-response.ts";
+import type { FoundResponse, RunningResponse, StoredResponse } from "./stored-response.ts";
+import { recall } from "./recall.ts";
+import type { Recalled } from "./recall.ts";
+
+/** Reads a request and the stored items that it refers to. Rejects with `FailureError`. */
+export async function readStoredRequest(
+  body: unknown,
+  requestId: string,
+  options: ReadOptions,
+  shelves: Shelves,
+  inTurns: InTurns,
+): Promise<KeptRequest> {
+  const recalled = await recall(body, shelves, options.forwards);
+  try {
+    const read = await inTurns(responsesRequestInSteps(body, requestId, options, recalled));
+    return new StoredResponsesRequest(read, body, recalled, shelves);
+  } catch (error) {
+    // A failed turn ends the conversation of a connection: OpenAI forgets the response that the turn continues.
+    const { previous } = recalled;
+    if (shelves.ofConnection && previous) await shelves.brief.delete(storageKey(previous.stored.id));
+    throw error;
+  }
+}
+
+/** A request whose answer may be stored. */
+class StoredResponsesRequest implements KeptRequest {
+  readonly request: KeptRequest["request"];
+  readonly warnings: KeptRequest["warnings"];
+  readonly preparesOnly: boolean;
+  readonly detach?: (context: AnswerContext, processName?: string) => DetachedAnswer;
+  readonly #options: ResponseOptions;
+  readonly #input: unknown;
+  readonly #recalled: Recalled;
+  readonly #shelves: Shelves;
+  /** The response, once it is being written. */
+  #response: ResponseObject | undefined;
+  #random: () => number = () => 0;
+
+  constructor(read: ReadResponsesRequest, body: unknown, recalled: Recalled, shelves: Shelves) {
+    this.request = read.request;
+    this.warnings = read.warnings;
+    this.preparesOnly = read.preparesOnly;
+    this.#options = read.responseOptions;
+    // It was read as a request, so it is an object.
+    this.#input = (body as { readonly input?: unknown }).input;
+    this.#recalled = recalled;
+    this.#shelves = shelves;
+    if (read.responseOptions.echo.background)
+      this.detach = (context, processName) => this.#detach(context, processName);
+  }
+
+  streamWriter(context: AnswerContext): StreamWriter {
+    return new ResponseStreamWriter(this.#open(context, "stream"));
+  }
+
+  writeResponse(generation: Generation, context: AnswerContext): string {
+    return responseBodyText(wholeResponseObject(generation, this.#open(context, "body")), context.profile);
+  }
+
+  async keep(): Promise<void> {
+    const body = this.#response?.body() ?? null;
+    if (body === null) return;
+    for (const keyspace of this.#targets()) await this.#put(keyspace, body);
+  }
+
+  #open(context: AnswerContext, form: "stream" | "body"): ResponseObject {
+    this.#random = context.random;
+    return (this.#response = new ResponseObject(context, this.#options, form));
+  }
+
+  /** Returns the stores that the response goes to. A connection finds its own responses even if they are not stored for others. */
+  #targets(): Shelf[] {
+    const { lasting, brief, ofConnection } = this.#shelves;
+    const { store, background } = this.#options.echo;
+    return [...(ofConnection || (background && !store) ? [brief] : []), ...(store ? [lasting] : [])];
+  }
+
+  async #put(keyspace: Shelf, body: string, running?: RunningResponse): Promise<void> {
+    const response = this.#response;
+    if (!response) return;
+    const { previous, history, references } = this.#recalled;
+    const own = storedInputItems(this.#input, references, {
+      responseId: response.id,
+      created: response.created,
+      random: this.#random,
+    });
+    // A lasting response refers to lasting ones. A brief one contains the whole conversation.
+    const link = previous && keyspace === this.#shelves.lasting ? await inLastingStore(previous, keyspace) : undefined;
+    await putResponse(keyspace, {
+      id: response.id,
+      ...(link && { previous: link.id, root: link.root ?? link.id }),
+      input: link ? own : [...history, ...own],
+      ...(Object.keys(response.encrypted).length > 0 && { seals: response.encrypted }),
+      ...(running && { running }),
+      body,
+    });
+  }
+
+  #detach(context: AnswerContext, processName: string | undefined): DetachedAnswer {
+    const response = this.#open(context, "stream");
+    const writer = new ResponseStreamWriter(response);
+    const opening = writer.open();
+    // The response has its id once it is open.
+    const { id } = response;
+    const bodyIn = (event: "queued" | "in_progress" | "cancelled"): string =>
+      response.body({ event, output: [] }) ?? "";
+    const failure = { code: "server_error", message: "The server stopped before the response was complete." };
+    const failed = response.body({ event: "failed", output: [], failure }) ?? "";
+    const cancelled = bodyIn("cancelled");
+    const [keyspace] = this.#targets();
+    const now = context.now ?? (() => context.created);
+    return {
+      id,
+      writer,
+      opening,
+      body: bodyIn("queued"),
+      beat: async () => {
+        if (!keyspace) return false;
+        // Another process has stored how it ended.
+        if ((await keyspace.get(stopKey(id))) !== undefined) return true;
+        await this.#put(keyspace, bodyIn("in_progress"), {
+          aliveAt: now(),
+          ...(processName !== undefined && { process: processName }),
+          failed,
+          cancelled,
+        });
+        return false;
+      },
+      end: async (events, isCancelled) => {
+        if (!keyspace) return;
+        const stop = await keyspace.get(stopKey(id));
+        if (stop === "deleted") {
+          const stored = await findIn(keyspace, id);
+          if (stored) await deleteResponse(keyspace, stored);
+        } else {
+          await keyspace.set(eventsKey(id), events);
+          await this.#put(keyspace, isCancelled || stop !== undefined ? cancelled : (response.body() ?? failed));
+        }
+        if (stop !== undefined) await keyspace.delete(stopKey(id));
+      },
+    };
+  }
+}
+
+/** Returns a response from the lasting store. A connection may have found its own copy first. */
+async function inLastingStore({ stored, isBrief }: FoundResponse, lasting: Shelf): Promise<StoredResponse | undefined> {
+  return isBrief ? findIn(lasting, stored.id) : stored;
+}

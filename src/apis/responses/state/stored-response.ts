@@ -1,0 +1,188 @@
+import { isLong, jsonInPieces } from "../../../core/json-in-pieces.ts";
+import type { Shelf, Shelves } from "../../port-state.ts";
+import { sharedDigits } from "../ids.ts";
+
+export type StoredItem = Readonly<Record<string, unknown>>;
+
+/** A stored response. The names of the members are those of the stored text, which other versions of this server read. */
+export interface StoredResponse {
+  readonly id: string;
+  /** The response that this one continues, and the first response of the conversation. Both are stored themselves. */
+  readonly previous?: string;
+  readonly root?: string;
+  /** The items of the request that follow `previous`, with ids. */
+  readonly input: readonly StoredItem[];
+  /** `encrypted_content` of reasoning, by the item's id. The body shows it only on request. */
+  readonly seals?: Readonly<Record<string, string>>;
+  /** Present while the response is generated in the background. */
+  readonly running?: RunningResponse;
+  /** The response as JSON, as the client was sent it. */
+  readonly body: string;
+  /** The length of the stored text in characters. */
+  readonly characters: number;
+}
+
+/** A background response that is being generated. */
+export interface RunningResponse {
+  /** The time of the last sign of life of its process, in Unix seconds. */
+  readonly aliveAt: number;
+  /** Names that process; absent where it has no name. */
+  readonly process?: string;
+  /** The bodies to show if the process has ended, and if the response is cancelled. */
+  readonly failed: string;
+  readonly cancelled: string;
+}
+
+/** A response to store. */
+export type NewStoredResponse = Omit<StoredResponse, "characters">;
+
+/** The number of characters that are written without a pause. */
+const chunkSize = 64 * 1024;
+
+function storedText({ body, ...rest }: NewStoredResponse): string | Iterable<string, void, undefined> {
+  return isLong(rest, 4 * chunkSize) ? textInChunks(rest, body) : `${JSON.stringify(rest)}\n${body}`;
+}
+
+function* textInChunks(rest: Omit<NewStoredResponse, "body">, body: string): Generator<string, void, undefined> {
+  yield* jsonInPieces(rest, chunkSize);
+  yield `\n${body}`;
+}
+
+function readStored(text: string): StoredResponse {
+  const end = text.indexOf("\n");
+  const { chain, ...rest } = JSON.parse(text.slice(0, end)) as Omit<NewStoredResponse, "body"> & ListedChain;
+  return {
+    ...(chain && { previous: chain.at(-1), root: chain[0] }),
+    ...rest,
+    body: text.slice(end + 1),
+    characters: text.length,
+  };
+}
+
+/** Earlier versions stored the ids of all responses before this one, the first one first. */
+interface ListedChain {
+  readonly chain?: readonly string[];
+}
+
+/** Items of another server have ids of their own. Under such an id, the id of the response is stored, after this mark. */
+const pointer = ">";
+
+/**
+ * Returns the key under which a response is stored, by its id or the id of one of its items. OpenAI gives a response and its items ids with
+ * common digits (ids.ts), so one key serves all. Any other id is its own key.
+ */
+export function storageKey(id: string): string {
+  const shared = sharedDigits(id);
+  return shared ? `${shared.head}${shared.group}` : id;
+}
+
+/** A stored response, and which store has it. */
+export interface FoundResponse {
+  readonly stored: StoredResponse;
+  readonly isBrief: boolean;
+}
+
+export async function findResponse(shelves: Shelves, id: string): Promise<FoundResponse | undefined> {
+  const found = await find(shelves, id);
+  return found?.stored.id === id ? found : undefined;
+}
+
+/** Returns the stored items with these ids, of requests and of responses. Reads each response once. */
+export async function findItems(shelves: Shelves, ids: readonly string[]): Promise<ReadonlyMap<string, StoredItem>> {
+  const responses = new Map<string, Promise<ReadonlyMap<unknown, StoredItem> | undefined>>();
+  const itemsAt = (isBrief: boolean, key: string): Promise<ReadonlyMap<unknown, StoredItem> | undefined> => {
+    const place = `${isBrief} ${key}`;
+    const known = responses.get(place);
+    if (known) return known;
+    const reading = read(isBrief, key);
+    responses.set(place, reading);
+    return reading;
+  };
+  const read = async (isBrief: boolean, key: string): Promise<ReadonlyMap<unknown, StoredItem> | undefined> => {
+    const text = await (isBrief ? shelves.brief : shelves.lasting).get(key);
+    if (text?.startsWith(pointer) === true) return itemsAt(isBrief, storageKey(text.slice(pointer.length)));
+    const stored = text === undefined ? undefined : readStored(text);
+    return stored && itemsById([...outputOf(stored), ...stored.input]);
+  };
+  const found = new Map<string, StoredItem>();
+  const find = async (id: string): Promise<void> => {
+    const items = (await itemsAt(true, storageKey(id))) ?? (await itemsAt(false, storageKey(id)));
+    const item = items?.get(id);
+    if (item) found.set(id, item);
+  };
+  for (let at = 0; at < ids.length; at += parallelReads) await Promise.all(ids.slice(at, at + parallelReads).map(find));
+  return found;
+}
+
+/** The number of items that are read in parallel. A store in memory answers them without letting other requests have their turn. */
+const parallelReads = 256;
+
+/** Returns the items by their ids; of several with the same id, the first one. */
+export function itemsById(items: readonly StoredItem[]): ReadonlyMap<unknown, StoredItem> {
+  const found = new Map<unknown, StoredItem>();
+  for (const item of items) if (!found.has(item["id"])) found.set(item["id"], item);
+  return found;
+}
+
+async function find(shelves: Shelves, id: string): Promise<FoundResponse | undefined> {
+  for (const isBrief of [true, false]) {
+    const stored = await readFrom(isBrief ? shelves.brief : shelves.lasting, storageKey(id));
+    if (stored) return { stored, isBrief };
+  }
+  return undefined;
+}
+
+async function readFrom(keyspace: Shelf, key: string): Promise<StoredResponse | undefined> {
+  const text = await keyspace.get(key);
+  if (text === undefined) return undefined;
+  return text.startsWith(pointer) ? readFrom(keyspace, storageKey(text.slice(pointer.length))) : readStored(text);
+}
+
+/** Returns the response with this id from one store. */
+export async function findIn(keyspace: Shelf, id: string): Promise<StoredResponse | undefined> {
+  const found = await readFrom(keyspace, storageKey(id));
+  return found?.id === id ? found : undefined;
+}
+
+/** Returns the output of a response, reasoning with its `encrypted_content`. */
+export function outputOf({ body, seals = {} }: NewStoredResponse): StoredItem[] {
+  const { output } = JSON.parse(body) as { readonly output: readonly StoredItem[] };
+  return output.map((item) => {
+    const encrypted = typeof item["id"] === "string" ? seals[item["id"]] : undefined;
+    return encrypted === undefined ? item : { ...item, encrypted_content: encrypted };
+  });
+}
+
+export function statusOf({ body }: StoredResponse): string {
+  return (JSON.parse(body) as { readonly status: string }).status;
+}
+
+export async function putResponse(keyspace: Shelf, stored: NewStoredResponse): Promise<void> {
+  const key = storageKey(stored.id);
+  for (const id of otherKeys(stored)) await keyspace.set(id, pointer + stored.id);
+  await keyspace.set(key, storedText(stored));
+}
+
+export async function deleteResponse(keyspace: Shelf, stored: StoredResponse): Promise<void> {
+  await keyspace.delete(storageKey(stored.id));
+  await keyspace.delete(eventsKey(stored.id));
+  for (const id of otherKeys(stored)) await keyspace.delete(id);
+}
+
+/** Returns the key under which the events of a background response are stored. */
+export function eventsKey(id: string): string {
+  return `events ${id}`;
+}
+
+/** Returns the key under which a background response is asked to stop: the text is `cancelled` or `deleted`. */
+export function stopKey(id: string): string {
+  return `stop ${id}`;
+}
+
+/** Returns the keys of output items that differ from the key of their response. */
+function otherKeys(stored: NewStoredResponse): string[] {
+  const key = storageKey(stored.id);
+  return outputOf(stored).flatMap(({ id }) =>
+    typeof id === "string" && storageKey(id) !== key ? [storageKey(id)] : [],
+  );
+}
