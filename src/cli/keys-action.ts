@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { stringify } from "yaml";
 import { parseKeys } from "../config/keys-schema.ts";
-import { hashOf } from "../server/keys/key-hash.ts";
+import { hashOf } from "../server/keys/key-ring.ts";
 
 /**
  * Prints a key that nobody has had before, and what the server is to know of it. The key goes to stdout, where a script can take it; the

@@ -3,7 +3,7 @@ import type { Stats } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { join } from "node:path";
-import { BoundedIndex } from "./bounded-index.ts";
+import { BoundedIndex } from "./memory-store.ts";
 import { ownerOf } from "./store.ts";
 import type { Store, StoreLimits } from "./store.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Moment } from "./account.ts";
+import type { Moment } from "./memory-limiter.ts";
 import type { Lease, Limits, Refusal } from "./limits.ts";
 import { MemoryLimiter } from "./memory-limiter.ts";
 

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
-import { BoundedIndex } from "./bounded-index.ts";
-import { MemoryStore } from "./memory-store.ts";
+import { BoundedIndex, MemoryStore } from "./memory-store.ts";
 
 const roomy = { maxCount: 1000, maxBytes: 1e9, maxAgeMs: 1e9 };
 

@@ -1,3 +1,5 @@
+import type { Limiter } from "./limits.ts";
+import { MemoryLimiter } from "./memory-limiter.ts";
 import { MemoryStore } from "./memory-store.ts";
 import type { Store, StoreLimits } from "./store.ts";
 
@@ -17,4 +19,11 @@ export async function openStore(place: string, limits: StoreLimits, warn: (line:
 
 function isRedis(place: string): boolean {
   return /^rediss?:\/\//.test(place);
+}
+
+/** Opens what counts: in Redis (`redis://…`, `rediss://…`), or in this process. `warn` gets a line when something is wrong with it. */
+export async function openLimiter(url: string | undefined, warn: (line: string) => void): Promise<Limiter> {
+  if (url === undefined) return new MemoryLimiter();
+  const { openRedisLimiter } = await import("./redis-limiter.ts");
+  return openRedisLimiter(url, warn);
 }

@@ -1,18 +1,17 @@
 import { modelNotFound } from "../apis/failures.ts";
 import type { CalledModel, PortCall, PortRoute, ServedPort } from "../apis/port-state.ts";
-import { tokensOf } from "./count-tokens.ts";
+import { tokensOf } from "./token-endpoints.ts";
 import { ClientGone } from "./exchange.ts";
-import { modelsOf } from "./keys/models-of-client.ts";
-import type { ModelView } from "./keys/models-of-client.ts";
+import { modelsOf } from "./model-directory.ts";
+import type { ModelView } from "./model-directory.ts";
 import { takeTurn } from "./keys/take-turn.ts";
 import { readJson } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
-import { ownerOf, shelvesOf } from "./shelves.ts";
-import { storeFailure } from "./store-failure.ts";
+import { storeOwnerOf, shelvesOf, storeFailure } from "./assembled-texts.ts";
 import { unknownModel } from "./unknown-model.ts";
 import { takeSteps } from "./turns.ts";
-import { tellEvents } from "./tell-events.ts";
+import { tellEvents } from "./write-answer.ts";
 
 /** Answers a further path of an API. `id`: what stands for `{id}` in it. */
 export async function answerPortRoute(
@@ -24,7 +23,7 @@ export async function answerPortRoute(
 ): Promise<void> {
   const { exchange } = reply;
   const key = port.voice.keyIn((name) => exchange.header(name));
-  const owner = await ownerOf(reply.client, key);
+  const owner = await storeOwnerOf(reply.client, key);
   const directory = modelsOf(reply.client, service.directory);
   const call: PortCall = {
     requestId: reply.requestId,

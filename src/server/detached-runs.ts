@@ -3,7 +3,7 @@ import { FailureError } from "../core/failure.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import type { DetachedAnswer, DetachedRun } from "../apis/port-state.ts";
 import { beatMs } from "../apis/port-state.ts";
-import { Departure } from "./departure.ts";
+import { Departure } from "./exchange.ts";
 import type { Log } from "./log.ts";
 import { runGeneration } from "./run-generation.ts";
 

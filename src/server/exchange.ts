@@ -1,6 +1,9 @@
+import { exact, lean, profileNamed } from "../apis/profile.ts";
+import type { Profile } from "../apis/profile.ts";
+import { unsupportedEnumValue } from "../apis/request/refusals.ts";
+import { FailureError } from "../core/failure.ts";
 import type { Store } from "../kv/store.ts";
 import type { BodyLease } from "./body-budget.ts";
-import type { Departure } from "./departure.ts";
 
 /**
  * One HTTP request and its answer, whatever carries them: node:http (node-exchange.ts) or the web's `fetch` (fetch-exchange.ts).
@@ -61,4 +64,59 @@ export class ClientGone extends Error {
     super("The client closed the connection while sending its request.", options);
     this.name = "ClientGone";
   }
+}
+
+/** The header by which a client chooses the form of its answer. Precedence: header, model, server. */
+export const profileHeader = "X-Truewire-Wire";
+
+/**
+ * The profile that a request's header asks for; undefined without that header. Throws `FailureError` 400, with the header's name as
+ * `param`, for an unknown profile: a client that asks for one form and gets another would not notice.
+ */
+export function askedProfile(exchange: Exchange): Profile | undefined {
+  const value = exchange.header(profileHeader.toLowerCase());
+  if (value === undefined) return undefined;
+  const profile = profileNamed(value.trim());
+  if (profile) return profile;
+  const { failure } = unsupportedEnumValue(profileHeader, value, [lean.name, exact.name]);
+  throw new FailureError({ ...failure, message: `Invalid header '${profileHeader}'. ${failure.message}` });
+}
+
+/** Whether a client has left before its answer was complete: as a fact, for one listener, and as a signal. */
+export class Departure {
+  #happened = false;
+  #controller: AbortController | undefined;
+  #listener: (() => void) | undefined;
+
+  get happened(): boolean {
+    return this.#happened;
+  }
+
+  /** Created on first use: creating an AbortSignal takes Node longer than reading a request. */
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#happened) this.#controller.abort();
+    return this.#controller.signal;
+  }
+
+  /** Calls `listener` when the client leaves, unless it has left; null removes the listener. */
+  listen(listener: (() => void) | null): void {
+    this.#listener = listener ?? undefined;
+  }
+
+  /** The client has left. */
+  happen(): void {
+    if (this.#happened) return;
+    this.#happened = true;
+    this.#controller?.abort();
+    this.#listener?.();
+  }
+}
+
+/** A path as routes have it: without `/v1`, and without what a base URL that ends in a slash makes some clients write. */
+export function plainPath(path: string): string {
+  return path
+    .replace(/\/{2,}/g, "/")
+    .replace(/^\/v1(?=\/|$)/, "")
+    .replace(/\/$/, "");
 }

@@ -1,8 +1,7 @@
 import { bodyTooLarge } from "../apis/failures.ts";
 import type { BodyLease } from "./body-budget.ts";
-import { Departure } from "./departure.ts";
-import { ClientGone, withoutBase } from "./exchange.ts";
-import { readAll } from "./read-all.ts";
+import { Departure, ClientGone, withoutBase } from "./exchange.ts";
+import { readAll } from "./body-budget.ts";
 import type { Exchange, HeaderFields } from "./exchange.ts";
 
 /** An exchange over the web's Request and Response: Hono, Next.js, Bun, Deno, Workers. */

@@ -7,11 +7,11 @@ import type { AnswerContext, ReadOptions } from "../apis/port.ts";
 import type { DetachedAnswer, KeptRequest, PortState, ServedPort } from "../apis/port-state.ts";
 import type { HeaderReader } from "../apis/voice.ts";
 import type { BodyLease } from "./body-budget.ts";
-import type { Client } from "./keys/client.ts";
+import type { Client } from "./keys/key-ring.ts";
 import { estimateTokens } from "../core/estimate-tokens.ts";
-import { modelsOf } from "./keys/models-of-client.ts";
+import { modelsOf } from "./model-directory.ts";
 import { takeTurn } from "./keys/take-turn.ts";
-import { tokensToReserve } from "./keys/tokens-to-reserve.ts";
+import { tokensToReserve } from "./keys/turn.ts";
 import type { Log } from "./log.ts";
 import { maskedEngine } from "./masked-engine.ts";
 import type { ServedModel } from "./model-directory.ts";
@@ -20,15 +20,12 @@ import { recordedEngine, engineOfRun } from "./recorded-engine.ts";
 import { readJson } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
-import { ownerOf, shelvesOf } from "./shelves.ts";
-import { storeFailure } from "./store-failure.ts";
-import { streamAnswer } from "./stream-answer.ts";
-import { tellEvents } from "./tell-events.ts";
+import { storeOwnerOf, shelvesOf, storeFailure } from "./assembled-texts.ts";
+import { streamAnswer, tellEvents, wholeAnswer } from "./write-answer.ts";
 import { truncatingEngine } from "./truncating-engine.ts";
 import { takeSteps } from "./turns.ts";
 import { unknownModel } from "./unknown-model.ts";
-import { warningHeader } from "./warning-header.ts";
-import { wholeAnswer } from "./whole-answer.ts";
+import { warningHeader } from "./reply.ts";
 
 /** Answers a request of an API that generates: read, find the model, generate, write. */
 export async function generate(port: ServedPort, reply: Reply, service: Service): Promise<void> {
@@ -137,7 +134,7 @@ async function readKept(
   service: Service,
   options: ReadOptions & { readonly header: HeaderReader },
 ): Promise<KeptRequest> {
-  const owner = await ownerOf(client, voice.keyIn(options.header));
+  const owner = await storeOwnerOf(client, voice.keyIn(options.header));
   const shelves = shelvesOf(service, owner, exchange.connectionStore);
   return state.readRequest(body, requestId, options, shelves, takeSteps).catch((error: unknown) => {
     throw storeFailure(error);
@@ -162,7 +159,7 @@ async function detach(
   { runs, log, settings }: Service,
 ): Promise<void> {
   const { exchange } = reply;
-  const owner = await ownerOf(
+  const owner = await storeOwnerOf(
     reply.client,
     port.voice.keyIn((name) => exchange.header(name)),
   );

@@ -2,15 +2,14 @@ import { FailureError } from "../core/failure.ts";
 import { methodNotAllowed, noWebSocket, unknownPath, unknownUrl } from "../apis/failures.ts";
 import { requestId } from "../apis/ids.ts";
 import type { HeaderReader, Voice } from "../apis/voice.ts";
-import { askedProfile } from "./asked-profile.ts";
+import { askedProfile, plainPath } from "./exchange.ts";
 import type { Exchange } from "./exchange.ts";
 import { preflightHeaders } from "./origins.ts";
-import { plainPath } from "./plain-path.ts";
 import { Reply } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
 import type { ObservedApi } from "./request-record.ts";
 import { knownPaths, pathAsNamed, routeOf, voiceOfUnknown } from "./routes.ts";
-import type { Route } from "./route.ts";
+import type { Route } from "./reply.ts";
 import type { Service, Settings } from "./service.ts";
 
 /** Answers one exchange, whatever happens; never rejects. */

@@ -1,7 +1,8 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import type { GenerationEvent } from "../core/events.ts";
-import { Mask, MaskedEvents } from "./mask.ts";
+import type { Log } from "./log.ts";
+import { Mask, MaskedEvents, maskedLog } from "./mask.ts";
 
 const secret = "sk-live-0123456789abcdef";
 const mask = new Mask([secret, "http-password-1", "short"]);
@@ -89,4 +90,27 @@ test("200,000 choices of one event each are masked in linear time", () => {
   const count = 200_000;
   for (let choice = 0; choice < count; choice++) masked.read([{ type: "text-delta", choice, text: half }]);
   expect(masked.read([end])).toHaveLength(count + 1);
+});
+
+function recording(level?: string): { log: Log; lines: unknown[] } {
+  const lines: unknown[] = [];
+  const write = (fields: object, message: string): void => void lines.push([fields, message]);
+  const isLevelEnabled = level === undefined ? {} : { isLevelEnabled: (asked: string) => asked === level };
+  return { log: { debug: write, info: write, warn: write, error: write, ...isLevelEnabled }, lines };
+}
+
+test("no line shows a secret", () => {
+  const { log, lines } = recording();
+  maskedLog(log, () => new Mask(["secret-0123"])).info({ at: { name: "a secret-0123", n: 1 } }, "it is secret-0123");
+  expect(lines).toEqual([[{ at: { name: "a [key]", n: 1 } }, "it is [key]"]]);
+});
+
+test("a line that is not written is not looked through", () => {
+  const { log, lines } = recording("warn");
+  const masked = maskedLog(log, () => {
+    throw new Error("asked for the mask");
+  });
+  masked.info({}, "finished");
+  expect(lines).toEqual([]);
+  expect(() => masked.warn({}, "slow")).toThrow("asked for the mask");
 });

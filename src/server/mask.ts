@@ -1,4 +1,5 @@
 import type { GenerationEvent } from "../core/events.ts";
+import type { Log } from "./log.ts";
 
 /** What stands in the place of a secret. */
 const masked = "[key]";
@@ -204,4 +205,18 @@ function withText(event: GenerationEvent, text: string): GenerationEvent {
   if (!("text" in event)) return event;
   const { logprobs: _, ...rest } = { logprobs: undefined, ...event };
   return { ...rest, text } as GenerationEvent;
+}
+
+type Level = Exclude<keyof Log, "isLevelEnabled">;
+
+/** A log whose lines show no secret. `mask` is asked for each line: a configuration may be read again. */
+export function maskedLog(log: Log, mask: () => Mask): Log {
+  const line =
+    (level: Level): Log[Level] =>
+    (fields, message) => {
+      // What nobody reads need not be looked through.
+      if (log.isLevelEnabled?.(level) === false) return;
+      log[level](mask().value(fields), mask().text(message));
+    };
+  return { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
 }

@@ -2,7 +2,7 @@ import { invalidRequest } from "../core/failure.ts";
 import { modelNotFound } from "../apis/failures.ts";
 import { objectBody } from "../apis/tokens/read-request.ts";
 import { ClientGone } from "./exchange.ts";
-import { modelsOf, type ModelView } from "./keys/models-of-client.ts";
+import { modelsOf, type ModelView } from "./model-directory.ts";
 import { takeTurn } from "./keys/take-turn.ts";
 import type { ServedModel } from "./model-directory.ts";
 import { readJson } from "./read-json.ts";

@@ -1,12 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { bodyTooLarge } from "../apis/failures.ts";
-import { bodyTooSlow } from "./body-budget.ts";
+import { bodyTooSlow, joined } from "./body-budget.ts";
 import type { BodyLease } from "./body-budget.ts";
-import { Departure } from "./departure.ts";
-import { ClientGone, withoutBase } from "./exchange.ts";
+import { Departure, ClientGone, withoutBase } from "./exchange.ts";
 import type { Exchange, HeaderFields } from "./exchange.ts";
 import { isLoopback } from "./origins.ts";
-import { joined } from "./read-all.ts";
 
 /** After a refused body: how long what the client still sends is read and thrown away, so that it can read the refusal. */
 const lingerMs = 2000;

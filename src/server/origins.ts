@@ -1,5 +1,5 @@
 import { FailureError } from "../core/failure.ts";
-import { profileHeader } from "./asked-profile.ts";
+import { profileHeader } from "./exchange.ts";
 import type { Exchange, HeaderFields } from "./exchange.ts";
 
 /**

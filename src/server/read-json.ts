@@ -3,7 +3,7 @@ import { malformedJson } from "../apis/failures.ts";
 import { BodyCounter, bodyLimits } from "../apis/body-counter.ts";
 import type { BodyLease } from "./body-budget.ts";
 import { PiecewiseJson } from "./piecewise-json.ts";
-import { joined, readAll } from "./read-all.ts";
+import { joined, readAll } from "./body-budget.ts";
 import type { ReceivedJson } from "./request-record.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";

@@ -1,17 +1,17 @@
-import { FailureError } from "../core/failure.ts";
-import type { GenerationFailure } from "../core/events.ts";
 import { internalError } from "../apis/failures.ts";
 import { openaiVoice } from "../apis/openai-voice.ts";
 import type { Profile } from "../apis/profile.ts";
-import type { Voice } from "../apis/voice.ts";
+import type { HeaderReader, Voice } from "../apis/voice.ts";
+import type { GenerationFailure } from "../core/events.ts";
+import { FailureError } from "../core/failure.ts";
 import type { BodyLease } from "./body-budget.ts";
-import type { Exchange, HeaderFields } from "./exchange.ts";
 import { ClientGone } from "./exchange.ts";
-import type { Client } from "./keys/client.ts";
+import type { Exchange, HeaderFields } from "./exchange.ts";
+import type { Client } from "./keys/key-ring.ts";
 import type { Turn } from "./keys/turn.ts";
 import type { Mask } from "./mask.ts";
-import type { RequestRecord } from "./request-record.ts";
-import type { Settings } from "./service.ts";
+import type { ObservedApi, RequestRecord } from "./request-record.ts";
+import type { Service, Settings } from "./service.ts";
 
 /** The answer to one request: what every answer carries (ids, times, CORS), and that only one is sent. */
 export class Reply {
@@ -119,3 +119,34 @@ function failureHeaders({ headers = {}, retryAfterSeconds }: GenerationFailure):
   if (retryAfterSeconds === undefined) return headers;
   return { ...headers, "retry-after": String(Math.max(1, Math.ceil(retryAfterSeconds))) };
 }
+
+/** Longer ones are cut: proxies refuse answers whose head is larger than a few kilobytes. In characters. */
+const longest = 1000;
+
+/** What the request asks and the answer leaves out, for a client's developer who has no look at the log. */
+export function warningHeader(warnings: readonly string[]): HeaderFields {
+  let text = "";
+  for (const warning of warnings) {
+    text += `${text === "" ? "" : "; "}${warning.slice(0, longest + 1)}`;
+    if (text.length > longest) break;
+  }
+  const plain = text.replace(/[^ -~]+/g, "?");
+  return { "x-truewire-warning": plain.length > longest ? `${plain.slice(0, longest - 3)}...` : plain };
+}
+
+/** One path of the server. */
+export interface Route {
+  /** How the path's API speaks of keys and failures; a function where several share the path, and the headers say which is meant. */
+  readonly voice: Voice | ((header: HeaderReader) => Voice);
+  /** Needs no key. */
+  readonly open?: boolean;
+  /** Its POSTs are counted and traced as this API's. */
+  readonly api?: ObservedApi;
+  /** For whoever runs the server: another key than those of clients. */
+  readonly admin?: boolean;
+  readonly methods: Readonly<Partial<Record<Method, Answer>>>;
+}
+
+type Method = "GET" | "POST" | "DELETE";
+/** `parameter`: what stands for `{id}` in the path. */
+export type Answer = (reply: Reply, service: Service, parameter: string) => Promise<void> | void;

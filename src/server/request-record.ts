@@ -4,7 +4,7 @@ import { mostText, withoutTexts } from "../core/without-texts.ts";
 import type { AttemptObserver, GenerationObserver, ObservedAttempt } from "../core/generation-observer.ts";
 import type { WatchedRequest } from "./inspect/watched-request.ts";
 import type { LogFields } from "./log.ts";
-import type { RequestTrace } from "./tracing/request-trace.ts";
+import type { RequestTrace } from "./tracing/tracing.ts";
 
 /** The body of a request. */
 export interface ReceivedJson {

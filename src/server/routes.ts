@@ -8,21 +8,16 @@ import type { ServedPort } from "../apis/port-state.ts";
 import type { HeaderReader, Voice } from "../apis/voice.ts";
 import { adminRoutes } from "./admin/admin-routes.ts";
 import { answerPortRoute } from "./answer-port-route.ts";
-import { applyTemplate } from "./apply-template.ts";
-import { countTokens } from "./count-tokens.ts";
-import { embed } from "./embed.ts";
+import { applyTemplate, countTokens, answerAdapters, answerSlots, detokenize, tokenize } from "./token-endpoints.ts";
+import { embed, rerank } from "./embed-and-rerank.ts";
 import { generate } from "./generate.ts";
 import { inspectRoutes } from "./inspect/inspect-routes.ts";
-import { answerMetrics } from "./metrics/answer-metrics.ts";
-import { answerHealth, answerLiveness } from "./health.ts";
-import { modelsOf } from "./keys/models-of-client.ts";
-import { plainPath } from "./plain-path.ts";
-import { rerank } from "./rerank.ts";
-import type { Answer, Route } from "./route.ts";
-import { sendPageFile } from "./send-page-file.ts";
-import { answerAdapters, answerSlots, detokenize, tokenize } from "./tokens.ts";
+import { answerMetrics, answerHealth, answerLiveness } from "./health.ts";
+import { modelsOf } from "./model-directory.ts";
+import { plainPath } from "./exchange.ts";
+import type { Answer, Route } from "./reply.ts";
+import { sendPageFile, answerWelcome } from "./page.ts";
 import { unknownModel } from "./unknown-model.ts";
-import { answerWelcome } from "./welcome.ts";
 
 const openai = { voice: openaiVoice };
 

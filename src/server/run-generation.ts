@@ -3,7 +3,7 @@ import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../core/
 import { FailureError } from "../core/failure.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import { internalError } from "../apis/failures.ts";
-import type { Departure } from "./departure.ts";
+import type { Departure } from "./exchange.ts";
 
 /**
  * Pulls a generation to its end and hands each batch to `take`, the next one only when the promise that `take` returned (if any) has

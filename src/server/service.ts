@@ -1,22 +1,19 @@
 import type { Profile } from "../apis/profile.ts";
-import type { Store, StoreLimits } from "../kv/store.ts";
+import type { EngineHealth } from "../core/engine.ts";
 import type { Limiter } from "../kv/limits.ts";
+import type { Store, StoreLimits } from "../kv/store.ts";
 import type { AdminAccess } from "./admin/admin-access.ts";
-import type { Checker } from "./admin/checker.ts";
-import type { ModelControl } from "./admin/model-control.ts";
+import type { Checker, ModelControl } from "./admin/model-control.ts";
+import type { AssembledTexts } from "./assembled-texts.ts";
 import type { BodyBudget } from "./body-budget.ts";
 import type { DetachedRuns } from "./detached-runs.ts";
-import type { HealthReport } from "./health-report.ts";
 import type { Inspector } from "./inspect/inspector.ts";
 import type { KeyRing } from "./keys/key-ring.ts";
 import type { Log, StreamLog } from "./log.ts";
 import type { Mask } from "./mask.ts";
-import type { Metrics } from "./metrics/metrics.ts";
-import type { ModelDirectory } from "./model-directory.ts";
+import type { ModelDirectory, ServedEngine } from "./model-directory.ts";
 import type { Origins } from "./origins.ts";
-import type { PageFiles } from "./page-files.ts";
-import type { Outcome } from "./request-record.ts";
-import type { AssembledTexts } from "./assembled-texts.ts";
+import type { Outcome, RequestRecord } from "./request-record.ts";
 import type { Tracing } from "./tracing/tracing.ts";
 
 /** What may change while the server runs, all at once, when its configuration is read again. */
@@ -125,4 +122,45 @@ export class Requests {
     if (this.open === 0) return Promise.resolve();
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
+}
+
+/** One file of the page that browsers get. */
+export interface PageFile {
+  readonly contentType: string;
+  readonly text: string;
+  /** As the header has it, in its quotes. */
+  readonly etag: string;
+}
+
+/** The page's files by their names; whoever starts the server has read them. */
+export type PageFiles = ReadonlyMap<string, PageFile>;
+
+/** How one process is, or several of one server together. */
+export interface HealthReport {
+  readonly state: "loading" | "ready" | "closing";
+  readonly engines: readonly EngineReport[];
+  readonly requests: RequestCounts;
+}
+
+export interface EngineReport extends EngineHealth {
+  readonly name: string;
+  readonly models: readonly string[];
+}
+
+export interface RequestCounts {
+  readonly open: number;
+  readonly total: number;
+  readonly cancelled: number;
+  readonly failed: number;
+}
+
+/** Counts what happens, and tells it as Prometheus reads it. */
+export interface Metrics {
+  /** A request has ended, whatever its path. */
+  observe(record: RequestRecord, outcome: Outcome): void;
+  readonly contentType: string;
+  /** All numbers; what the engines tell of themselves is asked of them now. */
+  text(engines: readonly ServedEngine[], openRequests: number): Promise<string>;
+  /** Nothing is measured any more. */
+  close(): void;
 }

@@ -1,5 +1,5 @@
 import { FailureError } from "../core/failure.ts";
-import type { ModelView } from "./keys/models-of-client.ts";
+import type { ModelView } from "./model-directory.ts";
 
 /**
  * The failure for a model that the directory does not have. While a server behind this one has not told its models yet, nobody knows

@@ -3,20 +3,21 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import type { RawData, WebSocket } from "ws";
-import type { FailureError } from "../core/failure.ts";
-import { MemoryStore } from "../kv/memory-store.ts";
-import type { StoreLimits } from "../kv/store.ts";
 import { writeErrorBody } from "../apis/error-body.ts";
+import { bodyTooLarge } from "../apis/failures.ts";
 import type { PortSocket } from "../apis/port-socket.ts";
 import { lean } from "../apis/profile.ts";
+import type { FailureError } from "../core/failure.ts";
+import { MemoryStore } from "../kv/memory-store.ts";
+import type { Store, StoreLimits } from "../kv/store.ts";
 import { bodyTooSlow } from "./body-budget.ts";
 import type { BodyLease } from "./body-budget.ts";
+import { Departure } from "./exchange.ts";
+import type { Exchange, HeaderFields } from "./exchange.ts";
 import { admit, handle } from "./handle.ts";
 import { NodeExchange } from "./node-exchange.ts";
 import { socketAt } from "./routes.ts";
 import type { Service } from "./service.ts";
-import { SocketExchange } from "./socket-exchange.ts";
-import type { MessageLine, OpenedBy } from "./socket-exchange.ts";
 
 /** How long a connection may last, in milliseconds. */
 export interface SocketLimits {
@@ -244,4 +245,99 @@ class Session implements MessageLine {
 
 function pathOf(url: string): string {
   return url.split("?", 1)[0] ?? url;
+}
+
+/** A connection that carries messages both ways. */
+export interface MessageLine {
+  /** A promise: the reader is slow; it resolves when it has caught up, or left. */
+  send(text: string): Promise<void> | undefined;
+  /** Breaks it off. */
+  cut(): void;
+}
+
+/** What the connection was opened with. */
+export interface OpenedBy {
+  readonly path: string;
+  header(name: string): string | undefined;
+  headers(): readonly (readonly [name: string, value: string])[];
+}
+
+/** One request of a connection: a message, as if it had come by HTTP. The events of its stream go back as messages. */
+export class SocketExchange implements Exchange {
+  readonly method = "POST";
+  readonly path: string;
+  readonly departure: Departure = new Departure();
+  readonly connectionStore: Store;
+  readonly #by: OpenedBy;
+  readonly #socket: PortSocket;
+  readonly #line: MessageLine;
+  readonly #message: Uint8Array;
+  readonly #over: () => void;
+
+  /** `over` is called when the answer is complete, before its last message is sent. */
+  constructor(
+    message: Uint8Array,
+    by: OpenedBy,
+    socket: PortSocket,
+    line: MessageLine,
+    connectionStore: Store,
+    over: () => void,
+  ) {
+    this.path = by.path;
+    this.connectionStore = connectionStore;
+    this.#message = message;
+    this.#by = by;
+    this.#socket = socket;
+    this.#line = line;
+    this.#over = over;
+  }
+
+  query(): undefined {}
+
+  header(name: string): string | undefined {
+    return this.#by.header(name);
+  }
+
+  headers(): readonly (readonly [name: string, value: string])[] {
+    return this.#by.headers();
+  }
+
+  async readBody(limit: number): Promise<Uint8Array> {
+    if (this.#message.length > limit) throw bodyTooLarge(limit);
+    return this.#message;
+  }
+
+  readMessage(body: unknown): unknown {
+    return this.#socket.readMessage(body);
+  }
+
+  send(status: number, _headers: HeaderFields, body: string): void {
+    this.#over();
+    void this.#line.send(this.#socket.writeFailure(status, body));
+  }
+
+  open(): void {}
+
+  write(text: string): Promise<void> | undefined {
+    let wait: Promise<void> | undefined;
+    for (const message of messagesOf(text)) wait = this.#line.send(message) ?? wait;
+    return wait;
+  }
+
+  end(text: string): void {
+    this.#over();
+    void this.write(text);
+  }
+
+  cut(): void {
+    this.#line.cut();
+  }
+}
+
+/** The data of each event of a stream; without the mark of its end, and without comments. */
+function messagesOf(events: string): string[] {
+  return events.split("\n\n").flatMap((event) => {
+    const data = event.slice(event.indexOf("data: ") + "data: ".length);
+    return event.includes("data: ") && data.startsWith("{") ? [data] : [];
+  });
 }

@@ -10,10 +10,9 @@ import { FailureError, invalidRequest } from "../core/failure.ts";
 import type { CacheMiss } from "../core/cache-miss.ts";
 import type { GenerationObserver } from "../core/generation-observer.ts";
 import type { GenerationRequest } from "../core/request.ts";
-import { EngineHost } from "./engine-host.ts";
+import { EngineHost, EngineStates } from "./engine-host.ts";
 import { mostAhead } from "./engine-messages.ts";
-import { EngineStates } from "./engine-states.ts";
-import type { RemoteEngine } from "./remote-engine.ts";
+import type { RemoteEngine } from "./remote-engines.ts";
 import { RemoteEngines } from "./remote-engines.ts";
 
 const request: GenerationRequest = {

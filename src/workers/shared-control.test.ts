@@ -5,11 +5,10 @@ import { answer, ScriptedEngine } from "../../test/support/scripted-engine.ts";
 import type { Engine } from "../core/engine.ts";
 import { invalidRequest } from "../core/failure.ts";
 import type { ModelControl, Task } from "../server/admin/model-control.ts";
-import { stateOf } from "../server/admin/model-state.ts";
+import { stateOf } from "../server/admin/model-control.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
 import type { ServedEngine } from "../server/model-directory.ts";
-import { EngineHost } from "./engine-host.ts";
-import { EngineStates } from "./engine-states.ts";
+import { EngineHost, EngineStates } from "./engine-host.ts";
 import { RemoteEngines } from "./remote-engines.ts";
 import { SharedControl, shareControl } from "./shared-control.ts";
 

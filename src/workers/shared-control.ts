@@ -1,12 +1,12 @@
 import { FailureError } from "../core/failure.ts";
 import type { GenerationFailure } from "../core/events.ts";
 import type { ModelControl, ModelState, ModelStates, Progress, Task } from "../server/admin/model-control.ts";
-import { notOfThisMachine, stateOf } from "../server/admin/model-state.ts";
+import { notOfThisMachine, stateOf } from "../server/admin/model-control.ts";
 import type { ModelDirectory } from "../server/model-directory.ts";
 import { modelDoesNotExist } from "../apis/failures.ts";
 import type { Peer } from "./peer.ts";
-import { failureOf } from "./portable-failure.ts";
-import { primaryGone, RemoteEngine } from "./remote-engine.ts";
+import { failureOf } from "./engine-messages.ts";
+import { primaryGone, RemoteEngine } from "./remote-engines.ts";
 
 /** Which of the primary's engines: the order is that of the configuration in both processes. */
 interface SharedModel {

@@ -1,6 +1,5 @@
-import type { EngineReport, HealthReport, RequestCounts } from "../server/health-report.ts";
-import type { Others } from "../server/service.ts";
-import { askAll } from "./ask-all.ts";
+import type { EngineReport, HealthReport, RequestCounts, Others } from "../server/service.ts";
+import { askAll } from "./peer.ts";
 import type { Peer } from "./peer.ts";
 
 /** Whoever asks for a server's health may not have more than a second itself. In milliseconds. */

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { peerPair } from "../../test/support/peer-pair.ts";
 import type { PeerPair } from "../../test/support/peer-pair.ts";
-import type { Moment } from "../kv/account.ts";
+import type { Moment } from "../kv/memory-limiter.ts";
 import type { Lease, Refusal } from "../kv/limits.ts";
 import { MemoryLimiter } from "../kv/memory-limiter.ts";
 import { LimiterOfWorkers, SharedLimiter } from "./shared-limiter.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { peerPair } from "../../test/support/peer-pair.ts";
 import type { PeerPair } from "../../test/support/peer-pair.ts";
-import type { Metrics } from "../server/metrics/metrics.ts";
+import type { Metrics } from "../server/service.ts";
 import { NumbersOfWorkers, shareNumbers } from "./shared-numbers.ts";
 
 /** A worker that has counted so many requests; undefined: it does not say. */

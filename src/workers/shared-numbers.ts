@@ -1,7 +1,7 @@
 import { lastingNumbers, mergeNumbers } from "../server/metrics/merge-numbers.ts";
 import type { NumbersOfProcess } from "../server/metrics/merge-numbers.ts";
-import type { Metrics } from "../server/metrics/metrics.ts";
-import { askAll } from "./ask-all.ts";
+import type { Metrics } from "../server/service.ts";
+import { askAll } from "./peer.ts";
 import type { Peer } from "./peer.ts";
 
 /** A worker that does not tell its numbers within so many milliseconds is missing from this reading; Prometheus waits for ten seconds. */

@@ -1,15 +1,15 @@
-import { FailureError, invalidRequest } from "../../core/failure.ts";
+import { internalError } from "../../apis/failures.ts";
 import { openaiVoice } from "../../apis/openai-voice.ts";
+import type { GenerationFailure } from "../../core/events.ts";
+import { FailureError, invalidRequest } from "../../core/failure.ts";
+import { isObject } from "../../core/json.ts";
+import type { AskedCheck, ModelControl, Progress, Task } from "./model-control.ts";
+import type { HeaderFields } from "../exchange.ts";
 import type { Mask } from "../mask.ts";
 import { readJson } from "../read-json.ts";
-import type { Reply } from "../reply.ts";
-import type { Answer, Route } from "../route.ts";
+import type { Answer, Reply, Route } from "../reply.ts";
 import type { Service } from "../service.ts";
-import { tellEvents } from "../tell-events.ts";
-import { checkServer } from "./check-server.ts";
-import { eventHeaders, eventText } from "./event-text.ts";
-import { failureEvent } from "./failure-event.ts";
-import type { ModelControl, Progress, Task } from "./model-control.ts";
+import { tellEvents } from "../write-answer.ts";
 
 const admin = { voice: openaiVoice, admin: true } as const;
 
@@ -89,4 +89,87 @@ async function* taskEvents(reply: Reply, mask: Mask, run: (task: Task) => Promis
   if ("result" in outcome) yield eventText({ type: "done", ...outcome.result });
   else if (!reply.sent) throw outcome.error;
   else yield eventText(failureEvent(reply, mask, outcome.error));
+}
+
+/** `POST /admin/check`: checks another server, and tells what each probe shows as it comes. It ends when its client leaves. */
+export async function checkServer(reply: Reply, service: Service): Promise<void> {
+  const { checker, settings } = service;
+  if (!checker)
+    throw new FailureError({
+      message: "Only a server of `truewire serve` or `createServer` checks others.",
+      status: 404,
+      kind: "not-found",
+    });
+  const { value } = await readJson(reply, service);
+  const asked = readCheck(value);
+  const events = checker.check(asked, reply.exchange.departure.signal);
+  await tellEvents(reply, textsOf(events, reply, settings.mask), eventHeaders, settings.keepAliveMs);
+}
+
+/** What fails at once has a status of its own. */
+async function* textsOf(events: AsyncIterable<object>, reply: Reply, mask: Mask): AsyncGenerator<string> {
+  try {
+    for await (const event of events) yield eventText(event);
+  } catch (error) {
+    if (!reply.sent) throw error;
+    yield eventText(failureEvent(reply, mask, error));
+  }
+}
+
+/** Of the event streams of the admin API. */
+export const eventHeaders: HeaderFields = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-cache",
+};
+
+export function eventText(event: object): string {
+  return `data: ${JSON.stringify(event)}\n\n`;
+}
+
+/** What an admin task's stream says last when the task fails after its 200: `error`, as the API words it. */
+export function failureEvent(reply: Reply, mask: Mask, error: unknown): object {
+  const { failure } = error instanceof FailureError ? error : internalError(error);
+  const { cause, ...told } = failure;
+  const shown: GenerationFailure = mask.value(told);
+  // The status was sent as 200: this makes the log's line one of a failure.
+  reply.record.end = { kind: "rejected", failure: shown };
+  reply.record.cause = cause;
+  const { body } = reply.voice.writeFailure(shown, reply.profile, reply.requestId);
+  return { type: "error", ...(JSON.parse(body) as object) };
+}
+
+/** Reads the body of `POST /admin/check`. Throws `FailureError`, which never quotes the key. */
+export function readCheck(body: unknown): AskedCheck {
+  if (!isObject(body)) throw invalidRequest('Expected a body such as {"url": "http://127.0.0.1:11434/v1"}.');
+  const { url, key, model, only, profile } = body;
+  if (typeof url !== "string" || !isBaseUrl(url))
+    throw refused("url", "the base URL of an API, such as http://127.0.0.1:11434/v1, without a query");
+  // What no header can carry (RFC 9110, section 5.5).
+  if (key !== undefined && (typeof key !== "string" || !/^[\x21-\x7e]{1,4096}$/.test(key)))
+    throw refused("key", "an API key: ASCII without spaces");
+  if (model !== undefined && typeof model !== "string") throw refused("model", "the name of a model");
+  if (only !== undefined && !isWords(only)) throw refused("only", "a list of words, such as chat or text");
+  if (profile !== undefined && profile !== "lean" && profile !== "exact") throw refused("profile", "lean or exact");
+  return {
+    url,
+    ...(key !== undefined && { key }),
+    ...(model !== undefined && { model }),
+    ...(only !== undefined && { only }),
+    ...(profile !== undefined && { profile }),
+  };
+}
+
+/** Paths are put behind it, so it may have no query; and a name and password in it would be shown with it. */
+function isBaseUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password } = new URL(text);
+  return /^https?:$/.test(protocol) && username === "" && password === "" && !/[?#\s]/.test(text);
+}
+
+function isWords(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.length > 0 && value.every((word) => typeof word === "string" && word !== "");
+}
+
+function refused(name: string, expected: string): FailureError {
+  return invalidRequest(`'${name}': expected ${expected}.`, name);
 }

@@ -1,3 +1,7 @@
+import { invalidRequest } from "../../core/failure.ts";
+import type { FailureError } from "../../core/failure.ts";
+import type { ServedEngine } from "../model-directory.ts";
+
 /** What the admin API does to the models. Every promise rejects with `FailureError`, in words for whoever runs the server. */
 export interface ModelControl {
   list(): Promise<ModelStates>;
@@ -48,4 +52,45 @@ export interface ModelState {
   readonly busy?: number;
   /** Requests that wait for it to be loaded. */
   readonly waiting?: number;
+}
+
+/** Checks other servers, as `truewire check` does. */
+export interface Checker {
+  /**
+   * Tells events, as `POST /admin/check` sends them (docs/checking.md), until the check has ended; `signal` ends it at once. Throws
+   * `FailureError`, in words for whoever asked.
+   */
+  check(asked: AskedCheck, signal: AbortSignal): AsyncIterable<object>;
+}
+
+/** What is to be checked. The key is kept for no longer than the check takes. */
+export interface AskedCheck {
+  /** The API's base URL, `…/v1`. */
+  readonly url: string;
+  readonly key?: string;
+  /** Default: the first that the server lists. */
+  readonly model?: string;
+  /** As `--only` has it. */
+  readonly only?: readonly string[];
+  /** The form that every answer must have. */
+  readonly profile?: "lean" | "exact";
+}
+
+/** What every kind of engine tells of itself. */
+export function stateOf({ name, engine }: ServedEngine): ModelState {
+  const { state, message } = engine.health();
+  return {
+    name,
+    models: engine.models().map(({ id }) => id),
+    state,
+    ...(message !== undefined && { message }),
+  };
+}
+
+/** Of a model that is asked to be loaded or unloaded, and lives elsewhere. */
+export function notOfThisMachine(name: string): FailureError {
+  return invalidRequest(
+    `The model '${name}' is none of this machine's files: it is neither loaded nor unloaded.`,
+    "model",
+  );
 }

@@ -3,12 +3,10 @@ import { captureOf } from "../../inspect/capture-of.ts";
 import type { InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
 import { openaiVoice } from "../../apis/openai-voice.ts";
 import type { HeaderFields } from "../exchange.ts";
-import type { Reply } from "../reply.ts";
-import type { Answer, Route } from "../route.ts";
+import type { Reply, Answer, Route } from "../reply.ts";
 import type { Service } from "../service.ts";
-import { tellEvents } from "../tell-events.ts";
-import type { Changes } from "./changes.ts";
-import type { Inspector } from "./inspector.ts";
+import { tellEvents } from "../write-answer.ts";
+import type { Changes, Inspector } from "./inspector.ts";
 
 /** Where the last requests are shown to whoever runs the server. */
 export const inspectRoutes: readonly (readonly [path: string, route: Route])[] = [

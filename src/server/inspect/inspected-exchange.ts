@@ -1,7 +1,6 @@
 import type { Store } from "../../kv/store.ts";
 import type { BodyLease } from "../body-budget.ts";
-import type { Departure } from "../departure.ts";
-import type { Exchange, HeaderFields } from "../exchange.ts";
+import type { Departure, Exchange, HeaderFields } from "../exchange.ts";
 import type { WatchedRequest } from "./watched-request.ts";
 
 /** An exchange that shows what comes and goes to whoever watches its request. */

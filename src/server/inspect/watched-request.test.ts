@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { GenerationRequest } from "../../core/request.ts";
-import { Ring } from "../../inspect/ring.ts";
+import { Ring } from "./inspector.ts";
 import { Mask } from "../mask.ts";
 import { RequestRecord } from "../request-record.ts";
 import { WatchedRequest } from "./watched-request.ts";

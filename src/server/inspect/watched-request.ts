@@ -1,25 +1,21 @@
+import { sentenceOfRepair } from "../../apis/tolerant/repairs.ts";
 import { cacheMissWords } from "../../core/cache-miss.ts";
-import type { GenerationEvent } from "../../core/events.ts";
-import type { Inspection, InspectedPrompt, ReceivedAnswer, SentRequest } from "../../core/inspection.ts";
+import type { CacheMiss } from "../../core/cache-miss.ts";
+import type { FailureKind, FinishReason, GenerationEnd, GenerationEvent, Usage } from "../../core/events.ts";
+import type { InspectedPrompt, Inspection, ReceivedAnswer, SentRequest } from "../../core/inspection.ts";
 import { isObject } from "../../core/json.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import type {
+  AskedServer,
   Header,
   InspectedOutcome,
   InspectedRequest,
   KeptText,
   RequestSummary,
+  ShownRepair,
 } from "../../inspect/inspected-request.ts";
+import { keptText, maskedHeaders, maskedTape, Tape, textBytes, TextTape } from "./recorded-text.ts";
 import type { Mask } from "../mask.ts";
-import { Tape } from "../../inspect/tape.ts";
-import { eventBytes } from "./event-bytes.ts";
-import { keptText } from "./kept-text.ts";
-import { maskedHeaders } from "./masked-headers.ts";
-import { maskedTape } from "./masked-tape.ts";
-import type { RequestFacts } from "./request-facts.ts";
-import { textBytes } from "./text-bytes.ts";
-import { TextTape } from "./text-tape.ts";
-import { WatchedAttempt } from "./watched-attempt.ts";
 
 export interface WatchedRequestOptions {
   readonly id: string;
@@ -262,4 +258,138 @@ function modelIn(body: KeptText | undefined): string | undefined {
 
 function errorOf({ end, refusal }: RequestFacts): string | undefined {
   return end && "failure" in end ? end.failure.message : refusal;
+}
+
+export interface WatchedAttemptOptions {
+  /** Of each text, in bytes. */
+  readonly limit: number;
+  readonly mask: Mask;
+  /** Milliseconds since the request arrived. */
+  readonly now: () => number;
+  /** It takes so many bytes more. */
+  readonly grow: (bytes: number) => void;
+}
+
+/** One request to another server, and what came back. */
+export class WatchedAttempt implements ReceivedAnswer {
+  readonly #options: WatchedAttemptOptions;
+  readonly #url: string;
+  readonly #ms: number;
+  readonly #headers: readonly Header[];
+  readonly #body: KeptText;
+  readonly #repairs: SentRequest["repairs"];
+  readonly #answer: TextTape;
+  #status: number | undefined;
+  #answerHeaders: readonly Header[] = [];
+  #error: string | undefined;
+
+  constructor({ url, headers, body, repairs }: SentRequest, options: WatchedAttemptOptions) {
+    const { limit, now, grow } = options;
+    this.#options = options;
+    this.#url = url;
+    this.#ms = now();
+    this.#headers = Object.entries(headers);
+    this.#body = keptText(body, limit);
+    this.#repairs = repairs;
+    this.#answer = new TextTape(limit);
+    grow(textBytes(this.#body.text) + headerBytes(this.#headers));
+  }
+
+  answered(status: number, headers: Parameters<ReceivedAnswer["answered"]>[1]): void {
+    this.#status = status;
+    this.#answerHeaders = Object.entries(headers).flatMap(([name, value]) =>
+      [value ?? []].flat().map((one): Header => [name, one]),
+    );
+    this.#options.grow(headerBytes(this.#answerHeaders));
+  }
+
+  received(text: string): void {
+    const { now, grow } = this.#options;
+    grow(this.#answer.add(now(), text));
+  }
+
+  failed(message: string): void {
+    this.#error = message;
+  }
+
+  shown(): AskedServer {
+    const { mask } = this.#options;
+    const { tape, isChanged } = maskedTape(this.#answer.contents(), mask);
+    return {
+      url: mask.text(this.#url),
+      ms: Math.round(this.#ms * 100) / 100,
+      headers: maskedHeaders(this.#headers, mask),
+      body: { ...this.#body, text: mask.text(this.#body.text) },
+      ...(this.#status !== undefined && { status: this.#status }),
+      response_headers: maskedHeaders(this.#answerHeaders, mask),
+      response: tape,
+      repairs: this.#repairs.map(({ id, at }): ShownRepair => {
+        const sentence = sentenceOfRepair(id) ?? id;
+        return isChanged ? { id, sentence } : { id, sentence, at };
+      }),
+      ...(this.#error !== undefined && { error: mask.text(this.#error) }),
+    };
+  }
+}
+
+function headerBytes(headers: readonly Header[]): number {
+  return headers.reduce((sum, [name, value]) => sum + textBytes(name) + textBytes(value), 0);
+}
+
+/** What a batch, an event beside its text, and an alternative of a token take, in bytes: about what V8 needs, and not less. */
+const perBatch = 48;
+const perEvent = 80;
+const perAlternative = 112;
+const perUsage = 400;
+
+/** An estimate of what a batch of events takes in memory, in bytes. */
+export function eventBytes(events: readonly GenerationEvent[]): number {
+  let sum = perBatch;
+  for (const event of events) sum += perEvent + bytesBeside(event);
+  return sum;
+}
+
+function bytesBeside(event: GenerationEvent): number {
+  switch (event.type) {
+    case "text-delta":
+    case "reasoning-delta":
+    case "refusal-delta":
+      return 2 * event.text.length + (event.logprobs ? logprobBytes(event.logprobs) : 0);
+    case "tool-call-delta":
+      return 2 * event.arguments.length;
+    case "finish":
+    case "progress":
+      return perEvent;
+    case "usage":
+      return perUsage;
+    case "tokens":
+      return event.tokens.length * 8;
+    // These come once or seldom, and may hold anything.
+    default:
+      return JSON.stringify(event).length * 4;
+  }
+}
+
+function logprobBytes(logprobs: readonly { readonly top: readonly unknown[] }[]): number {
+  return logprobs.reduce((sum, { top }) => sum + (1 + top.length) * perAlternative, 0);
+}
+
+/** What a list of requests shows of one; the record of the request has it. */
+export interface RequestFacts {
+  readonly api: { readonly name: string } | undefined;
+  readonly model: string | undefined;
+  readonly keyName: string | undefined;
+  readonly stream: boolean | undefined;
+  readonly status: number | undefined;
+  readonly firstMs: number | undefined;
+  readonly usage: Usage | undefined;
+  readonly cachedTokens: number | undefined;
+  readonly cacheMiss: CacheMiss | undefined;
+  readonly finishes: readonly FinishReason[];
+  readonly attempts: number;
+  readonly repairs: ReadonlyMap<string, number>;
+  readonly end: GenerationEnd | undefined;
+  readonly refusal: string | undefined;
+  readonly refusalKind: FailureKind | undefined;
+  readonly receivedAt: number;
 }

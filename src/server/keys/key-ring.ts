@@ -1,7 +1,6 @@
 import { expiredKey, incorrectApiKey, missingApiKey, missingOwnKey, unknownOwnKey } from "../../apis/failures.ts";
 import type { Profile } from "../../apis/profile.ts";
-import type { Client } from "./client.ts";
-import { hashOf } from "./key-hash.ts";
+import type { Limits } from "../../kv/limits.ts";
 
 /** A key that is known by its hash. */
 export interface HashedKey {
@@ -61,4 +60,24 @@ async function ringOf(plain: readonly string[], hashed: readonly HashedKey[]): P
 
 function hasExpired({ expiresAt = Infinity }: HashedKey): boolean {
   return Date.now() >= expiresAt;
+}
+
+/** Who holds a key, as far as the server knows. */
+export interface Client {
+  /** As configured; absent for a key without a name. Whoever holds several keys has one name. */
+  readonly name?: string;
+  /** Whose requests these are, for engines that share what they have between clients; not the key. */
+  readonly owner: string;
+  /** Names of models, as clients use them, with `*` for any text; absent: all. */
+  readonly models?: readonly string[];
+  /** Absent: it has none. */
+  readonly limits?: Limits;
+}
+
+/** SHA-256 of a text, in lower-case hexadecimal digits. */
+export async function hashOf(text: string): Promise<string> {
+  let digits = "";
+  for (const byte of new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))))
+    digits += byte.toString(16).padStart(2, "0");
+  return digits;
 }

@@ -1,6 +1,6 @@
 import type { HeaderFields } from "./exchange.ts";
-import type { PageFile } from "./page-files.ts";
 import type { Reply } from "./reply.ts";
+import type { PageFile, Service } from "./service.ts";
 
 /**
  * Nothing but this server's own files runs, is shown, is asked or frames it. Images may also come from the page itself: the user's, on
@@ -42,4 +42,26 @@ export function sendPageFile(reply: Reply, { contentType, text, etag }: PageFile
   const known = (reply.exchange.header("if-none-match") ?? "").split(",").map((tag) => tag.trim().replace(/^W\//, ""));
   if (known.includes(etag)) reply.send(304, null, "", { etag });
   else reply.send(200, contentType, text, { etag });
+}
+
+/** `GET /`: the page for a browser, where the server has one; two lines for whoever else looks. */
+export function answerWelcome(reply: Reply, { directory, page }: Service): void {
+  const file = wantsPage(reply) ? page?.get("index.html") : undefined;
+  if (file) return sendPageFile(reply, file);
+  const host = reply.exchange.header("host") ?? "localhost";
+  const models = directory.list().map(({ info }) => info.id);
+  const text = [
+    "Truewire: the OpenAI API, exactly.",
+    "",
+    `Base URL for clients:  http://${host}/v1`,
+    ...(reply.isStranger ? [] : [`Models:                ${models.join(", ") || "none yet"}`]),
+    `Health:                http://${host}/health`,
+    "",
+  ];
+  reply.send(
+    200,
+    "text/plain; charset=utf-8",
+    text.join("\n"),
+    page ? { vary: [reply.headers["vary"] ?? [], "Accept"].flat().join(", ") } : {},
+  );
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Ring } from "./ring.ts";
-import type { RingPlace } from "./ring.ts";
+import { Ring } from "./inspector.ts";
+import type { RingPlace } from "./inspector.ts";
 
 /** Adds a thing, or lets one of those that were added grow. */
 const steps = fc.array(

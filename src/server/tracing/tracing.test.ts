@@ -1,7 +1,7 @@
 import { ROOT_CONTEXT, trace } from "@opentelemetry/api";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { contextIn, headersOf } from "./trace-context.ts";
+import { contextIn, headersOf } from "./tracing.ts";
 
 const ids = { trace: "0af7651916cd43dd8448eb211c80319c", span: "b7ad6b7169203331" };
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { warningHeader } from "./warning-header.ts";
+import { warningHeader } from "./reply.ts";
 
 test("warnings are told in one header, without what a header may not hold", () => {
   expect(warningHeader(["a: ä\nb", "c"])).toEqual({ "x-truewire-warning": "a: ?b; c" });
