@@ -1,97 +1,93 @@
 import { readEmbeddingsRequest } from "../apis/embeddings/read-request.ts";
 import { writeEmbeddings } from "../apis/embeddings/write-embeddings.ts";
-import { modelNotFound } from "../apis/failures.ts";
 import { readRerankRequest } from "../apis/rerank/read-request.ts";
 import { writeRanking } from "../apis/rerank/write-ranking.ts";
 import { estimateInputs } from "../core/estimate-tokens.ts";
 import { FailureError, invalidRequest } from "../core/failure.ts";
+import type { GenerationObserver } from "../core/generation-observer.ts";
 import { ClientGone } from "./exchange.ts";
-import { takeTurn } from "./keys/take-turn.ts";
-import { modelsOf } from "./model-directory.ts";
-import { readJson } from "./read-json.ts";
-import type { Reply } from "./reply.ts";
-import type { Service } from "./service.ts";
-import { unknownModel } from "./unknown-model.ts";
+import type { ServedModel } from "./model-directory.ts";
+import type { ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
+
+type ReadEmbeddings = NamedRequest & ReturnType<typeof readEmbeddingsRequest>;
+type ReadRerank = NamedRequest & ReturnType<typeof readRerankRequest>;
 
 /** `POST /v1/embeddings`. */
-export async function embed(reply: Reply, service: Service): Promise<void> {
-  const { exchange, record, requestId, client } = reply;
-  const directory = modelsOf(client, service.directory);
-  const received = await readJson(reply, service);
-  record.received(received);
-  const body = received.value;
-  const model = directory.namedIn(body);
-  const profile = reply.useProfile(model?.from.profile);
-  const { request, encoding } = readEmbeddingsRequest(body, requestId);
-  record.model = request.model;
-  if (!model) {
-    const all = profile.listsModels ? directory.list() : [];
-    const known = all.filter(({ info }) => info.endpoints.includes("embeddings"));
-    const ids = known.map(({ info }) => info.id);
-    throw unknownModel(request.model, directory, modelNotFound(request.model, ids));
-  }
-  const { engine } = model.from;
-  if (!engine.embed) {
-    const { failure } = invalidRequest(`The model '${request.model}' does not make embeddings.`, "model");
+export const embed: ModelEndpoint<ReadEmbeddings> = {
+  lists: "embeddings",
+  read(body, _options, { requestId }) {
+    const read = readEmbeddingsRequest(body, requestId);
+    return { name: read.request.model, ...read };
+  },
+  check({ from: { engine } }, { name }) {
+    if (engine.embed) return;
+    const { failure } = invalidRequest(`The model '${name}' does not make embeddings.`, "model");
     throw new FailureError({ ...failure, status: 404 });
-  }
-  record.servedModel = model.info.id;
-  const estimate = client?.limits ? estimateInputs(request.inputs) : 0;
-  const turn = client?.limits && (await takeTurn(reply, service, estimate));
-  record.trace?.operationBegins("embeddings", model.info.id);
-  const answer = await engine
-    .embed(
-      { ...request, model: model.engineModel, ...(client && { owner: client.owner }) },
-      exchange.departure.signal,
-      record,
-    )
-    .catch((error: unknown) => {
-      throw exchange.departure.happened ? new ClientGone({ cause: error }) : error;
-    });
-  turn?.costs(answer.promptTokens ?? estimate);
-  if (answer.promptTokens !== null) record.usage = { promptTokens: answer.promptTokens, completionTokens: 0 };
-  const shown = (profile.resolvesModels && (model.info.resolvedId ?? answer.model)) || request.model;
-  reply.send(200, "application/json", writeEmbeddings(answer, shown, encoding, profile));
-}
+  },
+  cost: ({ request }) => ({ prompt: estimateInputs(request.inputs) }),
+  async answer({ request, encoding }, model, reply) {
+    const { engine } = model.from;
+    const { answer, shownModel } = await ask("embeddings", request, model, reply, (asked, signal, observer) =>
+      engine.embed?.(asked, signal, observer),
+    );
+    reply.send(200, "application/json", writeEmbeddings(answer, shownModel, encoding, reply.profile));
+  },
+};
 
-/** `POST /v1/rerank`, in the shape of Cohere's and Jina's APIs. */
-export async function rerank(reply: Reply, service: Service): Promise<void> {
-  const { exchange, record, requestId, client } = reply;
-  const directory = modelsOf(client, service.directory);
-  const received = await readJson(reply, service);
-  record.received(received);
-  const model = directory.namedIn(received.value);
-  const profile = reply.useProfile(model?.from.profile);
-  const read = readRerankRequest(received.value, requestId);
-  const { request } = read;
-  record.model = request.model;
-  if (!model) {
-    const known = profile.listsModels ? directory.list() : [];
-    const ids = known.filter(({ info }) => info.endpoints.includes("rerank")).map(({ info }) => info.id);
-    throw unknownModel(request.model, directory, modelNotFound(request.model, ids));
-  }
-  const { engine } = model.from;
-  if (!engine.rerank)
+/** `POST /v1/rerank`, as Cohere's and Jina's APIs have it. */
+export const rerank: ModelEndpoint<ReadRerank> = {
+  lists: "rerank",
+  read(body, _options, { requestId }) {
+    const read = readRerankRequest(body, requestId);
+    return { name: read.request.model, ...read };
+  },
+  check({ from: { engine } }, { name }) {
+    if (engine.rerank) return;
     throw new FailureError({
       kind: "not-found",
-      message: `The model '${request.model}' is not a reranker.`,
+      message: `The model '${name}' is not a reranker.`,
       status: 404,
       param: "model",
       code: null,
     });
-  record.servedModel = model.info.id;
-  // A reranker reads the query with each document.
-  const estimate = client?.limits
-    ? estimateInputs(request.documents) + estimateInputs([request.query]) * request.documents.length
-    : 0;
-  const turn = client?.limits && (await takeTurn(reply, service, estimate));
-  record.trace?.operationBegins("rerank", model.info.id);
-  const asked = { ...request, model: model.engineModel, ...(client && { owner: client.owner }) };
-  const answer = await engine.rerank(asked, exchange.departure.signal, record).catch((error: unknown) => {
-    throw exchange.departure.happened ? new ClientGone({ cause: error }) : error;
+  },
+  // A reranker processes the query with each document.
+  cost: ({ request: { query, documents } }) => ({
+    prompt: estimateInputs(documents) + estimateInputs([query]) * documents.length,
+  }),
+  async answer(read, model, reply) {
+    const { engine } = model.from;
+    const { answer, shownModel } = await ask("rerank", read.request, model, reply, (asked, signal, observer) =>
+      engine.rerank?.(asked, signal, observer),
+    );
+    reply.send(200, "application/json", writeRanking(answer, read, shownModel));
+  },
+};
+
+/** Asks the engine, and records what the answer cost. Rejects with `ClientGone` if the client has left. */
+async function ask<Request extends { readonly model: string }, Answer extends EngineAnswer>(
+  operation: string,
+  request: Request,
+  { engineModel, info }: ServedModel,
+  { record, client, usageLease, profile, exchange: { departure } }: Reply,
+  run: (asked: Request, signal: AbortSignal, observer: GenerationObserver) => Promise<Answer> | undefined,
+): Promise<{ readonly answer: Answer; readonly shownModel: string }> {
+  record.trace?.operationBegins(operation, info.id);
+  const asked = { ...request, model: engineModel, ...(client && { owner: client.owner }) };
+  const answer = await run(asked, departure.signal, record)?.catch((error: unknown) => {
+    throw departure.happened ? new ClientGone({ cause: error }) : error;
   });
-  turn?.costs(answer.promptTokens ?? estimate);
-  if (answer.promptTokens !== null) record.usage = { promptTokens: answer.promptTokens, completionTokens: 0 };
-  const shown = (profile.resolvesModels && (model.info.resolvedId ?? answer.model)) || request.model;
-  reply.send(200, "application/json", writeRanking(answer, read, shown));
+  if (!answer) throw new Error(`The engine of ${info.id} has no ${operation}.`);
+  const { promptTokens } = answer;
+  if (usageLease) usageLease.cost = promptTokens ?? usageLease.estimate;
+  if (promptTokens !== null) record.usage = { promptTokens, completionTokens: 0 };
+  const shownModel = (profile.resolvesModels && (info.resolvedId ?? answer.model)) || request.model;
+  return { answer, shownModel };
+}
+
+interface EngineAnswer {
+  /** null: not known. */
+  readonly promptTokens: number | null;
+  /** The name of the model at its source. */
+  readonly model?: string;
 }

@@ -2,10 +2,7 @@ import type { HeaderFields } from "./exchange.ts";
 import type { Reply } from "./reply.ts";
 import type { PageFile, Service } from "./service.ts";
 
-/**
- * Nothing but this server's own files runs, is shown, is asked or frames it. Images may also come from the page itself: the user's, on
- * their way to a model.
- */
+/** Only files of this server are loaded, connected to, or may frame the page. Images may also be the user's own, which are sent to a model. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -23,20 +20,18 @@ const headers: HeaderFields = {
   "cross-origin-resource-policy": "same-origin",
   "referrer-policy": "no-referrer",
   "x-content-type-options": "nosniff",
-  // Asked for anew each time, and sent anew only when it has changed: the page and its parts belong together.
+  // The browser validates each file on each use, so that all files are of one version.
   "cache-control": "no-cache",
   vary: "Accept",
 };
 
-/** Whether a person's browser asks, rather than a program. */
-export function wantsPage(reply: Reply): boolean {
+/** Whether the client is a browser that navigates to the page. */
+function wantsPage(reply: Reply): boolean {
   const { exchange } = reply;
   return exchange.path === "/" && /\btext\/html\b/i.test(exchange.header("accept") ?? "");
 }
 
-/**
- * Sends a file of the page, or that the browser has it already. Other origins' pages may not read it, those that may call the API neither.
- */
+/** Sends a file of the page, or 304. No other origin may read it, even if it may use the API. */
 export function sendPageFile(reply: Reply, { contentType, text, etag }: PageFile): void {
   reply.headers = headers;
   const known = (reply.exchange.header("if-none-match") ?? "").split(",").map((tag) => tag.trim().replace(/^W\//, ""));
@@ -44,7 +39,7 @@ export function sendPageFile(reply: Reply, { contentType, text, etag }: PageFile
   else reply.send(200, contentType, text, { etag });
 }
 
-/** `GET /`: the page for a browser, where the server has one; two lines for whoever else looks. */
+/** `GET /`: the page for a browser, if the server has one; otherwise a short text. */
 export function answerWelcome(reply: Reply, { directory, page }: Service): void {
   const file = wantsPage(reply) ? page?.get("index.html") : undefined;
   if (file) return sendPageFile(reply, file);

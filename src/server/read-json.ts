@@ -22,8 +22,11 @@ export async function readJson(reply: Reply, { settings, bodies }: Service): Pro
   const decoder = decoderFor(exchange.header("content-type"));
   if (exchange.parsedBody !== undefined) return { value: exchange.parsedBody, bytes: undefined };
   const lease = (reply.bodyLease ??= bodies.lease());
-  const came = await exchange.readBody(bodyLimit, lease);
-  const bytes = await unpacked(came, exchange.header("content-encoding"), bodyLimit, lease);
+  const received = await exchange.readBody(bodyLimit, lease);
+  const encoding = exchange.header("content-encoding")?.trim().toLowerCase() ?? "";
+  const isPlain = encoding === "" || encoding === "identity";
+  if (isPlain) reply.record.inspection?.body(received);
+  const bytes = isPlain ? received : await decompressed(received, encoding, bodyLimit, lease);
   return { value: await parsed(bytes, decoder), bytes: bytes.length };
 }
 
@@ -102,18 +105,11 @@ function decoderFor(contentType: string | undefined): Decoder {
   }
 }
 
-async function unpacked(
-  bytes: Uint8Array,
-  encoding: string | undefined,
-  limit: number,
-  lease: BodyLease,
-): Promise<Uint8Array> {
-  const name = encoding?.trim().toLowerCase() ?? "";
-  if (name === "" || name === "identity") return bytes;
-  const format = ({ gzip: "gzip", "x-gzip": "gzip", deflate: "deflate" } as const)[name];
+async function decompressed(bytes: Uint8Array, encoding: string, limit: number, lease: BodyLease): Promise<Uint8Array> {
+  const format = ({ gzip: "gzip", "x-gzip": "gzip", deflate: "deflate" } as const)[encoding];
   if (!format) {
     throw unsupported(
-      `Unsupported content encoding: '${name}'. Send the body as it is, or packed with gzip or deflate.`,
+      `Unsupported content encoding: '${encoding}'. Send the body as it is, or packed with gzip or deflate.`,
     );
   }
   const stream = new Response(bytes.slice()).body?.pipeThrough(new DecompressionStream(format));

@@ -93,8 +93,6 @@ export class RequestRecord implements GenerationObserver {
 
   see(events: readonly GenerationEvent[]): void {
     if (this.firstMs === undefined) this.#lookForFirst(events);
-    this.trace?.see(events);
-    this.inspection?.events(events);
     for (const event of events) {
       switch (event.type) {
         case "text-delta":
@@ -163,7 +161,7 @@ export class RequestRecord implements GenerationObserver {
   }
 
   /** What the client asks the model, earlier turns included. */
-  asks(prompt: unknown): void {
+  prompted(prompt: unknown): void {
     this.#said?.push(prompt);
   }
 

@@ -105,7 +105,7 @@ test("failures are told as they are; what is not the primary's is not asked of i
   await expect(control.unload("first", quiet())).rejects.toMatchObject({
     failure: { status: 400, message: "first stays.", code: "kept" },
   });
-  await expect(control.load("same", quiet())).rejects.toThrow("The model 'same' is none of this machine's files");
+  await expect(control.load("same", quiet())).rejects.toThrow("The model 'same' is not a local model");
   await expect(control.unload("nobody", quiet())).rejects.toMatchObject({ failure: { status: 404 } });
   await expect(control.pull("other", quiet())).rejects.toMatchObject({ failure: { status: 404 } });
   expect(done).toEqual([]);

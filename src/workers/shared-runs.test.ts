@@ -62,7 +62,7 @@ async function begin({ runs }: Worker): Promise<{
     beat: async () => false,
     end: async (events, isCancelled) => keep([events, isCancelled]),
   };
-  await runs.start({ engine, request: {} as never, answer, owner: "me" }, silent);
+  await runs.start({ run: { engine, request: {} as never }, answer, owner: "me" }, silent);
   return {
     say(text) {
       texts.push(text);

@@ -7,13 +7,13 @@ import type { AskedCheck, ModelControl, Progress, Task } from "./model-control.t
 import type { HeaderFields } from "../exchange.ts";
 import type { Mask } from "../mask.ts";
 import { readJson } from "../read-json.ts";
-import type { Answer, Reply, Route } from "../reply.ts";
+import type { Handler, Reply, Route } from "../reply.ts";
 import type { Service } from "../service.ts";
-import { tellEvents } from "../write-answer.ts";
+import { sendEvents } from "../write-answer.ts";
 
-const admin = { voice: openaiVoice, admin: true } as const;
+const admin = { conventions: openaiVoice, admin: true } as const;
 
-/** The paths for whoever runs the server. */
+/** The paths of the admin API. */
 export const adminRoutes: readonly (readonly [path: string, route: Route])[] = [
   [
     "/admin/models",
@@ -26,15 +26,18 @@ export const adminRoutes: readonly (readonly [path: string, route: Route])[] = [
       },
     },
   ],
-  ["/admin/models/load", { ...admin, methods: { POST: doing((control, name, task) => control.load(name, task)) } }],
-  ["/admin/models/unload", { ...admin, methods: { POST: doing((control, name, task) => control.unload(name, task)) } }],
-  ["/admin/models/pull", { ...admin, methods: { POST: doing((control, name, task) => control.pull(name, task)) } }],
+  ["/admin/models/load", { ...admin, methods: { POST: modelTask((control, name, task) => control.load(name, task)) } }],
+  [
+    "/admin/models/unload",
+    { ...admin, methods: { POST: modelTask((control, name, task) => control.unload(name, task)) } },
+  ],
+  ["/admin/models/pull", { ...admin, methods: { POST: modelTask((control, name, task) => control.pull(name, task)) } }],
   ["/admin/check", { ...admin, methods: { POST: checkServer } }],
   [
     "/admin/reload",
     {
       ...admin,
-      methods: { POST: (reply, service) => tellTask(reply, service, () => controlOf(service).reload()) },
+      methods: { POST: (reply, service) => sendTask(reply, service, () => controlOf(service).reload()) },
     },
   ],
 ];
@@ -44,21 +47,21 @@ function controlOf({ control }: Service): ModelControl {
   throw new FailureError({ message: "There is nothing to control yet.", status: 503, kind: "unavailable" });
 }
 
-/** Does something to the model that the body names: `{"model": "…"}`. */
-function doing(act: (control: ModelControl, name: string, task: Task) => Promise<object>): Answer {
+/** A handler that acts on the model in the body: `{"model": "…"}`. */
+function modelTask(act: (control: ModelControl, name: string, task: Task) => Promise<object>): Handler {
   return async (reply, service) => {
     const { value: body } = await readJson(reply, service);
     const name = typeof body === "object" && body !== null && "model" in body ? body.model : undefined;
     if (typeof name !== "string" || name === "")
       throw invalidRequest('Expected a body such as {"model": "NAME"}.', "model", "missing_required_parameter");
     reply.record.model = name;
-    await tellTask(reply, service, (task) => act(controlOf(service), name, task));
+    await sendTask(reply, service, (task) => act(controlOf(service), name, task));
   };
 }
 
-/** Tells how far a task is: `progress` events, and at last `done` or `error`. What fails at once has a status of its own. */
-async function tellTask(reply: Reply, service: Service, run: (task: Task) => Promise<object>): Promise<void> {
-  await tellEvents(reply, taskEvents(reply, service.settings.mask, run), eventHeaders, service.settings.keepAliveMs);
+/** Streams the progress of a task: `progress` events, and finally `done` or `error`. A task that fails immediately is answered with its status. */
+async function sendTask(reply: Reply, service: Service, run: (task: Task) => Promise<object>): Promise<void> {
+  await sendEvents(reply, taskEvents(reply, service.settings.mask, run), eventHeaders, service.settings.keepAliveMs);
 }
 
 async function* taskEvents(reply: Reply, mask: Mask, run: (task: Task) => Promise<object>): AsyncGenerator<string> {
@@ -103,7 +106,7 @@ export async function checkServer(reply: Reply, service: Service): Promise<void>
   const { value } = await readJson(reply, service);
   const asked = readCheck(value);
   const events = checker.check(asked, reply.exchange.departure.signal);
-  await tellEvents(reply, textsOf(events, reply, settings.mask), eventHeaders, settings.keepAliveMs);
+  await sendEvents(reply, textsOf(events, reply, settings.mask), eventHeaders, settings.keepAliveMs);
 }
 
 /** What fails at once has a status of its own. */
@@ -134,7 +137,7 @@ export function failureEvent(reply: Reply, mask: Mask, error: unknown): object {
   // The status was sent as 200: this makes the log's line one of a failure.
   reply.record.end = { kind: "rejected", failure: shown };
   reply.record.cause = cause;
-  const { body } = reply.voice.writeFailure(shown, reply.profile, reply.requestId);
+  const { body } = reply.conventions.writeFailure(shown, reply.profile, reply.requestId);
   return { type: "error", ...(JSON.parse(body) as object) };
 }
 

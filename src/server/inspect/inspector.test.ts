@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Ring } from "./inspector.ts";
-import type { RingPlace } from "./inspector.ts";
+import type { RingEntry } from "./inspector.ts";
 
 /** Adds a thing, or lets one of those that were added grow. */
 const steps = fc.array(
@@ -16,7 +16,7 @@ test("never takes more than its room, and keeps the newest", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 300 }), steps, (maxBytes, taken) => {
       const ring = new Ring<number>(maxBytes);
-      const places: RingPlace<number>[] = [];
+      const places: RingEntry<number>[] = [];
       for (const step of taken) {
         if (step.kind === "add") places.push(ring.add(places.length));
         else {

@@ -1,20 +1,22 @@
 import type { Header, KeptText, TapeContents, TimedText } from "../../inspect/inspected-request.ts";
 import type { Mask } from "../mask.ts";
 
-/** How much of a tape's room a piece takes. */
+/** The size of an item of a tape. */
 export interface Measures<T> {
-  /** What it takes in memory, its place on the tape included. */
-  bytes(piece: T): number;
+  /** In memory, its entry on the tape included. */
+  bytes(item: T): number;
   /** Of its text. */
-  characters(piece: T): number;
+  characters(item: T): number;
 }
 
-/** The share of the limit that the beginning may take; what comes last has the rest. */
+/** The share of the limit for the beginning; the end has the rest. */
 const headShare = 1 / 4;
+/** The number of dropped items that may still be in memory. */
+const maxDropped = 256;
 
 /**
- * A bounded record of pieces that come one after another: of what is too long, the beginning and the end are kept. Pieces and their times
- * stand in arrays of their own: an object for each piece would be one more for the garbage collector.
+ * A bounded record of items in order: if there are too many, the beginning and the end are kept. Items and times are in arrays of their
+ * own, because an object for each item would add to garbage collection.
  */
 export class Tape<T> {
   readonly #measures: Measures<T>;
@@ -24,13 +26,13 @@ export class Tape<T> {
   readonly #headTimes: number[] = [];
   #headBytes = 0;
   #headIsFull = false;
-  /** The oldest stands at `#first`; what is before it was left out, and is cleared now and then. */
+  /** The oldest item is at `#first`; those before it are dropped, and removed from time to time. */
   #tail: T[] = [];
   #tailTimes: number[] = [];
   #first = 0;
   #tailBytes = 0;
-  #leftOutPieces = 0;
-  #leftOutCharacters = 0;
+  #droppedItems = 0;
+  #droppedCharacters = 0;
 
   /** `limit`: in bytes. */
   constructor(limit: number, measures: Measures<T>) {
@@ -39,36 +41,36 @@ export class Tape<T> {
     this.#tailLimit = limit - this.#headLimit;
   }
 
-  /** What it holds, in bytes; at most the limit. */
+  /** The size of what is kept; at most the limit. */
   get bytes(): number {
     return this.#headBytes + this.#tailBytes;
   }
 
-  /** `ms`: when it came. Returns by how many bytes the tape has grown; below 0 where more was left out. */
-  add(ms: number, piece: T): number {
-    const bytes = this.#measures.bytes(piece);
+  /** `ms`: the time of the item. Returns by how many bytes the tape has grown, below 0 if more was dropped. */
+  add(ms: number, item: T): number {
+    const bytes = this.#measures.bytes(item);
     if (!this.#headIsFull && this.#headBytes + bytes <= this.#headLimit) {
-      this.#head.push(piece);
+      this.#head.push(item);
       this.#headTimes.push(ms);
       this.#headBytes += bytes;
       return bytes;
     }
     const before = this.#tailBytes;
     this.#headIsFull = true;
-    this.#tail.push(piece);
+    this.#tail.push(item);
     this.#tailTimes.push(ms);
     this.#tailBytes += bytes;
     while (this.#tailBytes > this.#tailLimit) this.#dropOldest();
     return this.#tailBytes - before;
   }
 
-  /** `show`: what becomes of a piece and its time. */
-  contents<U>(show: (ms: number, piece: T) => U): TapeContents<U> {
-    const shown = (pieces: readonly T[], times: readonly number[]): U[] =>
-      pieces.map((piece, at) => show(times[at] ?? 0, piece));
+  /** `show` converts an item and its time. */
+  contents<U>(show: (ms: number, item: T) => U): TapeContents<U> {
+    const shown = (items: readonly T[], times: readonly number[]): U[] =>
+      items.map((item, at) => show(times[at] ?? 0, item));
     const head = shown(this.#head, this.#headTimes);
     const tail = shown(this.#tail.slice(this.#first), this.#tailTimes.slice(this.#first));
-    const [pieces, characters] = [this.#leftOutPieces, this.#leftOutCharacters];
+    const [pieces, characters] = [this.#droppedItems, this.#droppedCharacters];
     if (pieces === 0) return { pieces: [...head, ...tail] };
     return { pieces: [...head, ...tail], left_out: { after: head.length, pieces, characters } };
   }
@@ -77,35 +79,32 @@ export class Tape<T> {
     const oldest = this.#tail[this.#first] as T;
     this.#first++;
     this.#tailBytes -= this.#measures.bytes(oldest);
-    this.#leftOutPieces++;
-    this.#leftOutCharacters += this.#measures.characters(oldest);
-    if (this.#first < mostDropped && this.#first < this.#tail.length) return;
+    this.#droppedItems++;
+    this.#droppedCharacters += this.#measures.characters(oldest);
+    if (this.#first < maxDropped && this.#first < this.#tail.length) return;
     this.#tail = this.#tail.slice(this.#first);
     this.#tailTimes = this.#tailTimes.slice(this.#first);
     this.#first = 0;
   }
 }
 
-/** So many pieces that were left out may still be in memory. */
-const mostDropped = 256;
-
-/** A tape of texts. A tape keeps or drops whole pieces, so a long text is added in several. */
+/** A tape of texts. A tape keeps or drops whole items, so a long text is added in several. */
 export class TextTape {
   readonly #tape: Tape<string>;
-  readonly #longest: number;
+  readonly #maxLength: number;
 
   /** `limit`: in bytes. */
   constructor(limit: number) {
-    this.#tape = new Tape(limit, measures);
-    this.#longest = Math.max(16, Math.floor(limit / 32));
+    this.#tape = new Tape(limit, textMeasures);
+    this.#maxLength = Math.max(16, Math.floor(limit / 32));
   }
 
   /** Returns by how many bytes the tape has grown. */
   add(ms: number, text: string): number {
-    if (text.length <= this.#longest) return this.#tape.add(ms, text);
+    if (text.length <= this.#maxLength) return this.#tape.add(ms, text);
     let grown = 0;
     for (let from = 0; from < text.length;) {
-      const end = wholeCharacters(text, Math.min(text.length, from + this.#longest));
+      const end = characterBoundary(text, Math.min(text.length, from + this.#maxLength));
       grown += this.#tape.add(ms, copied(text, from, end));
       from = end;
     }
@@ -113,66 +112,62 @@ export class TextTape {
   }
 
   contents(): TapeContents<TimedText> {
-    return this.#tape.contents(timed);
+    return this.#tape.contents((ms, text) => ({ ms: Math.round(ms * 100) / 100, text }));
   }
 }
 
-const measures = { bytes: textBytes, characters: ({ length }: string): number => length };
+/** The size of a string and its entry without the characters, in bytes. */
+const bytesPerText = 96;
 
-function timed(ms: number, text: string): TimedText {
-  return { ms: Math.round(ms * 100) / 100, text };
+/** The maximum size of a text in memory, in bytes. */
+export function textBytes(text: string): number {
+  return bytesPerText + 2 * text.length;
+}
+
+const textMeasures = { bytes: textBytes, characters: ({ length }: string): number => length };
+
+/** The beginning of a text, as much as `limit` bytes can hold. */
+export function keptText(text: string, limit: number): KeptText {
+  const maxLength = Math.floor(limit / 2);
+  if (text.length <= maxLength) return { text };
+  const end = characterBoundary(text, maxLength);
+  return { text: copied(text, 0, end), left_out: text.length - end };
 }
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** A part of a text that shares no memory with it: an engine keeps the whole of a text in memory for the sake of a part. */
-export function copied(text: string, start: number, end: number): string {
+/** A copy of a part of a text: V8 keeps the whole text in memory for a slice of it. */
+function copied(text: string, start: number, end: number): string {
   return decoder.decode(encoder.encode(text.slice(start, end)));
 }
 
-/** The last place up to `end` where a text can be cut: not within a character. */
-export function wholeCharacters(text: string, end: number): number {
+/** The last position up to `end` that is not within a surrogate pair. */
+function characterBoundary(text: string, end: number): number {
   const unit = text.charCodeAt(end);
   return end < text.length && unit >= 0xdc00 && unit < 0xe000 ? end - 1 : end;
 }
 
-/** As much of a text's beginning as may be kept. `limit`: in bytes. */
-export function keptText(text: string, limit: number): KeptText {
-  const most = Math.floor(limit / 2);
-  if (text.length <= most) return { text };
-  const end = wholeCharacters(text, most);
-  return { text: copied(text, 0, end), left_out: text.length - end };
-}
-
-/** What a string and what holds it take beside its characters, in bytes. */
-const perText = 96;
-
-/** At most so many bytes does a text take in memory. */
-export function textBytes(text: string): number {
-  return perText + 2 * text.length;
-}
-
 /**
- * Names of headers that may carry a secret: a browser's WebSocket has no other place for a key than the names of its protocols. What tells of
- * a client's rates has similar names and no secret.
+ * Names of headers that may contain a secret; a browser's WebSocket can send a key only as the name of a protocol. Headers about rate
+ * limits have similar names and no secret.
  */
 const secret = /auth|key|token|secret|cookie|session|password|credential|sig|^sec-websocket-protocol$/i;
 const harmless = /ratelimit/i;
 
-/** Headers without secrets: the values of those with such names, and what the configuration calls secret in others. */
+/** Replaces the values of headers with such names, and the configuration's secrets in other headers. */
 export function maskedHeaders(headers: readonly Header[], mask: Mask): Header[] {
   return headers.map(([name, value]) => {
     if (!secret.test(name) || harmless.test(name)) return [name, mask.text(value)];
-    // Which kind of key it is, says nothing of the key.
+    // The scheme reveals nothing of the key.
     const [, scheme = ""] = /^(Bearer |Basic )/i.exec(value) ?? [];
     return [name, `${scheme}[key]`];
   });
 }
 
 /**
- * A recorded text without secrets. One may be cut anywhere by the pieces; where there is one, the pieces become one on each side of what
- * was left out, and places in the text are not what they were (`isChanged`).
+ * Replaces the secrets in a recorded text. A secret may be split over several items, so if there is one, the items before and after the
+ * dropped part are joined, and positions in the text change (`isChanged`).
  */
 export function maskedTape(
   tape: TapeContents<TimedText>,
@@ -180,8 +175,8 @@ export function maskedTape(
 ): { readonly tape: TapeContents<TimedText>; readonly isChanged: boolean } {
   const { pieces, left_out: leftOut } = tape;
   const at = leftOut?.after ?? pieces.length;
-  const head = masked(pieces.slice(0, at), mask);
-  const tail = masked(pieces.slice(at), mask);
+  const head = maskedTexts(pieces.slice(0, at), mask);
+  const tail = maskedTexts(pieces.slice(at), mask);
   if (!head && !tail) return { tape, isChanged: false };
   const before = head ?? pieces.slice(0, at);
   return {
@@ -193,10 +188,10 @@ export function maskedTape(
   };
 }
 
-/** null: there is nothing to mask. */
-function masked(pieces: readonly TimedText[], mask: Mask): TimedText[] | null {
+/** null: there is no secret. */
+function maskedTexts(texts: readonly TimedText[], mask: Mask): TimedText[] | null {
   if (mask.isEmpty) return null;
-  const text = pieces.map((piece) => piece.text).join("");
+  const text = texts.map((item) => item.text).join("");
   const shown = mask.text(text);
-  return shown === text ? null : [{ ms: pieces[0]?.ms ?? 0, text: shown }];
+  return shown === text ? null : [{ ms: texts[0]?.ms ?? 0, text: shown }];
 }

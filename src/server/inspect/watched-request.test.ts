@@ -42,9 +42,9 @@ function watch(maxBytes: number): { ring: Ring<WatchedRequest>; next: () => Watc
 function tell(watched: WatchedRequest, what: string, text: string, answers: { received(text: string): void }[]): void {
   switch (what) {
     case "came":
-      return watched.came(new TextEncoder().encode(text));
+      return watched.body(new TextEncoder().encode(text));
     case "tells":
-      return watched.tells(text);
+      return watched.responseText(text);
     case "written":
       return watched.written(text.length % 20, text);
     case "prompt":
@@ -78,7 +78,7 @@ test("one request alone never takes all the room, whatever is told of it", () =>
 test("a stream that is too long is kept with its beginning and its end", () => {
   const { next } = watch(1024 * 1024);
   const watched = next();
-  for (let at = 0; at < 10_000; at++) watched.tells(`data: ${at}\n\n`);
+  for (let at = 0; at < 10_000; at++) watched.responseText(`data: ${at}\n\n`);
   const { pieces, left_out: leftOut } = watched.shown().response.body;
   expect(pieces[0]?.text).toBe("data: 0\n\n");
   expect(pieces.at(-1)?.text).toBe("data: 9999\n\n");
@@ -98,7 +98,7 @@ test("of a whole answer that is too long, the beginning and the end are kept to 
   const { next } = watch(1024 * 1024);
   const watched = next();
   const answer = "😀é".repeat(100_000);
-  watched.tells(answer);
+  watched.responseText(answer);
   const { pieces, left_out: leftOut } = watched.shown().response.body;
   const texts = pieces.map(({ text }) => text);
   const { after = 0, characters = 0 } = leftOut ?? {};

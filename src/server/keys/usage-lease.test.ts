@@ -3,7 +3,9 @@ import { describe, expect, test } from "vitest";
 import type { Engine } from "../../core/engine.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import type { GenerationRequest } from "../../core/request.ts";
-import { tokensToReserve, Turn } from "./turn.ts";
+import { Departure } from "../exchange.ts";
+import { runGeneration } from "../run-generation.ts";
+import { tokensToReserve, UsageLease } from "./usage-lease.ts";
 
 type Batch = readonly GenerationEvent[];
 const done: GenerationEvent = { type: "end", end: { kind: "done" } };
@@ -15,15 +17,11 @@ const usage = (promptTokens: number, completionTokens: number, totalTokens?: num
   usage: { promptTokens, completionTokens, ...(totalTokens !== undefined && { totalTokens }) },
 });
 
-function iterating(engine: Pick<Engine, "generate">): AsyncIterator<Batch> {
-  const generation = engine.generate({} as GenerationRequest);
-  return generation[Symbol.asyncIterator]();
-}
-
-/** What a request costs whose engine tells these batches, of which so many are taken; an Error is thrown. */
+/** What a request costs whose engine emits these batches, of which `taken` are pulled before the client leaves. An Error is thrown. */
 async function cost(batches: readonly (Batch | Error)[], taken: number): Promise<number[]> {
   const ended: number[] = [];
-  const turn = new Turn({ levels: {}, end: (tokens) => void ended.push(tokens) }, 10);
+  const lease = new UsageLease({ levels: {}, end: (tokens) => void ended.push(tokens) }, 10);
+  lease.generates = true;
   const engine: Pick<Engine, "generate"> = {
     async *generate() {
       for (const batch of batches) {
@@ -32,32 +30,37 @@ async function cost(batches: readonly (Batch | Error)[], taken: number): Promise
       }
     },
   };
-  const iterator = iterating(turn.engine(engine));
-  for (let at = 0; at < taken; at++) await iterator.next().catch(() => {});
-  turn.answered();
-  await iterator.return?.();
+  const departure = new Departure();
+  let left = taken;
+  if (left === 0) departure.happen();
+  const observers = [(events: Batch) => lease.observe(events)];
+  await runGeneration({ engine, request: {} as GenerationRequest, observers }, departure, () => {
+    if (--left === 0) departure.happen();
+    return undefined;
+  });
+  lease.end();
   return ended;
 }
 
-describe("a turn costs", () => {
+describe("a lease costs", () => {
   test.each<[string, readonly (Batch | Error)[], number]>([
-    ["what the source told last", [[usage(7, 0)], [text(400)], [usage(7, 90), done]], 97],
-    ["the total, where the source has one of its own", [[text(4), usage(7, 90, 100), done]], 100],
-    ["by what was said, where the source told of the prompt alone", [[usage(7, 0)], [text(400), done]], 107],
-    ["by the estimate and what was said, where it told nothing", [[text(400), done]], 110],
-    ["nothing, where it failed before it said anything", [[broken]], 0],
-    ["what was said, where it failed then", [[text(400)], [broken]], 110],
-    ["the same where the engine throws", [[text(400)], new Error("x")], 110],
+    ["what the source reported last", [[usage(7, 0)], [text(400)], [usage(7, 90), done]], 97],
+    ["the total, if the source reports one of its own", [[text(4), usage(7, 90, 100), done]], 100],
+    ["by the text, if the source reported the prompt alone", [[usage(7, 0)], [text(400), done]], 107],
+    ["by the estimate and the text, if it reported nothing", [[text(400), done]], 110],
+    ["nothing, if it failed before any text", [[broken]], 0],
+    ["the text, if it failed after it", [[text(400)], [broken]], 110],
+    ["the same if the engine throws", [[text(400)], new Error("x")], 110],
   ])("%s", async (_, batches, tokens) => {
     expect((await cost(batches, 10))[0]).toBe(tokens);
   });
 
-  test("what was taken for it, where the client leaves at once", async () => {
+  test("what was taken for it, if the client leaves at once", async () => {
     expect((await cost([[text(4), done]], 0))[0]).toBe(10);
   });
 });
 
-test("it ends as soon as its end is handed out, and in every case", async () => {
+test("a lease ends before its end is written, and in every case", async () => {
   const batch = fc.oneof(
     fc.constant<Batch | Error>([text(4)]),
     fc.constant<Batch | Error>([text(4), usage(1, 1), done]),
@@ -70,27 +73,20 @@ test("it ends as soon as its end is handed out, and in every case", async () => 
     }),
   );
   const ended: number[] = [];
-  const turn = new Turn({ levels: {}, end: (tokens) => void ended.push(tokens) }, 10);
-  const endless: Pick<Engine, "generate"> = {
-    async *generate() {
-      yield [text(4), done];
-      await new Promise(() => {});
-    },
-  };
-  const iterator = iterating(turn.engine(endless));
-  await iterator.next();
+  const lease = new UsageLease({ levels: {}, end: (tokens) => void ended.push(tokens) }, 10);
+  lease.generates = true;
+  lease.observe([text(4), done]);
   expect(ended).toEqual([11]);
 });
 
-test("the rates that a source grants the server are not the client's", async () => {
-  const turn = new Turn({ levels: {}, end: () => {} }, 10);
-  const engine: Pick<Engine, "generate"> = {
-    async *generate() {
-      yield [{ type: "start", choice: 0, source: { headers: { "x-ratelimit-limit-requests": "5" } } }, done];
-    },
+test("the rates that a source grants the server are not the client's", () => {
+  const lease = new UsageLease({ levels: {}, end: () => {} }, 10);
+  const start: GenerationEvent = {
+    type: "start",
+    choice: 0,
+    source: { headers: { "x-ratelimit-limit-requests": "5" } },
   };
-  const iterator = iterating(turn.engine(engine));
-  expect((await iterator.next()).value).toEqual([{ type: "start", choice: 0, source: {} }, done]);
+  expect(lease.observe([start, done])).toEqual([{ type: "start", choice: 0, source: {} }, done]);
 });
 
 test("an answer reserves what its client allows, for each choice; else a standard that leaves a small limit usable", () => {
