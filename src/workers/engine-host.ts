@@ -2,24 +2,26 @@ import type { DetokenizeRequest, EmbeddingRequest, Engine, RerankRequest, Tokeni
 import type { GenerationEvent } from "../core/events.ts";
 import type { GenerationObserver } from "../core/generation-observer.ts";
 import type { GenerationRequest } from "../core/request.ts";
-import { abilities, engineTopics, failureOf, mostAhead, portableBatch } from "./engine-messages.ts";
+import { abilities, engineTopics, maxAhead, portableBatch, portableFailureOf } from "./engine-messages.ts";
 import type {
   EngineState,
-  GenerateMessage,
   LookUpAnswer,
   LookUpMessage,
   MissedMessage,
-  OpenMessage,
+  OpenEngineMessage,
+  RemoteGenerateMessage,
   TakenMessage,
 } from "./engine-messages.ts";
 import type { Peer } from "./peer.ts";
+
+type Batch = readonly GenerationEvent[];
 
 interface HostedEngine {
   readonly engine: Engine;
   readonly unwatch: () => void;
 }
 
-/** Lets a worker use the engines of this process. What it has under way ends with its connection. */
+/** Lets a worker use the engines of this process. What is in progress for the worker ends with its connection. */
 export class EngineHost {
   readonly #peer: Peer;
   readonly #states: EngineStates;
@@ -27,25 +29,25 @@ export class EngineHost {
   readonly #generations = new Map<number, HostedGeneration>();
   readonly #lookUps = new Map<number, AbortController>();
   readonly #find: (name: string) => Promise<Engine>;
-  readonly #outbox: Outbox;
-  #isOver = false;
+  /** Batches to send, as JSON: those of one decode step, for all slots, are one message. */
+  #queue: string[] = [];
+  #hasEnded = false;
 
-  /** `find`: the engine of a name; rejects where there is none. */
+  /** `find` resolves to the engine of a name; it rejects if there is none. */
   constructor(peer: Peer, states: EngineStates, find: (name: string) => Promise<Engine>) {
     this.#peer = peer;
     this.#states = states;
     this.#find = find;
-    this.#outbox = new Outbox(peer);
   }
 
   listen(): void {
     const peer = this.#peer;
     peer.answer(engineTopics.open, async (message) => {
-      const { name, engine: number } = message as OpenMessage;
+      const { name, engine: number } = message as OpenEngineMessage;
       return this.#open(await this.#find(name), number);
     });
     peer.hear(engineTopics.close, (engine) => this.#close(engine as number));
-    peer.hear(engineTopics.generate, (message) => void this.#generate(message as GenerateMessage));
+    peer.hear(engineTopics.generate, (message) => void this.#generate(message as RemoteGenerateMessage));
     peer.hear(engineTopics.taken, (message) => {
       const [id, batches] = message as TakenMessage;
       this.#generations.get(id)?.taken(batches);
@@ -57,11 +59,11 @@ export class EngineHost {
   }
 
   #open(engine: Engine, number: number): EngineState {
-    // The worker may have ended while its engine was looked for.
-    if (this.#isOver) return stateOf(engine);
+    // The worker may have ended in the meantime.
+    if (this.#hasEnded) return engineStateOf(engine);
     const unwatch = this.#states.watch(engine, (state) => this.#peer.tell(engineTopics.state, [number, state]));
     this.#engines.set(number, { engine, unwatch });
-    return stateOf(engine);
+    return engineStateOf(engine);
   }
 
   #close(number: number): void {
@@ -69,8 +71,8 @@ export class EngineHost {
     this.#engines.delete(number);
   }
 
-  async #generate({ engine: number, id, request }: GenerateMessage): Promise<void> {
-    // Upstreams are asked by the workers themselves: there are no attempts here, and nothing is repaired.
+  async #generate({ engine: number, id, request }: RemoteGenerateMessage): Promise<void> {
+    // Workers send requests to upstreams themselves, so there are no attempts here, and nothing is repaired.
     const observer: GenerationObserver = {
       attempt: () => ({ headers: {}, ended() {} }),
       repaired() {},
@@ -78,11 +80,23 @@ export class EngineHost {
     };
     const generation = new HostedGeneration(
       () => this.#engineOf(number).generate(JSON.parse(request) as GenerationRequest, observer),
-      (batch) => this.#outbox.add(id, batch),
+      (batch) => this.#send(id, batch),
     );
     this.#generations.set(id, generation);
     await generation.run();
     this.#generations.delete(id);
+  }
+
+  /** Throws if a batch cannot be written as JSON. */
+  #send(id: number, batch: Batch | null): void {
+    const entry = `[${id},${JSON.stringify(batch)}]`;
+    this.#queue.push(entry);
+    if (this.#queue.length > 1) return;
+    process.nextTick(() => {
+      const entries = this.#queue;
+      this.#queue = [];
+      this.#peer.tell(engineTopics.events, `[${entries.join(",")}]`);
+    });
   }
 
   async #lookUp({ engine: number, id, about, request }: LookUpMessage): Promise<LookUpAnswer> {
@@ -91,10 +105,10 @@ export class EngineHost {
     try {
       const engine = this.#engineOf(number);
       const answer = ask(engine, about, JSON.parse(request), controller.signal);
-      if (!answer) throw new Error(`The engine cannot be asked for ${about}.`);
+      if (!answer) throw new Error(`The engine does not support ${about}.`);
       return { value: await answer } as LookUpAnswer;
     } catch (error) {
-      return { failure: failureOf(error) };
+      return { failure: portableFailureOf(error) };
     } finally {
       this.#lookUps.delete(id);
     }
@@ -107,7 +121,7 @@ export class EngineHost {
   }
 
   #end(): void {
-    this.#isOver = true;
+    this.#hasEnded = true;
     for (const generation of this.#generations.values()) generation.leave();
     for (const controller of this.#lookUps.values()) controller.abort();
     for (const number of this.#engines.keys()) this.#close(number);
@@ -138,113 +152,90 @@ function ask(
   }
 }
 
-type Batch = readonly GenerationEvent[];
-
-/** A generation that is pulled here for a reader in another process, and only a few batches ahead of it. */
-export class HostedGeneration {
+/** A generation that is pulled for a reader in another process, at most `maxAhead` batches ahead of it. */
+class HostedGeneration {
   readonly #start: () => AsyncIterable<Batch>;
   readonly #send: (batch: Batch | null) => void;
   #iterator: AsyncIterator<Batch> | undefined;
-  #credit = mostAhead;
-  #left = false;
+  #credit = maxAhead;
+  #hasLeft = false;
   #wake: (() => void) | undefined;
 
-  /** `send`: null tells that the generation is over without a further event. It may throw for a batch that cannot be sent. */
+  /** `send` may throw for a batch that cannot be sent; null: the generation has ended without a further event. */
   constructor(start: () => AsyncIterable<Batch>, send: (batch: Batch | null) => void) {
     this.#start = start;
     this.#send = send;
   }
 
-  /** Pulls to the end, or until the reader has left; never rejects. */
+  /** Pulls until the generation ends or the reader leaves; never rejects. */
   async run(): Promise<void> {
     try {
       const iterator = this.#start()[Symbol.asyncIterator]();
       this.#iterator = iterator;
-      while (!this.#left) {
+      while (!this.#hasLeft) {
         if (this.#credit === 0) await new Promise<void>((resolve) => (this.#wake = resolve));
-        if (this.#left) return;
+        if (this.#hasLeft) return;
         const step = await iterator.next();
-        if (this.#left) return;
+        if (this.#hasLeft) return;
         if (step.done === true) return this.#send(null);
-        // Its reader would not see it, so it would never be taken.
+        // The reader would never take an empty batch, nor return its credit.
         if (step.value.length === 0) continue;
         this.#credit--;
         this.#send(portableBatch(step.value));
         if (step.value.at(-1)?.type !== "end") continue;
-        // Lets the engine run its code after the last batch, where it may clean up.
+        // The engine may run code after its last batch.
         const after = await iterator.next();
         if (after.done !== true) this.leave();
         return;
       }
     } catch (error) {
-      if (this.#left) return;
+      if (this.#hasLeft) return;
       this.leave();
-      this.#send([{ type: "end", end: { kind: "engine-error", failure: failureOf(error) } }]);
+      this.#send([{ type: "end", end: { kind: "engine-error", failure: portableFailureOf(error) } }]);
     }
   }
 
-  /** The reader has taken so many batches more. */
+  /** Adds credit: the reader has taken this number of batches. */
   taken(batches: number): void {
     this.#credit += batches;
     this.#wake?.();
     this.#wake = undefined;
   }
 
-  /** The reader is gone: the engine's work is cancelled. */
+  /** Called when the reader has left: cancels the work of the engine. */
   leave(): void {
-    if (this.#left) return;
-    this.#left = true;
+    if (this.#hasLeft) return;
+    this.#hasLeft = true;
     this.#wake?.();
     this.#iterator?.return?.().catch(() => {});
   }
 }
 
-/** Batches on their way to a worker: what one step of a model brings for all its sequences is one message. */
-export class Outbox {
-  readonly #peer: Peer;
-  /** JSON texts of entries. */
-  #waiting: string[] = [];
+/** Engines do not report changes of their state, so it is polled. In milliseconds. */
+const pollMs = 100;
 
-  constructor(peer: Peer) {
-    this.#peer = peer;
-  }
-
-  /** null: the generation is over. Throws where a batch is no JSON. */
-  add(id: number, batch: readonly GenerationEvent[] | null): void {
-    const entry = `[${id},${JSON.stringify(batch)}]`;
-    if (this.#waiting.length === 0) process.nextTick(() => this.#send());
-    this.#waiting.push(entry);
-  }
-
-  #send(): void {
-    const entries = this.#waiting;
-    this.#waiting = [];
-    this.#peer.tell(engineTopics.events, `[${entries.join(",")}]`);
-  }
-}
-
-/** Engines do not say when their state changes, so it is looked at so often. In milliseconds. */
-const everyMs = 100;
-
-interface Watched {
+interface WatchedEngine {
   readonly listeners: Set<(state: EngineState) => void>;
-  /** The last state that the listeners were told, as JSON. */
-  told: string;
+  /** The state that the listeners know, as JSON. */
+  reported: string;
 }
 
-/** Tells what becomes of engines: whether they are loaded, how many wait, which models they have. */
+/** Reports state changes of engines: loading, queue length, models. */
 export class EngineStates {
-  readonly #watched = new Map<Engine, Watched>();
+  readonly #watched = new Map<Engine, WatchedEngine>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** Calls `listener` when the state is another one than `told` before. The function that is returned ends that. */
+  /** Calls `listener` when the state of the engine changes. Returns a function that ends that. */
   watch(engine: Engine, listener: (state: EngineState) => void): () => void {
-    // The listener knows the state of this moment; `told` is to be the same.
+    // The caller knows the current state, so that must be the reported one.
     this.tell();
-    const watched = this.#watched.get(engine) ?? { listeners: new Set(), told: JSON.stringify(stateOf(engine)) };
+    const watched = this.#watched.get(engine) ?? {
+      listeners: new Set(),
+      reported: JSON.stringify(engineStateOf(engine)),
+    };
     this.#watched.set(engine, watched);
     watched.listeners.add(listener);
-    this.#timer ??= setInterval(() => this.tell(), everyMs).unref();
+    this.#timer ??= setInterval(() => this.tell(), pollMs).unref();
     return () => {
       watched.listeners.delete(listener);
       if (watched.listeners.size === 0) this.#watched.delete(engine);
@@ -254,19 +245,19 @@ export class EngineStates {
     };
   }
 
-  /** Looks now: whoever has just changed something need not wait for its turn. */
+  /** Polls now, for callers that have just changed something. */
   tell(): void {
     for (const [engine, watched] of this.#watched) {
-      const state = stateOf(engine);
+      const state = engineStateOf(engine);
       const text = JSON.stringify(state);
-      if (text === watched.told) continue;
-      watched.told = text;
+      if (text === watched.reported) continue;
+      watched.reported = text;
       for (const listener of watched.listeners) listener(state);
     }
   }
 }
 
-export function stateOf(engine: Engine): EngineState {
+function engineStateOf(engine: Engine): EngineState {
   return {
     models: engine.models(),
     health: engine.health(),

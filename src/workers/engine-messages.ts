@@ -1,47 +1,45 @@
-import { internalError } from "../apis/failures.ts";
 import type { CacheMiss } from "../core/cache-miss.ts";
 import type { Engine, EngineHealth, ModelInfo } from "../core/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
+import { internalError } from "../apis/failures.ts";
 
 /**
- * What is asked and told about engines. Requests and events travel as JSON: what `v8` writes of deeply nested values, it does not always
- * read again, and JSON takes half the time.
+ * The messages about engines. Requests and events are JSON: `v8` cannot always read deeply nested values that it has written, and JSON
+ * takes half the time.
  */
 export const engineTopics = {
-  /** Asked by a worker: `OpenMessage` → `EngineState`. */
+  /** Request of a worker: `OpenEngineMessage` → `EngineState`. */
   open: "engine.open",
-  /** Told by a worker: the number of an engine that it needs no more. */
+  /** From a worker: the number of an engine that it no longer needs. */
   close: "engine.close",
-  /** Told by a worker: `GenerateMessage`. */
+  /** From a worker: `RemoteGenerateMessage`. */
   generate: "engine.generate",
-  /** Told by a worker: `TakenMessage`. */
+  /** From a worker: `TakenMessage`. */
   taken: "engine.taken",
-  /** Told by a worker: the number of a generation whose reader has left. */
+  /** From a worker: the id of a generation whose reader has left. */
   leave: "engine.leave",
-  /** Asked by a worker: `LookUpMessage` → `LookUpAnswer`. */
+  /** Request of a worker: `LookUpMessage` → `LookUpAnswer`. */
   lookUp: "engine.look-up",
-  /** Told by a worker: the number of a look-up whose asker has left. */
+  /** From a worker: the id of a look-up that is cancelled. */
   lookUpLeft: "engine.look-up-left",
-  /** Told by the primary: JSON of `EventsMessage`. */
+  /** From the primary process: JSON of `EventsMessage`. */
   events: "engine.events",
-  /** Told by the primary, before a generation's first events: `MissedMessage`. */
+  /** From the primary process, before the first events of a generation: `MissedMessage`. */
   missed: "engine.missed",
-  /** Told by the primary: `StateMessage`. */
+  /** From the primary process: `StateMessage`. */
   state: "engine.state",
 } as const;
 
-/** An engine as its workers see it. */
+/** The state of an engine that its workers know. */
 export interface EngineState {
   readonly models: readonly ModelInfo[];
   readonly health: EngineHealth;
   readonly abilities: readonly Ability[];
 }
 
-/** What an engine may be able to do besides generating. */
-export type Ability = "countTokens" | "tokenize" | "detokenize" | "applyTemplate" | "slots" | "embed" | "rerank";
-
-export const abilities: readonly Ability[] = [
+/** The optional methods of an engine. */
+export const abilities = [
   "countTokens",
   "tokenize",
   "detokenize",
@@ -49,26 +47,28 @@ export const abilities: readonly Ability[] = [
   "slots",
   "embed",
   "rerank",
-];
+] as const satisfies readonly (keyof Engine)[];
 
-export interface OpenMessage {
+export type Ability = (typeof abilities)[number];
+
+export interface OpenEngineMessage {
   readonly name: string;
-  /** By which number it is known from now on. */
+  /** The worker's number for the engine. */
   readonly engine: number;
 }
 
-export interface GenerateMessage {
+export interface RemoteGenerateMessage {
   readonly engine: number;
-  /** The worker's number for the generation. */
+  /** The worker's id for the generation. */
   readonly id: number;
   /** JSON of a `GenerationRequest`. */
   readonly request: string;
 }
 
-/** So many further batches of a generation were taken by its reader. */
+/** The reader of a generation has taken this number of further batches. */
 export type TakenMessage = readonly [id: number, batches: number];
 
-/** Batches of generations, in order; null: the generation is over without a further event. */
+/** Batches of generations, in order; null: the generation has ended without a further event. */
 export type EventsMessage = readonly (readonly [id: number, batch: readonly GenerationEvent[] | null])[];
 
 export type MissedMessage = readonly [id: number, miss: CacheMiss];
@@ -79,7 +79,7 @@ export interface LookUpMessage {
   readonly engine: number;
   readonly id: number;
   readonly about: Ability;
-  /** JSON of what the engine's method takes. */
+  /** JSON of the argument of the engine's method. */
   readonly request: string;
 }
 
@@ -87,17 +87,15 @@ export type LookUpAnswer<A extends Ability = Ability> =
   | { readonly value: Awaited<ReturnType<NonNullable<Engine[A]>>> }
   | { readonly failure: GenerationFailure };
 
-/** So many batches may be under way or wait for their reader: an engine does not run further ahead of it. */
-export const mostAhead = 8;
+/** The number of batches that an engine may be ahead of its reader. */
+export const maxAhead = 8;
 
-/** A failure that can be copied: of its cause, what the log shows. */
-export function portableFailure(failure: GenerationFailure): GenerationFailure {
-  const { cause } = failure;
-  if (cause === undefined || typeof cause === "string") return failure;
-  return { ...failure, cause: cause instanceof Error ? (cause.stack ?? cause.message) : String(JSON.stringify(cause)) };
+/** The failure of anything that was thrown, without values that cannot be copied. */
+export function portableFailureOf(error: unknown): GenerationFailure {
+  return portableFailure((error instanceof FailureError ? error : internalError(error)).failure);
 }
 
-/** The same for events. */
+/** The same for the failure in a batch. */
 export function portableBatch(batch: readonly GenerationEvent[]): readonly GenerationEvent[] {
   const last = batch.at(-1);
   if (last?.type !== "end" || !("failure" in last.end)) return batch;
@@ -105,7 +103,9 @@ export function portableBatch(batch: readonly GenerationEvent[]): readonly Gener
   return failure === last.end.failure ? batch : [...batch.slice(0, -1), { ...last, end: { ...last.end, failure } }];
 }
 
-/** Whatever was thrown. */
-export function failureOf(error: unknown): GenerationFailure {
-  return portableFailure((error instanceof FailureError ? error : internalError(error)).failure);
+/** Of the cause, only the text for the log is copied. */
+function portableFailure(failure: GenerationFailure): GenerationFailure {
+  const { cause } = failure;
+  if (cause === undefined || typeof cause === "string") return failure;
+  return { ...failure, cause: cause instanceof Error ? (cause.stack ?? cause.message) : String(JSON.stringify(cause)) };
 }

@@ -11,7 +11,7 @@ import type { CacheMiss } from "../core/cache-miss.ts";
 import type { GenerationObserver } from "../core/generation-observer.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import { EngineHost, EngineStates } from "./engine-host.ts";
-import { mostAhead } from "./engine-messages.ts";
+import { maxAhead } from "./engine-messages.ts";
 import type { RemoteEngine } from "./remote-engines.ts";
 import { RemoteEngines } from "./remote-engines.ts";
 
@@ -114,7 +114,7 @@ test("for every script and every reader, the events are the same, and the engine
         // Empty ones are not sent, so they are not counted.
         const pulled = batches.slice(0, engine.pulled).filter(({ length }) => length > 0);
         const read = batches.slice(0, taken).filter(({ length }) => length > 0);
-        expect(pulled.length).toBeLessThanOrEqual(read.length + mostAhead + 1);
+        expect(pulled.length).toBeLessThanOrEqual(read.length + maxAhead + 1);
       }
       end();
       expect(events).toEqual([...batches.flat(), done]);
@@ -128,7 +128,7 @@ test("a reader that takes nothing holds the engine back", async () => {
   const generation = remote.generate(request);
   await generation.next();
   await sleep(50);
-  expect(engine.pulled).toBeLessThanOrEqual(1 + mostAhead);
+  expect(engine.pulled).toBeLessThanOrEqual(1 + maxAhead);
   const rest = await readAll(generation);
   expect(rest.at(-1)).toEqual(done);
   expect(engine.pulled).toBe(201);

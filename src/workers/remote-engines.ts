@@ -4,149 +4,133 @@ import { FailureError } from "../core/failure.ts";
 import type { GenerationObserver } from "../core/generation-observer.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import { EngineLifecycle, shuttingDown } from "../engines/lifecycle/engine-lifecycle.ts";
-import { engineTopics, mostAhead } from "./engine-messages.ts";
+import { engineTopics, maxAhead } from "./engine-messages.ts";
 import type {
   Ability,
   EngineState,
   EventsMessage,
-  GenerateMessage,
   LookUpAnswer,
   LookUpMessage,
   MissedMessage,
-  OpenMessage,
+  OpenEngineMessage,
+  RemoteGenerateMessage,
   StateMessage,
   TakenMessage,
 } from "./engine-messages.ts";
 import type { Peer } from "./peer.ts";
 
+type Batch = readonly GenerationEvent[];
+type ValueOf<A extends Ability> = Extract<LookUpAnswer<A>, { readonly value: unknown }>["value"];
+
 /** The engines of the primary process, as a worker uses them. */
 export class RemoteEngines {
-  readonly #peer: Peer;
+  readonly #connection: Connection;
   readonly #engines = new Map<number, RemoteEngine>();
-  /** Engines that are being opened, with news of them that came before the answer was heard. */
+  /** Engines that are being opened, with state changes that arrived before the answer. */
   readonly #opening = new Map<number, EngineState | undefined>();
-  readonly #generations = new Map<number, RemoteGeneration>();
-  #lastId = 0;
 
   constructor(peer: Peer) {
-    this.#peer = peer;
-    peer.hear(engineTopics.events, (message) => {
-      for (const [id, batch] of JSON.parse(message as string) as EventsMessage)
-        this.#generations.get(id)?.receive(batch);
-    });
-    peer.hear(engineTopics.missed, (message) => {
-      const [id, miss] = message as MissedMessage;
-      this.#generations.get(id)?.observer?.cacheMissed(miss);
-    });
+    this.#connection = new Connection(peer);
     peer.hear(engineTopics.state, (message) => {
       const [engine, state] = message as StateMessage;
       const known = this.#engines.get(engine);
-      if (known) known.become(state);
+      if (known) known.update(state);
       else if (this.#opening.has(engine)) this.#opening.set(engine, state);
     });
     void peer.closed.then(() => {
-      for (const engine of this.#engines.values()) engine.lost();
+      for (const engine of this.#engines.values()) engine.disconnected();
     });
   }
 
-  /** Resolves when the primary process has opened the engine of this name. Rejects with its message where it has none. */
+  /** Resolves when the primary process has opened the engine of this name. Rejects with its message if there is none. */
   async open(name: string): Promise<RemoteEngine> {
-    const number = ++this.#lastId;
-    const state = await this.#askToOpen({ engine: number, name });
-    const engine = new RemoteEngine(
-      {
-        begin: (request, generation) => {
-          const id = ++this.#lastId;
-          this.#generations.set(id, generation);
-          this.#peer.tell(engineTopics.generate, { engine: number, id, request } satisfies GenerateMessage);
-          return id;
-        },
-        taken: (id, batches) => this.#peer.tell(engineTopics.taken, [id, batches] satisfies TakenMessage),
-        leave: (id) => this.#peer.tell(engineTopics.leave, id),
-        forget: (id) => this.#generations.delete(id),
-        lookUp: (about, request, signal) => this.#lookUp(number, about, request, signal),
-        close: () => {
-          this.#engines.delete(number);
-          this.#peer.tell(engineTopics.close, number);
-        },
-      },
-      state,
-    );
-    this.#engines.set(number, engine);
-    return engine;
-  }
-
-  async #askToOpen(message: OpenMessage): Promise<EngineState> {
-    this.#opening.set(message.engine, undefined);
+    const number = this.#connection.nextId();
+    const message: OpenEngineMessage = { engine: number, name };
+    this.#opening.set(number, undefined);
     try {
-      const state = (await this.#peer.ask(engineTopics.open, message)) as EngineState;
-      return this.#opening.get(message.engine) ?? state;
+      const state = (await this.#connection.peer.ask(engineTopics.open, message)) as EngineState;
+      const newest = this.#opening.get(number) ?? state;
+      const engine = new RemoteEngine(this.#connection, number, newest, () => this.#engines.delete(number));
+      this.#engines.set(number, engine);
+      return engine;
     } finally {
-      this.#opening.delete(message.engine);
+      this.#opening.delete(number);
     }
   }
+}
 
-  async #lookUp<A extends Ability>(
+/** The generations and look-ups of a worker that are in progress in the primary process. */
+class Connection {
+  readonly peer: Peer;
+  readonly generations = new Map<number, RemoteGeneration>();
+  #lastId = 0;
+
+  constructor(peer: Peer) {
+    this.peer = peer;
+    peer.hear(engineTopics.events, (message) => {
+      for (const [id, batch] of JSON.parse(message as string) as EventsMessage)
+        this.generations.get(id)?.receive(batch);
+    });
+    peer.hear(engineTopics.missed, (message) => {
+      const [id, miss] = message as MissedMessage;
+      this.generations.get(id)?.observer?.cacheMissed(miss);
+    });
+  }
+
+  nextId(): number {
+    return ++this.#lastId;
+  }
+
+  /** Rejects when `signal` is aborted, with its reason. If the connection ends, the answer is a failure. */
+  async lookUp<A extends Ability>(
     engine: number,
     about: A,
     request: string,
     signal: AbortSignal,
   ): Promise<LookUpAnswer<A>> {
     signal.throwIfAborted();
-    const id = ++this.#lastId;
-    const message: LookUpMessage = { engine, id, about, request };
-    const answer = this.#peer.ask(engineTopics.lookUp, message).catch(() => ({ failure: primaryGone }));
+    const message: LookUpMessage = { engine, id: this.nextId(), about, request };
+    const answer = this.peer.ask(engineTopics.lookUp, message).catch(() => ({ failure: primaryGone }));
     return new Promise((resolve, reject) => {
-      const leave = (): void => {
-        this.#peer.tell(engineTopics.lookUpLeft, id);
+      const cancel = (): void => {
+        this.peer.tell(engineTopics.lookUpLeft, message.id);
         reject(signal.reason);
       };
-      signal.addEventListener("abort", leave, { once: true });
+      signal.addEventListener("abort", cancel, { once: true });
       void answer.then((value) => {
-        signal.removeEventListener("abort", leave);
+        signal.removeEventListener("abort", cancel);
         resolve(value as LookUpAnswer<A>);
       });
     });
   }
 }
 
-type ValueOf<A extends Ability> = Extract<LookUpAnswer<A>, { readonly value: unknown }>["value"];
-
-/** How an engine's own process is told and asked. */
-export interface Line {
-  /** Begins a generation; what comes of it goes to `receive` of the one that is given. Returns the number by which it is known. */
-  begin(request: string, generation: RemoteGeneration): number;
-  taken(id: number, batches: number): void;
-  leave(id: number): void;
-  forget(id: number): void;
-  /** Rejects when `signal` is aborted, with its reason, and when the connection ends. */
-  lookUp<A extends Ability>(about: A, request: string, signal: AbortSignal): Promise<LookUpAnswer<A>>;
-  /** The engine is needed no more. */
-  close(): void;
-}
-
-/** An engine that lives in the primary process. */
+/** An engine of the primary process. */
 export class RemoteEngine implements Engine {
-  readonly #line: Line;
+  readonly #connection: Connection;
+  readonly #number: number;
+  readonly #onClose: () => void;
   readonly #lifecycle = new EngineLifecycle<RemoteGeneration>();
   #state: EngineState;
-  #isLost = false;
+  #isDisconnected = false;
 
-  constructor(line: Line, state: EngineState) {
-    this.#line = line;
+  constructor(connection: Connection, number: number, state: EngineState, onClose: () => void) {
+    this.#connection = connection;
+    this.#number = number;
+    this.#state = state;
+    this.#onClose = onClose;
+  }
+
+  /** Called when the primary process reports another state. */
+  update(state: EngineState): void {
     this.#state = state;
   }
 
-  /** The news of the primary process. */
-  become(state: EngineState): void {
-    this.#state = state;
-  }
-
-  /** The primary process is gone. */
-  lost(): void {
+  /** Called when the primary process has ended. */
+  disconnected(): void {
     this.#state = { ...this.#state, health: { state: "failed", message: primaryGone.message } };
-    this.#isLost = true;
-    for (const generation of this.#lifecycle.open) generation.end(lost);
+    this.#isDisconnected = true;
+    for (const generation of this.#lifecycle.open) generation.end(primaryLost);
   }
 
   models(): readonly ModelInfo[] {
@@ -158,29 +142,19 @@ export class RemoteEngine implements Engine {
   }
 
   generate(request: GenerationRequest, observer?: GenerationObserver): RemoteGeneration {
-    let id: number | undefined;
-    const remote: Remote = {
-      begin: () => {
-        this.#lifecycle.begin(generation);
-        if (this.#lifecycle.state === "closed") return generation.end(shuttingDown);
-        if (this.#isLost) return generation.end(lost);
-        const asked = jsonOf(portable(request));
-        if (asked === undefined) return generation.end(tooDeep);
-        id = this.#line.begin(asked, generation);
-      },
-      taken: (batches) => {
-        if (id !== undefined) this.#line.taken(id, batches);
-      },
-      leave: () => {
-        if (id !== undefined) this.#line.leave(id);
-      },
-      over: () => {
-        if (id !== undefined) this.#line.forget(id);
-        this.#lifecycle.end(generation);
-      },
+    const begin = (generation: RemoteGeneration): number | GenerationEnd => {
+      this.#lifecycle.begin(generation);
+      if (this.#lifecycle.state === "closed") return shuttingDown;
+      if (this.#isDisconnected) return primaryLost;
+      const text = jsonOf(portable(request));
+      if (text === undefined) return tooDeep;
+      const id = this.#connection.nextId();
+      this.#connection.generations.set(id, generation);
+      const message: RemoteGenerateMessage = { engine: this.#number, id, request: text };
+      this.#connection.peer.tell(engineTopics.generate, message);
+      return id;
     };
-    const generation = new RemoteGeneration(remote, observer);
-    return generation;
+    return new RemoteGeneration(this.#connection, begin, (generation) => this.#lifecycle.end(generation), observer);
   }
 
   get countTokens(): Engine["countTokens"] {
@@ -221,7 +195,10 @@ export class RemoteEngine implements Engine {
   close(graceMs: number): Promise<void> {
     return this.#lifecycle.close(graceMs, {
       stop: (generation) => generation.end(shuttingDown),
-      release: async () => this.#line.close(),
+      release: async () => {
+        this.#onClose();
+        this.#connection.peer.tell(engineTopics.close, this.#number);
+      },
     });
   }
 
@@ -231,15 +208,15 @@ export class RemoteEngine implements Engine {
 
   async #lookUp<A extends Ability>(about: A, request: unknown, signal: AbortSignal): Promise<ValueOf<A>> {
     if (this.#lifecycle.state === "closed") throw new FailureError(shuttingDown.failure);
-    const asked = jsonOf(request);
-    if (asked === undefined) throw new FailureError(tooDeep.failure);
-    const answer = await this.#line.lookUp(about, asked, signal);
+    const text = jsonOf(request);
+    if (text === undefined) throw new FailureError(tooDeep.failure);
+    const answer = await this.#connection.lookUp(this.#number, about, text, signal);
     if ("failure" in answer) throw new FailureError(answer.failure);
     return answer.value;
   }
 }
 
-/** Only an upstream reads a client's own JSON, and none is asked from the primary process. */
+/** Removes the client's own JSON, which only upstreams read: workers send requests to upstreams themselves. */
 function portable(request: GenerationRequest): GenerationRequest {
   return { ...request, passthrough: undefined };
 }
@@ -272,7 +249,7 @@ export const primaryGone: GenerationFailure = {
   retryAfterSeconds: 5,
 };
 
-const lost: GenerationEnd = { kind: "engine-error", failure: primaryGone };
+const primaryLost: GenerationEnd = { kind: "engine-error", failure: primaryGone };
 
 const tooDeep: Extract<GenerationEnd, { readonly failure: GenerationFailure }> = {
   kind: "rejected",
@@ -285,33 +262,33 @@ const tooDeep: Extract<GenerationEnd, { readonly failure: GenerationFailure }> =
   },
 };
 
-type Batch = readonly GenerationEvent[];
-
 const done: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
-/** What a generation has its engine's process do. */
-export interface Remote {
-  begin(): void;
-  taken(batches: number): void;
-  leave(): void;
-  /** Once: nothing more comes, or nobody waits for it. */
-  over(): void;
-}
-
-/** A generation in another process, as its reader sees it: what came since the reader last asked is one batch. */
+/** A generation in the primary process. The events since the last step are one batch. */
 export class RemoteGeneration implements AsyncIterableIterator<Batch, undefined> {
-  /** Hears what no event tells. */
   readonly observer: GenerationObserver | undefined;
-  readonly #remote: Remote;
+  readonly #connection: Connection;
+  readonly #begin: (generation: RemoteGeneration) => number | GenerationEnd;
+  readonly #onEnd: (generation: RemoteGeneration) => void;
   #state: "new" | "running" | "ended" | "left" = "new";
-  #held: Batch = [];
-  #heldBatches = 0;
-  /** Batches that were taken, of which the other side does not know yet. */
-  #untold = 0;
+  #id: number | undefined;
+  /** Events that the reader has not taken, and the number of batches that they came in. */
+  #buffer: Batch = [];
+  #bufferedBatches = 0;
+  /** Batches that the reader has taken and the primary process has not been credited for. */
+  #uncredited = 0;
   #waiting: ((step: IteratorResult<Batch, undefined>) => void) | undefined;
 
-  constructor(remote: Remote, observer?: GenerationObserver) {
-    this.#remote = remote;
+  /** `begin` starts the generation and returns its id, or how it ended. `onEnd` is called once, when nothing more comes or is read. */
+  constructor(
+    connection: Connection,
+    begin: (generation: RemoteGeneration) => number | GenerationEnd,
+    onEnd: (generation: RemoteGeneration) => void,
+    observer?: GenerationObserver,
+  ) {
+    this.#connection = connection;
+    this.#begin = begin;
+    this.#onEnd = onEnd;
     this.observer = observer;
   }
 
@@ -319,63 +296,74 @@ export class RemoteGeneration implements AsyncIterableIterator<Batch, undefined>
     return this;
   }
 
-  /** One reader at a time. */
+  /** Must not be called while another call waits. */
   next(): Promise<IteratorResult<Batch, undefined>> {
     if (this.#state === "new") {
       this.#state = "running";
-      this.#remote.begin();
+      const begun = this.#begin(this);
+      if (typeof begun === "number") this.#id = begun;
+      else this.end(begun);
     }
-    if (this.#held.length > 0) return Promise.resolve(this.#take());
+    if (this.#buffer.length > 0) return Promise.resolve(this.#take());
     if (this.#state !== "running") return Promise.resolve(done);
     return new Promise((resolve) => (this.#waiting = resolve));
   }
 
-  /** Cancels the work. */
+  /** Cancels the generation. */
   return(): Promise<IteratorResult<Batch, undefined>> {
     const isRunning = this.#state === "running";
     this.#state = "left";
-    this.#held = [];
+    this.#buffer = [];
     if (isRunning) {
-      this.#remote.leave();
-      this.#remote.over();
+      this.#notify(engineTopics.leave, this.#id);
+      this.#finish();
     }
     this.#waiting?.(done);
     this.#waiting = undefined;
     return Promise.resolve(done);
   }
 
-  /** What came from the engine; null: it is over without a further event. */
+  /** Called with a batch of the engine; null: the generation has ended without a further event. */
   receive(batch: Batch | null): void {
     if (this.#state !== "running") return;
     if (batch !== null) {
-      this.#held = this.#held.length === 0 ? batch : [...this.#held, ...batch];
-      this.#heldBatches++;
+      this.#buffer = this.#buffer.length === 0 ? batch : [...this.#buffer, ...batch];
+      this.#bufferedBatches++;
     }
     if (batch === null || batch.at(-1)?.type === "end") {
       this.#state = "ended";
-      this.#remote.over();
+      this.#finish();
     }
     if (!this.#waiting) return;
-    this.#waiting(this.#held.length > 0 ? this.#take() : done);
+    this.#waiting(this.#buffer.length > 0 ? this.#take() : done);
     this.#waiting = undefined;
   }
 
-  /** Ends it from this side: its reader gets this end, and the work is cancelled. */
+  /** Ends the generation from this side: the reader receives this end, and the primary process cancels the work. */
   end(end: GenerationEnd): void {
-    if (this.#state === "running") this.#remote.leave();
+    if (this.#state === "running") this.#notify(engineTopics.leave, this.#id);
     this.receive([{ type: "end", end }]);
   }
 
+  #finish(): void {
+    if (this.#id !== undefined) this.#connection.generations.delete(this.#id);
+    this.#onEnd(this);
+  }
+
   #take(): IteratorResult<Batch, undefined> {
-    const value = this.#held;
-    this.#held = [];
-    this.#untold += this.#heldBatches;
-    this.#heldBatches = 0;
-    // Half of what may be under way: the engine need not wait for the news.
-    if (this.#untold >= mostAhead / 2 && this.#state === "running") {
-      this.#remote.taken(this.#untold);
-      this.#untold = 0;
+    const value = this.#buffer;
+    this.#buffer = [];
+    this.#uncredited += this.#bufferedBatches;
+    this.#bufferedBatches = 0;
+    // At half of the credit, so that the engine need not wait for it.
+    if (this.#uncredited >= maxAhead / 2 && this.#state === "running" && this.#id !== undefined) {
+      this.#notify(engineTopics.taken, [this.#id, this.#uncredited] satisfies TakenMessage);
+      this.#uncredited = 0;
     }
     return { done: false, value };
+  }
+
+  #notify(topic: string, body: unknown): void {
+    if (this.#id !== undefined) this.#connection.peer.tell(topic, body);
   }
 }

@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from "node:net";
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import type { Peer } from "./peer.ts";
-import { FrameReader, socketPeer, writeFrame } from "./socket-peer.ts";
+import { MessageReader, socketPeer, writeFrame } from "./socket-peer.ts";
 import { peerPair } from "../../test/support/peer-pair.ts";
 
 const message = fc.oneof(
@@ -18,7 +18,7 @@ test("messages are the same however their bytes are cut", () => {
   fc.assert(
     fc.property(fc.array(message, { maxLength: 6 }), fc.array(fc.nat({ max: 40 })), (messages, lengths) => {
       const bytes = Buffer.concat(messages.map((one) => writeFrame(one)));
-      const reader = new FrameReader();
+      const reader = new MessageReader();
       const read: unknown[] = [];
       let at = 0;
       for (let turn = 0; at < bytes.length; turn++) {
@@ -33,7 +33,7 @@ test("messages are the same however their bytes are cut", () => {
 
 test("each byte by itself", () => {
   const sent = [{ text: "a" }, new Uint8Array([1, 2, 3]), "€"];
-  const reader = new FrameReader();
+  const reader = new MessageReader();
   const bytes = Buffer.concat(sent.map((one) => writeFrame(one)));
   const read = Array.from(bytes, (byte) => reader.read(Buffer.of(byte))).flat();
   expect(read).toEqual(sent);
@@ -44,7 +44,7 @@ test("what cannot be copied is refused where it is sent", () => {
 });
 
 test("bytes that claim a message of 4 GB are none", () => {
-  expect(() => new FrameReader().read(Buffer.alloc(8, 0xff))).toThrow("A message of 4294967295 bytes is none.");
+  expect(() => new MessageReader().read(Buffer.alloc(8, 0xff))).toThrow("Invalid frame length: 4294967295 bytes");
 });
 
 interface Pair {
@@ -95,7 +95,7 @@ for (const [kind, open] of kinds) {
     });
     expect(await Promise.all([1, 2, 3].map((number) => worker.ask("double", number)))).toEqual([2, 4, 6]);
     await expect(worker.ask("fail", null)).rejects.toThrow("no such thing");
-    await expect(worker.ask("else", null)).rejects.toThrow("Nobody answers else.");
+    await expect(worker.ask("else", null)).rejects.toThrow("There is no handler for else.");
   });
 
   test(`${kind}: what is told arrives in order, between what is asked, and as it was when it was told`, async () => {
@@ -127,7 +127,7 @@ for (const [kind, open] of kinds) {
     const { primary, worker, end } = await open();
     worker.answer("never", () => new Promise(() => {}));
     const waiting = primary.ask("never", null);
-    await expect(primary.ask("other", null)).rejects.toThrow("Nobody answers other.");
+    await expect(primary.ask("other", null)).rejects.toThrow("There is no handler for other.");
     end();
     await expect(waiting).rejects.toThrow("The connection between the processes of the server has ended.");
     await Promise.all([primary.closed, worker.closed]);
