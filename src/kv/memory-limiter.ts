@@ -1,7 +1,7 @@
 import { drained, levelsOf, refusalOf } from "./limits.ts";
 import type { Lease, Limiter, Limits, Refusal, Use } from "./limits.ts";
 
-/** Counts in this process alone. */
+/** Counts within this process. */
 export class MemoryLimiter implements Limiter {
   readonly #accounts = new Map<string, Account>();
   readonly #now: () => Moment;
@@ -18,12 +18,12 @@ export class MemoryLimiter implements Limiter {
   }
 
   /**
-   * Counts a request that another limiter has taken, for `tokens` with those that are reserved, and adopts what is used there, in case
-   * this limiter has to take over.
+   * Counts a request that another limiter has admitted, and adopts its usage, in case this limiter has to take over. `tokens`: taken and
+   * reserved tokens.
    */
   follow(name: string, limits: Limits, use: Use, tokens: number): Lease {
     const account = this.#account(name);
-    // The request is in what is used, and is added again.
+    // The usage includes the request, which is added again.
     account.adopt(
       { ...use, requests: use.requests - 1, tokens: use.tokens - tokens, today: use.today - tokens },
       this.#now(),
@@ -61,25 +61,25 @@ function systemTime(): Moment {
 
 const dayMs = 86_400_000;
 
-/** A time, by two clocks. */
+/** A time on two clocks. */
 export interface Moment {
-  /** Milliseconds of a clock that never jumps. */
+  /** Milliseconds of a monotonic clock. */
   readonly ms: number;
   /** Unix time in milliseconds. */
   readonly unixMs: number;
 }
 
-/** The use under one name, in this process. */
+/** The usage under one name. */
 export class Account {
   #requests = 0;
   #tokens = 0;
-  /** When both were brought up to date, by the clock that never jumps. */
+  /** When both were updated last, on the monotonic clock. */
   #at = 0;
-  /** Tokens by day. Two days are kept, so that a clock that jumps to another one and back frees nobody of what was used. */
+  /** Tokens by day. Two days are kept, so that no usage is lost if the clock jumps to another day and back. */
   #days: readonly Day[] = [];
   open = 0;
 
-  /** What is used now. */
+  /** The current usage. */
   use({ requestsPerMinute, tokensPerMinute }: Limits, { ms, unixMs }: Moment): Use {
     this.#requests = drained(this.#requests, requestsPerMinute, ms - this.#at);
     this.#tokens = drained(this.#tokens, tokensPerMinute, ms - this.#at);
@@ -93,7 +93,7 @@ export class Account {
     };
   }
 
-  /** Opens a request. Returns the day that its tokens are counted on. */
+  /** Opens a request. Returns the day on which its tokens are counted. */
   begin(tokens: number, { unixMs }: Moment): number {
     const today = this.#day(dayOf(unixMs));
     this.#requests++;
@@ -103,7 +103,7 @@ export class Account {
     return today.number;
   }
 
-  /** Ends a request of that day that has cost so many tokens more (or less) than were counted. */
+  /** Ends a request. `difference`: its cost minus the counted tokens. */
   end(difference: number, day: number): void {
     this.open--;
     this.#tokens = Math.max(0, this.#tokens + difference);
@@ -111,7 +111,7 @@ export class Account {
     if (counted) counted.tokens = Math.max(0, counted.tokens + difference);
   }
 
-  /** Goes on from what all instances have used together; what is open here stays. */
+  /** Adopts the usage of all instances. Open requests of this process stay counted. */
   adopt(use: Use, { ms, unixMs }: Moment): void {
     this.#requests = use.requests;
     this.#tokens = use.tokens;

@@ -1,7 +1,7 @@
 import { ownerOf } from "./store.ts";
 import type { Store, StoreLimits } from "./store.ts";
 
-/** A store that ends with its process. Texts are kept as UTF-8, outside the heap of the language. */
+/** A store in memory. Texts are kept as UTF-8, outside of the JavaScript heap. */
 export class MemoryStore implements Store {
   readonly #index: BoundedIndex<Uint8Array>;
   readonly #encoder = new TextEncoder();
@@ -31,41 +31,40 @@ export class MemoryStore implements Store {
 interface Entry<Value> {
   readonly value: Value;
   readonly bytes: number;
-  /** When it was set, by the clock of `Date.now`. */
+  /** When the value was set, by `Date.now`. */
   readonly at: number;
 }
 
 /** The values of one owner. */
 interface Share<Value> {
   readonly owner: string;
-  /** In the order of their last use, the least recently used first. */
+  /** The least recently used first. */
   readonly entries: Map<string, Entry<Value>>;
   bytes: number;
 }
 
-/** What is too old leaves at least so often, in milliseconds, if there is any traffic; it is never found before, either. */
-const sweepEvery = 60_000;
+/** The interval at which expired values are removed, in milliseconds. They are never returned before that. */
+const expiryIntervalMs = 60_000;
 
 /**
- * Values under keys, as many as the limits allow. When there are more, the owner that has most gives way: the value of its that was asked
- * for longest ago leaves. So an owner loses values to others only while no other one has more. `leave` is called with each key whose
- * value makes way or is too old.
+ * Values under keys, within limits. If a limit is exceeded, the owner with the most values, or bytes, loses its least recently used value. So
+ * an owner loses values only while no other owner has more. `onEvict` is called with the key of each value that is evicted or expired.
  */
 export class BoundedIndex<Value> {
   readonly #limits: StoreLimits;
   readonly #ownerOf: (key: string) => string;
-  readonly #leave: (key: string) => void;
+  readonly #onEvict: (key: string) => void;
   readonly #shares = new Map<string, Share<Value>>();
   readonly #byCount = new Ranking<Share<Value>>(({ entries }) => entries.size);
   readonly #byBytes = new Ranking<Share<Value>>(({ bytes }) => bytes);
   #count = 0;
   #bytes = 0;
-  #swept = Date.now();
+  #lastExpiry = Date.now();
 
-  constructor(limits: StoreLimits, ownerOf: (key: string) => string, leave: (key: string) => void) {
+  constructor(limits: StoreLimits, ownerOf: (key: string) => string, onEvict: (key: string) => void) {
     this.#limits = limits;
     this.#ownerOf = ownerOf;
-    this.#leave = leave;
+    this.#onEvict = onEvict;
   }
 
   has(key: string): boolean {
@@ -76,8 +75,8 @@ export class BoundedIndex<Value> {
     const entries = this.#shares.get(this.#ownerOf(key))?.entries;
     const entry = entries?.get(key);
     if (!entries || !entry) return undefined;
-    if (this.isTooOld(entry.at)) {
-      this.#drop(key);
+    if (this.isExpired(entry.at)) {
+      this.#evict(key);
       return undefined;
     }
     entries.delete(key);
@@ -85,18 +84,18 @@ export class BoundedIndex<Value> {
     return entry.value;
   }
 
-  /** `at`: when the value was set, by the clock of `Date.now`. */
+  /** `at`: when the value was set, by `Date.now`. */
   set(key: string, value: Value, bytes: number, at: number = Date.now()): void {
     this.delete(key);
-    // One that is larger than all may be must not drive out the others first.
-    if (bytes > this.#limits.maxBytes) return this.#leave(key);
+    // A value that exceeds the limit alone must not evict the others first.
+    if (bytes > this.#limits.maxBytes) return this.#onEvict(key);
     this.#add(key, { value, bytes, at });
-    this.#sweep();
-    while (this.#count > this.#limits.maxCount) this.#dropOldestOf(this.#byCount.largest());
-    while (this.#bytes > this.#limits.maxBytes) this.#dropOldestOf(this.#byBytes.largest());
+    this.#removeExpired();
+    while (this.#count > this.#limits.maxCount) this.#evictOldestOf(this.#byCount.largest());
+    while (this.#bytes > this.#limits.maxBytes) this.#evictOldestOf(this.#byBytes.largest());
   }
 
-  /** Whether it was there. It does not `leave`. */
+  /** Returns whether the value existed. Does not call `onEvict`. */
   delete(key: string): boolean {
     const share = this.#shares.get(this.#ownerOf(key));
     const entry = share?.entries.get(key);
@@ -107,7 +106,7 @@ export class BoundedIndex<Value> {
     return true;
   }
 
-  isTooOld(at: number): boolean {
+  isExpired(at: number): boolean {
     return Date.now() - at > this.#limits.maxAgeMs;
   }
 
@@ -127,28 +126,28 @@ export class BoundedIndex<Value> {
     this.#byBytes.update(share);
   }
 
-  #dropOldestOf(share: Share<Value> | undefined): void {
-    for (const key of share?.entries.keys() ?? []) return this.#drop(key);
+  #evictOldestOf(share: Share<Value> | undefined): void {
+    for (const key of share?.entries.keys() ?? []) return this.#evict(key);
   }
 
-  #drop(key: string): void {
-    if (this.delete(key)) this.#leave(key);
+  #evict(key: string): void {
+    if (this.delete(key)) this.#onEvict(key);
   }
 
-  #sweep(): void {
-    if (Date.now() - this.#swept < sweepEvery) return;
-    this.#swept = Date.now();
+  #removeExpired(): void {
+    if (Date.now() - this.#lastExpiry < expiryIntervalMs) return;
+    this.#lastExpiry = Date.now();
     for (const { entries } of this.#shares.values())
-      for (const [key, { at }] of entries) if (this.isTooOld(at)) this.#drop(key);
+      for (const [key, { at }] of entries) if (this.isExpired(at)) this.#evict(key);
   }
 }
 
-/** Members that are compared, of those with about the largest size. */
-const compared = 64;
+/** The number of members of the largest group that are compared. */
+const maxCompared = 64;
 
 /**
- * Finds the member with the largest size in constant time. Members are grouped by the power of two of their size, so where more than 64
- * members are in the largest group, a member with at least half of the largest size may be found instead.
+ * Finds the member with the largest size in constant time. Members are grouped by the power of two of their size; if the largest group has
+ * more than 64 members, the result has at least half of the largest size.
  */
 export class Ranking<Member> {
   readonly #sizeOf: (member: Member) => number;
@@ -160,7 +159,7 @@ export class Ranking<Member> {
     this.#sizeOf = sizeOf;
   }
 
-  /** Called when the size of a member has changed. A member of size 0 is forgotten. */
+  /** Called when the size of a member has changed. A member of size 0 is removed. */
   update(member: Member): void {
     const size = this.#sizeOf(member);
     const group = size === 0 ? undefined : Math.floor(Math.log2(size));
@@ -176,11 +175,11 @@ export class Ranking<Member> {
     this.#groupOf.set(member, group);
   }
 
-  /** Returns undefined where every size is 0. */
+  /** Returns undefined if every size is 0. */
   largest(): Member | undefined {
     const group = this.#groups.findLast(({ size }) => size > 0);
     let largest: Member | undefined;
-    let left = compared;
+    let left = maxCompared;
     for (const member of group ?? []) {
       if (left-- === 0) break;
       if (largest === undefined || this.#sizeOf(member) > this.#sizeOf(largest)) largest = member;

@@ -4,16 +4,16 @@ import type { Lease, Limiter, Limits, Refusal, Use } from "./limits.ts";
 import { MemoryLimiter } from "./memory-limiter.ts";
 import { RedisConnection } from "./redis-connection.ts";
 
-/** How long a request waits for Redis at most, in milliseconds. */
-const patienceMs = 500;
-/** After a failure, Redis is not asked for so long. */
+/** How long a request waits for Redis, in milliseconds. */
+const timeoutMs = 500;
+/** How long Redis is not used after a failure, in milliseconds. */
 const pauseMs = 2000;
-/** A request counts as open for so long after the last sign of life of its instance. */
+/** How long a request counts as open after the last heartbeat of its instance, in milliseconds. */
 const openMs = 60_000;
 
 /**
- * Connects to Redis or Valkey. Never rejects: where there is none, `warn` gets a line, and the limiter counts for itself until there is
- * one. It gets a line, too, when Redis is lost and when it is back.
+ * Connects to Redis or Valkey. Never rejects: while Redis cannot be reached, the limiter counts within this process. `warn` is called with a
+ * line when the connection fails, and when it is restored.
  */
 export async function openRedisLimiter(url: string, warn: (line: string) => void): Promise<Limiter> {
   const limiter = new RedisLimiter(url, warn);
@@ -22,8 +22,8 @@ export async function openRedisLimiter(url: string, warn: (line: string) => void
 }
 
 /**
- * Counts in Redis or Valkey, for all instances together: one step, and one round trip, when a request begins and one when it ends. While
- * Redis cannot be reached, this instance counts for itself, from what all had used when it was last asked.
+ * Counts in Redis or Valkey, for all instances: one script, and one round trip, when a request begins, and one when it ends. While Redis
+ * cannot be reached, this instance continues from the last known usage of all instances.
  */
 class RedisLimiter implements Limiter {
   readonly #connection: RedisConnection;
@@ -33,35 +33,35 @@ class RedisLimiter implements Limiter {
   readonly #open = new Map<string, Set<string>>();
   readonly #beat: NodeJS.Timeout;
   #isAway = false;
-  /** By the clock of `performance.now`. */
-  #askAgainAt = 0;
+  /** By `performance.now`. */
+  #retryAt = 0;
   #isClosed = false;
 
   constructor(url: string, warn: (line: string) => void) {
     this.#connection = new RedisConnection(url, {
-      timeoutMs: patienceMs,
+      timeoutMs,
       onLost: (error) => this.#failed(error),
       onBack: () => {},
     });
     this.#warn = warn;
-    this.#beat = setInterval(() => this.#tellOpen(), openMs / 3).unref();
+    this.#beat = setInterval(() => this.#sendHeartbeat(), openMs / 3).unref();
   }
 
-  /** Resolves when the first attempt to connect has ended, or after `patienceMs`; later attempts follow. */
+  /** Resolves when the first attempt to connect has ended, or after `timeoutMs`; later attempts follow. */
   async connect(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(() => {
-        this.#failed(new Error(`no answer within ${patienceMs} ms`));
+        this.#failed(new Error(`no answer within ${timeoutMs} ms`));
         resolve();
-      }, patienceMs);
+      }, timeoutMs);
     });
     await Promise.race([this.#connection.opened.catch(() => {}), late]);
     clearTimeout(timer);
   }
 
   async take(name: string, limits: Limits, tokens: number, reserved = 0): Promise<Lease | Refusal> {
-    if (this.#connection.isReady && performance.now() >= this.#askAgainAt) {
+    if (this.#connection.isReady && performance.now() >= this.#retryAt) {
       try {
         return await this.#takeShared(name, limits, tokens, reserved);
       } catch (error) {
@@ -90,7 +90,7 @@ class RedisLimiter implements Limiter {
     if (taken === 0) {
       const refusal = refusalOf(use, limits, tokens + reserved);
       if (refusal) return refusal;
-      throw new Error("Redis refused what there is room for.");
+      throw new Error("Redis refused a request that is within the limits.");
     }
     const own = this.#local.follow(name, limits, use, tokens + reserved);
     const openHere = this.#openOf(name);
@@ -107,7 +107,7 @@ class RedisLimiter implements Limiter {
     };
   }
 
-  /** Runs a script; rejects when there is no answer in time. */
+  /** Runs a script; rejects if there is no answer in time. */
   #run({ sha, text }: RedisScript, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
     const options = { keys: [...keys], arguments: args.map(String) };
     return this.#connection.run((client) =>
@@ -124,7 +124,7 @@ class RedisLimiter implements Limiter {
     return ids;
   }
 
-  #tellOpen(): void {
+  #sendHeartbeat(): void {
     if (!this.#connection.isReady) return;
     for (const [name, ids] of this.#open) {
       if (ids.size === 0) continue;
@@ -134,7 +134,7 @@ class RedisLimiter implements Limiter {
   }
 
   #failed(error: unknown): void {
-    this.#askAgainAt = performance.now() + pauseMs;
+    this.#retryAt = performance.now() + pauseMs;
     if (this.#isAway || this.#isClosed) return;
     this.#isAway = true;
     const reason = error instanceof Error ? error.message || error.name : String(error);
@@ -150,16 +150,16 @@ class RedisLimiter implements Limiter {
   }
 }
 
-/** Of the same slot of a cluster. */
+/** Keys of one slot of a Redis cluster. */
 function keysOf(name: string): readonly string[] {
   const tag = `truewire:limits:{${encodeURIComponent(name)}}`;
   return [tag, `${tag}:open`];
 }
 
-/** A script that Redis runs as one step. */
+/** A script, which Redis runs atomically. */
 export interface RedisScript {
   readonly text: string;
-  /** By which Redis knows it once it has seen it. */
+  /** The hash by which Redis identifies a loaded script. */
   readonly sha: string;
 }
 
@@ -168,7 +168,7 @@ export interface RedisScript {
  * requests (a sorted set: `memberOf` a request → until when it counts). A request of an instance that died is forgotten then, and what it
  * reserved is given back.
  *
- * A clock that goes back stops the draining until the next request notes the time anew; the tokens of two days are kept.
+ * If the clock goes back, nothing drains until the next request sets the time again; the tokens of two days are kept.
  */
 const begin = `
 local time = redis.call('TIME')
@@ -199,7 +199,7 @@ export function memberOf(id: string, reserved: number, day: number): string {
   return `${id}|${reserved}|${day}`;
 }
 
-/** Gives back what the open requests with these scores reserved, and removes them. */
+/** Removes open requests by score, and releases what they reserved. */
 const lapse = `
 local lapsed = false
 local function lapse(from, to)

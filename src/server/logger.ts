@@ -7,19 +7,19 @@ export type LogFormat = "json" | "pretty";
 
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 
-/** What is written to a pipe at once, by one of several processes, stays together: POSIX, PIPE_BUF (Linux has 4096 bytes). */
-const mostAtOnce = 4096;
+/** Writes of at most this size to a pipe are atomic: POSIX, PIPE_BUF (4096 bytes on Linux). */
+const maxAtomicWrite = 4096;
 
 let stderr: LogLines | undefined;
 
 /**
- * The log on stderr: JSON lines, or lines for people; where no form is asked for, these are for a terminal. `one`: the
- * process is one of several that write the same log; each of its lines has these fields.
+ * Opens the log on stderr: JSON lines, or readable lines; by default, readable lines on a terminal. `one`: the process is one of several
+ * that write the same log; each of its lines has these fields.
  */
 export function openLog(level: LogLevel, format?: LogFormat, one?: { readonly worker?: number }): Log {
   const options = { level, base: one?.worker === undefined ? null : { worker: one.worker } };
   const isTerminal = process.stderr.isTTY === true;
-  const lines = (stderr ??= new LogLines(2, one && mostAtOnce));
+  const lines = (stderr ??= new LogLines(2, one && maxAtomicWrite));
   const palette = isTerminal ? colors : colors.createColors(false);
   const isJson = format === "json" || (!format && !isTerminal);
   const log = pino(options, isJson ? lines : { write: (line) => lines.write(forPeople(line, palette)) });
@@ -27,7 +27,7 @@ export function openLog(level: LogLevel, format?: LogFormat, one?: { readonly wo
   return log;
 }
 
-/** A line of JSON, as `12:03:55 finished POST /v1/chat/completions model=x ms=12`. */
+/** Formats a line of JSON as `12:03:55 finished POST /v1/chat/completions model=x ms=12`. */
 export function forPeople(line: string, palette: Palette = colors): string {
   const { level, time, msg, method, path, ...rest } = JSON.parse(line) as Record<string, unknown>;
   const clock = new Date(Number(time)).toTimeString().slice(0, 8);
@@ -35,17 +35,17 @@ export function forPeople(line: string, palette: Palette = colors): string {
   const request = method === undefined ? "" : ` ${printable(`${String(method)} ${String(path)}`)}`;
   const fields = Object.entries(rest).map(([name, value]) => {
     const text = typeof value === "string" ? value : JSON.stringify(value);
-    // A cause is our own text and may span lines; everything else may hold a client's text, which must not control the terminal.
+    // A cause is a stack and may span lines. Other fields may contain a client's text, which must not control the terminal.
     return ` ${palette.dim(`${name}=`)}${name === "cause" ? text : printable(text)}`;
   });
-  // A message may span lines (the mistakes in a configuration), and may quote a model or another server.
+  // A message may span lines (errors in a configuration), and may quote a model or another server.
   const happened = String(msg).split("\n").map(printable).join("\n");
   return `${palette.dim(clock)} ${colour(happened)}${request}${fields.join("")}\n`;
 }
 
 type Palette = Pick<typeof colors, "red" | "yellow" | "green" | "dim">;
 
-/** Without control characters, which are shown as in JSON. */
+/** Escapes control characters as JSON does. */
 function printable(text: string): string {
   return text.replace(
     // oxlint-disable-next-line no-control-regex -- the pattern looks for control characters
@@ -54,40 +54,39 @@ function printable(text: string): string {
   );
 }
 
-/** So many characters may wait to be written; lines beyond that are lost. */
-const mostWaiting = 4 * 1024 * 1024;
-/** What cannot be written is tried again after so many milliseconds. */
-const pauseMs = 250;
-/** At its end, the process waits for a reader no longer than so many milliseconds. */
-const patienceAtExitMs = 500;
+/** The number of characters that may wait to be written; further lines are lost. */
+const maxWaiting = 4 * 1024 * 1024;
+/** The delay before a failed write is tried again, in milliseconds. */
+const retryMs = 250;
+/** How long the process waits for a reader when it exits, in milliseconds. */
+const exitTimeoutMs = 500;
 
 /**
- * Writes lines to a file descriptor, without waiting for it and without ever failing: a server must not end because the disk of its log is
- * full, or because nobody reads it any more. What cannot be written waits, up to a bound. A pipe whose reader is gone is left alone for
- * good.
+ * Writes lines to a file descriptor asynchronously, and never fails: a server must not end because the disk of its log is full, or the
+ * reader of its log has ended. What cannot be written waits, up to a limit. To a pipe without a reader, nothing more is written.
  */
 export class LogLines {
   readonly #fd: number;
-  readonly #mostAtOnce: number;
+  readonly #maxWrite: number;
   #waiting = "";
-  /** What is being written. */
+  /** The bytes that are being written. */
   #current: Buffer | undefined;
   #isWriting = false;
-  #isOver = false;
+  #hasEnded = false;
   #lost = 0;
-  /** Is told how many lines were lost, and why, when lines can be written again. */
+  /** Called with the number of lost lines, and the reason, when lines can be written again. */
   onLost: (count: number, why: string) => void = () => {};
 
-  /** `mostAtOnce`: several processes write there, and so many bytes of whole lines stay together. */
-  constructor(fd: number, mostAtOnce: number = Infinity) {
+  /** `maxWrite`: the maximum bytes of one write, if several processes write to the descriptor. Lines are not split. */
+  constructor(fd: number, maxWrite: number = Infinity) {
     this.#fd = fd;
-    this.#mostAtOnce = mostAtOnce;
+    this.#maxWrite = maxWrite;
     process.once("exit", () => this.#finish());
   }
 
   write(line: string): void {
-    if (this.#isOver) return;
-    if (this.#waiting.length + line.length > mostWaiting) this.#lost++;
+    if (this.#hasEnded) return;
+    if (this.#waiting.length + line.length > maxWaiting) this.#lost++;
     else this.#waiting += line;
     if (!this.#current) this.#next();
   }
@@ -100,18 +99,18 @@ export class LogLines {
     this.#write(this.#current, "");
   }
 
-  /** As many lines as may be written at once; one at least. */
+  /** The lines of the next write; at least one. */
   #wholeLines(): string {
     const waiting = this.#waiting;
-    const most = this.#mostAtOnce;
-    if (most === Infinity) return waiting;
-    let end = Math.min(most, waiting.length) + 1;
+    const max = this.#maxWrite;
+    if (max === Infinity) return waiting;
+    let end = Math.min(max, waiting.length) + 1;
     do end = waiting.lastIndexOf("\n", end - 2) + 1;
-    while (end > 1 && Buffer.byteLength(waiting.slice(0, end)) > most);
+    while (end > 1 && Buffer.byteLength(waiting.slice(0, end)) > max);
     return waiting.slice(0, end > 0 ? end : waiting.indexOf("\n") + 1);
   }
 
-  /** `why`: how the attempt before failed. */
+  /** `why`: the error of the last attempt. */
   #write(buffer: Buffer, why: string): void {
     this.#isWriting = true;
     write(this.#fd, buffer, (error, written) => {
@@ -132,7 +131,7 @@ export class LogLines {
 
   #failed(error: NodeJS.ErrnoException): void {
     if (error.code === "EPIPE" || error.code === "EBADF") {
-      this.#isOver = true;
+      this.#hasEnded = true;
       this.#current = undefined;
       this.#waiting = "";
       return;
@@ -140,16 +139,16 @@ export class LogLines {
     const again = (): void => {
       if (this.#current) this.#write(this.#current, error.message);
     };
-    // Nothing that would keep the process from ending.
-    setTimeout(again, pauseMs).unref();
+    // Must not keep the process alive.
+    setTimeout(again, retryMs).unref();
   }
 
-  /** The process ends: the last lines are written, if somebody takes them. */
+  /** Writes the last lines when the process exits, if there is a reader. */
   #finish(): void {
     const rest = Buffer.from(this.#waiting);
-    // What is being written is in the system's hands.
+    // A write in progress is completed by the system.
     let left = this.#current && !this.#isWriting ? Buffer.concat([this.#current, rest]) : rest;
-    const deadline = performance.now() + patienceAtExitMs;
+    const deadline = performance.now() + exitTimeoutMs;
     while (left.length > 0) {
       try {
         left = left.subarray(writeSync(this.#fd, left));

@@ -7,8 +7,8 @@ import { Mask, MaskedEvents, maskedLog } from "./mask.ts";
 const secret = "sk-live-0123456789abcdef";
 const mask = new Mask([secret, "http-password-1", "short"]);
 
-function deltas(pieces: readonly string[]): GenerationEvent[] {
-  return pieces.map((text) => ({ type: "text-delta", choice: 0, text }));
+function deltas(chunks: readonly string[]): GenerationEvent[] {
+  return chunks.map((text) => ({ type: "text-delta", choice: 0, text }));
 }
 
 function shown(batches: readonly (readonly GenerationEvent[])[]): string {
@@ -33,13 +33,13 @@ const cutText = fc
   .map(([words, cuts]) => {
     const text = words.join("");
     const at = [0, ...cuts.filter((cut) => cut < text.length).sort((a, b) => a - b), text.length];
-    return { text, pieces: at.slice(1).map((cut, i) => text.slice(at[i], cut)) };
+    return { text, chunks: at.slice(1).map((cut, i) => text.slice(at[i], cut)) };
   });
 
 test("for every text in every cut, no secret gets out, and at most five characters of its beginning", () => {
   fc.assert(
-    fc.property(cutText, ({ text, pieces }) => {
-      const out = shown([...pieces.map((piece) => deltas([piece])), [end]]);
+    fc.property(cutText, ({ text, chunks }) => {
+      const out = shown([...chunks.map((chunk) => deltas([chunk])), [end]]);
       const beginnings = [secret, "http-password-1"].map((one) => one.slice(0, 5).replace(/./g, "(?:$&"));
       const begun = beginnings.map((one) => one + ")?".repeat(5)).join("|");
       // A beginning before a secret may have been text or leaked; both sides lose all of them.

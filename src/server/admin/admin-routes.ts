@@ -94,7 +94,7 @@ async function* taskEvents(reply: Reply, mask: Mask, run: (task: Task) => Promis
   else yield eventText(failureEvent(reply, mask, outcome.error));
 }
 
-/** `POST /admin/check`: checks another server, and tells what each probe shows as it comes. It ends when its client leaves. */
+/** `POST /admin/check`: checks another server and streams the result of each probe. Ends when the client leaves. */
 export async function checkServer(reply: Reply, service: Service): Promise<void> {
   const { checker, settings } = service;
   if (!checker)
@@ -109,7 +109,7 @@ export async function checkServer(reply: Reply, service: Service): Promise<void>
   await sendEvents(reply, textsOf(events, reply, settings.mask), eventHeaders, settings.keepAliveMs);
 }
 
-/** What fails at once has a status of its own. */
+/** A check that fails immediately is answered with its status. */
 async function* textsOf(events: AsyncIterable<object>, reply: Reply, mask: Mask): AsyncGenerator<string> {
   try {
     for await (const event of events) yield eventText(event);
@@ -119,7 +119,7 @@ async function* textsOf(events: AsyncIterable<object>, reply: Reply, mask: Mask)
   }
 }
 
-/** Of the event streams of the admin API. */
+/** The headers of event streams of the admin API. */
 export const eventHeaders: HeaderFields = {
   "content-type": "text/event-stream; charset=utf-8",
   "cache-control": "no-cache",
@@ -129,12 +129,12 @@ export function eventText(event: object): string {
   return `data: ${JSON.stringify(event)}\n\n`;
 }
 
-/** What an admin task's stream says last when the task fails after its 200: `error`, as the API words it. */
+/** The last event of a task that fails after its 200: `error`, in the form of the API. */
 export function failureEvent(reply: Reply, mask: Mask, error: unknown): object {
   const { failure } = error instanceof FailureError ? error : internalError(error);
-  const { cause, ...told } = failure;
-  const shown: GenerationFailure = mask.value(told);
-  // The status was sent as 200: this makes the log's line one of a failure.
+  const { cause, ...rest } = failure;
+  const shown: GenerationFailure = mask.value(rest);
+  // The status was sent as 200: this logs the request as failed.
   reply.record.end = { kind: "rejected", failure: shown };
   reply.record.cause = cause;
   const { body } = reply.conventions.writeFailure(shown, reply.profile, reply.requestId);
@@ -147,7 +147,7 @@ export function readCheck(body: unknown): AskedCheck {
   const { url, key, model, only, profile } = body;
   if (typeof url !== "string" || !isBaseUrl(url))
     throw refused("url", "the base URL of an API, such as http://127.0.0.1:11434/v1, without a query");
-  // What no header can carry (RFC 9110, section 5.5).
+  // Headers allow no other characters (RFC 9110, section 5.5).
   if (key !== undefined && (typeof key !== "string" || !/^[\x21-\x7e]{1,4096}$/.test(key)))
     throw refused("key", "an API key: ASCII without spaces");
   if (model !== undefined && typeof model !== "string") throw refused("model", "the name of a model");
@@ -162,7 +162,7 @@ export function readCheck(body: unknown): AskedCheck {
   };
 }
 
-/** Paths are put behind it, so it may have no query; and a name and password in it would be shown with it. */
+/** Paths are appended to it, so it may have no query. Credentials in it would be shown in the report. */
 function isBaseUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, username, password } = new URL(text);

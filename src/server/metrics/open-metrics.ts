@@ -6,7 +6,7 @@ import { RequestNumbers } from "./request-numbers.ts";
 import type { ServedEngine } from "../model-directory.ts";
 import type { Metrics } from "../service.ts";
 
-/** Begins to count, in a registry of its own: whoever runs several servers, or counts for itself, finds nothing of it in theirs. */
+/** Opens the metrics of a server, in a registry of their own, so that they do not appear in the metrics of a host application. */
 export function openMetrics(): Metrics {
   const registry = new Registry();
   const requests = new RequestNumbers(registry);
@@ -14,7 +14,7 @@ export function openMetrics(): Metrics {
   const ofProcess = new ProcessNumbers(registry);
   const open = new Gauge({
     name: "truewire_open_requests",
-    help: "Requests that are being answered, the one for these numbers included.",
+    help: "Running requests, including the one that reads the metrics.",
     registers: [registry],
   });
   return {
@@ -33,11 +33,11 @@ export function openMetrics(): Metrics {
 
 interface EngineNumber {
   readonly metric: Gauge<"engine"> | Counter<"engine">;
-  /** undefined: this kind of engine has no such number. */
+  /** undefined: engines of this kind have no such metric. */
   readonly of: (health: EngineHealth) => number | undefined;
 }
 
-/** What engines tell of themselves, asked of them when somebody reads it. */
+/** Metrics of engines, read from `health()` when they are scraped. */
 export class EngineNumbers {
   readonly #numbers: readonly EngineNumber[];
 
@@ -52,30 +52,18 @@ export class EngineNumbers {
     });
     this.#numbers = [
       gauge("truewire_engine_ready", "1: the engine can answer.", ({ state }) => (state === "ready" ? 1 : 0)),
-      gauge("truewire_slots", "Answers that can be generated at once.", ({ slots }) => slots?.total),
-      gauge("truewire_slots_busy", "Answers that are being generated.", ({ slots }) => slots?.busy),
+      gauge("truewire_slots", "Slots: the maximum number of concurrent generations.", ({ slots }) => slots?.total),
+      gauge("truewire_slots_busy", "Slots in use.", ({ slots }) => slots?.busy),
       gauge("truewire_queue_length", "Requests that wait for a slot.", ({ queued }) => queued),
-      counter("truewire_restarts_total", "How often a local model's process was started again.", counted("restarts")),
-      counter(
-        "truewire_drafted_tokens_total",
-        "Tokens that a local model guessed before it drew them.",
-        counted("draftedTokens"),
-      ),
-      counter("truewire_accepted_tokens_total", "How many of these guesses were right.", counted("acceptedTokens")),
-      gauge(
-        "truewire_upstream_open_requests",
-        "Requests that another server has not answered.",
-        counted("outstanding"),
-      ),
-      counter(
-        "truewire_upstream_retries_total",
-        "Requests to other servers that were tried again.",
-        counted("retries"),
-      ),
+      counter("truewire_restarts_total", "Restarts of a local model's process.", counted("restarts")),
+      counter("truewire_drafted_tokens_total", "Draft tokens of speculative decoding.", counted("draftedTokens")),
+      counter("truewire_accepted_tokens_total", "Accepted draft tokens.", counted("acceptedTokens")),
+      gauge("truewire_upstream_open_requests", "Requests in progress at an upstream.", counted("outstanding")),
+      counter("truewire_upstream_retries_total", "Retried requests to an upstream.", counted("retries")),
       gauge("truewire_upstream_urls", "The URLs of an upstream.", counted("targets")),
       gauge(
         "truewire_upstream_urls_ejected",
-        "Those that get no requests, because they failed.",
+        "Upstream URLs that receive no requests because they failed.",
         ({ counters = {} }) => {
           const { targets, targetsInService } = counters;
           return targets === undefined || targetsInService === undefined ? undefined : targets - targetsInService;
@@ -100,12 +88,12 @@ function counted(name: string): EngineNumber["of"] {
   return ({ counters }) => counters?.[name];
 }
 
-/** How finely the event loop's delay is measured, in milliseconds. */
+/** The resolution at which the delay of the event loop is measured, in milliseconds. */
 const resolution = 10;
 
 /**
- * The process's own numbers, under the names that Prometheus' client libraries give them. The event loop is watched from the first reading
- * on: whom nobody reads, it costs nothing.
+ * Metrics of the process, under the names of Prometheus' client libraries. The delay of the event loop is measured from the first scrape
+ * on, so it costs nothing if metrics are not used.
  */
 export class ProcessNumbers {
   readonly #cpu;
@@ -145,7 +133,7 @@ export class ProcessNumbers {
     this.#memory.set(rss);
     this.#heap.set(heapUsed);
     if (this.#histogram) {
-      // The timer's own pause is measured, too.
+      // Includes the interval of the timer.
       for (const [gauge, of] of this.#delays)
         gauge.set(Math.max(0, of(this.#histogram) / 1e9 - resolution / 1000) || 0);
       this.#histogram.reset();

@@ -2,10 +2,10 @@ import { Counter } from "prom-client";
 import type { Registry } from "prom-client";
 import type { ObservedApi, Outcome, RequestRecord } from "../request-record.ts";
 
-/** Everything that is counted of the requests with one API, model and key. */
+/** The metrics of requests with one API, model and key. */
 interface Series {
   readonly labels: Labels;
-  /** By outcome, and what went wrong. */
+  /** By outcome and error type. */
   readonly durations: Map<string, HistogramSeries>;
   readonly firstToken: HistogramSeries;
   readonly perToken: HistogramSeries;
@@ -28,17 +28,17 @@ type Labels = Readonly<
 export class RequestNumbers {
   readonly #duration = new Histogram(
     "gen_ai_server_request_duration_seconds",
-    "From a request's arrival to the end of its answer.",
+    "Time from a request's arrival to the end of its answer.",
     durationBuckets,
   );
   readonly #firstToken = new Histogram(
     "gen_ai_server_time_to_first_token_seconds",
-    "From a request's arrival to the first piece of its answer, where the answer came in pieces.",
+    "Time from a request's arrival to the first token of its answer, if the answer was generated as a stream.",
     firstTokenBuckets,
   );
   readonly #perToken = new Histogram(
     "gen_ai_server_time_per_output_token_seconds",
-    "Time for each token after the first, where the answer came in pieces.",
+    "Time for each token after the first, if the answer was generated as a stream.",
     perTokenBuckets,
   );
   readonly #tokens = new Histogram(

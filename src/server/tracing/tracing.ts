@@ -15,14 +15,14 @@ import type { AttemptObserver, ObservedAttempt } from "../../core/generation-obs
 import type { GenerationRequest } from "../../core/request.ts";
 import { inputMessages, outputMessages } from "./message-content.ts";
 
-/** Makes the traces of requests. */
+/** Creates the traces of requests. */
 export interface Tracing {
   begin(request: TracedRequest): RequestTrace | undefined;
 }
 
 /**
- * Traces by a tracer; default: the one of whatever OpenTelemetry SDK the process has registered, which records nothing where there is
- * none. Prompts and answers are in spans only where the environment says so, as OpenTelemetry's own instrumentations have it.
+ * Opens tracing with a tracer; default: that of the OpenTelemetry SDK which the process has registered, if any. Prompts and answers are in
+ * spans only if the environment says so, as in OpenTelemetry's own instrumentations.
  */
 export function openTracing(environment: Environment, tracer: Tracer = trace.getTracer("truewire")): Tracing {
   const asked = environment["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"]?.toLowerCase() ?? "";
@@ -35,19 +35,19 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export interface TracedRequest {
   readonly requestId: string;
   readonly method: string;
-  /** The path as the API names it: `/v1/chat/completions`. */
+  /** The documented path: `/v1/chat/completions`. */
   readonly route: string;
   readonly header: HeaderReader;
-  /** Takes the configuration's secrets out of a text. */
+  /** Removes the secrets of the configuration from a text. */
   readonly masked: (text: string) => string;
 }
 
-/** What is known of a request at its end; times in milliseconds from `receivedAt`. */
+/** The result of a request; times in milliseconds from `receivedAt`. */
 export interface TracedOutcome {
   /** By `performance.now`. */
   readonly receivedAt: number;
   readonly status: number | undefined;
-  /** A word for what went wrong; undefined: nothing did. */
+  /** The kind of the error; undefined if there was none. */
   readonly errorType: string | undefined;
   readonly keyName: string | undefined;
   readonly finishes: readonly string[];
@@ -57,24 +57,23 @@ export interface TracedOutcome {
   readonly lastMs: number | undefined;
 }
 
-/** How a tracer is used. */
 export interface TracingOptions {
   readonly tracer: Tracer;
-  /** Whether spans tell prompts and answers. */
+  /** Whether spans contain prompts and answers. */
   readonly capturesContent: boolean;
 }
 
 /**
- * The spans of one request: the request itself; within it the operation, as the semantic conventions for generative AI have it; within
- * that a local model's phases, or the attempts at other servers. Where nobody records (no provider, not sampled), a client's trace is
- * only handed on.
+ * The spans of one request: the request; within it the operation, as in the semantic conventions for generative AI; within that the phases of
+ * a local model, or the requests to upstreams. If the trace is not recorded (no provider, not sampled), a client's trace context is only
+ * passed on.
  */
 export class RequestTrace {
   readonly #options: TracingOptions;
   readonly #server: Span;
   readonly #masked: TracedRequest["masked"];
   #operation: Span | undefined;
-  #said: Accumulator | undefined;
+  #output: Accumulator | undefined;
 
   private constructor(options: TracingOptions, server: Span, masked: TracedRequest["masked"]) {
     this.#options = options;
@@ -82,12 +81,12 @@ export class RequestTrace {
     this.#masked = masked;
   }
 
-  /** undefined: there is no trace, neither one of ours nor one of the client's. */
+  /** undefined: there is no trace, neither of this server nor of the client. */
   static begin(options: TracingOptions, request: TracedRequest): RequestTrace | undefined {
     const { requestId, method, route, header, masked } = request;
-    // Inside somebody else's server, its own span may be there already.
-    const around = context.active();
-    const parent = trace.getSpan(around) ? around : contextIn(header);
+    // A host application may have a span already.
+    const active = context.active();
+    const parent = trace.getSpan(active) ? active : contextIn(header);
     const attributes: Attributes = {
       "http.request.method": method,
       "http.route": route,
@@ -97,12 +96,12 @@ export class RequestTrace {
     return trace.isSpanContextValid(server.spanContext()) ? new RequestTrace(options, server, masked) : undefined;
   }
 
-  /** For the log; undefined: nobody records it. */
+  /** For the log; undefined if the trace is not recorded. */
   get traceId(): string | undefined {
     return this.#server.isRecording() ? this.#server.spanContext().traceId : undefined;
   }
 
-  /** An engine is asked. `model`: as it is listed. */
+  /** Begins the span of the operation. `model`: the listed name. */
   operationBegins(operation: string, model: string, request?: GenerationRequest): void {
     if (!this.#server.isRecording()) return;
     const { tracer, capturesContent } = this.#options;
@@ -114,14 +113,14 @@ export class RequestTrace {
     };
     if (capturesContent && request) {
       attributes["gen_ai.input.messages"] = this.#masked(JSON.stringify(inputMessages(request)));
-      this.#said = new Accumulator();
+      this.#output = new Accumulator();
     }
     const kind = SpanKind.INTERNAL;
     this.#operation = tracer.startSpan(`${operation} ${model}`, { kind, attributes }, within(this.#server));
   }
 
   see(events: readonly GenerationEvent[]): void {
-    this.#said?.add(events);
+    this.#output?.add(events);
   }
 
   attempt({ url, model }: ObservedAttempt): AttemptObserver {
@@ -144,7 +143,7 @@ export class RequestTrace {
     };
   }
 
-  /** The answer is complete, refused or given up. */
+  /** Ends the spans: the answer is complete, refused or cancelled. */
   end(outcome: TracedOutcome): void {
     const { status, errorType, keyName, receivedAt, firstMs } = outcome;
     const operation = this.#operation;
@@ -154,8 +153,8 @@ export class RequestTrace {
       operation.setAttributes(attributesOfAnswer(outcome));
       if (firstMs !== undefined) operation.addEvent("first_token", zero + firstMs);
       this.#phases(operation, outcome, zero);
-      if (this.#said) {
-        const { choices } = this.#said.result();
+      if (this.#output) {
+        const { choices } = this.#output.result();
         operation.setAttribute("gen_ai.output.messages", JSON.stringify(outputMessages(choices)));
       }
       if (errorType !== undefined) fail(operation, errorType);
@@ -163,7 +162,7 @@ export class RequestTrace {
     }
     if (status !== undefined) this.#server.setAttribute("http.response.status_code", status);
     if (keyName !== undefined) this.#server.setAttribute("truewire.key.name", keyName);
-    // A client's own mistake is no error of the server's. Source: semantic conventions for HTTP spans, "Status".
+    // An error of the client does not set the status of a server span. Source: semantic conventions for HTTP spans, "Status".
     if (errorType !== undefined) {
       this.#server.setAttribute("error.type", errorType);
       if ((status ?? 500) >= 500 || (status ?? 0) < 400) this.#server.setStatus({ code: SpanStatusCode.ERROR });
@@ -171,7 +170,7 @@ export class RequestTrace {
     this.#server.end(now);
   }
 
-  /** What a local model's process told of its times, which follow one another and end with the answer. */
+  /** Adds spans for the phases of a local model, which are consecutive and end with the answer. */
   #phases(operation: Span, { timings, lastMs }: TracedOutcome, zero: number): void {
     if (!timings || lastMs === undefined) return;
     const { preparingMs, queuedMs, promptMs, generationMs } = timings;
@@ -210,7 +209,7 @@ function failureOf(end: GenerationEnd): string | undefined {
   return end.kind === "client-gone" ? "cancelled" : undefined;
 }
 
-/** What was asked for; nothing that the client wrote itself. */
+/** Parameters of the request, without texts of the client. */
 function attributesOf({ sampling, limits, n, output, stream }: GenerationRequest): Attributes {
   const { temperature, topP, topK, seed, frequencyPenalty, presencePenalty } = sampling;
   return {
@@ -236,15 +235,13 @@ function attributesOfAnswer({ usage, finishes }: TracedOutcome): Attributes {
   };
 }
 
-/**
- * How traces go on from one process to the next: the headers `traceparent` and `tracestate`. Source: W3C Trace Context, section 3.
- */
+/** The header `traceparent`. Source: W3C Trace Context, section 3. */
 const traceparent = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/;
 
-/** The context of a request whose client has a trace; the root where it has none, or says nothing that is one. */
+/** The trace context of the client; the root context if it has none, or an invalid one. */
 export function contextIn(header: HeaderReader): Context {
   const [, version, traceId, spanId, flags, more] = traceparent.exec(header("traceparent")?.trim() ?? "") ?? [];
-  // Later versions may say more; this one may not.
+  // Only later versions may have further fields.
   if (!traceId || !spanId || !flags || version === "ff" || (version === "00" && more !== undefined))
     return ROOT_CONTEXT;
   if (traceId === INVALID_SPAN_CONTEXT.traceId || spanId === INVALID_SPAN_CONTEXT.spanId) return ROOT_CONTEXT;
@@ -258,7 +255,7 @@ export function contextIn(header: HeaderReader): Context {
   });
 }
 
-/** The headers with which another server's trace continues this span. */
+/** The headers with which another server continues the trace of a span. */
 export function headersOf({ traceId, spanId, traceFlags, traceState }: SpanContext): Record<string, string> {
   const headers = { traceparent: `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}` };
   const state = traceState?.serialize() ?? "";

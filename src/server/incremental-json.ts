@@ -3,58 +3,59 @@ import { malformedJson } from "../apis/failures.ts";
 const [quote, backslash, comma, colon, letterU] = [0x22, 0x5c, 0x2c, 0x3a, 0x75];
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
 
-/** Keeps nothing between whole texts, so one serves all. */
+/** Has no state between complete texts, so one decoder is shared. */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** A list or an object that is put together from pieces. */
+/** A list or an object that is assembled from several chunks. */
 interface Frame {
   readonly isList: boolean;
-  /** What was read of it; null: nothing. */
+  /** The part that was read; null: nothing yet. */
   value: unknown[] | Record<string, unknown> | null;
-  /** Of the member in progress, where the name is read and the value is not. */
+  /** The name of a member whose value is not read yet. */
   key: string | null;
-  /** A comma was the last that was read of it, so something must follow. */
+  /** The last token was a comma, so an item must follow. */
   awaitsItem: boolean;
 }
 
 /**
- * Reads a JSON text (UTF-8, without a byte order mark) in pieces, so that others have their turn while a large one is read. The value is
- * exactly the one of `JSON.parse`, which reads every piece: whole items of a list and whole members of an object, as many as a piece
- * holds. Only what is larger than a piece is put together here: lists and objects of such runs, and long strings.
+ * Parses a JSON text (UTF-8, without a byte order mark) in chunks, so that other requests get their turn while a large body is parsed.
+ * `JSON.parse` parses each chunk, which consists of complete items of a list or members of an object, so the value is exactly that of
+ * `JSON.parse`. Only values that are larger than a chunk are assembled here: lists, objects and long strings. A worker thread would not do:
+ * it would have to copy the value back, which blocks the event loop about as long as parsing.
  *
- * An iterator: each step takes about as long as `JSON.parse` for a piece, the last one returns the value. Throws `FailureError` 400 for a
- * text that is not JSON. The text is trusted not to be nested deeper than a list of depths may be long (`BodyCounter` sees to that).
+ * `read` is an iterator: each step takes about as long as `JSON.parse` for a chunk, and the last one returns the value. Throws
+ * `FailureError` 400 for a text that is not JSON. `BodyCounter` has limited the depth of the text before.
  */
-export class PiecewiseJson {
+export class IncrementalJson {
   readonly #bytes: Uint8Array;
-  readonly #pieceSize: number;
-  /** The next byte to look at. All before `#readTo` is read, too. */
+  readonly #chunkSize: number;
+  /** The next byte to scan; bytes before `#readTo` are parsed. */
   #at = 0;
   #readTo = 0;
-  /** Where the string in progress began; -1 outside of strings. */
+  /** The start of the string in progress; -1 outside of strings. */
   #stringAt = -1;
   #escaped = false;
-  /** How many lists and objects are open; for each, from the text itself (0) on: where it was opened, and where its last item begins. */
+  /** The number of open lists and objects; for each, its start and the start of its last item. Level 0 is the text itself. */
   #depth = 0;
   readonly #openAt: number[] = [-1];
   readonly #itemAt: number[] = [0];
-  /** The outermost ones of those. The text itself is taken for a list of one item. */
+  /** The outermost of the open lists and objects. The text itself is treated as a list of one item. */
   readonly #frames: Frame[] = [{ isList: true, value: null, key: null, awaitsItem: false }];
-  /** The item in progress of the innermost frame is read already: only blanks may follow. */
+  /** The item in progress of the innermost frame is parsed: only whitespace may follow. */
   #itemIsRead = false;
 
-  /** `pieceSize`: bytes, at least 1. */
-  constructor(bytes: Uint8Array, pieceSize: number) {
+  /** `chunkSize`: bytes, at least 1. */
+  constructor(bytes: Uint8Array, chunkSize: number) {
     this.#bytes = bytes;
-    this.#pieceSize = pieceSize;
+    this.#chunkSize = chunkSize;
   }
 
   *read(): Generator<undefined, unknown, undefined> {
     const { length } = this.#bytes;
     while (this.#at < length) {
-      this.#scan(Math.min(this.#at + this.#pieceSize, length));
+      this.#scan(Math.min(this.#at + this.#chunkSize, length));
       this.#readItems();
-      if (this.#stringAt !== -1 && this.#at - this.#stringAt > this.#pieceSize) yield* this.#readLongString();
+      if (this.#stringAt !== -1 && this.#at - this.#stringAt > this.#chunkSize) yield* this.#readLongString();
       yield;
     }
     if (this.#stringAt !== -1 || this.#depth > 0) throw malformedJson();
@@ -65,10 +66,10 @@ export class PiecewiseJson {
     return value;
   }
 
-  /** Looks for what begins and ends. Closes frames; whatever else comes is left to be read. */
+  /** Finds where lists, objects, strings and items begin and end. Closes frames; everything else is parsed later. */
   #scan(to: number): void {
     const bytes = this.#bytes;
-    // Local variables: a field that is written for every byte costs three times as much.
+    // Local variables, because writing a field for every byte takes three times as long.
     let [stringAt, escaped, depth] = [this.#stringAt, this.#escaped, this.#depth];
     for (let at = this.#at; at < to; at++) {
       const byte = bytes[at];
@@ -103,7 +104,7 @@ export class PiecewiseJson {
     [this.#stringAt, this.#escaped, this.#depth, this.#at] = [stringAt, escaped, depth, to];
   }
 
-  /** Reads all whole items so far, and makes frames of the lists and objects that are open. */
+  /** Parses all complete items so far, and creates frames for the open lists and objects. */
   #readItems(): void {
     for (let level = this.#frames.length - 1; ; level++) {
       const frame = this.#innermost();
@@ -121,15 +122,15 @@ export class PiecewiseJson {
     }
   }
 
-  /** Reads what stands in a frame before the value at `to`: for an object, its name. */
+  /** Parses what precedes the value at `to` in a frame: in an object, its name. */
   #beginItem(frame: Frame, to: number): void {
     if (this.#itemIsRead) throw malformedJson();
     if (frame.isList || frame.key !== null) this.#expectBlank(to);
-    // Any value does to read the name: this one can belong to nothing that stands before it.
+    // The appended value serves to parse the name; it cannot combine with what precedes it.
     else [frame.key = ""] = Object.keys(parsed(`{${this.#text(to)}[]}`) as object);
   }
 
-  /** At a comma of the innermost frame, whose item may have been read in another way than with others. */
+  /** Ends an item of the innermost frame that is not part of a run, at its comma. */
   #endItem(at: number): void {
     const frame = this.#innermost();
     if (!this.#itemIsRead && frame.key === null) return;
@@ -138,7 +139,7 @@ export class PiecewiseJson {
     this.#readTo = at + 1;
   }
 
-  /** Ends the innermost frame, at its bracket. */
+  /** Closes the innermost frame, at its bracket. */
   #close(at: number, isList: boolean): void {
     const frame = this.#innermost();
     if (frame.isList !== isList) throw malformedJson();
@@ -154,14 +155,14 @@ export class PiecewiseJson {
     else this.#readRun(frame, to, false);
   }
 
-  /** Reads what is left of the item in progress. */
+  /** Parses the rest of the item in progress. */
   #readItem(frame: Frame, to: number): void {
     if (this.#itemIsRead) this.#expectBlank(to);
     else add(frame, parsed(this.#text(to)));
     this.#itemIsRead = false;
   }
 
-  /** Reads whole items or members; a comma follows, or the end of the list or object. */
+  /** Parses complete items or members, up to a comma or the end of the list or object. */
   #readRun(frame: Frame, to: number, awaitsItem: boolean): void {
     const text = this.#text(to);
     const isEmpty = frame.isList
@@ -171,25 +172,25 @@ export class PiecewiseJson {
     frame.awaitsItem = awaitsItem;
   }
 
-  /** Reads the string in progress, which is longer than a piece: a value, or the name of a member. */
+  /** Parses the string in progress, which is longer than a chunk: a value, or the name of a member. */
   *#readLongString(): Generator<undefined, void, undefined> {
     const bytes = this.#bytes;
     const frame = this.#innermost();
     const isName = !frame.isList && frame.key === null && !this.#itemIsRead && this.#isBlank(this.#stringAt);
     if (!isName) this.#beginItem(frame, this.#stringAt);
-    const pieces: string[] = [];
+    const chunks: string[] = [];
     this.#readTo = this.#stringAt + 1;
     let isOpen = true;
     while (isOpen) {
-      const to = this.#endOfPiece();
-      pieces.push(parsed(`"${this.#text(to)}"`) as string);
+      const to = this.#endOfChunk();
+      chunks.push(parsed(`"${this.#text(to)}"`) as string);
       isOpen = bytes[to] !== quote;
       this.#readTo = isOpen ? to : to + 1;
       yield;
     }
     this.#at = this.#readTo;
     [this.#stringAt, this.#escaped] = [-1, false];
-    const text = pieces.join("");
+    const text = chunks.join("");
     if (!isName) {
       add(frame, text);
       this.#itemIsRead = true;
@@ -201,19 +202,19 @@ export class PiecewiseJson {
     this.#readTo = ++this.#at;
   }
 
-  /** Where the next piece of a string ends: at its quote, or between two characters. */
-  #endOfPiece(): number {
+  /** The end of the next chunk of a string: its quote, or a boundary between two characters. */
+  #endOfChunk(): number {
     const bytes = this.#bytes;
-    const enough = Math.min(this.#readTo + this.#pieceSize, bytes.length);
+    const limit = Math.min(this.#readTo + this.#chunkSize, bytes.length);
     let at = this.#readTo;
-    while (at < enough) {
+    while (at < limit) {
       const byte = bytes[at];
       if (byte === quote) return at;
       if (byte !== backslash) at++;
       else at += bytes[at + 1] === letterU ? 6 : 2;
     }
     while (isContinuation(bytes[at])) at++;
-    // Without a quote it does not end.
+    // The string has no end.
     if (at >= bytes.length) throw malformedJson();
     return at;
   }
@@ -222,7 +223,7 @@ export class PiecewiseJson {
     return this.#frames.at(-1) as Frame;
   }
 
-  /** What is not read yet, up to there. */
+  /** The text that is not parsed yet, up to `to`. */
   #text(to: number): string {
     try {
       return utf8.decode(this.#bytes.subarray(this.#readTo, to));
@@ -255,7 +256,7 @@ function add(frame: Frame, value: unknown): void {
   frame.key = null;
 }
 
-/** Returns whether there are none. */
+/** Returns whether `items` is empty. */
 function addItems(frame: Frame, items: unknown[]): boolean {
   if (items.length === 0) return true;
   if (frame.value === null) frame.value = items;
@@ -263,7 +264,7 @@ function addItems(frame: Frame, items: unknown[]): boolean {
   return false;
 }
 
-/** Returns whether there are none. Of members with the same name the last one wins, in the place of the first. */
+/** Returns whether there are none. The last of several members with the same name wins, at the position of the first. */
 function addMembers(frame: Frame, members: Record<string, unknown>): boolean {
   const names = Object.keys(members);
   if (names.length === 0) return true;
@@ -272,7 +273,7 @@ function addMembers(frame: Frame, members: Record<string, unknown>): boolean {
   return false;
 }
 
-/** `JSON.parse` makes an own member of any name. */
+/** Sets an own property of any name, as `JSON.parse` does. */
 function set(object: Record<string, unknown>, name: string, value: unknown): void {
   if (name !== "__proto__") object[name] = value;
   else Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
@@ -282,7 +283,7 @@ function isSpace(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }
 
-/** Of a character of several bytes, not the first one. */
+/** Whether the byte continues a character. */
 function isContinuation(byte: number | undefined): boolean {
   return byte !== undefined && (byte & 0xc0) === 0x80;
 }

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { PiecewiseJson } from "./piecewise-json.ts";
+import { IncrementalJson } from "./incremental-json.ts";
 
 /** As `JSON.stringify` tells two values apart, and more: the order of members, -0, own members of any name. */
 function told(value: unknown): string {
@@ -21,8 +21,8 @@ function outcome(read: () => unknown): string {
   }
 }
 
-function inPieces(bytes: Uint8Array, pieceSize: number): unknown {
-  const steps = new PiecewiseJson(bytes, pieceSize).read();
+function inChunks(bytes: Uint8Array, chunkSize: number): unknown {
+  const steps = new IncrementalJson(bytes, chunkSize).read();
   for (;;) {
     const step = steps.next();
     if (step.done === true) return step.value;
@@ -31,12 +31,12 @@ function inPieces(bytes: Uint8Array, pieceSize: number): unknown {
 
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Reads it in pieces of every size. */
+/** Reads it in chunks of every size. */
 function expectSame(text: string | Uint8Array): void {
   const bytes = typeof text === "string" ? new TextEncoder().encode(text) : text;
   const wanted = outcome(() => JSON.parse(strict.decode(bytes)));
   for (let size = 1; size <= bytes.length + 1; size++) {
-    const got = outcome(() => inPieces(bytes, size));
+    const got = outcome(() => inChunks(bytes, size));
     if (got !== wanted) expect(`${size} bytes: ${got}`, String(text)).toBe(`${size} bytes: ${wanted}`);
   }
 }
@@ -198,15 +198,15 @@ function escaped(text: string): string {
   return `"${units.map((unit) => `\\u${unit}`).join("")}"`;
 }
 
-describe("for every text, in pieces of every size", () => {
+describe("for every text, in chunks of every size", () => {
   test("that is JSON", () => {
     fc.assert(fc.property(texts, (text) => void expectSame(text)));
   });
 
   test("that was spoiled in one place", () => {
-    const piece = fc.oneof(fc.constantFrom(...'[]{},:"\\ 0e-'), fc.string({ maxLength: 2 }));
+    const chunk = fc.oneof(fc.constantFrom(...'[]{},:"\\ 0e-'), fc.string({ maxLength: 2 }));
     fc.assert(
-      fc.property(texts, fc.nat(), fc.nat(3), piece, (text, place, length, other) => {
+      fc.property(texts, fc.nat(), fc.nat(3), chunk, (text, place, length, other) => {
         const at = place % (text.length + 1);
         expectSame(text.slice(0, at) + other + text.slice(at + length));
       }),
