@@ -2,10 +2,10 @@ import type { PortCall, PortRoute, ServedPort } from "../apis/port-state.ts";
 import { keyspacesOf, storeFailure, storeOwnerOf } from "./assembled-texts.ts";
 import { ClientGone } from "./exchange.ts";
 import { modelNamed, modelsOf } from "./model-directory.ts";
-import { readJson } from "./read-json.ts";
+import { readJsonBody } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
-import { promptTokens } from "./token-endpoints.ts";
+import { countPromptTokens } from "./token-endpoints.ts";
 import { takeSteps } from "./turns.ts";
 import { sendEvents } from "./write-answer.ts";
 
@@ -33,7 +33,7 @@ export async function answerPortRoute(
     random: Math.random,
     async readBody() {
       await reply.takeLimits(service.limiter);
-      const received = await readJson(reply, service);
+      const received = await readJsonBody(reply, service);
       record.received(received);
       return received.value;
     },
@@ -46,7 +46,7 @@ export async function answerPortRoute(
     model(name) {
       record.model = name;
       const model = modelNamed(name, directory, reply.profile);
-      return { countTokens: (request) => promptTokens(model, request, reply) };
+      return { countTokens: (request) => countPromptTokens(model, request, reply) };
     },
     run: (runId) => service.runs.find(owner, runId),
     hasEnded: (name) => service.processes?.hasEnded(name) ?? false,

@@ -13,7 +13,7 @@ type ReadEmbeddings = NamedRequest & ReturnType<typeof readEmbeddingsRequest>;
 type ReadRerank = NamedRequest & ReturnType<typeof readRerankRequest>;
 
 /** `POST /v1/embeddings`. */
-export const embed: ModelEndpoint<ReadEmbeddings> = {
+export const embedEndpoint: ModelEndpoint<ReadEmbeddings> = {
   lists: "embeddings",
   read(body, _options, { requestId }) {
     const read = readEmbeddingsRequest(body, requestId);
@@ -35,7 +35,7 @@ export const embed: ModelEndpoint<ReadEmbeddings> = {
 };
 
 /** `POST /v1/rerank`, as Cohere's and Jina's APIs have it. */
-export const rerank: ModelEndpoint<ReadRerank> = {
+export const rerankEndpoint: ModelEndpoint<ReadRerank> = {
   lists: "rerank",
   read(body, _options, { requestId }) {
     const read = readRerankRequest(body, requestId);

@@ -25,7 +25,7 @@ interface ReadGeneration extends NamedRequest {
 }
 
 /** The endpoint of an API that generates. */
-export function generation(port: ServedPort): ModelEndpoint<ReadGeneration> {
+export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGeneration> {
   return {
     api: port.name,
     async read(body, options, reply, service) {

@@ -6,9 +6,9 @@ import type { Exchange } from "./exchange.ts";
 import { modelNotServed, modelsOf } from "./model-directory.ts";
 import type { ModelView, ServedModel } from "./model-directory.ts";
 import { preflightHeaders } from "./origins.ts";
-import { readJson } from "./read-json.ts";
+import { readJsonBody } from "./read-json.ts";
 import { Reply } from "./reply.ts";
-import type { Route } from "./reply.ts";
+import type { ServerRoute } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
 import { conventionsOfUnknown, knownPaths, pathAsNamed, routeOf } from "./routes.ts";
 import type { Service } from "./service.ts";
@@ -97,7 +97,7 @@ function requireRoute(reply: Reply): void {
   routeIn(reply);
 }
 
-function routeIn({ route, exchange: { method, path }, profile }: Reply): Route {
+function routeIn({ route, exchange: { method, path }, profile }: Reply): ServerRoute {
   if (route) return route;
   throw profile.judgesAsVendor ? unknownUrl(method, path) : unknownPath(method, path, knownPaths());
 }
@@ -152,7 +152,7 @@ function requireReady(reply: Reply, { state }: Service): void {
 /** Reads the JSON body of a request to a model. */
 async function receiveBody(reply: Reply, service: Service): Promise<void> {
   if (typeof reply.endpoint !== "object") return;
-  reply.received = await readJson(reply, service);
+  reply.received = await readJsonBody(reply, service);
   reply.record.received(reply.received);
 }
 

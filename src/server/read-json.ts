@@ -16,7 +16,7 @@ import { inTurns } from "./turns.ts";
  * Rejects with `FailureError`: 400 malformed, or beyond `bodyLimits`; 408 too slow while other bodies wait; 413 too large; 415 for another
  * type, charset or encoding; 503 budget used up.
  */
-export async function readJson(reply: Reply, { settings, bodies }: Service): Promise<ReceivedJson> {
+export async function readJsonBody(reply: Reply, { settings, bodies }: Service): Promise<ReceivedJson> {
   const { exchange } = reply;
   const { bodyLimit } = settings;
   const decoder = decoderFor(exchange.header("content-type"));

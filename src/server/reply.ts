@@ -21,7 +21,7 @@ import type { Service, Settings } from "./service.ts";
 export type Method = "GET" | "POST" | "DELETE";
 
 /** One path of the server. */
-export interface Route {
+export interface ServerRoute {
   /** How the API of the path writes keys, headers and errors. A function if several APIs share the path and the headers tell which one is meant. */
   readonly conventions: Voice | ((header: HeaderReader) => Voice);
   /** Needs no key. */
@@ -30,11 +30,11 @@ export interface Route {
   readonly admin?: boolean;
   /** The API under which its POST requests are counted and traced. */
   readonly api?: ObservedApi;
-  readonly methods: Readonly<Partial<Record<Method, Handler | ModelEndpoint>>>;
+  readonly methods: Readonly<Partial<Record<Method, EndpointHandler | ModelEndpoint>>>;
 }
 
 /** Answers a request. `parameter`: the decoded value of `{id}` or `{rest}` in the path; "" if the path has none. */
-export type Handler = (reply: Reply, service: Service, parameter: string) => Promise<void> | void;
+export type EndpointHandler = (reply: Reply, service: Service, parameter: string) => Promise<void> | void;
 
 /**
  * An endpoint that asks a model. The stages of a request (handle.ts) receive the body, find the model and take the client's limits; the
@@ -66,9 +66,9 @@ export class Reply {
   readonly requestId: string;
   readonly record: RequestRecord;
   readonly exchange: Exchange;
-  route: Route | undefined;
+  route: ServerRoute | undefined;
   parameter = "";
-  endpoint: Handler | ModelEndpoint | undefined;
+  endpoint: EndpointHandler | ModelEndpoint | undefined;
   received: ReceivedJson | undefined;
   read: NamedRequest | undefined;
   model: ServedModel | undefined;

@@ -14,7 +14,7 @@ export interface ReceivedJson {
 }
 
 /** "refused": an error of the client (4xx); "failed": an error of this server or the source (5xx). */
-export type Outcome = "finished" | "refused" | "failed" | "cancelled";
+export type RequestOutcome = "finished" | "refused" | "failed" | "cancelled";
 
 /** An API, as metrics and traces name it. */
 export interface ObservedApi {
@@ -127,7 +127,7 @@ export class RequestRecord implements GenerationObserver {
   }
 
   /** How the request ended. */
-  outcome(clientGone: boolean): Outcome {
+  outcome(clientGone: boolean): RequestOutcome {
     if (clientGone) return "cancelled";
     if (this.end && "failure" in this.end) return this.end.failure.status < 500 ? "refused" : "failed";
     const status = this.status ?? 500;
@@ -136,14 +136,14 @@ export class RequestRecord implements GenerationObserver {
   }
 
   /** The kind of the error; undefined if there was none. */
-  errorType(outcome: Outcome): string | undefined {
+  errorType(outcome: RequestOutcome): string | undefined {
     if (outcome === "cancelled") return "cancelled";
     const failure = this.end && "failure" in this.end ? this.end.failure.kind : this.refusalKind;
     return failure ?? (outcome === "finished" ? undefined : "internal");
   }
 
   /** Ends the spans of the request. */
-  endTrace(outcome: Outcome): void {
+  endTrace(outcome: RequestOutcome): void {
     const { receivedAt, status, keyName, finishes, usage, timings, firstMs, lastMs } = this;
     const errorType = this.errorType(outcome);
     this.trace?.end({ receivedAt, status, errorType, keyName, finishes, usage, timings, firstMs, lastMs });

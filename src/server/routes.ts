@@ -8,35 +8,49 @@ import type { ServedPort } from "../apis/port-state.ts";
 import type { HeaderReader, Voice } from "../apis/voice.ts";
 import { adminRoutes } from "./admin/admin-routes.ts";
 import { answerPortRoute } from "./answer-port-route.ts";
-import { embed, rerank } from "./embed-and-rerank.ts";
+import { embedEndpoint, rerankEndpoint } from "./embed-and-rerank.ts";
 import { plainPath } from "./exchange.ts";
-import { generation } from "./generate.ts";
+import { generationEndpoint } from "./generate.ts";
 import { answerHealth, answerLiveness, answerMetrics } from "./health.ts";
 import { inspectRoutes } from "./inspect/inspect-routes.ts";
 import { modelsOf, unknownModel } from "./model-directory.ts";
 import { answerWelcome, sendPageFile } from "./page.ts";
-import type { Handler, Reply, Route } from "./reply.ts";
+import type { EndpointHandler, Reply, ServerRoute } from "./reply.ts";
 import type { Service } from "./service.ts";
-import { answerAdapters, answerSlots, applyTemplate, detokenize, tokenCount, tokenize } from "./token-endpoints.ts";
+import {
+  answerAdapters,
+  answerSlots,
+  applyTemplateEndpoint,
+  detokenizeEndpoint,
+  tokenCountEndpoint,
+  tokenizeEndpoint,
+} from "./token-endpoints.ts";
 
 const openai = { conventions: openaiVoice };
 
 /** Cohere's clients use `/v2/rerank`. */
-const rerankRoute: Route = { ...openai, api: { name: "rerank", operation: "rerank" }, methods: { POST: rerank } };
+const rerankRoute: ServerRoute = {
+  ...openai,
+  api: { name: "rerank", operation: "rerank" },
+  methods: { POST: rerankEndpoint },
+};
 
 /** Every path, with and without `/v1`. */
-const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
+const routes: ReadonlyMap<string, ServerRoute> = new Map<string, ServerRoute>([
   ...ports.flatMap(routesOf),
-  ["/embeddings", { ...openai, api: { name: "embeddings", operation: "embeddings" }, methods: { POST: embed } }],
+  [
+    "/embeddings",
+    { ...openai, api: { name: "embeddings", operation: "embeddings" }, methods: { POST: embedEndpoint } },
+  ],
   ["/rerank", rerankRoute],
   ["/v2/rerank", rerankRoute],
   ["/models", { conventions: conventionsOfList, methods: { GET: listModels } }],
   ["/models/{rest}", { conventions: conventionsOfList, methods: { GET: showModel } }],
   ...adminRoutes,
   ...inspectRoutes,
-  ["/tokenize", { ...openai, methods: { POST: tokenize } }],
-  ["/detokenize", { ...openai, methods: { POST: detokenize } }],
-  ["/apply-template", { ...openai, methods: { POST: applyTemplate } }],
+  ["/tokenize", { ...openai, methods: { POST: tokenizeEndpoint } }],
+  ["/detokenize", { ...openai, methods: { POST: detokenizeEndpoint } }],
+  ["/apply-template", { ...openai, methods: { POST: applyTemplateEndpoint } }],
   ["/slots", { ...openai, methods: { GET: answerSlots } }],
   ["/lora-adapters", { ...openai, methods: { GET: answerAdapters } }],
   ["/health", { ...openai, open: true, methods: { GET: answerHealth } }],
@@ -48,16 +62,16 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
 ]);
 
 /** The paths of an API. */
-function routesOf(port: ServedPort): [string, Route][] {
+function routesOf(port: ServedPort): [string, ServerRoute][] {
   const { path, voice: conventions, tokenCounter, probePath, state, name, operation = "chat" } = port;
-  const found = new Map<string, Route>([
-    [path, { conventions, api: { name, operation }, methods: { POST: generation(port) } }],
+  const found = new Map<string, ServerRoute>([
+    [path, { conventions, api: { name, operation }, methods: { POST: generationEndpoint(port) } }],
   ]);
   if (tokenCounter)
-    found.set(tokenCounter.path, { conventions, methods: { POST: tokenCount(port.name, tokenCounter) } });
+    found.set(tokenCounter.path, { conventions, methods: { POST: tokenCountEndpoint(port.name, tokenCounter) } });
   if (probePath !== undefined) found.set(probePath, { conventions, open: true, methods: { GET: answerWelcome } });
   for (const route of state?.routes ?? []) {
-    const handler: Handler = (reply, service, id) => answerPortRoute(port, route, reply, service, id);
+    const handler: EndpointHandler = (reply, service, id) => answerPortRoute(port, route, reply, service, id);
     const before = found.get(route.path);
     found.set(route.path, { conventions, ...before, methods: { ...before?.methods, [route.method]: handler } });
   }
@@ -117,7 +131,7 @@ export function knownPaths(): string[] {
  * The route of a path, and the value of its parameter; undefined if there is none. `{id}` is the second or third segment, `{rest}` all
  * segments after the first. Two lookups in a map: a router from npm would need more code around it to normalize and decode.
  */
-export function routeOf(path: string): { readonly route: Route; readonly parameter: string } | undefined {
+export function routeOf(path: string): { readonly route: ServerRoute; readonly parameter: string } | undefined {
   const plain = path === "/v1/chat/completions" ? "/chat/completions" : plainPath(path);
   const exact = routes.get(plain);
   if (exact) return { route: exact, parameter: "" };

@@ -13,7 +13,7 @@ import type { Log, StreamLog } from "./log.ts";
 import type { Mask } from "./mask.ts";
 import type { ModelDirectory, ServedEngine } from "./model-directory.ts";
 import type { Origins } from "./origins.ts";
-import type { Outcome, RequestRecord } from "./request-record.ts";
+import type { RequestOutcome, RequestRecord } from "./request-record.ts";
 import type { Tracing } from "./tracing/tracing.ts";
 
 /** The settings that are replaced when the configuration is reloaded. */
@@ -110,7 +110,7 @@ export class Requests {
     this.total++;
   }
 
-  finish(outcome: Outcome): void {
+  finish(outcome: RequestOutcome): void {
     this.open--;
     if (outcome === "cancelled") this.cancelled++;
     if (outcome === "failed") this.failed++;
@@ -157,7 +157,7 @@ export interface RequestCounts {
 /** Metrics in Prometheus' exposition format. */
 export interface Metrics {
   /** Called when a request has ended, for every path. */
-  observe(record: RequestRecord, outcome: Outcome): void;
+  observe(record: RequestRecord, outcome: RequestOutcome): void;
   readonly contentType: string;
   /** The text of all metrics. */
   text(engines: readonly ServedEngine[], openRequests: number): Promise<string>;

@@ -29,7 +29,7 @@ function readBodyOfModel(value: unknown): BodyOfModel {
 }
 
 /** `POST /tokenize`, as in llama.cpp's server and vLLM. */
-export const tokenize: ModelEndpoint<BodyOfModel> = {
+export const tokenizeEndpoint: ModelEndpoint<BodyOfModel> = {
   read: readBodyOfModel,
   async answer({ body, name: named }, model, reply) {
     const name = named ?? model.info.id;
@@ -45,7 +45,7 @@ export const tokenize: ModelEndpoint<BodyOfModel> = {
 };
 
 /** `POST /detokenize`, as in llama.cpp's server and vLLM. */
-export const detokenize: ModelEndpoint<BodyOfModel> = {
+export const detokenizeEndpoint: ModelEndpoint<BodyOfModel> = {
   read: readBodyOfModel,
   async answer({ body, name }, model, reply) {
     const { engine } = model.from;
@@ -57,7 +57,7 @@ export const detokenize: ModelEndpoint<BodyOfModel> = {
 };
 
 /** `POST /apply-template`, as in llama.cpp's server: the prompt that the chat template makes of a conversation. */
-export const applyTemplate: ModelEndpoint<BodyOfModel> = {
+export const applyTemplateEndpoint: ModelEndpoint<BodyOfModel> = {
   read: readBodyOfModel,
   async answer({ body, name: named }, model, reply) {
     const name = named ?? model.info.id;
@@ -78,7 +78,7 @@ export const applyTemplate: ModelEndpoint<BodyOfModel> = {
 };
 
 /** The endpoint that counts the tokens of a prompt, as an API has it. `api`: the name of the port. */
-export function tokenCount(
+export function tokenCountEndpoint(
   api: string,
   counter: TokenCounter,
 ): ModelEndpoint<NamedRequest & { readonly request: GenerationRequest }> {
@@ -89,7 +89,7 @@ export function tokenCount(
       return { name: request.model, request };
     },
     async answer({ request }, model, reply) {
-      reply.send(200, "application/json", counter.write(await promptTokens(model, request, reply)));
+      reply.send(200, "application/json", counter.write(await countPromptTokens(model, request, reply)));
     },
   };
 }
@@ -98,7 +98,7 @@ export function tokenCount(
  * Counts the tokens of a request's prompt. If the engine, or its server, cannot count them, the number is an estimate, and the answer has
  * the header `x-truewire-estimate: tokens`. Rejects with `FailureError`.
  */
-export async function promptTokens(
+export async function countPromptTokens(
   { engineModel, from: { engine } }: ServedModel,
   request: GenerationRequest,
   reply: Reply,

@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from "node:net";
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import type { Peer } from "./peer.ts";
-import { MessageReader, socketPeer, writeFrame } from "./socket-peer.ts";
+import { PeerMessageReader, socketPeer, writeFrame } from "./socket-peer.ts";
 import { peerPair } from "../../test/support/peer-pair.ts";
 
 const message = fc.oneof(
@@ -18,7 +18,7 @@ test("messages are the same however their bytes are cut", () => {
   fc.assert(
     fc.property(fc.array(message, { maxLength: 6 }), fc.array(fc.nat({ max: 40 })), (messages, lengths) => {
       const bytes = Buffer.concat(messages.map((one) => writeFrame(one)));
-      const reader = new MessageReader();
+      const reader = new PeerMessageReader();
       const read: unknown[] = [];
       let at = 0;
       for (let turn = 0; at < bytes.length; turn++) {
@@ -33,7 +33,7 @@ test("messages are the same however their bytes are cut", () => {
 
 test("each byte by itself", () => {
   const sent = [{ text: "a" }, new Uint8Array([1, 2, 3]), "€"];
-  const reader = new MessageReader();
+  const reader = new PeerMessageReader();
   const bytes = Buffer.concat(sent.map((one) => writeFrame(one)));
   const read = Array.from(bytes, (byte) => reader.read(Buffer.of(byte))).flat();
   expect(read).toEqual(sent);
@@ -44,7 +44,7 @@ test("what cannot be copied is refused where it is sent", () => {
 });
 
 test("bytes that claim a message of 4 GB are none", () => {
-  expect(() => new MessageReader().read(Buffer.alloc(8, 0xff))).toThrow("Invalid frame length: 4294967295 bytes");
+  expect(() => new PeerMessageReader().read(Buffer.alloc(8, 0xff))).toThrow("Invalid frame length: 4294967295 bytes");
 });
 
 interface Pair {

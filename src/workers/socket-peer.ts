@@ -39,7 +39,7 @@ export function socketPeer(socket: Socket): Peer {
     socket.write(frame);
     if (socket.writableLength > maxUnread) socket.destroy();
   });
-  const reader = new MessageReader();
+  const reader = new PeerMessageReader();
   socket.on("data", (bytes) => {
     let messages: unknown[];
     try {
@@ -174,7 +174,7 @@ export function writeFrame(message: unknown): Buffer {
 }
 
 /** Reads messages from chunks of bytes. */
-export class MessageReader {
+export class PeerMessageReader {
   #chunks: Buffer[] = [];
   #bytes = 0;
   /** The number of bytes at which there is something to read. */

@@ -6,15 +6,15 @@ import { isObject } from "../../core/json.ts";
 import type { AskedCheck, ModelControl, Progress, Task } from "./model-control.ts";
 import type { HeaderFields } from "../exchange.ts";
 import type { Mask } from "../mask.ts";
-import { readJson } from "../read-json.ts";
-import type { Handler, Reply, Route } from "../reply.ts";
+import { readJsonBody } from "../read-json.ts";
+import type { EndpointHandler, Reply, ServerRoute } from "../reply.ts";
 import type { Service } from "../service.ts";
 import { sendEvents } from "../write-answer.ts";
 
 const admin = { conventions: openaiVoice, admin: true } as const;
 
 /** The paths of the admin API. */
-export const adminRoutes: readonly (readonly [path: string, route: Route])[] = [
+export const adminRoutes: readonly (readonly [path: string, route: ServerRoute])[] = [
   [
     "/admin/models",
     {
@@ -48,9 +48,9 @@ function controlOf({ control }: Service): ModelControl {
 }
 
 /** A handler that acts on the model in the body: `{"model": "…"}`. */
-function modelTask(act: (control: ModelControl, name: string, task: Task) => Promise<object>): Handler {
+function modelTask(act: (control: ModelControl, name: string, task: Task) => Promise<object>): EndpointHandler {
   return async (reply, service) => {
-    const { value: body } = await readJson(reply, service);
+    const { value: body } = await readJsonBody(reply, service);
     const name = typeof body === "object" && body !== null && "model" in body ? body.model : undefined;
     if (typeof name !== "string" || name === "")
       throw invalidRequest('Expected a body such as {"model": "NAME"}.', "model", "missing_required_parameter");
@@ -95,7 +95,7 @@ async function* taskEvents(reply: Reply, mask: Mask, run: (task: Task) => Promis
 }
 
 /** `POST /admin/check`: checks another server and streams the result of each probe. Ends when the client leaves. */
-export async function checkServer(reply: Reply, service: Service): Promise<void> {
+async function checkServer(reply: Reply, service: Service): Promise<void> {
   const { checker, settings } = service;
   if (!checker)
     throw new FailureError({
@@ -103,7 +103,7 @@ export async function checkServer(reply: Reply, service: Service): Promise<void>
       status: 404,
       kind: "not-found",
     });
-  const { value } = await readJson(reply, service);
+  const { value } = await readJsonBody(reply, service);
   const asked = readCheck(value);
   const events = checker.check(asked, reply.exchange.departure.signal);
   await sendEvents(reply, textsOf(events, reply, settings.mask), eventHeaders, settings.keepAliveMs);
@@ -120,17 +120,17 @@ async function* textsOf(events: AsyncIterable<object>, reply: Reply, mask: Mask)
 }
 
 /** The headers of event streams of the admin API. */
-export const eventHeaders: HeaderFields = {
+const eventHeaders: HeaderFields = {
   "content-type": "text/event-stream; charset=utf-8",
   "cache-control": "no-cache",
 };
 
-export function eventText(event: object): string {
+function eventText(event: object): string {
   return `data: ${JSON.stringify(event)}\n\n`;
 }
 
 /** The last event of a task that fails after its 200: `error`, in the form of the API. */
-export function failureEvent(reply: Reply, mask: Mask, error: unknown): object {
+function failureEvent(reply: Reply, mask: Mask, error: unknown): object {
   const { failure } = error instanceof FailureError ? error : internalError(error);
   const { cause, ...rest } = failure;
   const shown: GenerationFailure = mask.value(rest);
@@ -142,7 +142,7 @@ export function failureEvent(reply: Reply, mask: Mask, error: unknown): object {
 }
 
 /** Reads the body of `POST /admin/check`. Throws `FailureError`, which never quotes the key. */
-export function readCheck(body: unknown): AskedCheck {
+function readCheck(body: unknown): AskedCheck {
   if (!isObject(body)) throw invalidRequest('Expected a body such as {"url": "http://127.0.0.1:11434/v1"}.');
   const { url, key, model, only, profile } = body;
   if (typeof url !== "string" || !isBaseUrl(url))

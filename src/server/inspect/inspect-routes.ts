@@ -3,13 +3,13 @@ import { captureOf } from "../../inspect/capture-of.ts";
 import type { InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
 import { openaiVoice } from "../../apis/openai-voice.ts";
 import type { HeaderFields } from "../exchange.ts";
-import type { Reply, Handler, Route } from "../reply.ts";
+import type { Reply, EndpointHandler, ServerRoute } from "../reply.ts";
 import type { Service } from "../service.ts";
 import { sendEvents } from "../write-answer.ts";
 import type { Changes, Inspector } from "./inspector.ts";
 
 /** The paths that show the last requests. */
-export const inspectRoutes: readonly (readonly [path: string, route: Route])[] = [
+export const inspectRoutes: readonly (readonly [path: string, route: ServerRoute])[] = [
   ["/admin/requests", routeOf(list)],
   ["/admin/requests/live", routeOf(sendChanges)],
   [
@@ -19,7 +19,7 @@ export const inspectRoutes: readonly (readonly [path: string, route: Route])[] =
   ["/admin/requests/{id}/capture", routeOf(sendCapture)],
 ];
 
-function routeOf(answer: Handler): Route {
+function routeOf(answer: EndpointHandler): ServerRoute {
   return {
     conventions: openaiVoice,
     admin: true,

@@ -1,6 +1,6 @@
 import { Counter } from "prom-client";
 import type { Registry } from "prom-client";
-import type { ObservedApi, Outcome, RequestRecord } from "../request-record.ts";
+import type { ObservedApi, RequestOutcome, RequestRecord } from "../request-record.ts";
 
 /** The metrics of requests with one API, model and key. */
 interface Series {
@@ -82,7 +82,7 @@ export class RequestNumbers {
     });
   }
 
-  observe(record: RequestRecord, outcome: Outcome): void {
+  observe(record: RequestRecord, outcome: RequestOutcome): void {
     const { api, servedModel = "", keyName = "", usage, timings, repairs } = record;
     if (!api || record.detached) return;
     const series = this.#of(api, servedModel, keyName);
@@ -150,7 +150,7 @@ export class RequestNumbers {
     };
   }
 
-  #durationOf({ labels, durations }: Series, outcome: Outcome, errorType: string | undefined): HistogramSeries {
+  #durationOf({ labels, durations }: Series, outcome: RequestOutcome, errorType: string | undefined): HistogramSeries {
     return within(durations, errorType === undefined ? outcome : `${outcome} ${errorType}`, () =>
       this.#duration.series({ ...labels, outcome, error_type: errorType ?? "" }),
     );
