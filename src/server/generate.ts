@@ -84,11 +84,14 @@ async function answer(
         log.warn({ req: requestId, before, after }, "the prompt was too long: its oldest messages were left out"),
     }),
   };
-  const { api, inspection, trace } = record;
-  inspection?.understood(run.request);
-  if (reply.usageLease) reply.usageLease.generates = true;
+  // If the client has left already, the engine is not asked, and the request costs nothing.
+  if (detached || !reply.exchange.departure.happened) {
+    const { api, inspection, trace } = record;
+    inspection?.understood(run.request);
+    if (reply.usageLease) reply.usageLease.generates = true;
+    if (api && !detached) trace?.operationBegins(api.operation, model.info.id, run.request);
+  }
   if (detached) return detach(port, detached, run, own, reply, service);
-  if (api) trace?.operationBegins(api.operation, model.info.id, run.request);
 
   const keep = kept && (() => keepAnswer(kept, reply, service));
   if (!request.stream) return wholeAnswer(reply, run, (generation) => read.writeResponse(generation, context), keep);
