@@ -39,7 +39,7 @@ describe("MemoryStore", () => {
     expect(await store.get("carol 1")).toBe("c".repeat(200));
   });
 
-  test("whatever is stored, an owner that makes way has at least as much as any other one", async () => {
+  test("an owner that loses values has at least as much as any other one", async () => {
     const owner = fc.constantFrom("a", "b", "c");
     const calls = fc.array(fc.record({ owner, bytes: fc.integer({ min: 1, max: 40 }) }), { maxLength: 60 });
     await fc.assert(

@@ -27,7 +27,7 @@ export interface Exchange {
    * the budget of `lease` is used up.
    */
   readBody(limit: number, lease: BodyLease): Promise<Uint8Array>;
-  /** Present if the body is a message of a connection: returns the request body that it stands for. Throws `FailureError`. */
+  /** Present if the body is a message of a connection: converts it to a request body. Throws `FailureError`. */
   readMessage?(body: unknown): unknown;
   /** Present if the client sends further requests over the same connection: a store that ends with the connection. */
   readonly connectionStore?: Store;

@@ -264,7 +264,7 @@ function addItems(frame: Frame, items: unknown[]): boolean {
   return false;
 }
 
-/** Returns whether there are none. The last of several members with the same name wins, at the position of the first. */
+/** Returns whether there are no members. The last of several members with the same name wins, at the position of the first. */
 function addMembers(frame: Frame, members: Record<string, unknown>): boolean {
   const names = Object.keys(members);
   if (names.length === 0) return true;

@@ -79,14 +79,14 @@ afterEach(() => {
 
 const written = (): string => readFileSync(join(folder, "log"), "utf8");
 
-test("lines are written in their order, whatever came while others were written", async () => {
+test("lines are written in order, including those that arrive during a write", async () => {
   const all = Array.from({ length: 1000 }, (_, at) => `line ${at} é\n`);
   for (const line of all) lines.write(line);
   await expect.poll(written).toBe(all.join(""));
 });
 
 // A full disk ended the server with its next line.
-test("a full disk is waited for; what is more than may wait is counted and told, and the rest comes whole", async () => {
+test("with a full disk, lines wait; lost lines are counted and reported, and the others are complete", async () => {
   failure = "ENOSPC";
   const long = `${"x".repeat(1024 * 1024 - 1)}\n`;
   // One is being written, four wait.
@@ -99,7 +99,7 @@ test("a full disk is waited for; what is more than may wait is counted and told,
   await expect.poll(written).toMatch(/\nafter\n$/);
 });
 
-test("a pipe whose reader is gone gets no more", async () => {
+test("nothing is written to a pipe without a reader", async () => {
   failure = "EPIPE";
   lines.write("one\n");
   await expect.poll(() => failed).toBe(1);
@@ -109,7 +109,7 @@ test("a pipe whose reader is gone gets no more", async () => {
   expect(written()).toBe("");
 });
 
-test("where several processes write, so many bytes of whole lines are written at once, and a longer line alone", async () => {
+test("if several processes write, a write has whole lines of limited size, and a longer line is a write of its own", async () => {
   const shared = new LogLines(fd, 20);
   const pieces: string[] = [];
   heard = (piece) => pieces.push(piece);

@@ -52,7 +52,7 @@ test("for every text in every cut, no secret gets out, and at most five characte
   );
 });
 
-test("text without a secret comes out as the same events, at once", () => {
+test("text without a secret passes unchanged and without delay", () => {
   fc.assert(
     fc.property(fc.array(fc.string()), (texts) => {
       const masked = new MaskedEvents(mask);
@@ -71,7 +71,7 @@ test("texts of choices and calls are apart, and a held beginning comes out befor
   expect(masked.read([finish])).toEqual([{ type: "text-delta", choice: 0, text: half }, finish]);
 });
 
-test("whatever else an event or a log line holds is masked, too; short words are not secrets", () => {
+test("all members of events and log lines are masked; short words are not secrets", () => {
   const error = new Error(`bad key ${secret}`);
   expect(mask.value({ a: [{ b: `x ${secret}` }], error, c: "short" })).toMatchObject({
     a: [{ b: "x [key]" }],

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { warningHeader } from "./reply.ts";
 
-test("warnings are told in one header, without what a header may not hold", () => {
+test("warnings are in one header, without characters that a header must not contain", () => {
   expect(warningHeader(["a: ä\nb", "c"])).toEqual({ "x-truewire-warning": "a: ?b; c" });
 });
 

@@ -22,7 +22,7 @@ export type Method = "GET" | "POST" | "DELETE";
 
 /** One path of the server. */
 export interface ServerRoute {
-  /** How the API of the path writes keys, headers and errors. A function if several APIs share the path and the headers tell which one is meant. */
+  /** How the API of the path writes keys, headers and errors. A function if several APIs share the path and are distinguished by headers. */
   readonly conventions: Voice | ((header: HeaderReader) => Voice);
   /** Needs no key. */
   readonly open?: boolean;

@@ -100,7 +100,7 @@ function answerPage(reply: Reply, { page }: Service, name: string): void {
   sendPageFile(reply, file);
 }
 
-/** The conventions of the API whose list of models is requested; OpenAI's if the headers do not tell. */
+/** The conventions of the API whose list of models is requested; by default OpenAI's. */
 function conventionsOfList(header: HeaderReader): Voice {
   return ports.find(({ voice }) => voice.models?.isMeant(header) === true)?.voice ?? openaiVoice;
 }

@@ -10,13 +10,13 @@ import type { Departure } from "./exchange.ts";
 
 type Batch = readonly GenerationEvent[];
 
-/** Sees a batch before it is written. Returns what goes on to the next observer, or undefined for the same batch. */
+/** Sees a batch before it is written. Returns the batch for the next observer; undefined: the same batch. */
 export type BatchObserver = (events: Batch) => Batch | void;
 
 export interface GenerationRun {
   readonly engine: Pick<Engine, "generate">;
   readonly request: GenerationRequest;
-  /** Receives what the engine reports besides events. */
+  /** Receives reports of the engine that are not events. */
   readonly observer?: GenerationObserver;
   /** Called in order for each batch. */
   readonly observers?: readonly BatchObserver[];

@@ -134,7 +134,7 @@ test("a reader that takes nothing holds the engine back", async () => {
   expect(engine.pulled).toBe(201);
 });
 
-test("returning cancels, also while a batch is awaited, and at once", async () => {
+test("returning cancels immediately, even while a batch is awaited", async () => {
   const silent: Script = async function* (_, signal) {
     yield [{ type: "start", choice: 0 }];
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
@@ -260,7 +260,7 @@ test("closing lets answers end, then ends them as the server stops", async () =>
   expect(remote.health()).toEqual({ state: "closed" });
 });
 
-test("states are known at once, and follow the engine's", async () => {
+test("states are known immediately, and follow those of the engine", async () => {
   const { engine, remote, states } = await open(new ScriptedEngine(() => answer(["Hi"])));
   expect(remote.models()).toEqual(engine.models());
   expect(remote.health()).toEqual(engine.health());
@@ -350,7 +350,7 @@ test("look-ups: answers, failures, and what the engine cannot be asked", async (
   });
 });
 
-test("look-ups: who leaves is not kept waiting, and nobody works on for who has left or died", async () => {
+test("look-ups: cancelling returns immediately, and ends the work, as does the death of the worker", async () => {
   const { engine, remote, end } = await open(new Telling(() => answer(["Hi"])));
   const controller = new AbortController();
   const waits = { ...request, id: "waits" };

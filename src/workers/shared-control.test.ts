@@ -100,7 +100,7 @@ test("names mean in the primary what they mean to the worker's clients; progress
   expect(done).toEqual(["load same", "pull first", "pull hf:owner/repo"]);
 });
 
-test("failures are told as they are; what is not the primary's is not asked of it", async () => {
+test("failures pass unchanged; models that are not local are not requested from the primary process", async () => {
   const { control, done, end } = await open();
   await expect(control.unload("first", quiet())).rejects.toMatchObject({
     failure: { status: 400, message: "first stays.", code: "kept" },

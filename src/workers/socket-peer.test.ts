@@ -87,7 +87,7 @@ const kinds: readonly (readonly [string, () => Pair | Promise<Pair>])[] = [
 ];
 
 for (const [kind, open] of kinds) {
-  test(`${kind}: what is asked is answered, and a failure is told in its words`, async () => {
+  test(`${kind}: requests are answered, and failures keep their message`, async () => {
     const { primary, worker } = await open();
     primary.answer("double", (body) => Number(body) * 2);
     primary.answer("fail", async () => {
@@ -98,7 +98,7 @@ for (const [kind, open] of kinds) {
     await expect(worker.ask("else", null)).rejects.toThrow("There is no handler for else.");
   });
 
-  test(`${kind}: what is told arrives in order, between what is asked, and as it was when it was told`, async () => {
+  test(`${kind}: notifications arrive in order with requests, as copies of the time of sending`, async () => {
     const { primary, worker } = await open();
     const heard: unknown[] = [];
     worker.hear("count", (body) => heard.push(body));

@@ -5,7 +5,7 @@ import type { Peer } from "./peer.ts";
 /*
  * Requests and notifications between the primary process and a worker. Why this is not Node's IPC channel with `serialization: "advanced"`,
  * or birpc over it: node:cluster hands accepted connections over that channel, so large messages would delay them; `process.send` does not
- * report how much is unsent, so a process that hangs would fill the memory of the other one; and neither tells apart a request that failed
+ * report how much is unsent, so a process that hangs would fill the memory of the other one; and neither distinguishes a request that failed
  * from one whose connection has ended.
  */
 

@@ -73,12 +73,12 @@ test("a secret is masked however it is cut, and on its side of what was left out
   });
 });
 
-test("without one, pieces stay as they are", () => {
+test("a tape without a secret is unchanged", () => {
   const tape = { pieces: [{ ms: 1, text: "data: sk-sec" }] };
   expect(maskedTape(tape, mask)).toEqual({ tape, isChanged: false });
 });
 
-test("headers that carry keys are masked, whoever's they are; those that tell of rates are not", () => {
+test("headers with keys are masked; headers about rate limits are not", () => {
   const headers = [
     ["Authorization", "Bearer sk-somebody"],
     ["x-api-key", "abc"],

@@ -61,7 +61,7 @@ function tell(watched: WatchedRequest, what: string, text: string, answers: { re
   }
 }
 
-test("one request alone never takes all the room, whatever is told of it", () => {
+test("one request never takes all of the memory", () => {
   fc.assert(
     fc.property(fc.array(act, { maxLength: 200 }), (acts) => {
       const { ring, next } = watch(64 * 1024);
@@ -85,7 +85,7 @@ test("a stream that is too long is kept with its beginning and its end", () => {
   expect(pieces.length + (leftOut?.pieces ?? 0)).toBe(10_000);
 });
 
-test("what is said of a request does not change when its record goes on", () => {
+test("the summary of an ended request does not change with its record", () => {
   const { next } = watch(1024 * 1024);
   const watched = next();
   const record = Object.assign(new RequestRecord(), { model: "m", status: 200 });

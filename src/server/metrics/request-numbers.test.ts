@@ -17,7 +17,7 @@ function recordOf(more: Partial<RequestRecord>): RequestRecord {
   return Object.assign(new RequestRecord(), { api: chat, servedModel: "m", status: 200 }, more);
 }
 
-test("requests are told apart by the name of their key", async () => {
+test("requests are counted by the name of their key", async () => {
   const registry = new Registry();
   const numbers = new RequestNumbers(registry);
   for (const keyName of ["search", "search", "mail"]) {
@@ -53,7 +53,7 @@ test("repairs are added up by model and kind, and read as often as anybody likes
   }
 });
 
-test("what is no request for an answer, and what goes on in the background, is not counted here", () => {
+test("other requests, and responses in the background, are not counted here", () => {
   const numbers = new RequestNumbers(new Registry());
   numbers.observe(recordOf({ api: undefined }), "finished");
   numbers.observe(recordOf({ detached: true }), "finished");
@@ -61,7 +61,7 @@ test("what is no request for an answer, and what goes on in the background, is n
 });
 
 describe("a histogram's text", () => {
-  test("is prom-client's, whatever is observed", async () => {
+  test("is the same as prom-client's", async () => {
     const bounds = fc.constantFrom(durationBuckets, firstTokenBuckets, perTokenBuckets, tokenBuckets);
     const value = fc.oneof(fc.double({ min: 0, max: 200, noNaN: true }), fc.nat(), fc.constantFrom(0.01, 1, 81.92));
     const label = fc.string({ unit: "binary", minLength: 1, maxLength: 8 }).filter((text) => !text.includes("\r"));

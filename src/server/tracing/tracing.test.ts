@@ -10,7 +10,7 @@ function read(headers: Readonly<Record<string, string>>): ReturnType<typeof trac
 }
 
 describe("a client's trace", () => {
-  test("goes on as it came, its state included", () => {
+  test("is continued with its state", () => {
     const hex = (length: number): fc.Arbitrary<string> =>
       fc
         .array(fc.constantFrom(..."0123456789abcdef"), { minLength: length, maxLength: length })
