@@ -7,7 +7,7 @@ import type { Config } from "../config/schema.ts";
 import type { ModelInfo } from "../core/engine.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
 import { openLog } from "../server/logger.ts";
-import { maskedLog } from "../server/masked-log.ts";
+import { maskedLog } from "../server/mask.ts";
 import type { ServerOptions, TruewireServer } from "./create-server.ts";
 import { EnginePool, isShared } from "./engine-pool.ts";
 import { oneAfterAnother } from "./one-after-another.ts";

@@ -1,7 +1,7 @@
 import { ConfigError } from "../config/config-error.ts";
 import { FailureError, invalidRequest } from "../core/failure.ts";
 import type { ModelControl, ModelState, ModelStates, Task } from "../server/admin/model-control.ts";
-import { notOfThisMachine, stateOf } from "../server/admin/model-state.ts";
+import { notOfThisMachine, stateOf } from "../server/admin/model-control.ts";
 import type { ModelDirectory, ServedEngine } from "../server/model-directory.ts";
 import { modelDoesNotExist } from "../apis/failures.ts";
 import type { EnginePool } from "./engine-pool.ts";

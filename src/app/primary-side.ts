@@ -1,5 +1,4 @@
-import { EngineHost } from "../workers/engine-host.ts";
-import { EngineStates } from "../workers/engine-states.ts";
+import { EngineHost, EngineStates } from "../workers/engine-host.ts";
 import { shareControl } from "../workers/shared-control.ts";
 import { EjectionsOfWorkers } from "../workers/shared-ejections.ts";
 import { HealthOfWorkers } from "../workers/shared-health.ts";
@@ -10,7 +9,7 @@ import { shareStore } from "../workers/shared-store.ts";
 import type { WorkerProcess } from "../workers/worker-processes.ts";
 import type { Config } from "../config/schema.ts";
 import type { Engine } from "../core/engine.ts";
-import { openLimiter } from "../kv/open-limiter.ts";
+import { openLimiter } from "../kv/open-store.ts";
 import type { ModelControl } from "../server/admin/model-control.ts";
 import type { Log } from "../server/log.ts";
 import type { ModelDirectory } from "../server/model-directory.ts";

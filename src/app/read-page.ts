@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
-import type { PageFile, PageFiles } from "../server/page-files.ts";
+import type { PageFile, PageFiles } from "../server/service.ts";
 
 const folder = new URL("../page/", import.meta.url);
 

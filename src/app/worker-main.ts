@@ -1,7 +1,6 @@
 /** What a worker runs: a server that shares its port, and what its primary process has, with the other workers. */
 import cluster from "node:cluster";
-import { socketPeer } from "../workers/socket-peer.ts";
-import { openWorkerSocket } from "../workers/worker-socket.ts";
+import { socketPeer, openWorkerSocket } from "../workers/socket-peer.ts";
 import { openServer } from "./create-server.ts";
 import type { TruewireServer } from "./create-server.ts";
 import { outliveReaders, reportRejections } from "./process-events.ts";

@@ -10,10 +10,8 @@ import { SharedStore } from "../workers/shared-store.ts";
 import type { Limiter } from "../kv/limits.ts";
 import type { ModelControl } from "../server/admin/model-control.ts";
 import { DetachedRuns } from "../server/detached-runs.ts";
-import type { HealthReport } from "../server/health-report.ts";
-import type { Metrics } from "../server/metrics/metrics.ts";
+import type { HealthReport, Metrics, Others } from "../server/service.ts";
 import type { ModelDirectory } from "../server/model-directory.ts";
-import type { Others } from "../server/service.ts";
 import type { Store } from "../kv/store.ts";
 import type { ServerFiles } from "./server-files.ts";
 

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { stringify } from "yaml";
 import { parseKeys } from "../config/keys-schema.ts";
-import { hashOf } from "../server/keys/key-hash.ts";
+import { hashOf } from "../server/keys/key-ring.ts";
 
 /**
  * Creates a random key. Prints the key to stdout, where a script can read it, and its entry for the configuration, as YAML, to stderr.

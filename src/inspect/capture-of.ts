@@ -2,8 +2,8 @@ import { writeRecording } from "../capture/recording.ts";
 import type { InspectedRequest } from "./inspected-request.ts";
 
 /**
- * The request and its answer as a line of a recording (`truewire record`), which `truewire replay` and others read. null: it is not over,
- * was never answered, or was too long to be kept whole.
+ * The request and its answer as a line of a recording (`truewire record`). null: the request has not ended, was never answered, or was too
+ * long to be kept completely.
  */
 export function captureOf({ method, path, outcome, status, request, response }: InspectedRequest): string | null {
   const { body } = request;

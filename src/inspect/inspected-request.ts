@@ -2,23 +2,24 @@ import type { CacheMiss } from "../core/cache-miss.ts";
 import type { GenerationEvent } from "../core/events.ts";
 import type { InspectedPrompt } from "../core/inspection.ts";
 
-/** What is kept of pieces that came one after another, in order. */
+/** The recorded items of a sequence, in order. */
 export interface TapeContents<T> {
   readonly pieces: readonly T[];
-  /** Absent: nothing was left out. */
+  /** Absent if nothing was dropped. */
   readonly left_out?: LeftOut;
 }
 
-/** What came between the beginning and the end, and was not kept. */
+/** What was dropped between the beginning and the end. */
 export interface LeftOut {
-  /** It came after so many of the pieces that are there. */
+  /** The number of items before it. */
   readonly after: number;
+  /** The number of dropped items, */
   readonly pieces: number;
-  /** Of their texts. */
+  /** and of characters in their texts. */
   readonly characters: number;
 }
 
-/** How a request ended; "open": it is being answered. */
+/** How a request ended; "open": it has not ended. */
 export type InspectedOutcome = "open" | "finished" | "refused" | "failed" | "cancelled";
 
 /** One line of a list of requests. Times are in milliseconds. */
@@ -27,34 +28,34 @@ export interface RequestSummary {
   readonly id: string;
   /** From 1, in the order of arrival. */
   readonly number: number;
-  /** When it arrived, in Unix time. */
+  /** The time of arrival, in Unix time. */
   readonly at: number;
   readonly method: string;
   readonly path: string;
   readonly outcome: InspectedOutcome;
-  /** Until it ended; of an open one, until now. */
+  /** Until the end, or until now. */
   readonly ms: number;
   /** The name of the client's key. */
   readonly key?: string;
-  /** Absent for what does not generate. */
+  /** Absent for paths without metrics. */
   readonly api?: string;
   /** As the client named it. */
   readonly model?: string;
   readonly stream?: boolean;
   readonly status?: number;
-  /** Until the first piece of the answer came. */
+  /** Until the first delta of the answer. */
   readonly first_ms?: number;
   readonly prompt_tokens?: number;
   readonly cached_tokens?: number;
   readonly completion_tokens?: number;
-  /** Why the choices ended. */
+  /** The finish reasons of the choices. */
   readonly finish?: string;
-  /** How often other servers were asked. */
+  /** The number of requests to upstreams. */
   readonly attempts?: number;
-  /** What was mended in their answer, and how often. */
+  /** Repairs of upstream answers, with their counts. */
   readonly repairs?: Readonly<Record<string, number>>;
   readonly error?: string;
-  /** Why a local model read much of the prompt again. */
+  /** Why a local model processed much of the prompt again. */
   readonly cache_miss?: ShownCacheMiss;
 }
 
@@ -63,45 +64,45 @@ export interface ShownCacheMiss extends CacheMiss {
   readonly says: string;
 }
 
-/** The requests that are still there. */
+/** The recorded requests. */
 export interface RequestList {
   /** The oldest first. */
   readonly requests: readonly RequestSummary[];
-  /** What they take in memory, and may take, in bytes. */
+  /** Their size in memory and the limit, in bytes. */
   readonly bytes: number;
   readonly max_bytes: number;
-  /** How many were there and had to make room. */
+  /** The number of requests that were dropped for newer ones. */
   readonly dropped: number;
 }
 
-/** All that is known of one request. Secrets are masked; times are in milliseconds since it arrived. */
+/** Everything recorded about one request. Secrets are masked; times are in milliseconds since its arrival. */
 export interface InspectedRequest extends RequestSummary {
   readonly request: {
     readonly headers: readonly Header[];
-    /** As it came; absent where it was packed. */
+    /** As received; absent if it was compressed. */
     readonly body?: KeptText;
-    /** What engines were asked, as JSON. */
+    /** The request to the engine, as JSON. */
     readonly understood?: KeptText;
   };
-  /** In the order in which engines told them. */
+  /** In the order in which engines reported them. */
   readonly prompts: readonly InspectedPrompt[];
-  /** What the model wrote, markers and control tokens included, of each choice. */
+  /** The raw output of the model for each choice, with markers and control tokens. */
   readonly written: readonly { readonly choice: number; readonly text: TapeContents<TimedText> }[];
   readonly events: TapeContents<TimedEvents>;
   readonly response: {
     readonly headers: readonly Header[];
     readonly body: TapeContents<TimedText>;
   };
-  /** What other servers were asked, and what they said. */
+  /** Requests to upstreams, with their responses. */
   readonly asked: readonly AskedServer[];
 }
 
 export type Header = readonly [name: string, value: string];
 
-/** A text, of which the end may be missing. */
+/** A text that may be truncated. */
 export interface KeptText {
   readonly text: string;
-  /** So many characters of its end were not kept. */
+  /** The number of characters that were truncated. */
   readonly left_out?: number;
 }
 
@@ -115,7 +116,7 @@ export interface TimedEvents {
   readonly events: readonly GenerationEvent[];
 }
 
-/** One attempt at another server. */
+/** One request to an upstream. */
 export interface AskedServer {
   readonly url: string;
   readonly ms: number;
@@ -125,13 +126,13 @@ export interface AskedServer {
   readonly response_headers: readonly Header[];
   readonly response: TapeContents<TimedText>;
   readonly repairs: readonly ShownRepair[];
-  /** Why there is no answer, or no more of it. */
+  /** Why there is no answer, or an incomplete one. */
   readonly error?: string;
 }
 
 export interface ShownRepair {
   readonly id: string;
   readonly sentence: string;
-  /** Where the frame begins, in characters of the whole body; absent: it concerns the answer as a whole, or the place is not known. */
+  /** The start of the frame, in characters of the body; absent if the repair concerns the whole answer, or the position is not known. */
   readonly at?: number;
 }

@@ -3,15 +3,15 @@ import type { Stats } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { join } from "node:path";
-import { BoundedIndex } from "./bounded-index.ts";
+import { BoundedIndex } from "./memory-store.ts";
 import { ownerOf } from "./store.ts";
 import type { Store, StoreLimits } from "./store.ts";
 
 const unfinished = ".tmp";
-/** A file that is still being written is younger than this, in milliseconds. */
-const longestWrite = 60_000;
+/** An unfinished file that is older than this was left by a crash, in milliseconds. */
+const maxWriteMs = 60_000;
 
-/** Opens a store in a folder, which is made where there is none. Rejects with the system's error. */
+/** Opens a store in a folder, which is created if it does not exist. Rejects with the system's error. */
 export async function openFolderStore(folder: string, limits: StoreLimits): Promise<Store> {
   await makeFolder(folder);
   const store = new FolderStore(folder, limits);
@@ -20,9 +20,9 @@ export async function openFolderStore(folder: string, limits: StoreLimits): Prom
 }
 
 /**
- * A store in a folder: a file for each text, under the hashes of its owner and its key. A text is written under another name, made durable, and then
- * renamed, so that a reader finds all of it or nothing, also after a crash. Several processes may use one folder; each keeps to the
- * limits by what it knows of.
+ * A store in a folder: a file for each text, named by the hashes of its owner and key. A text is written to a temporary file, synced, and
+ * then renamed, so that a reader finds all of it or nothing, even after a crash. Several processes may use one folder; each applies the
+ * limits to the files that it knows.
  */
 class FolderStore implements Store {
   readonly #folder: string;
@@ -30,7 +30,7 @@ class FolderStore implements Store {
 
   constructor(folder: string, limits: StoreLimits) {
     this.#folder = folder;
-    // A file that is gone already is as it should be; one that cannot be removed is found again after a restart.
+    // A file that cannot be removed is found again after a restart.
     this.#index = new BoundedIndex(limits, shareOf, (name) => void this.#remove(name).catch(() => {}));
   }
 
@@ -41,8 +41,8 @@ class FolderStore implements Store {
       const file = await open(join(this.#folder, name));
       try {
         // Another process may have written it.
-        const isTooOld = !known && this.#index.isTooOld((await file.stat()).mtimeMs);
-        return isTooOld ? undefined : await file.readFile("utf8");
+        const isExpired = !known && this.#index.isExpired((await file.stat()).mtimeMs);
+        return isExpired ? undefined : await file.readFile("utf8");
       } finally {
         await file.close();
       }
@@ -73,7 +73,7 @@ class FolderStore implements Store {
     this.#index.set(name, true, bytes.length);
   }
 
-  /** Makes the folder again where somebody has deleted it. */
+  /** Creates the folder again if it was deleted. */
   async #create(path: string): Promise<FileHandle> {
     try {
       return await open(path, "wx", 0o600);
@@ -94,7 +94,7 @@ class FolderStore implements Store {
 
   #nameOf(key: string): string {
     const hash = hashOf(key);
-    // Written by a version whose names had no owner.
+    // A file of an older version, whose names had no owner.
     if (this.#index.has(hash)) return hash;
     return `${hashOf(ownerOf(key)).slice(0, 16)}-${hash}`;
   }
@@ -109,19 +109,19 @@ class FolderStore implements Store {
     }
   }
 
-  /** What was kept before, in the order in which it was written; what a crash left unfinished is removed. */
+  /** Reads the existing files in the order in which they were written, and removes unfinished ones. */
   async readFolder(): Promise<void> {
     const found: { readonly name: string; readonly bytes: number; readonly at: number }[] = [];
     const names = await readdir(this.#folder);
-    // So many at once: enough to keep the disk busy, few enough for any limit of open files.
+    // In groups that are large enough to keep the disk busy, and small enough for any limit of open files.
     for (let at = 0; at < names.length; at += 64) {
       await Promise.all(
         names.slice(at, at + 64).map(async (name) => {
-          const file = await this.#look(name);
+          const file = await this.#stat(name);
           if (file?.isFile() !== true) return;
           const { mtimeMs, size } = file;
           if (ours.test(name)) found.push({ name, bytes: size, at: mtimeMs });
-          else if (name.endsWith(unfinished) && Date.now() - mtimeMs > longestWrite) await this.#remove(name);
+          else if (name.endsWith(unfinished) && Date.now() - mtimeMs > maxWriteMs) await this.#remove(name);
         }),
       );
     }
@@ -129,7 +129,7 @@ class FolderStore implements Store {
     for (const { name, bytes, at } of found) this.#index.set(name, true, bytes, at);
   }
 
-  async #look(name: string): Promise<Stats | undefined> {
+  async #stat(name: string): Promise<Stats | undefined> {
     try {
       return await stat(join(this.#folder, name));
     } catch (error) {

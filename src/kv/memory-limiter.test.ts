@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Moment } from "./account.ts";
+import type { Moment } from "./memory-limiter.ts";
 import type { Lease, Limits, Refusal } from "./limits.ts";
 import { MemoryLimiter } from "./memory-limiter.ts";
 
@@ -26,7 +26,7 @@ function leaseOf(taken: Lease | Refusal): Lease {
 const boundOf = (taken: Lease | Refusal): string | undefined => ("bound" in taken ? taken.bound : undefined);
 
 describe("a minute's rates", () => {
-  test("a whole limit at once, then as fast as it drains", async () => {
+  test("a whole limit immediately, then as fast as it drains", async () => {
     const { limiter, pass } = limiterAt(noon);
     const limits: Limits = { requestsPerMinute: 3 };
     for (const remaining of [2, 1, 0]) {
@@ -152,7 +152,7 @@ const anyLimits = fc.record({
   concurrency: bound,
 });
 
-test("whatever the order: no bound is passed but by what requests cost beyond what was taken for them", async () => {
+test("in any order, requests exceed a limit only by their cost beyond what was taken", async () => {
   await fc.assert(
     fc.asyncProperty(anyLimits, steps, async (limits, order) => {
       const { limiter, pass } = limiterAt({ ms: 0, unixMs: 0 });

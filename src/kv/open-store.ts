@@ -1,9 +1,11 @@
+import type { Limiter } from "./limits.ts";
+import { MemoryLimiter } from "./memory-limiter.ts";
 import { MemoryStore } from "./memory-store.ts";
 import type { Store, StoreLimits } from "./store.ts";
 
 /**
- * Opens the store at a place: `memory`, `redis://…` (or `rediss://…`), else a folder. `warn` gets a line when something is wrong with
- * it later. Rejects where it cannot be opened.
+ * Opens a store: `memory`, `redis://…` (or `rediss://…`), or a folder. `warn` is called with a line when a problem occurs later. Rejects if
+ * the store cannot be opened.
  */
 export async function openStore(place: string, limits: StoreLimits, warn: (line: string) => void): Promise<Store> {
   if (place === "memory") return new MemoryStore(limits);
@@ -17,4 +19,11 @@ export async function openStore(place: string, limits: StoreLimits, warn: (line:
 
 function isRedis(place: string): boolean {
   return /^rediss?:\/\//.test(place);
+}
+
+/** Opens a limiter: in Redis (`redis://…`, `rediss://…`), or in this process. `warn` is called with a line when a problem occurs. */
+export async function openLimiter(url: string | undefined, warn: (line: string) => void): Promise<Limiter> {
+  if (url === undefined) return new MemoryLimiter();
+  const { openRedisLimiter } = await import("./redis-limiter.ts");
+  return openRedisLimiter(url, warn);
 }

@@ -1,28 +1,28 @@
 /**
- * Texts under keys, which begin with their owner and a space: `OWNER NAME`. A store is bounded: by the age of what it keeps and, where it
- * is memory or a folder, by its number and size. When these are exceeded, the owner that has most gives way; of its texts, the one that
- * was not asked for longest goes first. What was set is whole or not there, whatever happens meanwhile.
+ * Texts under keys of the form `OWNER NAME`. A store limits the age of its texts and, in memory or a folder, their number and total size. If
+ * these are exceeded, the owner with the most texts, or bytes, loses its least recently used text. A text is stored completely or not at
+ * all, even if the process crashes.
  */
 export interface Store {
-  /** Rejects where the store cannot be reached. */
+  /** Rejects if the store cannot be reached. */
   get(key: string): Promise<string | undefined>;
-  /** Resolves when the text will be found, after a restart, too, where the store outlives one. */
+  /** Resolves when the text is stored, durably if the store outlives the process. */
   set(key: string, text: string): Promise<void>;
-  /** Resolves to whether there was something. */
+  /** Resolves to whether the text existed. */
   delete(key: string): Promise<boolean>;
   close(): Promise<void>;
 }
 
 export interface StoreLimits {
-  /** The most texts, */
+  /** The maximum number of texts. */
   readonly maxCount: number;
-  /** the most bytes of UTF-8, all texts together, */
+  /** The maximum total size, in bytes of UTF-8. */
   readonly maxBytes: number;
-  /** and how long one is kept, in milliseconds. */
+  /** How long a text is kept, in milliseconds. */
   readonly maxAgeMs: number;
 }
 
-/** The owner of a key; "" where the key names none. */
+/** The owner in a key; "" if there is none. */
 export function ownerOf(key: string): string {
   return key.slice(0, Math.max(0, key.indexOf(" ")));
 }

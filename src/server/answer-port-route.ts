@@ -1,20 +1,15 @@
-import { modelNotFound } from "../apis/failures.ts";
-import type { CalledModel, PortCall, PortRoute, ServedPort } from "../apis/port-state.ts";
-import { tokensOf } from "./count-tokens.ts";
+import type { PortCall, PortRoute, ServedPort } from "../apis/port-state.ts";
+import { keyspacesOf, storeFailure, storeOwnerOf } from "./assembled-texts.ts";
 import { ClientGone } from "./exchange.ts";
-import { modelsOf } from "./keys/models-of-client.ts";
-import type { ModelView } from "./keys/models-of-client.ts";
-import { takeTurn } from "./keys/take-turn.ts";
-import { readJson } from "./read-json.ts";
+import { modelNamed, modelsOf } from "./model-directory.ts";
+import { readJsonBody } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
-import { ownerOf, shelvesOf } from "./shelves.ts";
-import { storeFailure } from "./store-failure.ts";
-import { unknownModel } from "./unknown-model.ts";
+import { countPromptTokens } from "./token-endpoints.ts";
 import { takeSteps } from "./turns.ts";
-import { tellEvents } from "./tell-events.ts";
+import { sendEvents } from "./write-answer.ts";
 
-/** Answers a further path of an API. `id`: what stands for `{id}` in it. */
+/** Answers a further path of an API, such as `/responses/{id}/cancel`. */
 export async function answerPortRoute(
   port: ServedPort,
   route: PortRoute,
@@ -22,25 +17,24 @@ export async function answerPortRoute(
   service: Service,
   id: string,
 ): Promise<void> {
-  const { exchange } = reply;
-  const key = port.voice.keyIn((name) => exchange.header(name));
-  const owner = await ownerOf(reply.client, key);
-  const directory = modelsOf(reply.client, service.directory);
+  const { exchange, client, record, requestId } = reply;
+  const owner = await storeOwnerOf(client, reply.key);
+  const directory = modelsOf(client, service.directory);
   const call: PortCall = {
-    requestId: reply.requestId,
+    requestId,
     id,
     query: (name) => exchange.query(name),
     get profile() {
       return reply.profile;
     },
-    shelves: shelvesOf(service, owner),
+    shelves: keyspacesOf(service, owner),
     inTurns: takeSteps,
     now: () => Math.floor(Date.now() / 1000),
     random: Math.random,
     async readBody() {
-      if (reply.client?.limits) await takeTurn(reply, service, 0);
-      const received = await readJson(reply, service);
-      reply.record.received(received);
+      await reply.takeLimits(service.limiter);
+      const received = await readJsonBody(reply, service);
+      record.received(received);
       return received.value;
     },
     readOptions(body) {
@@ -49,34 +43,24 @@ export async function answerPortRoute(
       const forwards = from?.forwards?.includes(port.name) ?? false;
       return { profile, forwards, header: (name) => exchange.header(name) };
     },
-    model: (name) => calledModel(name, reply, directory),
+    model(name) {
+      record.model = name;
+      const model = modelNamed(name, directory, reply.profile);
+      return { countTokens: (request) => countPromptTokens(model, request, reply) };
+    },
     run: (runId) => service.runs.find(owner, runId),
     hasEnded: (name) => service.processes?.hasEnded(name) ?? false,
-    pause: (ms) => pause(ms, reply),
+    pause: (ms) => pause(ms, exchange.departure.signal),
   };
   const answer = await route.answer(call).catch((error: unknown) => {
     throw error instanceof ClientGone ? error : storeFailure(error);
   });
   if ("body" in answer) reply.send(200, "application/json", answer.body);
-  else await tellEvents(reply, answer.events, port.streamHeaders(reply.profile), service.settings.keepAliveMs);
+  else await sendEvents(reply, answer.events, port.streamHeaders(reply.profile), service.settings.keepAliveMs);
 }
 
-function calledModel(name: string, reply: Reply, directory: ModelView): CalledModel {
-  const { record, profile } = reply;
-  record.model = name;
-  const model = directory.find(name);
-  if (!model) {
-    const known = profile.listsModels ? directory.list() : [];
-    const ids = known.map(({ info }) => info.id);
-    throw unknownModel(name, directory, modelNotFound(name, ids));
-  }
-  return {
-    countTokens: (request) => tokensOf(model, request, reply),
-  };
-}
-
-async function pause(ms: number, { exchange }: Reply): Promise<boolean> {
-  const { signal } = exchange.departure;
+/** Resolves after `ms` milliseconds, or when the client leaves; to whether the client is still connected. */
+async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
   if (signal.aborted) return false;
   await new Promise<void>((resolve) => {
     const done = (): void => {

@@ -1,13 +1,93 @@
-import { BoundedIndex } from "../kv/bounded-index.ts";
+import type { Assembled, Shelf, Shelves } from "../apis/port-state.ts";
+import { FailureError } from "../core/failure.ts";
+import { BoundedIndex } from "../kv/memory-store.ts";
 import { ownerOf } from "../kv/store.ts";
-import type { Assembled } from "../apis/port-state.ts";
+import type { Store } from "../kv/store.ts";
+import { hashOf } from "./keys/key-ring.ts";
+import type { Client } from "./keys/key-ring.ts";
+import { inTurns, turn } from "./turns.ts";
+
+/** Where the server keeps what APIs store for their clients. */
+export interface ClientStores {
+  readonly store: Store;
+  /** For some minutes, in memory: what must not be stored permanently. */
+  readonly brief: Store;
+  readonly assembled: AssembledTexts;
+}
 
 /**
- * What is assembled from stored texts, for all owners. After `maxAgeMs` it is assembled again: then the texts count as asked for, and a
- * text that has made way is missed.
+ * The keyspaces of an owner: no client finds what another one has stored. `ofConnection`: the store of a connection that takes further
+ * requests.
+ */
+export function keyspacesOf({ store, brief, assembled }: ClientStores, owner: string, ofConnection?: Store): Shelves {
+  return {
+    lasting: keyspace(store, owner),
+    brief: keyspace(ofConnection ?? brief, owner),
+    assembled: assembled.of(owner),
+    ofConnection: ofConnection !== undefined,
+  };
+}
+
+/**
+ * The owner under which a client's texts are stored: its name, so that a new key of that name finds them, or else the hash of its key ("":
+ * no key).
+ */
+export async function storeOwnerOf(client: Client | undefined, key: string): Promise<string> {
+  return client?.name === undefined ? hashOf(key) : `@${encodeURIComponent(client.name)}`;
+}
+
+/** Reading this many texts, or characters of a text counted as one more, takes about a millisecond. */
+const textsPerTurn = 128;
+const charactersPerText = 2048;
+
+function keyspace(store: Store, owner: string): Shelf {
+  let read = 0;
+  return {
+    async get(key) {
+      const text = await store.get(`${owner} ${key}`);
+      // The caller parses the text, and one request may read thousands: other requests get their turn in between.
+      read += 1 + (text?.length ?? 0) / charactersPerText;
+      if (read < textsPerTurn) return text;
+      read = 0;
+      await turn();
+      return text;
+    },
+    async set(key, text) {
+      await store.set(`${owner} ${key}`, typeof text === "string" ? text : await inTurns(joined(text)));
+    },
+    delete: (key) => store.delete(`${owner} ${key}`),
+  };
+}
+
+function* joined(texts: Iterable<string, void, undefined>): Generator<undefined, string, undefined> {
+  const parts: string[] = [];
+  for (const text of texts) {
+    parts.push(text);
+    yield;
+  }
+  return parts.join("");
+}
+
+/** The failure that a client receives when a store rejects; a `FailureError` is returned unchanged. */
+export function storeFailure(error: unknown): FailureError {
+  if (error instanceof FailureError) return error;
+  return new FailureError({
+    kind: "unavailable",
+    message: "What is stored cannot be reached just now. Please try again later.",
+    status: 503,
+    param: null,
+    code: null,
+    retryAfterSeconds: 1,
+    cause: error,
+  });
+}
+
+/**
+ * What was assembled from stored texts, for all owners. After `maxAgeMs` it is assembled again, which marks the texts as recently used, and
+ * notices a text that has been evicted.
  */
 export class AssembledTexts {
-  readonly #index = new BoundedIndex<Remembered>(
+  readonly #index = new BoundedIndex<AssembledValue>(
     { maxCount: 10_000, maxBytes: 64 * 1024 * 1024, maxAgeMs: 5 * 60_000 },
     ownerOf,
     () => {},
@@ -28,7 +108,7 @@ export class AssembledTexts {
   }
 }
 
-interface Remembered {
+interface AssembledValue {
   readonly value: object;
   /** When it was first set, by the clock of `Date.now`. */
   readonly at: number;

@@ -1,7 +1,8 @@
+import { bodyTooLarge } from "../apis/failures.ts";
 import { FailureError } from "../core/failure.ts";
 
 export interface BodyBudgetOptions {
-  /** How long a body waits for memory before its request is refused, in milliseconds; default 10 seconds. */
+  /** How long a body waits for memory before its request is refused, in milliseconds; default: 10 seconds. */
   readonly waitMs?: number;
   /** While others wait, a body must arrive at `bytesPerSecond` after this time, in milliseconds; default 5 seconds. */
   readonly slowAfterMs?: number;
@@ -9,18 +10,18 @@ export interface BodyBudgetOptions {
 
 /** While others wait for memory, a body must arrive at least at this rate. In bytes. */
 const bytesPerSecond = 256 * 1024;
-/** What a body of unknown length may have before its next reservation, and the factor by which each one grows. */
+/** The first reservation for a body of unknown length, in bytes, and the factor by which each next one grows. */
 const firstStep = 16 * 1024;
 const growth = 4;
 /** A body leaves this many times its size free for smaller ones, up to a quarter of the budget. */
 const leftForSmaller = 4;
 
 /**
- * Bounds the bytes of all request bodies that a server holds at once. A body is held from before it is read until its request has been
- * answered, since the parsed request is as long. A body that exceeds the budget waits, and its socket is not read meanwhile.
+ * Limits the total size of the request bodies that a server holds in memory. A body counts until its request has been answered, because the
+ * parsed request is about as large. A body that exceeds the budget waits, and its socket is not read in the meantime.
  *
- * Each body leaves memory for smaller ones, and the smallest of those that wait is admitted first, so a request never waits for memory
- * that only larger requests hold. No body counts for more than half of the budget: one of any size can be served alone.
+ * Each body leaves memory for smaller ones, and the smallest waiting body is admitted first, so a request never waits for memory that only
+ * larger requests hold. No body counts for more than half of the budget, so a body of any size can be served alone.
  */
 export class BodyBudget {
   /** In bytes. May change while bodies are held. */
@@ -40,12 +41,12 @@ export class BodyBudget {
     this.#slowAfterMs = slowAfterMs;
   }
 
-  /** Bytes that are held now. */
+  /** In bytes. */
   get used(): number {
     return this.#used;
   }
 
-  /** The memory for one request's body, which is empty at first. */
+  /** Returns the lease of one body, which holds nothing at first. */
   lease(): BodyLease {
     return new BodyLease({
       grow: (lease, size) => this.#grow(lease, size),
@@ -54,7 +55,7 @@ export class BodyBudget {
     });
   }
 
-  /** Lets a lease hold `size` bytes; a promise: the budget is used up now. It rejects with 503 when it stays used up. */
+  /** Grows a lease to `size` bytes. Returns a promise if the budget is used up; it rejects with 503 if no memory becomes free in time. */
   #grow(lease: BodyLease, size: number): Promise<void> | undefined {
     const bytes = Math.min(size, Math.floor(this.limit / 2)) - lease.size;
     if (bytes <= 0) return undefined;
@@ -71,7 +72,7 @@ export class BodyBudget {
         bytes,
         admit: () => {
           waiting.drop();
-          // The time in which it could not arrive does not make it slow.
+          // Waiting for memory does not count as slowness.
           lease.since += performance.now() - begun;
           resolve();
         },
@@ -86,7 +87,7 @@ export class BodyBudget {
         this.#watch();
         reject(budgetUsedUp());
       }, this.#waitMs);
-      this.#waiting.splice(this.#placeOf(bytes), 0, waiting);
+      this.#waiting.splice(this.#indexOf(bytes), 0, waiting);
       this.#watch();
     });
   }
@@ -116,8 +117,8 @@ export class BodyBudget {
     return this.#used + bytes <= this.limit - left;
   }
 
-  /** Behind those that are not larger. */
-  #placeOf(bytes: number): number {
+  /** The index in the queue: after bodies that are not larger. */
+  #indexOf(bytes: number): number {
     let [low, high] = [0, this.#waiting.length];
     while (low < high) {
       const middle = (low + high) >>> 1;
@@ -127,15 +128,15 @@ export class BodyBudget {
     return low;
   }
 
-  /** Looks for slow senders while others wait. */
+  /** Checks for slow senders while other bodies wait. */
   #watch(): void {
     if (this.#waiting.length === 0) {
       clearInterval(this.#timer);
       this.#timer = undefined;
-    } else this.#timer ??= setInterval(() => this.#endSlow(), Math.min(1000, this.#slowAfterMs / 2));
+    } else this.#timer ??= setInterval(() => this.#refuseSlow(), Math.min(1000, this.#slowAfterMs / 2));
   }
 
-  #endSlow(): void {
+  #refuseSlow(): void {
     const now = performance.now();
     for (const lease of this.#receiving) {
       const allowedMs = this.#slowAfterMs + (lease.received / bytesPerSecond) * 1000;
@@ -157,18 +158,18 @@ interface Ledger {
   receiving(lease: BodyLease, is: boolean): void;
 }
 
-/** What one request's body may hold. Its bytes are given back by `release`. */
+/** The memory of one request's body; `release` returns it to the budget. */
 export class BodyLease {
   readonly #ledger: Ledger;
   #released = false;
-  /** What it holds of the budget, in bytes. */
+  /** The reserved bytes. */
   size = 0;
-  /** The bytes that have arrived, and since when they may: the time of the first reservation, by `performance.now()`. */
+  /** The bytes received, and the time of the first reservation by `performance.now()`. */
   received = 0;
   since = 0;
-  /** It waits for memory. */
+  /** Waits for memory. */
   waits = false;
-  /** Called where the body arrives too slowly while others wait. */
+  /** Called if the body arrives too slowly while other bodies wait. */
   onTooSlow: (() => void) | undefined;
 
   constructor(ledger: Ledger) {
@@ -176,8 +177,8 @@ export class BodyLease {
   }
 
   /**
-   * Reserves memory for a body of `bytes` bytes; NaN: its length is not known. A promise: read on when it resolves. It rejects with
-   * `FailureError` 503 when there is no memory in time.
+   * Reserves memory for a body of `bytes` bytes; NaN: unknown length. If it returns a promise, continue reading when it resolves. Rejects
+   * with `FailureError` 503 if there is no memory in time.
    */
   begin(bytes: number): Promise<void> | undefined {
     const wait = this.#ledger.grow(this, Number.isNaN(bytes) ? firstStep : bytes);
@@ -186,14 +187,14 @@ export class BodyLease {
     return undefined;
   }
 
-  /** Notes that `bytes` have arrived. A promise: wait for it before anything more is read, as with `begin`. */
+  /** Counts received bytes. If it returns a promise, continue reading when it resolves, as with `begin`. */
   arrived(bytes: number): Promise<void> | undefined {
     this.received += bytes;
     if (this.received <= this.size || this.#released) return undefined;
     return this.#ledger.grow(this, Math.max(this.received, this.size * growth));
   }
 
-  /** The body is complete: what was reserved for more of it is given back. `bytes`: its length. */
+  /** Called with the length of the complete body: releases what was reserved beyond it. */
   complete(bytes: number): void {
     this.onTooSlow = undefined;
     this.#ledger.receiving(this, false);
@@ -203,7 +204,7 @@ export class BodyLease {
     this.#ledger.release(this, surplus);
   }
 
-  /** Gives everything back; what waits for more waits no longer. */
+  /** Releases everything. A wait for more memory is dropped. */
   release(): void {
     if (this.#released) return;
     this.#released = true;
@@ -238,4 +239,60 @@ export function bodyTooSlow(): FailureError {
     kind: "invalid-request",
     code: "request_body_too_slow",
   });
+}
+
+/**
+ * Reads a whole byte stream, for which `lease` has begun. Rejects with 413 beyond `limit` bytes, with 503 or 408 if the lease refuses more,
+ * and with the result of `failed` if the stream fails.
+ */
+export async function readAll(
+  stream: ReadableStream<Uint8Array>,
+  limit: number,
+  lease: BodyLease,
+  failed: (cause: unknown) => Error,
+): Promise<Uint8Array> {
+  const reader = stream.getReader();
+  const stop = (): void => void reader.cancel().catch(() => {});
+  let isTooSlow = false;
+  lease.onTooSlow = () => {
+    isTooSlow = true;
+    stop();
+  };
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for (;;) {
+    const { done, value } = await reader.read().catch((cause: unknown) => {
+      throw failed(cause);
+    });
+    if (isTooSlow) throw bodyTooSlow();
+    if (done) {
+      lease.complete(size);
+      return joined(chunks, size);
+    }
+    size += value.length;
+    if (size > limit) {
+      stop();
+      throw bodyTooLarge(limit);
+    }
+    chunks.push(value);
+    const wait = lease.arrived(value.length);
+    if (wait)
+      await wait.catch((error: unknown) => {
+        stop();
+        throw error;
+      });
+  }
+}
+
+/** Concatenates chunks. `size`: the sum of their lengths. */
+export function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
+  const [first] = chunks;
+  if (first && chunks.length === 1) return first;
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.length;
+  }
+  return whole;
 }

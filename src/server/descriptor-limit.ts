@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** The process's limit of open files; undefined where there is none, or it cannot be read. */
+/** The limit of open files of this process; undefined if it is unlimited or cannot be determined. */
 export function descriptorLimit(): number | undefined {
   try {
     const soft = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"));
@@ -10,7 +10,7 @@ export function descriptorLimit(): number | undefined {
   }
 }
 
-/** Node's own report knows it on other systems than Linux (not on Windows), but takes its time. */
+/** Node's diagnostic report has the limit on all systems except Windows, but is slow. */
 function reportedDescriptorLimit(): number | undefined {
   const report = process.report.getReport() as { userLimits?: { open_files?: { soft?: unknown } } };
   const soft = report.userLimits?.open_files?.soft;

@@ -42,7 +42,7 @@ test("a writer that throws ends the run: the answer is stored, its readers end, 
   const runs = new DetachedRuns();
   const log = { ...silent, error: (fields: object) => errors.push(fields) };
   const request = {} as GenerationRequest;
-  const run = await runs.start({ engine, request, answer, owner: "o" }, log);
+  const run = await runs.start({ run: { engine, request }, answer, owner: "o" }, log);
   const read: string[] = [];
   for await (const text of run.pieces()) read.push(text);
   await runs.stop();

@@ -1,31 +1,30 @@
-import type { Engine } from "../core/engine.ts";
 import { FailureError } from "../core/failure.ts";
-import type { GenerationRequest } from "../core/request.ts";
 import type { DetachedAnswer, DetachedRun } from "../apis/port-state.ts";
 import { beatMs } from "../apis/port-state.ts";
-import { Departure } from "./departure.ts";
+import { Departure } from "./exchange.ts";
 import type { Log } from "./log.ts";
 import { runGeneration } from "./run-generation.ts";
+import type { GenerationRun } from "./run-generation.ts";
 
-/** So many at once: their clients do not wait, so nothing else bounds them. */
-const mostRuns = 1000;
-/** The events of a run are held until they are kept, in characters. */
-const longestAnswer = 64 * 1024 * 1024;
+/** The maximum number of runs at a time: their clients do not wait, so nothing else limits them. */
+const maxRuns = 1000;
+/** The events of a run are held in memory until they are stored. In characters. */
+const maxAnswerLength = 64 * 1024 * 1024;
+/** The length of text that one `read` returns, unless a single chunk is longer. In characters. */
+const maxReadLength = 64 * 1024;
 
 export interface DetachedRequest {
-  readonly engine: Pick<Engine, "generate">;
-  readonly request: GenerationRequest;
+  readonly run: GenerationRun;
   readonly answer: DetachedAnswer;
-  /** Of the client whose answer it is. */
+  /** The owner of the answer in the store. */
   readonly owner: string;
+  /** Called once, when the generation has ended. */
+  readonly onEnd?: () => void;
 }
-
-/** What is read of a run at once, in characters, or one piece that is longer. */
-const mostRead = 64 * 1024;
 
 /** A run of this process. */
 export interface OwnRun extends DetachedRun {
-  /** What was written from piece `from` on, as soon as there is any, and where to read on; "": that was all. */
+  /** Returns the text from chunk `from` on, as soon as there is any, and the next chunk to read; "": the run has ended. */
   read(from: number): Promise<ReadRun>;
 }
 
@@ -34,23 +33,23 @@ export interface ReadRun {
   readonly next: number;
 }
 
-/** Finds a run of another process of this server. `key`: as `DetachedRuns.own` takes it. */
+/** Finds a run of another process of this server. `key`: as for `DetachedRuns.own`. */
 export type FindElsewhere = (key: string) => Promise<DetachedRun | undefined>;
 
-/** The answers that are being generated without a client. */
+/** Responses that are generated in the background, without a client. */
 export class DetachedRuns {
   readonly #runs = new Map<string, Run>();
   readonly #elsewhere: FindElsewhere | undefined;
   #idle: (() => void)[] = [];
 
-  /** `elsewhere`: where other processes generate, too. */
+  /** `elsewhere`: finds runs of other processes. */
   constructor(elsewhere?: FindElsewhere) {
     this.#elsewhere = elsewhere;
   }
 
-  /** Resolves when the answer is kept as one that has begun. */
+  /** Resolves when the store knows that the response is in progress. */
   async start(detached: DetachedRequest, log: Log): Promise<DetachedRun> {
-    if (this.#runs.size >= mostRuns) throw tooMany();
+    if (this.#runs.size >= maxRuns) throw tooMany();
     const key = keyOf(detached.owner, detached.answer.id);
     const run = new Run(detached, log);
     this.#runs.set(key, run);
@@ -73,7 +72,7 @@ export class DetachedRuns {
     return this.#runs.get(key);
   }
 
-  /** Ends those that still run, as failed; resolves when there is none. */
+  /** Ends all runs as failed; resolves when none is left. */
   stop(): Promise<void> {
     for (const run of this.#runs.values()) run.stop();
     if (this.#runs.size === 0) return Promise.resolve();
@@ -94,17 +93,17 @@ class Run implements OwnRun {
   readonly #detached: DetachedRequest;
   readonly #log: Log;
   readonly #departure = new Departure();
-  readonly #pieces: string[];
+  readonly #chunks: string[];
   #characters = 0;
   #isCancelled = false;
-  #isOver = false;
+  #hasEnded = false;
   #waiting: (() => void)[] = [];
   #done: Promise<void> | undefined;
 
   constructor(detached: DetachedRequest, log: Log) {
     this.#detached = detached;
     this.#log = log;
-    this.#pieces = [detached.answer.opening];
+    this.#chunks = [detached.answer.opening];
   }
 
   async *pieces(): AsyncGenerator<string> {
@@ -117,16 +116,16 @@ class Run implements OwnRun {
   }
 
   async read(from: number): Promise<ReadRun> {
-    while (from >= this.#pieces.length && !this.#isOver)
+    while (from >= this.#chunks.length && !this.#hasEnded)
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     let text = "";
     let next = from;
-    for (; next < this.#pieces.length && text.length < mostRead; next++) text += this.#pieces[next] ?? "";
+    for (; next < this.#chunks.length && text.length < maxReadLength; next++) text += this.#chunks[next] ?? "";
     return { text, next };
   }
 
   async cancel(): Promise<void> {
-    if (!this.#isOver) this.#isCancelled = true;
+    if (!this.#hasEnded) this.#isCancelled = true;
     this.stop();
     await this.#done;
   }
@@ -141,32 +140,35 @@ class Run implements OwnRun {
   }
 
   async #generate(): Promise<void> {
-    const { engine, request, answer } = this.#detached;
+    const { run, answer, onEnd } = this.#detached;
     const { writer } = answer;
-    // One after the other, and none behind the end: it would tell that the answer still goes on.
+    // One after the other, and none after the end: it would report the answer as still in progress.
     let beating = Promise.resolve();
     const timer = setInterval(() => {
       beating = beating.then(() => this.#beat());
     }, beatMs);
     try {
-      const end = await runGeneration(engine, request, this.#departure, (events) => {
+      const end = await runGeneration(run, this.#departure, (events) => {
         this.#add(writer.write(events));
-        if (this.#characters > longestAnswer) this.stop();
+        if (this.#characters > maxAnswerLength) this.stop();
         return undefined;
-      }).finally(() => clearInterval(timer));
+      }).finally(() => {
+        clearInterval(timer);
+        onEnd?.();
+      });
       await beating;
       if (end.kind === "client-gone") this.#add(writer.write([{ type: "end", end }]));
     } catch (error) {
-      // A defect of the writer: the answer has no end of its own, and is stored as failed.
+      // A defect of the writer: the answer has no end, and is stored as failed.
       this.#log.error({ response: answer.id, cause: String(error) }, "the answer could not be written");
       await beating;
     }
     try {
-      await answer.end(this.#pieces.join(""), this.#isCancelled);
+      await answer.end(this.#chunks.join(""), this.#isCancelled);
     } catch (error) {
       this.#log.error({ response: answer.id, cause: String(error) }, "the answer could not be kept");
     }
-    this.#isOver = true;
+    this.#hasEnded = true;
     this.#wake();
   }
 
@@ -182,7 +184,7 @@ class Run implements OwnRun {
 
   #add(text: string): void {
     if (text === "") return;
-    this.#pieces.push(text);
+    this.#chunks.push(text);
     this.#characters += text.length;
     this.#wake();
   }

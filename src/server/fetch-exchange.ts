@@ -1,8 +1,7 @@
 import { bodyTooLarge } from "../apis/failures.ts";
 import type { BodyLease } from "./body-budget.ts";
-import { Departure } from "./departure.ts";
-import { ClientGone, withoutBase } from "./exchange.ts";
-import { readAll } from "./read-all.ts";
+import { Departure, ClientGone, withoutBase } from "./exchange.ts";
+import { readAll } from "./body-budget.ts";
 import type { Exchange, HeaderFields } from "./exchange.ts";
 
 /** An exchange over the web's Request and Response: Hono, Next.js, Bun, Deno, Workers. */
@@ -10,7 +9,7 @@ export class FetchExchange implements Exchange {
   readonly method: string;
   readonly path: string;
   readonly departure: Departure = new Departure();
-  /** Resolves when the answer's head is known; rejects when the request was aborted before. */
+  /** Resolves when the status and headers are known; rejects if the request is aborted before. */
   readonly response: Promise<Response>;
   readonly #request: Request;
   readonly #encoder = new TextEncoder();
@@ -19,7 +18,7 @@ export class FetchExchange implements Exchange {
   #body: ReadableStreamDefaultController<Uint8Array> | undefined;
   #wake: (() => void) | undefined;
 
-  /** `basePath`: what stands in front of the API's paths and is taken away. */
+  /** `basePath` is removed from the path of the request. */
   constructor(request: Request, basePath = "") {
     this.#request = request;
     this.method = request.method;
@@ -103,7 +102,7 @@ export class FetchExchange implements Exchange {
     this.#refuse(reason);
     const body = this.#body;
     this.#body = undefined;
-    // A server that cancels the body, too, does so in a moment (Deno), and then there is nothing left to break.
+    // Deno also cancels the body, a moment later; it must not be errored then.
     if (this.#request.signal.aborted && body) setTimeout(() => breakOff(body, reason), 0);
     this.#wakeUp();
   }

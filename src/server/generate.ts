@@ -1,78 +1,67 @@
+import { cacheMissWords } from "../core/cache-miss.ts";
+import type { CacheMiss } from "../core/cache-miss.ts";
 import type { Engine } from "../core/engine.ts";
+import { estimateTokens } from "../core/estimate-tokens.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import { shownWarnings } from "../core/shown-warnings.ts";
-import type { Limits } from "../kv/limits.ts";
-import { modelNotFound } from "../apis/failures.ts";
-import type { AnswerContext, ReadOptions } from "../apis/port.ts";
+import type { AnswerContext, ReadRequest } from "../apis/port.ts";
 import type { DetachedAnswer, KeptRequest, PortState, ServedPort } from "../apis/port-state.ts";
-import type { HeaderReader } from "../apis/voice.ts";
-import type { BodyLease } from "./body-budget.ts";
-import type { Client } from "./keys/client.ts";
-import { estimateTokens } from "../core/estimate-tokens.ts";
-import { modelsOf } from "./keys/models-of-client.ts";
-import { takeTurn } from "./keys/take-turn.ts";
-import { tokensToReserve } from "./keys/tokens-to-reserve.ts";
-import type { Log } from "./log.ts";
-import { maskedEngine } from "./masked-engine.ts";
+import { keyspacesOf, storeFailure, storeOwnerOf } from "./assembled-texts.ts";
+import { tokensToReserve } from "./keys/usage-lease.ts";
+import { MaskedEvents } from "./mask.ts";
 import type { ServedModel } from "./model-directory.ts";
-import { explainMisses } from "./explain-misses.ts";
-import { recordedEngine, engineOfRun } from "./recorded-engine.ts";
-import { readJson } from "./read-json.ts";
-import type { Reply } from "./reply.ts";
+import type { BodyOptions, ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
+import { warningHeader } from "./reply.ts";
+import { RequestRecord } from "./request-record.ts";
+import type { BatchObserver, GenerationRun } from "./run-generation.ts";
 import type { Service } from "./service.ts";
-import { ownerOf, shelvesOf } from "./shelves.ts";
-import { storeFailure } from "./store-failure.ts";
-import { streamAnswer } from "./stream-answer.ts";
-import { tellEvents } from "./tell-events.ts";
-import { truncatingEngine } from "./truncating-engine.ts";
 import { takeSteps } from "./turns.ts";
-import { unknownModel } from "./unknown-model.ts";
-import { warningHeader } from "./warning-header.ts";
-import { wholeAnswer } from "./whole-answer.ts";
+import { sendEvents, streamAnswer, wholeAnswer } from "./write-answer.ts";
 
-/** Answers a request of an API that generates: read, find the model, generate, write. */
-export async function generate(port: ServedPort, reply: Reply, service: Service): Promise<void> {
+interface ReadGeneration extends NamedRequest {
+  readonly read: ReadRequest;
+  /** Present if the API keeps its answers. */
+  readonly kept: KeptRequest | undefined;
+}
+
+/** The endpoint of an API that generates. */
+export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGeneration> {
+  return {
+    api: port.name,
+    async read(body, options, reply, service) {
+      const kept = port.state && (await readKept(port.state, body, options, reply, service));
+      const read = kept ?? (await takeSteps(port.readRequest(body, reply.requestId, options)));
+      const { request, warnings } = read;
+      const { record, requestId } = reply;
+      record.model = request.model;
+      record.stream = request.stream;
+      record.prompted(request.prompt);
+      if (warnings.length > 0) {
+        const shown = shownWarnings(warnings);
+        service.log.warn({ req: requestId, warnings: shown }, "the request was accepted with reservations");
+        reply.headers = { ...reply.headers, ...warningHeader(warnings) };
+      }
+      return { name: request.model, read, kept };
+    },
+    cost: ({ read: { request, preparesOnly } }, limits) => ({
+      prompt: estimateTokens(request),
+      reserved: preparesOnly === true ? 0 : tokensToReserve(request, limits),
+    }),
+    answer: (read, model, reply, service) => answer(port, read, model, reply, service),
+  };
+}
+
+async function answer(
+  port: ServedPort,
+  { read, kept }: ReadGeneration,
+  model: ServedModel,
+  reply: Reply,
+  service: Service,
+): Promise<void> {
   const { settings, log } = service;
-  const { exchange, record, requestId, client } = reply;
-  const directory = modelsOf(client, service.directory);
-  const received = await readJson(reply, service);
-  record.received(received);
-  const body = exchange.readMessage ? exchange.readMessage(received.value) : received.value;
-  // The model's profile decides what is refused; a request without a model name is checked with the server's.
-  const model = directory.namedIn(body);
-  const profile = reply.useProfile(model?.from.profile);
-  const forwards = model?.from.forwards?.includes(port.name) ?? false;
-  const header = (name: string): string | undefined => exchange.header(name);
-  const options = { profile, forwards, header };
-  const kept = port.state && (await readKept(port, port.state, body, reply, service, options));
-  const read = kept ?? (await takeSteps(port.readRequest(body, requestId, options)));
-  const { request, warnings } = read;
-  record.model = request.model;
-  record.asks(request.prompt);
-  record.stream = request.stream;
-  if (warnings.length > 0) {
-    log.warn({ req: requestId, warnings: shownWarnings(warnings) }, "the request was accepted with reservations");
-    reply.headers = { ...reply.headers, ...warningHeader(warnings) };
-  }
-
-  if (!model) {
-    const known = profile.listsModels ? directory.list() : [];
-    const ids = known.map(({ info }) => info.id);
-    throw unknownModel(request.model, directory, modelNotFound(request.model, ids));
-  }
-  const { settings: answerSettings } = model.from;
-  record.servedModel = model.info.id;
-  const reserved = (limits: Limits): number => (read.preparesOnly === true ? 0 : tokensToReserve(request, limits));
-  // A server of the same API gets the client's own request, and truncates it itself.
-  const truncating = forwards
-    ? model.from.engine
-    : truncatingEngine(model.from.engine, (before, after) =>
-        log.warn({ req: requestId, before, after }, "the prompt was too long: its oldest messages were left out"),
-      );
-  const masked = read.preparesOnly === true ? silence : maskedEngine(truncating, settings.mask);
-  const source = kept?.detach ? engineOfRun(masked, reply, service) : recordedEngine(masked, record);
-  const turn = client?.limits && (await takeTurn(reply, service, estimateTokens(request), reserved(client.limits)));
-  const engine = turn ? turn.engine(source) : source;
+  const { record, requestId, profile } = reply;
+  const { request } = read;
+  const { engine, settings: answerSettings, forwards } = model.from;
   const context: AnswerContext = {
     profile,
     created: now(),
@@ -81,28 +70,39 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
     settings: answerSettings,
     random: Math.random,
   };
-  explainMisses(reply);
-  const forEngine = requestFor(model, request, client);
+  if (reply.exchange.header("x-truewire-cache")?.trim().toLowerCase() === "explain") explainMisses(reply);
+  const detached = kept?.detach?.(context, service.processes?.own);
+  const own = detached ? recordOfRun(record) : record;
+  const run: GenerationRun = {
+    engine: read.preparesOnly === true ? silent : engine,
+    request: requestFor(model, detached ? { ...request, stream: true } : request, reply),
+    observer: own,
+    observers: observersOf(own, reply, service),
+    // A server of the same API receives the client's own request, and truncates it itself.
+    ...(forwards?.includes(port.name) !== true && {
+      onTruncated: (before, after) =>
+        log.warn({ req: requestId, before, after }, "the prompt was too long: its oldest messages were left out"),
+    }),
+  };
+  // If the client has left already, the engine is not asked, and the request costs nothing.
+  if (detached || !reply.exchange.departure.happened) {
+    const { api, inspection, trace } = record;
+    inspection?.understood(run.request);
+    if (reply.usageLease) reply.usageLease.generates = true;
+    if (api && !detached) trace?.operationBegins(api.operation, model.info.id, run.request);
+  }
+  if (detached) return detach(port, detached, run, own, reply, service);
 
-  const keep = kept && (() => keepAnswer(kept, reply, log));
-  if (kept?.detach) {
-    await detach(port, kept.detach(context, service.processes?.own), { engine, request: forEngine }, reply, service);
-    return;
-  }
-  if (!request.stream) {
-    await wholeAnswer(reply, engine, forEngine, (generation) => read.writeResponse(generation, context), keep);
-    return;
-  }
-  await streamAnswer(reply, {
-    engine,
-    request: forEngine,
+  const keep = kept && (() => keepAnswer(kept, reply, service));
+  if (!request.stream) return wholeAnswer(reply, run, (generation) => read.writeResponse(generation, context), keep);
+  await streamAnswer(reply, run, {
     writer: read.streamWriter(context),
     headers: port.streamHeaders(profile),
     holdMs: settings.holdMs,
     keepAliveMs: settings.keepAliveMs,
     readerPatienceMs: settings.readerPatienceMs,
     othersWait() {
-      const { queued = 0, wanted = false } = model.from.engine.health();
+      const { queued = 0, wanted = false } = engine.health();
       return queued > 0 || wanted;
     },
     ...(service.streamLog && { streamLog: service.streamLog }),
@@ -110,14 +110,29 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
   });
 }
 
-/** The request as the model's engine knows it, and whose it is where clients have keys. */
-function requestFor({ engineModel }: ServedModel, request: GenerationRequest, client?: Client): GenerationRequest {
+/** What sees each batch on its way from the engine to the writer, in order. */
+function observersOf(record: RequestRecord, { usageLease }: Reply, { settings }: Service): BatchObserver[] {
+  const { trace, inspection } = record;
+  const observers: BatchObserver[] = [];
+  if (!settings.mask.isEmpty) {
+    const masked = new MaskedEvents(settings.mask);
+    observers.push((events) => masked.read(events));
+  }
+  if (usageLease) observers.push((events) => usageLease.observe(events));
+  observers.push((events) => record.see(events));
+  if (trace) observers.push((events) => trace.see(events));
+  if (inspection) observers.push((events) => inspection.events(events));
+  return observers;
+}
+
+/** The request with the engine's name for the model, and with its owner if clients have keys. */
+function requestFor({ engineModel }: ServedModel, request: GenerationRequest, { client }: Reply): GenerationRequest {
   if (client) return { ...request, model: engineModel, owner: client.owner };
   return request.model === engineModel ? request : { ...request, model: engineModel };
 }
 
-/** Says nothing. */
-const silence: Pick<Engine, "generate"> = {
+/** Generates nothing: the answer of a request that only prepares for the next one. */
+const silent: Pick<Engine, "generate"> = {
   async *generate() {
     yield [
       { type: "start", choice: 0 },
@@ -130,22 +145,21 @@ const silence: Pick<Engine, "generate"> = {
 
 /** Reads a request that may refer to what is stored for its client. */
 async function readKept(
-  { voice }: ServedPort,
   state: PortState,
   body: unknown,
-  { exchange, requestId, client }: Reply,
+  options: BodyOptions,
+  { exchange, requestId, client, key }: Reply,
   service: Service,
-  options: ReadOptions & { readonly header: HeaderReader },
 ): Promise<KeptRequest> {
-  const owner = await ownerOf(client, voice.keyIn(options.header));
-  const shelves = shelvesOf(service, owner, exchange.connectionStore);
-  return state.readRequest(body, requestId, options, shelves, takeSteps).catch((error: unknown) => {
+  const owner = await storeOwnerOf(client, key);
+  const keyspaces = keyspacesOf(service, owner, exchange.connectionStore);
+  return state.readRequest(body, requestId, options, keyspaces, takeSteps).catch((error: unknown) => {
     throw storeFailure(error);
   });
 }
 
-/** An answer is more than its being kept: where the store fails, the client has it all the same. */
-async function keepAnswer(kept: KeptRequest, { requestId }: Reply, log: Log): Promise<void> {
+/** Stores the answer. If that fails, the client receives the answer nevertheless. */
+async function keepAnswer(kept: KeptRequest, { requestId }: Reply, { log }: Service): Promise<void> {
   try {
     await kept.keep();
   } catch (error) {
@@ -153,54 +167,59 @@ async function keepAnswer(kept: KeptRequest, { requestId }: Reply, log: Log): Pr
   }
 }
 
-/** Generates on without the client, who is answered at once. */
+/** The record of a response in the background, which has a line of its own in the log. The request's line only says that it was accepted. */
+function recordOfRun({ api, model, servedModel, keyName, inspection }: RequestRecord): RequestRecord {
+  return Object.assign(new RequestRecord(), { api, model, servedModel, keyName, inspection, status: 200 });
+}
+
+/** Generates in the background. The client is answered immediately, or follows the events. */
 async function detach(
   port: ServedPort,
   answer: DetachedAnswer,
-  { engine, request }: { readonly engine: Pick<Engine, "generate">; readonly request: GenerationRequest },
+  run: GenerationRun,
+  own: RequestRecord,
   reply: Reply,
-  { runs, log, settings }: Service,
+  { runs, log, metrics, settings }: Service,
 ): Promise<void> {
-  const { exchange } = reply;
-  const owner = await ownerOf(
-    reply.client,
-    port.voice.keyIn((name) => exchange.header(name)),
-  );
-  const { bodyLease } = reply;
+  const { bodyLease, usageLease, record, requestId: req } = reply;
+  const owner = await storeOwnerOf(reply.client, reply.key);
+  const onEnd = (): void => {
+    const outcome = own.outcome(own.end === undefined);
+    metrics?.observe(own, outcome);
+    own.inspection?.ended(outcome, own);
+    log.info({ req, ...own.fields() }, `${outcome} in the background`);
+    usageLease?.end();
+    bodyLease?.release();
+  };
+  // The body stays in memory until the response is complete.
   reply.bodyLease = undefined;
-  const held = withLease(engine, bodyLease);
-  const run = await runs
-    .start({ engine: held, request: { ...request, stream: true }, answer, owner }, log)
-    .catch((error) => {
-      bodyLease?.release();
-      throw storeFailure(error);
-    });
-  if (!request.stream) reply.send(200, "application/json", answer.body);
-  else await tellEvents(reply, run.pieces(), port.streamHeaders(reply.profile), settings.keepAliveMs);
+  record.detached = true;
+  const started = await runs.start({ run, answer, owner, onEnd }, log).catch((error: unknown) => {
+    bodyLease?.release();
+    record.detached = false;
+    if (usageLease) usageLease.generates = false;
+    throw storeFailure(error);
+  });
+  if (record.stream !== true) reply.send(200, "application/json", answer.body);
+  else await sendEvents(reply, started.pieces(), port.streamHeaders(reply.profile), settings.keepAliveMs);
 }
 
-/** The engine of a background run: the request's body stays in memory until it is answered. */
-function withLease(engine: Pick<Engine, "generate">, lease: BodyLease | undefined): Pick<Engine, "generate"> {
-  if (!lease) return engine;
-  return {
-    generate: (request, observer) => ({
-      [Symbol.asyncIterator]() {
-        const source = engine.generate(request, observer)[Symbol.asyncIterator]();
-        return {
-          async next() {
-            const step = await source.next();
-            if (step.done === true) lease.release();
-            return step;
-          },
-          async return() {
-            lease.release();
-            await source.return?.();
-            return { done: true, value: undefined };
-          },
-        };
-      },
-    }),
+/**
+ * Adds the header `x-truewire-cache-miss` (JSON in ASCII), which says why the model processes much of the prompt again. The reason is known
+ * before the first token; an answer whose headers were sent before that has no such header.
+ */
+function explainMisses(reply: Reply): void {
+  reply.record.onCacheMiss = (miss) => {
+    if (!reply.sent) reply.addHeaders({ "x-truewire-cache-miss": missHeader(miss) });
   };
+}
+
+/** At most about three kilobytes: every text in it is bounded. */
+function missHeader(miss: CacheMiss): string {
+  const { cause, where, at, promptTokens, cachedTokens, knownTokens, texts } = miss;
+  const says = cacheMissWords(miss);
+  const json = JSON.stringify({ cause, where, says, at, promptTokens, cachedTokens, knownTokens, ...texts });
+  return json.replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** Unix time in seconds. */

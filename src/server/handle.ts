@@ -1,137 +1,145 @@
-import { FailureError } from "../core/failure.ts";
+import { FailureError, invalidRequest } from "../core/failure.ts";
 import { methodNotAllowed, noWebSocket, unknownPath, unknownUrl } from "../apis/failures.ts";
 import { requestId } from "../apis/ids.ts";
-import type { HeaderReader, Voice } from "../apis/voice.ts";
-import { askedProfile } from "./asked-profile.ts";
+import { plainPath, requestedProfile } from "./exchange.ts";
 import type { Exchange } from "./exchange.ts";
+import { modelNotServed, modelsOf } from "./model-directory.ts";
+import type { ModelView, ServedModel } from "./model-directory.ts";
 import { preflightHeaders } from "./origins.ts";
-import { plainPath } from "./plain-path.ts";
+import { readJsonBody } from "./read-json.ts";
 import { Reply } from "./reply.ts";
+import type { ServerRoute } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
-import type { ObservedApi } from "./request-record.ts";
-import { knownPaths, pathAsNamed, routeOf, voiceOfUnknown } from "./routes.ts";
-import type { Route } from "./route.ts";
-import type { Service, Settings } from "./service.ts";
+import { conventionsOfUnknown, knownPaths, pathAsNamed, routeOf } from "./routes.ts";
+import type { Service } from "./service.ts";
 
-/** Answers one exchange, whatever happens; never rejects. */
+type Stage = (reply: Reply, service: Service) => Promise<void> | void;
+
+/**
+ * The life of a request: its stages, in order. A stage ends the request by sending an answer, or by throwing the `FailureError` to answer
+ * with. `account` follows in every case.
+ */
+const stages: readonly Stage[] = [
+  findRoute,
+  checkOrigin,
+  chooseProfile,
+  findEndpoint,
+  authenticate,
+  requireReady,
+  receiveBody,
+  findModel,
+  takeLimits,
+  // Asks the engine and writes its answer: generate.ts, run-generation.ts, write-answer.ts.
+  answer,
+];
+
+/** The stages before a client may open a WebSocket. Each message on it is then a request of its own. */
+const admission: readonly Stage[] = [findRoute, checkOrigin, chooseProfile, requireRoute, authenticate, requireReady];
+
+/** Answers one exchange; never rejects. */
 export async function handle(exchange: Exchange, service: Service): Promise<void> {
   const record = new RequestRecord();
   const { settings, log, requests, inspector } = service;
   const id = requestId(Math.random);
-  const inspected = inspector?.watch(exchange, id, record, settings.mask);
-  record.inspection = inspected?.watched;
-  const reply = new Reply(inspected?.exchange ?? exchange, id, record, settings);
+  record.inspection = inspector?.watch(exchange, id, record, settings.mask);
+  const reply = new Reply(exchange, id, record, settings);
   requests.begin();
   log.debug({ req: id, method: exchange.method, path: exchange.path }, "received");
   try {
-    await answer(reply, service);
+    for (const stage of stages) {
+      const wait = stage(reply, service);
+      if (wait) await wait;
+      if (reply.sent) break;
+    }
   } catch (error) {
     reply.fail(error);
   } finally {
-    reply.bodyLease?.release();
-    reply.turn?.answered();
-    tell(reply, service);
+    account(reply, service);
   }
 }
 
-/**
- * Whether a client may open a connection for further requests at the exchange's path: the same checks as for one request. Where it may
- * not, the exchange is answered.
- */
+/** Whether a client may open a WebSocket at the path of the exchange. If not, the exchange is answered with the reason. */
 export async function admit(exchange: Exchange, service: Service): Promise<boolean> {
   const reply = new Reply(exchange, requestId(Math.random), new RequestRecord(), service.settings);
   try {
-    const { route } = placeOf(reply, service.settings);
-    await checkClient(reply, route, service);
+    for (const stage of admission) await stage(reply, service);
     return true;
   } catch (error) {
     service.requests.begin();
     reply.fail(error);
-    tell(reply, service);
+    account(reply, service);
     return false;
   }
 }
 
-async function answer(reply: Reply, service: Service): Promise<void> {
+function findRoute(reply: Reply): void {
   const { exchange } = reply;
+  const found = routeOf(exchange.path);
+  const header = (name: string): string | undefined => exchange.header(name);
+  const conventions = found?.route.conventions ?? conventionsOfUnknown(exchange.path, header);
+  reply.conventions = typeof conventions === "function" ? conventions(header) : conventions;
+  if (!found) return;
+  reply.route = found.route;
+  reply.parameter = found.parameter;
+}
+
+/** Throws `FailureError` 403 for a page that may not use the server. */
+function checkOrigin(reply: Reply, { settings }: Service): void {
+  reply.headers = settings.origins.headersFor(reply.exchange);
+}
+
+function chooseProfile(reply: Reply): void {
+  reply.requestedProfile = requestedProfile(reply.exchange);
+}
+
+/** Throws `FailureError` 404. */
+function requireRoute(reply: Reply): void {
+  routeIn(reply);
+}
+
+function routeIn({ route, exchange: { method, path }, profile }: Reply): ServerRoute {
+  if (route) return route;
+  throw profile.judgesAsVendor ? unknownUrl(method, path) : unknownPath(method, path, knownPaths());
+}
+
+/** Finds the endpoint of the method. Answers OPTIONS; throws `FailureError` 404, 405 or 426. */
+function findEndpoint(reply: Reply, service: Service): void {
+  const { exchange, record } = reply;
   const { method, path } = exchange;
-  const { route, parameter } = placeOf(reply, service.settings);
-  if (route.api && method === "POST") observe(reply, route.api, service);
-  if (method === "OPTIONS") return reply.send(204, null, "", preflightHeaders(exchange, methodsOf(route)));
-  const answering = route.methods[(method === "HEAD" ? "GET" : method) as keyof typeof route.methods];
-  if (!answering && exchange.header("upgrade")?.toLowerCase() === "websocket") throw noWebSocket();
-  if (!answering) throw methodNotAllowed(method, path, [...methodsOf(route), "OPTIONS"]);
-  await checkClient(reply, route, service);
-  await answering(reply, service, parameter);
-}
-
-/** From here on the request is one of an API that generates: it is traced, and counted at its end. */
-function observe({ exchange, record, requestId }: Reply, api: ObservedApi, { tracing, settings }: Service): void {
-  record.api = api;
-  record.trace = tracing?.begin({
-    requestId,
-    method: exchange.method,
-    route: pathAsNamed(exchange.path),
-    header: (name) => exchange.header(name),
-    masked: (text) => settings.mask.text(text),
-  });
-}
-
-function methodsOf({ methods }: Route): string[] {
-  return Object.keys(methods).flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name]));
-}
-
-/** The route of a request, and what its headers say of the answer. Throws `FailureError` for a page that may not call. */
-function placeOf(reply: Reply, settings: Settings): { readonly route: Route; readonly parameter: string } {
-  const { exchange } = reply;
-  const { method, path } = exchange;
-  const found = routeOf(path);
-  const voice = found?.route.voice ?? ((header: HeaderReader): Voice => voiceOfUnknown(path, header));
-  reply.voice = typeof voice === "function" ? voice((name) => exchange.header(name)) : voice;
-  reply.headers = settings.origins.headersFor(exchange);
-  reply.askedProfile = askedProfile(exchange);
-  if (!found) throw reply.profile.judgesAsVendor ? unknownUrl(method, path) : unknownPath(method, path, knownPaths());
-  return found;
-}
-
-/** Throws `FailureError` for a wrong key, and while there is nobody to answer. */
-async function checkClient(reply: Reply, route: Route, service: Service): Promise<void> {
-  const { exchange, voice } = reply;
-  const { keys, admin } = service.settings;
-  if (route.admin === true)
-    await admin.check(
-      voice.keyIn((name) => exchange.header(name)),
-      exchange,
-    );
-  else if (keys.required) {
-    const key = voice.keyIn((name) => exchange.header(name));
-    const client = await (route.open === true ? keys.find(key) : keys.check(key, reply.profile));
-    reply.client = client;
-    reply.record.keyName = client?.name;
-    reply.isStranger = client === undefined || client.models !== undefined;
+  const route = routeIn(reply);
+  if (route.api && method === "POST") {
+    record.api = route.api;
+    record.trace = service.tracing?.begin({
+      requestId: reply.requestId,
+      method,
+      route: pathAsNamed(path),
+      header: (name) => exchange.header(name),
+      masked: (text) => service.settings.mask.text(text),
+    });
   }
-  if (route.open !== true && service.state !== "ready") throw notReady(service.state);
+  const methods = Object.keys(route.methods).flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name]));
+  if (method === "OPTIONS") return reply.send(204, null, "", preflightHeaders(exchange, methods));
+  reply.endpoint = route.methods[(method === "HEAD" ? "GET" : method) as keyof typeof route.methods];
+  if (reply.endpoint) return;
+  if (exchange.header("upgrade")?.toLowerCase() === "websocket") throw noWebSocket();
+  throw methodNotAllowed(method, path, [...methods, "OPTIONS"]);
 }
 
-/** The one line that each request has in the log, and what numbers and traces keep of it. */
-function tell({ exchange, record, requestId: req }: Reply, { log, requests, metrics }: Service): void {
-  const outcome = record.outcome(exchange.departure.happened);
-  requests.finish(outcome);
-  metrics?.observe(record, outcome);
-  const client = exchange.header("x-client-request-id");
-  const fields = { req, method: exchange.method, path: exchange.path, ...record.fields() };
-  if (client !== undefined) Object.assign(fields, { clientRequestId: client });
-  record.endTrace(outcome);
-  // An answer that goes on without its client has its end later.
-  if (!record.detached) record.inspection?.ended(outcome, record);
-  // Probes, and whoever looks at requests, come every few seconds and are of interest to nobody while all is well.
-  if (/^\/(?:health|metrics|admin\/requests)/.test(plainPath(exchange.path))) log.debug(fields, outcome);
-  else if (outcome === "failed") log.error(fields, outcome);
-  else log.info(fields, outcome === "cancelled" ? "cancelled by client" : outcome);
+/** Finds the client of the key. Throws `FailureError` 401 or 403. */
+async function authenticate(reply: Reply, { settings: { keys, admin } }: Service): Promise<void> {
+  const { open, admin: isAdmin } = routeIn(reply);
+  if (isAdmin === true) return admin.check(reply.key, reply.exchange);
+  if (!keys.required) return;
+  const client = await (open === true ? keys.find(reply.key) : keys.check(reply.key, reply.profile));
+  reply.client = client;
+  reply.record.keyName = client?.name;
+  reply.isStranger = client === undefined || client.models !== undefined;
 }
 
-function notReady(state: "loading" | "closing"): FailureError {
-  return new FailureError({
+/** Throws `FailureError` 503 while the models are loaded, and when the server stops. */
+function requireReady(reply: Reply, { state }: Service): void {
+  if (state === "ready" || routeIn(reply).open === true) return;
+  throw new FailureError({
     message: state === "loading" ? "The models are still being loaded." : "The server is stopping.",
     status: 503,
     kind: "unavailable",
@@ -139,4 +147,78 @@ function notReady(state: "loading" | "closing"): FailureError {
     code: state === "loading" ? "model_loading" : "shutting_down",
     retryAfterSeconds: 1,
   });
+}
+
+/** Reads the JSON body of a request to a model. */
+async function receiveBody(reply: Reply, service: Service): Promise<void> {
+  if (typeof reply.endpoint !== "object") return;
+  reply.received = await readJsonBody(reply, service);
+  reply.record.received(reply.received);
+}
+
+/** Validates the request and finds its model, whose profile decides what is refused. Throws `FailureError` 400, 404 or 503. */
+async function findModel(reply: Reply, service: Service): Promise<void> {
+  const { endpoint, exchange, record } = reply;
+  if (typeof endpoint !== "object") return;
+  const directory = modelsOf(reply.client, service.directory);
+  const value = reply.received?.value;
+  const body = exchange.readMessage ? exchange.readMessage(value) : value;
+  const named = directory.namedIn(body);
+  const profile = reply.useProfile(named?.from.profile);
+  const forwards = endpoint.api !== undefined && named?.from.forwards?.includes(endpoint.api) === true;
+  const header = (name: string): string | undefined => exchange.header(name);
+  const read = await endpoint.read(body, { profile, forwards, header }, reply, service);
+  const model = named ?? (read.name === undefined ? onlyModel(directory) : undefined);
+  record.model = read.name ?? model?.info.id;
+  if (!model) throw modelNotServed(record.model ?? "", directory, profile, endpoint.lists);
+  reply.useProfile(model.from.profile);
+  endpoint.check?.(model, read);
+  record.servedModel = model.info.id;
+  reply.read = read;
+  reply.model = model;
+}
+
+/** The model of a request that names none. Throws `FailureError` 400 if there are several. */
+function onlyModel(directory: ModelView): ServedModel {
+  const [first, ...others] = directory.list();
+  if (first && others.every(({ from, engineModel }) => from === first.from && engineModel === first.engineModel))
+    return first;
+  throw invalidRequest(
+    "Several models are served: say which one is meant, as 'model'.",
+    "model",
+    "missing_required_parameter",
+  );
+}
+
+/** Takes the request from the client's limits. Throws `FailureError` 429. */
+async function takeLimits(reply: Reply, { limiter }: Service): Promise<void> {
+  const { endpoint, read, client } = reply;
+  if (typeof endpoint !== "object" || !read || !client?.limits) return;
+  const { prompt = 0, reserved } = endpoint.cost?.(read, client.limits) ?? {};
+  await reply.takeLimits(limiter, prompt, reserved);
+}
+
+function answer(reply: Reply, service: Service): Promise<void> | void {
+  const { endpoint, read, model } = reply;
+  if (typeof endpoint === "function") return endpoint(reply, service, reply.parameter);
+  if (read && model) return endpoint?.answer(read, model, reply, service);
+}
+
+/** Releases what the request held, counts it, and writes its line in the log. A response in the background has its own account. */
+function account(reply: Reply, { log, requests, metrics }: Service): void {
+  const { exchange, record, requestId: req } = reply;
+  reply.bodyLease?.release();
+  if (!record.detached) reply.usageLease?.end();
+  const outcome = record.outcome(exchange.departure.happened);
+  requests.finish(outcome);
+  metrics?.observe(record, outcome);
+  const client = exchange.header("x-client-request-id");
+  const fields = { req, method: exchange.method, path: exchange.path, ...record.fields() };
+  if (client !== undefined) Object.assign(fields, { clientRequestId: client });
+  record.endTrace(outcome);
+  if (!record.detached) record.inspection?.ended(outcome, record);
+  // Probes, and people who inspect requests, send these every few seconds.
+  if (/^\/(?:health|metrics|admin\/requests)/.test(plainPath(exchange.path))) log.debug(fields, outcome);
+  else if (outcome === "failed") log.error(fields, outcome);
+  else log.info(fields, outcome === "cancelled" ? "cancelled by client" : outcome);
 }

@@ -1,7 +1,7 @@
+import { FailureError } from "../core/failure.ts";
 import type { HeaderFields } from "./exchange.ts";
 import type { Reply } from "./reply.ts";
-import type { HealthReport } from "./health-report.ts";
-import type { Service } from "./service.ts";
+import type { HealthReport, Service } from "./service.ts";
 
 export function healthOf({
   state,
@@ -18,8 +18,8 @@ export function healthOf({
 }
 
 /**
- * `GET /health`: 200 when at least one engine can answer, else 503; sums over all engines and, to those who have a key where one is
- * needed, what each engine does.
+ * `GET /health`: 200 if at least one engine can answer, otherwise 503. The body has totals over all engines and, for clients that may see
+ * all models, the state of each engine.
  */
 export async function answerHealth(reply: Reply, service: Service): Promise<void> {
   const own = healthOf(service);
@@ -31,15 +31,16 @@ export async function answerHealth(reply: Reply, service: Service): Promise<void
     slots.total += engine.slots?.total ?? 0;
     queued += engine.queued ?? 0;
   }
-  // One that is not loaded is, as soon as it is asked for.
-  const serves = state === "ready" && engines.some((engine) => engine.state === "ready" || engine.state === "unloaded");
+  // A request loads an unloaded model.
+  const isServing =
+    state === "ready" && engines.some((engine) => engine.state === "ready" || engine.state === "unloaded");
   const missing = engines.filter((engine) => engine.state === "failed").map(({ name }) => name);
-  const waits =
+  const isLoading =
     state === "loading" || engines.some((engine) => engine.state === "loading" || engine.state === "restarting");
-  const status = serves ? "ok" : state === "closing" ? "closing" : waits ? "loading" : "unavailable";
-  const headers: HeaderFields = serves ? {} : { "retry-after": "1" };
+  const status = isServing ? "ok" : state === "closing" ? "closing" : isLoading ? "loading" : "unavailable";
+  const headers: HeaderFields = isServing ? {} : { "retry-after": "1" };
   reply.send(
-    serves ? 200 : 503,
+    isServing ? 200 : 503,
     "application/json",
     JSON.stringify({
       status,
@@ -53,9 +54,41 @@ export async function answerHealth(reply: Reply, service: Service): Promise<void
   );
 }
 
-/**
- * `GET /health/live`: 200 as long as the process answers at all. Who restarts it on a bad answer must not do so because a model is down.
- */
+/** `GET /health/live`: 200 as long as the process answers. A liveness probe must not restart it because a model has failed. */
 export function answerLiveness(reply: Reply): void {
   reply.send(200, "application/json", JSON.stringify({ status: "live" }));
+}
+
+/**
+ * `GET /metrics`, for Prometheus. If metrics have keys of their own, one of those is required. Otherwise, if the server has keys, a key for
+ * all models is required, because metrics cover all models.
+ */
+export async function answerMetrics(reply: Reply, { metrics, settings, directory, requests }: Service): Promise<void> {
+  if (!metrics) throw metricsDisabled();
+  if (settings.metricsKeys) await settings.metricsKeys.check(reply.key, reply.profile);
+  else if (settings.keys.required && !settings.metricsOpen) {
+    const client = await settings.keys.check(reply.key, reply.profile);
+    if (client.models) throw restrictedKey();
+  }
+  reply.send(200, metrics.contentType, await metrics.text(directory.engines, requests.open));
+}
+
+function restrictedKey(): FailureError {
+  return new FailureError({
+    kind: "permission",
+    message: "Metrics cover all models, but this key is restricted to some. Use a metrics key.",
+    status: 403,
+    param: null,
+    code: null,
+  });
+}
+
+function metricsDisabled(): FailureError {
+  return new FailureError({
+    kind: "not-found",
+    message: "Metrics are disabled: the setting 'metrics' is off.",
+    status: 404,
+    param: null,
+    code: null,
+  });
 }

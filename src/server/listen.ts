@@ -17,23 +17,23 @@ export interface ServerCertificate {
 
 export interface Listener {
   readonly http: Server;
-  /** From now on connections see this certificate. Absent: there is none. */
+  /** Replaces the certificate for new connections. Absent: the server uses plain HTTP. */
   readonly renew?: (certificate: ServerCertificate) => void;
 }
 
 export interface ListenOptions {
   readonly host: string;
-  /** 0: any free one. */
+  /** 0: any free port. */
   readonly port: number;
-  /** Makes it HTTPS. */
+  /** Present: the server uses HTTPS. */
   readonly certificate?: ServerCertificate;
-  /** A request's headers must be complete within so many milliseconds, */
+  /** Time limit for the headers of a request, in milliseconds. */
   readonly headerTimeoutMs: number;
-  /** the whole request within these, */
+  /** Time limit for the whole request, in milliseconds. */
   readonly requestTimeoutMs: number;
-  /** and a connection without a request is closed after these. */
+  /** A connection without a request is closed after this time, in milliseconds. */
   readonly idleTimeoutMs: number;
-  /** How many files the process may have open; undefined: as many as it likes. */
+  /** The limit of open files; undefined: unlimited. */
   readonly descriptorLimit: number | undefined;
   readonly log: Log;
 }
@@ -67,7 +67,7 @@ export async function listen(
   const server: Server = secure ?? createServer(httpOptions);
   server.on("upgrade", onUpgrade);
   const responses = new WeakMap<Duplex, ServerResponse>();
-  /** They end with the answer that was given. */
+  /** Connections whose refusal has been sent. */
   const refused = new WeakSet<Duplex>();
   server.on("request", (request, response) => {
     responses.set(request.socket, response);
@@ -81,7 +81,7 @@ export async function listen(
       response.end(body);
       return;
     }
-    // Closing ends only connections that are idle just then; one that was in use would be kept, and served, for as long as it is used.
+    // `close` ends only idle connections: others would be kept, and served, as long as they are used.
     if (!server.listening) response.setHeader("Connection", "close");
     onRequest(request, response);
   });
@@ -98,13 +98,13 @@ export async function listen(
   if (descriptorLimit !== undefined) refuseBeyondDescriptors(server, descriptorLimit, log);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
-    // As long a queue as the system allows: many clients may come at once (all of them, after a restart).
+    // The longest queue that the system allows: after a restart, all clients connect at the same time.
     server.listen({ port: options.port, host: options.host, backlog: 65_535 }, () => {
       server.off("error", reject);
       resolve();
     });
   });
-  // Accepting may fail later (EMFILE, ENFILE, ENOBUFS): that costs one connection, not the server.
+  // Accepting may fail later (EMFILE, ENFILE, ENOBUFS). That affects one connection, not the server.
   server.on("error", (error: NodeJS.ErrnoException) =>
     log.error({ code: error.code }, `accepting failed: ${error.message}`),
   );
@@ -112,20 +112,20 @@ export async function listen(
 }
 
 /**
- * Descriptors are numbered from the lowest free one, so a new connection's number tells how many are in use. Close to the limit it is
- * answered 503 at once, while the requests in progress still have room.
+ * Refuses connections near the limit of descriptors with 503, so that some are left for running requests. A new descriptor has the lowest
+ * free number, which shows how many are in use.
  */
 function refuseBeyondDescriptors(server: Server, limit: number, log: Log): void {
   let refused = 0;
-  let lastTold = -Infinity;
+  let lastLogged = -Infinity;
   server.on("connection", (socket) => {
     // Many requests may wait in one connection (pipelining), and each listens for its end.
     socket.setMaxListeners(0);
     const descriptor = (socket as { _handle?: { fd?: unknown } })._handle?.fd;
     if (typeof descriptor !== "number" || descriptor < limit - reservedDescriptors) return;
     refused++;
-    if (performance.now() - lastTold > 1000) {
-      lastTold = performance.now();
+    if (performance.now() - lastLogged > 1000) {
+      lastLogged = performance.now();
       log.error({ limit, refused }, "no file descriptors left for new connections; raise the limit (ulimit -n)");
     }
     socket.on("error", () => {});
@@ -134,8 +134,8 @@ function refuseBeyondDescriptors(server: Server, limit: number, log: Log): void 
 }
 
 /**
- * What servers in front may read in another way than Node does: a second `Host`, of which Node takes the first, or none; a URL with
- * another host than `Host` has; and a body that is packed on its way. Source: RFC 9112, sections 3.2 and 6.1.
+ * Whether a proxy may read the request in another way than Node: two `Host` headers, of which Node takes the first, or none; a URL with
+ * another host than `Host`; or a transfer coding other than `chunked`. Source: RFC 9112, sections 3.2 and 6.1.
  */
 function isAmbiguous({ headers, rawHeaders, httpVersion, url = "/" }: IncomingMessage): boolean {
   // The absolute form: GET http://host/path.

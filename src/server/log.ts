@@ -1,6 +1,6 @@
-/** Where this room tells what happens; pino's loggers have this form. */
+/** A log. The loggers of pino implement this interface. */
 export interface Log {
-  /** Whether lines of this level are written; absent: all are. */
+  /** Whether lines of this level are written; absent: all levels are written. */
   isLevelEnabled?(level: string): boolean;
   debug(fields: LogFields, message: string): void;
   info(fields: LogFields, message: string): void;
@@ -12,9 +12,9 @@ export type LogFields = Readonly<Record<string, unknown>>;
 
 export const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** Where every streamed event is written when `--log-stream` asks for it. */
+/** The file of `--log-stream`, which contains every streamed event. */
 export interface StreamLog {
-  /** `sse` is one or more whole events, each ended by a blank line. A promise: the disk is slow, wait for it. */
+  /** `sse`: one or more events, each terminated by a blank line. Returns a promise if the disk is slow. */
   write(requestId: string, sse: string): Promise<void> | undefined;
   close(): Promise<void>;
 }

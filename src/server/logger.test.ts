@@ -1,5 +1,8 @@
-import { expect, test } from "vitest";
-import { forPeople } from "./logger.ts";
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { forPeople, LogLines } from "./logger.ts";
 
 /** Colours are the terminal's business. */
 function plain(line: string): string {
@@ -30,4 +33,89 @@ test("what a client made up cannot steer the terminal; a cause keeps its lines",
 test("a message cannot steer the terminal either, and keeps its lines", () => {
   const line = JSON.stringify({ level: 40, time: 0, msg: "it said \u009b2J\r\nand more" });
   expect(plain(forPeople(line))).toContain(" it said \\u009b2J\\u000d\nand more\n");
+});
+
+import type * as FileSystem from "node:fs";
+
+/** Is told what is written at once. */
+let heard: (piece: string) => void = () => {};
+/** How the disk answers; undefined: as it is. */
+let failure: string | undefined;
+/** How often it has failed. */
+let failed = 0;
+
+vi.mock("node:fs", async (original) => {
+  const real = await original<typeof FileSystem>();
+  const write = (fd: number, buffer: Buffer, done: (error: Error | null, written: number) => void): void => {
+    heard(buffer.toString());
+    if (failure === undefined) real.write(fd, buffer, done);
+    else setImmediate(fail, done, failure);
+  };
+  const fail = (done: (error: Error, written: number) => void, code: string): void => {
+    done(Object.assign(new Error(`${code}: no`), { code }), 0);
+    failed++;
+  };
+  return { ...real, write };
+});
+
+let folder: string;
+let fd: number;
+let lines: LogLines;
+const lost: string[] = [];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "truewire-lines-"));
+  fd = openSync(join(folder, "log"), "a");
+  lines = new LogLines(fd);
+  lost.length = 0;
+  lines.onLost = (count, why) => lost.push(`${count} ${why}`);
+  failure = undefined;
+  failed = 0;
+});
+afterEach(() => {
+  closeSync(fd);
+  rmSync(folder, { recursive: true });
+});
+
+const written = (): string => readFileSync(join(folder, "log"), "utf8");
+
+test("lines are written in order, including those that arrive during a write", async () => {
+  const all = Array.from({ length: 1000 }, (_, at) => `line ${at} é\n`);
+  for (const line of all) lines.write(line);
+  await expect.poll(written).toBe(all.join(""));
+});
+
+// A full disk ended the server with its next line.
+test("with a full disk, lines wait; lost lines are counted and reported, and the others are complete", async () => {
+  failure = "ENOSPC";
+  const long = `${"x".repeat(1024 * 1024 - 1)}\n`;
+  // One is being written, four wait.
+  for (let i = 0; i < 8; i++) lines.write(long);
+  await expect.poll(() => failed).toBeGreaterThan(1);
+  failure = undefined;
+  await expect.poll(() => written().length).toBe(5 * long.length);
+  expect(lost).toEqual(["3 ENOSPC: no"]);
+  lines.write("after\n");
+  await expect.poll(written).toMatch(/\nafter\n$/);
+});
+
+test("nothing is written to a pipe without a reader", async () => {
+  failure = "EPIPE";
+  lines.write("one\n");
+  await expect.poll(() => failed).toBe(1);
+  failure = undefined;
+  lines.write("two\n");
+  await new Promise((wait) => setTimeout(wait, 50));
+  expect(written()).toBe("");
+});
+
+test("if several processes write, a write has whole lines of limited size, and a longer line is a write of its own", async () => {
+  const shared = new LogLines(fd, 20);
+  const pieces: string[] = [];
+  heard = (piece) => pieces.push(piece);
+  const all = ["one\n", "éééé éééé\n", "two\n", "three\n", `${"long ".repeat(10)}\n`, "four\n"];
+  for (const line of all) shared.write(line);
+  await expect.poll(written).toBe(all.join(""));
+  heard = () => {};
+  expect(pieces).toEqual([all[0], all[1], `${all[2]}${all[3]}`, all[4], all[5]]);
 });

@@ -1,13 +1,14 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import type { GenerationEvent } from "../core/events.ts";
-import { Mask, MaskedEvents } from "./mask.ts";
+import type { Log } from "./log.ts";
+import { Mask, MaskedEvents, maskedLog } from "./mask.ts";
 
 const secret = "sk-live-0123456789abcdef";
 const mask = new Mask([secret, "http-password-1", "short"]);
 
-function deltas(pieces: readonly string[]): GenerationEvent[] {
-  return pieces.map((text) => ({ type: "text-delta", choice: 0, text }));
+function deltas(chunks: readonly string[]): GenerationEvent[] {
+  return chunks.map((text) => ({ type: "text-delta", choice: 0, text }));
 }
 
 function shown(batches: readonly (readonly GenerationEvent[])[]): string {
@@ -32,13 +33,13 @@ const cutText = fc
   .map(([words, cuts]) => {
     const text = words.join("");
     const at = [0, ...cuts.filter((cut) => cut < text.length).sort((a, b) => a - b), text.length];
-    return { text, pieces: at.slice(1).map((cut, i) => text.slice(at[i], cut)) };
+    return { text, chunks: at.slice(1).map((cut, i) => text.slice(at[i], cut)) };
   });
 
 test("for every text in every cut, no secret gets out, and at most five characters of its beginning", () => {
   fc.assert(
-    fc.property(cutText, ({ text, pieces }) => {
-      const out = shown([...pieces.map((piece) => deltas([piece])), [end]]);
+    fc.property(cutText, ({ text, chunks }) => {
+      const out = shown([...chunks.map((chunk) => deltas([chunk])), [end]]);
       const beginnings = [secret, "http-password-1"].map((one) => one.slice(0, 5).replace(/./g, "(?:$&"));
       const begun = beginnings.map((one) => one + ")?".repeat(5)).join("|");
       // A beginning before a secret may have been text or leaked; both sides lose all of them.
@@ -51,7 +52,7 @@ test("for every text in every cut, no secret gets out, and at most five characte
   );
 });
 
-test("text without a secret comes out as the same events, at once", () => {
+test("text without a secret passes unchanged and without delay", () => {
   fc.assert(
     fc.property(fc.array(fc.string()), (texts) => {
       const masked = new MaskedEvents(mask);
@@ -70,7 +71,7 @@ test("texts of choices and calls are apart, and a held beginning comes out befor
   expect(masked.read([finish])).toEqual([{ type: "text-delta", choice: 0, text: half }, finish]);
 });
 
-test("whatever else an event or a log line holds is masked, too; short words are not secrets", () => {
+test("all members of events and log lines are masked; short words are not secrets", () => {
   const error = new Error(`bad key ${secret}`);
   expect(mask.value({ a: [{ b: `x ${secret}` }], error, c: "short" })).toMatchObject({
     a: [{ b: "x [key]" }],
@@ -89,4 +90,27 @@ test("200,000 choices of one event each are masked in linear time", () => {
   const count = 200_000;
   for (let choice = 0; choice < count; choice++) masked.read([{ type: "text-delta", choice, text: half }]);
   expect(masked.read([end])).toHaveLength(count + 1);
+});
+
+function recording(level?: string): { log: Log; lines: unknown[] } {
+  const lines: unknown[] = [];
+  const write = (fields: object, message: string): void => void lines.push([fields, message]);
+  const isLevelEnabled = level === undefined ? {} : { isLevelEnabled: (asked: string) => asked === level };
+  return { log: { debug: write, info: write, warn: write, error: write, ...isLevelEnabled }, lines };
+}
+
+test("no line shows a secret", () => {
+  const { log, lines } = recording();
+  maskedLog(log, () => new Mask(["secret-0123"])).info({ at: { name: "a secret-0123", n: 1 } }, "it is secret-0123");
+  expect(lines).toEqual([[{ at: { name: "a [key]", n: 1 } }, "it is [key]"]]);
+});
+
+test("a line that is not written is not looked through", () => {
+  const { log, lines } = recording("warn");
+  const masked = maskedLog(log, () => {
+    throw new Error("asked for the mask");
+  });
+  masked.info({}, "finished");
+  expect(lines).toEqual([]);
+  expect(() => masked.warn({}, "slow")).toThrow("asked for the mask");
 });

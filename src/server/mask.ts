@@ -1,21 +1,22 @@
 import type { GenerationEvent } from "../core/events.ts";
+import type { Log } from "./log.ts";
 
-/** What stands in the place of a secret. */
+/** Replaces a secret. */
 const masked = "[key]";
-/** Shorter ones would be found in any text: `local`, `none`. */
-const shortest = 8;
-/** So much of a secret's beginning may be a coincidence; only with more of it is a text held back to see how it goes on. */
-const coincidence = 5;
+/** Shorter secrets, such as `local` or `none`, would be found in ordinary text. */
+const minLength = 8;
+/** Text that ends with more than this number of a secret's first characters is held back until the next text shows whether it is the secret. */
+const maxCoincidence = 5;
 
-/** Keeps configured secrets out of what goes out: a source may repeat its key in an error, or a model in its text. */
+/** Removes the secrets of the configuration from what is sent: a source may repeat its key in an error, or a model in its text. */
 export class Mask {
   readonly #secrets: readonly string[];
 
-  /** Secrets of fewer than 8 characters are not looked for. */
+  /** Ignores secrets of fewer than 8 characters. */
   constructor(secrets: readonly string[]) {
-    // The longest first: one secret may contain another.
+    // The longest first, because one secret may contain another.
     this.#secrets = [...new Set(secrets)]
-      .filter(({ length }) => length >= shortest)
+      .filter(({ length }) => length >= minLength)
       .sort((a, b) => b.length - a.length);
   }
 
@@ -29,7 +30,7 @@ export class Mask {
     return shown;
   }
 
-  /** The same for every text in a value; values of other kinds, and what has no secret, come back as they are. */
+  /** Masks every text in a value. A value without secrets is returned unchanged. */
   value<T>(value: T): T {
     if (this.isEmpty) return value;
     if (typeof value === "string") return this.text(value) as T;
@@ -40,7 +41,7 @@ export class Mask {
       const items = value.map((item: unknown) => this.value(item));
       return items.some((item, at) => item !== value[at]) ? (items as T) : value;
     }
-    // Most have none, so most are not copied.
+    // Most values have no secret, and are not copied.
     let copy: Record<string, unknown> | undefined;
     for (const name of Object.keys(value)) {
       const member = (value as Readonly<Record<string, unknown>>)[name];
@@ -50,9 +51,9 @@ export class Mask {
     return copy ? (copy as T) : value;
   }
 
-  /** For the pieces of one text: a secret may be cut anywhere. */
-  pieces(): MaskedPieces {
-    return new MaskedPieces(this.#secrets);
+  /** Masks a text that arrives in chunks: a secret may be split anywhere. */
+  stream(): MaskedText {
+    return new MaskedText(this.#secrets);
   }
 
   #contains(text: string): boolean {
@@ -60,10 +61,10 @@ export class Mask {
   }
 }
 
-/** A text that comes in pieces. Of a secret that is cut, five characters at most get out before it is known as one. */
-export class MaskedPieces {
+/** Masks a text that arrives in chunks. At most five characters of a split secret are returned before it is recognized. */
+export class MaskedText {
   readonly #secrets: readonly string[];
-  /** The end of the text so far; its first `#sent` characters are out. */
+  /** The end of the text so far; its first `#sent` characters have been returned. */
   #tail = "";
   #sent = 0;
 
@@ -71,17 +72,17 @@ export class MaskedPieces {
     this.#secrets = secrets;
   }
 
-  /** What may go out of it now. */
-  push(piece: string): string {
-    this.#tail += piece;
+  /** Adds a chunk; returns the text that may be sent. */
+  push(chunk: string): string {
+    this.#tail += chunk;
     let out = "";
     for (let found = this.#firstSecret(); found; found = this.#firstSecret()) {
       out += this.#tail.slice(this.#sent, Math.max(found.at, this.#sent)) + masked;
       this.#tail = this.#tail.slice(found.at + found.length);
       this.#sent = 0;
     }
-    const beginning = this.#secretBegun();
-    const free = Math.max(this.#sent, this.#tail.length - (beginning > coincidence ? beginning : 0));
+    const beginning = this.#partialSecretLength();
+    const free = Math.max(this.#sent, this.#tail.length - (beginning > maxCoincidence ? beginning : 0));
     out += this.#tail.slice(this.#sent, free);
     const kept = this.#tail.length - Math.max(beginning, this.#tail.length - free);
     this.#tail = this.#tail.slice(kept);
@@ -89,7 +90,7 @@ export class MaskedPieces {
     return out;
   }
 
-  /** What was held back: the text is over, or goes on elsewhere. */
+  /** Ends the text; returns what was held back. */
   end(): string {
     const rest = this.#tail.slice(this.#sent);
     this.#tail = "";
@@ -108,8 +109,8 @@ export class MaskedPieces {
     return first;
   }
 
-  /** How many characters at the end of the text could be the beginning of a secret. */
-  #secretBegun(): number {
+  /** The length of the longest beginning of a secret with which the text ends. */
+  #partialSecretLength(): number {
     let longest = 0;
     for (const secret of this.#secrets) {
       for (let length = Math.min(secret.length - 1, this.#tail.length); length > longest; length--) {
@@ -120,17 +121,17 @@ export class MaskedPieces {
   }
 }
 
-/** The events of one generation without secrets, cut ones included. */
+/** Masks the events of one generation, including secrets that are split over several events. */
 export class MaskedEvents {
   readonly #mask: Mask;
-  /** The open text of each choice: within a choice, texts follow each other. */
+  /** The open text of each choice: within a choice, texts are consecutive. */
   readonly #texts = new Map<number, OpenText>();
 
   constructor(mask: Mask) {
     this.#mask = mask;
   }
 
-  /** What may go out of a batch; empty where all of it is held back. */
+  /** Returns the events that may be sent; none if all of the batch is held back. */
   read(events: readonly GenerationEvent[]): readonly GenerationEvent[] {
     const out: GenerationEvent[] = [];
     for (const event of events) this.#readOne(event, out);
@@ -138,7 +139,7 @@ export class MaskedEvents {
   }
 
   #readOne(event: GenerationEvent, out: GenerationEvent[]): void {
-    // These stand between the pieces of a text, and end none.
+    // These may occur between the deltas of a text, and do not end it.
     if (event.type === "tokens" || event.type === "prompt" || event.type === "progress") {
       out.push(this.#mask.value(event));
       return;
@@ -153,29 +154,29 @@ export class MaskedEvents {
     let text = this.#texts.get(event.choice);
     if (text?.key !== key) {
       this.#flush(event.choice, out);
-      this.#texts.set(event.choice, (text = { key, pieces: this.#mask.pieces(), last: event }));
+      this.#texts.set(event.choice, (text = { key, masked: this.#mask.stream(), last: event }));
     }
     text.last = event;
     const before = textOf(event);
-    const shown = text.pieces.push(before);
+    const shown = text.masked.push(before);
     if (shown === before) out.push(event);
     else if (shown !== "") out.push(withText(event, shown));
   }
 
-  /** Ends the open text of a choice. */
+  /** Ends the open text of a choice, and emits what was held back. */
   #flush(choice: number, out: GenerationEvent[]): void {
     const text = this.#texts.get(choice);
     if (!text) return;
-    const rest = text.pieces.end();
+    const rest = text.masked.end();
     if (rest !== "") out.push(withText(text.last, rest));
     this.#texts.delete(choice);
   }
 }
 
 interface OpenText {
-  /** Its kind, and the call or the part of a summary that it belongs to. */
+  /** The type of its events, with the index of the tool call or of the summary part. */
   readonly key: string;
-  readonly pieces: MaskedPieces;
+  readonly masked: MaskedText;
   last: GenerationEvent;
 }
 
@@ -198,10 +199,23 @@ function textOf(event: GenerationEvent): string {
   return "text" in event ? event.text : "";
 }
 
-/** The event with another text; its logprobs would spell out the text that it had. */
+/** The event with another text. Logprobs are removed: they contain the original text. */
 function withText(event: GenerationEvent, text: string): GenerationEvent {
   if (event.type === "tool-call-delta") return { ...event, arguments: text };
   if (!("text" in event)) return event;
   const { logprobs: _, ...rest } = { logprobs: undefined, ...event };
   return { ...rest, text } as GenerationEvent;
+}
+
+type Level = Exclude<keyof Log, "isLevelEnabled">;
+
+/** A log without secrets. `mask` is called for each line, because the configuration may be reloaded. */
+export function maskedLog(log: Log, mask: () => Mask): Log {
+  const line =
+    (level: Level): Log[Level] =>
+    (fields, message) => {
+      if (log.isLevelEnabled?.(level) === false) return;
+      log[level](mask().value(fields), mask().text(message));
+    };
+  return { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
 }

@@ -1,55 +1,58 @@
-import type { Engine, ModelInfo } from "../core/engine.ts";
 import type { AnswerSettings } from "../apis/port.ts";
 import type { Profile } from "../apis/profile.ts";
+import { modelNotFound } from "../apis/failures.ts";
+import type { Engine, ModelInfo } from "../core/engine.ts";
+import { FailureError } from "../core/failure.ts";
+import type { Client } from "./keys/key-ring.ts";
 
-/** One engine that the server answers from, and how its answers look. */
+/** An engine of the server, and the form of its answers. */
 export interface ServedEngine {
-  /** Tells two engines apart whose models have the same id: the second one's model is then `name/id`. */
+  /** Distinguishes engines whose models have the same id: the model of the second one is listed as `name/id`. */
   readonly name: string;
   readonly engine: Engine;
-  /** Further names for the engine's first model; `*` stands for any text. */
+  /** Further names for the engine's first model; `*` matches any text. */
   readonly aliases: readonly string[];
-  /** Absent: the server's. */
+  /** Default: the profile of the server. */
   readonly profile?: Profile;
   readonly settings: AnswerSettings;
-  /** The APIs whose requests go on to another server, which may know parameters that are refused here. Default: none. */
+  /** The APIs whose requests are forwarded to another server, which may support parameters that are refused here. Default: none. */
   readonly forwards?: readonly string[];
 }
 
 /** A model under one of the names that clients may use. */
 export interface ServedModel {
-  /** As listed: `id` is the name that clients use. */
+  /** `id` is the name that clients use. */
   readonly info: ModelInfo;
-  /** What its engine calls it. */
+  /** The engine's name for it. */
   readonly engineModel: string;
   readonly from: ServedEngine;
 }
 
-/** All models of all engines, by name. An engine's list may change while it runs (an upstream's), so the directory follows it. */
+/** All models of all engines, by name. The list of an engine (an upstream) may change at any time; the directory follows it. */
 export class ModelDirectory {
   readonly engines: readonly ServedEngine[];
   #lists: (readonly ModelInfo[])[] = [];
   #models = new Map<string, ServedModel>();
-  /** Aliases that stand for many names. They are not listed. */
+  /** Aliases with `*`, which are not listed. */
   #patterns: { readonly alias: string; readonly model: ServedModel }[] = [];
 
   constructor(engines: readonly ServedEngine[]) {
     this.engines = engines;
   }
 
-  /** Whether a model that is not here now may be there later, of this name as of any: an engine has not told its models yet. */
+  /** Whether a model of any name may appear later, because an engine does not know its models yet. */
   mayCome(_name: string): boolean {
     return this.engines.some(({ engine }) => engine.models().length === 0);
   }
 
   find(name: string): ServedModel | undefined {
-    return this.#current().get(name) ?? this.#patterns.find(({ alias }) => standsFor(alias, name))?.model;
+    return this.#current().get(name) ?? this.#patterns.find(({ alias }) => matchesAlias(alias, name))?.model;
   }
 
-  /** The model that a request's body (parsed JSON of any shape) asks for. */
+  /** The model that a request body (parsed JSON of any shape) names. */
   namedIn(body: unknown): ServedModel | undefined {
-    if (typeof body !== "object" || body === null || !("model" in body)) return undefined;
-    return typeof body.model === "string" ? this.find(body.model) : undefined;
+    const name = nameIn(body);
+    return name === undefined ? undefined : this.find(name);
   }
 
   /** In the order of the engines. */
@@ -107,8 +110,8 @@ function sameModel(model: ModelInfo, other: ModelInfo): boolean {
   return model.endpoints.join() === other.endpoints.join();
 }
 
-/** Whether an alias with `*` in it, such as `claude-*`, stands for a name. Looks at each character once. */
-export function standsFor(alias: string, name: string): boolean {
+/** Whether an alias with `*`, such as `claude-*`, matches a name. Linear in the length of the name. */
+export function matchesAlias(alias: string, name: string): boolean {
   const [first = "", ...others] = alias.split("*");
   const last = others.pop() ?? "";
   if (!name.startsWith(first)) return false;
@@ -119,4 +122,68 @@ export function standsFor(alias: string, name: string): boolean {
     at = found + part.length;
   }
   return name.length - last.length >= at && name.endsWith(last);
+}
+
+/** The models that a client may use. To the client, all others do not exist. */
+export type ModelView = Pick<ModelDirectory, "find" | "namedIn" | "list" | "mayCome">;
+
+/** `client`: undefined if no key is required. */
+export function modelsOf(client: Client | undefined, directory: ModelDirectory): ModelView {
+  const allowed = client?.models;
+  if (!allowed) return directory;
+  const may = (name: string): boolean => allowed.some((pattern) => matchesAlias(pattern, name));
+  return {
+    find: (name) => (may(name) ? directory.find(name) : undefined),
+    namedIn(body) {
+      const name = nameIn(body);
+      return name !== undefined && may(name) ? directory.find(name) : undefined;
+    },
+    mayCome: (name) => may(name) && directory.mayCome(name),
+    list: () => directory.list().filter(({ info }) => may(info.id)),
+  };
+}
+
+function nameIn(body: unknown): string | undefined {
+  const name = typeof body === "object" && body !== null && "model" in body ? body.model : undefined;
+  return typeof name === "string" ? name : undefined;
+}
+
+/** Finds a model by name. Throws `FailureError` 404 or 503, as `modelNotServed`. */
+export function modelNamed(name: string, directory: ModelView, profile: Profile): ServedModel {
+  const model = directory.find(name);
+  if (model) return model;
+  throw modelNotServed(name, directory, profile);
+}
+
+/**
+ * The failure for a request whose model the directory does not have. If the profile lists the available models: those with `endpoint`, by
+ * default all.
+ */
+export function modelNotServed(
+  name: string,
+  directory: ModelView,
+  profile: Profile,
+  endpoint?: ModelInfo["endpoints"][number],
+): FailureError {
+  const all = profile.listsModels ? directory.list() : [];
+  const known = endpoint === undefined ? all : all.filter(({ info }) => info.endpoints.includes(endpoint));
+  const ids = known.map(({ info }) => info.id);
+  return unknownModel(name, directory, modelNotFound(name, ids));
+}
+
+/**
+ * The failure for a model that the directory does not have: `otherwise`, or 503 while the models of an upstream are not known yet, so that
+ * the client may try again.
+ */
+export function unknownModel(name: string, directory: ModelView, otherwise: FailureError): FailureError {
+  if (!directory.mayCome(name)) return otherwise;
+  return new FailureError({
+    kind: "unavailable",
+    message: `The model '${name}' is not there now. It may be one of a server that does not answer yet. Please try again later.`,
+    status: 503,
+    param: null,
+    code: "model_not_available",
+    model: name,
+    retryAfterSeconds: 5,
+  });
 }

@@ -1,17 +1,15 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { bodyTooLarge } from "../apis/failures.ts";
-import { bodyTooSlow } from "./body-budget.ts";
+import { bodyTooSlow, joined } from "./body-budget.ts";
 import type { BodyLease } from "./body-budget.ts";
-import { Departure } from "./departure.ts";
-import { ClientGone, withoutBase } from "./exchange.ts";
+import { Departure, ClientGone, withoutBase } from "./exchange.ts";
 import type { Exchange, HeaderFields } from "./exchange.ts";
 import { isLoopback } from "./origins.ts";
-import { joined } from "./read-all.ts";
 
-/** After a refused body: how long what the client still sends is read and thrown away, so that it can read the refusal. */
+/** How long the rest of a refused body is read and discarded, so that the client can read the refusal. In milliseconds. */
 const lingerMs = 2000;
 
-/** The last piece of an answer may wait for its reader so long; then the connection is cut. */
+/** How long the last chunk of an answer may wait for its reader before the connection is closed, in milliseconds. */
 const stalledMs = 5 * 60_000;
 
 /**
@@ -29,17 +27,17 @@ export class NodeExchange implements Exchange {
   /** Ends the wait for a slow reader. A pipelined response that never got the socket hears neither "drain" nor "close". */
   #wake: (() => void) | undefined;
 
-  /** `basePath`: what stands in front of the API's paths and is taken away. */
+  /** `basePath` is removed from the path of the request. */
   constructor(request: IncomingMessage, response: ServerResponse, basePath = "") {
     this.#request = request;
     this.#response = response;
     this.method = request.method ?? "GET";
     this.path = withoutBase(pathOf(request.url ?? "/"), basePath);
     if ("body" in request && request.readableEnded) this.parsedBody = request.body;
-    // The socket, not the response: of pipelined requests, only the first response has the socket and would hear it close.
+    // The socket, not the response: of pipelined responses, only the first has the socket and emits "close".
     const { socket } = request;
     const left = (): void => {
-      // Of a stream of HTTP/2 that was reset, Node says that it finished, though its end was never written.
+      // For an HTTP/2 stream that was reset, Node reports that it finished, although its end was never written.
       if (!response.writableFinished || !response.writableEnded) this.departure.happen();
       this.#wake?.();
     };
@@ -50,7 +48,7 @@ export class NodeExchange implements Exchange {
       unread.delete(this);
       left();
     });
-    // A connection that breaks is told by "close"; without a listener, "error" would be thrown.
+    // "close" reports a broken connection. Without a listener, "error" would be thrown.
     request.on("error", ignore);
     response.on("error", ignore);
   }
@@ -62,7 +60,7 @@ export class NodeExchange implements Exchange {
 
   header(name: string): string | undefined {
     const { headers } = this.#request;
-    // HTTP/2 has another name for it.
+    // The name of the header in HTTP/2.
     const value = headers[name] ?? (name === "host" ? headers[":authority"] : undefined);
     return Array.isArray(value) ? value.join(", ") : value;
   }
@@ -82,7 +80,7 @@ export class NodeExchange implements Exchange {
   readBody(limit: number, lease: BodyLease): Promise<Uint8Array> {
     const request = this.#request;
     return new Promise((resolve, reject) => {
-      const pieces: Uint8Array[] = [];
+      const chunks: Uint8Array[] = [];
       let size = 0;
       const settle = (action: () => void): void => {
         request.off("data", onData).off("end", onEnd).off("close", onClose);
@@ -97,16 +95,16 @@ export class NodeExchange implements Exchange {
         request.pause();
         wait.then(() => request.resume(), refuse);
       };
-      const onData = (piece: Uint8Array): void => {
-        size += piece.length;
+      const onData = (chunk: Uint8Array): void => {
+        size += chunk.length;
         if (size > limit) return refuse(bodyTooLarge(limit));
-        pieces.push(piece);
-        const wait = lease.arrived(piece.length);
+        chunks.push(chunk);
+        const wait = lease.arrived(chunk.length);
         if (wait) pause(wait);
       };
       const onEnd = (): void => {
         lease.complete(size);
-        settle(() => resolve(joined(pieces, size)));
+        settle(() => resolve(joined(chunks, size)));
       };
       const onClose = (): void => settle(() => reject(new ClientGone()));
       const declared = declaredLength(request);
@@ -124,7 +122,7 @@ export class NodeExchange implements Exchange {
   send(status: number, headers: HeaderFields, body: string): void {
     const response = this.#response;
     const fields: Record<string, string> = { ...headers };
-    // What a 304 says of a length is said of the body that it spares (RFC 9110, section 8.6).
+    // In a 304, the length would be that of the body that is not sent (RFC 9110, section 8.6).
     if (status !== 304) fields["content-length"] = String(Buffer.byteLength(body));
     if (this.#unread && this.#request.httpVersionMajor === 1) fields["connection"] = "close";
     response.writeHead(status, fields);
@@ -133,8 +131,8 @@ export class NodeExchange implements Exchange {
   }
 
   /**
-   * Answers a client that is still sending. Were the connection closed at once, the system would reset it and the client might never
-   * see the answer; so the answer goes out whole, and the rest of the request is thrown away until it ends or time is up.
+   * Answers a client that is still sending. If the connection were closed immediately, the system would reset it and the client might not
+   * receive the answer. So the answer is sent, and the rest of the request is discarded until it ends or `lingerMs` have passed.
    */
   #sendThenLinger(body: string): void {
     const [request, response] = [this.#request, this.#response];
@@ -172,7 +170,7 @@ export class NodeExchange implements Exchange {
 
   cut(): void {
     this.departure.happen();
-    // The response of a pipelined request may not have the socket yet.
+    // A pipelined response may not have the socket yet.
     this.#request.socket.destroy();
     this.#wake?.();
   }
@@ -180,19 +178,19 @@ export class NodeExchange implements Exchange {
   #finish(text: string): void {
     const response = this.#response;
     response.end(text);
-    // Of pipelined requests, one that waits for the socket is not stalled by its reader.
+    // A pipelined response that waits for the socket is not stalled by its reader.
     if (!response.socket || (response.writableLength === 0 && response.socket.writableLength === 0)) return;
     unread.set(this, performance.now());
-    if (unread.size === 1) lookLater();
+    if (unread.size === 1) checkLater();
   }
 }
 
-/** Answers that were sent and not read to their end, with the time of their last piece; the oldest first. */
+/** Answers that were sent and not read to their end, with the time of their last chunk, the oldest first. */
 const unread = new Map<NodeExchange, number>();
 let timer: NodeJS.Timeout | undefined;
 
-/** One timer for all: most answers are read within a moment. */
-function lookLater(): void {
+/** One timer for all: most answers are read immediately. */
+function checkLater(): void {
   timer ??= setTimeout(() => {
     timer = undefined;
     const now = performance.now();
@@ -201,16 +199,16 @@ function lookLater(): void {
       unread.delete(exchange);
       exchange.cut();
     }
-    if (unread.size > 0) lookLater();
+    if (unread.size > 0) checkLater();
   }, stalledMs / 10);
   timer.unref();
 }
 
-/** In bytes; NaN: not known before the body has come. */
+/** In bytes; NaN: unknown. */
 function declaredLength({ headers }: IncomingMessage): number {
   const { "content-length": length, "transfer-encoding": coding } = headers;
   if (length !== undefined) return Number(length);
-  // HTTP/2 declares no coding for a body of unknown length.
+  // HTTP/2 has no transfer coding for a body of unknown length.
   return coding === undefined && headers[":method"] === undefined ? 0 : Number.NaN;
 }
 

@@ -1,27 +1,27 @@
 import { FailureError } from "../core/failure.ts";
-import { profileHeader } from "./asked-profile.ts";
+import { profileHeader } from "./exchange.ts";
 import type { Exchange, HeaderFields } from "./exchange.ts";
 
 /**
- * Which web pages may call: the CORS half of the server. A page that may not is refused outright (403) instead of merely kept from
- * reading the answer, since a local model without a key would otherwise work for every page that its user opens.
+ * CORS: which web pages may use the server. A page that may not is refused (403), instead of only being kept from reading the answer:
+ * otherwise, any page that its user opens could make a local model without a key generate.
  */
 export interface Origins {
-  /** Headers for the answer. Throws `FailureError` 403 when the page may not call. */
+  /** Returns headers for the answer. Throws `FailureError` 403 if the page may not use the server. */
   headersFor(exchange: Pick<Exchange, "header">): HeaderFields;
 }
 
 export interface OriginOptions {
   /**
-   * Origins (`https://app.example.com`) or `*`. Empty: pages from this machine (`http://localhost:…`, `http://127.0.0.1:…`), and
-   * installed apps, whose pages have schemes of their own (`app://`, `file://`, `vscode-webview://`), which no web page can have.
+   * Origins (`https://app.example.com`) or `*`. Empty: pages of this machine (`http://localhost:…`, `http://127.0.0.1:…`) and of
+   * installed apps, which have schemes that web pages cannot have (`app://`, `file://`, `vscode-webview://`).
    */
   readonly allowed: readonly string[];
-  /** Clients need a key, so that a page served under the API's own name cannot be an impostor's (DNS rebinding). */
+  /** Whether clients need a key. If so, DNS rebinding is no danger. */
   readonly keysRequired: boolean;
-  /** Names of this server beside those that no stranger can own. Absent: it is part of another one, which knows its names. */
+  /** Further names of this server. Absent: it is part of another server, which checks names itself. */
   readonly ownNames?: readonly string[];
-  /** What else than `--cors-origin` lets it be known by another name, for the message: `with a key (--api-key), or `. */
+  /** For the error message: the alternative to `--cors-origin`, such as `with a key (--api-key), or `. */
   readonly otherWay?: string;
 }
 
@@ -34,7 +34,7 @@ export function restrictedOrigins(options: OriginOptions): Origins {
     ),
   );
   const checksHost = options.ownNames !== undefined && !options.keysRequired && !all;
-  // Clients name the server as they did before.
+  // Most requests have the same host as the one before.
   let knownHost: string | undefined;
   return {
     headersFor(exchange) {
@@ -60,13 +60,13 @@ export function restrictedOrigins(options: OriginOptions): Origins {
   };
 }
 
-/** For a handler inside somebody else's server, which decides about pages itself. */
+/** For a handler in another server, which implements CORS itself. */
 export const unrestrictedOrigins: Origins = { headersFor: () => ({}) };
 
-/** The request headers that mean something here. */
+/** The request headers that this server reads. */
 const ownHeaders = `authorization, content-type, ${profileHeader.toLowerCase()}`;
 
-/** What a browser asks before it sends a page's request (CORS protocol, preflight). */
+/** The headers of the answer to a preflight request. Source: Fetch standard, CORS protocol. */
 export function preflightHeaders(exchange: Exchange, methods: readonly string[]): HeaderFields {
   return {
     "access-control-allow-methods": [...methods, "OPTIONS"].join(", "),
@@ -78,7 +78,7 @@ export function preflightHeaders(exchange: Exchange, methods: readonly string[])
   };
 }
 
-/** Whether a host name or address is this machine's own loopback. */
+/** Whether a host name or address is a loopback of this machine. */
 export function isLoopback(hostname: string): boolean {
   return /^(?:localhost|.+\.localhost|127(?:\.\d{1,3}){3})$/i.test(hostname) || ["[::1]", "::1"].includes(hostname);
 }
@@ -91,8 +91,8 @@ const anyOrigin: HeaderFields = { "access-control-allow-origin": "*" };
 const noOrigin: HeaderFields = {};
 
 /**
- * The page comes from this very server. A name can be made to point here by anybody (DNS rebinding), an address cannot; with `ownNames`,
- * the name is one that `requireOwnHost` has let pass.
+ * Whether the page is one of this server. Anyone can let a name point to this server (DNS rebinding), but not an address; with `ownNames`,
+ * `requireOwnHost` has checked the name.
  */
 function isOwn(page: URL, exchange: Pick<Exchange, "header">, options: OriginOptions): boolean {
   if (page.host !== exchange.header("host")?.toLowerCase()) return false;
@@ -105,9 +105,9 @@ function isOwn(page: URL, exchange: Pick<Exchange, "header">, options: OriginOpt
 }
 
 /**
- * Anybody can let a name of his own point to this machine; a browser then takes this server for a part of that name's site, and its pages
- * may read every answer (DNS rebinding). So without keys a request must name the server by what nobody else can own: an address, a
- * name without dots or of a local domain (RFC 6762, RFC 8375, RFC 9476; `.internal` is ICANN's), or one from the configuration.
+ * Prevents DNS rebinding: an attacker's name may point to this machine, and then pages of that name could read every answer. Without keys, a
+ * request must name the server by an address, by a name without dots or of a local domain (RFC 6762, RFC 8375, RFC 9476; `.internal` is
+ * reserved by ICANN), or by a name in the configuration.
  */
 function requireOwnHost(host: string | undefined, ownNames: ReadonlySet<string>, otherWay: string): void {
   if (host === undefined || host === "") return;

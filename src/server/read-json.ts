@@ -2,42 +2,44 @@ import { FailureError, invalidRequest } from "../core/failure.ts";
 import { malformedJson } from "../apis/failures.ts";
 import { BodyCounter, bodyLimits } from "../apis/body-counter.ts";
 import type { BodyLease } from "./body-budget.ts";
-import { PiecewiseJson } from "./piecewise-json.ts";
-import { joined, readAll } from "./read-all.ts";
+import { IncrementalJson } from "./incremental-json.ts";
+import { joined, readAll } from "./body-budget.ts";
 import type { ReceivedJson } from "./request-record.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
 import { inTurns } from "./turns.ts";
 
 /**
- * The JSON value in a request's body. Accepts `application/json` (and `…+json`), any charset that the platform knows, and bodies packed
- * with gzip or deflate; no content type at all counts as JSON. `bodyLimit` bounds the bytes before and after unpacking, and the service's
- * budget those of all requests: the reply holds its part until it is answered.
- * Throws `FailureError`: 400 malformed, or more of something than `bodyLimits` allows; 408 too slow while others wait, 413 too large, 415
- * another type, charset or packing, 503 budget used up.
+ * Reads the JSON body of a request. Accepts `application/json` (and `…+json`), any charset that the platform supports, and the encodings
+ * gzip and deflate; a missing content type counts as JSON. `bodyLimit` limits the bytes before and after decompression, and the budget of
+ * the service those of all requests: the reply holds its lease until it is answered.
+ * Rejects with `FailureError`: 400 malformed, or beyond `bodyLimits`; 408 too slow while other bodies wait; 413 too large; 415 for another
+ * type, charset or encoding; 503 budget used up.
  */
-export async function readJson(reply: Reply, { settings, bodies }: Service): Promise<ReceivedJson> {
+export async function readJsonBody(reply: Reply, { settings, bodies }: Service): Promise<ReceivedJson> {
   const { exchange } = reply;
   const { bodyLimit } = settings;
   const decoder = decoderFor(exchange.header("content-type"));
   if (exchange.parsedBody !== undefined) return { value: exchange.parsedBody, bytes: undefined };
   const lease = (reply.bodyLease ??= bodies.lease());
-  const came = await exchange.readBody(bodyLimit, lease);
-  const bytes = await unpacked(came, exchange.header("content-encoding"), bodyLimit, lease);
+  const received = await exchange.readBody(bodyLimit, lease);
+  const encoding = exchange.header("content-encoding")?.trim().toLowerCase() ?? "";
+  const isPlain = encoding === "" || encoding === "identity";
+  if (isPlain) reply.record.inspection?.body(received);
+  const bytes = isPlain ? received : await decompressed(received, encoding, bodyLimit, lease);
   return { value: await parsed(bytes, decoder), bytes: bytes.length };
 }
 
-/** A body of so many bytes is read at once, which takes a few milliseconds. A larger one is read in turns with others. */
-const atOnce = 256 * 1024;
-/** So many bytes are one step of it: less than a millisecond. */
+/** A body up to this size is parsed in one step, which takes a few milliseconds. In bytes. */
+const maxUnchunked = 256 * 1024;
+/** The bytes of one step, which takes less than a millisecond. */
 const stepSize = 64 * 1024;
 
-/** The value in a body that `BodyCounter` does not object to. */
+/** Parses a body. Throws if `BodyCounter` refuses it. */
 async function parsed(bytes: Uint8Array, decoder: Decoder): Promise<unknown> {
-  if (bytes.length > atOnce) return inTurns(readInSteps(bytes, decoder));
+  if (bytes.length > maxUnchunked) return inTurns(readInSteps(bytes, decoder));
   const text = decoded(bytes, decoder);
-  // No limit is lower than that of the depth, so a shorter body cannot be over any. The counter knows the bytes of UTF-8; in other
-  // charsets they may mean something else.
+  // The limit of the depth is the lowest one, so a shorter body cannot exceed any. The counter reads UTF-8.
   if (bytes.length > bodyLimits.depth) new BodyCounter().add(decoder === utf8 ? bytes : new TextEncoder().encode(text));
   try {
     return JSON.parse(text) as unknown;
@@ -53,27 +55,27 @@ function* readInSteps(bytes: Uint8Array, decoder: Decoder): Generator<undefined,
     counter.add(text.subarray(at, at + stepSize));
     yield;
   }
-  return yield* new PiecewiseJson(text, stepSize).read();
+  return yield* new IncrementalJson(text, stepSize).read();
 }
 
-/** Without the byte order mark of UTF-8, which any other decoder drops, too. */
+/** Removes the byte order mark of UTF-8, as a decoder does. */
 function withoutMark(bytes: Uint8Array): Uint8Array {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
 }
 
-/** A text of another charset as UTF-8. */
+/** Converts a text of another charset to UTF-8. */
 function* transcoded(bytes: Uint8Array, decoder: Decoder): Generator<undefined, Uint8Array, undefined> {
   const encoder = new TextEncoder();
-  const pieces: Uint8Array[] = [];
+  const chunks: Uint8Array[] = [];
   let size = 0;
   for (let at = 0; at < bytes.length; at += stepSize) {
     const stream = at + stepSize < bytes.length;
-    const piece = encoder.encode(decoded(bytes.subarray(at, at + stepSize), decoder, stream));
-    pieces.push(piece);
-    size += piece.length;
+    const chunk = encoder.encode(decoded(bytes.subarray(at, at + stepSize), decoder, stream));
+    chunks.push(chunk);
+    size += chunk.length;
     yield;
   }
-  return joined(pieces, size);
+  return joined(chunks, size);
 }
 
 function decoded(bytes: Uint8Array, decoder: Decoder, stream = false): string {
@@ -86,7 +88,7 @@ function decoded(bytes: Uint8Array, decoder: Decoder, stream = false): string {
 
 type Decoder = InstanceType<typeof TextDecoder>;
 
-/** Keeps nothing between whole bodies, so one serves all. */
+/** Has no state between complete bodies, so one decoder is shared. */
 const utf8: Decoder = new TextDecoder("utf-8", { fatal: true });
 
 function decoderFor(contentType: string | undefined): Decoder {
@@ -102,18 +104,11 @@ function decoderFor(contentType: string | undefined): Decoder {
   }
 }
 
-async function unpacked(
-  bytes: Uint8Array,
-  encoding: string | undefined,
-  limit: number,
-  lease: BodyLease,
-): Promise<Uint8Array> {
-  const name = encoding?.trim().toLowerCase() ?? "";
-  if (name === "" || name === "identity") return bytes;
-  const format = ({ gzip: "gzip", "x-gzip": "gzip", deflate: "deflate" } as const)[name];
+async function decompressed(bytes: Uint8Array, encoding: string, limit: number, lease: BodyLease): Promise<Uint8Array> {
+  const format = ({ gzip: "gzip", "x-gzip": "gzip", deflate: "deflate" } as const)[encoding];
   if (!format) {
     throw unsupported(
-      `Unsupported content encoding: '${name}'. Send the body as it is, or packed with gzip or deflate.`,
+      `Unsupported content encoding: '${encoding}'. Send the body as it is, or packed with gzip or deflate.`,
     );
   }
   const stream = new Response(bytes.slice()).body?.pipeThrough(new DecompressionStream(format));
@@ -124,7 +119,7 @@ async function unpacked(
   });
 }
 
-/** OpenAI's words for a body that is not declared as JSON. */
+/** The failure for a content type other than JSON, in OpenAI's words. */
 function unsupportedType(contentType: string, cause?: unknown): FailureError {
   const [type = ""] = contentType.split(";");
   return unsupported(

@@ -1,39 +1,92 @@
-import { FailureError } from "../core/failure.ts";
+import type { ModelInfo } from "../core/engine.ts";
 import type { GenerationFailure } from "../core/events.ts";
+import { FailureError } from "../core/failure.ts";
 import { internalError } from "../apis/failures.ts";
 import { openaiVoice } from "../apis/openai-voice.ts";
+import type { ReadOptions } from "../apis/port.ts";
 import type { Profile } from "../apis/profile.ts";
-import type { Voice } from "../apis/voice.ts";
+import { rateLimitReached } from "../apis/rate-limits.ts";
+import type { HeaderReader, Voice } from "../apis/voice.ts";
+import type { Limiter, Limits } from "../kv/limits.ts";
 import type { BodyLease } from "./body-budget.ts";
-import type { Exchange, HeaderFields } from "./exchange.ts";
 import { ClientGone } from "./exchange.ts";
-import type { Client } from "./keys/client.ts";
-import type { Turn } from "./keys/turn.ts";
+import type { Exchange, HeaderFields } from "./exchange.ts";
+import type { Client } from "./keys/key-ring.ts";
+import { UsageLease } from "./keys/usage-lease.ts";
 import type { Mask } from "./mask.ts";
-import type { RequestRecord } from "./request-record.ts";
-import type { Settings } from "./service.ts";
+import type { ServedModel } from "./model-directory.ts";
+import type { ObservedApi, ReceivedJson, RequestRecord } from "./request-record.ts";
+import type { Service, Settings } from "./service.ts";
 
-/** The answer to one request: what every answer carries (ids, times, CORS), and that only one is sent. */
+export type Method = "GET" | "POST" | "DELETE";
+
+/** One path of the server. */
+export interface ServerRoute {
+  /** How the API of the path writes keys, headers and errors. A function if several APIs share the path and are distinguished by headers. */
+  readonly conventions: Voice | ((header: HeaderReader) => Voice);
+  /** Needs no key. */
+  readonly open?: boolean;
+  /** Needs an admin key. */
+  readonly admin?: boolean;
+  /** The API under which its POST requests are counted and traced. */
+  readonly api?: ObservedApi;
+  readonly methods: Readonly<Partial<Record<Method, EndpointHandler | ModelEndpoint>>>;
+}
+
+/** Answers a request. `parameter`: the decoded value of `{id}` or `{rest}` in the path; "" if the path has none. */
+export type EndpointHandler = (reply: Reply, service: Service, parameter: string) => Promise<void> | void;
+
+/**
+ * An endpoint that asks a model. The stages of a request (handle.ts) receive the body, find the model and take the client's limits; the
+ * endpoint supplies what differs.
+ */
+export interface ModelEndpoint<Read extends NamedRequest = NamedRequest> {
+  /** The API name in `ServedEngine.forwards`; absent: requests are never forwarded unchanged. */
+  readonly api?: string;
+  /** Only models with this endpoint are listed when the requested one does not exist; default: all. */
+  readonly lists?: ModelInfo["endpoints"][number];
+  /** Reads and validates the parsed body. Throws `FailureError`. */
+  read(body: unknown, options: BodyOptions, reply: Reply, service: Service): Read | Promise<Read>;
+  /** Throws `FailureError` if the model cannot answer such requests. */
+  check?(model: ServedModel, read: Read): void;
+  /** The tokens to take from the client's limits; default: none. */
+  cost?(read: Read, limits: Limits): { readonly prompt: number; readonly reserved?: number };
+  answer(read: Read, model: ServedModel, reply: Reply, service: Service): Promise<void>;
+}
+
+/** The model of a request; undefined: the request names none, and the only served model is meant. */
+export interface NamedRequest {
+  readonly name: string | undefined;
+}
+
+export type BodyOptions = Required<ReadOptions>;
+
+/** One request and its answer: what the stages have found out so far, and the headers that every answer has. Sends one answer only. */
 export class Reply {
   readonly requestId: string;
   readonly record: RequestRecord;
   readonly exchange: Exchange;
-  /** What the client's own header asks for. Precedence: header, model, server. */
-  askedProfile: Profile | undefined;
-  /** Who sent the request; absent where nobody needs a key. */
+  route: ServerRoute | undefined;
+  parameter = "";
+  endpoint: EndpointHandler | ModelEndpoint | undefined;
+  received: ReceivedJson | undefined;
+  read: NamedRequest | undefined;
+  model: ServedModel | undefined;
+  /** The client's header `X-Truewire-Wire`. Precedence: header, model, server. */
+  requestedProfile: Profile | undefined;
+  /** Absent if no key is required. */
   client: Client | undefined;
-  /** What the request's body holds of the server's budget, once it is read. */
+  /** The memory that the body takes from the server's budget. */
   bodyLease: BodyLease | undefined;
-  /** Where the client has limits: what was taken for the request. */
-  turn: Turn | undefined;
-  /** The client has no key, or one for some models only, on a path that needs none where others do: it learns no names of models. */
+  /** Present if the client has limits. */
+  usageLease: UsageLease | undefined;
+  /** The path needs no key, but others do, and the client has none or one for some models only: it must not learn model names. */
   isStranger = false;
-  /** Added to whatever is sent. */
+  /** Added to every answer. */
   headers: HeaderFields = {};
-  /** Of the API that the path belongs to. */
-  voice: Voice = openaiVoice;
-  /** The model's profile, once the model is known; the server's until then. */
-  #ownProfile: Profile;
+  conventions: Voice = openaiVoice;
+  /** The profile of the server, or of the model once it is known. */
+  #configuredProfile: Profile;
   readonly #mask: Mask;
   #sent = false;
 
@@ -46,62 +99,97 @@ export class Reply {
     this.exchange = exchange;
     this.requestId = requestId;
     this.record = record;
-    this.#ownProfile = settings.profile;
+    this.#configuredProfile = settings.profile;
     this.#mask = settings.mask;
   }
 
-  /** The form of this answer, errors included. */
+  /** The profile of this answer, errors included. */
   get profile(): Profile {
-    return this.askedProfile ?? this.#ownProfile;
+    return this.requestedProfile ?? this.#configuredProfile;
   }
 
-  /** Sets the profile of the model that answers (undefined: the server's). Returns the profile that the answer gets. */
+  /** Sets the profile of the model (undefined: the server's) and returns the profile of the answer. */
   useProfile(profile: Profile | undefined): Profile {
-    if (profile) this.#ownProfile = profile;
+    if (profile) this.#configuredProfile = profile;
     return this.profile;
   }
 
-  /** Adds to the headers of whatever is sent; pages may read them, too. */
+  /** The API key that the client sent; "" if none. */
+  get key(): string {
+    return this.conventions.keyIn((name) => this.exchange.header(name));
+  }
+
+  /** Adds headers to the answer, and lets pages of other origins read them. */
   addHeaders(added: Readonly<Record<string, string>>): void {
     const { [exposes]: exposed } = this.headers;
     const names = [...(exposed === undefined ? [] : [exposed]), ...Object.keys(added)].join(", ");
     this.headers = { ...this.headers, ...added, ...(exposed !== undefined && { [exposes]: names }) };
   }
 
-  /** Status and headers are out. */
+  /**
+   * Takes the request from the client's limits, if it has any. `tokens`: the estimated prompt tokens, 0 for a request that costs none;
+   * `reserved`: the tokens that the answer may have. Rejects with `FailureError` 429.
+   */
+  async takeLimits(limiter: Limiter, tokens = 0, reserved = 0): Promise<void> {
+    const { client } = this;
+    if (!client?.limits) return;
+    const { name = client.owner } = client;
+    const taken = await limiter.take(name, client.limits, tokens, reserved);
+    this.addHeaders(this.conventions.limitHeaders(taken.levels, Date.now()));
+    if ("bound" in taken) throw rateLimitReached(taken, name);
+    this.usageLease = new UsageLease(taken, tokens);
+  }
+
+  /** Status and headers have been sent. */
   get sent(): boolean {
     return this.#sent;
   }
 
-  /** Sends a whole answer. */
+  /** Sends a complete answer. */
   send(status: number, contentType: string | null, body: string, headers: HeaderFields = {}): void {
     const fields: Record<string, string> = {};
     if (contentType !== null) fields["content-type"] = contentType;
     this.#addHead(fields, status);
-    this.exchange.send(status, Object.assign(fields, headers), body);
+    Object.assign(fields, headers);
+    this.record.inspection?.responseHeaders(fields);
+    this.record.inspection?.responseText(body);
+    this.exchange.send(status, fields, body);
   }
 
-  /** Opens a streamed answer. */
+  /** Sends status 200 and the headers of a streamed answer. */
   open(headers: HeaderFields): void {
     const fields = { ...headers };
     this.#addHead(fields, 200);
+    this.record.inspection?.responseHeaders(fields);
     this.exchange.open(200, fields);
   }
 
-  /** Sends an error in the API's words. Anything but a `FailureError` is a bug of ours: 500, and its cause goes to the log. */
+  /** Sends a part of a streamed answer. Returns a promise if the reader is slow, as `Exchange.write`. */
+  write(text: string): Promise<void> | undefined {
+    this.record.inspection?.responseText(text);
+    return this.exchange.write(text);
+  }
+
+  /** Sends the last part of a streamed answer and ends it. */
+  end(text: string): void {
+    this.record.inspection?.responseText(text);
+    this.exchange.end(text);
+  }
+
+  /** Sends an error in the form of the API. Anything but a `FailureError` is a defect: status 500, and the cause is logged. */
   fail(error: unknown): void {
     if (error instanceof ClientGone) return;
     const thrown = error instanceof FailureError ? error.failure : internalError(error).failure;
-    // The cause goes to the log, which masks for itself.
-    const { cause, ...told } = thrown;
-    const failure: GenerationFailure = this.#mask.value(told);
+    // The log masks the cause itself.
+    const { cause, ...rest } = thrown;
+    const failure: GenerationFailure = this.#mask.value(rest);
     if (cause !== undefined) this.record.cause = cause;
     this.record.refusalKind = failure.kind;
     // The message about a wrong key quotes the key, and a short key without a mask.
     this.record.refusal = failure.status === 401 ? (failure.code ?? "no key") : failure.message;
-    // An open stream was ended by its own writer, unless the writer failed.
-    if (this.#sent) return this.exchange.end("");
-    const { status, contentType, body, headers } = this.voice.writeFailure(failure, this.profile, this.requestId);
+    // The writer of an open stream has ended it, unless the writer failed.
+    if (this.#sent) return this.end("");
+    const { status, contentType, body, headers } = this.conventions.writeFailure(failure, this.profile, this.requestId);
     this.send(status, contentType, body, { ...headers, ...failureHeaders(failure) });
   }
 
@@ -109,7 +197,7 @@ export class Reply {
     this.#sent = true;
     this.record.status = status;
     this.record.headMs = Math.round(performance.now() - this.record.receivedAt);
-    Object.assign(fields, this.voice.answerHeaders(this.requestId, this.record.headMs), this.headers);
+    Object.assign(fields, this.conventions.answerHeaders(this.requestId, this.record.headMs), this.headers);
   }
 }
 
@@ -118,4 +206,19 @@ const exposes = "access-control-expose-headers";
 function failureHeaders({ headers = {}, retryAfterSeconds }: GenerationFailure): HeaderFields {
   if (retryAfterSeconds === undefined) return headers;
   return { ...headers, "retry-after": String(Math.max(1, Math.ceil(retryAfterSeconds))) };
+}
+
+/** Longer warnings are cut, because proxies refuse answers with more than a few kilobytes of headers. In characters. */
+const maxWarningLength = 1000;
+
+/** The header that lists the parts of a request that the answer ignores, for developers without access to the log. */
+export function warningHeader(warnings: readonly string[]): HeaderFields {
+  let text = "";
+  for (const warning of warnings) {
+    text += `${text === "" ? "" : "; "}${warning.slice(0, maxWarningLength + 1)}`;
+    if (text.length > maxWarningLength) break;
+  }
+  const plain = text.replace(/[^ -~]+/g, "?");
+  const isCut = plain.length > maxWarningLength;
+  return { "x-truewire-warning": isCut ? `${plain.slice(0, maxWarningLength - 3)}...` : plain };
 }

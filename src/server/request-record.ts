@@ -4,74 +4,74 @@ import { mostText, withoutTexts } from "../core/without-texts.ts";
 import type { AttemptObserver, GenerationObserver, ObservedAttempt } from "../core/generation-observer.ts";
 import type { WatchedRequest } from "./inspect/watched-request.ts";
 import type { LogFields } from "./log.ts";
-import type { RequestTrace } from "./tracing/request-trace.ts";
+import type { RequestTrace } from "./tracing/tracing.ts";
 
 /** The body of a request. */
 export interface ReceivedJson {
   readonly value: unknown;
-  /** The length of its text, unpacked; undefined: a framework has read it. */
+  /** The decompressed length; undefined: a framework has parsed the body. */
   readonly bytes: number | undefined;
 }
 
-/** "refused": the client's own fault, a status from 400 on; "failed": ours or the source's, from 500 on. */
-export type Outcome = "finished" | "refused" | "failed" | "cancelled";
+/** "refused": an error of the client (4xx); "failed": an error of this server or the source (5xx). */
+export type RequestOutcome = "finished" | "refused" | "failed" | "cancelled";
 
-/** An API that generates, as numbers and traces name it. */
+/** An API, as metrics and traces name it. */
 export interface ObservedApi {
   /** The port's name. */
   readonly name: string;
-  /** As OpenTelemetry's `gen_ai.operation.name` has it. */
+  /** `gen_ai.operation.name` of OpenTelemetry. */
   readonly operation: string;
 }
 
-/** What happened to one request: collected while it runs, logged in one line at its end. */
+/** What is known about one request, for its line in the log, metrics and traces. */
 export class RequestRecord implements GenerationObserver {
-  /** Absent for paths that do not generate. */
+  /** Absent for paths without metrics. */
   api: ObservedApi | undefined;
   /** As the client named it. */
   model: string | undefined;
-  /** As it is listed; absent where the client named one that is not. */
+  /** The listed name; absent if the model does not exist. */
   servedModel: string | undefined;
-  /** The name of the client's key, where it has one; never the key. */
+  /** The name of the client's key; never the key. */
   keyName: string | undefined;
   stream: boolean | undefined;
   status: number | undefined;
-  /** Milliseconds until the answer's head was sent. */
+  /** Milliseconds until status and headers were sent. */
   headMs: number | undefined;
-  /** Milliseconds until the first piece of the answer, where it came in pieces or was to be sent so, and until its end. */
+  /** Milliseconds until the first delta, unless the answer was generated and sent as a whole, and until the end. */
   firstMs: number | undefined;
   lastMs: number | undefined;
-  /** The answer went on without its client, and has a record of its own. */
+  /** The response is generated in the background, and has a record of its own. */
   detached = false;
-  /** How many times another server was asked. */
+  /** Requests to upstreams. */
   attempts = 0;
-  /** What was mended in the source's answer, and how often. */
+  /** Repairs of the source's answer, with their counts. */
   repairs: ReadonlyMap<string, number> = none;
-  /** Why much of the prompt is read again. */
+  /** Why much of the prompt is processed again. */
   cacheMiss: CacheMiss | undefined;
-  /** Called with it: the answer's head is not sent yet, or has had to be sent without. */
+  /** Called when the reason is known, which may be before the headers are sent. */
   onCacheMiss: ((miss: CacheMiss) => void) | undefined;
   trace: RequestTrace | undefined;
-  /** Present: somebody wants to see what is inside. */
+  /** Present if the request is inspected. */
   inspection: WatchedRequest | undefined;
-  /** The reader was too slow, and was given up. */
+  /** The connection was closed because the reader was too slow. */
   cut = false;
   toolCalls = 0;
   /** Characters of text, reasoning, refusals and arguments. */
   characters = 0;
   usage: Usage | undefined;
-  /** Of the model's process. */
+  /** Measured by the process of a local model. */
   timings: Timings | undefined;
   end: GenerationEnd | undefined;
-  /** Why the request was refused, when that happened before an engine was asked. */
+  /** The error message of a request that was refused before an engine was asked. */
   refusal: string | undefined;
   refusalKind: FailureKind | undefined;
-  /** The cause of a failure, for the log alone. */
+  /** The cause of a failure; only for the log. */
   cause: unknown;
   readonly finishes: FinishReason[] = [];
   readonly receivedAt: number = performance.now();
-  /** An error that repeats some of it is logged without. null: it is too long to be compared, and not kept for that. */
-  #said: unknown[] | null = [];
+  /** The client's texts, which are removed from logged errors. null: too long to be searched for. */
+  #clientTexts: unknown[] | null = [];
 
   attempt(attempt: ObservedAttempt): AttemptObserver {
     this.attempts++;
@@ -85,16 +85,14 @@ export class RequestRecord implements GenerationObserver {
   }
 
   cacheMissed(miss: CacheMiss): void {
-    // Of several prompts the first one is told of.
+    // Only the first of several prompts is reported.
     if (this.cacheMiss) return;
     this.cacheMiss = miss;
     this.onCacheMiss?.(miss);
   }
 
   see(events: readonly GenerationEvent[]): void {
-    if (this.firstMs === undefined) this.#lookForFirst(events);
-    this.trace?.see(events);
-    this.inspection?.events(events);
+    if (this.firstMs === undefined) this.#noteFirst(events);
     for (const event of events) {
       switch (event.type) {
         case "text-delta":
@@ -122,14 +120,14 @@ export class RequestRecord implements GenerationObserver {
     }
   }
 
-  /** An answer that came whole, and is sent whole, tells nothing of its first piece. */
-  #lookForFirst(events: readonly GenerationEvent[]): void {
+  /** An answer that is generated and sent as a whole has no first delta. */
+  #noteFirst(events: readonly GenerationEvent[]): void {
     const isWhole = this.stream !== true && events.at(-1)?.type === "end";
-    if (!isWhole && events.some(isPiece)) this.firstMs = this.#now();
+    if (!isWhole && events.some(isDelta)) this.firstMs = this.#now();
   }
 
-  /** How the request ended, in one word. */
-  outcome(clientGone: boolean): Outcome {
+  /** How the request ended. */
+  outcome(clientGone: boolean): RequestOutcome {
     if (clientGone) return "cancelled";
     if (this.end && "failure" in this.end) return this.end.failure.status < 500 ? "refused" : "failed";
     const status = this.status ?? 500;
@@ -137,39 +135,39 @@ export class RequestRecord implements GenerationObserver {
     return status < 500 ? "refused" : "failed";
   }
 
-  /** What went wrong, in one word of few; undefined: nothing did. */
-  errorType(outcome: Outcome): string | undefined {
+  /** The kind of the error; undefined if there was none. */
+  errorType(outcome: RequestOutcome): string | undefined {
     if (outcome === "cancelled") return "cancelled";
     const failure = this.end && "failure" in this.end ? this.end.failure.kind : this.refusalKind;
     return failure ?? (outcome === "finished" ? undefined : "internal");
   }
 
-  /** The spans end; what was learnt stands in them. */
-  endTrace(outcome: Outcome): void {
+  /** Ends the spans of the request. */
+  endTrace(outcome: RequestOutcome): void {
     const { receivedAt, status, keyName, finishes, usage, timings, firstMs, lastMs } = this;
     const errorType = this.errorType(outcome);
     this.trace?.end({ receivedAt, status, errorType, keyName, finishes, usage, timings, firstMs, lastMs });
   }
 
-  /** Prompt tokens that were read from a cache. */
+  /** Prompt tokens that were found in a cache. */
   get cachedTokens(): number | undefined {
     return this.usage?.promptDetails?.["cached_tokens"];
   }
 
-  /** What the client sent. */
+  /** The body of the request. */
   received({ value, bytes }: ReceivedJson): void {
-    if (bytes !== undefined && bytes > mostText) this.#said = null;
-    else this.#said?.push(value);
+    if (bytes !== undefined && bytes > mostText) this.#clientTexts = null;
+    else this.#clientTexts?.push(value);
   }
 
-  /** What the client asks the model, earlier turns included. */
-  asks(prompt: unknown): void {
-    this.#said?.push(prompt);
+  /** The prompt, earlier turns included. */
+  prompted(prompt: unknown): void {
+    this.#clientTexts?.push(prompt);
   }
 
-  /** For the log: without what it quotes of what the client wrote. Names of models and tools may be told. */
-  #shown(message: string): string {
-    return withoutTexts(message, this.#said?.flatMap(withoutNames) ?? null);
+  /** Removes quotations of the client's texts. Names of models and tools may be logged. */
+  #withoutQuotations(message: string): string {
+    return withoutTexts(message, this.#clientTexts?.flatMap(withoutNames) ?? null);
   }
 
   #now(): number {
@@ -204,25 +202,25 @@ export class RequestRecord implements GenerationObserver {
     if (traceId !== undefined) fields["trace"] = traceId;
     if (failure) {
       fields["end"] = this.end?.kind;
-      fields["error"] = this.#shown(failure.message);
-    } else if (this.refusal !== undefined) fields["error"] = this.#shown(this.refusal);
+      fields["error"] = this.#withoutQuotations(failure.message);
+    } else if (this.refusal !== undefined) fields["error"] = this.#withoutQuotations(this.refusal);
     if (cause !== undefined) {
-      fields["cause"] = this.#shown(causeText(cause));
+      fields["cause"] = this.#withoutQuotations(causeText(cause));
     }
     return fields;
   }
 }
 
-/** Without the texts: they are of a conversation. */
+/** Without texts, which are part of the conversation. */
 function loggedMiss({ cause, where, at, knownTokens }: CacheMiss): Readonly<Record<string, string | number>> {
   return { cause, ...(where !== undefined && { where }), at, ...(knownTokens !== undefined && { knownTokens }) };
 }
 
-function isPiece({ type }: GenerationEvent): boolean {
-  return pieces.has(type);
+function isDelta({ type }: GenerationEvent): boolean {
+  return deltas.has(type);
 }
 
-const pieces: ReadonlySet<GenerationEvent["type"]> = new Set([
+const deltas: ReadonlySet<GenerationEvent["type"]> = new Set([
   "text-delta",
   "reasoning-delta",
   "refusal-delta",
@@ -230,7 +228,7 @@ const pieces: ReadonlySet<GenerationEvent["type"]> = new Set([
   "tool-call-delta",
 ]);
 
-/** The values of an object's members, but for those that name things. */
+/** The values of an object's members, except the names of models and tools. */
 function withoutNames(value: unknown): unknown[] {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return [value];
   const members = value as Readonly<Record<string, unknown>>;

@@ -8,168 +8,154 @@ import type { ServedPort } from "../apis/port-state.ts";
 import type { HeaderReader, Voice } from "../apis/voice.ts";
 import { adminRoutes } from "./admin/admin-routes.ts";
 import { answerPortRoute } from "./answer-port-route.ts";
-import { applyTemplate } from "./apply-template.ts";
-import { countTokens } from "./count-tokens.ts";
-import { embed } from "./embed.ts";
-import { generate } from "./generate.ts";
+import { embedEndpoint, rerankEndpoint } from "./embed-and-rerank.ts";
+import { plainPath } from "./exchange.ts";
+import { generationEndpoint } from "./generate.ts";
+import { answerHealth, answerLiveness, answerMetrics } from "./health.ts";
 import { inspectRoutes } from "./inspect/inspect-routes.ts";
-import { answerMetrics } from "./metrics/answer-metrics.ts";
-import { answerHealth, answerLiveness } from "./health.ts";
-import { modelsOf } from "./keys/models-of-client.ts";
-import { plainPath } from "./plain-path.ts";
-import { rerank } from "./rerank.ts";
-import type { Answer, Route } from "./route.ts";
-import { sendPageFile } from "./send-page-file.ts";
-import { answerAdapters, answerSlots, detokenize, tokenize } from "./tokens.ts";
-import { unknownModel } from "./unknown-model.ts";
-import { answerWelcome } from "./welcome.ts";
+import { modelsOf, unknownModel } from "./model-directory.ts";
+import { answerWelcome, sendPageFile } from "./page.ts";
+import type { EndpointHandler, Reply, ServerRoute } from "./reply.ts";
+import type { Service } from "./service.ts";
+import {
+  answerAdapters,
+  answerSlots,
+  applyTemplateEndpoint,
+  detokenizeEndpoint,
+  tokenCountEndpoint,
+  tokenizeEndpoint,
+} from "./token-endpoints.ts";
 
-const openai = { voice: openaiVoice };
+const openai = { conventions: openaiVoice };
 
-/** Cohere's clients ask at `/v2/rerank`. */
-const rerankRoute: Route = { ...openai, api: { name: "rerank", operation: "rerank" }, methods: { POST: rerank } };
+/** Cohere's clients use `/v2/rerank`. */
+const rerankRoute: ServerRoute = {
+  ...openai,
+  api: { name: "rerank", operation: "rerank" },
+  methods: { POST: rerankEndpoint },
+};
 
-/** Every path, with and without `/v1` before it. */
-const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
+/** Every path, with and without `/v1`. */
+const routes: ReadonlyMap<string, ServerRoute> = new Map<string, ServerRoute>([
   ...ports.flatMap(routesOf),
-  ["/embeddings", { ...openai, api: { name: "embeddings", operation: "embeddings" }, methods: { POST: embed } }],
+  [
+    "/embeddings",
+    { ...openai, api: { name: "embeddings", operation: "embeddings" }, methods: { POST: embedEndpoint } },
+  ],
   ["/rerank", rerankRoute],
   ["/v2/rerank", rerankRoute],
-  [
-    "/models",
-    {
-      voice: listingVoice,
-      methods: {
-        GET(reply, { directory }) {
-          const models = modelsOf(reply.client, directory)
-            .list()
-            .map(({ info }) => info);
-          reply.send(
-            200,
-            "application/json",
-            reply.voice.models?.list(models) ?? writeModelList(models, reply.profile),
-          );
-        },
-      },
-    },
-  ],
-  [
-    "/models/{rest}",
-    {
-      voice: listingVoice,
-      methods: {
-        GET(reply, { directory }, name) {
-          const models = modelsOf(reply.client, directory);
-          const model = models.find(name);
-          if (!model) throw unknownModel(name, models, modelDoesNotExist(name));
-          const profile = reply.useProfile(model.from.profile);
-          reply.send(200, "application/json", reply.voice.models?.one(model.info) ?? writeModel(model.info, profile));
-        },
-      },
-    },
-  ],
+  ["/models", { conventions: conventionsOfList, methods: { GET: listModels } }],
+  ["/models/{rest}", { conventions: conventionsOfList, methods: { GET: showModel } }],
   ...adminRoutes,
   ...inspectRoutes,
-  ["/tokenize", { ...openai, methods: { POST: tokenize } }],
-  ["/detokenize", { ...openai, methods: { POST: detokenize } }],
-  ["/apply-template", { ...openai, methods: { POST: applyTemplate } }],
+  ["/tokenize", { ...openai, methods: { POST: tokenizeEndpoint } }],
+  ["/detokenize", { ...openai, methods: { POST: detokenizeEndpoint } }],
+  ["/apply-template", { ...openai, methods: { POST: applyTemplateEndpoint } }],
   ["/slots", { ...openai, methods: { GET: answerSlots } }],
   ["/lora-adapters", { ...openai, methods: { GET: answerAdapters } }],
   ["/health", { ...openai, open: true, methods: { GET: answerHealth } }],
   ["/health/live", { ...openai, open: true, methods: { GET: answerLiveness } }],
-  // It looks at keys itself: it may have one of its own.
+  // The endpoint checks keys itself: metrics may have keys of their own.
   ["/metrics", { ...openai, open: true, methods: { GET: answerMetrics } }],
   ["", { ...openai, open: true, methods: { GET: answerWelcome } }],
-  [
-    "/page/{id}",
-    {
-      ...openai,
-      open: true,
-      methods: {
-        GET(reply, { page }, name) {
-          const file = page?.get(name);
-          if (!file) throw unknownPath(reply.exchange.method, reply.exchange.path, knownPaths());
-          sendPageFile(reply, file);
-        },
-      },
-    },
-  ],
+  ["/page/{id}", { ...openai, open: true, methods: { GET: answerPage } }],
 ]);
 
 /** The paths of an API. */
-function routesOf(port: ServedPort): [string, Route][] {
-  const { path, voice, tokenCounter, probePath, state, name, operation = "chat" } = port;
-  const found = new Map<string, Route>([
-    [path, { voice, api: { name, operation }, methods: { POST: (reply, service) => generate(port, reply, service) } }],
+function routesOf(port: ServedPort): [string, ServerRoute][] {
+  const { path, voice: conventions, tokenCounter, probePath, state, name, operation = "chat" } = port;
+  const found = new Map<string, ServerRoute>([
+    [path, { conventions, api: { name, operation }, methods: { POST: generationEndpoint(port) } }],
   ]);
-  if (tokenCounter) {
-    const count: Answer = (reply, service) => countTokens(port.name, tokenCounter, reply, service);
-    found.set(tokenCounter.path, { voice, methods: { POST: count } });
-  }
-  if (probePath !== undefined) found.set(probePath, { voice, open: true, methods: { GET: answerWelcome } });
+  if (tokenCounter)
+    found.set(tokenCounter.path, { conventions, methods: { POST: tokenCountEndpoint(port.name, tokenCounter) } });
+  if (probePath !== undefined) found.set(probePath, { conventions, open: true, methods: { GET: answerWelcome } });
   for (const route of state?.routes ?? []) {
-    const answer: Answer = (reply, service, id) => answerPortRoute(port, route, reply, service, id);
+    const handler: EndpointHandler = (reply, service, id) => answerPortRoute(port, route, reply, service, id);
     const before = found.get(route.path);
-    found.set(route.path, { voice, ...before, methods: { ...before?.methods, [route.method]: answer } });
+    found.set(route.path, { conventions, ...before, methods: { ...before?.methods, [route.method]: handler } });
   }
   return [...found];
 }
 
-/** The API whose list of models is meant; OpenAI's, where the headers do not say. */
-function listingVoice(header: HeaderReader): Voice {
+function listModels(reply: Reply, { directory }: Service): void {
+  const models = modelsOf(reply.client, directory)
+    .list()
+    .map(({ info }) => info);
+  const body = reply.conventions.models?.list(models) ?? writeModelList(models, reply.profile);
+  reply.send(200, "application/json", body);
+}
+
+function showModel(reply: Reply, { directory }: Service, name: string): void {
+  const models = modelsOf(reply.client, directory);
+  const model = models.find(name);
+  if (!model) throw unknownModel(name, models, modelDoesNotExist(name));
+  const profile = reply.useProfile(model.from.profile);
+  reply.send(200, "application/json", reply.conventions.models?.one(model.info) ?? writeModel(model.info, profile));
+}
+
+function answerPage(reply: Reply, { page }: Service, name: string): void {
+  const file = page?.get(name);
+  if (!file) throw unknownPath(reply.exchange.method, reply.exchange.path, knownPaths());
+  sendPageFile(reply, file);
+}
+
+/** The conventions of the API whose list of models is requested; by default OpenAI's. */
+function conventionsOfList(header: HeaderReader): Voice {
   return ports.find(({ voice }) => voice.models?.isMeant(header) === true)?.voice ?? openaiVoice;
 }
 
 /**
- * The voice of an error at a path that is not known: of Ollama's API or of the API whose path it is below (`/v1/messages/batches`), else of
- * the API that the headers are from.
+ * The conventions for an error at an unknown path: those of Ollama's API, of the API whose path it is below (`/v1/messages/batches`), or
+ * else of the API that the headers belong to.
  */
-export function voiceOfUnknown(path: string, header: HeaderReader): Voice {
+export function conventionsOfUnknown(path: string, header: HeaderReader): Voice {
   if (/^\/+api(?:\/|$)/.test(path)) return ollamaVoice;
   const plain = plainPath(path);
-  return ports.find((port) => plain.startsWith(`${port.path}/`))?.voice ?? listingVoice(header);
+  return ports.find((port) => plain.startsWith(`${port.path}/`))?.voice ?? conventionsOfList(header);
 }
 
-/** Paths that are known without the version in front, as other servers have them. */
-const besideVersion = /^\/(?:health|metrics|tokenize|detokenize|apply-template|slots|lora-adapters|v2)\b/;
+/** Paths that other servers have without a version. */
+const withoutVersion = /^\/(?:health|metrics|tokenize|detokenize|apply-template|slots|lora-adapters|v2)\b/;
 
-/** Every path for clients but the root, with its methods, for the message of an error. */
+/** Every path for clients except the root, with its methods, for an error message. */
 export function knownPaths(): string[] {
   return [...routes].flatMap(([path, { methods, admin }]) => {
     if (path === "" || path === "/page/{id}" || admin === true) return [];
-    const shown = (besideVersion.test(path) ? "" : "/v1") + path.replace("{rest}", "{id}");
+    const shown = (withoutVersion.test(path) ? "" : "/v1") + path.replace("{rest}", "{id}");
     return Object.keys(methods).map((method) => `${method} ${shown}`);
   });
 }
 
-/** The route of a path, and what its parameter is there; undefined when there is none. */
-export function routeOf(path: string): { readonly route: Route; readonly parameter: string } | undefined {
+/**
+ * The route of a path, and the value of its parameter; undefined if there is none. `{id}` is the second or third segment, `{rest}` all
+ * segments after the first. Two lookups in a map: a router from npm would need more code around it to normalize and decode.
+ */
+export function routeOf(path: string): { readonly route: ServerRoute; readonly parameter: string } | undefined {
   const plain = path === "/v1/chat/completions" ? "/chat/completions" : plainPath(path);
-  const route = routes.get(plain);
-  if (route) return { route, parameter: "" };
-  const [, first = "", id = "", ...rest] = plain.split("/");
-  if (id === "") return undefined;
-  const one = routes.get(["", first, "{id}", ...rest].join("/"));
-  if (one) return { route: one, parameter: decoded(id) };
-  const [inFolder = "", ...restInFolder] = rest;
-  const other = inFolder === "" ? undefined : routes.get(["", first, id, "{id}", ...restInFolder].join("/"));
-  if (other) return { route: other, parameter: decoded(inFolder) };
-  const all = routes.get(`/${first}/{rest}`);
-  return all && { route: all, parameter: decoded([id, ...rest].join("/")) };
+  const exact = routes.get(plain);
+  if (exact) return { route: exact, parameter: "" };
+  const [, first = "", ...segments] = plain.split("/");
+  for (const [at, segment] of segments.slice(0, 2).entries()) {
+    const route = segment === "" ? undefined : routes.get(["", first, ...segments.with(at, "{id}")].join("/"));
+    if (route) return { route, parameter: decoded(segment) };
+  }
+  const route = segments.length === 0 || segments[0] === "" ? undefined : routes.get(`/${first}/{rest}`);
+  return route && { route, parameter: decoded(segments.join("/")) };
 }
 
-/** A path of an API as its documentation has it, however the client wrote it. */
+/** A path of an API as its documentation writes it. */
 export function pathAsNamed(path: string): string {
   return `/v1${plainPath(path)}`;
 }
 
-/** How the API of a path speaks by WebSocket, where it does. */
+/** How the API of a path works over WebSocket, if it does. */
 export function socketAt(path: string): PortSocket | undefined {
   const plain = plainPath(path);
   return ports.find((port) => port.path === plain)?.socket;
 }
 
-/** Percent-decoded; as it is where that is impossible. */
+/** Decodes percent-encoding; returns malformed text unchanged. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -1,41 +1,83 @@
 import type { Engine } from "../core/engine.ts";
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
+import type { GenerationObserver } from "../core/generation-observer.ts";
 import type { GenerationRequest } from "../core/request.ts";
+import { shows } from "../core/shows.ts";
+import { withoutOldest } from "../core/without-oldest.ts";
 import { internalError } from "../apis/failures.ts";
-import type { Departure } from "./departure.ts";
+import type { Departure } from "./exchange.ts";
+
+type Batch = readonly GenerationEvent[];
+
+/** Sees a batch before it is written. Returns the batch for the next observer; undefined: the same batch. */
+export type BatchObserver = (events: Batch) => Batch | void;
+
+export interface GenerationRun {
+  readonly engine: Pick<Engine, "generate">;
+  readonly request: GenerationRequest;
+  /** Receives reports of the engine that are not events. */
+  readonly observer?: GenerationObserver;
+  /** Called in order for each batch. */
+  readonly observers?: readonly BatchObserver[];
+  /**
+   * Called with the number of messages before and after the oldest ones were left out, for requests that ask for it (`limits.overflow`)
+   * and whose prompt is too long. Absent: no message is left out.
+   */
+  readonly onTruncated?: (before: number, after: number) => void;
+}
 
 /**
- * Pulls a generation to its end and hands each batch to `take`, the next one only when the promise that `take` returned (if any) has
- * resolved: so a slow reader holds back its own source. When the client leaves, the iteration is ended, which cancels the
- * engine's work, and nothing more is taken.
+ * Pulls a generation to its end. Each batch passes the observers and then `write`; the next one is pulled when the promise of `write`, if
+ * any, has resolved, so a slow reader slows down its own source. When the client leaves, the iteration is ended, which cancels the work
+ * of the engine, and nothing more is written.
  *
- * Whatever the engine does, `take` sees exactly one `end` event, unless the client has gone: an exception becomes `engine-error`, a
- * missing end `truncated`.
+ * Observers and `write` see exactly one `end` event, unless the client has left: an exception becomes `engine-error`, a missing end
+ * `truncated`.
  */
 export async function runGeneration(
-  engine: Pick<Engine, "generate">,
-  request: GenerationRequest,
+  run: GenerationRun,
   departure: Departure,
-  take: (events: readonly GenerationEvent[]) => Promise<void> | undefined,
+  write: (events: Batch) => Promise<void> | undefined,
 ): Promise<GenerationEnd> {
-  let iterator: AsyncIterator<readonly GenerationEvent[]> | undefined;
+  const { engine, observer, observers = [], onTruncated } = run;
+  let { request } = run;
+  let mayTruncate = onTruncated !== undefined && request.limits.overflow === "drop-oldest";
+  let iterator: AsyncIterator<Batch> | undefined;
   const leave = (): void => {
     iterator?.return?.().catch(() => {});
+  };
+  const emit = (events: Batch): Promise<void> | undefined => {
+    let batch = events;
+    for (const observe of observers) batch = observe(batch) ?? batch;
+    return batch.length > 0 ? write(batch) : undefined;
+  };
+  const emitEnd = async (end: GenerationEnd): Promise<GenerationEnd> => {
+    await emit([{ type: "end", end }]);
+    return end;
   };
   departure.listen(leave);
   try {
     if (departure.happened) return clientGone;
-    iterator = engine.generate(request)[Symbol.asyncIterator]();
+    iterator = engine.generate(request, observer)[Symbol.asyncIterator]();
     for (;;) {
       const step = await iterator.next();
       if (departure.happened) return clientGone;
       if (step.done === true) break;
-      const last = step.value.at(-1);
-      const wait = take(step.value);
+      const shorter = mayTruncate ? shortened(request, step.value) : null;
+      if (shorter) {
+        onTruncated?.(messageCount(request), messageCount(shorter));
+        leave();
+        request = shorter;
+        iterator = engine.generate(request, observer)[Symbol.asyncIterator]();
+        continue;
+      }
+      mayTruncate = false;
+      const wait = emit(step.value);
       if (wait) await wait;
+      const last = step.value.at(-1);
       if (last?.type !== "end") continue;
-      // Lets the engine run its code after the last batch, where it may clean up.
+      // The engine may run code after its last batch.
       const after = await iterator.next();
       if (after.done !== true) leave();
       return last.end;
@@ -44,17 +86,22 @@ export async function runGeneration(
     leave();
     if (departure.happened) return clientGone;
     const failure = cause instanceof FailureError ? cause.failure : internalError(cause).failure;
-    return ended({ kind: "engine-error", failure });
+    return emitEnd({ kind: "engine-error", failure });
   } finally {
     departure.listen(null);
   }
-  return ended({ kind: "truncated", failure: truncated });
+  return emitEnd({ kind: "truncated", failure: truncated });
+}
 
-  async function ended(end: GenerationEnd): Promise<GenerationEnd> {
-    const wait = take([{ type: "end", end }]);
-    if (wait) await wait;
-    return end;
-  }
+/** The request without its oldest messages, if the first batch says that the prompt is too long and contains nothing of an answer. */
+function shortened(request: GenerationRequest, first: Batch): GenerationRequest | null {
+  const last = first.at(-1);
+  if (last?.type !== "end" || !("failure" in last.end) || last.end.failure.kind !== "context-overflow") return null;
+  return first.some(shows) ? null : withoutOldest(request, last.end.failure);
+}
+
+function messageCount({ prompt }: GenerationRequest): number {
+  return prompt.kind === "chat" ? prompt.messages.length : 0;
 }
 
 const clientGone: GenerationEnd = { kind: "client-gone" };

@@ -1,110 +1,107 @@
 import type { Profile } from "../apis/profile.ts";
-import type { Store, StoreLimits } from "../kv/store.ts";
+import type { EngineHealth } from "../core/engine.ts";
 import type { Limiter } from "../kv/limits.ts";
+import type { Store, StoreLimits } from "../kv/store.ts";
 import type { AdminAccess } from "./admin/admin-access.ts";
-import type { Checker } from "./admin/checker.ts";
-import type { ModelControl } from "./admin/model-control.ts";
+import type { Checker, ModelControl } from "./admin/model-control.ts";
+import type { AssembledTexts } from "./assembled-texts.ts";
 import type { BodyBudget } from "./body-budget.ts";
 import type { DetachedRuns } from "./detached-runs.ts";
-import type { HealthReport } from "./health-report.ts";
 import type { Inspector } from "./inspect/inspector.ts";
 import type { KeyRing } from "./keys/key-ring.ts";
 import type { Log, StreamLog } from "./log.ts";
 import type { Mask } from "./mask.ts";
-import type { Metrics } from "./metrics/metrics.ts";
-import type { ModelDirectory } from "./model-directory.ts";
+import type { ModelDirectory, ServedEngine } from "./model-directory.ts";
 import type { Origins } from "./origins.ts";
-import type { PageFiles } from "./page-files.ts";
-import type { Outcome } from "./request-record.ts";
-import type { AssembledTexts } from "./assembled-texts.ts";
+import type { RequestOutcome, RequestRecord } from "./request-record.ts";
 import type { Tracing } from "./tracing/tracing.ts";
 
-/** What may change while the server runs, all at once, when its configuration is read again. */
+/** The settings that are replaced when the configuration is reloaded. */
 export interface Settings {
   readonly profile: Profile;
   readonly keys: KeyRing;
-  /** Who may use the admin API. */
+  /** Access to the admin API. */
   readonly admin: AdminAccess;
-  /** With which keys the numbers may be read; absent: with those of the API. */
+  /** The keys for `/metrics`; absent: those of the API. */
   readonly metricsKeys?: KeyRing;
-  /** The numbers may be read without a key. */
+  /** Whether `/metrics` needs no key. */
   readonly metricsOpen: boolean;
   readonly origins: Origins;
-  /** Of the secrets that the configuration holds. */
+  /** Removes the secrets of the configuration. */
   readonly mask: Mask;
-  /** Of a request's body, in bytes, packed and unpacked. */
+  /** The maximum size of a request body, compressed and decompressed, in bytes. */
   readonly bodyLimit: number;
-  /** Of all request bodies together, in bytes. */
+  /** The maximum size of all request bodies in memory, in bytes. */
   readonly bodyBudget: number;
-  /** How long a stream's 200 is held back for the first event, in milliseconds. */
+  /** How long the status of a stream is held back for the first event, in milliseconds. */
   readonly holdMs: number;
-  /** After so many milliseconds without an event, a stream gets a comment. */
+  /** The time without an event after which a stream sends a comment, in milliseconds. */
   readonly keepAliveMs: number;
-  /** How long a reader that takes nothing may keep others waiting (`SlowReader`). */
+  /** How long a slow reader may keep other requests waiting (`SlowReader`), in milliseconds. */
   readonly readerPatienceMs: number;
 }
 
-/** Everything that answering a request needs to know about the server. A running request keeps what it began with. */
+/** The server, as its requests use it. */
 export interface Service {
   state: "loading" | "ready" | "closing";
   settings: Settings;
   directory: ModelDirectory;
-  /** What the admin API works with. */
+  /** Controls the models, for the admin API. */
   readonly control?: ModelControl;
-  /** Absent: within somebody else's server, which has no page to ask for a check. */
+  /** Absent in `createHandler`, which has no page. */
   readonly checker?: Checker;
   readonly log: Log;
   readonly streamLog?: StreamLog;
-  /** For browsers. Absent: within somebody else's server, which has pages of its own. */
+  /** The page for browsers. Absent in `createHandler`. */
   readonly page?: PageFiles;
   readonly requests: Requests;
-  /** The memory for request bodies. */
+  /** Limits the memory for request bodies. */
   readonly bodies: BodyBudget;
-  /** What APIs keep for their clients. */
+  /** Stores what APIs keep for their clients. */
   store: Store;
-  /** The same for what must leave no trace: for some minutes, in memory. */
+  /** Keeps for some minutes, in memory, what must not be stored permanently. */
   readonly brief: Store;
-  /** What this process has assembled from them. */
+  /** What this process has assembled from stored texts. */
   readonly assembled: AssembledTexts;
   readonly runs: DetachedRuns;
-  /** Absent: this runtime has no processes. */
+  /** Absent if the runtime has no processes. */
   readonly processes?: Processes;
-  /** Counts what clients with limits use. */
+  /** Counts the usage of clients with limits. */
   limiter: Limiter;
-  /** Absent: nobody counts. */
+  /** Absent if metrics are off. */
   metrics?: Metrics;
-  /** Absent: nobody looks at requests. */
+  /** Absent if requests are not inspected. */
   inspector?: Inspector | undefined;
-  /** Absent until the server has opened it. */
+  /** Absent until the server has opened it, and if tracing is off. */
   tracing?: Tracing;
-  /** The other processes of this server, where it has several. */
+  /** Absent if the server has one process. */
   readonly others?: Others;
 }
 
-/** The processes that use one store, of this server and of others. */
+/** The processes of all servers that share a store. */
 export interface Processes {
-  /** The name of this one. */
+  /** The name of this process. */
   readonly own: string;
   /** Whether the process of this name is known to have ended. */
   hasEnded(name: string): boolean;
 }
 
-/** The processes that answer requests beside this one. */
+/** The other workers of this server. */
 export interface Others {
-  /** How all of them are together; `own`: this one. Never rejects: without an answer in time, as far as it is known. */
+  /** Merges the health of all workers. `own`: that of this one. Never rejects: workers that do not answer in time are left out. */
   health(own: HealthReport): Promise<HealthReport>;
 }
 
-/** The limits of `Service.brief`: a client that asked for an answer in the background comes for it soon. */
+/** The limits of `Service.brief`: clients fetch a background response soon. */
 export const briefly: StoreLimits = { maxCount: 10_000, maxBytes: 64 * 1024 * 1024, maxAgeMs: 10 * 60_000 };
 
 /** Counts requests, for /health and for a shutdown that waits. */
 export class Requests {
   open = 0;
   total = 0;
-  /** The client left before its answer was complete. */
+  /** Requests whose client left before the answer was complete. */
   cancelled = 0;
-  /** Answered with a status from 500 on, or with an error inside the stream. */
+  /** Requests that were answered with a 5xx status, or with an error in the stream. */
   failed = 0;
   #waiting: (() => void)[] = [];
 
@@ -113,16 +110,57 @@ export class Requests {
     this.total++;
   }
 
-  finish(outcome: Outcome): void {
+  finish(outcome: RequestOutcome): void {
     this.open--;
     if (outcome === "cancelled") this.cancelled++;
     if (outcome === "failed") this.failed++;
     if (this.open === 0) for (const wake of this.#waiting.splice(0)) wake();
   }
 
-  /** Resolves when none is open. */
+  /** Resolves when no request is open. */
   idle(): Promise<void> {
     if (this.open === 0) return Promise.resolve();
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
+}
+
+/** One file of the page that browsers get. */
+export interface PageFile {
+  readonly contentType: string;
+  readonly text: string;
+  /** The value of the header, with its quotes. */
+  readonly etag: string;
+}
+
+/** The files of the page, by name. */
+export type PageFiles = ReadonlyMap<string, PageFile>;
+
+/** The health of one process, or of all workers. */
+export interface HealthReport {
+  readonly state: "loading" | "ready" | "closing";
+  readonly engines: readonly EngineReport[];
+  readonly requests: RequestCounts;
+}
+
+export interface EngineReport extends EngineHealth {
+  readonly name: string;
+  readonly models: readonly string[];
+}
+
+export interface RequestCounts {
+  readonly open: number;
+  readonly total: number;
+  readonly cancelled: number;
+  readonly failed: number;
+}
+
+/** Metrics in Prometheus' exposition format. */
+export interface Metrics {
+  /** Called when a request has ended, for every path. */
+  observe(record: RequestRecord, outcome: RequestOutcome): void;
+  readonly contentType: string;
+  /** The text of all metrics. */
+  text(engines: readonly ServedEngine[], openRequests: number): Promise<string>;
+  /** Ends all measurements. */
+  close(): void;
 }

@@ -3,13 +3,13 @@ import { constants, open, stat } from "node:fs/promises";
 import { once } from "node:events";
 import type { Log, StreamLog } from "./log.ts";
 
-/** A disk, or the reader of a pipe, that takes nothing for so long holds nobody's answer any longer. In milliseconds. */
-const patienceMs = 5000;
+/** How long answers wait for a disk, or the reader of a pipe, that takes nothing. In milliseconds. */
+const timeoutMs = 5000;
 
 /**
- * Appends every outgoing event to a file, one line an event: time, request id, and the event as it was sent. Nobody but the server's
- * user may read a file that is made for it. Rejects with an Error where it cannot be opened, and for a pipe that nobody reads.
- * When it can be written no more, `log` says so, once, and the answers go on.
+ * Opens a file to which every streamed event is appended as a line: time, request id, and the event as it was sent. A new file is readable
+ * only by the user of the server. Rejects if the file cannot be opened, and for a pipe without a reader. If a write fails, the stream log
+ * ends with one line in `log`, and the answers continue.
  */
 export async function openStreamLog(file: string, log: Log): Promise<StreamLog> {
   if (await isPipe(file)) await requireReader(file);
@@ -33,13 +33,13 @@ export async function openStreamLog(file: string, log: Log): Promise<StreamLog> 
         if (event !== "") lines += `${time} ${requestId} ${event.replaceAll("\n", "\\n")}\n`;
       }
       if (stream.write(lines)) return undefined;
-      return (draining ??= within(patienceMs, once(stream, "drain")).then((drained) => {
+      return (draining ??= within(timeoutMs, once(stream, "drain")).then((drained) => {
         draining = undefined;
-        if (!drained) fail(`nothing was taken for ${patienceMs / 1000} seconds`);
+        if (!drained) fail(`nothing was taken for ${timeoutMs / 1000} seconds`);
       }));
     },
     async close() {
-      if (!failed) await within(patienceMs, new Promise((resolve) => stream.end(resolve)));
+      if (!failed) await within(timeoutMs, new Promise((resolve) => stream.end(resolve)));
       stream.destroy();
     },
   };
@@ -52,15 +52,15 @@ async function isPipe(file: string): Promise<boolean> {
   );
 }
 
-/** To open a pipe waits for a reader, and with it the whole server would. */
+/** Opening a pipe blocks until it has a reader, so this is checked first. */
 async function requireReader(file: string): Promise<void> {
   const pipe = await open(file, constants.O_WRONLY | constants.O_NONBLOCK).catch((cause: NodeJS.ErrnoException) => {
-    throw cause.code === "ENXIO" ? new Error(`${file} is a pipe that nobody reads.`, { cause }) : cause;
+    throw cause.code === "ENXIO" ? new Error(`${file} is a pipe without a reader.`, { cause }) : cause;
   });
   await pipe.close();
 }
 
-/** Whether the promise came to an end in time; one that breaks has. */
+/** Whether the promise settles within `ms` milliseconds. */
 async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => {

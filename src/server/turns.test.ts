@@ -34,7 +34,7 @@ test("what a step throws ends its work, and not the others'", async () => {
   expect(await other).toBe("done");
 });
 
-test("what takes no time is done at once; what takes long goes on in turns", async () => {
+test("short work runs immediately; long work runs in turns", async () => {
   const noted: string[] = [];
   const brief = takeSteps(stepsOfWork(3, 0, () => noted.push("brief")));
   expect(noted).toHaveLength(3);

@@ -1,20 +1,20 @@
 import type { Steps } from "../core/steps.ts";
 
-/** So long one may hold the event loop before others have their turn, in milliseconds. */
+/** How long one turn may occupy the event loop, in milliseconds. */
 const turnMs = 5;
 
-/** What takes no longer is done at once, without waiting for a turn. */
-const briefMs = 2;
+/** Work up to this duration does not wait for a turn, in milliseconds. */
+const maxImmediateMs = 2;
 
 const waiting: (() => void)[] = [];
 
-/** In the next round of the event loop: timers that are due together run in one. Workers of browsers' kind have only those. */
+/** Runs in the next iteration of the event loop. Timers, which may run together in one iteration, are used if there is no `setImmediate`. */
 const soon: (run: () => void) => void =
   typeof setImmediate === "function" ? setImmediate : (run) => void setTimeout(run, 0);
 
 /**
- * Does a long piece of work in turns of about 5 ms; between them other requests are served. Several such works take one turn each, and
- * never two in one round of the event loop. `work`: each step of it is to take a millisecond at most. Rejects with what a step throws.
+ * Runs long work in turns of about 5 ms, between which other requests are served. Several such works take turns, one in each iteration of
+ * the event loop. Each step of `work` should take at most a millisecond. Rejects with what a step throws.
  */
 export async function inTurns<T>(work: Iterator<unknown, T, undefined>): Promise<T> {
   for (;;) {
@@ -27,9 +27,9 @@ export async function inTurns<T>(work: Iterator<unknown, T, undefined>): Promise
   }
 }
 
-/** Does a work at once where that takes no more than about 2 ms, and else what is left of it in turns. Rejects with what a step throws. */
+/** Runs work immediately for up to about 2 ms, and the rest in turns. Rejects with what a step throws. */
 export async function takeSteps<T>(work: Steps<T>): Promise<T> {
-  const until = performance.now() + briefMs;
+  const until = performance.now() + maxImmediateMs;
   do {
     const step = work.next();
     if (step.done === true) return step.value;
@@ -37,15 +37,15 @@ export async function takeSteps<T>(work: Steps<T>): Promise<T> {
   return inTurns(work);
 }
 
-/** Waits until it is one's turn for a piece of such work. */
+/** Waits for a turn. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => {
     waiting.push(resolve);
-    if (waiting.length === 1) soon(give);
+    if (waiting.length === 1) soon(wakeNext);
   });
 }
 
-function give(): void {
+function wakeNext(): void {
   waiting.shift()?.();
-  if (waiting.length > 0) soon(give);
+  if (waiting.length > 0) soon(wakeNext);
 }

@@ -3,64 +3,65 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import type { RawData, WebSocket } from "ws";
-import type { FailureError } from "../core/failure.ts";
-import { MemoryStore } from "../kv/memory-store.ts";
-import type { StoreLimits } from "../kv/store.ts";
 import { writeErrorBody } from "../apis/error-body.ts";
+import { bodyTooLarge } from "../apis/failures.ts";
 import type { PortSocket } from "../apis/port-socket.ts";
 import { lean } from "../apis/profile.ts";
+import type { FailureError } from "../core/failure.ts";
+import { MemoryStore } from "../kv/memory-store.ts";
+import type { Store, StoreLimits } from "../kv/store.ts";
 import { bodyTooSlow } from "./body-budget.ts";
 import type { BodyLease } from "./body-budget.ts";
+import { Departure } from "./exchange.ts";
+import type { Exchange, HeaderFields } from "./exchange.ts";
 import { admit, handle } from "./handle.ts";
 import { NodeExchange } from "./node-exchange.ts";
 import { socketAt } from "./routes.ts";
 import type { Service } from "./service.ts";
-import { SocketExchange } from "./socket-exchange.ts";
-import type { MessageLine, OpenedBy } from "./socket-exchange.ts";
 
-/** How long a connection may last, in milliseconds. */
+/** Time limits of a connection, in milliseconds. */
 export interface SocketLimits {
-  /** It is pinged so often, and given up when a ping is not answered until the next one. */
+  /** The interval of pings. The connection is closed if a ping is not answered before the next one. */
   readonly pingMs: number;
-  /** Without a request. */
+  /** The time without a request after which the connection is closed. */
   readonly idleMs: number;
-  /** At all; OpenAI's lasts an hour. */
+  /** The maximum lifetime; OpenAI's is one hour. */
   readonly lifeMs: number;
 }
 
 const standardLimits: SocketLimits = { pingMs: 30_000, idleMs: 15 * 60_000, lifeMs: 60 * 60_000 };
 
-/** What a connection keeps for itself: conversations that must leave no trace, for as long as it lasts. */
-const kept: StoreLimits = { maxCount: 16, maxBytes: 16 * 1024 * 1024, maxAgeMs: 60 * 60_000 };
+/** The limits of a connection's store, which keeps conversations that must not be stored permanently. */
+const connectionStoreLimits: StoreLimits = { maxCount: 16, maxBytes: 16 * 1024 * 1024, maxAgeMs: 60 * 60_000 };
 
-/** So many bytes may wait for a reader; then its source waits, too. */
-const mostWaiting = 256 * 1024;
+/** The bytes that may wait for a reader before its source has to wait, too. */
+const maxBuffered = 256 * 1024;
 
-/** A request, for `createServer` of node:http: it is an upgrade only where there is a WebSocket; else it is what it would be without. */
+/** For `createServer` of node:http: a request counts as an upgrade only if its path has a WebSocket; otherwise the header is ignored. */
 export class UpgradableRequest extends IncomingMessage {
-  /** Whether the client asks for any upgrade, as Node found. Declared only: Node sets it while this is being constructed. */
-  declare private asks: boolean | null | undefined;
+  /** Whether the client requests any upgrade. Only declared, because Node sets it during construction. */
+  declare private hasUpgrade: boolean | null | undefined;
 
   get upgrade(): boolean {
-    // Asked of every request; most ask for nothing.
-    if (this.asks !== true) return false;
+    // Called for every request; most request no upgrade.
+    if (this.hasUpgrade !== true) return false;
     const { method, headers, url = "" } = this;
     const hasBody = headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
     const isWebSocket = method === "GET" && !hasBody && headers.upgrade?.toLowerCase() === "websocket";
     return isWebSocket && socketAt(pathOf(url)) !== undefined;
   }
 
-  set upgrade(asks: boolean | null) {
-    this.asks = asks;
+  set upgrade(hasUpgrade: boolean | null) {
+    this.hasUpgrade = hasUpgrade;
   }
 }
 
-/** Takes the connections by WebSocket of a server. */
+/** Opens the WebSocket side of a server. */
 export function openWebSockets(service: Service): WebSockets {
   return new WebSockets(service, standardLimits);
 }
 
-/** The connections by WebSocket of one server. */
+/** The WebSocket connections of one server. */
 export class WebSockets {
   readonly #service: Service;
   readonly #limits: SocketLimits;
@@ -79,10 +80,10 @@ export class WebSockets {
     });
   }
 
-  /** Answers a request for an upgrade, where `UpgradableRequest` says that it is one. */
+  /** Answers an upgrade request. */
   async upgrade(request: IncomingMessage, connection: Duplex, head: Buffer): Promise<void> {
     connection.on("error", () => connection.destroy());
-    // Of a server without TLS, it is one.
+    // Always a socket: with or without TLS.
     if (!(connection instanceof Socket)) return void connection.destroy();
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
@@ -101,30 +102,30 @@ export class WebSockets {
     });
   }
 
-  /** Takes no more requests: connections end when what they ask for is answered. */
+  /** Accepts no more requests: connections are closed when their current request is answered. */
   close(): void {
     this.#isClosing = true;
     for (const session of this.#sessions) session.close();
   }
 
-  /** Ends all at once. */
+  /** Closes all connections immediately. */
   cut(): void {
     for (const session of this.#sessions) session.cut();
   }
 }
 
-/** One connection: it answers one request after the other. */
+/** One connection, which answers one request at a time. */
 class Session implements MessageLine {
   readonly #line: WebSocket;
   readonly #by: OpenedBy;
   readonly #socket: PortSocket;
   readonly #service: Service;
   readonly #limits: SocketLimits;
-  readonly #store = new MemoryStore(kept);
+  readonly #store = new MemoryStore(connectionStoreLimits);
   readonly #born = performance.now();
   readonly #timer: NodeJS.Timeout;
   #running: SocketExchange | null = null;
-  /** For the message that is being received. */
+  /** The lease of the message that is being received. */
   #lease: BodyLease;
   #lastRequest = performance.now();
   #isAlive = true;
@@ -144,13 +145,13 @@ class Session implements MessageLine {
     this.#socket = socket;
     this.#service = service;
     this.#limits = limits;
-    this.#timer = setInterval(() => this.#look(), limits.pingMs);
+    this.#timer = setInterval(() => this.#check(), limits.pingMs);
     this.#lease = this.#newLease();
     connection.on("data", (bytes: Uint8Array) => this.#received(bytes.length));
     line.on("pong", () => {
       this.#isAlive = true;
     });
-    // What is wrong with a message (too large, not UTF-8) is told by the code with which the connection closes.
+    // An invalid message (too large, not UTF-8) closes the connection with a code that says why.
     line.on("error", () => {});
     line.on("message", (data) => this.#request(data));
     line.on("close", () => {
@@ -164,7 +165,7 @@ class Session implements MessageLine {
   send(text: string): Promise<void> | undefined {
     const line = this.#line;
     if (line.readyState !== line.OPEN) return undefined;
-    if (line.bufferedAmount + text.length < mostWaiting) {
+    if (line.bufferedAmount + text.length < maxBuffered) {
       line.send(text);
       return undefined;
     }
@@ -186,7 +187,7 @@ class Session implements MessageLine {
     return lease;
   }
 
-  /** Counts the bytes of a message before it is complete, its frames included; when the budget is used up, no more are read. */
+  /** Counts the bytes of a message, with its frames, as they arrive. Pauses reading while the budget is used up. */
   #received(bytes: number): void {
     const lease = this.#lease;
     const wait = lease.size === 0 ? lease.begin(Number.NaN) : lease.arrived(bytes);
@@ -198,7 +199,7 @@ class Session implements MessageLine {
     );
   }
 
-  /** Ends the connection because of a message that cannot be received. */
+  /** Closes the connection because a message cannot be received. */
   #refuse({ failure }: FailureError): void {
     void this.send(this.#socket.writeFailure(failure.status, writeErrorBody(failure, lean).body));
     // RFC 6455's registry: 1013, Try Again Later.
@@ -220,7 +221,7 @@ class Session implements MessageLine {
     const exchange = new SocketExchange(message, this.#by, this.#socket, this, this.#store, () => {
       this.#running = null;
       this.#lastRequest = performance.now();
-      // Behind the last message, which is sent just now.
+      // After the last message, which is being sent.
       if (this.#isClosing) setImmediate(() => this.close());
     });
     this.#running = exchange;
@@ -228,7 +229,7 @@ class Session implements MessageLine {
     void handle(exchange, this.#service).finally(() => lease.release());
   }
 
-  #look(): void {
+  #check(): void {
     const { idleMs, lifeMs } = this.#limits;
     if (!this.#isAlive) return this.cut();
     this.#isAlive = false;
@@ -244,4 +245,99 @@ class Session implements MessageLine {
 
 function pathOf(url: string): string {
   return url.split("?", 1)[0] ?? url;
+}
+
+/** A connection that sends messages. */
+export interface MessageLine {
+  /** Returns a promise if the reader is slow. It resolves when the reader has caught up, or left. */
+  send(text: string): Promise<void> | undefined;
+  /** Closes the connection immediately. */
+  cut(): void;
+}
+
+/** The request that opened the connection. */
+export interface OpenedBy {
+  readonly path: string;
+  header(name: string): string | undefined;
+  headers(): readonly (readonly [name: string, value: string])[];
+}
+
+/** One request on a connection: a message, treated as an HTTP request. The events of its stream are sent as messages. */
+export class SocketExchange implements Exchange {
+  readonly method = "POST";
+  readonly path: string;
+  readonly departure: Departure = new Departure();
+  readonly connectionStore: Store;
+  readonly #by: OpenedBy;
+  readonly #socket: PortSocket;
+  readonly #line: MessageLine;
+  readonly #message: Uint8Array;
+  readonly #onEnd: () => void;
+
+  /** `onEnd` is called when the answer is complete, before its last message is sent. */
+  constructor(
+    message: Uint8Array,
+    by: OpenedBy,
+    socket: PortSocket,
+    line: MessageLine,
+    connectionStore: Store,
+    onEnd: () => void,
+  ) {
+    this.path = by.path;
+    this.connectionStore = connectionStore;
+    this.#message = message;
+    this.#by = by;
+    this.#socket = socket;
+    this.#line = line;
+    this.#onEnd = onEnd;
+  }
+
+  query(): undefined {}
+
+  header(name: string): string | undefined {
+    return this.#by.header(name);
+  }
+
+  headers(): readonly (readonly [name: string, value: string])[] {
+    return this.#by.headers();
+  }
+
+  async readBody(limit: number): Promise<Uint8Array> {
+    if (this.#message.length > limit) throw bodyTooLarge(limit);
+    return this.#message;
+  }
+
+  readMessage(body: unknown): unknown {
+    return this.#socket.readMessage(body);
+  }
+
+  send(status: number, _headers: HeaderFields, body: string): void {
+    this.#onEnd();
+    void this.#line.send(this.#socket.writeFailure(status, body));
+  }
+
+  open(): void {}
+
+  write(text: string): Promise<void> | undefined {
+    let wait: Promise<void> | undefined;
+    for (const message of messagesOf(text)) wait = this.#line.send(message) ?? wait;
+    return wait;
+  }
+
+  end(text: string): void {
+    this.#onEnd();
+    void this.write(text);
+  }
+
+  cut(): void {
+    this.#line.cut();
+  }
+}
+
+/** The data of each event, without the end mark and comments. */
+function messagesOf(events: string): string[] {
+  return events.split("\n\n").flatMap((event) => {
+    const data = event.slice(event.indexOf("data: ") + "data: ".length);
+    return event.includes("data: ") && data.startsWith("{") ? [data] : [];
+  });
 }

@@ -1,60 +1,62 @@
 import type { CacheMiss } from "../core/cache-miss.ts";
 import type { EngineAnswer, EngineHealth, ModelInfo, QuestionKind } from "../core/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../core/events.ts";
+import { FailureError } from "../core/failure.ts";
+import { internalError } from "../apis/failures.ts";
 
 /**
- * What is asked and told about engines. Requests and events travel as JSON: what `v8` writes of deeply nested values, it does not always
- * read again, and JSON takes half the time.
+ * The messages about engines. Requests and events are JSON: `v8` cannot always read deeply nested values that it has written, and JSON
+ * takes half the time.
  */
 export const engineTopics = {
-  /** Asked by a worker: `OpenMessage` → `EngineState`. */
+  /** Request of a worker: `OpenEngineMessage` → `EngineState`. */
   open: "engine.open",
-  /** Told by a worker: the number of an engine that it needs no more. */
+  /** From a worker: the number of an engine that it no longer needs. */
   close: "engine.close",
-  /** Told by a worker: `GenerateMessage`. */
+  /** From a worker: `RemoteGenerateMessage`. */
   generate: "engine.generate",
-  /** Told by a worker: `TakenMessage`. */
+  /** From a worker: `TakenMessage`. */
   taken: "engine.taken",
-  /** Told by a worker: the number of a generation whose reader has left. */
+  /** From a worker: the id of a generation whose reader has left. */
   leave: "engine.leave",
-  /** Asked by a worker: `LookUpMessage` → `LookUpAnswer`. */
+  /** Request of a worker: `LookUpMessage` → `LookUpAnswer`. */
   lookUp: "engine.look-up",
-  /** Told by a worker: the number of a look-up whose asker has left. */
+  /** From a worker: the id of a look-up that is cancelled. */
   lookUpLeft: "engine.look-up-left",
-  /** Told by the primary: JSON of `EventsMessage`. */
+  /** From the primary process: JSON of `EventsMessage`. */
   events: "engine.events",
-  /** Told by the primary, before a generation's first events: `MissedMessage`. */
+  /** From the primary process, before the first events of a generation: `MissedMessage`. */
   missed: "engine.missed",
-  /** Told by the primary: `StateMessage`. */
+  /** From the primary process: `StateMessage`. */
   state: "engine.state",
 } as const;
 
-/** An engine as its workers see it. */
+/** The state of an engine that its workers know. */
 export interface EngineState {
   readonly models: readonly ModelInfo[];
   readonly health: EngineHealth;
-  /** The kinds of questions that it answers. */
+  /** The kinds of questions that the engine answers. */
   readonly questions: readonly QuestionKind[];
 }
 
-export interface OpenMessage {
+export interface OpenEngineMessage {
   readonly name: string;
-  /** By which number it is known from now on. */
+  /** The worker's number for the engine. */
   readonly engine: number;
 }
 
-export interface GenerateMessage {
+export interface RemoteGenerateMessage {
   readonly engine: number;
-  /** The worker's number for the generation. */
+  /** The worker's id for the generation. */
   readonly id: number;
   /** JSON of a `GenerationRequest`. */
   readonly request: string;
 }
 
-/** So many further batches of a generation were taken by its reader. */
+/** The reader of a generation has taken this number of further batches. */
 export type TakenMessage = readonly [id: number, batches: number];
 
-/** Batches of generations, in order; null: the generation is over without a further event. */
+/** Batches of generations, in order; null: the generation has ended without a further event. */
 export type EventsMessage = readonly (readonly [id: number, batch: readonly GenerationEvent[] | null])[];
 
 export type MissedMessage = readonly [id: number, miss: CacheMiss];
@@ -73,5 +75,25 @@ export type LookUpAnswer<K extends QuestionKind = QuestionKind> =
   | { readonly value: EngineAnswer<K> }
   | { readonly failure: GenerationFailure };
 
-/** So many batches may be under way or wait for their reader: an engine does not run further ahead of it. */
-export const mostAhead = 8;
+/** The number of batches that an engine may be ahead of its reader. */
+export const maxAhead = 8;
+
+/** The failure of anything that was thrown, without values that cannot be copied. */
+export function portableFailureOf(error: unknown): GenerationFailure {
+  return portableFailure((error instanceof FailureError ? error : internalError(error)).failure);
+}
+
+/** The same for the failure in a batch. */
+export function portableBatch(batch: readonly GenerationEvent[]): readonly GenerationEvent[] {
+  const last = batch.at(-1);
+  if (last?.type !== "end" || !("failure" in last.end)) return batch;
+  const failure = portableFailure(last.end.failure);
+  return failure === last.end.failure ? batch : [...batch.slice(0, -1), { ...last, end: { ...last.end, failure } }];
+}
+
+/** Of the cause, only the text for the log is copied. */
+function portableFailure(failure: GenerationFailure): GenerationFailure {
+  const { cause } = failure;
+  if (cause === undefined || typeof cause === "string") return failure;
+  return { ...failure, cause: cause instanceof Error ? (cause.stack ?? cause.message) : String(JSON.stringify(cause)) };
+}

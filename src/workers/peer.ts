@@ -1,16 +1,35 @@
 /**
- * The other end of the connection between the primary process and one of its workers. What is sent is a copy, as of `v8.serialize`:
- * plain data, no functions. Messages arrive in the order in which they were sent.
+ * The other end of the connection between the primary process and one of its workers. Messages are copies, as of `v8.serialize`: plain
+ * data, no functions. They arrive in the order in which they were sent.
  */
 export interface Peer {
-  /** Asks, and waits for the answer. Rejects with the other side's message when its handler failed, and when the connection ends first. */
+  /** Sends a request and resolves to the answer. Rejects with the message of the other side's error, and when the connection ends first. */
   ask(topic: string, body: unknown): Promise<unknown>;
-  /** Tells, and does not wait. Lost when the connection has ended. */
+  /** Sends a notification. It is lost if the connection has ended. */
   tell(topic: string, body: unknown): void;
-  /** Answers what the other side asks about a topic: one handler a topic. */
+  /** Sets the handler for requests on a topic. */
   answer(topic: string, handler: (body: unknown) => unknown): void;
-  /** Hears what the other side tells about a topic: one handler a topic. */
+  /** Sets the handler for notifications on a topic. */
   hear(topic: string, handler: (body: unknown) => void): void;
-  /** Resolves when the connection has ended, for whatever reason. */
+  /** Resolves when the connection has ended, for any reason. */
   readonly closed: Promise<void>;
+}
+
+/** Sends the same request to several peers, and resolves to the answers that arrive within `timeoutMs` milliseconds. */
+export async function askAll(
+  peers: readonly Peer[],
+  topic: string,
+  timeoutMs: number,
+): Promise<ReadonlyMap<Peer, unknown>> {
+  const answers = new Map<Peer, unknown>();
+  const requests = peers.map(async (peer) => answers.set(peer, await peer.ask(topic, undefined)));
+  await within(timeoutMs, Promise.allSettled(requests));
+  return new Map(answers);
+}
+
+/** Resolves with `work`, or after `ms` milliseconds. */
+export async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  await Promise.race([work, new Promise((resolve) => (timer = setTimeout(resolve, ms)))]);
+  clearTimeout(timer);
 }

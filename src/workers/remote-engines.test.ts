@@ -10,10 +10,9 @@ import { FailureError, invalidRequest } from "../core/failure.ts";
 import type { CacheMiss } from "../core/cache-miss.ts";
 import type { GenerationObserver } from "../core/generation-observer.ts";
 import type { GenerationRequest } from "../core/request.ts";
-import { EngineHost } from "./engine-host.ts";
-import { mostAhead } from "./engine-messages.ts";
-import { EngineStates } from "./engine-states.ts";
-import type { RemoteEngine } from "./remote-engine.ts";
+import { EngineHost, EngineStates } from "./engine-host.ts";
+import { maxAhead } from "./engine-messages.ts";
+import type { RemoteEngine } from "./remote-engines.ts";
 import { RemoteEngines } from "./remote-engines.ts";
 
 const request: GenerationRequest = {
@@ -115,7 +114,7 @@ test("for every script and every reader, the events are the same, and the engine
         // Empty ones are not sent, so they are not counted.
         const pulled = batches.slice(0, engine.pulled).filter(({ length }) => length > 0);
         const read = batches.slice(0, taken).filter(({ length }) => length > 0);
-        expect(pulled.length).toBeLessThanOrEqual(read.length + mostAhead + 1);
+        expect(pulled.length).toBeLessThanOrEqual(read.length + maxAhead + 1);
       }
       end();
       expect(events).toEqual([...batches.flat(), done]);
@@ -129,13 +128,13 @@ test("a reader that takes nothing holds the engine back", async () => {
   const generation = remote.generate(request);
   await generation.next();
   await sleep(50);
-  expect(engine.pulled).toBeLessThanOrEqual(1 + mostAhead);
+  expect(engine.pulled).toBeLessThanOrEqual(1 + maxAhead);
   const rest = await readAll(generation);
   expect(rest.at(-1)).toEqual(done);
   expect(engine.pulled).toBe(201);
 });
 
-test("returning cancels, also while a batch is awaited, and at once", async () => {
+test("returning cancels immediately, even while a batch is awaited", async () => {
   const silent: Script = async function* (_, signal) {
     yield [{ type: "start", choice: 0 }];
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
@@ -261,7 +260,7 @@ test("closing lets answers end, then ends them as the server stops", async () =>
   expect(remote.health()).toEqual({ state: "closed" });
 });
 
-test("states are known at once, and follow the engine's", async () => {
+test("states are known immediately, and follow those of the engine", async () => {
   const { engine, remote, states } = await open(new ScriptedEngine(() => answer(["Hi"])));
   expect(remote.models()).toEqual(engine.models());
   expect(remote.health()).toEqual(engine.health());
@@ -346,7 +345,7 @@ test("look-ups: answers, failures, and what the engine cannot be asked", async (
   });
 });
 
-test("look-ups: who leaves is not kept waiting, and nobody works on for who has left or died", async () => {
+test("look-ups: cancelling returns immediately, and ends the work, as does the death of the worker", async () => {
   const { engine, remote, end } = await open(new Telling(() => answer(["Hi"])));
   const controller = new AbortController();
   const waits = { ...request, id: "waits" };

@@ -5,11 +5,10 @@ import { answer, ScriptedEngine } from "../../test/support/scripted-engine.ts";
 import type { Engine } from "../core/engine.ts";
 import { invalidRequest } from "../core/failure.ts";
 import type { ModelControl, Task } from "../server/admin/model-control.ts";
-import { stateOf } from "../server/admin/model-state.ts";
+import { stateOf } from "../server/admin/model-control.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
 import type { ServedEngine } from "../server/model-directory.ts";
-import { EngineHost } from "./engine-host.ts";
-import { EngineStates } from "./engine-states.ts";
+import { EngineHost, EngineStates } from "./engine-host.ts";
 import { RemoteEngines } from "./remote-engines.ts";
 import { SharedControl, shareControl } from "./shared-control.ts";
 
@@ -101,12 +100,12 @@ test("names mean in the primary what they mean to the worker's clients; progress
   expect(done).toEqual(["load same", "pull first", "pull hf:owner/repo"]);
 });
 
-test("failures are told as they are; what is not the primary's is not asked of it", async () => {
+test("failures pass unchanged; models that are not local are not requested from the primary process", async () => {
   const { control, done, end } = await open();
   await expect(control.unload("first", quiet())).rejects.toMatchObject({
     failure: { status: 400, message: "first stays.", code: "kept" },
   });
-  await expect(control.load("same", quiet())).rejects.toThrow("The model 'same' is none of this machine's files");
+  await expect(control.load("same", quiet())).rejects.toThrow("The model 'same' is not a local model");
   await expect(control.unload("nobody", quiet())).rejects.toMatchObject({ failure: { status: 404 } });
   await expect(control.pull("other", quiet())).rejects.toMatchObject({ failure: { status: 404 } });
   expect(done).toEqual([]);

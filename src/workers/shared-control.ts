@@ -1,56 +1,56 @@
 import { FailureError } from "../core/failure.ts";
 import type { GenerationFailure } from "../core/events.ts";
 import type { ModelControl, ModelState, ModelStates, Progress, Task } from "../server/admin/model-control.ts";
-import { notOfThisMachine, stateOf } from "../server/admin/model-state.ts";
+import { notOfThisMachine, stateOf } from "../server/admin/model-control.ts";
 import type { ModelDirectory } from "../server/model-directory.ts";
 import { modelDoesNotExist } from "../apis/failures.ts";
 import type { Peer } from "./peer.ts";
-import { failureOf } from "./portable-failure.ts";
-import { primaryGone, RemoteEngine } from "./remote-engine.ts";
+import { portableFailureOf } from "./engine-messages.ts";
+import { primaryGone, RemoteEngine } from "./remote-engines.ts";
 
-/** Which of the primary's engines: the order is that of the configuration in both processes. */
+/** An engine of the primary process, by its position in the configuration. */
 interface SharedModel {
   readonly at: number;
-  /** While the configuration changes, one of the processes may have another order. */
+  /** Checked as well, because one of the processes may still have the old configuration. */
   readonly name: string;
 }
 
-type Errand =
+type ControlRequest =
   | { readonly what: "list" | "reload" }
   | { readonly what: "load" | "unload" | "pull"; readonly model: SharedModel }
   /** `hf:owner/repo[:quant]` */
   | { readonly what: "pull"; readonly repository: string };
 
-interface Asked {
+interface ControlMessage {
   readonly id: number;
-  readonly errand: Errand;
+  readonly request: ControlRequest;
 }
 
-type Answered = { readonly value: unknown } | { readonly failure: GenerationFailure };
+type ControlAnswer = { readonly value: unknown } | { readonly failure: GenerationFailure };
 
-interface Told {
+interface ProgressMessage {
   readonly id: number;
   readonly progress: Progress;
 }
 
-/** A worker's side: the admin API works with the models of the primary, whichever worker it is asked at. */
+/** In a worker: controls the models of the primary process. */
 export class SharedControl implements ModelControl {
   readonly #primary: Peer;
   readonly #directory: () => ModelDirectory;
-  readonly #telling = new Map<number, Task["tell"]>();
+  readonly #reporting = new Map<number, Task["tell"]>();
   #lastId = 0;
 
-  /** `directory`: this worker's, as it is now. */
+  /** `directory` returns the current directory of this worker. */
   constructor(primary: Peer, directory: () => ModelDirectory) {
     this.#primary = primary;
     this.#directory = directory;
     primary.hear("control.progress", (body) => {
-      const { id, progress } = body as Told;
-      this.#telling.get(id)?.(progress);
+      const { id, progress } = body as ProgressMessage;
+      this.#reporting.get(id)?.(progress);
     });
   }
 
-  /** The primary tells of its models; of the others, this worker does. */
+  /** The states of local models come from the primary process, those of others from this worker. */
   async list(): Promise<ModelStates> {
     const { memory, models } = await this.#ask<ModelStates>({ what: "list" });
     const shared = this.#shared();
@@ -90,79 +90,84 @@ export class SharedControl implements ModelControl {
   async #change(what: "load" | "unload", name: string, task: Task): Promise<ModelState> {
     const model = this.#find(name);
     if (model === "unknown") throw modelDoesNotExist(name);
-    if (model === "elsewhere") throw notOfThisMachine(name);
+    if (model === "not-local") throw notOfThisMachine(name);
     return this.#ask({ what, model }, task);
   }
 
-  #find(name: string): SharedModel | "elsewhere" | "unknown" {
+  #find(name: string): SharedModel | "not-local" | "unknown" {
     const all = this.#directory();
     const from = all.find(name)?.from ?? all.engines.find((each) => each.name === name);
     if (!from) return "unknown";
     const at = this.#shared().indexOf(from);
-    return at === -1 ? "elsewhere" : { at, name: from.name };
+    return at === -1 ? "not-local" : { at, name: from.name };
   }
 
   #shared(): ModelDirectory["engines"] {
     return this.#directory().engines.filter(({ engine }) => engine instanceof RemoteEngine);
   }
 
-  async #ask<Value>(errand: Errand, task?: Task): Promise<Value> {
+  async #ask<Value>(request: ControlRequest, task?: Task): Promise<Value> {
     const id = ++this.#lastId;
     const leave = (): void => this.#primary.tell("control.leave", id);
-    if (task) this.#telling.set(id, task.tell);
+    if (task) this.#reporting.set(id, task.tell);
     task?.signal.addEventListener("abort", leave, { once: true });
     try {
-      const asked = this.#primary.ask("control", { id, errand } satisfies Asked);
+      const answer = this.#primary.ask("control", { id, request } satisfies ControlMessage);
       if (task?.signal.aborted === true) leave();
-      const answered = (await asked.catch(() => ({ failure: primaryGone }))) as Answered;
-      if ("failure" in answered) throw new FailureError(answered.failure);
-      return answered.value as Value;
+      const result = (await answer.catch(() => ({ failure: primaryGone }))) as ControlAnswer;
+      if ("failure" in result) throw new FailureError(result.failure);
+      return result.value as Value;
     } finally {
       task?.signal.removeEventListener("abort", leave);
-      this.#telling.delete(id);
+      this.#reporting.delete(id);
     }
   }
 }
 
-/** The primary's side: a worker works with `control`. `directory`: of the primary's engines, as it is now. */
+/** In the primary process: lets a worker use `control`. `directory` returns the current directory of the primary process. */
 export function shareControl(worker: Peer, control: ModelControl, directory: () => ModelDirectory): void {
   const running = new Map<number, AbortController>();
   worker.hear("control.leave", (id) => running.get(id as number)?.abort());
   void worker.closed.then(() => {
     for (const controller of running.values()) controller.abort();
   });
-  worker.answer("control", async (body): Promise<Answered> => {
-    const { id, errand } = body as Asked;
+  worker.answer("control", async (body): Promise<ControlAnswer> => {
+    const { id, request } = body as ControlMessage;
     const controller = new AbortController();
     running.set(id, controller);
     const task: Task = {
       signal: controller.signal,
-      tell: (progress) => worker.tell("control.progress", { id, progress } satisfies Told),
+      tell: (progress) => worker.tell("control.progress", { id, progress } satisfies ProgressMessage),
     };
     try {
-      return { value: await perform(errand, control, directory(), task) };
+      return { value: await perform(request, control, directory(), task) };
     } catch (error) {
-      return { failure: failureOf(error) };
+      return { failure: portableFailureOf(error) };
     } finally {
       running.delete(id);
     }
   });
 }
 
-function perform(errand: Errand, control: ModelControl, directory: ModelDirectory, task: Task): Promise<unknown> {
-  switch (errand.what) {
+function perform(
+  request: ControlRequest,
+  control: ModelControl,
+  directory: ModelDirectory,
+  task: Task,
+): Promise<unknown> {
+  switch (request.what) {
     case "list":
       return control.list();
     case "reload":
       return control.reload();
     case "pull":
-      return control.pull("repository" in errand ? errand.repository : nameIn(directory, errand.model), task);
+      return control.pull("repository" in request ? request.repository : nameIn(directory, request.model), task);
     default:
-      return control[errand.what](nameIn(directory, errand.model), task);
+      return control[request.what](nameIn(directory, request.model), task);
   }
 }
 
-/** The name under which the primary's directory has a model: another one's may be the same for clients. */
+/** The name of a model in the directory of the primary process, which may list other models of the same name. */
 function nameIn(directory: ModelDirectory, { at, name }: SharedModel): string {
   const served = directory.engines[at];
   if (served?.name !== name) throw modelDoesNotExist(name);

@@ -1,51 +1,51 @@
 import type { Peer } from "./peer.ts";
 
-/** Whether a URL gets requests, and whether anybody answers there. */
+/** Whether a URL receives requests, and, if not, whether a server answers there. */
 type UrlState = { readonly inService: true } | { readonly inService: false; readonly answers: boolean };
 
-/** Of two upstreams with the same URL each has its own: one may have another key, or other certificates. */
-interface ToldUrl {
+/** Upstreams with the same URL have states of their own: they may have different keys or certificates. */
+interface UrlUpdate {
   readonly upstream: string;
   readonly url: string;
   readonly state: UrlState;
 }
 
-/** What the engines of one upstream tell and hear, in all workers. */
+/** Shares the states of the URLs of one upstream between all workers. */
 interface EjectionsOfUpstream {
   tell(url: string, state: UrlState): void;
-  /** Hears what the others tell, first of all what is out of service already. Returns what ends that. */
+  /** Calls `heard` for updates of other workers, and first for each URL that is out of service. Returns a function that ends that. */
   listen(heard: (url: string, state: UrlState) => void): () => void;
 }
 
-/** A worker's side: what its upstreams tell goes to the other workers, by the primary. */
+/** In a worker: sends updates of its upstreams to the other workers, through the primary process. */
 export class SharedEjections {
   readonly #primary: Peer;
-  readonly #listeners = new Set<(told: ToldUrl) => void>();
-  /** What is out of service, by upstream and URL. */
-  readonly #ejected = new Map<string, ToldUrl>();
+  readonly #listeners = new Set<(update: UrlUpdate) => void>();
+  /** The URLs out of service, by upstream and URL. */
+  readonly #ejected = new Map<string, UrlUpdate>();
 
   constructor(primary: Peer) {
     this.#primary = primary;
     primary.hear("ejections", (body) => {
-      const told = body as ToldUrl;
-      note(this.#ejected, told);
-      for (const heard of this.#listeners) heard(told);
+      const update = body as UrlUpdate;
+      applyUpdate(this.#ejected, update);
+      for (const heard of this.#listeners) heard(update);
     });
   }
 
-  /** `upstream`: what tells it from the others, the same in all workers. */
+  /** `upstream` identifies the upstream in all workers. */
   of(upstream: string): EjectionsOfUpstream {
     return {
       tell: (url, state) => {
-        const told: ToldUrl = { upstream, url, state };
-        note(this.#ejected, told);
-        this.#primary.tell("ejections", told);
+        const update: UrlUpdate = { upstream, url, state };
+        applyUpdate(this.#ejected, update);
+        this.#primary.tell("ejections", update);
       },
       listen: (heard) => {
-        const listener = (told: ToldUrl): void => {
-          if (told.upstream === upstream) heard(told.url, told.state);
+        const listener = (update: UrlUpdate): void => {
+          if (update.upstream === upstream) heard(update.url, update.state);
         };
-        for (const told of this.#ejected.values()) listener(told);
+        for (const update of this.#ejected.values()) listener(update);
         this.#listeners.add(listener);
         return () => this.#listeners.delete(listener);
       },
@@ -53,41 +53,41 @@ export class SharedEjections {
   }
 }
 
-/** The primary's side: it keeps what is out of service for workers that come later, and lets one worker probe each URL. */
+/** In the primary process: keeps the URLs out of service for workers that start later, and lets one worker probe each URL. */
 export class EjectionsOfWorkers {
   readonly #workers = new Set<Peer>();
-  readonly #ejected = new Map<string, ToldUrl>();
-  /** Who probes a URL: who was the first to say that it is out of service. */
+  readonly #ejected = new Map<string, UrlUpdate>();
+  /** The worker that probes a URL: the first one that has reported it out of service. */
   readonly #probing = new Map<string, Peer>();
 
   join(worker: Peer): void {
     this.#workers.add(worker);
-    for (const told of this.#ejected.values()) worker.tell("ejections", told);
-    worker.hear("ejections", (body) => this.#told(worker, body as ToldUrl));
+    for (const update of this.#ejected.values()) worker.tell("ejections", update);
+    worker.hear("ejections", (body) => this.#received(worker, body as UrlUpdate));
     void worker.closed.then(() => {
       this.#workers.delete(worker);
-      // The others look at it themselves when they hear nothing for a while; the first that does probes it from then on.
+      // The other workers probe its URLs when they receive no updates for a while; the first one that does becomes the prober.
       for (const [key, probing] of this.#probing) if (probing === worker) this.#probing.delete(key);
     });
   }
 
-  #told(by: Peer, told: ToldUrl): void {
-    note(this.#ejected, told);
-    const key = keyOf(told);
+  #received(by: Peer, update: UrlUpdate): void {
+    applyUpdate(this.#ejected, update);
+    const key = keyOf(update);
     const probing = this.#probing.get(key) ?? by;
-    if (told.state.inService) this.#probing.delete(key);
+    if (update.state.inService) this.#probing.delete(key);
     else this.#probing.set(key, probing);
-    // Two that found it out at the same time: the second one leaves it to the first.
-    if (!told.state.inService && probing !== by) return by.tell("ejections", told);
-    for (const worker of this.#workers) if (worker !== by) worker.tell("ejections", told);
+    // Two workers have ejected the URL at the same time: the first one probes it.
+    if (!update.state.inService && probing !== by) return by.tell("ejections", update);
+    for (const worker of this.#workers) if (worker !== by) worker.tell("ejections", update);
   }
 }
 
-function note(ejected: Map<string, ToldUrl>, told: ToldUrl): void {
-  if (told.state.inService) ejected.delete(keyOf(told));
-  else ejected.set(keyOf(told), told);
+function applyUpdate(ejected: Map<string, UrlUpdate>, update: UrlUpdate): void {
+  if (update.state.inService) ejected.delete(keyOf(update));
+  else ejected.set(keyOf(update), update);
 }
 
-function keyOf({ upstream, url }: ToldUrl): string {
+function keyOf({ upstream, url }: UrlUpdate): string {
   return JSON.stringify([upstream, url]);
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { peerPair } from "../../test/support/peer-pair.ts";
-import type { EngineReport, HealthReport } from "../server/health-report.ts";
+import type { EngineReport, HealthReport } from "../server/service.ts";
 import { HealthOfWorkers, mergeHealth, shareHealth } from "./shared-health.ts";
 
 const requests = { open: 1, total: 10, cancelled: 2, failed: 3 };

@@ -1,12 +1,11 @@
-import type { EngineReport, HealthReport, RequestCounts } from "../server/health-report.ts";
-import type { Others } from "../server/service.ts";
-import { askAll } from "./ask-all.ts";
+import type { EngineReport, HealthReport, RequestCounts, Others } from "../server/service.ts";
+import { askAll } from "./peer.ts";
 import type { Peer } from "./peer.ts";
 
-/** Whoever asks for a server's health may not have more than a second itself. In milliseconds. */
-const patienceMs = 300;
+/** Health checks often time out after one second. In milliseconds. */
+const timeoutMs = 300;
 
-/** The others, as the primary knows them: those that answer, and the requests of those that have ended. */
+/** The other workers, as the primary process knows them. `gone`: the requests of workers that have ended. */
 interface HealthOfOthers {
   readonly reports: readonly HealthReport[];
   readonly gone: RequestCounts;
@@ -14,7 +13,7 @@ interface HealthOfOthers {
 
 const none: RequestCounts = { open: 0, total: 0, cancelled: 0, failed: 0 };
 
-/** A worker's side. `own`: how this worker is, for the others. */
+/** In a worker. `own` returns the health of this worker, for the others. */
 export function shareHealth(primary: Peer, own: () => HealthReport): Others {
   primary.answer("health.own", own);
   return {
@@ -27,10 +26,10 @@ export function shareHealth(primary: Peer, own: () => HealthReport): Others {
   };
 }
 
-/** The primary's side. */
+/** In the primary process. */
 export class HealthOfWorkers {
-  /** What each worker told last. */
-  readonly #told = new Map<Peer, HealthReport>();
+  /** The last report of each worker. */
+  readonly #reports = new Map<Peer, HealthReport>();
   readonly #workers = new Set<Peer>();
   #gone = none;
 
@@ -39,28 +38,28 @@ export class HealthOfWorkers {
     worker.answer("health.others", (report) => this.#others(worker, report as HealthReport));
     void worker.closed.then(() => {
       this.#workers.delete(worker);
-      const last = this.#told.get(worker);
-      this.#told.delete(worker);
+      const last = this.#reports.get(worker);
+      this.#reports.delete(worker);
       if (!last) return;
-      // What it was answering ends with it, and unhappily.
+      // Its open requests have failed.
       const { open, failed } = last.requests;
       this.#gone = sum(this.#gone, { ...last.requests, open: 0, failed: failed + open });
     });
   }
 
   async #others(asking: Peer, report: HealthReport): Promise<HealthOfOthers> {
-    this.#told.set(asking, report);
+    this.#reports.set(asking, report);
     const others = [...this.#workers].filter((worker) => worker !== asking);
-    const answers = await askAll(others, "health.own", patienceMs);
-    for (const [worker, told] of answers) if (this.#workers.has(worker)) this.#told.set(worker, told as HealthReport);
-    return { reports: others.flatMap((worker) => this.#told.get(worker) ?? []), gone: this.#gone };
+    const answers = await askAll(others, "health.own", timeoutMs);
+    for (const [worker, own] of answers) if (this.#workers.has(worker)) this.#reports.set(worker, own as HealthReport);
+    return { reports: others.flatMap((worker) => this.#reports.get(worker) ?? []), gone: this.#gone };
   }
 }
 
-/** Which state tells most of what the server can do. */
+/** The most useful state first. */
 const rank: readonly EngineReport["state"][] = ["ready", "unloaded", "loading", "restarting", "failed", "closed"];
 
-/** `own` decides what there is, and in which order; a worker that is being replaced, or has read another configuration, does not. */
+/** Merges reports. `own` decides which engines are listed: other workers may have an older configuration. */
 export function mergeHealth(
   own: HealthReport,
   others: readonly HealthReport[],
@@ -90,7 +89,7 @@ function mergeEngine(one: EngineReport, other: EngineReport): EngineReport {
   return { ...best, counters };
 }
 
-/** What each worker counts of the other servers that it asks is added up. All else every worker knows of the same engine or URLs. */
+/** Each worker counts its own requests to upstreams, which are summed. All other counters are about shared engines and URLs. */
 const merging: Readonly<Record<string, (one: number, other: number) => number>> = {
   outstanding: (one, other) => one + other,
   retries: (one, other) => one + other,

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { peerPair } from "../../test/support/peer-pair.ts";
 import type { PeerPair } from "../../test/support/peer-pair.ts";
-import type { Moment } from "../kv/account.ts";
+import type { Moment } from "../kv/memory-limiter.ts";
 import type { Lease, Refusal } from "../kv/limits.ts";
 import { MemoryLimiter } from "../kv/memory-limiter.ts";
 import { LimiterOfWorkers, SharedLimiter } from "./shared-limiter.ts";
@@ -39,7 +39,7 @@ const steps = fc.array(
   { maxLength: 30 },
 );
 
-test("workers that share a limiter decide as one limiter does, whatever comes in whatever order", async () => {
+test("workers that share a limiter decide as one limiter does, in any order of requests", async () => {
   await fc.assert(
     fc.asyncProperty(limits, steps, async (bounds, all) => {
       let ms = 1_000_000;
@@ -86,7 +86,7 @@ function told(taken: Lease | Refusal): unknown {
   return "bound" in taken ? taken : taken.levels;
 }
 
-test("a client that has its answer finds its room free at every worker, however late the end of the answer is told", async () => {
+test("a client that has its answer can send its next request to any worker, even if the end is reported late", async () => {
   const moment = { ms: 0, unixMs: 0 };
   const together = new LimiterOfWorkers(new MemoryLimiter(() => moment));
   const first = newWorker(together);
@@ -100,7 +100,7 @@ test("a client that has its answer finds its room free at every worker, however 
   expect(await first.limiter.take("a", { concurrency: 1 }, 0)).toMatchObject({ bound: "concurrency", used: 1 });
 });
 
-test("a worker without a primary counts for itself, and lets nobody wait", async () => {
+test("a worker without a primary process counts by itself, without waiting", async () => {
   const { limiters, pairs } = workersOf(1, () => ({ ms: 0, unixMs: 0 }));
   for (const pair of pairs) pair.end();
   const decisions = [];

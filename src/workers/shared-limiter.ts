@@ -1,46 +1,52 @@
 import type { Lease, Limiter, Limits, Refusal } from "../kv/limits.ts";
 import { MemoryLimiter } from "../kv/memory-limiter.ts";
+import { within } from "./peer.ts";
 import type { Peer } from "./peer.ts";
 
-/** A worker says of each request that was taken when it has ended; the primary waits no longer than this to hear it. In milliseconds. */
-const settleMs = 100;
+/** How long the primary process waits for workers to report ended requests, in milliseconds. */
+const flushMs = 100;
 
-interface Take {
+interface TakeRequest {
   readonly name: string;
   readonly limits: Limits;
   readonly tokens: number;
   readonly reserved: number;
 }
 
-type Taken = { readonly levels: Lease["levels"]; readonly lease: number } | { readonly refusal: Refusal };
+type TakeAnswer = { readonly levels: Lease["levels"]; readonly lease: number } | { readonly refusal: Refusal };
 
-interface End {
+interface EndMessage {
   readonly lease: number;
   readonly cost: number;
 }
 
-/** A worker's limiter: the primary counts for all workers. */
+/** A worker's limiter: the primary process counts for all workers. */
 export class SharedLimiter implements Limiter {
   readonly #primary: Peer;
-  /** For the moments in which the primary is gone, and this worker has not ended yet. */
-  readonly #alone = new MemoryLimiter();
+  /** Used after the primary process has ended, until this worker ends, too. */
+  readonly #fallback = new MemoryLimiter();
 
   constructor(primary: Peer) {
     this.#primary = primary;
-    // Whatever this worker has told before is known when this is answered.
-    primary.answer("limits.settle", () => undefined);
+    // Messages arrive in order: when this is answered, all ended requests have been reported.
+    primary.answer("limits.flush", () => undefined);
   }
 
   async take(name: string, limits: Limits, tokens: number, reserved = 0): Promise<Lease | Refusal> {
-    let taken: Taken;
+    let taken: TakeAnswer;
     try {
-      taken = (await this.#primary.ask("limits.take", { name, limits, tokens, reserved } satisfies Take)) as Taken;
+      taken = (await this.#primary.ask("limits.take", {
+        name,
+        limits,
+        tokens,
+        reserved,
+      } satisfies TakeRequest)) as TakeAnswer;
     } catch {
-      return this.#alone.take(name, limits, tokens, reserved);
+      return this.#fallback.take(name, limits, tokens, reserved);
     }
     if ("refusal" in taken) return taken.refusal;
     const { lease, levels } = taken;
-    return { levels, end: (cost) => this.#primary.tell("limits.end", { lease, cost } satisfies End) };
+    return { levels, end: (cost) => this.#primary.tell("limits.end", { lease, cost } satisfies EndMessage) };
   }
 
   async close(): Promise<void> {}
@@ -49,19 +55,19 @@ export class SharedLimiter implements Limiter {
 interface OpenLease {
   readonly lease: Lease;
   readonly name: string;
-  /** What was taken for its prompt. */
+  /** Taken for the prompt. */
   readonly tokens: number;
 }
 
-/** The primary's side: one limiter counts what all workers take. */
+/** In the primary process: one limiter counts for all workers. */
 export class LimiterOfWorkers {
   readonly #limiter: Limiter;
   readonly #workers = new Map<Peer, Map<number, OpenLease>>();
   #lastLease = 0;
-  /** How many leases have ended, by name. */
+  /** The number of ended leases, by name. */
   readonly #ended = new Map<string, number>();
-  #settling = Promise.resolve();
-  /** A round that has not begun; whoever needs one meanwhile waits for the same. */
+  #flushing = Promise.resolve();
+  /** A round that has not begun, shared by all requests that wait for one. */
   #nextRound: Promise<void> | undefined;
 
   constructor(limiter: Limiter) {
@@ -71,26 +77,26 @@ export class LimiterOfWorkers {
   join(worker: Peer): void {
     const open = new Map<number, OpenLease>();
     this.#workers.set(worker, open);
-    worker.answer("limits.take", (body) => this.#take(worker, body as Take));
+    worker.answer("limits.take", (body) => this.#take(worker, body as TakeRequest));
     worker.hear("limits.end", (body) => {
-      const { lease, cost } = body as End;
+      const { lease, cost } = body as EndMessage;
       const ended = open.get(lease);
       open.delete(lease);
       if (ended) this.#end(ended, cost);
     });
     void worker.closed.then(() => {
       this.#workers.delete(worker);
-      // What they have cost is unknown: what was taken for their prompts stays counted, and what they reserved is given back.
+      // The cost of its open requests is unknown: the prompts stay counted, and the reservations are released.
       for (const each of open.values()) this.#end(each, each.tokens);
     });
   }
 
-  async #take(worker: Peer, { name, limits, tokens, reserved }: Take): Promise<Taken> {
+  async #take(worker: Peer, { name, limits, tokens, reserved }: TakeRequest): Promise<TakeAnswer> {
     const endedBefore = this.#ended.get(name);
     let taken = await this.#limiter.take(name, limits, tokens, reserved);
     if ("bound" in taken && taken.bound === "concurrency") {
-      // A client that has its answer may ask another worker before the end of that answer is known here.
-      await this.#settle();
+      // A client may send its next request to another worker before the end of its last one is known here.
+      await this.#flush();
       if (this.#ended.get(name) !== endedBefore) taken = await this.#limiter.take(name, limits, tokens, reserved);
     }
     if ("bound" in taken) return { refusal: taken };
@@ -107,18 +113,12 @@ export class LimiterOfWorkers {
     this.#ended.set(name, (this.#ended.get(name) ?? 0) + 1);
   }
 
-  /** Resolves when everything is known here that any worker had told before this call. One round at a time: refusals may be many. */
-  #settle(): Promise<void> {
-    return (this.#nextRound ??= this.#settling.then(() => {
+  /** Resolves when all requests that ended in a worker before this call are known here. There is one round at a time. */
+  #flush(): Promise<void> {
+    return (this.#nextRound ??= this.#flushing.then(() => {
       this.#nextRound = undefined;
-      const asked = [...this.#workers.keys()].map((worker) => worker.ask("limits.settle", undefined));
-      return (this.#settling = within(settleMs, Promise.allSettled(asked)));
+      const asked = [...this.#workers.keys()].map((worker) => worker.ask("limits.flush", undefined));
+      return (this.#flushing = within(flushMs, Promise.allSettled(asked)));
     }));
   }
-}
-
-async function within(ms: number, work: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  await Promise.race([work, new Promise((resolve) => (timer = setTimeout(resolve, ms)))]);
-  clearTimeout(timer);
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { peerPair } from "../../test/support/peer-pair.ts";
 import type { PeerPair } from "../../test/support/peer-pair.ts";
-import type { Metrics } from "../server/metrics/metrics.ts";
+import type { Metrics } from "../server/service.ts";
 import { NumbersOfWorkers, shareNumbers } from "./shared-numbers.ts";
 
 /** A worker that has counted so many requests; undefined: it does not say. */
@@ -24,7 +24,7 @@ function join(
 const samplesOf = async ({ metrics }: { metrics: Metrics }): Promise<string[]> =>
   (await metrics.text([], 0)).split("\n").filter((line) => line !== "" && !line.startsWith("#"));
 
-test("any worker tells the numbers of all, and the primary's own; a counter never goes back, whoever dies or is late", async () => {
+test("any worker reports the metrics of all processes; a counter never decreases if a worker dies or is late", async () => {
   const ofPrimary =
     "# HELP process_cpu_seconds_total C.\n# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total 7\n";
   const together = new NumbersOfWorkers(async () => ofPrimary);
@@ -60,7 +60,7 @@ test("any worker tells the numbers of all, and the primary's own; a counter neve
   expect((await samplesOf(first))[0]).toBe('asked_total{model="m"} 16');
 });
 
-test("without the primary, a worker tells its own", async () => {
+test("without the primary process, a worker reports its own metrics", async () => {
   const { metrics, pair } = join(new NumbersOfWorkers(async () => ""), "1", () => 3);
   pair.end();
   expect(await samplesOf({ metrics })).toEqual([

@@ -62,7 +62,7 @@ async function begin({ runs }: Worker): Promise<{
     beat: async () => false,
     end: async (events, isCancelled) => keep([events, isCancelled]),
   };
-  await runs.start({ engine, request: {} as never, answer, owner: "me" }, silent);
+  await runs.start({ run: { engine, request: {} as never }, answer, owner: "me" }, silent);
   return {
     say(text) {
       texts.push(text);
@@ -139,7 +139,7 @@ test("any worker cancels it; others' clients do not find it", async () => {
   expect(await second?.runs.find("me", "resp_1")).toBeUndefined();
 });
 
-test("where its worker dies, a reader is told so, whoever cancels it does not wait, and nobody finds it", async () => {
+test("if its worker dies, a reader receives an error, cancelling does not wait, and the run is not found", async () => {
   const [first, second] = workersOf(2);
   if (!first) return;
   await begin(first);

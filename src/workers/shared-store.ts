@@ -1,10 +1,10 @@
 import type { Store } from "../kv/store.ts";
 import type { Peer } from "./peer.ts";
 
-/** Which of the primary's stores: what lasts, or what must leave no trace. */
+/** A store of the primary process: the server's store, or the one in memory for some minutes. */
 export type StoreName = "lasting" | "brief";
 
-/** A worker's store: the texts are the primary's, so every worker finds what another one has kept. */
+/** A worker's store: the texts are in the primary process, so every worker finds them. */
 export class SharedStore implements Store {
   readonly #primary: Peer;
   readonly #name: StoreName;
@@ -29,7 +29,7 @@ export class SharedStore implements Store {
   async close(): Promise<void> {}
 }
 
-/** The primary's side: a worker uses this store. */
+/** In the primary process: lets a worker use a store. */
 export function shareStore(worker: Peer, name: StoreName, store: Store): void {
   worker.answer(`store.${name}.get`, (key) => store.get(key as string));
   worker.answer(`store.${name}.set`, (body) => {

@@ -1,38 +1,34 @@
+import type { ChildProcess } from "node:child_process";
 import cluster from "node:cluster";
 import type { Worker } from "node:cluster";
 import { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { RestartPause } from "../engines/lifecycle/restart-pause.ts";
 import type { Log } from "../server/log.ts";
-import { closeLostConnections } from "./lost-connections.ts";
 import type { Peer } from "./peer.ts";
-import { socketPeer } from "./socket-peer.ts";
-import { peerDescriptor } from "./worker-socket.ts";
+import { peerDescriptor, socketPeer } from "./socket-peer.ts";
 
-/**
- * A worker that was told to stop is ended when it has not, so long after its answers had to end. Its last traces take their time. In
- * milliseconds.
- */
-const patienceMs = 5000;
-/** How often a worker is asked whether it is alive, in milliseconds, and how many questions in a row it may leave unanswered. */
+/** How long after its grace period a worker that does not stop is killed: it still sends its last traces. In milliseconds. */
+const stopTimeoutMs = 5000;
+/** The interval of heartbeats, in milliseconds, and the number of heartbeats in a row that a worker may leave unanswered. */
 const heartbeatMs = 2000;
-const longestSilence = 5;
+const maxUnanswered = 5;
 
 /** A running worker. */
 export interface WorkerProcess {
-  /** From 1 on; the one that replaces it has the same. */
+  /** From 1. A worker that replaces another one has the same number. */
   readonly number: number;
   readonly peer: Peer;
 }
 
 export interface WorkerOptions {
-  /** The module that a worker runs. */
+  /** The module of a worker. */
   readonly script: URL;
   readonly count: number;
   readonly log: Log;
-  /** Talks to a worker that has just been started. Resolves when it serves; rejects with why it cannot. One that ends is heard of here. */
+  /** Initializes a started worker. Resolves when it serves; rejects if it cannot. */
   readonly begin: (worker: WorkerProcess) => Promise<void>;
-  /** Asks a worker that serves whether it is alive. Resolves when it answers. */
+  /** Sends a heartbeat. Resolves when the worker answers. */
   readonly isAlive: (worker: WorkerProcess) => Promise<unknown>;
 }
 
@@ -40,13 +36,13 @@ interface Running extends WorkerProcess {
   readonly process: Worker;
   /** It serves. */
   isReady: boolean;
-  /** How many questions it has not answered since its last answer. */
+  /** Heartbeats since its last answer. */
   unanswered: number;
-  /** How it ended, when it has. */
+  /** Resolves to how the worker has ended. */
   readonly ended: Promise<string>;
 }
 
-/** The workers of a server: as many as were asked for, whatever happens to one of them. */
+/** Keeps the configured number of workers running. */
 export class WorkerProcesses {
   readonly #options: WorkerOptions;
   readonly #running = new Map<number, Running>();
@@ -58,19 +54,19 @@ export class WorkerProcesses {
     this.#options = options;
   }
 
-  /** Those that serve. */
+  /** The workers that serve. */
   get ready(): readonly WorkerProcess[] {
     return [...this.#running.values()].filter(({ isReady }) => isReady);
   }
 
-  /** Resolves when all serve. Rejects with the first failure, and then there is none. */
+  /** Resolves when all workers serve. If one fails to start, ends the others and rejects. */
   async start(): Promise<void> {
     cluster.setupPrimary({
       exec: fileURLToPath(this.#options.script),
       args: [],
       stdio: ["ignore", "inherit", "inherit", "ipc", "pipe"],
     });
-    this.#heartbeat = setInterval(() => this.#askAll(), heartbeatMs);
+    this.#heartbeat = setInterval(() => this.#sendHeartbeats(), heartbeatMs);
     const numbers = Array.from({ length: this.#options.count }, (_, at) => at + 1);
     try {
       await Promise.all(numbers.map((number) => this.#startFirst(number)));
@@ -80,7 +76,7 @@ export class WorkerProcesses {
     }
   }
 
-  /** Tells all to stop, and resolves when they have ended. */
+  /** Stops all workers, and resolves when they have ended. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true;
     clearInterval(this.#heartbeat);
@@ -88,7 +84,7 @@ export class WorkerProcesses {
     await Promise.all(
       [...this.#running.values()].map(async ({ peer, process, ended }) => {
         peer.tell("worker.stop", graceMs);
-        const timer = setTimeout(() => process.process.kill("SIGKILL"), graceMs + patienceMs);
+        const timer = setTimeout(() => process.process.kill("SIGKILL"), graceMs + stopTimeoutMs);
         await ended;
         clearTimeout(timer);
       }),
@@ -96,13 +92,13 @@ export class WorkerProcesses {
   }
 
   /**
-   * Asks all workers whether they are alive, and ends those that do not answer any more: a worker that is stopped (SIGSTOP) or hangs keeps
-   * the connections that it was given. Counts questions, not time, so that a machine that wakes from sleep ends none.
+   * Sends heartbeats, and kills workers that no longer answer: a worker that is stopped (SIGSTOP) or hangs would keep its connections.
+   * Counts heartbeats, not time, so that no worker is killed when the machine wakes from sleep.
    */
-  #askAll(): void {
+  #sendHeartbeats(): void {
     for (const worker of this.#running.values()) {
       if (!worker.isReady) continue;
-      if (worker.unanswered >= longestSilence) {
+      if (worker.unanswered >= maxUnanswered) {
         const silentMs = worker.unanswered * heartbeatMs;
         this.#options.log.error({ worker: worker.number, silentMs }, "a worker does not answer and is ended");
         worker.process.process.kill("SIGKILL");
@@ -130,7 +126,7 @@ export class WorkerProcesses {
   #fork(number: number): Running {
     const process = cluster.fork();
     const child = process.process;
-    // Where the system has no descriptors left, a process that could not be started has none of these.
+    // If the system has no descriptors left, a process that could not be started has no socket.
     const [socket = new Socket()] = ((child.stdio as unknown[] | undefined) ?? []).slice(peerDescriptor) as Socket[];
     if (child.connected) closeLostConnections(child);
     const ended = new Promise<string>((resolve) => {
@@ -149,7 +145,7 @@ export class WorkerProcesses {
     return worker;
   }
 
-  /** A worker is gone: another one takes its place, after a pause where that happens again and again. */
+  /** Starts another worker in place of one that has ended, after a delay if that happens repeatedly. */
   #replace({ number }: Running, how: string, pause: RestartPause): void {
     if (this.#isStopping) return;
     const { log } = this.#options;
@@ -175,4 +171,38 @@ export class WorkerProcesses {
       worker.process.process.kill("SIGKILL");
     }
   }
+}
+
+/** An accepted connection, as node:cluster hands it to a worker. */
+interface Handle {
+  close(...more: unknown[]): void;
+}
+
+/**
+ * Closes connections that were handed to a worker which ended before it accepted them: node:cluster keeps them open, so their clients would
+ * wait forever. Source: lib/internal/cluster/round_robin_handle.js of Node 20, `handoff`.
+ */
+export function closeLostConnections(worker: ChildProcess): void {
+  const handed = new Set<Handle>();
+  const send = worker.send.bind(worker) as (...sent: unknown[]) => boolean;
+  worker.send = (message: unknown, handle?: unknown, ...more: unknown[]): boolean => {
+    if (isHandle(handle) && !handed.has(handle)) {
+      handed.add(handle);
+      // Called when a worker has accepted it.
+      const { close } = handle;
+      handle.close = (...args) => {
+        handed.delete(handle);
+        handle.close = close;
+        close.apply(handle, args);
+      };
+    }
+    return send(message, handle, ...more);
+  };
+  worker.once("exit", () => {
+    for (const handle of handed) handle.close();
+  });
+}
+
+function isHandle(value: unknown): value is Handle {
+  return typeof value === "object" && value !== null && "close" in value && typeof value.close === "function";
 }

@@ -380,7 +380,7 @@ describePage("Inspect of a server with keys", [talker, ...keys, "--inspect"], (a
 describePage("Inspect that is off", [talker, "--no-inspect"], (at) => {
   test("says how it is turned on", async () => {
     const { page, wrong, close } = await at.open("inspect");
-    await page.locator(".banner", { hasText: "No requests are kept." }).waitFor();
+    await page.locator(".banner", { hasText: "Requests are not recorded." }).waitFor();
     expect(wrong).toEqual([]);
     await close();
   });

@@ -4,7 +4,7 @@ import * as chat from "../../src/apis/chat/schema.ts";
 import { completionParameters } from "../../src/apis/completions/completion-parameters.ts";
 import * as completions from "../../src/apis/completions/schema.ts";
 import * as embeddings from "../../src/apis/embeddings/schema.ts";
-import { messageParameters } from "../../src/apis/messages/message-parameters.ts";
+import { messageRequest } from "../../src/apis/messages/request-schema.ts";
 import * as messages from "../../src/apis/messages/schema.ts";
 import * as models from "../../src/apis/models/schema.ts";
 import { responsesParameters } from "../../src/apis/responses/responses-parameters.ts";
@@ -45,10 +45,10 @@ export const descriptions: readonly Description[] = [
   openai("resources/completions:Completion", "completions: answer", completions.completion),
   openai(`${responsesModule}:ResponseCreateParamsBase`, "responses: request", request(responsesParameters)),
   openai(`${responsesModule}:Response`, "responses: answer", responses.response),
-  openai(`${responsesModule}:ResponseStreamEvent`, "responses: event", z.union([...responses.events.values()])),
+  openai(`${responsesModule}:ResponseStreamEvent`, "responses: event", z.union([...responses.responseEvents.values()])),
   openai("resources/embeddings:CreateEmbeddingResponse", "embeddings: answer", embeddings.embeddings),
-  openai("resources/models:Model", "models: model", models.model),
-  anthropic("MessageCreateParamsBase", "messages: request", request(messageParameters)),
+  openai("resources/models:Model", "models: model", models.openaiModel),
+  anthropic("MessageCreateParamsBase", "messages: request", messageRequest),
   anthropic("Message", "messages: answer", messages.message),
   anthropic("RawMessageStreamEvent", "messages: event", messages.streamEvent),
   anthropic("MessageTokensCount", "messages: count_tokens answer", messages.tokenCount),

@@ -32,7 +32,7 @@ const places: Readonly<Record<Kind, readonly string[]>> = {
 /** It writes every member of a request for the model's process, and reads none. */
 const copies = "src/engines/llama/asked-text.ts";
 /** What the server does for every kind of engine. */
-const forAll = "src/server/truncating-engine.ts";
+const forAll = "src/server/run-generation.ts";
 
 const hosted =
   "no engine runs hosted tools: the API's reader warns, and an upstream of that API gets the client's own request";

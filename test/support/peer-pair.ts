@@ -1,6 +1,6 @@
 import { deserialize, serialize } from "node:v8";
-import { MessagePeer } from "../../src/workers/message-peer.ts";
-import type { PeerMessage } from "../../src/workers/message-peer.ts";
+import { MessagePeer } from "../../src/workers/socket-peer.ts";
+import type { PeerMessage } from "../../src/workers/socket-peer.ts";
 import type { Peer } from "../../src/workers/peer.ts";
 
 export interface PeerPair {

@@ -4,7 +4,7 @@ import { CheckError, type CheckProgress, runCheck } from "../../check/probe/run-
 import type { Judgement } from "../../check/report/report.ts";
 import { reportOf } from "../../check/report/report-of.ts";
 import { ruleNamed } from "../../check/rules/every-rule.ts";
-import type { AskedCheck } from "../../server/admin/checker.ts";
+import type { AskedCheck } from "../../server/admin/model-control.ts";
 import type { ShownJudgement } from "../../check/report/check-event.ts";
 import type { ThreadMessage } from "./open-checker.ts";
 

@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { FailureError } from "../../core/failure.ts";
-import type { AskedCheck, Checker } from "../../server/admin/checker.ts";
+import type { AskedCheck, Checker } from "../../server/admin/model-control.ts";
 import type { CheckEvent } from "../../check/report/check-event.ts";
 
 /** Two servers are checked side by side. */

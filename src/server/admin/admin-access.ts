@@ -3,13 +3,12 @@ import type { Exchange } from "../exchange.ts";
 import { KeyRing } from "../keys/key-ring.ts";
 import { isLoopback } from "../origins.ts";
 
-/** What proxies add to a request that is not their own (RFC 7239, RFC 9110 section 7.6.3, and what nginx and others send). */
+/** Headers that proxies add (RFC 7239, RFC 9110 section 7.6.3, and those of nginx and others). */
 const forwarding = ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
 
 /**
- * Who may use the admin API: who has one of its keys. Where there is none, and the server is for this machine only (it listens on
- * loopback and its clients need no key either), any program of this machine, and the server's own page; no other web page, and nothing that
- * came through a proxy.
+ * Access to the admin API: clients need an admin key. If there are none, and the server is for this machine only (it listens on loopback and
+ * requires no client keys), programs on this machine and the server's own page may use it; other pages and proxied requests may not.
  */
 export class AdminAccess {
   readonly #keys: KeyRing;
@@ -20,7 +19,7 @@ export class AdminAccess {
     this.#isForThisMachine = isForThisMachine;
   }
 
-  /** `key`: as the client sent it; "": none. Throws `FailureError`. */
+  /** `key`: "" if the client sent none. Throws `FailureError` 401 or 403. */
   async check(key: string, exchange: Exchange): Promise<void> {
     if (this.#keys.required) {
       if (!(await this.#keys.find(key))) throw wrongKey(key);
@@ -32,7 +31,7 @@ function isFromThisMachine(exchange: Exchange): boolean {
   const host = exchange.header("host");
   const named = host !== undefined && URL.canParse(`http://${host}`) && isLoopback(new URL(`http://${host}`).hostname);
   const origin = exchange.header("origin");
-  // A browser sends an origin with every POST of a page. The host is a name of loopback, so a page whose origin it is came from here.
+  // A browser sends an origin with every POST of a page. The host is a loopback name, so a page with that origin is from this server.
   const isOwn =
     (origin === undefined || [`http://${host}`, `https://${host}`].includes(origin)) &&
     forwarding.every((name) => exchange.header(name) === undefined);

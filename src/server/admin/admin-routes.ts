@@ -1,20 +1,20 @@
-import { FailureError, invalidRequest } from "../../core/failure.ts";
+import { internalError } from "../../apis/failures.ts";
 import { openaiVoice } from "../../apis/openai-voice.ts";
+import type { GenerationFailure } from "../../core/events.ts";
+import { FailureError, invalidRequest } from "../../core/failure.ts";
+import { isObject } from "../../core/json.ts";
+import type { AskedCheck, ModelControl, Progress, Task } from "./model-control.ts";
+import type { HeaderFields } from "../exchange.ts";
 import type { Mask } from "../mask.ts";
-import { readJson } from "../read-json.ts";
-import type { Reply } from "../reply.ts";
-import type { Answer, Route } from "../route.ts";
+import { readJsonBody } from "../read-json.ts";
+import type { EndpointHandler, Reply, ServerRoute } from "../reply.ts";
 import type { Service } from "../service.ts";
-import { tellEvents } from "../tell-events.ts";
-import { checkServer } from "./check-server.ts";
-import { eventHeaders, eventText } from "./event-text.ts";
-import { failureEvent } from "./failure-event.ts";
-import type { ModelControl, Progress, Task } from "./model-control.ts";
+import { sendEvents } from "../write-answer.ts";
 
-const admin = { voice: openaiVoice, admin: true } as const;
+const admin = { conventions: openaiVoice, admin: true } as const;
 
-/** The paths for whoever runs the server. */
-export const adminRoutes: readonly (readonly [path: string, route: Route])[] = [
+/** The paths of the admin API. */
+export const adminRoutes: readonly (readonly [path: string, route: ServerRoute])[] = [
   [
     "/admin/models",
     {
@@ -26,15 +26,18 @@ export const adminRoutes: readonly (readonly [path: string, route: Route])[] = [
       },
     },
   ],
-  ["/admin/models/load", { ...admin, methods: { POST: doing((control, name, task) => control.load(name, task)) } }],
-  ["/admin/models/unload", { ...admin, methods: { POST: doing((control, name, task) => control.unload(name, task)) } }],
-  ["/admin/models/pull", { ...admin, methods: { POST: doing((control, name, task) => control.pull(name, task)) } }],
+  ["/admin/models/load", { ...admin, methods: { POST: modelTask((control, name, task) => control.load(name, task)) } }],
+  [
+    "/admin/models/unload",
+    { ...admin, methods: { POST: modelTask((control, name, task) => control.unload(name, task)) } },
+  ],
+  ["/admin/models/pull", { ...admin, methods: { POST: modelTask((control, name, task) => control.pull(name, task)) } }],
   ["/admin/check", { ...admin, methods: { POST: checkServer } }],
   [
     "/admin/reload",
     {
       ...admin,
-      methods: { POST: (reply, service) => tellTask(reply, service, () => controlOf(service).reload()) },
+      methods: { POST: (reply, service) => sendTask(reply, service, () => controlOf(service).reload()) },
     },
   ],
 ];
@@ -44,21 +47,21 @@ function controlOf({ control }: Service): ModelControl {
   throw new FailureError({ message: "There is nothing to control yet.", status: 503, kind: "unavailable" });
 }
 
-/** Does something to the model that the body names: `{"model": "…"}`. */
-function doing(act: (control: ModelControl, name: string, task: Task) => Promise<object>): Answer {
+/** A handler that acts on the model in the body: `{"model": "…"}`. */
+function modelTask(act: (control: ModelControl, name: string, task: Task) => Promise<object>): EndpointHandler {
   return async (reply, service) => {
-    const { value: body } = await readJson(reply, service);
+    const { value: body } = await readJsonBody(reply, service);
     const name = typeof body === "object" && body !== null && "model" in body ? body.model : undefined;
     if (typeof name !== "string" || name === "")
       throw invalidRequest('Expected a body such as {"model": "NAME"}.', "model", "missing_required_parameter");
     reply.record.model = name;
-    await tellTask(reply, service, (task) => act(controlOf(service), name, task));
+    await sendTask(reply, service, (task) => act(controlOf(service), name, task));
   };
 }
 
-/** Tells how far a task is: `progress` events, and at last `done` or `error`. What fails at once has a status of its own. */
-async function tellTask(reply: Reply, service: Service, run: (task: Task) => Promise<object>): Promise<void> {
-  await tellEvents(reply, taskEvents(reply, service.settings.mask, run), eventHeaders, service.settings.keepAliveMs);
+/** Streams the progress of a task: `progress` events, and finally `done` or `error`. A task that fails immediately is answered with its status. */
+async function sendTask(reply: Reply, service: Service, run: (task: Task) => Promise<object>): Promise<void> {
+  await sendEvents(reply, taskEvents(reply, service.settings.mask, run), eventHeaders, service.settings.keepAliveMs);
 }
 
 async function* taskEvents(reply: Reply, mask: Mask, run: (task: Task) => Promise<object>): AsyncGenerator<string> {
@@ -89,4 +92,87 @@ async function* taskEvents(reply: Reply, mask: Mask, run: (task: Task) => Promis
   if ("result" in outcome) yield eventText({ type: "done", ...outcome.result });
   else if (!reply.sent) throw outcome.error;
   else yield eventText(failureEvent(reply, mask, outcome.error));
+}
+
+/** `POST /admin/check`: checks another server and streams the result of each probe. Ends when the client leaves. */
+async function checkServer(reply: Reply, service: Service): Promise<void> {
+  const { checker, settings } = service;
+  if (!checker)
+    throw new FailureError({
+      message: "Only a server of `truewire serve` or `createServer` checks others.",
+      status: 404,
+      kind: "not-found",
+    });
+  const { value } = await readJsonBody(reply, service);
+  const asked = readCheck(value);
+  const events = checker.check(asked, reply.exchange.departure.signal);
+  await sendEvents(reply, textsOf(events, reply, settings.mask), eventHeaders, settings.keepAliveMs);
+}
+
+/** A check that fails immediately is answered with its status. */
+async function* textsOf(events: AsyncIterable<object>, reply: Reply, mask: Mask): AsyncGenerator<string> {
+  try {
+    for await (const event of events) yield eventText(event);
+  } catch (error) {
+    if (!reply.sent) throw error;
+    yield eventText(failureEvent(reply, mask, error));
+  }
+}
+
+/** The headers of event streams of the admin API. */
+const eventHeaders: HeaderFields = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-cache",
+};
+
+function eventText(event: object): string {
+  return `data: ${JSON.stringify(event)}\n\n`;
+}
+
+/** The last event of a task that fails after its 200: `error`, in the form of the API. */
+function failureEvent(reply: Reply, mask: Mask, error: unknown): object {
+  const { failure } = error instanceof FailureError ? error : internalError(error);
+  const { cause, ...rest } = failure;
+  const shown: GenerationFailure = mask.value(rest);
+  // The status was sent as 200: this logs the request as failed.
+  reply.record.end = { kind: "rejected", failure: shown };
+  reply.record.cause = cause;
+  const { body } = reply.conventions.writeFailure(shown, reply.profile, reply.requestId);
+  return { type: "error", ...(JSON.parse(body) as object) };
+}
+
+/** Reads the body of `POST /admin/check`. Throws `FailureError`, which never quotes the key. */
+function readCheck(body: unknown): AskedCheck {
+  if (!isObject(body)) throw invalidRequest('Expected a body such as {"url": "http://127.0.0.1:11434/v1"}.');
+  const { url, key, model, only, profile } = body;
+  if (typeof url !== "string" || !isBaseUrl(url))
+    throw refused("url", "the base URL of an API, such as http://127.0.0.1:11434/v1, without a query");
+  // Headers allow no other characters (RFC 9110, section 5.5).
+  if (key !== undefined && (typeof key !== "string" || !/^[\x21-\x7e]{1,4096}$/.test(key)))
+    throw refused("key", "an API key: ASCII without spaces");
+  if (model !== undefined && typeof model !== "string") throw refused("model", "the name of a model");
+  if (only !== undefined && !isWords(only)) throw refused("only", "a list of words, such as chat or text");
+  if (profile !== undefined && profile !== "lean" && profile !== "exact") throw refused("profile", "lean or exact");
+  return {
+    url,
+    ...(key !== undefined && { key }),
+    ...(model !== undefined && { model }),
+    ...(only !== undefined && { only }),
+    ...(profile !== undefined && { profile }),
+  };
+}
+
+/** Paths are appended to it, so it may have no query. Credentials in it would be shown in the report. */
+function isBaseUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password } = new URL(text);
+  return /^https?:$/.test(protocol) && username === "" && password === "" && !/[?#\s]/.test(text);
+}
+
+function isWords(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.length > 0 && value.every((word) => typeof word === "string" && word !== "");
+}
+
+function refused(name: string, expected: string): FailureError {
+  return invalidRequest(`'${name}': expected ${expected}.`, name);
 }

@@ -1,51 +1,93 @@
-/** What the admin API does to the models. Every promise rejects with `FailureError`, in words for whoever runs the server. */
+import { invalidRequest } from "../../core/failure.ts";
+import type { FailureError } from "../../core/failure.ts";
+import type { ServedEngine } from "../model-directory.ts";
+
+/** Controls the models for the admin API. Promises reject with `FailureError`. */
 export interface ModelControl {
   list(): Promise<ModelStates>;
-  /** `name`: one that clients may use. Resolves when the model is loaded. */
+  /** `name`: as clients use it. Resolves when the model is loaded. */
   load(name: string, task: Task): Promise<ModelState>;
-  /** Resolves when it is unloaded, which waits for its answers to end. */
+  /** Resolves when the model is unloaded, after its running answers have ended. */
   unload(name: string, task: Task): Promise<ModelState>;
-  /** `name`: of a served model, or `hf:owner/repo[:quant]`. Resolves with the file, once it is here. */
+  /** `name`: a served model, or `hf:owner/repo[:quant]`. Resolves with the downloaded file. */
   pull(name: string, task: Task): Promise<{ readonly path: string }>;
-  /** Reads the configuration again; resolves with the names of the models that are served then. */
+  /** Reads the configuration again; resolves with the names of the models that it serves. */
   reload(): Promise<{ readonly models: readonly string[] }>;
 }
 
-/** Something that takes its time, and whoever waits for it. */
+/** A long-running operation on a model, as its client follows it. */
 export interface Task {
   readonly signal: AbortSignal;
   readonly tell: (progress: Progress) => void;
 }
 
 export interface Progress {
-  /** `wait`: for room, or for answers to end. */
+  /** `wait`: for memory, or for answers to end. */
   readonly phase: "wait" | "download" | "load";
-  /** 0 to 1, where it is known. */
+  /** 0 to 1; absent if not known. */
   readonly fraction?: number;
   readonly bytes?: number;
   readonly total_bytes?: number;
 }
 
 export interface ModelStates {
-  /** In bytes, as estimated; null: there is no limit. */
+  /** In bytes, estimated; null: no limit. */
   readonly memory: { readonly limit: number | null; readonly used: number };
   readonly models: readonly ModelState[];
 }
 
-/** A member that is absent does not apply: only local models are loaded and unloaded. */
+/** Members about loading are absent for models that are not local. */
 export interface ModelState {
   readonly name: string;
-  /** The names that clients may use, but for aliases. */
+  /** The names for clients, without aliases. */
   readonly models: readonly string[];
   readonly state: string;
   readonly message?: string;
-  /** Bytes that it takes when it is loaded; null: not known before it is downloaded. */
+  /** The memory of the loaded model in bytes; null: not known before it is downloaded. */
   readonly memory?: number | null;
   readonly load?: "eager" | "lazy" | "manual";
   readonly keep?: boolean;
   readonly idle_unload_ms?: number | null;
-  /** Answers that are being generated. */
+  /** Running generations. */
   readonly busy?: number;
-  /** Requests that wait for it to be loaded. */
+  /** Requests that wait until it is loaded. */
   readonly waiting?: number;
+}
+
+/** Checks other servers, as `truewire check` does. */
+export interface Checker {
+  /**
+   * Yields the events of `POST /admin/check` (docs/checking.md) until the check has ended; `signal` ends it immediately. Throws
+   * `FailureError`.
+   */
+  check(asked: AskedCheck, signal: AbortSignal): AsyncIterable<object>;
+}
+
+/** The body of `POST /admin/check`. The key is kept only during the check. */
+export interface AskedCheck {
+  /** The API's base URL, `…/v1`. */
+  readonly url: string;
+  readonly key?: string;
+  /** Default: the first model in the list of the server. */
+  readonly model?: string;
+  /** As the option `--only`. */
+  readonly only?: readonly string[];
+  /** The profile that every answer must follow. */
+  readonly profile?: "lean" | "exact";
+}
+
+/** The state that engines of every kind report. */
+export function stateOf({ name, engine }: ServedEngine): ModelState {
+  const { state, message } = engine.health();
+  return {
+    name,
+    models: engine.models().map(({ id }) => id),
+    state,
+    ...(message !== undefined && { message }),
+  };
+}
+
+/** The failure for a request to load or unload a model that is not local. */
+export function notOfThisMachine(name: string): FailureError {
+  return invalidRequest(`The model '${name}' is not a local model: it is neither loaded nor unloaded.`, "model");
 }

@@ -3,17 +3,15 @@ import { captureOf } from "../../inspect/capture-of.ts";
 import type { InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
 import { openaiVoice } from "../../apis/openai-voice.ts";
 import type { HeaderFields } from "../exchange.ts";
-import type { Reply } from "../reply.ts";
-import type { Answer, Route } from "../route.ts";
+import type { Reply, EndpointHandler, ServerRoute } from "../reply.ts";
 import type { Service } from "../service.ts";
-import { tellEvents } from "../tell-events.ts";
-import type { Changes } from "./changes.ts";
-import type { Inspector } from "./inspector.ts";
+import { sendEvents } from "../write-answer.ts";
+import type { Changes, Inspector } from "./inspector.ts";
 
-/** Where the last requests are shown to whoever runs the server. */
-export const inspectRoutes: readonly (readonly [path: string, route: Route])[] = [
+/** The paths that show the last requests. */
+export const inspectRoutes: readonly (readonly [path: string, route: ServerRoute])[] = [
   ["/admin/requests", routeOf(list)],
-  ["/admin/requests/live", routeOf(tellChanges)],
+  ["/admin/requests/live", routeOf(sendChanges)],
   [
     "/admin/requests/{id}",
     routeOf((reply, service, id) => sendPrivately(reply, "application/json", JSON.stringify(found(service, id)))),
@@ -21,9 +19,9 @@ export const inspectRoutes: readonly (readonly [path: string, route: Route])[] =
   ["/admin/requests/{id}/capture", routeOf(sendCapture)],
 ];
 
-function routeOf(answer: Answer): Route {
+function routeOf(answer: EndpointHandler): ServerRoute {
   return {
-    voice: openaiVoice,
+    conventions: openaiVoice,
     admin: true,
     methods: {
       GET(reply, service, parameter) {
@@ -42,28 +40,28 @@ function list(reply: Reply, service: Service): void {
     repair: exchange.query("repair"),
     since: Number(exchange.query("since") ?? 0),
   };
-  const wanted = (summary: RequestSummary): boolean =>
+  const matches = (summary: RequestSummary): boolean =>
     summary.number > since &&
     (model === undefined || summary.model === model) &&
     (outcome === undefined || summary.outcome === outcome) &&
     (repair === undefined || summary.repairs?.[repair] !== undefined);
-  sendPrivately(reply, "application/json", JSON.stringify(inspectorOf(service).list(wanted)));
+  sendPrivately(reply, "application/json", JSON.stringify(inspectorOf(service).list(matches)));
 }
 
-async function tellChanges(reply: Reply, service: Service): Promise<void> {
+async function sendChanges(reply: Reply, service: Service): Promise<void> {
   const headers = { ...ofThisOrigin, "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" };
-  await tellEvents(reply, eventsOf(inspectorOf(service).changes()), headers, service.settings.keepAliveMs);
+  await sendEvents(reply, eventsOf(inspectorOf(service).changes()), headers, service.settings.keepAliveMs);
 }
 
 async function* eventsOf(changes: Changes): AsyncGenerator<string> {
-  // So that the reader knows that it listens.
+  // Tells the reader that it receives changes from now on.
   yield ": listening\n\n";
   for await (const requests of changes) for (const request of requests) yield `data: ${JSON.stringify(request)}\n\n`;
 }
 
 function sendCapture(reply: Reply, service: Service, id: string): void {
   const capture = captureOf(found(service, id));
-  if (capture === null) throw notWhole(id);
+  if (capture === null) throw notComplete(id);
   sendPrivately(reply, "application/x-ndjson", `${capture}\n`, {
     "content-disposition": `attachment; filename="${id.replace(/[^\w-]/g, "")}.jsonl"`,
   });
@@ -73,7 +71,7 @@ function found(service: Service, id: string): InspectedRequest {
   const watched = inspectorOf(service).find(id);
   if (watched) return watched.shown();
   throw new FailureError({
-    message: `There is no request '${id}', or it had to make room for others.`,
+    message: `There is no request '${id}', or it has been dropped for newer ones.`,
     status: 404,
     kind: "not-found",
     param: null,
@@ -85,7 +83,7 @@ function inspectorOf({ inspector }: Service): Inspector {
   if (inspector) return inspector;
   throw new FailureError({
     message:
-      "No requests are kept. They are on a server of one process that listens on 127.0.0.1 and needs no key of its clients; others keep them with --inspect and an admin key (--admin-key). With several workers, none are.",
+      "Requests are not recorded. A server of one process records them if it listens on 127.0.0.1 and requires no client keys, or if it is started with --inspect and an admin key (--admin-key). With several workers, requests are never recorded.",
     status: 404,
     kind: "not-found",
     param: null,
@@ -93,7 +91,7 @@ function inspectorOf({ inspector }: Service): Inspector {
   });
 }
 
-/** No page of another origin may ask, in whatever way: a browser says where a request comes from (Fetch Metadata). */
+/** Refuses pages of other origins: a browser sends the site of a request (Fetch Metadata). */
 function refuseOtherPages({ exchange }: Reply): void {
   const site = exchange.header("sec-fetch-site");
   if (site === undefined || site === "same-origin" || site === "none") return;
@@ -106,7 +104,7 @@ function refuseOtherPages({ exchange }: Reply): void {
   });
 }
 
-/** What a conversation says is for nobody else's eyes, and for no cache. */
+/** Conversations must not be readable by other pages, nor cached. */
 const ofThisOrigin: HeaderFields = {
   "cross-origin-resource-policy": "same-origin",
   "x-content-type-options": "nosniff",
@@ -116,9 +114,9 @@ function sendPrivately(reply: Reply, contentType: string, body: string, more: He
   reply.send(200, contentType, body, { ...ofThisOrigin, "cache-control": "no-store", ...more });
 }
 
-function notWhole(id: string): FailureError {
+function notComplete(id: string): FailureError {
   return new FailureError({
-    message: `The request '${id}' is not over, was never answered, or was too long to be kept whole.`,
+    message: `The request '${id}' has not ended, was never answered, or was too long to be kept completely.`,
     status: 409,
     kind: "invalid-request",
     param: null,

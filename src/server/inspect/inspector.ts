@@ -1,24 +1,20 @@
 import type { RequestList, RequestSummary } from "../../inspect/inspected-request.ts";
-import { Ring } from "../../inspect/ring.ts";
-import type { RingPlace } from "../../inspect/ring.ts";
+import { plainPath } from "../exchange.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Mask } from "../mask.ts";
-import { plainPath } from "../plain-path.ts";
-import { Changes } from "./changes.ts";
-import { InspectedExchange } from "./inspected-exchange.ts";
-import type { RequestFacts } from "./request-facts.ts";
 import { WatchedRequest } from "./watched-request.ts";
+import type { RequestFacts } from "./watched-request.ts";
 
-/** Each text or list of a request may take this share of all the room: a request has room for ten and a half, whatever it is. */
+/** The share of the total limit that each text or list of a request may take: a request takes at most ten and a half of them. */
 const share = 1 / 16;
 
 /**
- * Paths, as routes have them, of the page, of programs that look whether all is well, and of whoever runs the server: no client's. What is
- * posted there may hold a key of another server (`/admin/check`).
+ * Paths (as routes have them) of the page, of health checks and of the admin API, which are not inspected. A body of `/admin/check` may
+ * contain a key of another server.
  */
 const unwatched = /^(?:\/(?:admin|page|health|metrics)(?:\/.*)?)?$/;
 
-/** Keeps the last requests of a server in memory, to be looked at. */
+/** Keeps the last requests of a server in memory for inspection. */
 export class Inspector {
   readonly #ring: Ring<WatchedRequest>;
   readonly #open = new Set<Changes>();
@@ -32,19 +28,14 @@ export class Inspector {
     return this.#ring.maxBytes;
   }
 
-  /** What follows the request, and the exchange to answer in its place; undefined: it is none to be looked at. */
-  watch(
-    exchange: Exchange,
-    id: string,
-    facts: RequestFacts,
-    mask: Mask,
-  ): { readonly watched: WatchedRequest; readonly exchange: Exchange } | undefined {
+  /** Begins to record a request; undefined if requests to its path are not inspected. */
+  watch(exchange: Exchange, id: string, facts: RequestFacts, mask: Mask): WatchedRequest | undefined {
     const { method, path } = exchange;
     if (method === "OPTIONS" || unwatched.test(plainPath(path))) return undefined;
-    // The page asks which models there are; what it asks of them is of interest.
+    // The page's own requests for the list of models. Its requests to models are recorded.
     if (method === "GET" && exchange.header("sec-fetch-site") === "same-origin") return undefined;
-    // Counted from the first byte, so the place is needed before there is anything to put there.
-    const unplaced: { place?: RingPlace<WatchedRequest>; bytes: number } = { bytes: 0 };
+    // The constructor reports bytes before the request has its entry in the ring.
+    const pending: { entry?: RingEntry<WatchedRequest>; bytes: number } = { bytes: 0 };
     const watched: WatchedRequest = new WatchedRequest({
       id,
       number: ++this.#count,
@@ -55,21 +46,21 @@ export class Inspector {
       mask,
       limit: this.maxBytes * share,
       grow: (bytes) => {
-        if (unplaced.place) this.#ring.grow(unplaced.place, bytes);
-        else unplaced.bytes += bytes;
+        if (pending.entry) this.#ring.grow(pending.entry, bytes);
+        else pending.bytes += bytes;
       },
       changed: () => {
         for (const changes of this.#open) changes.add(watched);
       },
     });
-    unplaced.place = this.#ring.add(watched);
-    this.#ring.grow(unplaced.place, unplaced.bytes);
+    pending.entry = this.#ring.add(watched);
+    this.#ring.grow(pending.entry, pending.bytes);
     for (const changes of this.#open) changes.add(watched);
-    return { watched, exchange: new InspectedExchange(exchange, watched) };
+    return watched;
   }
 
-  list(wanted: (summary: RequestSummary) => boolean): RequestList {
-    const requests = [...this.#ring.values()].map((watched) => watched.summary()).filter(wanted);
+  list(matches: (summary: RequestSummary) => boolean): RequestList {
+    const requests = [...this.#ring.values()].map((watched) => watched.summary()).filter(matches);
     return { requests, bytes: this.#ring.bytes, max_bytes: this.maxBytes, dropped: this.#ring.dropped };
   }
 
@@ -78,10 +69,116 @@ export class Inspector {
     return undefined;
   }
 
-  /** The requests that begin, go on or end from now on, until the iteration is left. */
+  /** The requests that begin, continue or end from now on. The iteration is endless: return from it. */
   changes(): Changes {
     const changes = new Changes(() => this.#open.delete(changes));
     this.#open.add(changes);
     return changes;
+  }
+}
+
+/** Changes within this time are reported together, in milliseconds. */
+const delayMs = 100;
+
+/** The requests that have changed since the last step, each once. */
+export class Changes implements AsyncIterableIterator<readonly RequestSummary[]> {
+  readonly #onReturn: () => void;
+  #changed = new Set<WatchedRequest>();
+  #wake: (() => void) | undefined;
+  #hasReturned = false;
+
+  constructor(onReturn: () => void) {
+    this.#onReturn = onReturn;
+  }
+
+  add(request: WatchedRequest): void {
+    this.#changed.add(request);
+    this.#wake?.();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<readonly RequestSummary[], undefined>> {
+    while (this.#changed.size === 0 && !this.#hasReturned) await new Promise<void>((resolve) => (this.#wake = resolve));
+    if (!this.#hasReturned) await new Promise((resolve) => setTimeout(resolve, delayMs));
+    if (this.#hasReturned) return { done: true, value: undefined };
+    const changed = [...this.#changed];
+    this.#changed = new Set();
+    return { done: false, value: changed.map((request) => request.summary()) };
+  }
+
+  async return(): Promise<IteratorResult<readonly RequestSummary[], undefined>> {
+    this.#hasReturned = true;
+    this.#onReturn();
+    this.#wake?.();
+    return { done: true, value: undefined };
+  }
+}
+
+/** A value in a ring, with its size. */
+export interface RingEntry<T> {
+  readonly value: T;
+  /** Counted so far. */
+  readonly bytes: number;
+}
+
+interface MutableEntry<T> extends RingEntry<T> {
+  bytes: number;
+  isDropped: boolean;
+}
+
+/** Keeps the newest values within a limit of bytes. Values may grow; the oldest are dropped first. */
+export class Ring<T> {
+  readonly maxBytes: number;
+  /** The oldest first. */
+  readonly #entries = new Set<MutableEntry<T>>();
+  #bytes = 0;
+  #dropped = 0;
+
+  constructor(maxBytes: number) {
+    this.maxBytes = maxBytes;
+  }
+
+  /** The size of all values; at most `maxBytes`. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** The number of values that were dropped. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  /** Adds a value, of size 0. */
+  add(value: T): RingEntry<T> {
+    const entry: MutableEntry<T> = { value, bytes: 0, isDropped: false };
+    this.#entries.add(entry);
+    return entry;
+  }
+
+  /** Adds to the size of a value; `bytes` may be negative. Does nothing for a value that was dropped. */
+  grow(entry: RingEntry<T>, bytes: number): void {
+    const grown = entry as MutableEntry<T>;
+    if (grown.isDropped) return;
+    grown.bytes += bytes;
+    this.#bytes += bytes;
+    for (const oldest of this.#entries) {
+      if (this.#bytes <= this.maxBytes) return;
+      this.#drop(oldest);
+    }
+  }
+
+  /** The oldest first. */
+  *values(): Generator<T> {
+    for (const { value } of this.#entries) yield value;
+  }
+
+  #drop(entry: MutableEntry<T>): void {
+    this.#entries.delete(entry);
+    entry.isDropped = true;
+    this.#bytes -= entry.bytes;
+    this.#dropped++;
   }
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { GenerationRequest } from "../../core/request.ts";
-import { Ring } from "../../inspect/ring.ts";
+import { Ring } from "./inspector.ts";
 import { Mask } from "../mask.ts";
 import { RequestRecord } from "../request-record.ts";
 import { WatchedRequest } from "./watched-request.ts";
@@ -42,9 +42,9 @@ function watch(maxBytes: number): { ring: Ring<WatchedRequest>; next: () => Watc
 function tell(watched: WatchedRequest, what: string, text: string, answers: { received(text: string): void }[]): void {
   switch (what) {
     case "came":
-      return watched.came(new TextEncoder().encode(text));
+      return watched.body(new TextEncoder().encode(text));
     case "tells":
-      return watched.tells(text);
+      return watched.responseText(text);
     case "written":
       return watched.written(text.length % 20, text);
     case "prompt":
@@ -61,7 +61,7 @@ function tell(watched: WatchedRequest, what: string, text: string, answers: { re
   }
 }
 
-test("one request alone never takes all the room, whatever is told of it", () => {
+test("one request never takes all of the memory", () => {
   fc.assert(
     fc.property(fc.array(act, { maxLength: 200 }), (acts) => {
       const { ring, next } = watch(64 * 1024);
@@ -78,14 +78,14 @@ test("one request alone never takes all the room, whatever is told of it", () =>
 test("a stream that is too long is kept with its beginning and its end", () => {
   const { next } = watch(1024 * 1024);
   const watched = next();
-  for (let at = 0; at < 10_000; at++) watched.tells(`data: ${at}\n\n`);
+  for (let at = 0; at < 10_000; at++) watched.responseText(`data: ${at}\n\n`);
   const { pieces, left_out: leftOut } = watched.shown().response.body;
   expect(pieces[0]?.text).toBe("data: 0\n\n");
   expect(pieces.at(-1)?.text).toBe("data: 9999\n\n");
   expect(pieces.length + (leftOut?.pieces ?? 0)).toBe(10_000);
 });
 
-test("what is said of a request does not change when its record goes on", () => {
+test("the summary of an ended request does not change with its record", () => {
   const { next } = watch(1024 * 1024);
   const watched = next();
   const record = Object.assign(new RequestRecord(), { model: "m", status: 200 });
@@ -98,7 +98,7 @@ test("of a whole answer that is too long, the beginning and the end are kept to 
   const { next } = watch(1024 * 1024);
   const watched = next();
   const answer = "😀é".repeat(100_000);
-  watched.tells(answer);
+  watched.responseText(answer);
   const { pieces, left_out: leftOut } = watched.shown().response.body;
   const texts = pieces.map(({ text }) => text);
   const { after = 0, characters = 0 } = leftOut ?? {};

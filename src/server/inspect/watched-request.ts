@@ -1,25 +1,41 @@
+import { sentenceOfRepair } from "../../apis/tolerant/repairs.ts";
 import { cacheMissWords } from "../../core/cache-miss.ts";
-import type { GenerationEvent } from "../../core/events.ts";
+import type { CacheMiss } from "../../core/cache-miss.ts";
+import type { FailureKind, FinishReason, GenerationEnd, GenerationEvent, Usage } from "../../core/events.ts";
 import type { Inspection, InspectedPrompt, ReceivedAnswer, SentRequest } from "../../core/inspection.ts";
 import { isObject } from "../../core/json.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import type {
+  AskedServer,
   Header,
   InspectedOutcome,
   InspectedRequest,
   KeptText,
   RequestSummary,
+  ShownRepair,
 } from "../../inspect/inspected-request.ts";
 import type { Mask } from "../mask.ts";
-import { Tape } from "../../inspect/tape.ts";
-import { eventBytes } from "./event-bytes.ts";
-import { keptText } from "./kept-text.ts";
-import { maskedHeaders } from "./masked-headers.ts";
-import { maskedTape } from "./masked-tape.ts";
-import type { RequestFacts } from "./request-facts.ts";
-import { textBytes } from "./text-bytes.ts";
-import { TextTape } from "./text-tape.ts";
-import { WatchedAttempt } from "./watched-attempt.ts";
+import { keptText, maskedHeaders, maskedTape, Tape, textBytes, TextTape } from "./recorded-text.ts";
+
+/** What the list of requests shows of a request. Its `RequestRecord` has these members. */
+export interface RequestFacts {
+  readonly api: { readonly name: string } | undefined;
+  readonly model: string | undefined;
+  readonly keyName: string | undefined;
+  readonly stream: boolean | undefined;
+  readonly status: number | undefined;
+  readonly firstMs: number | undefined;
+  readonly usage: Usage | undefined;
+  readonly cachedTokens: number | undefined;
+  readonly cacheMiss: CacheMiss | undefined;
+  readonly finishes: readonly FinishReason[];
+  readonly attempts: number;
+  readonly repairs: ReadonlyMap<string, number>;
+  readonly end: GenerationEnd | undefined;
+  readonly refusal: string | undefined;
+  readonly refusalKind: FailureKind | undefined;
+  readonly receivedAt: number;
+}
 
 export interface WatchedRequestOptions {
   readonly id: string;
@@ -29,25 +45,31 @@ export interface WatchedRequestOptions {
   readonly headers: readonly Header[];
   readonly facts: RequestFacts;
   readonly mask: Mask;
-  /** Of each of its texts and lists, in bytes. */
+  /** Of each text and list, in bytes. */
   readonly limit: number;
-  /** It takes so many bytes more. */
+  /** Called when the request takes more memory, or less. */
   readonly grow: (bytes: number) => void;
-  /** What a list shows of it has changed. */
+  /** Called when the summary has changed. */
   readonly changed: () => void;
 }
 
-/** What a request takes however little was said, in bytes. */
-const perRequest = 2048;
+/** The size of a request without texts, in bytes. */
+const bytesPerRequest = 2048;
+/** The number of choices that share the limit of one text, and the number of attempts that are kept. */
+const maxChoices = 16;
+const maxAttempts = 8;
+/** The size of a number and of a quote in a list, in bytes. */
+const bytesPerNumber = 8;
+const bytesPerQuote = 96;
 
-/** One request that is watched: what came, what was made of it, and what went out. Copies are bounded. */
+/** One inspected request: what was received, how it was read, and what was sent. Copies are bounded. */
 export class WatchedRequest implements Inspection {
   readonly #options: WatchedRequestOptions;
   readonly #at = Date.now();
   readonly #receivedAt: number;
   readonly #headers: readonly Header[];
-  /** What is known of it while it is open, and what was known at its end: what it holds then would take more room than is counted. */
-  #story: { readonly facts: RequestFacts } | { readonly summary: RequestSummary };
+  /** At its end, the summary replaces the record, which would take more memory than is counted. */
+  #state: { readonly facts: RequestFacts } | { readonly summary: RequestSummary };
   #body: KeptText | undefined;
   #understood: KeptText | undefined;
   readonly #prompts: InspectedPrompt[] = [];
@@ -55,38 +77,40 @@ export class WatchedRequest implements Inspection {
   readonly #written = new Map<number, TextTape>();
   readonly #events: Tape<readonly GenerationEvent[]>;
   readonly #attempts: WatchedAttempt[] = [];
-  #answerHeaders: readonly Header[] = [];
-  readonly #answer: TextTape;
+  #responseHeaders: readonly Header[] = [];
+  readonly #response: TextTape;
 
   constructor(options: WatchedRequestOptions) {
     const { facts, headers, limit, grow } = options;
     this.#options = options;
-    this.#story = { facts };
+    this.#state = { facts };
     this.#receivedAt = facts.receivedAt;
     this.#headers = headers;
     this.#events = new Tape(limit, eventMeasures);
-    this.#answer = new TextTape(limit);
-    grow(perRequest + this.#headers.reduce((sum, [name, value]) => sum + textBytes(name) + textBytes(value), 0));
+    this.#response = new TextTape(limit);
+    grow(bytesPerRequest + headerBytes(headers));
   }
 
   get id(): string {
     return this.#options.id;
   }
 
-  /** The body came. */
-  came(bytes: Uint8Array): void {
+  /** The request body, unless it is compressed. */
+  body(bytes: Uint8Array): void {
     const { limit, grow } = this.#options;
-    const most = Math.floor(limit / 2);
-    const text = decoder.decode(bytes.subarray(0, most));
-    this.#body = bytes.length > most ? { text, left_out: bytes.length - most } : { text };
+    const maxLength = Math.floor(limit / 2);
+    const text = decoder.decode(bytes.subarray(0, maxLength));
+    this.#body = bytes.length > maxLength ? { text, left_out: bytes.length - maxLength } : { text };
     grow(textBytes(text));
   }
 
   understood(request: GenerationRequest): void {
-    // The body is there already. What has no room as a body has none as what was made of it.
+    // A request whose body is too long is too long in this form, too.
     if (this.#body?.left_out !== undefined) return;
+    const { limit, grow } = this.#options;
     const { passthrough: _, ...own } = request;
-    this.#understood = this.#kept(JSON.stringify(own));
+    this.#understood = keptText(JSON.stringify(own), limit);
+    grow(textBytes(this.#understood.text));
   }
 
   events(events: readonly GenerationEvent[]): void {
@@ -96,14 +120,14 @@ export class WatchedRequest implements Inspection {
   prompt(prompt: InspectedPrompt): void {
     const { limit, grow } = this.#options;
     const { text, lengths, control, quotes } = prompt;
-    const bytes = textBytes(text) + perNumber * (lengths.length + control.length) + perQuote * quotes.length;
-    const room = limit - this.#promptBytes;
-    if (bytes <= room) this.#prompts.push(prompt);
-    // Its text is worth more than the places in it. Of several prompts, those that have room.
+    const bytes = textBytes(text) + bytesPerNumber * (lengths.length + control.length) + bytesPerQuote * quotes.length;
+    const left = limit - this.#promptBytes;
+    if (bytes <= left) this.#prompts.push(prompt);
+    // Of a prompt that is too long, the beginning of the text is kept. Further prompts are kept if they fit.
     else if (this.#prompts.length === 0)
-      this.#prompts.push({ text: keptText(text, room).text, lengths: [], control: [], quotes: [] });
+      this.#prompts.push({ text: keptText(text, left).text, lengths: [], control: [], quotes: [] });
     else return;
-    const taken = Math.min(bytes, room);
+    const taken = Math.min(bytes, left);
     this.#promptBytes += taken;
     grow(taken);
   }
@@ -112,8 +136,8 @@ export class WatchedRequest implements Inspection {
     const { limit, grow } = this.#options;
     let tape = this.#written.get(choice);
     if (!tape) {
-      if (this.#written.size >= mostChoices) return;
-      this.#written.set(choice, (tape = new TextTape(limit / mostChoices)));
+      if (this.#written.size >= maxChoices) return;
+      this.#written.set(choice, (tape = new TextTape(limit / maxChoices)));
     }
     grow(tape.add(this.#now(), text));
   }
@@ -121,34 +145,33 @@ export class WatchedRequest implements Inspection {
   sent(request: SentRequest): ReceivedAnswer {
     const { limit, mask, grow } = this.#options;
     const count = this.#attempts.length;
-    // Each has half the room of the one before: all of them together have that of two.
-    if (count >= mostAttempts) return unheard;
+    // Each attempt has half the limit of the one before: together, they take at most twice the limit.
+    if (count >= maxAttempts) return ignored;
     const attempt = new WatchedAttempt(request, { limit: limit / 2 ** count, mask, now: () => this.#now(), grow });
     this.#attempts.push(attempt);
     return attempt;
   }
 
-  /** Status and headers of the answer go out. */
-  opens(headers: Readonly<Record<string, string>>): void {
+  responseHeaders(headers: Readonly<Record<string, string>>): void {
     const { grow, changed } = this.#options;
-    this.#answerHeaders = Object.entries(headers);
-    grow(this.#answerHeaders.reduce((sum, [name, value]) => sum + textBytes(name) + textBytes(value), 0));
+    this.#responseHeaders = Object.entries(headers);
+    grow(headerBytes(this.#responseHeaders));
     changed();
   }
 
-  /** A piece of the answer's body goes out. */
-  tells(text: string): void {
+  /** A chunk of the response body. */
+  responseText(text: string): void {
     if (text === "") return;
-    this.#options.grow(this.#answer.add(this.#now(), text));
+    this.#options.grow(this.#response.add(this.#now(), text));
   }
 
   ended(outcome: InspectedOutcome, facts: RequestFacts): void {
-    this.#story = { summary: this.#summaryOf(outcome, facts) };
+    this.#state = { summary: this.#summaryOf(outcome, facts) };
     this.#options.changed();
   }
 
   summary(): RequestSummary {
-    return "summary" in this.#story ? this.#story.summary : this.#summaryOf("open", this.#story.facts);
+    return "summary" in this.#state ? this.#state.summary : this.#summaryOf("open", this.#state.facts);
   }
 
   shown(): InspectedRequest {
@@ -163,42 +186,24 @@ export class WatchedRequest implements Inspection {
       },
       prompts: this.#prompts.map((prompt) => {
         const shown = mask.text(prompt.text);
-        // Where something is masked, places in the text are not what they were.
+        // Masking moves the positions in a text.
         return shown === prompt.text ? prompt : { text: shown, lengths: [], control: [], quotes: [] };
       }),
       written: [...this.#written].map(([choice, tape]) => ({ choice, text: maskedTape(tape.contents(), mask).tape })),
       events: mask.value(this.#events.contents((ms, events) => ({ ms: rounded(ms), events }))),
       response: {
-        headers: maskedHeaders(this.#answerHeaders, mask),
-        body: maskedTape(this.#answer.contents(), mask).tape,
+        headers: maskedHeaders(this.#responseHeaders, mask),
+        body: maskedTape(this.#response.contents(), mask).tape,
       },
       asked: this.#attempts.map((attempt) => attempt.shown()),
     };
   }
 
-  #kept(text: string): KeptText {
-    const { limit, grow } = this.#options;
-    const kept = keptText(text, limit);
-    grow(textBytes(kept.text));
-    return kept;
-  }
-
   #summaryOf(outcome: InspectedOutcome, facts: RequestFacts): RequestSummary {
     const { id, number, method, path, mask } = this.#options;
-    const {
-      api,
-      model = modelIn(this.#body),
-      keyName,
-      stream,
-      status,
-      firstMs,
-      usage,
-      cachedTokens,
-      attempts,
-      repairs,
-    } = facts;
-    const { cacheMiss } = facts;
-    const error = errorOf(facts);
+    const { api, model = modelIn(this.#body), keyName, stream, status, firstMs } = facts;
+    const { usage, cachedTokens, cacheMiss, attempts, repairs, end, refusal } = facts;
+    const error = end && "failure" in end ? end.failure.message : refusal;
     const finish = [...new Set(facts.finishes)].join(", ");
     return {
       id,
@@ -229,29 +234,24 @@ export class WatchedRequest implements Inspection {
   }
 }
 
-/** So many choices share the room of one text, and so many attempts are kept. */
-const mostChoices = 16;
-const mostAttempts = 8;
-/** What a number and a quote take in a list, in bytes. */
-const perNumber = 8;
-const perQuote = 96;
-
-const eventMeasures = { bytes: eventBytes, characters: (): number => 0 };
-
 const decoder = new TextDecoder();
 
-const unheard: ReceivedAnswer = { answered() {}, received() {}, failed() {} };
+const ignored: ReceivedAnswer = { answered() {}, received() {}, failed() {} };
 
 function rounded(ms: number): number {
   return Math.round(ms * 100) / 100;
 }
 
-/** A longer body is not read again only to tell which model it names. In characters. */
-const mostParsed = 256 * 1024;
+function headerBytes(headers: readonly Header[]): number {
+  return headers.reduce((sum, [name, value]) => sum + textBytes(name) + textBytes(value), 0);
+}
 
-/** The name in a request that was refused before it was read. */
+/** A longer body is not parsed again for the name of its model. In characters. */
+const maxParsedLength = 256 * 1024;
+
+/** The model name in a request that was refused before it was read. */
 function modelIn(body: KeptText | undefined): string | undefined {
-  if (!body || body.left_out !== undefined || body.text.length > mostParsed) return undefined;
+  if (!body || body.left_out !== undefined || body.text.length > maxParsedLength) return undefined;
   try {
     const value: unknown = JSON.parse(body.text);
     return isObject(value) && typeof value["model"] === "string" ? value["model"] : undefined;
@@ -260,6 +260,113 @@ function modelIn(body: KeptText | undefined): string | undefined {
   }
 }
 
-function errorOf({ end, refusal }: RequestFacts): string | undefined {
-  return end && "failure" in end ? end.failure.message : refusal;
+interface WatchedAttemptOptions {
+  /** Of each text, in bytes. */
+  readonly limit: number;
+  readonly mask: Mask;
+  /** Milliseconds since the request was received. */
+  readonly now: () => number;
+  readonly grow: (bytes: number) => void;
+}
+
+/** One request to another server, and its response. */
+class WatchedAttempt implements ReceivedAnswer {
+  readonly #options: WatchedAttemptOptions;
+  readonly #url: string;
+  readonly #ms: number;
+  readonly #headers: readonly Header[];
+  readonly #body: KeptText;
+  readonly #repairs: SentRequest["repairs"];
+  readonly #response: TextTape;
+  #status: number | undefined;
+  #responseHeaders: readonly Header[] = [];
+  #error: string | undefined;
+
+  constructor({ url, headers, body, repairs }: SentRequest, options: WatchedAttemptOptions) {
+    const { limit, now, grow } = options;
+    this.#options = options;
+    this.#url = url;
+    this.#ms = now();
+    this.#headers = Object.entries(headers);
+    this.#body = keptText(body, limit);
+    this.#repairs = repairs;
+    this.#response = new TextTape(limit);
+    grow(textBytes(this.#body.text) + headerBytes(this.#headers));
+  }
+
+  answered(status: number, headers: Parameters<ReceivedAnswer["answered"]>[1]): void {
+    this.#status = status;
+    this.#responseHeaders = Object.entries(headers).flatMap(([name, value]) =>
+      [value ?? []].flat().map((one): Header => [name, one]),
+    );
+    this.#options.grow(headerBytes(this.#responseHeaders));
+  }
+
+  received(text: string): void {
+    const { now, grow } = this.#options;
+    grow(this.#response.add(now(), text));
+  }
+
+  failed(message: string): void {
+    this.#error = message;
+  }
+
+  shown(): AskedServer {
+    const { mask } = this.#options;
+    const { tape, isChanged } = maskedTape(this.#response.contents(), mask);
+    return {
+      url: mask.text(this.#url),
+      ms: rounded(this.#ms),
+      headers: maskedHeaders(this.#headers, mask),
+      body: { ...this.#body, text: mask.text(this.#body.text) },
+      ...(this.#status !== undefined && { status: this.#status }),
+      response_headers: maskedHeaders(this.#responseHeaders, mask),
+      response: tape,
+      repairs: this.#repairs.map(({ id, at }): ShownRepair => {
+        const sentence = sentenceOfRepair(id) ?? id;
+        return isChanged ? { id, sentence } : { id, sentence, at };
+      }),
+      ...(this.#error !== undefined && { error: mask.text(this.#error) }),
+    };
+  }
+}
+
+/** The sizes of a batch, an event without its text, an alternative token, and usage, in bytes: about what V8 needs, and not less. */
+const bytesPerBatch = 48;
+const bytesPerEvent = 80;
+const bytesPerAlternative = 112;
+const bytesPerUsage = 400;
+
+const eventMeasures = { bytes: eventBytes, characters: (): number => 0 };
+
+/** Estimates the size of a batch in memory, in bytes. */
+function eventBytes(events: readonly GenerationEvent[]): number {
+  let sum = bytesPerBatch;
+  for (const event of events) sum += bytesPerEvent + contentBytes(event);
+  return sum;
+}
+
+function contentBytes(event: GenerationEvent): number {
+  switch (event.type) {
+    case "text-delta":
+    case "reasoning-delta":
+    case "refusal-delta":
+      return 2 * event.text.length + (event.logprobs ? logprobBytes(event.logprobs) : 0);
+    case "tool-call-delta":
+      return 2 * event.arguments.length;
+    case "finish":
+    case "progress":
+      return bytesPerEvent;
+    case "usage":
+      return bytesPerUsage;
+    case "tokens":
+      return event.tokens.length * 8;
+    // Rare events, of any content.
+    default:
+      return JSON.stringify(event).length * 4;
+  }
+}
+
+function logprobBytes(logprobs: readonly { readonly top: readonly unknown[] }[]): number {
+  return logprobs.reduce((sum, { top }) => sum + (1 + top.length) * bytesPerAlternative, 0);
 }

@@ -1,24 +1,23 @@
 import { expiredKey, incorrectApiKey, missingApiKey, missingOwnKey, unknownOwnKey } from "../../apis/failures.ts";
 import type { Profile } from "../../apis/profile.ts";
-import type { Client } from "./client.ts";
-import { hashOf } from "./key-hash.ts";
+import type { Limits } from "../../kv/limits.ts";
 
-/** A key that is known by its hash. */
+/** A key, by its hash. */
 export interface HashedKey {
   /** SHA-256 in lower-case hexadecimal digits. */
   readonly hash: string;
   readonly client: Client;
-  /** Unix time in milliseconds; from then on the key is none. */
+  /** When the key expires, in Unix time in milliseconds. */
   readonly expiresAt?: number;
 }
 
 /**
- * The keys that clients may use, by their SHA-256 hashes; the keys themselves are not kept. A key is found by its hash: how long that
- * takes tells something of the hash at most, which nobody can choose without knowing the key.
+ * The keys of clients, by their SHA-256 hashes; the keys themselves are not kept. Finding a key by its hash is not a timing side channel:
+ * the time depends on the hash at most, which an attacker cannot choose.
  */
 export class KeyRing {
   readonly #keys: Promise<ReadonlyMap<string, HashedKey>>;
-  /** Without keys, everybody may call. */
+  /** If false, requests need no key. */
   readonly required: boolean;
 
   /**
@@ -30,13 +29,13 @@ export class KeyRing {
     this.#keys = ringOf(plain, hashed);
   }
 
-  /** Who holds a key ("": none); undefined: nobody. */
+  /** The client of a key ("": no key); undefined if there is none. */
   async find(key: string): Promise<Client | undefined> {
     const found = key === "" ? undefined : await this.#find(key);
     return found && !hasExpired(found) ? found.client : undefined;
   }
 
-  /** The same; throws `FailureError` 401 where nobody holds it. */
+  /** The client of a key. Throws `FailureError` 401 if there is none. */
   async check(key: string, profile: Profile): Promise<Client> {
     const own = !profile.judgesAsVendor;
     if (key === "") throw own ? missingOwnKey() : missingApiKey();
@@ -61,4 +60,24 @@ async function ringOf(plain: readonly string[], hashed: readonly HashedKey[]): P
 
 function hasExpired({ expiresAt = Infinity }: HashedKey): boolean {
   return Date.now() >= expiresAt;
+}
+
+/** The holder of a key. */
+export interface Client {
+  /** As configured. Several keys may have the same name, and then belong to one client. */
+  readonly name?: string;
+  /** Identifies the client for engines, which share their slots fairly between owners; not the key. */
+  readonly owner: string;
+  /** The models that the client may use, with `*` for any text; absent: all. */
+  readonly models?: readonly string[];
+  /** Absent: no limits. */
+  readonly limits?: Limits;
+}
+
+/** SHA-256 of a text, in lower-case hexadecimal digits. */
+export async function hashOf(text: string): Promise<string> {
+  let digits = "";
+  for (const byte of new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))))
+    digits += byte.toString(16).padStart(2, "0");
+  return digits;
 }

@@ -29,7 +29,7 @@ function countsIn(text: string): Map<string, number> {
   return new Map(counts);
 }
 
-test("several processes tell the sums that one would tell, whoever answers which request, and also when one is gone", async () => {
+test("several processes report the sums that one process would report, even after one has ended", async () => {
   await fc.assert(
     fc.asyncProperty(records, fc.nat(2), async (all, gone) => {
       const alone = openMetrics();
@@ -52,7 +52,7 @@ test("several processes tell the sums that one would tell, whoever answers which
   );
 });
 
-test("what tells of a process is told for each; what every process knows of an engine is not added up", async () => {
+test("metrics of a process are reported for each; metrics of shared engines are not summed", async () => {
   const texts = await Promise.all(
     [1, 2].map(async (number) => {
       const registry = new Registry();

@@ -1,15 +1,15 @@
-/** The numbers of one of a server's processes, as Prometheus reads them. */
+/** The metrics of one process of a server, in Prometheus' exposition format. */
 export interface NumbersOfProcess {
-  /** Stands in the label `worker` of what is not added up. */
+  /** The value of the label `worker` for metrics that are not summed. */
   readonly worker: string;
   readonly text: string;
 }
 
-/** About a process itself: told for each. */
+/** Metrics of a process, which are not summed. */
 const ofProcess = /^(?:process|nodejs)_/;
 
-/** What every process tells of the same engines and URLs: to add it up would count them several times. */
-const ofAll: ReadonlySet<string> = new Set([
+/** Metrics that every process reports about the same engines and URLs: the maximum is used. */
+const shared: ReadonlySet<string> = new Set([
   "truewire_engine_ready",
   "truewire_slots",
   "truewire_slots_busy",
@@ -26,8 +26,8 @@ interface Family {
 }
 
 /**
- * The numbers of all processes of a server as those of one: counts are added up, and what tells of a process itself gets the label
- * `worker`. Metrics and series are in the order in which they come first.
+ * Merges the metrics of all processes of a server: counts are summed, and metrics of a process get the label `worker`. Metrics and series
+ * are in the order of their first occurrence.
  */
 export function mergeNumbers(all: readonly NumbersOfProcess[]): string {
   const families = new Map<string, Family>();
@@ -36,13 +36,13 @@ export function mergeNumbers(all: readonly NumbersOfProcess[]): string {
       const key = ofProcess.test(name) ? withLabel(series, "worker", worker) : series;
       const before = family.values.get(key);
       if (before === undefined) family.values.set(key, value);
-      else family.values.set(key, ofAll.has(name) ? Math.max(before, value) : before + value);
+      else family.values.set(key, shared.has(name) ? Math.max(before, value) : before + value);
     });
   }
   return textOf(families.values());
 }
 
-/** What must not be lost with a process that ends: its counters and histograms, but for those about the process itself. */
+/** The metrics that are kept when a process ends: its counters and histograms, except those of the process itself. */
 export function lastingNumbers(text: string): string {
   const families = new Map<string, Family>();
   eachSample(text, families, (family, name, series, value) => {
@@ -51,7 +51,7 @@ export function lastingNumbers(text: string): string {
   return textOf([...families.values()].filter(({ values }) => values.size > 0));
 }
 
-/** Reads the text line by line; a metric's `# HELP` and `# TYPE` stand before its samples. Source: Prometheus' exposition format 0.0.4. */
+/** Reads the text line by line. A metric's `# HELP` and `# TYPE` precede its samples. Source: Prometheus' exposition format 0.0.4. */
 function eachSample(
   text: string,
   families: Map<string, Family>,
@@ -68,7 +68,7 @@ function eachSample(
       family = families.get(name);
       if (!family) families.set(name, (family = { head: [help, line], isGauge: type === "gauge", values: new Map() }));
     } else if (family && line !== "") {
-      // A label's value may have blanks and braces; a sample's has none.
+      // The value of a label may contain spaces and braces; the value of a sample may not.
       const at = line.lastIndexOf(" ");
       take(family, name, line.slice(0, at), Number(line.slice(at + 1)));
     }

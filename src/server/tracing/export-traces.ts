@@ -5,18 +5,18 @@ import type { Environment } from "./tracing.ts";
 
 export interface TraceExport {
   readonly tracer: Tracer;
-  /** Sends what has not been sent. */
+  /** Sends the remaining spans. */
   close(): Promise<void>;
 }
 
-/** How long the last spans may take to be sent when the server stops, in milliseconds. */
-const farewellMs = 3000;
+/** The time limit for sending the remaining spans, in milliseconds. */
+const flushTimeoutMs = 3000;
 
 /**
- * Sends spans by OTLP (HTTP, JSON) where the environment names a collector. OpenTelemetry's SDK reads its other variables
- * (`OTEL_SERVICE_NAME`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_…`, `OTEL_EXPORTER_OTLP_HEADERS`) itself. Nothing is registered for the whole
- * process: that is for the process's owner to do, and where it was done, spans go there. undefined: nothing is exported, because nobody
- * asked, or because a package is missing, which the log then says.
+ * Exports spans by OTLP (HTTP, JSON) if the environment names a collector. OpenTelemetry's SDK reads its other variables
+ * (`OTEL_SERVICE_NAME`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_…`, `OTEL_EXPORTER_OTLP_HEADERS`) itself. Registers no global provider; if the
+ * process has one, spans go there. Returns undefined if nothing is exported: no collector is named, or a package is missing, which is
+ * logged.
  */
 export async function exportTraces(environment: Environment, log: Log): Promise<TraceExport | undefined> {
   const endpoint =
@@ -44,21 +44,21 @@ export async function exportTraces(environment: Environment, log: Log): Promise<
     async close() {
       let timer: NodeJS.Timeout | undefined;
       const late = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, farewellMs);
+        timer = setTimeout(resolve, flushTimeoutMs);
       });
-      // A collector that is gone must not keep the server from stopping.
+      // A collector that does not answer must not keep the server from stopping.
       await Promise.race([provider.shutdown().catch(() => {}), late]);
       clearTimeout(timer);
     },
   };
 }
 
-/** Whether the process has an SDK of its own, which makes spans with ids. One that never ends is never sent. */
+/** Whether the process has an SDK, which creates spans with ids. The probe span is never ended, so it is not exported. */
 function hasProvider(): boolean {
   return trace.isSpanContextValid(trace.getTracer("truewire").startSpan("probe").spanContext());
 }
 
-/** Optional peers. undefined: one is missing. */
+/** Imports the optional peer dependencies; undefined if one is missing. */
 async function loadSdk() {
   try {
     const [{ NodeTracerProvider, BatchSpanProcessor }, { OTLPTraceExporter }, resources] = await Promise.all([

@@ -6,7 +6,7 @@ import { inputMessages, outputMessages } from "./message-content.ts";
 
 const request = { id: "r", model: "m", sampling: {}, limits: {}, wantsUsage: false, stream: false, extra: {} };
 
-test("a conversation is told part by part, without the bytes of what is not text", () => {
+test("a conversation is converted part by part, without bytes of images and files", () => {
   const chat: GenerationRequest = {
     ...request,
     prompt: {
@@ -58,7 +58,7 @@ test("a conversation is told part by part, without the bytes of what is not text
   ]);
 });
 
-test("texts to continue are told as a user's, tokens by their number", () => {
+test("text prompts are messages of a user; token prompts are their number", () => {
   const text: GenerationRequest = { ...request, prompt: { kind: "text", prompts: ["Once", [1, 2, 3]] } };
   expect(inputMessages(text)).toEqual([
     { role: "user", parts: [{ type: "text", content: "Once" }] },
@@ -66,7 +66,7 @@ test("texts to continue are told as a user's, tokens by their number", () => {
   ]);
 });
 
-test("an answer is told choice by choice, with how each one ended", () => {
+test("an answer has one message for each choice, with its finish reason", () => {
   const events: GenerationEvent[] = [
     { type: "start", choice: 0 },
     { type: "reasoning-delta", choice: 0, text: "Hm." },

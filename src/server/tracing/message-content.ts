@@ -4,28 +4,28 @@ import type { AssistantPart, Content, ContentPart, Message } from "../../core/me
 import type { GenerationRequest } from "../../core/request.ts";
 
 /**
- * What was said, in the form that OpenTelemetry's semantic conventions for generative AI give it (`gen-ai-input-messages.json`,
- * `gen-ai-output-messages.json`). Bytes of images, sounds and files are left out.
+ * A message in the form of OpenTelemetry's semantic conventions for generative AI (`gen-ai-input-messages.json`,
+ * `gen-ai-output-messages.json`), without the bytes of images, audio and files.
  */
-export interface ToldMessage {
+export interface TracedMessage {
   readonly role: string;
-  readonly parts: readonly ToldPart[];
+  readonly parts: readonly TracedPart[];
   readonly finish_reason?: string;
 }
 
-type ToldPart = Readonly<Record<string, unknown>> & { readonly type: string };
+type TracedPart = Readonly<Record<string, unknown>> & { readonly type: string };
 
-/** The conversation, or the texts, that a model is given. */
-export function inputMessages({ prompt }: GenerationRequest): ToldMessage[] {
-  if (prompt.kind === "chat") return prompt.messages.map(toldMessage);
+/** The prompt: a conversation, or texts. */
+export function inputMessages({ prompt }: GenerationRequest): TracedMessage[] {
+  if (prompt.kind === "chat") return prompt.messages.map(tracedMessage);
   return prompt.prompts.map((text) => ({
     role: "user",
     parts: [textPart(typeof text === "string" ? text : `${text.length} tokens`)],
   }));
 }
 
-/** The model's answers, one for each choice. */
-export function outputMessages(choices: readonly GeneratedChoice[]): ToldMessage[] {
+/** The output, one message for each choice. */
+export function outputMessages(choices: readonly GeneratedChoice[]): TracedMessage[] {
   return choices.map(({ parts, finish }) => ({
     role: "assistant",
     parts: parts.flatMap(generatedPart),
@@ -33,14 +33,14 @@ export function outputMessages(choices: readonly GeneratedChoice[]): ToldMessage
   }));
 }
 
-/** Of those that the conventions call otherwise. */
+/** Finish reasons that have another name in the conventions. */
 const finishNames: Readonly<Partial<Record<FinishReason, string>>> = {
   "content-filter": "content_filter",
   "tool-calls": "tool_call",
   "function-call": "tool_call",
 };
 
-function toldMessage(message: Message): ToldMessage {
+function tracedMessage(message: Message): TracedMessage {
   const { role, content } = message;
   if (role === "tool") {
     const response = typeof content === "string" ? content : partsOf(content);
@@ -49,11 +49,11 @@ function toldMessage(message: Message): ToldMessage {
   return { role, parts: content === null ? [] : partsOf(content) };
 }
 
-function partsOf(content: Content | readonly AssistantPart[]): ToldPart[] {
-  return typeof content === "string" ? [textPart(content)] : content.map(toldPart);
+function partsOf(content: Content | readonly AssistantPart[]): TracedPart[] {
+  return typeof content === "string" ? [textPart(content)] : content.map(tracedPart);
 }
 
-function toldPart(part: ContentPart | AssistantPart): ToldPart {
+function tracedPart(part: ContentPart | AssistantPart): TracedPart {
   switch (part.type) {
     case "text":
       return textPart(part.text);
@@ -74,7 +74,7 @@ function toldPart(part: ContentPart | AssistantPart): ToldPart {
   }
 }
 
-function generatedPart(part: GeneratedPart): ToldPart[] {
+function generatedPart(part: GeneratedPart): TracedPart[] {
   switch (part.type) {
     case "text":
       return [textPart(part.text)];
@@ -89,10 +89,10 @@ function generatedPart(part: GeneratedPart): ToldPart[] {
   }
 }
 
-function textPart(content: string): ToldPart {
+function textPart(content: string): TracedPart {
   return { type: "text", content };
 }
 
-function callPart({ id, name, arguments: text }: { id: string; name: string; arguments: string }): ToldPart {
+function callPart({ id, name, arguments: text }: { id: string; name: string; arguments: string }): TracedPart {
   return { type: "tool_call", id, name, arguments: text };
 }

@@ -1,0 +1,47 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { Ring } from "./inspector.ts";
+import type { RingEntry } from "./inspector.ts";
+
+/** Adds a thing, or lets one of those that were added grow. */
+const steps = fc.array(
+  fc.oneof(
+    fc.record({ kind: fc.constant("add" as const) }),
+    fc.record({ kind: fc.constant("grow" as const), which: fc.nat(), bytes: fc.integer({ min: -20, max: 80 }) }),
+  ),
+  { maxLength: 120 },
+);
+
+test("never takes more than its room, and keeps the newest", () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 300 }), steps, (maxBytes, taken) => {
+      const ring = new Ring<number>(maxBytes);
+      const places: RingEntry<number>[] = [];
+      for (const step of taken) {
+        if (step.kind === "add") places.push(ring.add(places.length));
+        else {
+          const place = places[step.which % Math.max(1, places.length)];
+          if (place) ring.grow(place, Math.max(step.bytes, -place.bytes));
+        }
+        expect(ring.bytes).toBeLessThanOrEqual(maxBytes);
+        const kept = [...ring.values()];
+        // Without a gap, up to the newest.
+        expect(kept).toEqual(places.map(({ value }) => value).slice(places.length - kept.length));
+        expect(kept.length + ring.dropped).toBe(places.length);
+        const held = places.slice(places.length - kept.length).reduce((sum, { bytes }) => sum + bytes, 0);
+        expect(ring.bytes).toBe(held);
+      }
+    }),
+  );
+});
+
+test("what was dropped may grow on and takes nothing", () => {
+  const ring = new Ring<string>(100);
+  const first = ring.add("first");
+  ring.grow(first, 60);
+  const second = ring.add("second");
+  ring.grow(second, 60);
+  ring.grow(first, 1000);
+  expect([...ring.values()]).toEqual(["second"]);
+  expect(ring.bytes).toBe(60);
+});

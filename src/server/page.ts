@@ -1,0 +1,62 @@
+import type { HeaderFields } from "./exchange.ts";
+import type { Reply } from "./reply.ts";
+import type { PageFile, Service } from "./service.ts";
+
+/** Only files of this server are loaded, connected to, or may frame the page. Images may also be the user's own, which are sent to a model. */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data: blob:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+const headers: HeaderFields = {
+  "content-security-policy": policy,
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  // The browser validates each file on each use, so that all files are of one version.
+  "cache-control": "no-cache",
+  vary: "Accept",
+};
+
+/** Whether the client is a browser that navigates to the page. */
+function wantsPage(reply: Reply): boolean {
+  const { exchange } = reply;
+  return exchange.path === "/" && /\btext\/html\b/i.test(exchange.header("accept") ?? "");
+}
+
+/** Sends a file of the page, or 304. No other origin may read it, even if it may use the API. */
+export function sendPageFile(reply: Reply, { contentType, text, etag }: PageFile): void {
+  reply.headers = headers;
+  const known = (reply.exchange.header("if-none-match") ?? "").split(",").map((tag) => tag.trim().replace(/^W\//, ""));
+  if (known.includes(etag)) reply.send(304, null, "", { etag });
+  else reply.send(200, contentType, text, { etag });
+}
+
+/** `GET /`: the page for a browser, if the server has one; otherwise a short text. */
+export function answerWelcome(reply: Reply, { directory, page }: Service): void {
+  const file = wantsPage(reply) ? page?.get("index.html") : undefined;
+  if (file) return sendPageFile(reply, file);
+  const host = reply.exchange.header("host") ?? "localhost";
+  const models = directory.list().map(({ info }) => info.id);
+  const text = [
+    "Truewire: the OpenAI API, exactly.",
+    "",
+    `Base URL for clients:  http://${host}/v1`,
+    ...(reply.isStranger ? [] : [`Models:                ${models.join(", ") || "none yet"}`]),
+    `Health:                http://${host}/health`,
+    "",
+  ];
+  reply.send(
+    200,
+    "text/plain; charset=utf-8",
+    text.join("\n"),
+    page ? { vary: [reply.headers["vary"] ?? [], "Accept"].flat().join(", ") } : {},
+  );
+}

@@ -1,0 +1,175 @@
+import {
+  objectBody,
+  readConversation,
+  readDetokenizeRequest,
+  readTokenizeRequest,
+} from "../apis/tokens/read-request.ts";
+import { writeAdapters, writeSlots, writeText, writeTokens } from "../apis/tokens/write-tokens.ts";
+import type { TokenCounter } from "../apis/port.ts";
+import { canAnswer } from "../core/engine.ts";
+import { estimateTokens } from "../core/estimate-tokens.ts";
+import { FailureError, invalidRequest } from "../core/failure.ts";
+import type { GenerationRequest } from "../core/request.ts";
+import { ClientGone } from "./exchange.ts";
+import { modelNamed, modelsOf } from "./model-directory.ts";
+import type { ServedModel } from "./model-directory.ts";
+import type { ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
+import type { Service } from "./service.ts";
+import { takeSteps } from "./turns.ts";
+
+/** The body of an endpoint of llama.cpp's server, in which `model` is optional. The endpoint reads the rest once it has the model. */
+interface BodyOfModel extends NamedRequest {
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+function readBodyOfModel(value: unknown): BodyOfModel {
+  const body = objectBody(value);
+  const name = body["model"] ?? undefined;
+  if (name === undefined || typeof name === "string") return { name, body };
+  throw invalidRequest("Invalid type for 'model': expected a string.", "model", "invalid_type");
+}
+
+/** `POST /tokenize`, as in llama.cpp's server and vLLM. */
+export const tokenizeEndpoint: ModelEndpoint<BodyOfModel> = {
+  read: readBodyOfModel,
+  async answer({ body, name: named }, model, reply) {
+    const name = named ?? model.info.id;
+    const { engine, forwards } = model.from;
+    const options = { profile: reply.profile, forwards: forwards?.includes("chat") ?? false };
+    const { request, form, withTexts } = await takeSteps(readTokenizeRequest(body, name, reply.requestId, options));
+    if (!canAnswer(engine, "tokenize")) throw hasNoTokenizer(name);
+    const question = { kind: "tokenize", request: { ...request, model: model.engineModel } } as const;
+    const tokens = await untilGone(reply, engine.ask(question, reply.exchange.departure.signal));
+    const written = await takeSteps(writeTokens(tokens, form, withTexts, model.info.contextLength));
+    reply.send(200, "application/json", written);
+  },
+};
+
+/** `POST /detokenize`, as in llama.cpp's server and vLLM. */
+export const detokenizeEndpoint: ModelEndpoint<BodyOfModel> = {
+  read: readBodyOfModel,
+  async answer({ body, name }, model, reply) {
+    const { engine } = model.from;
+    const request = readDetokenizeRequest(body, model.engineModel, reply.requestId);
+    if (!canAnswer(engine, "detokenize")) throw hasNoTokenizer(name ?? model.info.id);
+    const question = { kind: "detokenize", request } as const;
+    const text = await untilGone(reply, engine.ask(question, reply.exchange.departure.signal));
+    reply.send(200, "application/json", writeText(text));
+  },
+};
+
+/** `POST /apply-template`, as in llama.cpp's server: the prompt that the chat template makes of a conversation. */
+export const applyTemplateEndpoint: ModelEndpoint<BodyOfModel> = {
+  read: readBodyOfModel,
+  async answer({ body, name: named }, model, reply) {
+    const name = named ?? model.info.id;
+    const { engine } = model.from;
+    const options = { profile: reply.profile, forwards: false };
+    const request = await takeSteps(readConversation(body, name, reply.requestId, options));
+    if (!canAnswer(engine, "apply-template"))
+      throw new FailureError({
+        kind: "internal",
+        message: `The template of '${name}' is not known: only local models can tell.`,
+        status: 501,
+      });
+    const owner = reply.client && { owner: reply.client.owner };
+    const question = { kind: "apply-template", request: { ...request, model: model.engineModel, ...owner } } as const;
+    const prompt = await untilGone(reply, engine.ask(question, reply.exchange.departure.signal));
+    reply.send(200, "application/json", JSON.stringify({ prompt }));
+  },
+};
+
+/** The endpoint that counts the tokens of a prompt, as an API has it. `api`: the name of the port. */
+export function tokenCountEndpoint(
+  api: string,
+  counter: TokenCounter,
+): ModelEndpoint<NamedRequest & { readonly request: GenerationRequest }> {
+  return {
+    api,
+    async read(body, options, { requestId }) {
+      const request = await takeSteps(counter.readRequest(body, requestId, options));
+      return { name: request.model, request };
+    },
+    async answer({ request }, model, reply) {
+      reply.send(200, "application/json", counter.write(await countPromptTokens(model, request, reply)));
+    },
+  };
+}
+
+/**
+ * Counts the tokens of a request's prompt. If the engine, or its server, cannot count them, the number is an estimate, and the answer has
+ * the header `x-truewire-estimate: tokens`. Rejects with `FailureError`.
+ */
+export async function countPromptTokens(
+  { engineModel, from: { engine } }: ServedModel,
+  request: GenerationRequest,
+  reply: Reply,
+): Promise<number> {
+  const { departure } = reply.exchange;
+  try {
+    const question = { kind: "count-tokens", request: { ...request, model: engineModel } } as const;
+    if (canAnswer(engine, question.kind)) return await engine.ask(question, departure.signal);
+  } catch (error) {
+    if (departure.happened) throw new ClientGone({ cause: error });
+    if (!(error instanceof FailureError && missingPath.has(error.failure.status))) throw error;
+  }
+  reply.addHeaders({ "x-truewire-estimate": "tokens" });
+  return estimateTokens(request);
+}
+
+/** The statuses with which servers answer at a path that they do not have: many servers of the Messages API have no `count_tokens`. */
+const missingPath: ReadonlySet<number> = new Set([404, 405, 501]);
+
+/**
+ * `GET /slots`, as in llama.cpp's server: the slots of all local models, or of one with `?model=NAME`. 503 with `?fail_on_no_slot=1` if
+ * none is free; 501 if no served model has slots.
+ */
+export async function answerSlots(reply: Reply, service: Service): Promise<void> {
+  const { exchange } = reply;
+  const engines = [...new Set(requestedModels(reply, service).map(({ from }) => from))];
+  const slots = await Promise.all(
+    engines.map(async ({ engine, name }) => {
+      if (!canAnswer(engine, "slots")) return [];
+      const model = engine.models()[0]?.id ?? name;
+      const answer = engine.ask({ kind: "slots", request: null }, exchange.departure.signal);
+      return (await untilGone(reply, answer)).map((slot) => ({ ...slot, model }));
+    }),
+  );
+  const all = slots.flat();
+  if (all.length === 0)
+    throw new FailureError({
+      kind: "internal",
+      status: 501,
+      message: "No local model is served, so there are no slots.",
+    });
+  if (exchange.query("fail_on_no_slot") !== undefined && all.every(({ busy }) => busy))
+    throw new FailureError({ kind: "unavailable", status: 503, message: "No slot is free.", retryAfterSeconds: 1 });
+  reply.send(200, "application/json", writeSlots(all));
+}
+
+/** `GET /lora-adapters`, as in llama.cpp's server: the adapters of all models, or of one with `?model=NAME`. */
+export function answerAdapters(reply: Reply, service: Service): void {
+  const all = requestedModels(reply, service).flatMap(({ info }) =>
+    (info.adapters ?? []).map((adapter) => ({ ...adapter, model: info.id })),
+  );
+  reply.send(200, "application/json", writeAdapters(all));
+}
+
+/** The model in the query, or all models. Throws `FailureError` 404. */
+function requestedModels({ client, exchange, profile }: Reply, service: Service): readonly ServedModel[] {
+  const directory = modelsOf(client, service.directory);
+  const name = exchange.query("model");
+  return name === undefined ? directory.list() : [modelNamed(name, directory, profile)];
+}
+
+/** The answer of an engine. Rejects with `ClientGone` if the client has left. */
+async function untilGone<T>({ exchange }: Reply, answer: Promise<T>): Promise<T> {
+  return answer.catch((error: unknown) => {
+    throw exchange.departure.happened ? new ClientGone({ cause: error }) : error;
+  });
+}
+
+function hasNoTokenizer(model: string): FailureError {
+  const message = `The tokens of '${model}' are not known: only local models, and servers that have /tokenize, can tell.`;
+  return new FailureError({ kind: "internal", message, status: 501 });
+}
