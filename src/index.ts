@@ -202,7 +202,7 @@ export type {
   ObjectCall as FormatObjectCall,
   PlainFormat,
   Reasoning as FormatReasoning,
-  FormatRoute as FormatRoute,
+  FormatRoute,
   RoutedFormat,
   TaggedArgs as FormatTaggedArguments,
 } from "./formats/format.ts";
