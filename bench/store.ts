@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { AnswerContext } from "../src/apis/port.ts";
-import type { KeptRequest, PortState, Shelves } from "../src/apis/port-state.ts";
+import type { StorableRequest, PortState, Keyspaces } from "../src/apis/port-state.ts";
 import { lean } from "../src/apis/profile.ts";
 import { responsesPort } from "../src/apis/responses/port.ts";
 import { AssembledTexts } from "../src/server/assembled-texts.ts";
@@ -103,7 +103,7 @@ async function measure(place: string, at: string): Promise<Result> {
 }
 
 /** Keeps one response; its id. */
-async function converse(keeper: PortState, shelves: Shelves, previous: string | undefined): Promise<string> {
+async function converse(keeper: PortState, shelves: Keyspaces, previous: string | undefined): Promise<string> {
   const read = await keeper.readRequest(bodyOf(previous), "req_1", { profile: lean }, shelves, takeSteps);
   const writer = read.streamWriter(context);
   const text = writer.write([
@@ -113,12 +113,12 @@ async function converse(keeper: PortState, shelves: Shelves, previous: string | 
     { type: "usage", usage: { promptTokens: 1, completionTokens: 1 } },
     { type: "end", end: { kind: "done" } },
   ]);
-  await read.keep();
+  await read.store();
   // A copy: a piece of a text keeps the whole of it.
   return Buffer.from(/"id":"(resp_\w+)"/.exec(text)?.[1] ?? "").toString();
 }
 
-async function readOn(shelves: Shelves, id: string): Promise<KeptRequest | undefined> {
+async function readOn(shelves: Keyspaces, id: string): Promise<StorableRequest | undefined> {
   try {
     return await state?.readRequest(bodyOf(id), "req_1", { profile: lean }, shelves, takeSteps);
   } catch {
@@ -131,12 +131,12 @@ function bodyOf(previous: string | undefined): object {
   return { model: "m", input: words.repeat(14), ...(previous !== undefined && { previous_response_id: previous }) };
 }
 
-function shelvesOn(store: Store): Shelves {
+function shelvesOn(store: Store): Keyspaces {
   const assembled = new AssembledTexts().of("");
   return {
-    lasting: store,
+    stored: store,
     assembled,
-    brief: new MemoryStore({ maxCount: 0, maxBytes: 0, maxAgeMs: 0 }),
+    temporary: new MemoryStore({ maxCount: 0, maxBytes: 0, maxAgeMs: 0 }),
     ofConnection: false,
   };
 }

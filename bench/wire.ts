@@ -10,7 +10,7 @@ import { createServer, get } from "node:http";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import type { GenerationEvent } from "../src/core/events.ts";
-import { atOnce } from "../src/core/steps.ts";
+import { runSync } from "../src/core/steps.ts";
 import { chatPort } from "../src/apis/chat/port.ts";
 import { completionsPort } from "../src/apis/completions/port.ts";
 import { messagesPort } from "../src/apis/messages/port.ts";
@@ -99,7 +99,7 @@ function openedWriter({ port, profile, asked, event }: Case): StreamWriter {
   const body = { model, stream: true, ...asked };
   for (const name of neededBy[port.name] ?? []) Object.assign(body, { [name]: needed[name] });
   const header = (name: string): string | undefined => (name === "anthropic-version" ? "2023-06-01" : undefined);
-  const { streamWriter } = atOnce(port.readRequest(body, "req_bench", { profile, header }));
+  const { streamWriter } = runSync(port.readRequest(body, "req_bench", { profile, header }));
   const writer = streamWriter({ profile, created: 1_800_000_000, model, settings: {}, random: Math.random });
   writer.write([{ type: "start", choice: 0 }]);
   if (event === piece) writer.write([{ type: "tool-call-start", choice: 0, index: 0, id: "call_0", name: "f" }]);

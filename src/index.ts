@@ -56,7 +56,7 @@ export type {
   GeneratedPart,
   GeneratedRefusal,
   GeneratedText,
-  GeneratedThought,
+  GeneratedReasoning,
   Generation,
 } from "./core/accumulate.ts";
 export { callProgress } from "./library/call-progress.ts";
@@ -70,9 +70,9 @@ export { fromOpenAiMessages, toOpenAiMessages } from "./library/openai-messages.
 export type {
   ChatAssistantMessage as OpenAiAssistantMessage,
   ChatRequestContent as OpenAiContent,
-  RawMessage as OpenAiMessage,
+  ChatRequestMessage as OpenAiMessage,
   ChatContentPart as OpenAiPart,
-  RawToolCall as OpenAiToolCall,
+  ChatRequestToolCall as OpenAiToolCall,
 } from "./apis/chat/message-shape.ts";
 export { fromOpenAiToolChoice, fromOpenAiTools, toOpenAiToolChoice, toOpenAiTools } from "./library/openai-tools.ts";
 export { fromToolDefinition, toToolDefinition } from "./library/tool-definition.ts";
@@ -101,7 +101,7 @@ export type {
   GenerationEvent,
   GenerationFailure,
   MarkupEvent,
-  Native,
+  DialectJson,
   PartEndEvent,
   PartStartEvent,
   ReasoningDeltaEvent,
@@ -135,7 +135,7 @@ export type {
   Message,
   ReasoningPart,
   RefusalPart,
-  Said,
+  MessageBase,
   SystemMessage,
   TextPart,
   Tool,
@@ -145,12 +145,12 @@ export type {
   ToolMessage,
   UserMessage,
 } from "./core/message.ts";
-export type { CacheMiss, CacheMissCause, PartingTexts } from "./core/cache-miss.ts";
+export type { CacheMiss, CacheMissCause, DifferingTexts } from "./core/cache-miss.ts";
 export type { AttemptObserver, GenerationObserver, ObservedAttempt } from "./core/generation-observer.ts";
 export type {
   InspectedPrompt,
   Inspection,
-  PromptQuote,
+  MessageRange,
   ReceivedAnswer,
   RepairPlace,
   SentRequest,
@@ -177,7 +177,7 @@ export type {
 export type {
   ChatPrompt,
   GenerationRequest,
-  Limits,
+  AnswerLimits,
   OutputConstraint,
   Passthrough,
   ReasoningOptions,
@@ -185,7 +185,7 @@ export type {
   TemplateOptions,
   TextPrompt,
 } from "./core/request.ts";
-export type { AskedAnswer } from "./apis/choices-answer.ts";
+export type { RequestedAnswer } from "./apis/choices-answer.ts";
 export type { AnswerSettings } from "./apis/port.ts";
 export { cancellable } from "./core/cancellable.ts";
 export type { OpenOptions } from "./app/open-options.ts";

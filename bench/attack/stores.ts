@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AnswerContext } from "../../src/apis/port.ts";
-import type { Shelves } from "../../src/apis/port-state.ts";
+import type { Keyspaces } from "../../src/apis/port-state.ts";
 import { lean } from "../../src/apis/profile.ts";
 import { responsesPort } from "../../src/apis/responses/port.ts";
 import { AssembledTexts } from "../../src/server/assembled-texts.ts";
@@ -221,7 +221,7 @@ async function longChain(stage: Stage, place: string, links: number): Promise<Re
   const store = new CountingStore(await openStore(place, limits, () => {}));
   stage.afterwards(() => store.close());
   const brief = new MemoryStore({ maxCount: 0, maxBytes: 0, maxAgeMs: 0 });
-  const shelves: Shelves = { lasting: store, brief, assembled: new AssembledTexts().of(""), ofConnection: false };
+  const shelves: Keyspaces = { stored: store, temporary: brief, assembled: new AssembledTexts().of(""), ofConnection: false };
   const context: AnswerContext = {
     profile: lean,
     created: 1_800_000_000,
@@ -241,7 +241,7 @@ async function longChain(stage: Stage, place: string, links: number): Promise<Re
       { type: "finish", choice: 0, reason: "stop" },
       { type: "end", end: { kind: "done" } },
     ]);
-    await read?.keep();
+    await read?.store();
     previous = /"id":"(resp_\w+)"/.exec(text ?? "")?.[1];
     costs.push({
       reads: store.reads - reads,

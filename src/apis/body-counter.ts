@@ -1,6 +1,6 @@
 import { FailureError } from "../core/failure.ts";
 import { tooManyUnknown } from "./request/refusals.ts";
-import { mostUnknown } from "./request/size-limits.ts";
+import { maxUnknownMembers } from "./request/size-limits.ts";
 
 /**
  * The limits on a request's body, far beyond any real request. Without them, reading a body of a few megabytes may take seconds and
@@ -18,7 +18,7 @@ export const bodyLimits = {
 } as const;
 
 /** The maximum number of members of the body's root object: no API has half as many. */
-const maxRootMembers = 2 * mostUnknown;
+const maxRootMembers = 2 * maxUnknownMembers;
 
 const words: Readonly<Record<keyof typeof bodyLimits, string>> = {
   depth: "levels of objects and lists within each other",

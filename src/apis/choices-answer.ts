@@ -2,7 +2,7 @@ import type { GenerationRequest } from "../core/request.ts";
 import type { AnswerContext } from "./port.ts";
 
 /** The form of an answer that a chat or completions request asks for. */
-export interface AskedAnswer {
+export interface RequestedAnswer {
   readonly stream: boolean;
   readonly includeUsage: boolean;
   /** undefined: the profile's default. */
@@ -30,7 +30,7 @@ export interface AskedAnswer {
 
 /** The context of the writers of chat and completions. */
 export interface ChoicesContext extends AnswerContext {
-  readonly asked: AskedAnswer;
+  readonly requested: RequestedAnswer;
   /** The answer's id (`chatcmpl-…`, `cmpl-…`). A source's id in OpenAI's form, and its `created`, take precedence. */
   readonly id: string;
 }
@@ -38,7 +38,7 @@ export interface ChoicesContext extends AnswerContext {
 /** A parsed chat or completions request. */
 export interface ReadChoicesRequest {
   readonly request: GenerationRequest;
-  readonly asked: AskedAnswer;
+  readonly requested: RequestedAnswer;
   /** Parameters that were ignored, and probable mistakes, for the log. */
   readonly warnings: readonly string[];
 }

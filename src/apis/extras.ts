@@ -1,12 +1,12 @@
 import type { ExtraEvent } from "../core/events.ts";
-import type { AskedAnswer, ChoicesContext } from "./choices-answer.ts";
+import type { RequestedAnswer, ChoicesContext } from "./choices-answer.ts";
 import type { JsonValue } from "./json-text.ts";
 import { jsonText } from "./json-text.ts";
 
 /** The members of an extra event that the settings allow, or that the client requested by a parameter. */
 export function passedMembers(event: ExtraEvent, context: ChoicesContext): [name: string, value: JsonValue][] {
   const pass = context.settings.passExtra ?? false;
-  const requested = requestedMembers(context.asked);
+  const requested = requestedMembers(context.requested);
   if ((pass === false && requested.length === 0) || event.place === "item" || (event.dialect ?? "chat") !== "chat")
     return [];
   // A source's members are parsed JSON.
@@ -16,7 +16,7 @@ export function passedMembers(event: ExtraEvent, context: ChoicesContext): [name
 }
 
 /** The members that parameters of vLLM and llama.cpp request. */
-function requestedMembers({ includeTokenIds, includePromptLogprobs, includeProgress }: AskedAnswer): readonly string[] {
+function requestedMembers({ includeTokenIds, includePromptLogprobs, includeProgress }: RequestedAnswer): readonly string[] {
   if (!includeTokenIds && !includePromptLogprobs && !includeProgress) return none;
   return [
     ...(includeTokenIds ? ["token_ids", "prompt_token_ids"] : []),

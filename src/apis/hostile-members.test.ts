@@ -3,7 +3,7 @@ import { hostileBodies, validAnswers, validBodies } from "../../test/support/hos
 import { accumulate } from "../core/accumulate.ts";
 import type { GenerationEvent } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
-import { atOnce } from "../core/steps.ts";
+import { runSync } from "../core/steps.ts";
 import { completionsSource } from "./completions/source-port.ts";
 import { readEmbeddingsRequest } from "./embeddings/read-request.ts";
 import type { AnswerContext, ReadRequest } from "./port.ts";
@@ -14,7 +14,7 @@ import { responsesSocket } from "./responses/socket.ts";
 import type { EventReader } from "./source-port.ts";
 import { sourcePorts } from "./source-ports.ts";
 import { readResponseBody } from "./tolerant/read-response.ts";
-import { objectBody, readConversation, readDetokenizeRequest, readTokenizeRequest } from "./tokens/read-request.ts";
+import { objectBody, readPromptRequest, readDetokenizeRequest, readTokenizeRequest } from "./tokens/read-request.ts";
 
 const context: AnswerContext = { profile: lean, created: 1, model: "m", settings: {}, random: () => 0.5 };
 const answer: readonly GenerationEvent[] = [
@@ -31,14 +31,14 @@ function readAt(path: string, body: unknown): void {
   for (const profile of [lean, exact]) {
     const options = { profile, forwards: false };
     if (port) {
-      use(atOnce(port.readRequest(body, "req_1", options)), profile.name === "lean");
-      use(atOnce(port.readRequest(body, "req_1", { ...options, forwards: true })), profile.name === "lean");
+      use(runSync(port.readRequest(body, "req_1", options)), profile.name === "lean");
+      use(runSync(port.readRequest(body, "req_1", { ...options, forwards: true })), profile.name === "lean");
       continue;
     }
     switch (path) {
       case "/v1/messages/count_tokens":
         for (const { tokenCounter } of ports)
-          if (tokenCounter) atOnce(tokenCounter.readRequest(body, "req_1", options));
+          if (tokenCounter) runSync(tokenCounter.readRequest(body, "req_1", options));
         break;
       case "/v1/responses/input_tokens":
       case "/v1/responses/compact":
@@ -51,13 +51,13 @@ function readAt(path: string, body: unknown): void {
         readRerankRequest(body, "req_1");
         break;
       case "/tokenize":
-        atOnce(readTokenizeRequest(objectBody(body), "m", "req_1", options));
+        runSync(readTokenizeRequest(objectBody(body), "m", "req_1", options));
         break;
       case "/detokenize":
         readDetokenizeRequest(objectBody(body), "m", "req_1");
         break;
       case "/apply-template":
-        atOnce(readConversation(objectBody(body), "m", "req_1", options));
+        runSync(readPromptRequest(objectBody(body), "m", "req_1", options));
         break;
       default:
         throw new TypeError(`There is no reader for ${path}`);
@@ -121,7 +121,7 @@ describe("objects whose members hide what every object inherits, in the answers 
     if ("failure" in end && end.failure.cause instanceof TypeError) throw end.failure.cause;
     for (const port of ports) {
       const { body } = validBodies("m").find(({ path }) => path === `/v1${port.path}`) ?? {};
-      const request = atOnce(port.readRequest(body, "req_1", {}));
+      const request = runSync(port.readRequest(body, "req_1", {}));
       if (end.kind === "done") request.writeResponse(generation, context);
     }
   };

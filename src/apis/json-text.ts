@@ -75,7 +75,7 @@ function pretty(value: JsonValue, indent: string, newLine: string): string {
  * A float as Rust's serde_json (ryu) prints it, which differs from `JSON.stringify` below 1e-5, from 1e16 on, and for whole
  * numbers: `-1.147242e-6`, `0.0`. Source: recordings of 2025 and 2026. `value` must be finite.
  */
-export function floatText(value: number): string {
+export function rustFloatText(value: number): string {
   if (Number.isInteger(value) && Math.abs(value) < 1e16) return `${Object.is(value, -0) ? "-0" : value}.0`;
   const size = Math.abs(value);
   if (size >= 1e-5 && size < 1e16) return String(value);

@@ -5,7 +5,7 @@ import { jsonText } from "./json-text.ts";
 import type { JsonValue } from "./json-text.ts";
 
 /** A member of an object on the wire, as the object's schema describes it. */
-export interface Member {
+export interface SchemaMember {
   readonly name: string;
   readonly schema: z.ZodType;
   /** The vendor's answers always have it: today's if `since` is present, else those of every date. */
@@ -14,10 +14,10 @@ export interface Member {
   readonly since?: string;
 }
 
-const listed = new WeakMap<z.ZodObject, readonly Member[]>();
+const listed = new WeakMap<z.ZodObject, readonly SchemaMember[]>();
 
 /** Returns the members of an object's schema, in the order of the wire. */
-export function membersOf(schema: z.ZodObject): readonly Member[] {
+export function membersOf(schema: z.ZodObject): readonly SchemaMember[] {
   let members = listed.get(schema);
   if (members === undefined) {
     members = Object.entries(schema.shape as Readonly<Record<string, z.ZodType>>).map(([name, schema]) => {
@@ -141,7 +141,7 @@ export type Presence = "always" | "sometimes" | "never";
  * Returns how often the answers of `profile` have a member: what the `.meta()` of its schema says under the profile's name. Without that,
  * `always` for a required member and `sometimes` for an optional one.
  */
-export function presenceOf({ schema, always }: Member, profile: "lean" | "exact"): Presence {
+export function presenceOf({ schema, always }: SchemaMember, profile: "lean" | "exact"): Presence {
   return (schema.meta()?.[profile] as Presence | undefined) ?? (always ? "always" : "sometimes");
 }
 

@@ -7,7 +7,7 @@ import { writeChatRequest } from "./chat/write-request.ts";
 import { completionParameters } from "./completions/completion-parameters.ts";
 import { readCompletionRequest } from "./completions/read-request.ts";
 import { writeCompletionsRequest } from "./completions/write-request.ts";
-import type { Parameter } from "./request/parameter.ts";
+import type { RequestParameter } from "./request/parameter.ts";
 import type { ServerProfile } from "./server-profile.ts";
 
 type Members = Record<string, fc.Arbitrary<unknown>>;
@@ -315,7 +315,7 @@ test("the properties cover every parameter that has an effect on the engine", ()
     "logprobs",
   ];
   const made = new Set([...Object.keys(chat), ...Object.keys(outputs), ...elsewhere, ...choices, ...ofTheAnswer]);
-  const missing = (table: readonly Parameter[], known: ReadonlySet<string>): string[] =>
+  const missing = (table: readonly RequestParameter[], known: ReadonlySet<string>): string[] =>
     table.filter(({ name, treatment }) => treatment !== "refused" && !known.has(name)).map(({ name }) => name);
   expect(missing(chatParameters, made)).toEqual([]);
   // best_of only goes with n, which the generator draws freely; its own test is in completions/.

@@ -1,9 +1,9 @@
-import { openaiVoice } from "./openai-voice.ts";
-import type { Voice } from "./voice.ts";
+import { openaiErrorFormat } from "./openai-voice.ts";
+import type { ApiErrorFormat } from "./voice.ts";
 
 /** Ollama's native API, below `/api`, which this server does not have. Its errors are texts. Source: Ollama, server/routes.go. */
-export const ollamaVoice: Voice = {
-  ...openaiVoice,
+export const ollamaErrorFormat: ApiErrorFormat = {
+  ...openaiErrorFormat,
   writeFailure: ({ status, message }) => ({
     status,
     contentType: "application/json; charset=utf-8",

@@ -1,9 +1,9 @@
 import { writeErrorBody } from "./error-body.ts";
 import { openaiLimitHeaders } from "./rate-limits.ts";
-import type { HeaderReader, Voice } from "./voice.ts";
+import type { HeaderReader, ApiErrorFormat } from "./voice.ts";
 
 /** OpenAI's keys (a Bearer token, a basic password from browsers, or `x-api-key` from some gateways), headers and error object. */
-export const openaiVoice: Voice = {
+export const openaiErrorFormat: ApiErrorFormat = {
   keyIn,
   answerHeaders: (requestId, processingMs) => ({
     "x-request-id": requestId,

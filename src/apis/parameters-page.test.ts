@@ -5,7 +5,7 @@ import { chatParameters } from "./chat/chat-parameters.ts";
 import { completionParameters } from "./completions/completion-parameters.ts";
 import { messageParameters } from "./messages/request-schema.ts";
 import { extensionParameters } from "./request/extension-parameters.ts";
-import type { Parameter } from "./request/parameter.ts";
+import type { RequestParameter } from "./request/parameter.ts";
 import { responsesParameters } from "./responses/responses-parameters.ts";
 
 // docs/parameters.md is generated from the tables that read requests.
@@ -138,9 +138,9 @@ ${table(chatParameters.filter(({ origin, treatment }) => origin === "extension" 
 }
 
 /** What the page shows of parameters. */
-type Table = readonly Pick<Parameter, "name" | "treatment" | "required" | "note">[];
-type OwnedTable = readonly Pick<Parameter, "name" | "origin">[];
-type NamedTable = readonly Pick<Parameter, "name">[];
+type Table = readonly Pick<RequestParameter, "name" | "treatment" | "required" | "note">[];
+type OwnedTable = readonly Pick<RequestParameter, "name" | "origin">[];
+type NamedTable = readonly Pick<RequestParameter, "name">[];
 
 function table(parameters: Table): string {
   const rows = parameters.map(({ name, treatment, required, note }) => {

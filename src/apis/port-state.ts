@@ -18,9 +18,9 @@ export interface PortState {
     body: unknown,
     requestId: string,
     options: ReadOptions,
-    shelves: Shelves,
+    shelves: Keyspaces,
     inTurns: InTurns,
-  ): Promise<KeptRequest>;
+  ): Promise<StorableRequest>;
   /** Further paths of the API. */
   readonly routes: readonly PortRoute[];
 }
@@ -29,7 +29,7 @@ export interface PortState {
 export type InTurns = <T>(task: Steps<T>) => Promise<T>;
 
 /** Texts of one client by key, invisible to other clients. Rejects if the store cannot be reached. */
-export interface Shelf {
+export interface Keyspace {
   get(key: string): Promise<string | undefined>;
   /** A long text may be an iterable of chunks: other requests are served between them. */
   set(key: string, text: string | Iterable<string, void, undefined>): Promise<void>;
@@ -37,11 +37,11 @@ export interface Shelf {
   delete(key: string): Promise<boolean>;
 }
 
-export interface Shelves {
+export interface Keyspaces {
   /** The server's store. */
-  readonly lasting: Shelf;
+  readonly stored: Keyspace;
   /** The server's memory, for texts that must not be stored. Kept while the connection is open, or for some minutes. */
-  readonly brief: Shelf;
+  readonly temporary: Keyspace;
   /** The memory of this process. */
   readonly assembled: Assembled;
   /** `brief` belongs to a connection on which the client sends further requests. */
@@ -61,9 +61,9 @@ export interface Assembled {
   unique(): string;
 }
 
-export interface KeptRequest extends ReadRequest {
+export interface StorableRequest extends ReadRequest {
   /** Stores the written answer, if it is to be stored. Called when it is complete, before its end is sent. */
-  keep(): Promise<void>;
+  store(): Promise<void>;
   /**
    * Present: the client is answered immediately, and the answer is generated without it. `processName` names this process for
    * `PortCall.hasEnded`.
@@ -94,7 +94,7 @@ export const beatMs = 10_000;
 /** A detached answer that this server is generating. */
 export interface DetachedRun {
   /** All events from the first, and then each new one; none if the run ended before. Throws if it breaks off. */
-  pieces(): AsyncIterable<string>;
+  events(): AsyncIterable<string>;
   /** Stops the run. Resolves when its state is stored, or when no process generates it. */
   cancel(): Promise<void>;
 }
@@ -117,7 +117,7 @@ export interface PortCall {
   query(name: string): string | undefined;
   /** The server's profile, until `model` sets that of a model. */
   readonly profile: Profile;
-  readonly shelves: Shelves;
+  readonly keyspaces: Keyspaces;
   readonly inTurns: InTurns;
   /** Unix time in seconds. */
   now(): number;

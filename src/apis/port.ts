@@ -3,7 +3,7 @@ import type { GenerationEvent } from "../core/events.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import type { Steps } from "../core/steps.ts";
 import type { Profile } from "./profile.ts";
-import type { HeaderReader, Voice } from "./voice.ts";
+import type { HeaderReader, ApiErrorFormat } from "./voice.ts";
 
 /**
  * One API that generates, for the server. The server routes, authenticates, measures and transfers; everything that differs between APIs is
@@ -14,7 +14,7 @@ export interface Port {
   readonly name: string;
   /** The path below the base URL: `/chat/completions`. */
   readonly path: string;
-  readonly voice: Voice;
+  readonly errorFormat: ApiErrorFormat;
   /** OpenTelemetry's `gen_ai.operation.name`; default `chat`. */
   readonly operation?: string;
 

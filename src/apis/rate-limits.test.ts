@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { anthropicLimitHeaders } from "./messages/port.ts";
-import { anthropicVoice } from "./messages/port.ts";
-import { openaiVoice } from "./openai-voice.ts";
+import { anthropicFormat } from "./messages/port.ts";
+import { openaiErrorFormat } from "./openai-voice.ts";
 import { exact, lean } from "./profile.ts";
 import { goDuration, openaiLimitHeaders, rateLimitReached } from "./rate-limits.ts";
 import type { BeyondLimit } from "./rate-limits.ts";
@@ -77,8 +77,8 @@ describe("a request beyond a limit", () => {
       "alice",
     );
     const bodies = [
-      openaiVoice.writeFailure(failure, exact, "req_1"),
-      anthropicVoice.writeFailure(failure, lean, "req_1"),
+      openaiErrorFormat.writeFailure(failure, exact, "req_1"),
+      anthropicFormat.writeFailure(failure, lean, "req_1"),
     ];
     const [openai, anthropic] = bodies.map(({ status, body }) => ({ status, ...(JSON.parse(body) as object) }));
     return { failure, openai, anthropic };

@@ -107,7 +107,7 @@ recorded("ids of chat streams begin with the time of creation", () => {
 function contextOf({ created, model }: RawAnswer, legacyFunctions = false): ChoicesContext {
   return {
     profile: exact,
-    asked: {
+    requested: {
       stream: true,
       includeUsage: true,
       logprobs: true,

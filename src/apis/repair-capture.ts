@@ -18,11 +18,11 @@ export const capturedApis: readonly CapturedApi[] = Object.keys(repairs) as Capt
 /** Reads a captured answer, damaged in any way, and writes it again from its events. Pure. */
 export function repairCapture(capture: string, options: RepairOptions): RepairedCapture {
   const { from } = options;
-  return repairs[from === "auto" ? apiOf(capture) : from](capture, options);
+  return repairs[from === "auto" ? apiOfCapture(capture) : from](capture, options);
 }
 
 /** The API of a capture, by members that only its answers have. */
-export function apiOf(capture: string): CapturedApi {
+export function apiOfCapture(capture: string): CapturedApi {
   if (/"(type|object)"\s*:\s*"response(\.\w+)*"/.test(capture)) return "responses";
   if (/"type"\s*:\s*"(message_start|content_block_(start|delta)|message)"/.test(capture)) return "messages";
   return /"object"\s*:\s*"text_completion"/.test(capture) ? "completions" : "chat";

@@ -88,7 +88,7 @@ function contextOf(
   const hasReasoning = choices.some(({ reasoning }) => reasoning !== null);
   return {
     profile,
-    asked: {
+    requested: {
       stream: !isBody,
       includeUsage: form.usage || usage !== undefined,
       logprobs:

@@ -4,7 +4,7 @@ import type { Profile } from "./profile.ts";
 import type { RateLevels } from "./rate-limits.ts";
 
 /** The keys, headers and errors of an API. */
-export interface Voice {
+export interface ApiErrorFormat {
   /** The client's key; "" without one. */
   keyIn(header: HeaderReader): string;
   /** Headers of every answer. `requestId`: as in the log; `processingMs`: until the head of the answer. */
@@ -12,15 +12,15 @@ export interface Voice {
   /** Headers with the rest of a key's rate limits. `now`: Unix time in milliseconds. */
   limitHeaders(levels: RateLevels, now: number): Record<string, string>;
   /** The API's own list of models. */
-  readonly models?: ModelLister;
+  readonly models?: ModelListFormat;
   /** The answer for a failure before anything was sent. */
   writeFailure(failure: GenerationFailure, profile: Profile, requestId: string): ErrorAnswer;
 }
 
 /** Writes an API's list of models. */
-export interface ModelLister {
+export interface ModelListFormat {
   /** Whether a request's headers ask for this API's list. */
-  isMeant(header: HeaderReader): boolean;
+  isRequested(header: HeaderReader): boolean;
   /** The body of `GET /v1/models`. */
   list(models: readonly ModelInfo[]): string;
   /** The body of `GET /v1/models/{id}`. */

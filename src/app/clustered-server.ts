@@ -60,7 +60,7 @@ export async function createClusteredServer(
     const { number, peer } = worker;
     side.join(worker);
     let begun: WorkerConfig | undefined;
-    peer.answer(workerTopics.start, (): WorkerStart => {
+    peer.onRequest(workerTopics.start, (): WorkerStart => {
       begun = newest;
       // Workers that listen on the same port number share it. With port 0, later workers use the number that the first one got, if none
       // listens now. Other ports are not read from the URL, which omits the default port of its scheme.
@@ -70,8 +70,8 @@ export async function createClusteredServer(
     });
     void peer.closed.then(() => listening.delete(peer));
     const ready = await new Promise<WorkerReady>((resolve, reject) => {
-      peer.hear(workerTopics.ready, (body) => resolve(body as WorkerReady));
-      peer.hear(workerTopics.failed, (body) => reject(errorOf(body as WorkerFailed)));
+      peer.onNotification(workerTopics.ready, (body) => resolve(body as WorkerReady));
+      peer.onNotification(workerTopics.failed, (body) => reject(errorOf(body as WorkerFailed)));
     });
     url ??= ready.url;
     if (ready.url !== url) throw new Error(`It listens on ${ready.url} in place of ${url}.`);
@@ -82,7 +82,7 @@ export async function createClusteredServer(
       models = await goOver(worker, models);
     }
   };
-  const isAlive = ({ peer }: WorkerProcess): Promise<unknown> => peer.ask(workerTopics.alive, null);
+  const isAlive = ({ peer }: WorkerProcess): Promise<unknown> => peer.request(workerTopics.alive, null);
   const release = async (): Promise<void> => {
     await pool.close(0);
     await side.close();
@@ -125,7 +125,7 @@ export async function createClusteredServer(
     log.info({ models: models.map(({ id }) => id) }, "configuration read again");
   });
   const askToGoOver = async ({ peer }: WorkerProcess): Promise<readonly ModelInfo[]> =>
-    (await peer.ask(workerTopics.reload, newest)) as readonly ModelInfo[];
+    (await peer.request(workerTopics.reload, newest)) as readonly ModelInfo[];
   const goOver = async (worker: WorkerProcess, before: readonly ModelInfo[]): Promise<readonly ModelInfo[]> => {
     try {
       return await askToGoOver(worker);

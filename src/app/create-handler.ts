@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TruewireConfig } from "../config/config.ts";
 import { parseConfig } from "../config/schema.ts";
-import type { Exchange } from "../server/exchange.ts";
+import type { HttpExchange } from "../server/exchange.ts";
 import { FetchExchange } from "../server/fetch-exchange.ts";
 import { handle } from "../server/handle.ts";
-import { silent } from "../server/log.ts";
+import { silentLog } from "../server/log.ts";
 import type { Log } from "../server/log.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
 import { maskedLog } from "../server/mask.ts";
@@ -71,7 +71,7 @@ export function createHandler(config: TruewireConfig, options: HandlerOptions = 
   const parsed = parseConfig(config);
   const { basePath = "" } = options;
   const settings = settingsOf(parsed, parsed.keys, true);
-  const log = maskedLog(options.log ?? silent, () => settings.mask);
+  const log = maskedLog(options.log ?? silentLog, () => settings.mask);
   const ownLimiter = new MemoryLimiter();
   const pool = new EnginePool({ log });
   const service: Service = {
@@ -111,7 +111,7 @@ export function createHandler(config: TruewireConfig, options: HandlerOptions = 
         throw error;
       },
     ));
-  const answer = async (exchange: Exchange): Promise<void> => {
+  const answer = async (exchange: HttpExchange): Promise<void> => {
     if (service.state === "loading") await ready().catch(() => {});
     await handle(exchange, service);
   };

@@ -17,7 +17,7 @@ import { readServerFiles } from "./server-files.ts";
 import type { WorkerSide } from "./worker-side.ts";
 import { healthOf } from "../server/health.ts";
 import { handle } from "../server/handle.ts";
-import { silent } from "../server/log.ts";
+import { silentLog } from "../server/log.ts";
 import type { Log } from "../server/log.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
 import { maskedLog } from "../server/mask.ts";
@@ -123,7 +123,7 @@ export async function openServer(
     ? side.control(directory)
     : new PoolControl({ pool, directory, reload: readConfig && (async () => reload(await readConfig())) });
   // Of what all workers would say, the first one says it.
-  const observing = await openObserving(current, side && side.number > 1 ? silent : log);
+  const observing = await openObserving(current, side && side.number > 1 ? silentLog : log);
   const service: Service = {
     ...observing.of,
     ...(side && { others: side.others(() => healthOf(service)) }),

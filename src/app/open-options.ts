@@ -1,7 +1,7 @@
 import type { Log } from "../server/log.ts";
 import type { SharedEjections } from "../workers/shared-ejections.ts";
 import type { Engine } from "../core/engine.ts";
-import type { Observe } from "../core/observe.ts";
+import type { LogListener } from "../core/observe.ts";
 import type { ServedEngine } from "../server/model-directory.ts";
 
 export interface OpenOptions {
@@ -25,7 +25,7 @@ export interface PoolOptions extends OpenOptions {
 }
 
 /** Returns an observer that writes an engine's messages to the server's log, with the model's name. */
-export function observerOf(log: Log, model: string): Observe {
+export function observerOf(log: Log, model: string): LogListener {
   return (line, level, fields) => log[level]({ model, ...fields }, line);
 }
 

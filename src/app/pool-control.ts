@@ -1,7 +1,7 @@
 import { ConfigError } from "../config/config-error.ts";
 import { FailureError, invalidRequest } from "../core/failure.ts";
-import type { ModelControl, ModelState, ModelStates, Task } from "../server/admin/model-control.ts";
-import { notOfThisMachine, stateOf } from "../server/admin/model-control.ts";
+import type { ModelControl, ControlledModel, ControlledModels, ControlTask } from "../server/admin/model-control.ts";
+import { notLocalModel, modelStateOf } from "../server/admin/model-control.ts";
 import type { ModelDirectory, ServedEngine } from "../server/model-directory.ts";
 import { modelDoesNotExist } from "../apis/failures.ts";
 import type { EnginePool } from "./engine-pool.ts";
@@ -23,7 +23,7 @@ export class PoolControl implements ModelControl {
     this.#options = options;
   }
 
-  async list(): Promise<ModelStates> {
+  async list(): Promise<ControlledModels> {
     const { pool, directory } = this.#options;
     const budget = pool.locals?.keeper.budget ?? Infinity;
     return {
@@ -32,7 +32,7 @@ export class PoolControl implements ModelControl {
     };
   }
 
-  async load(name: string, { signal, tell: notify }: Task): Promise<ModelState> {
+  async load(name: string, { signal, report: notify }: ControlTask): Promise<ControlledModel> {
     const { from, engine } = this.#localNamed(name);
     const { keeper } = this.#locals();
     const { model } = engine;
@@ -49,7 +49,7 @@ export class PoolControl implements ModelControl {
     return this.#stateOf(from);
   }
 
-  async unload(name: string, { signal, tell: notify }: Task): Promise<ModelState> {
+  async unload(name: string, { signal, report: notify }: ControlTask): Promise<ControlledModel> {
     const { from, engine } = this.#localNamed(name);
     const { keeper } = this.#locals();
     if (keeper.busyOf(engine.model) > 0) notify({ phase: "wait" });
@@ -57,7 +57,7 @@ export class PoolControl implements ModelControl {
     return this.#stateOf(from);
   }
 
-  async pull(name: string, { signal, tell: notify }: Task): Promise<{ readonly path: string }> {
+  async pull(name: string, { signal, report: notify }: ControlTask): Promise<{ readonly path: string }> {
     const { pool, directory } = this.#options;
     const known = directory().find(name)?.from.engine;
     const source =
@@ -98,9 +98,9 @@ export class PoolControl implements ModelControl {
     };
   }
 
-  #stateOf(served: ServedEngine): ModelState {
+  #stateOf(served: ServedEngine): ControlledModel {
     const { engine } = served;
-    const common = stateOf(served);
+    const common = modelStateOf(served);
     if (!(engine instanceof LoadableEngine)) return common;
     const { model } = engine;
     const { keeper } = this.#locals();
@@ -122,7 +122,7 @@ export class PoolControl implements ModelControl {
     if (!from) throw modelDoesNotExist(name);
     const { engine } = from;
     if (engine instanceof LoadableEngine) return { from, engine };
-    throw notOfThisMachine(name);
+    throw notLocalModel(name);
   }
 
   #locals(): NonNullable<EnginePool["locals"]> {

@@ -4,7 +4,7 @@ import { AdminAccess } from "../server/admin/admin-access.ts";
 import { KeyRing } from "../server/keys/key-ring.ts";
 import { isLoopback, restrictedOrigins, unrestrictedOrigins } from "../server/origins.ts";
 import { Mask } from "../server/mask.ts";
-import type { Settings } from "../server/service.ts";
+import type { ServiceSettings } from "../server/service.ts";
 import { exact, lean } from "../apis/profile.ts";
 import type { HashedKey } from "../server/keys/key-ring.ts";
 import { ConfigError } from "../config/config-error.ts";
@@ -14,7 +14,7 @@ import type { Log } from "../server/log.ts";
 import type { ModelConfig } from "../config/model-schema.ts";
 
 /** `keyConfigs`: the configuration's keys with hashes, and those of its file. `embedded`: inside another server, which restricts web pages itself unless origins are configured. */
-export function settingsOf(config: Config, keyConfigs: readonly KeyConfig[], embedded: boolean): Settings {
+export function settingsOf(config: Config, keyConfigs: readonly KeyConfig[], embedded: boolean): ServiceSettings {
   const { host, corsOrigin, bodyLimit, bodyBudget, hold, keepAlive, readerPatience, metrics, metricsKey } = config;
   const keys = keyRingOf(config, keyConfigs);
   return {
@@ -67,7 +67,7 @@ function hashedKey({ name, hash, models, expires, ...limits }: KeyConfig): Hashe
  */
 export function inspectorOf(
   { host, inspect, inspectSize, adminKey }: Config,
-  { keys }: Pick<Settings, "keys">,
+  { keys }: Pick<ServiceSettings, "keys">,
   current?: Inspector,
 ): Inspector | undefined {
   const isForThisMachine = isLoopback(host) && !keys.required;
@@ -92,7 +92,7 @@ const needsAdminKey = {
   message: "needs an admin key (adminKey) on a server that has keys or that others can reach",
 };
 
-export function warnOfOpenAddress({ host }: Config, { keys }: Settings, log: Log): void {
+export function warnOfOpenAddress({ host }: Config, { keys }: ServiceSettings, log: Log): void {
   if (isLoopback(host) || keys.required) return;
   log.warn({ host }, "every client that can reach this address can use the API: set a key with --api-key");
 }

@@ -33,25 +33,25 @@ process.on("uncaughtException", (error) => {
   leave();
 });
 void primary.closed.then(leave);
-primary.hear("worker.stop", (graceMs) => {
+primary.onNotification("worker.stop", (graceMs) => {
   if (!server) process.exit(0);
   void server.close(graceMs as number).finally(() => process.exit(0));
 });
-primary.answer(workerTopics.alive, () => null);
-primary.answer(workerTopics.reload, async (body) => {
+primary.onRequest(workerTopics.alive, () => null);
+primary.onRequest(workerTopics.reload, async (body) => {
   const next = body as WorkerConfig;
   side.files = next.files;
   await server?.reload(next.config);
   return server?.models();
 });
 
-const { number, config, files } = (await primary.ask(workerTopics.start, null)) as WorkerStart;
+const { number, config, files } = (await primary.request(workerTopics.start, null)) as WorkerStart;
 side.number = number;
 side.files = files;
 try {
   server = await openServer(config, {}, side);
-  primary.tell(workerTopics.ready, { url: server.url, models: server.models() } satisfies WorkerReady);
+  primary.notify(workerTopics.ready, { url: server.url, models: server.models() } satisfies WorkerReady);
 } catch (error) {
   const { message, code, syscall } = error as NodeJS.ErrnoException;
-  primary.tell(workerTopics.failed, { message, code, syscall } satisfies WorkerFailed);
+  primary.notify(workerTopics.failed, { message, code, syscall } satisfies WorkerFailed);
 }

@@ -1,4 +1,4 @@
-import { apiOf } from "../apis/repair-capture.ts";
+import { apiOfCapture } from "../apis/repair-capture.ts";
 import type { CapturedApi } from "../apis/repaired-capture.ts";
 import type { CapturedExchange } from "./captured-exchange.ts";
 import { readHar } from "./read-har.ts";
@@ -48,7 +48,7 @@ function bodyAlone(text: string, from: string, isJson: boolean): CapturedExchang
   const contentType = isJson ? "application/json" : "text/event-stream; charset=utf-8";
   return {
     from,
-    request: { method: "POST", path: paths[apiOf(text)] },
+    request: { method: "POST", path: paths[apiOfCapture(text)] },
     response: { status: 200, headers: [["content-type", contentType]], pieces: [{ ms: 0, text }] },
   };
 }

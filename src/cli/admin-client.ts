@@ -1,4 +1,4 @@
-import type { ModelStates, Progress } from "../server/admin/model-control.ts";
+import type { ControlledModels, Progress } from "../server/admin/model-control.ts";
 
 /** Where the server is, and how to enter. */
 export interface ServerFlags {
@@ -31,9 +31,9 @@ export class AdminClient {
     this.#key = flags.adminKey ?? process.env.TRUEWIRE_ADMIN_KEY;
   }
 
-  async list(): Promise<ModelStates> {
+  async list(): Promise<ControlledModels> {
     const response = await this.#fetch("/admin/models");
-    return (await response.json()) as ModelStates;
+    return (await response.json()) as ControlledModels;
   }
 
   /** Loads, unloads or pulls a model, and reports the progress. */

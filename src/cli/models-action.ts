@@ -1,4 +1,4 @@
-import type { ModelState, Progress } from "../server/admin/model-control.ts";
+import type { ControlledModel, Progress } from "../server/admin/model-control.ts";
 import { AdminClient } from "./admin-client.ts";
 import type { ServerFlags } from "./admin-client.ts";
 import { openProgressLine } from "./progress-line.ts";
@@ -35,7 +35,7 @@ export async function changeModel(verb: "load" | "unload" | "pull", model: strin
   console.log(verb === "pull" ? path : `${name} is ${verb === "load" ? "loaded" : "unloaded"}.`);
 }
 
-function rowOf({ name, state, memory, busy, load, keep }: ModelState): string[] {
+function rowOf({ name, state, memory, busy, load, keep }: ControlledModel): string[] {
   const size = memory === undefined ? "-" : memory === null ? "unknown" : bytes(memory);
   return [
     name,

@@ -1,7 +1,7 @@
 import { isObject } from "../core/json.ts";
 import type { Tool } from "../core/message.ts";
 import { requireFormat } from "../formats/known.ts";
-import type { ParseJob, ParsedMessage } from "../formats/parse-job.ts";
+import type { ParseJob, ParsedText } from "../formats/parse-job.ts";
 
 /**
  * Reads a job of `truewire parse --jsonl`: `{format, text, prefix?, tools?, params?, chunks?}`. Throws an Error that says what is wrong.
@@ -46,7 +46,7 @@ export function readTools(value: unknown): Tool[] {
 }
 
 /** A message as `truewire parse` prints it. */
-export function writeResult({ content, reasoning, calls }: ParsedMessage): Record<string, unknown> {
+export function writeResult({ content, reasoning, calls }: ParsedText): Record<string, unknown> {
   const written = calls.map(({ name, arguments: text, kind }) => {
     return kind === "custom" ? { name, input: text } : { name, arguments: text };
   });

@@ -48,7 +48,7 @@ export interface GeneratedFinish {
   readonly limit?: "max-tokens" | "context";
 }
 
-export type GeneratedPart = GeneratedText | GeneratedRefusal | GeneratedThought | GeneratedCallPart | GeneratedItem;
+export type GeneratedPart = GeneratedText | GeneratedRefusal | GeneratedReasoning | GeneratedCallPart | GeneratedItem;
 
 export interface GeneratedText {
   readonly type: "text";
@@ -65,7 +65,7 @@ export interface GeneratedRefusal {
   readonly id?: string;
 }
 
-export interface GeneratedThought {
+export interface GeneratedReasoning {
   readonly type: "reasoning";
   /** "" if only a summary or the encrypted form is known. */
   readonly text: string;
@@ -369,7 +369,7 @@ function wholeText({ chunks, id, phase, annotations, logprobs }: GrowingPart): G
   return { ...text, ...(id !== undefined && { id }), ...(phase !== undefined && { phase }) };
 }
 
-function wholeReasoning({ chunks, summary, id, signature, encrypted }: GrowingPart): GeneratedThought {
+function wholeReasoning({ chunks, summary, id, signature, encrypted }: GrowingPart): GeneratedReasoning {
   return {
     type: "reasoning",
     text: chunks.join(""),

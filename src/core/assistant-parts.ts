@@ -1,28 +1,28 @@
 import type { AssistantMessage, AssistantPart, ToolCall } from "./message.ts";
 
 /** The parts of an assistant's message, in order. */
-export function partsOf({ content }: AssistantMessage): readonly AssistantPart[] {
+export function assistantParts({ content }: AssistantMessage): readonly AssistantPart[] {
   if (content === null) return [];
   return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }
 
 /** The content of an assistant's message with these parts: a string for one plain text, null without parts. */
-export function contentOf(parts: readonly AssistantPart[]): AssistantMessage["content"] {
+export function assistantContent(parts: readonly AssistantPart[]): AssistantMessage["content"] {
   const [first] = parts;
   if (first === undefined) return null;
   return parts.length === 1 && first.type === "text" && first.phase === undefined ? first.text : parts;
 }
 
 /** The calls of an assistant's message, in order. */
-export function callsOf(message: AssistantMessage): readonly ToolCall[] {
+export function assistantCalls(message: AssistantMessage): readonly ToolCall[] {
   if (message.content === null || typeof message.content === "string") return none;
   return message.content.filter((part) => part.type === "tool-call");
 }
 
 /** The readable reasoning of an assistant's message, its parts joined; undefined without any. */
-export function thoughtOf(message: AssistantMessage): string | undefined {
+export function reasoningOf(message: AssistantMessage): string | undefined {
   const texts: string[] = [];
-  for (const part of partsOf(message)) {
+  for (const part of assistantParts(message)) {
     if (part.type !== "reasoning") continue;
     const { text, summary, signature, encrypted } = part;
     if (text === "" && summary) texts.push(summary.join("\n\n"));

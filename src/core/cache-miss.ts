@@ -14,11 +14,11 @@ export interface CacheMiss {
   /** With "evicted": the number of tokens that had been in the cache. */
   readonly knownTokens?: number;
   /** The text at the first difference. It quotes the client's prompts, so it is only for clients that may see them, never for a log. */
-  readonly texts?: PartingTexts;
+  readonly texts?: DifferingTexts;
 }
 
 /** The text around the first difference of two prompts: at most 80 characters each. */
-export interface PartingTexts {
+export interface DifferingTexts {
   /** The common text before it. */
   readonly before: string;
   /** The text after it: in the earlier prompt (and its answer), and in this one. */
@@ -50,7 +50,7 @@ export type CacheMissCause =
   | "prompt-changed";
 
 /** A sentence on the cause, and one on how to avoid it. */
-export function cacheMissWords({ cause, where }: Pick<CacheMiss, "cause" | "where">): string {
+export function describeCacheMiss({ cause, where }: Pick<CacheMiss, "cause" | "where">): string {
   const { says, advice } = words[cause];
   const place = where === undefined ? "the prompt" : where;
   return `${says.replace("WHERE", place)} ${advice}`;

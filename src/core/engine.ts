@@ -190,7 +190,7 @@ export interface ModelInfo {
   /** Its LoRA adapters that requests may select. */
   readonly adapters?: readonly ModelAdapter[];
   /** Whether it takes images. */
-  readonly sees?: boolean;
+  readonly takesImages?: boolean;
   /** What it supports: conversations (in all APIs), completions of a text, embeddings, rankings. A model without chat template has completions only. */
   readonly endpoints: readonly ("chat" | "completions" | "embeddings" | "rerank")[];
 }
@@ -210,7 +210,7 @@ export interface EngineHealth {
   /** Requests that wait for a slot, or for the model to load. */
   readonly queued?: number;
   /** Another model needs its memory: it is unloaded when its answers have ended. */
-  readonly wanted?: boolean;
+  readonly isMemoryNeeded?: boolean;
   /** Engine-specific counters (decode steps, restarts), for /health and tests. */
   readonly counters?: Readonly<Record<string, number>>;
   /** A sentence on why it is not ready. */

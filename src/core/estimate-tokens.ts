@@ -19,19 +19,19 @@ const unread: ReadonlySet<string> = new Set([
 
 /** Estimates the number of tokens of a request's prompt; at least 1. */
 export function estimateTokens({ prompt, tools }: Pick<GenerationRequest, "prompt" | "tools">): number {
-  if (prompt.kind === "chat") return atLeastOne(tokensOf(charactersIn(prompt.messages) + charactersIn(tools)));
+  if (prompt.kind === "chat") return atLeastOne(tokensInCharacters(charactersIn(prompt.messages) + charactersIn(tools)));
   return atLeastOne(estimateInputs(prompt.prompts));
 }
 
 /** Estimates the number of tokens of texts. Token ids are counted. */
 export function estimateInputs(inputs: readonly (string | readonly number[])[]): number {
   return atLeastOne(
-    inputs.reduce((sum, input) => sum + (typeof input === "string" ? tokensOf(input.length) : input.length), 0),
+    inputs.reduce((sum, input) => sum + (typeof input === "string" ? tokensInCharacters(input.length) : input.length), 0),
   );
 }
 
 /** Estimates the number of tokens of this many characters. */
-export function tokensOf(characters: number): number {
+export function tokensInCharacters(characters: number): number {
   return Math.ceil(characters / charactersPerToken);
 }
 

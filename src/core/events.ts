@@ -94,11 +94,11 @@ export interface Annotation {
   readonly end?: number;
   readonly citedText?: string;
   /** The annotation in the source's API, for a client of the same API. */
-  readonly native?: Native;
+  readonly dialectJson?: DialectJson;
 }
 
 /** JSON that exists in one API only. Writers of other APIs omit it. */
-export interface Native {
+export interface DialectJson {
   /** The API's name: `chat`, `responses`, `messages`. */
   readonly dialect: string;
   readonly value: Readonly<Record<string, unknown>>;

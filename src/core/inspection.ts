@@ -7,13 +7,13 @@ import type { GenerationRequest } from "./request.ts";
  */
 export interface Inspection {
   /** The request as it was parsed. */
-  understood(request: GenerationRequest): void;
+  parsedRequest(request: GenerationRequest): void;
   /** A batch of the answer's events. */
   events(events: readonly GenerationEvent[]): void;
   /** The prompt that the model gets. */
   prompt(prompt: InspectedPrompt): void;
   /** A further chunk of the model's raw text, with markers and control tokens. */
-  written(choice: number, text: string): void;
+  rawText(choice: number, text: string): void;
   /** A request to another server. */
   sent(request: SentRequest): ReceivedAnswer;
 }
@@ -26,11 +26,11 @@ export interface InspectedPrompt {
   /** The indices of the control tokens, from 0. */
   readonly control: readonly number[];
   /** The texts of the client's messages, in order. */
-  readonly quotes: readonly PromptQuote[];
+  readonly quotes: readonly MessageRange[];
 }
 
 /** A range of a prompt's text that comes from a message. */
-export interface PromptQuote {
+export interface MessageRange {
   /** In characters of the prompt's text; `end` is exclusive. */
   readonly start: number;
   readonly end: number;

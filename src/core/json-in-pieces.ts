@@ -2,7 +2,7 @@
  * Serializes plain data (objects, arrays, strings, numbers, booleans, null, undefined) as `JSON.stringify` does, in chunks of about `size`
  * characters, so that other requests are served while a large value is serialized. Throws `RangeError` if the value is nested too deeply.
  */
-export function* jsonInPieces(value: unknown, size: number): Generator<string, void, undefined> {
+export function* jsonChunks(value: unknown, size: number): Generator<string, void, undefined> {
   let chunk = "";
   for (const part of partsOf(value, size)) {
     chunk += part;

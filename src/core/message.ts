@@ -5,25 +5,25 @@
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
 
 /** Members that every message may have. */
-export interface Said {
+export interface MessageBase {
   /** The message's path in the client's request, for errors; default `messages[INDEX]`. */
   readonly path?: string;
 }
 
-export interface SystemMessage extends Said {
+export interface SystemMessage extends MessageBase {
   readonly role: "system" | "developer";
   readonly content: Content;
   readonly name?: string;
 }
 
-export interface UserMessage extends Said {
+export interface UserMessage extends MessageBase {
   readonly role: "user";
   readonly content: Content;
   readonly name?: string;
 }
 
 /** The model's output in one turn: text, reasoning and calls in the order in which they were generated. */
-export interface AssistantMessage extends Said {
+export interface AssistantMessage extends MessageBase {
   readonly role: "assistant";
   /** A string: one text and nothing else. null: the client sent null. */
   readonly content: string | readonly AssistantPart[] | null;
@@ -31,7 +31,7 @@ export interface AssistantMessage extends Said {
 }
 
 /** The result of a call. */
-export interface ToolMessage extends Said {
+export interface ToolMessage extends MessageBase {
   readonly role: "tool";
   readonly content: Content;
   /** The id of the call. */

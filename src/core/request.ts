@@ -15,7 +15,7 @@ export interface GenerationRequest {
   /** Choices per prompt (`n`); default 1. With several text prompts, choice = prompt × n + i, as OpenAI numbers them. */
   readonly n?: number;
   readonly sampling: Sampling;
-  readonly limits: Limits;
+  readonly limits: AnswerLimits;
   /** Log probabilities are requested, with `top` alternatives (0–20) for each token. */
   readonly logprobs?: { readonly top: number };
   readonly tools?: readonly Tool[];
@@ -132,7 +132,7 @@ export interface Sampling {
 }
 
 /** The conditions that end a choice. */
-export interface Limits {
+export interface AnswerLimits {
   /** May exceed the context size: the answer then ends when the context is full. */
   readonly maxTokens?: number;
   /** The minimum number of tokens. */

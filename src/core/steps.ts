@@ -2,7 +2,7 @@
 export type Steps<T> = Generator<undefined, T, undefined>;
 
 /** Runs all steps synchronously and returns the result. */
-export function atOnce<T>(task: Steps<T>): T {
+export function runSync<T>(task: Steps<T>): T {
   let step = task.next();
   while (step.done !== true) step = task.next();
   return step.value;
@@ -12,11 +12,11 @@ export function atOnce<T>(task: Steps<T>): T {
 const itemsPerStep = 64;
 
 /** Counts items to decide when a step ends. */
-export class Pace {
+export class StepCounter {
   #left = itemsPerStep;
 
   /** Counts `done` items. Returns true if the step should end. */
-  isOver(done = 1): boolean {
+  endsStep(done = 1): boolean {
     this.#left -= done;
     if (this.#left > 0) return false;
     this.#left = itemsPerStep;

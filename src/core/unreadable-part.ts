@@ -8,7 +8,7 @@ export function requireText(messages: readonly Message[]): void {
     for (const [at, part] of content.entries()) {
       const medium = media[part.type];
       const isDocument = part.type === "file" && part.text !== undefined;
-      if (medium !== null && !isDocument) throw unreadablePart(medium, `${path}.content[${at}]`, "text");
+      if (medium !== null && !isDocument) throw unsupportedPart(medium, `${path}.content[${at}]`, "text");
     }
   }
 }
@@ -17,7 +17,7 @@ export function requireText(messages: readonly Message[]): void {
  * The failure for a content part that the model cannot read: 400 with code `unsupported_value`. `type`: the part's type on the wire;
  * `path`: the part's path; `reads`: what the model can read.
  */
-export function unreadablePart(type: string, path: string, reads: "text" | "text and images"): FailureError {
+export function unsupportedPart(type: string, path: string, reads: "text" | "text and images"): FailureError {
   const message =
     reads === "text"
       ? `Invalid content type: this model reads text only, and cannot take a part of type '${type}'.`

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { callsOf } from "./assistant-parts.ts";
+import { assistantCalls } from "./assistant-parts.ts";
 import type { GenerationFailure } from "./events.ts";
 import type { Message } from "./message.ts";
 import type { GenerationRequest } from "./request.ts";
@@ -101,7 +101,7 @@ test("for any conversation: attempts end, and what is left is in order, with eve
         for (const [index, message] of messages.entries()) {
           if (message.role !== "tool") continue;
           const before = messages[index - 1];
-          expect(before?.role === "assistant" && callsOf(before)[0]?.id).toBe(message.toolCallId);
+          expect(before?.role === "assistant" && assistantCalls(before)[0]?.id).toBe(message.toolCallId);
         }
         const begins = messages.find(({ role }) => role !== "system");
         if (begins) expect(begins.role).toBe("user");

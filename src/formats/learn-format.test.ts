@@ -3,7 +3,7 @@ import type { AssistantMessage, Message, ToolCall } from "../core/message.ts";
 import { findFormat } from "./find-format.ts";
 import type { WritingTemplate } from "./find-format.ts";
 import type { PlainFormat } from "./format.ts";
-import { callsOf, partsOf, thoughtOf } from "../core/assistant-parts.ts";
+import { assistantCalls, assistantParts, reasoningOf } from "../core/assistant-parts.ts";
 import { learnFormat } from "./learn-format.ts";
 import { parseMessage } from "./parse-job.ts";
 import { readsBack, renderCalls } from "./read-back.ts";
@@ -11,7 +11,7 @@ import type { Render } from "./read-back.ts";
 
 function spoken(message: Message): string {
   if (message.role !== "assistant") return String(message.content);
-  return partsOf(message)
+  return assistantParts(message)
     .map((part) => (part.type === "text" ? part.text : ""))
     .join("");
 }
@@ -20,10 +20,10 @@ function spoken(message: Message): string {
 function template(write: (calls: readonly ToolCall[]) => string, hasReasoning = false): Render {
   const turn = (message: Message): string => {
     if (message.role !== "assistant") return `<|${message.role}|>${String(message.content)}<|end|>`;
-    return `<|assistant|>${reasoning(message)}${callsOf(message).length > 0 ? write(callsOf(message)) : spoken(message)}<|end|>`;
+    return `<|assistant|>${reasoning(message)}${assistantCalls(message).length > 0 ? write(assistantCalls(message)) : spoken(message)}<|end|>`;
   };
   const reasoning = (message: AssistantMessage): string =>
-    hasReasoning && thoughtOf(message) !== undefined ? `<ponder>\n${thoughtOf(message)}\n</ponder>\n\n` : "";
+    hasReasoning && reasoningOf(message) !== undefined ? `<ponder>\n${reasoningOf(message)}\n</ponder>\n\n` : "";
   return (messages, _tools, generationPrompt) =>
     messages.map(turn).join("") + (generationPrompt ? "<|assistant|>" : "");
 }
@@ -107,7 +107,7 @@ function oddTemplate(turn: (role: string, text: string, isCall: boolean) => stri
   return (messages, _tools, generationPrompt) =>
     messages
       .map((message) => {
-        const calls = message.role === "assistant" ? callsOf(message) : [];
+        const calls = message.role === "assistant" ? assistantCalls(message) : [];
         const text = calls.length > 0 ? written(calls) : spoken(message);
         return turn(message.role, text, calls.length > 0);
       })
@@ -130,7 +130,7 @@ const oddTemplates: Record<string, Render> = {
   }, "<|assistant|>"),
   "a call without its result is refused": (messages, tools, generationPrompt) => {
     const last = messages.at(-1);
-    if (last?.role === "assistant" && callsOf(last).length > 0) throw new Error("where is the result?");
+    if (last?.role === "assistant" && assistantCalls(last).length > 0) throw new Error("where is the result?");
     const render = oddTemplates["turns are lines"];
     return render?.(messages, tools, generationPrompt) ?? "";
   },

@@ -23,7 +23,7 @@ export interface ParseJob {
   readonly trace?: boolean;
 }
 
-export interface ParsedMessage {
+export interface ParsedText {
   readonly content: string;
   readonly reasoning: string;
   /** `arguments`: for a custom tool, its input. */
@@ -87,7 +87,7 @@ export function parseEvents(job: ParseJob): { events: readonly GenerationEvent[]
 }
 
 /** Reads a whole text and returns the message. */
-export function parseMessage(job: ParseJob): ParsedMessage {
+export function parseMessage(job: ParseJob): ParsedText {
   const { events, warnings } = parseEvents(job);
   const choice = accumulate(events).choices[0];
   return {

@@ -6,7 +6,7 @@ import { EventOutput, StopFilter } from "./reading/output.ts";
 import { compileFormat } from "./reading/compiled-format.ts";
 import { readPlain } from "./reading/read-content.ts";
 import { readRouted } from "./reading/read-routed.ts";
-import { openThought, startOf } from "./reading/start.ts";
+import { openReasoning, textStart } from "./reading/start.ts";
 import { ToolTypes } from "./reading/tool-types.ts";
 
 export interface TextReaderOptions {
@@ -62,7 +62,7 @@ export class TextReader {
       format.kind === "plain"
         ? readPlain(
             { cursor, output, types, callsAllowed, format: compileFormat(format) },
-            startOf(format.reasoning, options),
+            textStart(format.reasoning, options),
           )
         : readRouted({ cursor, output, types, callsAllowed }, format, options.prefix);
   }
@@ -123,7 +123,7 @@ export class TextReader {
 /** The reasoning that the end of the prompt has opened, including its opener. */
 function promptReasoning({ kind, reasoning }: Format, prefix: string | undefined): string {
   if (kind === "routed" || !reasoning || prefix === undefined) return "";
-  const text = openThought(reasoning, prefix);
+  const text = openReasoning(reasoning, prefix);
   if (text === null) return "";
   const before = prefix.slice(0, prefix.length - text.length);
   return (reasoning.open.find((open) => before.endsWith(open)) ?? "") + text;

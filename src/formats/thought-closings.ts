@@ -5,7 +5,7 @@ import type { Format } from "./format.ts";
  * reasoning. In a routed format, the model may first choose the recipient of its next message; if that is reasoning again, the second text
  * starts the answer. `prefix`: the end of the prompt, which has begun the first header.
  */
-export function thoughtClosings(format: Format, prefix: string): readonly string[] {
+export function reasoningClosings(format: Format, prefix: string): readonly string[] {
   if (format.kind === "plain") return format.reasoning ? [format.reasoning.close[0]] : [];
   const { start, headerEnd, ends, routes } = format;
   const header = routes.find(({ to }) => to === "content")?.write?.[0];

@@ -65,7 +65,7 @@ export interface ShownCacheMiss extends CacheMiss {
 }
 
 /** The recorded requests. */
-export interface RequestList {
+export interface InspectedRequestList {
   /** The oldest first. */
   readonly requests: readonly RequestSummary[];
   /** Their size in memory and the limit, in bytes. */
@@ -94,7 +94,7 @@ export interface InspectedRequest extends RequestSummary {
     readonly body: TapeContents<TimedText>;
   };
   /** Requests to upstreams, with their responses. */
-  readonly asked: readonly AskedServer[];
+  readonly asked: readonly InspectedAttempt[];
 }
 
 export type Header = readonly [name: string, value: string];
@@ -117,7 +117,7 @@ export interface TimedEvents {
 }
 
 /** One request to an upstream. */
-export interface AskedServer {
+export interface InspectedAttempt {
   readonly url: string;
   readonly ms: number;
   readonly headers: readonly Header[];

@@ -1,5 +1,5 @@
 /** The limits of the requests under one name. Absent: unlimited. */
-export interface Limits {
+export interface UsageLimits {
   readonly requestsPerMinute?: number | undefined;
   readonly tokensPerMinute?: number | undefined;
   /** Per day in UTC. */
@@ -36,7 +36,7 @@ export interface Refusal {
 }
 
 /** A request that was admitted. */
-export interface Lease {
+export interface LimitLease {
   readonly levels: Levels;
   /** Ends the request, and replaces the taken and reserved tokens by its cost. Further calls do nothing. */
   end(tokens: number): void;
@@ -49,7 +49,7 @@ export interface Limiter {
    * concurrent requests exceed a limit only by their cost beyond that. If the process dies, the reservation expires. `tokens` 0: the
    * request costs none, and only the limits of requests apply. Never rejects.
    */
-  take(name: string, limits: Limits, tokens: number, reserved?: number): Promise<Lease | Refusal>;
+  take(name: string, limits: UsageLimits, tokens: number, reserved?: number): Promise<LimitLease | Refusal>;
   close(): Promise<void>;
 }
 
@@ -79,7 +79,7 @@ export function drained(amount: number, perMinute: number | undefined, ms: numbe
   return perMinute === undefined ? 0 : Math.max(0, amount - (Math.max(0, ms) * perMinute) / minuteMs);
 }
 
-export function levelsOf(use: Use, { requestsPerMinute, tokensPerMinute }: Limits): Levels {
+export function levelsOf(use: Use, { requestsPerMinute, tokensPerMinute }: UsageLimits): Levels {
   return {
     ...(requestsPerMinute !== undefined && { requests: level(use.requests, requestsPerMinute) }),
     ...(tokensPerMinute !== undefined && { tokens: level(use.tokens, tokensPerMinute) }),
@@ -92,7 +92,7 @@ function level(used: number, limit: number): Level {
 }
 
 /** The refusal of a request with `tokens` tokens; undefined if it fits. If it exceeds several limits: the one with the longest wait. */
-export function refusalOf(use: Use, limits: Limits, tokens: number): Refusal | undefined {
+export function refusalOf(use: Use, limits: UsageLimits, tokens: number): Refusal | undefined {
   const { requestsPerMinute, tokensPerMinute, tokensPerDay, concurrency } = limits;
   const levels = levelsOf(use, limits);
   let longest: Refusal | undefined;

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Moment } from "./memory-limiter.ts";
-import type { Lease, Limits, Refusal } from "./limits.ts";
+import type { LimitLease, UsageLimits, Refusal } from "./limits.ts";
 import { MemoryLimiter } from "./memory-limiter.ts";
 
 const dayMs = 86_400_000;
@@ -18,17 +18,17 @@ function limiterAt(start: Moment): { limiter: MemoryLimiter; pass: (ms: number) 
 
 const noon: Moment = { ms: 5000, unixMs: 20_000 * dayMs + dayMs / 2 };
 
-function leaseOf(taken: Lease | Refusal): Lease {
+function leaseOf(taken: LimitLease | Refusal): LimitLease {
   if ("bound" in taken) throw new Error(`refused: ${taken.bound}`);
   return taken;
 }
 
-const boundOf = (taken: Lease | Refusal): string | undefined => ("bound" in taken ? taken.bound : undefined);
+const boundOf = (taken: LimitLease | Refusal): string | undefined => ("bound" in taken ? taken.bound : undefined);
 
 describe("a minute's rates", () => {
   test("a whole limit immediately, then as fast as it drains", async () => {
     const { limiter, pass } = limiterAt(noon);
-    const limits: Limits = { requestsPerMinute: 3 };
+    const limits: UsageLimits = { requestsPerMinute: 3 };
     for (const remaining of [2, 1, 0]) {
       const { levels } = leaseOf(await limiter.take("a", limits, 10));
       expect(levels).toEqual({ requests: { limit: 3, remaining, resetMs: (3 - remaining) * 20_000 } });
@@ -49,7 +49,7 @@ describe("a minute's rates", () => {
 
   test("tokens are taken by estimate and corrected by what they were", async () => {
     const { limiter } = limiterAt(noon);
-    const limits: Limits = { tokensPerMinute: 100 };
+    const limits: UsageLimits = { tokensPerMinute: 100 };
     const first = leaseOf(await limiter.take("a", limits, 60));
     expect(boundOf(await limiter.take("a", limits, 60))).toBe("tokens");
     first.end(30);
@@ -64,7 +64,7 @@ describe("a minute's rates", () => {
 
   test("what is reserved counts until the request ends, in each limit of tokens, and is given back exactly", async () => {
     const { limiter } = limiterAt(noon);
-    const limits: Limits = { tokensPerMinute: 100, tokensPerDay: 150 };
+    const limits: UsageLimits = { tokensPerMinute: 100, tokensPerDay: 150 };
     const first = leaseOf(await limiter.take("a", limits, 10, 60));
     expect(first.levels.tokens).toMatchObject({ remaining: 30 });
     expect(await limiter.take("a", limits, 10, 60)).toMatchObject({ bound: "tokens", used: 70, asked: 70 });
@@ -82,7 +82,7 @@ describe("a minute's rates", () => {
 
   test("a request without tokens is bound by those of requests alone", async () => {
     const { limiter } = limiterAt(noon);
-    const limits: Limits = { tokensPerMinute: 10, tokensPerDay: 10, requestsPerMinute: 2 };
+    const limits: UsageLimits = { tokensPerMinute: 10, tokensPerDay: 10, requestsPerMinute: 2 };
     leaseOf(await limiter.take("a", limits, 10)).end(50);
     expect(boundOf(await limiter.take("a", limits, 1))).toBe("day");
     leaseOf(await limiter.take("a", limits, 0));
@@ -91,7 +91,7 @@ describe("a minute's rates", () => {
 });
 
 describe("the budget of a day", () => {
-  const limits: Limits = { tokensPerDay: 100 };
+  const limits: UsageLimits = { tokensPerDay: 100 };
 
   test("is there again on the next day in UTC", async () => {
     const { limiter, pass } = limiterAt(noon);
@@ -156,7 +156,7 @@ test("in any order, requests exceed a limit only by their cost beyond what was t
   await fc.assert(
     fc.asyncProperty(anyLimits, steps, async (limits, order) => {
       const { limiter, pass } = limiterAt({ ms: 0, unixMs: 0 });
-      const open: { lease: Lease; taken: number }[] = [];
+      const open: { lease: LimitLease; taken: number }[] = [];
       const {
         requestsPerMinute = Infinity,
         tokensPerMinute = Infinity,

@@ -1,5 +1,5 @@
 import { drained, levelsOf, refusalOf } from "./limits.ts";
-import type { Lease, Limiter, Limits, Refusal, Use } from "./limits.ts";
+import type { LimitLease, Limiter, UsageLimits, Refusal, Use } from "./limits.ts";
 
 /** Counts within this process. */
 export class MemoryLimiter implements Limiter {
@@ -10,7 +10,7 @@ export class MemoryLimiter implements Limiter {
     this.#now = now;
   }
 
-  async take(name: string, limits: Limits, tokens: number, reserved = 0): Promise<Lease | Refusal> {
+  async take(name: string, limits: UsageLimits, tokens: number, reserved = 0): Promise<LimitLease | Refusal> {
     const account = this.#account(name);
     const now = this.#now();
     const refusal = refusalOf(account.use(limits, now), limits, tokens + reserved);
@@ -21,7 +21,7 @@ export class MemoryLimiter implements Limiter {
    * Counts a request that another limiter has admitted, and adopts its usage, in case this limiter has to take over. `tokens`: taken and
    * reserved tokens.
    */
-  follow(name: string, limits: Limits, use: Use, tokens: number): Lease {
+  follow(name: string, limits: UsageLimits, use: Use, tokens: number): LimitLease {
     const account = this.#account(name);
     // The usage includes the request, which is added again.
     account.adopt(
@@ -33,7 +33,7 @@ export class MemoryLimiter implements Limiter {
 
   async close(): Promise<void> {}
 
-  #lease(account: Account, limits: Limits, tokens: number): Lease {
+  #lease(account: Account, limits: UsageLimits, tokens: number): LimitLease {
     const now = this.#now();
     const day = account.begin(tokens, now);
     const levels = levelsOf(account.use(limits, now), limits);
@@ -80,7 +80,7 @@ export class Account {
   open = 0;
 
   /** The current usage. */
-  use({ requestsPerMinute, tokensPerMinute }: Limits, { ms, unixMs }: Moment): Use {
+  use({ requestsPerMinute, tokensPerMinute }: UsageLimits, { ms, unixMs }: Moment): Use {
     this.#requests = drained(this.#requests, requestsPerMinute, ms - this.#at);
     this.#tokens = drained(this.#tokens, tokensPerMinute, ms - this.#at);
     this.#at = ms;

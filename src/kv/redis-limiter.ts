@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
 import { refusalOf } from "./limits.ts";
-import type { Lease, Limiter, Limits, Refusal, Use } from "./limits.ts";
+import type { LimitLease, Limiter, UsageLimits, Refusal, Use } from "./limits.ts";
 import { MemoryLimiter } from "./memory-limiter.ts";
 import { RedisConnection } from "./redis-connection.ts";
 
@@ -60,7 +60,7 @@ class RedisLimiter implements Limiter {
     clearTimeout(timer);
   }
 
-  async take(name: string, limits: Limits, tokens: number, reserved = 0): Promise<Lease | Refusal> {
+  async take(name: string, limits: UsageLimits, tokens: number, reserved = 0): Promise<LimitLease | Refusal> {
     if (this.#connection.isReady && performance.now() >= this.#retryAt) {
       try {
         return await this.#takeShared(name, limits, tokens, reserved);
@@ -77,7 +77,7 @@ class RedisLimiter implements Limiter {
     await this.#connection.close();
   }
 
-  async #takeShared(name: string, limits: Limits, tokens: number, reserved: number): Promise<Lease | Refusal> {
+  async #takeShared(name: string, limits: UsageLimits, tokens: number, reserved: number): Promise<LimitLease | Refusal> {
     const { requestsPerMinute = 0, tokensPerMinute = 0, tokensPerDay = 0, concurrency = 0 } = limits;
     const id = randomUUID();
     const bounds = [requestsPerMinute, tokensPerMinute, tokensPerDay, concurrency];

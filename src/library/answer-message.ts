@@ -1,5 +1,5 @@
 import type { GeneratedChoice } from "../core/accumulate.ts";
-import { contentOf } from "../core/assistant-parts.ts";
+import { assistantContent } from "../core/assistant-parts.ts";
 import type { AssistantMessage, AssistantPart } from "../core/message.ts";
 
 /**
@@ -41,5 +41,5 @@ export function toAssistantMessage(choice: GeneratedChoice): AssistantMessage {
         return [];
     }
   });
-  return { role: "assistant", content: parts.length === 0 ? "" : contentOf(parts) };
+  return { role: "assistant", content: parts.length === 0 ? "" : assistantContent(parts) };
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { contentOf } from "../core/assistant-parts.ts";
+import { assistantContent } from "../core/assistant-parts.ts";
 import type { AssistantPart, Content, ContentPart, Message, ToolCall } from "../core/message.ts";
 import { fromOpenAiMessages, toOpenAiMessages } from "./openai-messages.ts";
 
@@ -39,7 +39,7 @@ const told: fc.Arbitrary<Message> = fc.oneof(
     .tuple(fc.option(thought), fc.array(spokenText, { minLength: 1, maxLength: 3 }), fc.option(refusal))
     .map(([thinking, texts, refused]): Message => {
       const parts = [...(thinking ? [thinking] : []), ...texts, ...(refused ? [refused] : [])];
-      return { role: "assistant", content: contentOf(parts) };
+      return { role: "assistant", content: assistantContent(parts) };
     }),
 );
 /** A turn of calls with the result of each. */

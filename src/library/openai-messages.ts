@@ -1,9 +1,9 @@
 import { invalidRequest } from "../core/failure.ts";
 import type { Message } from "../core/message.ts";
-import { atOnce } from "../core/steps.ts";
+import { runSync } from "../core/steps.ts";
 import { chatParameters } from "../apis/chat/chat-parameters.ts";
-import type { RawMessage } from "../apis/chat/message-shape.ts";
-import { writeMessages } from "../apis/chat/write-messages.ts";
+import type { ChatRequestMessage } from "../apis/chat/message-shape.ts";
+import { writeChatMessages } from "../apis/chat/write-messages.ts";
 import { exact, lean } from "../apis/profile.ts";
 import { emptyDraft } from "../apis/request/draft.ts";
 import { readParameters } from "../apis/request/read-parameters.ts";
@@ -26,8 +26,8 @@ const roles = new Set<unknown>(["system", "developer", "user", "assistant", "too
 export function toOpenAiMessages(
   messages: readonly Message[],
   options: { readonly legacy?: boolean } = {},
-): RawMessage[] {
-  return writeMessages(messages, options.legacy) as RawMessage[];
+): ChatRequestMessage[] {
+  return writeChatMessages(messages, options.legacy) as ChatRequestMessage[];
 }
 
 /**
@@ -54,6 +54,6 @@ export function fromOpenAiMessages(
     throw invalidRequest(`Unsupported message role: ${role}`, `messages[${index}].role`, "invalid_value");
   }
   const draft = emptyDraft("chat", options.strict === true ? exact : lean, false);
-  atOnce(readParameters({ messages }, messagesMember, draft));
+  runSync(readParameters({ messages }, messagesMember, draft));
   return draft.messages;
 }

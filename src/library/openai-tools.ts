@@ -1,7 +1,7 @@
 import type { Tool, ToolChoice } from "../core/message.ts";
-import { atOnce } from "../core/steps.ts";
+import { runSync } from "../core/steps.ts";
 import { chatParameters } from "../apis/chat/chat-parameters.ts";
-import { writeToolChoice, writeTools } from "../apis/chat/write-tools.ts";
+import { writeToolChoice, writeChatTools } from "../apis/chat/write-tools.ts";
 import { lean } from "../apis/profile.ts";
 import { emptyDraft } from "../apis/request/draft.ts";
 import { readParameters } from "../apis/request/read-parameters.ts";
@@ -19,7 +19,7 @@ const toolMembers = chatParameters.filter(({ name }) => name === "tools" || name
  * // → [{"type":"function","function":{"name":"now","description":"The time."}}]
  */
 export function toOpenAiTools(tools: readonly Tool[]): { [member: string]: unknown }[] {
-  return writeTools(tools);
+  return writeChatTools(tools);
 }
 
 /**
@@ -39,7 +39,7 @@ export function toOpenAiTools(tools: readonly Tool[]): { [member: string]: unkno
  */
 export function fromOpenAiTools(tools: readonly unknown[]): readonly Tool[] {
   const draft = emptyDraft("chat", lean, true);
-  atOnce(readParameters({ tools }, toolMembers, draft));
+  runSync(readParameters({ tools }, toolMembers, draft));
   return draft.tools ?? [];
 }
 
@@ -68,7 +68,7 @@ export function toOpenAiToolChoice(choice: ToolChoice, tools: readonly Tool[]): 
  */
 export function fromOpenAiToolChoice(choice: unknown, tools: readonly Tool[]): ToolChoice {
   const draft = emptyDraft("chat", lean, false);
-  atOnce(readParameters({ tool_choice: choice }, toolMembers, draft));
+  runSync(readParameters({ tool_choice: choice }, toolMembers, draft));
   draft.tools = tools;
   return resolveTools(draft).toolChoice ?? { type: tools.length > 0 ? "auto" : "none" };
 }

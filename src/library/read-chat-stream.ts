@@ -3,7 +3,7 @@ import type { Generation } from "../core/accumulate.ts";
 import type { GenerationEvent, GenerationFailure } from "../core/events.ts";
 import { ChatStreamReader } from "../apis/chat/stream-reader.ts";
 import { toolCallId } from "../apis/ids.ts";
-import { piecesOfStream } from "../apis/sse/pieces-of-stream.ts";
+import { streamChunks } from "../apis/sse/pieces-of-stream.ts";
 import { failureOfText, readFailure } from "../apis/tolerant/read-failure.ts";
 import { readResponseBody } from "../apis/tolerant/read-response.ts";
 import { RepairLog } from "../apis/tolerant/repairs.ts";
@@ -110,7 +110,7 @@ async function* chunksOf(source: ChatStreamSource): AsyncGenerator<Uint8Array | 
   if (typeof source === "string") yield source;
   else if (source instanceof Response) {
     if (source.body) yield* chunksOf(source.body);
-  } else if (source instanceof ReadableStream && !(Symbol.asyncIterator in source)) yield* piecesOfStream(source);
+  } else if (source instanceof ReadableStream && !(Symbol.asyncIterator in source)) yield* streamChunks(source);
   else yield* source;
 }
 

@@ -4,7 +4,7 @@ import type { EndEvent, GenerationEvent } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
 import { writeChatResponse } from "../apis/chat/response-writer.ts";
 import { ChatStreamWriter } from "../apis/chat/stream-writer.ts";
-import type { ChoicesContext, AskedAnswer } from "../apis/choices-answer.ts";
+import type { ChoicesContext, RequestedAnswer } from "../apis/choices-answer.ts";
 import type { AnswerSettings } from "../apis/port.ts";
 import { internalError } from "../apis/failures.ts";
 import { answerId } from "../apis/ids.ts";
@@ -12,7 +12,7 @@ import { lean, profileNamed } from "../apis/profile.ts";
 
 /** How a written answer looks: what its request asked for (all optional here), and what the server adds. */
 export interface WriteChatOptions
-  extends Partial<Omit<AskedAnswer, "stream" | "textOffsets" | "logprobs">>, AnswerSettings {
+  extends Partial<Omit<RequestedAnswer, "stream" | "textOffsets" | "logprobs">>, AnswerSettings {
   /** The model id to show. */
   readonly model: string;
   /** Default `lean`; `exact`: the bytes of api.openai.com. `openai` is the older name of `exact`. */
@@ -120,7 +120,7 @@ function contextOf(options: WriteChatOptions, stream: boolean): ChoicesContext {
   const { systemFingerprint, serviceTier, logprobsKey, reasoningFields, passExtra, includeReasoning } = options;
   return {
     profile: profileNamed(wire) ?? lean,
-    asked: {
+    requested: {
       stream,
       includeUsage: options.includeUsage === true,
       ...(options.includeObfuscation !== undefined && { includeObfuscation: options.includeObfuscation }),

@@ -27,7 +27,7 @@ export async function answerPortRoute(
     get profile() {
       return reply.profile;
     },
-    shelves: keyspacesOf(service, owner),
+    keyspaces: keyspacesOf(service, owner),
     inTurns: takeSteps,
     now: () => Math.floor(Date.now() / 1000),
     random: Math.random,

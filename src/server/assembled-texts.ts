@@ -1,4 +1,4 @@
-import type { Assembled, Shelf, Shelves } from "../apis/port-state.ts";
+import type { Assembled, Keyspace, Keyspaces } from "../apis/port-state.ts";
 import { FailureError } from "../core/failure.ts";
 import { BoundedIndex } from "../kv/memory-store.ts";
 import { ownerOf } from "../kv/store.ts";
@@ -19,10 +19,10 @@ export interface ClientStores {
  * The keyspaces of an owner: no client finds what another one has stored. `ofConnection`: the store of a connection that takes further
  * requests.
  */
-export function keyspacesOf({ store, brief, assembled }: ClientStores, owner: string, ofConnection?: Store): Shelves {
+export function keyspacesOf({ store, brief, assembled }: ClientStores, owner: string, ofConnection?: Store): Keyspaces {
   return {
-    lasting: keyspace(store, owner),
-    brief: keyspace(ofConnection ?? brief, owner),
+    stored: keyspace(store, owner),
+    temporary: keyspace(ofConnection ?? brief, owner),
     assembled: assembled.of(owner),
     ofConnection: ofConnection !== undefined,
   };
@@ -40,7 +40,7 @@ export async function storeOwnerOf(client: Client | undefined, key: string): Pro
 const textsPerTurn = 128;
 const charactersPerText = 2048;
 
-function keyspace(store: Store, owner: string): Shelf {
+function keyspace(store: Store, owner: string): Keyspace {
   let read = 0;
   return {
     async get(key) {

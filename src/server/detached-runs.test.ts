@@ -3,7 +3,7 @@ import type { Engine } from "../core/engine.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import type { DetachedAnswer } from "../apis/port-state.ts";
 import { DetachedRuns } from "./detached-runs.ts";
-import { silent } from "./log.ts";
+import { silentLog } from "./log.ts";
 
 afterEach(() => {
   vi.useRealTimers();
@@ -40,11 +40,11 @@ test("a writer that throws ends the run: the answer is stored, its readers end, 
     },
   };
   const runs = new DetachedRuns();
-  const log = { ...silent, error: (fields: object) => errors.push(fields) };
+  const log = { ...silentLog, error: (fields: object) => errors.push(fields) };
   const request = {} as GenerationRequest;
   const run = await runs.start({ run: { engine, request }, answer, owner: "o" }, log);
   const read: string[] = [];
-  for await (const text of run.pieces()) read.push(text);
+  for await (const text of run.events()) read.push(text);
   await runs.stop();
   expect(read).toEqual(["opening"]);
   expect(stored).toEqual(["opening"]);

@@ -106,7 +106,7 @@ class Run implements OwnRun {
     this.#chunks = [detached.answer.opening];
   }
 
-  async *pieces(): AsyncGenerator<string> {
+  async *events(): AsyncGenerator<string> {
     for (let from = 0; ;) {
       const { text, next } = await this.read(from);
       if (text === "") return;

@@ -9,7 +9,7 @@ import type { BodyLease } from "./body-budget.ts";
  * One HTTP request and its answer, over node:http (node-exchange.ts), the web's `fetch` (fetch-exchange.ts) or a message of a WebSocket
  * (web-sockets.ts). The rest of the server uses only this interface, and no Node built-in.
  */
-export interface Exchange {
+export interface HttpExchange {
   /** Upper case. */
   readonly method: string;
   /** Percent-encoded as received, without the query. */
@@ -73,7 +73,7 @@ export const profileHeader = "X-Truewire-Wire";
  * The profile in the header of a request; undefined without that header. Throws `FailureError` 400 for an unknown profile: a client that
  * requests one profile and receives another would not notice.
  */
-export function requestedProfile(exchange: Exchange): Profile | undefined {
+export function requestedProfile(exchange: HttpExchange): Profile | undefined {
   const value = exchange.header(profileHeader.toLowerCase());
   if (value === undefined) return undefined;
   const profile = profileNamed(value.trim());

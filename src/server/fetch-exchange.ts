@@ -2,10 +2,10 @@ import { bodyTooLarge } from "../apis/failures.ts";
 import type { BodyLease } from "./body-budget.ts";
 import { Departure, ClientGone, withoutBase } from "./exchange.ts";
 import { readAll } from "./body-budget.ts";
-import type { Exchange, HeaderFields } from "./exchange.ts";
+import type { HttpExchange, HeaderFields } from "./exchange.ts";
 
 /** An exchange over the web's Request and Response: Hono, Next.js, Bun, Deno, Workers. */
-export class FetchExchange implements Exchange {
+export class FetchExchange implements HttpExchange {
   readonly method: string;
   readonly path: string;
   readonly departure: Departure = new Departure();

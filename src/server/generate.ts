@@ -1,11 +1,11 @@
-import { cacheMissWords } from "../core/cache-miss.ts";
+import { describeCacheMiss } from "../core/cache-miss.ts";
 import type { CacheMiss } from "../core/cache-miss.ts";
 import type { Engine } from "../core/engine.ts";
 import { estimateTokens } from "../core/estimate-tokens.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import { shownWarnings } from "../core/shown-warnings.ts";
 import type { AnswerContext, ReadRequest } from "../apis/port.ts";
-import type { DetachedAnswer, KeptRequest, PortState, ServedPort } from "../apis/port-state.ts";
+import type { DetachedAnswer, StorableRequest, PortState, ServedPort } from "../apis/port-state.ts";
 import { keyspacesOf, storeFailure, storeOwnerOf } from "./assembled-texts.ts";
 import { tokensToReserve } from "./keys/usage-lease.ts";
 import { MaskedEvents } from "./mask.ts";
@@ -21,7 +21,7 @@ import { sendEvents, streamAnswer, wholeAnswer } from "./write-answer.ts";
 interface ReadGeneration extends NamedRequest {
   readonly read: ReadRequest;
   /** Present if the API keeps its answers. */
-  readonly kept: KeptRequest | undefined;
+  readonly kept: StorableRequest | undefined;
 }
 
 /** The endpoint of an API that generates. */
@@ -87,7 +87,7 @@ async function answer(
   // If the client has left already, the engine is not asked, and the request costs nothing.
   if (detached || !reply.exchange.departure.happened) {
     const { api, inspection, trace } = record;
-    inspection?.understood(run.request);
+    inspection?.parsedRequest(run.request);
     if (reply.usageLease) reply.usageLease.generates = true;
     if (api && !detached) trace?.operationBegins(api.operation, model.info.id, run.request);
   }
@@ -102,7 +102,7 @@ async function answer(
     keepAliveMs: settings.keepAliveMs,
     readerPatienceMs: settings.readerPatienceMs,
     othersWait() {
-      const { queued = 0, wanted = false } = engine.health();
+      const { queued = 0, isMemoryNeeded: wanted = false } = engine.health();
       return queued > 0 || wanted;
     },
     ...(service.streamLog && { streamLog: service.streamLog }),
@@ -150,7 +150,7 @@ async function readKept(
   options: BodyOptions,
   { exchange, requestId, client, key }: Reply,
   service: Service,
-): Promise<KeptRequest> {
+): Promise<StorableRequest> {
   const owner = await storeOwnerOf(client, key);
   const keyspaces = keyspacesOf(service, owner, exchange.connectionStore);
   return state.readRequest(body, requestId, options, keyspaces, takeSteps).catch((error: unknown) => {
@@ -159,9 +159,9 @@ async function readKept(
 }
 
 /** Stores the answer. If that fails, the client receives the answer nevertheless. */
-async function keepAnswer(kept: KeptRequest, { requestId }: Reply, { log }: Service): Promise<void> {
+async function keepAnswer(kept: StorableRequest, { requestId }: Reply, { log }: Service): Promise<void> {
   try {
-    await kept.keep();
+    await kept.store();
   } catch (error) {
     log.error({ req: requestId, cause: String(error) }, "the answer could not be kept");
   }
@@ -201,7 +201,7 @@ async function detach(
     throw storeFailure(error);
   });
   if (record.stream !== true) reply.send(200, "application/json", answer.body);
-  else await sendEvents(reply, started.pieces(), port.streamHeaders(reply.profile), settings.keepAliveMs);
+  else await sendEvents(reply, started.events(), port.streamHeaders(reply.profile), settings.keepAliveMs);
 }
 
 /**
@@ -217,7 +217,7 @@ function explainMisses(reply: Reply): void {
 /** At most about three kilobytes: every text in it is bounded. */
 function missHeader(miss: CacheMiss): string {
   const { cause, where, at, promptTokens, cachedTokens, knownTokens, texts } = miss;
-  const says = cacheMissWords(miss);
+  const says = describeCacheMiss(miss);
   const json = JSON.stringify({ cause, where, says, at, promptTokens, cachedTokens, knownTokens, ...texts });
   return json.replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

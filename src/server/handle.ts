@@ -2,7 +2,7 @@ import { FailureError, invalidRequest } from "../core/failure.ts";
 import { methodNotAllowed, noWebSocket, unknownPath, unknownUrl } from "../apis/failures.ts";
 import { requestId } from "../apis/ids.ts";
 import { plainPath, requestedProfile } from "./exchange.ts";
-import type { Exchange } from "./exchange.ts";
+import type { HttpExchange } from "./exchange.ts";
 import { modelNotServed, modelsOf } from "./model-directory.ts";
 import type { ModelView, ServedModel } from "./model-directory.ts";
 import { preflightHeaders } from "./origins.ts";
@@ -37,7 +37,7 @@ const stages: readonly Stage[] = [
 const admission: readonly Stage[] = [findRoute, checkOrigin, chooseProfile, requireRoute, authenticate, requireReady];
 
 /** Answers one exchange; never rejects. */
-export async function handle(exchange: Exchange, service: Service): Promise<void> {
+export async function handle(exchange: HttpExchange, service: Service): Promise<void> {
   const record = new RequestRecord();
   const { settings, log, requests, inspector } = service;
   const id = requestId(Math.random);
@@ -59,7 +59,7 @@ export async function handle(exchange: Exchange, service: Service): Promise<void
 }
 
 /** Whether a client may open a WebSocket at the path of the exchange. If not, the exchange is answered with the reason. */
-export async function admit(exchange: Exchange, service: Service): Promise<boolean> {
+export async function admit(exchange: HttpExchange, service: Service): Promise<boolean> {
   const reply = new Reply(exchange, requestId(Math.random), new RequestRecord(), service.settings);
   try {
     for (const stage of admission) await stage(reply, service);

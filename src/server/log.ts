@@ -10,7 +10,7 @@ export interface Log {
 
 export type LogFields = Readonly<Record<string, unknown>>;
 
-export const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
+export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** The file of `--log-stream`, which contains every streamed event. */
 export interface StreamLog {

@@ -3,9 +3,9 @@ import colors from "picocolors";
 import pino from "pino";
 import type { Log } from "./log.ts";
 
-export type LogFormat = "json" | "pretty";
+export type LoggerFormat = "json" | "pretty";
 
-export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
+export type LoggerLevel = "debug" | "info" | "warn" | "error" | "silent";
 
 /** Writes of at most this size to a pipe are atomic: POSIX, PIPE_BUF (4096 bytes on Linux). */
 const maxAtomicWrite = 4096;
@@ -16,7 +16,7 @@ let stderr: LogLines | undefined;
  * Opens the log on stderr: JSON lines, or readable lines; by default, readable lines on a terminal. `one`: the process is one of several
  * that write the same log; each of its lines has these fields.
  */
-export function openLog(level: LogLevel, format?: LogFormat, one?: { readonly worker?: number }): Log {
+export function openLog(level: LoggerLevel, format?: LoggerFormat, one?: { readonly worker?: number }): Log {
   const options = { level, base: one?.worker === undefined ? null : { worker: one.worker } };
   const isTerminal = process.stderr.isTTY === true;
   const lines = (stderr ??= new LogLines(2, one && maxAtomicWrite));

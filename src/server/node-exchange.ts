@@ -3,7 +3,7 @@ import { bodyTooLarge } from "../apis/failures.ts";
 import { bodyTooSlow, joined } from "./body-budget.ts";
 import type { BodyLease } from "./body-budget.ts";
 import { Departure, ClientGone, withoutBase } from "./exchange.ts";
-import type { Exchange, HeaderFields } from "./exchange.ts";
+import type { HttpExchange, HeaderFields } from "./exchange.ts";
 import { isLoopback } from "./origins.ts";
 
 /** How long the rest of a refused body is read and discarded, so that the client can read the refusal. In milliseconds. */
@@ -16,7 +16,7 @@ const stalledMs = 5 * 60_000;
  * An exchange over node:http, over node:http2 by its compatibility API, or over a framework that passes their objects on (Express,
  * Fastify). Types only: nothing of Node is loaded.
  */
-export class NodeExchange implements Exchange {
+export class NodeExchange implements HttpExchange {
   readonly method: string;
   readonly path: string;
   readonly parsedBody?: unknown;

@@ -1,6 +1,6 @@
 import { FailureError } from "../core/failure.ts";
 import { profileHeader } from "./exchange.ts";
-import type { Exchange, HeaderFields } from "./exchange.ts";
+import type { HttpExchange, HeaderFields } from "./exchange.ts";
 
 /**
  * CORS: which web pages may use the server. A page that may not is refused (403), instead of only being kept from reading the answer:
@@ -8,7 +8,7 @@ import type { Exchange, HeaderFields } from "./exchange.ts";
  */
 export interface Origins {
   /** Returns headers for the answer. Throws `FailureError` 403 if the page may not use the server. */
-  headersFor(exchange: Pick<Exchange, "header">): HeaderFields;
+  headersFor(exchange: Pick<HttpExchange, "header">): HeaderFields;
 }
 
 export interface OriginOptions {
@@ -67,7 +67,7 @@ export const unrestrictedOrigins: Origins = { headersFor: () => ({}) };
 const ownHeaders = `authorization, content-type, ${profileHeader.toLowerCase()}`;
 
 /** The headers of the answer to a preflight request. Source: Fetch standard, CORS protocol. */
-export function preflightHeaders(exchange: Exchange, methods: readonly string[]): HeaderFields {
+export function preflightHeaders(exchange: HttpExchange, methods: readonly string[]): HeaderFields {
   return {
     "access-control-allow-methods": [...methods, "OPTIONS"].join(", "),
     "access-control-allow-headers": exchange.header("access-control-request-headers") ?? ownHeaders,
@@ -94,7 +94,7 @@ const noOrigin: HeaderFields = {};
  * Whether the page is one of this server. Anyone can let a name point to this server (DNS rebinding), but not an address; with `ownNames`,
  * `requireOwnHost` has checked the name.
  */
-function isOwn(page: URL, exchange: Pick<Exchange, "header">, options: OriginOptions): boolean {
+function isOwn(page: URL, exchange: Pick<HttpExchange, "header">, options: OriginOptions): boolean {
   if (page.host !== exchange.header("host")?.toLowerCase()) return false;
   return (
     options.keysRequired ||

@@ -2,28 +2,28 @@ import type { ModelInfo } from "../core/engine.ts";
 import type { GenerationFailure } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
 import { internalError } from "../apis/failures.ts";
-import { openaiVoice } from "../apis/openai-voice.ts";
+import { openaiErrorFormat } from "../apis/openai-voice.ts";
 import type { ReadOptions } from "../apis/port.ts";
 import type { Profile } from "../apis/profile.ts";
 import { rateLimitReached } from "../apis/rate-limits.ts";
-import type { HeaderReader, Voice } from "../apis/voice.ts";
-import type { Limiter, Limits } from "../kv/limits.ts";
+import type { HeaderReader, ApiErrorFormat } from "../apis/voice.ts";
+import type { Limiter, UsageLimits } from "../kv/limits.ts";
 import type { BodyLease } from "./body-budget.ts";
 import { ClientGone } from "./exchange.ts";
-import type { Exchange, HeaderFields } from "./exchange.ts";
+import type { HttpExchange, HeaderFields } from "./exchange.ts";
 import type { Client } from "./keys/key-ring.ts";
 import { UsageLease } from "./keys/usage-lease.ts";
 import type { Mask } from "./mask.ts";
 import type { ServedModel } from "./model-directory.ts";
 import type { ObservedApi, ReceivedJson, RequestRecord } from "./request-record.ts";
-import type { Service, Settings } from "./service.ts";
+import type { Service, ServiceSettings } from "./service.ts";
 
 export type Method = "GET" | "POST" | "DELETE";
 
 /** One path of the server. */
 export interface ServerRoute {
   /** How the API of the path writes keys, headers and errors. A function if several APIs share the path and are distinguished by headers. */
-  readonly conventions: Voice | ((header: HeaderReader) => Voice);
+  readonly conventions: ApiErrorFormat | ((header: HeaderReader) => ApiErrorFormat);
   /** Needs no key. */
   readonly open?: boolean;
   /** Needs an admin key. */
@@ -50,7 +50,7 @@ export interface ModelEndpoint<Read extends NamedRequest = NamedRequest> {
   /** Throws `FailureError` if the model cannot answer such requests. */
   check?(model: ServedModel, read: Read): void;
   /** The tokens to take from the client's limits; default: none. */
-  cost?(read: Read, limits: Limits): { readonly prompt: number; readonly reserved?: number };
+  cost?(read: Read, limits: UsageLimits): { readonly prompt: number; readonly reserved?: number };
   answer(read: Read, model: ServedModel, reply: Reply, service: Service): Promise<void>;
 }
 
@@ -65,7 +65,7 @@ export type BodyOptions = Required<ReadOptions>;
 export class Reply {
   readonly requestId: string;
   readonly record: RequestRecord;
-  readonly exchange: Exchange;
+  readonly exchange: HttpExchange;
   route: ServerRoute | undefined;
   parameter = "";
   endpoint: EndpointHandler | ModelEndpoint | undefined;
@@ -84,17 +84,17 @@ export class Reply {
   isStranger = false;
   /** Added to every answer. */
   headers: HeaderFields = {};
-  conventions: Voice = openaiVoice;
+  conventions: ApiErrorFormat = openaiErrorFormat;
   /** The profile of the server, or of the model once it is known. */
   #configuredProfile: Profile;
   readonly #mask: Mask;
   #sent = false;
 
   constructor(
-    exchange: Exchange,
+    exchange: HttpExchange,
     requestId: string,
     record: RequestRecord,
-    settings: Pick<Settings, "profile" | "mask">,
+    settings: Pick<ServiceSettings, "profile" | "mask">,
   ) {
     this.exchange = exchange;
     this.requestId = requestId;

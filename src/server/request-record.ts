@@ -1,6 +1,6 @@
 import type { CacheMiss } from "../core/cache-miss.ts";
 import type { FailureKind, FinishReason, GenerationEnd, GenerationEvent, Timings, Usage } from "../core/events.ts";
-import { mostText, withoutTexts } from "../core/without-texts.ts";
+import { maxComparedText, withoutQuotations } from "../core/without-texts.ts";
 import type { AttemptObserver, GenerationObserver, ObservedAttempt } from "../core/generation-observer.ts";
 import type { WatchedRequest } from "./inspect/watched-request.ts";
 import type { LogFields } from "./log.ts";
@@ -156,7 +156,7 @@ export class RequestRecord implements GenerationObserver {
 
   /** The body of the request. */
   received({ value, bytes }: ReceivedJson): void {
-    if (bytes !== undefined && bytes > mostText) this.#clientTexts = null;
+    if (bytes !== undefined && bytes > maxComparedText) this.#clientTexts = null;
     else this.#clientTexts?.push(value);
   }
 
@@ -167,7 +167,7 @@ export class RequestRecord implements GenerationObserver {
 
   /** Removes quotations of the client's texts. Names of models and tools may be logged. */
   #withoutQuotations(message: string): string {
-    return withoutTexts(message, this.#clientTexts?.flatMap(withoutNames) ?? null);
+    return withoutQuotations(message, this.#clientTexts?.flatMap(withoutNames) ?? null);
   }
 
   #now(): number {

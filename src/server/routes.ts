@@ -1,11 +1,11 @@
 import { modelDoesNotExist, unknownPath } from "../apis/failures.ts";
 import { writeModel, writeModelList } from "../apis/models/write-models.ts";
-import { ollamaVoice } from "../apis/ollama-voice.ts";
-import { openaiVoice } from "../apis/openai-voice.ts";
+import { ollamaErrorFormat } from "../apis/ollama-voice.ts";
+import { openaiErrorFormat } from "../apis/openai-voice.ts";
 import { ports } from "../apis/ports.ts";
 import type { PortSocket } from "../apis/port-socket.ts";
 import type { ServedPort } from "../apis/port-state.ts";
-import type { HeaderReader, Voice } from "../apis/voice.ts";
+import type { HeaderReader, ApiErrorFormat } from "../apis/voice.ts";
 import { adminRoutes } from "./admin/admin-routes.ts";
 import { answerPortRoute } from "./answer-port-route.ts";
 import { embedEndpoint, rerankEndpoint } from "./embed-and-rerank.ts";
@@ -26,7 +26,7 @@ import {
   tokenizeEndpoint,
 } from "./token-endpoints.ts";
 
-const openai = { conventions: openaiVoice };
+const openai = { conventions: openaiErrorFormat };
 
 /** Cohere's clients use `/v2/rerank`. */
 const rerankRoute: ServerRoute = {
@@ -63,7 +63,7 @@ const routes: ReadonlyMap<string, ServerRoute> = new Map<string, ServerRoute>([
 
 /** The paths of an API. */
 function routesOf(port: ServedPort): [string, ServerRoute][] {
-  const { path, voice: conventions, tokenCounter, probePath, state, name, operation = "chat" } = port;
+  const { path, errorFormat: conventions, tokenCounter, probePath, state, name, operation = "chat" } = port;
   const found = new Map<string, ServerRoute>([
     [path, { conventions, api: { name, operation }, methods: { POST: generationEndpoint(port) } }],
   ]);
@@ -101,18 +101,18 @@ function answerPage(reply: Reply, { page }: Service, name: string): void {
 }
 
 /** The conventions of the API whose list of models is requested; by default OpenAI's. */
-function conventionsOfList(header: HeaderReader): Voice {
-  return ports.find(({ voice }) => voice.models?.isMeant(header) === true)?.voice ?? openaiVoice;
+function conventionsOfList(header: HeaderReader): ApiErrorFormat {
+  return ports.find(({ errorFormat: voice }) => voice.models?.isRequested(header) === true)?.errorFormat ?? openaiErrorFormat;
 }
 
 /**
  * The conventions for an error at an unknown path: those of Ollama's API, of the API whose path it is below (`/v1/messages/batches`), or
  * else of the API that the headers belong to.
  */
-export function conventionsOfUnknown(path: string, header: HeaderReader): Voice {
-  if (/^\/+api(?:\/|$)/.test(path)) return ollamaVoice;
+export function conventionsOfUnknown(path: string, header: HeaderReader): ApiErrorFormat {
+  if (/^\/+api(?:\/|$)/.test(path)) return ollamaErrorFormat;
   const plain = plainPath(path);
-  return ports.find((port) => plain.startsWith(`${port.path}/`))?.voice ?? conventionsOfList(header);
+  return ports.find((port) => plain.startsWith(`${port.path}/`))?.errorFormat ?? conventionsOfList(header);
 }
 
 /** Paths that other servers have without a version. */

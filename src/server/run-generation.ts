@@ -3,7 +3,7 @@ import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../core/
 import { FailureError } from "../core/failure.ts";
 import type { GenerationObserver } from "../core/generation-observer.ts";
 import type { GenerationRequest } from "../core/request.ts";
-import { shows } from "../core/shows.ts";
+import { isVisible } from "../core/shows.ts";
 import { withoutOldest } from "../core/without-oldest.ts";
 import { internalError } from "../apis/failures.ts";
 import type { Departure } from "./exchange.ts";
@@ -97,7 +97,7 @@ export async function runGeneration(
 function shortened(request: GenerationRequest, first: Batch): GenerationRequest | null {
   const last = first.at(-1);
   if (last?.type !== "end" || !("failure" in last.end) || last.end.failure.kind !== "context-overflow") return null;
-  return first.some(shows) ? null : withoutOldest(request, last.end.failure);
+  return first.some(isVisible) ? null : withoutOldest(request, last.end.failure);
 }
 
 function messageCount({ prompt }: GenerationRequest): number {

@@ -17,7 +17,7 @@ import type { RequestOutcome, RequestRecord } from "./request-record.ts";
 import type { Tracing } from "./tracing/tracing.ts";
 
 /** The settings that are replaced when the configuration is reloaded. */
-export interface Settings {
+export interface ServiceSettings {
   readonly profile: Profile;
   readonly keys: KeyRing;
   /** Access to the admin API. */
@@ -44,7 +44,7 @@ export interface Settings {
 /** The server, as its requests use it. */
 export interface Service {
   state: "loading" | "ready" | "closing";
-  settings: Settings;
+  settings: ServiceSettings;
   directory: ModelDirectory;
   /** Controls the models, for the admin API. */
   readonly control?: ModelControl;

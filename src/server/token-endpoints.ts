@@ -1,6 +1,6 @@
 import {
   objectBody,
-  readConversation,
+  readPromptRequest,
   readDetokenizeRequest,
   readTokenizeRequest,
 } from "../apis/tokens/read-request.ts";
@@ -65,7 +65,7 @@ export const applyTemplateEndpoint: ModelEndpoint<BodyOfModel> = {
     const name = named ?? model.info.id;
     const { engine } = model.from;
     const options = { profile: reply.profile, forwards: false };
-    const request = await takeSteps(readConversation(body, name, reply.requestId, options));
+    const request = await takeSteps(readPromptRequest(body, name, reply.requestId, options));
     if (!canAnswer(engine, "apply-template"))
       throw new FailureError({
         kind: "internal",

@@ -13,7 +13,7 @@ import type { Store, StoreLimits } from "../kv/store.ts";
 import { bodyTooSlow } from "./body-budget.ts";
 import type { BodyLease } from "./body-budget.ts";
 import { Departure } from "./exchange.ts";
-import type { Exchange, HeaderFields } from "./exchange.ts";
+import type { HttpExchange, HeaderFields } from "./exchange.ts";
 import { admit, handle } from "./handle.ts";
 import { NodeExchange } from "./node-exchange.ts";
 import { socketAt } from "./routes.ts";
@@ -263,7 +263,7 @@ export interface OpenedBy {
 }
 
 /** One request on a connection: a message, treated as an HTTP request. The events of its stream are sent as messages. */
-export class SocketExchange implements Exchange {
+export class SocketExchange implements HttpExchange {
   readonly method = "POST";
   readonly path: string;
   readonly departure: Departure = new Departure();

@@ -4,7 +4,7 @@ import { Accumulator } from "../core/accumulate.ts";
 import type { Generation } from "../core/accumulate.ts";
 import type { GenerationEvent } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
-import { shows } from "../core/shows.ts";
+import { isVisible } from "../core/shows.ts";
 import type { HeaderFields } from "./exchange.ts";
 import type { StreamLog } from "./log.ts";
 import type { Reply } from "./reply.ts";
@@ -72,7 +72,7 @@ export async function streamAnswer(reply: Reply, run: GenerationRun, options: St
       return text === "" ? undefined : send(text);
     }
     clearTimeout(timer);
-    if (!reply.sent && "failure" in last.end && !events.some(shows)) {
+    if (!reply.sent && "failure" in last.end && !events.some(isVisible)) {
       reply.fail(new FailureError(last.end.failure));
       return undefined;
     }

@@ -1,4 +1,4 @@
-import { callsOf, partsOf } from "../core/assistant-parts.ts";
+import { assistantCalls, assistantParts } from "../core/assistant-parts.ts";
 import { checkContinuation } from "../core/continued-message.ts";
 import { FailureError, invalidRequest } from "../core/failure.ts";
 import type { AssistantMessage, Message, Tool, ToolChoice } from "../core/message.ts";
@@ -123,7 +123,7 @@ export class ChatTemplate {
 
     if (continueFinalMessage) {
       const last = messages.at(-1);
-      const isOpen = last?.role === "assistant" && callsOf(last).length === 0;
+      const isOpen = last?.role === "assistant" && assistantCalls(last).length === 0;
       if (!isOpen) {
         throw invalidRequest(
           "'continue_final_message' needs a last message from the assistant, without tool calls.",
@@ -189,7 +189,7 @@ function parsed(source: string): PythonTemplate | FailureError {
 
 /** The last part of the message is reasoning, which may be incomplete. */
 function endsInReasoning(message: AssistantMessage): boolean {
-  return partsOf(message).at(-1)?.type === "reasoning";
+  return assistantParts(message).at(-1)?.type === "reasoning";
 }
 
 const noSyntax: WriteCall = () => null;

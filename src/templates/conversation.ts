@@ -1,4 +1,4 @@
-import { callsOf, partsOf, thoughtOf } from "../core/assistant-parts.ts";
+import { assistantCalls, assistantParts, reasoningOf } from "../core/assistant-parts.ts";
 import { argumentsOfInput, parametersOf } from "../core/custom-tool.ts";
 import { invalidRequest } from "../core/failure.ts";
 import { isObject } from "../core/json.ts";
@@ -67,8 +67,8 @@ function assistantMessage(
   shaping: Shaping,
 ): TemplateMessage {
   const { wants, user } = shaping;
-  const calls = callsOf(message);
-  const reasoning = thoughtOf(message);
+  const calls = assistantCalls(message);
+  const reasoning = reasoningOf(message);
   const spoken = spokenText(message);
   const name = message.name === undefined ? {} : { name: user.markText(message.name) };
   if (calls.length > 0 && !wants.toolCalls) {
@@ -202,7 +202,7 @@ function inParts(messages: readonly TemplateMessage[], wants: TemplateCapabiliti
 
 /** The assistant's text; a refusal only if there is no other text. undefined if there is none. */
 function spokenText(message: AssistantMessage): string | undefined {
-  const words = partsOf(message).filter((part) => part.type !== "reasoning" && part.type !== "tool-call");
+  const words = assistantParts(message).filter((part) => part.type !== "reasoning" && part.type !== "tool-call");
   if (words.length === 0) return undefined;
   return textOf(words.some((part) => part.type === "text") ? words.filter((part) => part.type !== "refusal") : words);
 }
@@ -281,7 +281,7 @@ export function matchCalls(messages: readonly Message[], form: "any" | "nine", w
   let open: OpenCalls | null = null;
   for (const [index, message] of messages.entries()) {
     if (message.role !== "tool") {
-      const calls = message.role === "assistant" ? callsOf(message) : [];
+      const calls = message.role === "assistant" ? assistantCalls(message) : [];
       open = calls.length > 0 ? new OpenCalls(calls) : null;
       callIds.set(
         index,

@@ -43,26 +43,26 @@ export class EngineHost {
 
   listen(): void {
     const peer = this.#peer;
-    peer.answer(engineTopics.open, async (message) => {
+    peer.onRequest(engineTopics.open, async (message) => {
       const { name, engine: number } = message as OpenEngineMessage;
       return this.#open(await this.#find(name), number);
     });
-    peer.hear(engineTopics.close, (engine) => this.#close(engine as number));
-    peer.hear(engineTopics.generate, (message) => void this.#generate(message as RemoteGenerateMessage));
-    peer.hear(engineTopics.taken, (message) => {
+    peer.onNotification(engineTopics.close, (engine) => this.#close(engine as number));
+    peer.onNotification(engineTopics.generate, (message) => void this.#generate(message as RemoteGenerateMessage));
+    peer.onNotification(engineTopics.taken, (message) => {
       const [id, batches] = message as TakenMessage;
       this.#generations.get(id)?.taken(batches);
     });
-    peer.hear(engineTopics.leave, (id) => this.#generations.get(id as number)?.leave());
-    peer.answer(engineTopics.lookUp, (message) => this.#lookUp(message as LookUpMessage));
-    peer.hear(engineTopics.lookUpLeft, (id) => this.#lookUps.get(id as number)?.abort());
+    peer.onNotification(engineTopics.leave, (id) => this.#generations.get(id as number)?.leave());
+    peer.onRequest(engineTopics.lookUp, (message) => this.#lookUp(message as LookUpMessage));
+    peer.onNotification(engineTopics.lookUpLeft, (id) => this.#lookUps.get(id as number)?.abort());
     void peer.closed.then(() => this.#end());
   }
 
   #open(engine: Engine, number: number): EngineState {
     // The worker may have ended in the meantime.
     if (this.#hasEnded) return engineStateOf(engine);
-    const unwatch = this.#states.watch(engine, (state) => this.#peer.tell(engineTopics.state, [number, state]));
+    const unwatch = this.#states.watch(engine, (state) => this.#peer.notify(engineTopics.state, [number, state]));
     this.#engines.set(number, { engine, unwatch });
     return engineStateOf(engine);
   }
@@ -77,7 +77,7 @@ export class EngineHost {
     const observer: GenerationObserver = {
       attempt: () => ({ headers: {}, ended() {} }),
       repaired() {},
-      cacheMissed: (miss) => this.#peer.tell(engineTopics.missed, [id, miss] satisfies MissedMessage),
+      cacheMissed: (miss) => this.#peer.notify(engineTopics.missed, [id, miss] satisfies MissedMessage),
     };
     const generation = new HostedGeneration(
       () => this.#engineOf(number).generate(JSON.parse(request) as GenerationRequest, observer),
@@ -96,7 +96,7 @@ export class EngineHost {
     process.nextTick(() => {
       const entries = this.#queue;
       this.#queue = [];
-      this.#peer.tell(engineTopics.events, `[${entries.join(",")}]`);
+      this.#peer.notify(engineTopics.events, `[${entries.join(",")}]`);
     });
   }
 
@@ -205,14 +205,14 @@ export class EngineStates {
   /** Calls `listener` when the state of the engine changes. Returns a function that ends that. */
   watch(engine: Engine, listener: (state: EngineState) => void): () => void {
     // The caller knows the current state, so that must be the reported one.
-    this.tell();
+    this.poll();
     const watched = this.#watched.get(engine) ?? {
       listeners: new Set(),
       reported: JSON.stringify(engineStateOf(engine)),
     };
     this.#watched.set(engine, watched);
     watched.listeners.add(listener);
-    this.#timer ??= setInterval(() => this.tell(), pollMs).unref();
+    this.#timer ??= setInterval(() => this.poll(), pollMs).unref();
     return () => {
       watched.listeners.delete(listener);
       if (watched.listeners.size === 0) this.#watched.delete(engine);
@@ -223,7 +223,7 @@ export class EngineStates {
   }
 
   /** Polls now, for callers that have just changed something. */
-  tell(): void {
+  poll(): void {
     for (const [engine, watched] of this.#watched) {
       const state = engineStateOf(engine);
       const text = JSON.stringify(state);

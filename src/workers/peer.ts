@@ -4,13 +4,13 @@
  */
 export interface Peer {
   /** Sends a request and resolves to the answer. Rejects with the message of the other side's error, and when the connection ends first. */
-  ask(topic: string, body: unknown): Promise<unknown>;
+  request(topic: string, body: unknown): Promise<unknown>;
   /** Sends a notification. It is lost if the connection has ended. */
-  tell(topic: string, body: unknown): void;
+  notify(topic: string, body: unknown): void;
   /** Sets the handler for requests on a topic. */
-  answer(topic: string, handler: (body: unknown) => unknown): void;
+  onRequest(topic: string, handler: (body: unknown) => unknown): void;
   /** Sets the handler for notifications on a topic. */
-  hear(topic: string, handler: (body: unknown) => void): void;
+  onNotification(topic: string, handler: (body: unknown) => void): void;
   /** Resolves when the connection has ended, for any reason. */
   readonly closed: Promise<void>;
 }
@@ -22,7 +22,7 @@ export async function askAll(
   timeoutMs: number,
 ): Promise<ReadonlyMap<Peer, unknown>> {
   const answers = new Map<Peer, unknown>();
-  const requests = peers.map(async (peer) => answers.set(peer, await peer.ask(topic, undefined)));
+  const requests = peers.map(async (peer) => answers.set(peer, await peer.request(topic, undefined)));
   await within(timeoutMs, Promise.allSettled(requests));
   return new Map(answers);
 }

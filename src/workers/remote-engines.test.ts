@@ -266,7 +266,7 @@ test("states are known immediately, and follow those of the engine", async () =>
   expect(remote.health()).toEqual(engine.health());
   expect(remote.models()).toBe(remote.models());
   engine.state = "restarting";
-  states.tell();
+  states.poll();
   await until(() => remote.health().state === "restarting");
   engine.state = "ready";
   // And without being told.

@@ -29,7 +29,7 @@ export class RemoteEngines {
 
   constructor(peer: Peer) {
     this.#connection = new Connection(peer);
-    peer.hear(engineTopics.state, (message) => {
+    peer.onNotification(engineTopics.state, (message) => {
       const [engine, state] = message as StateMessage;
       const known = this.#engines.get(engine);
       if (known) known.update(state);
@@ -46,7 +46,7 @@ export class RemoteEngines {
     const message: OpenEngineMessage = { engine: number, name };
     this.#opening.set(number, undefined);
     try {
-      const state = (await this.#connection.peer.ask(engineTopics.open, message)) as EngineState;
+      const state = (await this.#connection.peer.request(engineTopics.open, message)) as EngineState;
       const newest = this.#opening.get(number) ?? state;
       const engine = new RemoteEngine(this.#connection, number, newest, () => this.#engines.delete(number));
       this.#engines.set(number, engine);
@@ -65,11 +65,11 @@ class Connection {
 
   constructor(peer: Peer) {
     this.peer = peer;
-    peer.hear(engineTopics.events, (message) => {
+    peer.onNotification(engineTopics.events, (message) => {
       for (const [id, batch] of JSON.parse(message as string) as EventsMessage)
         this.generations.get(id)?.receive(batch);
     });
-    peer.hear(engineTopics.missed, (message) => {
+    peer.onNotification(engineTopics.missed, (message) => {
       const [id, miss] = message as MissedMessage;
       this.generations.get(id)?.observer?.cacheMissed(miss);
     });
@@ -88,10 +88,10 @@ class Connection {
   ): Promise<LookUpAnswer<K>> {
     signal.throwIfAborted();
     const message: LookUpMessage = { engine, id: this.nextId(), kind, request };
-    const answer = this.peer.ask(engineTopics.lookUp, message).catch(() => ({ failure: primaryGone }));
+    const answer = this.peer.request(engineTopics.lookUp, message).catch(() => ({ failure: primaryGone }));
     return new Promise((resolve, reject) => {
       const cancel = (): void => {
-        this.peer.tell(engineTopics.lookUpLeft, message.id);
+        this.peer.notify(engineTopics.lookUpLeft, message.id);
         reject(signal.reason);
       };
       signal.addEventListener("abort", cancel, { once: true });
@@ -149,7 +149,7 @@ export class RemoteEngine implements Engine {
       const id = this.#connection.nextId();
       this.#connection.generations.set(id, generation);
       const message: RemoteGenerateMessage = { engine: this.#number, id, request: text };
-      this.#connection.peer.tell(engineTopics.generate, message);
+      this.#connection.peer.notify(engineTopics.generate, message);
       return id;
     };
     return new RemoteGeneration(this.#connection, begin, (generation) => this.#lifecycle.end(generation), observer);
@@ -173,7 +173,7 @@ export class RemoteEngine implements Engine {
       stop: (generation) => generation.end(shuttingDown),
       release: async () => {
         this.#onClose();
-        this.#connection.peer.tell(engineTopics.close, this.#number);
+        this.#connection.peer.notify(engineTopics.close, this.#number);
       },
     });
   }
@@ -333,6 +333,6 @@ export class RemoteGeneration implements AsyncIterableIterator<Batch, undefined>
   }
 
   #notify(topic: string, body: unknown): void {
-    if (this.#id !== undefined) this.#connection.peer.tell(topic, body);
+    if (this.#id !== undefined) this.#connection.peer.notify(topic, body);
   }
 }

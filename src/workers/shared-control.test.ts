@@ -4,8 +4,8 @@ import type { PeerPair } from "../../test/support/peer-pair.ts";
 import { answer, ScriptedEngine } from "../../test/support/scripted-engine.ts";
 import type { Engine } from "../core/engine.ts";
 import { invalidRequest } from "../core/failure.ts";
-import type { ModelControl, Task } from "../server/admin/model-control.ts";
-import { stateOf } from "../server/admin/model-control.ts";
+import type { ModelControl, ControlTask } from "../server/admin/model-control.ts";
+import { modelStateOf } from "../server/admin/model-control.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
 import type { ServedEngine } from "../server/model-directory.ts";
 import { EngineHost, EngineStates } from "./engine-host.ts";
@@ -43,9 +43,9 @@ async function open(more: Partial<ModelControl> = {}): Promise<Noted & PeerPair 
   const control: ModelControl = {
     list: async () => ({
       memory: { limit: 10, used: 5 },
-      models: inPrimary.engines.map((each) => ({ ...stateOf(each), memory: 3 })),
+      models: inPrimary.engines.map((each) => ({ ...modelStateOf(each), memory: 3 })),
     }),
-    load: async (name, { tell, signal }) => {
+    load: async (name, { report: tell, signal }) => {
       done.push(`load ${name}`);
       tell({ phase: "wait" });
       tell({ phase: "load", fraction: 0.5 });
@@ -74,7 +74,7 @@ async function open(more: Partial<ModelControl> = {}): Promise<Noted & PeerPair 
   return { ...pair, done, left, control: new SharedControl(pair.worker, () => directory) };
 }
 
-const quiet = (signal = new AbortController().signal): Task => ({ signal, tell() {} });
+const quiet = (signal = new AbortController().signal): ControlTask => ({ signal, report() {} });
 
 test("a worker lists the primary's models, and its own upstreams, in its order", async () => {
   const { control } = await open();
@@ -92,7 +92,7 @@ test("a worker lists the primary's models, and its own upstreams, in its order",
 test("names mean in the primary what they mean to the worker's clients; progress comes back", async () => {
   const { control, done } = await open();
   const told: unknown[] = [];
-  const task = { signal: new AbortController().signal, tell: (progress: unknown) => void told.push(progress) };
+  const task = { signal: new AbortController().signal, report: (progress: unknown) => void told.push(progress) };
   expect(await control.load("second/same", task)).toMatchObject({ name: "same" });
   expect(told).toEqual([{ phase: "wait" }, { phase: "load", fraction: 0.5 }]);
   await control.pull("alias", quiet());

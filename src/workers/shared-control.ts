@@ -1,7 +1,7 @@
 import { FailureError } from "../core/failure.ts";
 import type { GenerationFailure } from "../core/events.ts";
-import type { ModelControl, ModelState, ModelStates, Progress, Task } from "../server/admin/model-control.ts";
-import { notOfThisMachine, stateOf } from "../server/admin/model-control.ts";
+import type { ModelControl, ControlledModel, ControlledModels, Progress, ControlTask } from "../server/admin/model-control.ts";
+import { notLocalModel, modelStateOf } from "../server/admin/model-control.ts";
 import type { ModelDirectory } from "../server/model-directory.ts";
 import { modelDoesNotExist } from "../apis/failures.ts";
 import type { Peer } from "./peer.ts";
@@ -37,41 +37,41 @@ interface ProgressMessage {
 export class SharedControl implements ModelControl {
   readonly #primary: Peer;
   readonly #directory: () => ModelDirectory;
-  readonly #reporting = new Map<number, Task["tell"]>();
+  readonly #reporting = new Map<number, ControlTask["report"]>();
   #lastId = 0;
 
   /** `directory` returns the current directory of this worker. */
   constructor(primary: Peer, directory: () => ModelDirectory) {
     this.#primary = primary;
     this.#directory = directory;
-    primary.hear("control.progress", (body) => {
+    primary.onNotification("control.progress", (body) => {
       const { id, progress } = body as ProgressMessage;
       this.#reporting.get(id)?.(progress);
     });
   }
 
   /** The states of local models come from the primary process, those of others from this worker. */
-  async list(): Promise<ModelStates> {
-    const { memory, models } = await this.#ask<ModelStates>({ what: "list" });
+  async list(): Promise<ControlledModels> {
+    const { memory, models } = await this.#ask<ControlledModels>({ what: "list" });
     const shared = this.#shared();
     return {
       memory,
       models: this.#directory().engines.map((served) => {
         const state = models[shared.indexOf(served)];
-        return state?.name === served.name ? state : stateOf(served);
+        return state?.name === served.name ? state : modelStateOf(served);
       }),
     };
   }
 
-  load(name: string, task: Task): Promise<ModelState> {
+  load(name: string, task: ControlTask): Promise<ControlledModel> {
     return this.#change("load", name, task);
   }
 
-  unload(name: string, task: Task): Promise<ModelState> {
+  unload(name: string, task: ControlTask): Promise<ControlledModel> {
     return this.#change("unload", name, task);
   }
 
-  async pull(name: string, task: Task): Promise<{ readonly path: string }> {
+  async pull(name: string, task: ControlTask): Promise<{ readonly path: string }> {
     const model = this.#find(name);
     if (typeof model === "object") return this.#ask({ what: "pull", model }, task);
     if (!/^hf:/i.test(name)) throw modelDoesNotExist(name);
@@ -87,10 +87,10 @@ export class SharedControl implements ModelControl {
     };
   }
 
-  async #change(what: "load" | "unload", name: string, task: Task): Promise<ModelState> {
+  async #change(what: "load" | "unload", name: string, task: ControlTask): Promise<ControlledModel> {
     const model = this.#find(name);
     if (model === "unknown") throw modelDoesNotExist(name);
-    if (model === "not-local") throw notOfThisMachine(name);
+    if (model === "not-local") throw notLocalModel(name);
     return this.#ask({ what, model }, task);
   }
 
@@ -106,13 +106,13 @@ export class SharedControl implements ModelControl {
     return this.#directory().engines.filter(({ engine }) => engine instanceof RemoteEngine);
   }
 
-  async #ask<Value>(request: ControlRequest, task?: Task): Promise<Value> {
+  async #ask<Value>(request: ControlRequest, task?: ControlTask): Promise<Value> {
     const id = ++this.#lastId;
-    const leave = (): void => this.#primary.tell("control.leave", id);
-    if (task) this.#reporting.set(id, task.tell);
+    const leave = (): void => this.#primary.notify("control.leave", id);
+    if (task) this.#reporting.set(id, task.report);
     task?.signal.addEventListener("abort", leave, { once: true });
     try {
-      const answer = this.#primary.ask("control", { id, request } satisfies ControlMessage);
+      const answer = this.#primary.request("control", { id, request } satisfies ControlMessage);
       if (task?.signal.aborted === true) leave();
       const result = (await answer.catch(() => ({ failure: primaryGone }))) as ControlAnswer;
       if ("failure" in result) throw new FailureError(result.failure);
@@ -127,17 +127,17 @@ export class SharedControl implements ModelControl {
 /** In the primary process: lets a worker use `control`. `directory` returns the current directory of the primary process. */
 export function shareControl(worker: Peer, control: ModelControl, directory: () => ModelDirectory): void {
   const running = new Map<number, AbortController>();
-  worker.hear("control.leave", (id) => running.get(id as number)?.abort());
+  worker.onNotification("control.leave", (id) => running.get(id as number)?.abort());
   void worker.closed.then(() => {
     for (const controller of running.values()) controller.abort();
   });
-  worker.answer("control", async (body): Promise<ControlAnswer> => {
+  worker.onRequest("control", async (body): Promise<ControlAnswer> => {
     const { id, request } = body as ControlMessage;
     const controller = new AbortController();
     running.set(id, controller);
-    const task: Task = {
+    const task: ControlTask = {
       signal: controller.signal,
-      tell: (progress) => worker.tell("control.progress", { id, progress } satisfies ProgressMessage),
+      report: (progress) => worker.notify("control.progress", { id, progress } satisfies ProgressMessage),
     };
     try {
       return { value: await perform(request, control, directory(), task) };
@@ -153,7 +153,7 @@ function perform(
   request: ControlRequest,
   control: ModelControl,
   directory: ModelDirectory,
-  task: Task,
+  task: ControlTask,
 ): Promise<unknown> {
   switch (request.what) {
     case "list":

@@ -12,7 +12,7 @@ interface UrlUpdate {
 
 /** Shares the states of the URLs of one upstream between all workers. */
 interface EjectionsOfUpstream {
-  tell(url: string, state: UrlState): void;
+  report(url: string, state: UrlState): void;
   /** Calls `heard` for updates of other workers, and first for each URL that is out of service. Returns a function that ends that. */
   listen(heard: (url: string, state: UrlState) => void): () => void;
 }
@@ -26,7 +26,7 @@ export class SharedEjections {
 
   constructor(primary: Peer) {
     this.#primary = primary;
-    primary.hear("ejections", (body) => {
+    primary.onNotification("ejections", (body) => {
       const update = body as UrlUpdate;
       applyUpdate(this.#ejected, update);
       for (const heard of this.#listeners) heard(update);
@@ -36,10 +36,10 @@ export class SharedEjections {
   /** `upstream` identifies the upstream in all workers. */
   of(upstream: string): EjectionsOfUpstream {
     return {
-      tell: (url, state) => {
+      report: (url, state) => {
         const update: UrlUpdate = { upstream, url, state };
         applyUpdate(this.#ejected, update);
-        this.#primary.tell("ejections", update);
+        this.#primary.notify("ejections", update);
       },
       listen: (heard) => {
         const listener = (update: UrlUpdate): void => {
@@ -62,8 +62,8 @@ export class EjectionsOfWorkers {
 
   join(worker: Peer): void {
     this.#workers.add(worker);
-    for (const update of this.#ejected.values()) worker.tell("ejections", update);
-    worker.hear("ejections", (body) => this.#received(worker, body as UrlUpdate));
+    for (const update of this.#ejected.values()) worker.notify("ejections", update);
+    worker.onNotification("ejections", (body) => this.#received(worker, body as UrlUpdate));
     void worker.closed.then(() => {
       this.#workers.delete(worker);
       // The other workers probe its URLs when they receive no updates for a while; the first one that does becomes the prober.
@@ -78,8 +78,8 @@ export class EjectionsOfWorkers {
     if (update.state.inService) this.#probing.delete(key);
     else this.#probing.set(key, probing);
     // Two workers have ejected the URL at the same time: the first one probes it.
-    if (!update.state.inService && probing !== by) return by.tell("ejections", update);
-    for (const worker of this.#workers) if (worker !== by) worker.tell("ejections", update);
+    if (!update.state.inService && probing !== by) return by.notify("ejections", update);
+    for (const worker of this.#workers) if (worker !== by) worker.notify("ejections", update);
   }
 }
 

@@ -15,10 +15,10 @@ const none: RequestCounts = { open: 0, total: 0, cancelled: 0, failed: 0 };
 
 /** In a worker. `own` returns the health of this worker, for the others. */
 export function shareHealth(primary: Peer, own: () => HealthReport): Others {
-  primary.answer("health.own", own);
+  primary.onRequest("health.own", own);
   return {
     async health(report) {
-      const others = await primary.ask("health.others", report).catch(() => undefined);
+      const others = await primary.request("health.others", report).catch(() => undefined);
       if (others === undefined) return report;
       const { reports, gone } = others as HealthOfOthers;
       return mergeHealth(report, reports, gone);
@@ -35,7 +35,7 @@ export class HealthOfWorkers {
 
   join(worker: Peer): void {
     this.#workers.add(worker);
-    worker.answer("health.others", (report) => this.#others(worker, report as HealthReport));
+    worker.onRequest("health.others", (report) => this.#others(worker, report as HealthReport));
     void worker.closed.then(() => {
       this.#workers.delete(worker);
       const last = this.#reports.get(worker);

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { peerPair } from "../../test/support/peer-pair.ts";
 import type { PeerPair } from "../../test/support/peer-pair.ts";
 import type { Moment } from "../kv/memory-limiter.ts";
-import type { Lease, Refusal } from "../kv/limits.ts";
+import type { LimitLease, Refusal } from "../kv/limits.ts";
 import { MemoryLimiter } from "../kv/memory-limiter.ts";
 import { LimiterOfWorkers, SharedLimiter } from "./shared-limiter.ts";
 
@@ -47,7 +47,7 @@ test("workers that share a limiter decide as one limiter does, in any order of r
       const alone = new MemoryLimiter(clock);
       const together = new LimiterOfWorkers(new MemoryLimiter(clock));
       const workers = [0, 1, 2].map(() => newWorker(together));
-      let open: { worker: number; tokens: number; own: Lease; shared: Lease }[] = [];
+      let open: { worker: number; tokens: number; own: LimitLease; shared: LimitLease }[] = [];
       for (const step of all) {
         if ("wait" in step) ms += step.wait;
         else if ("take" in step) {
@@ -82,7 +82,7 @@ function newWorker(together: LimiterOfWorkers): { pair: PeerPair; limiter: Share
   return { pair, limiter: new SharedLimiter(pair.worker) };
 }
 
-function told(taken: Lease | Refusal): unknown {
+function told(taken: LimitLease | Refusal): unknown {
   return "bound" in taken ? taken : taken.levels;
 }
 

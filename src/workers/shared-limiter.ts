@@ -1,4 +1,4 @@
-import type { Lease, Limiter, Limits, Refusal } from "../kv/limits.ts";
+import type { LimitLease, Limiter, UsageLimits, Refusal } from "../kv/limits.ts";
 import { MemoryLimiter } from "../kv/memory-limiter.ts";
 import { within } from "./peer.ts";
 import type { Peer } from "./peer.ts";
@@ -8,12 +8,12 @@ const flushMs = 100;
 
 interface TakeRequest {
   readonly name: string;
-  readonly limits: Limits;
+  readonly limits: UsageLimits;
   readonly tokens: number;
   readonly reserved: number;
 }
 
-type TakeAnswer = { readonly levels: Lease["levels"]; readonly lease: number } | { readonly refusal: Refusal };
+type TakeAnswer = { readonly levels: LimitLease["levels"]; readonly lease: number } | { readonly refusal: Refusal };
 
 interface EndMessage {
   readonly lease: number;
@@ -29,13 +29,13 @@ export class SharedLimiter implements Limiter {
   constructor(primary: Peer) {
     this.#primary = primary;
     // Messages arrive in order: when this is answered, all ended requests have been reported.
-    primary.answer("limits.flush", () => undefined);
+    primary.onRequest("limits.flush", () => undefined);
   }
 
-  async take(name: string, limits: Limits, tokens: number, reserved = 0): Promise<Lease | Refusal> {
+  async take(name: string, limits: UsageLimits, tokens: number, reserved = 0): Promise<LimitLease | Refusal> {
     let taken: TakeAnswer;
     try {
-      taken = (await this.#primary.ask("limits.take", {
+      taken = (await this.#primary.request("limits.take", {
         name,
         limits,
         tokens,
@@ -46,14 +46,14 @@ export class SharedLimiter implements Limiter {
     }
     if ("refusal" in taken) return taken.refusal;
     const { lease, levels } = taken;
-    return { levels, end: (cost) => this.#primary.tell("limits.end", { lease, cost } satisfies EndMessage) };
+    return { levels, end: (cost) => this.#primary.notify("limits.end", { lease, cost } satisfies EndMessage) };
   }
 
   async close(): Promise<void> {}
 }
 
 interface OpenLease {
-  readonly lease: Lease;
+  readonly lease: LimitLease;
   readonly name: string;
   /** Taken for the prompt. */
   readonly tokens: number;
@@ -77,8 +77,8 @@ export class LimiterOfWorkers {
   join(worker: Peer): void {
     const open = new Map<number, OpenLease>();
     this.#workers.set(worker, open);
-    worker.answer("limits.take", (body) => this.#take(worker, body as TakeRequest));
-    worker.hear("limits.end", (body) => {
+    worker.onRequest("limits.take", (body) => this.#take(worker, body as TakeRequest));
+    worker.onNotification("limits.end", (body) => {
       const { lease, cost } = body as EndMessage;
       const ended = open.get(lease);
       open.delete(lease);
@@ -117,7 +117,7 @@ export class LimiterOfWorkers {
   #flush(): Promise<void> {
     return (this.#nextRound ??= this.#flushing.then(() => {
       this.#nextRound = undefined;
-      const asked = [...this.#workers.keys()].map((worker) => worker.ask("limits.flush", undefined));
+      const asked = [...this.#workers.keys()].map((worker) => worker.request("limits.flush", undefined));
       return (this.#flushing = within(flushMs, Promise.allSettled(asked)));
     }));
   }

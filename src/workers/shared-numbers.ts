@@ -20,13 +20,13 @@ interface NumbersOfOthers {
 
 /** A worker's metrics: any worker returns those of all. `ownText` returns the metrics of this worker, for the others. */
 export function shareNumbers(primary: Peer, worker: string, own: Metrics, ownText: () => Promise<string>): Metrics {
-  primary.answer("numbers.own", ownText);
+  primary.onRequest("numbers.own", ownText);
   return {
     observe: (record, outcome) => own.observe(record, outcome),
     contentType: own.contentType,
     async text(engines, openRequests) {
       const text = await own.text(engines, openRequests);
-      const answer = await primary.ask("numbers.others", text).catch(() => undefined);
+      const answer = await primary.request("numbers.others", text).catch(() => undefined);
       const { numbers, workers } = (answer ?? { numbers: [], workers: [{ worker, isUp: true }] }) as NumbersOfOthers;
       return mergeNumbers([{ worker, text }, ...numbers]) + upText(workers);
     },
@@ -54,7 +54,7 @@ export class NumbersOfWorkers {
   /** `name` identifies the worker. */
   join(worker: Peer, name: string): void {
     this.#names.set(worker, name);
-    worker.answer("numbers.others", (text) => this.#others(worker, text as string));
+    worker.onRequest("numbers.others", (text) => this.#others(worker, text as string));
     void worker.closed.then(() => {
       this.#names.delete(worker);
       const last = this.#texts.get(worker);

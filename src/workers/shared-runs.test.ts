@@ -5,7 +5,7 @@ import type { PeerPair } from "../../test/support/peer-pair.ts";
 import type { Engine } from "../core/engine.ts";
 import type { GenerationEvent } from "../core/events.ts";
 import { DetachedRuns } from "../server/detached-runs.ts";
-import { silent } from "../server/log.ts";
+import { silentLog } from "../server/log.ts";
 import type { DetachedAnswer, DetachedRun } from "../apis/port-state.ts";
 import { findRunIn, lendRuns, RunsOfWorkers } from "./shared-runs.ts";
 
@@ -62,7 +62,7 @@ async function begin({ runs }: Worker): Promise<{
     beat: async () => false,
     end: async (events, isCancelled) => keep([events, isCancelled]),
   };
-  await runs.start({ run: { engine, request: {} as never }, answer, owner: "me" }, silent);
+  await runs.start({ run: { engine, request: {} as never }, answer, owner: "me" }, silentLog);
   return {
     say(text) {
       texts.push(text);
@@ -103,7 +103,7 @@ test("every worker follows a run from its beginning, however much was said when 
         if (!first) return;
         const { say, end } = await begin(first);
         for (const text of texts.slice(0, at)) say(text);
-        const pieces = (await found(second)).pieces();
+        const pieces = (await found(second)).events();
         const begun = await pieces[Symbol.asyncIterator]().next();
         for (const text of texts.slice(at)) say(text);
         end();
@@ -118,7 +118,7 @@ test("a reader that takes its time has all of it, though the run is over and for
   const [first, second] = workersOf(2);
   if (!first) return;
   const { say, end, kept } = await begin(first);
-  const pieces = (await found(second)).pieces();
+  const pieces = (await found(second)).events();
   expect(await pieces[Symbol.asyncIterator]().next()).toEqual({ done: false, value: "(" });
   for (let number = 0; number < 3; number++) say("x".repeat(50_000));
   end();
@@ -144,7 +144,7 @@ test("if its worker dies, a reader receives an error, cancelling does not wait, 
   if (!first) return;
   await begin(first);
   const run = await found(second);
-  const pieces = run.pieces()[Symbol.asyncIterator]();
+  const pieces = run.events()[Symbol.asyncIterator]();
   await pieces.next();
   const next = pieces.next();
   await new Promise(setImmediate);

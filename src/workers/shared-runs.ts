@@ -16,7 +16,7 @@ interface ReadMessage {
 /** Returns a function that finds runs of other workers. */
 export function findRunIn(primary: Peer): (key: string) => Promise<DetachedRun | undefined> {
   return async (key) => {
-    const isThere = await primary.ask("runs.find", key).catch(() => false);
+    const isThere = await primary.request("runs.find", key).catch(() => false);
     return isThere === true ? new RemoteRun(primary, key) : undefined;
   };
 }
@@ -31,14 +31,14 @@ class RemoteRun implements DetachedRun {
     this.#key = key;
   }
 
-  async *pieces(): AsyncGenerator<string> {
+  async *events(): AsyncGenerator<string> {
     let reader: unknown;
     try {
-      reader = await this.#primary.ask("runs.open", this.#key);
+      reader = await this.#primary.request("runs.open", this.#key);
       if (reader === undefined) return;
       for (let from = 0; ;) {
         const message: ReadMessage = { reader: reader as number, key: this.#key, from };
-        const { text, next } = (await this.#primary.ask("runs.read", message)) as ReadRun;
+        const { text, next } = (await this.#primary.request("runs.read", message)) as ReadRun;
         if (text === "") return;
         yield text;
         from = next;
@@ -46,13 +46,13 @@ class RemoteRun implements DetachedRun {
     } catch (error) {
       throw storeFailure(error);
     } finally {
-      if (reader !== undefined) this.#primary.tell("runs.close", reader);
+      if (reader !== undefined) this.#primary.notify("runs.close", reader);
     }
   }
 
   /** If its worker dies, the run has ended as well. */
   async cancel(): Promise<void> {
-    await this.#primary.ask("runs.cancel", this.#key).catch(() => {});
+    await this.#primary.request("runs.cancel", this.#key).catch(() => {});
   }
 }
 
@@ -60,21 +60,21 @@ class RemoteRun implements DetachedRun {
 export function lendRuns(primary: Peer, runs: DetachedRuns): void {
   /** Kept until the reader closes, so that a run can be read to its end after it has ended. */
   const readers = new Map<number, OwnRun>();
-  primary.answer("runs.has", (key) => runs.own(key as string) !== undefined);
-  primary.answer("runs.open", (body) => {
+  primary.onRequest("runs.has", (key) => runs.own(key as string) !== undefined);
+  primary.onRequest("runs.open", (body) => {
     const { reader, key } = body as ReadMessage;
     const run = runs.own(key);
     if (run) readers.set(reader, run);
     return run !== undefined;
   });
-  primary.answer("runs.read", (body) => {
+  primary.onRequest("runs.read", (body) => {
     const { reader, from } = body as ReadMessage;
     const run = readers.get(reader);
     if (!run) throw new Error("There is no such reader.");
     return run.read(from);
   });
-  primary.hear("runs.close", (reader) => void readers.delete(reader as number));
-  primary.answer("runs.cancel", (key) => runs.own(key as string)?.cancel());
+  primary.onNotification("runs.close", (reader) => void readers.delete(reader as number));
+  primary.onRequest("runs.cancel", (key) => runs.own(key as string)?.cancel());
 }
 
 /** In the primary process: connects the workers. */
@@ -86,15 +86,15 @@ export class RunsOfWorkers {
 
   join(worker: Peer): void {
     this.#workers.add(worker);
-    worker.answer("runs.find", async (key) => (await this.#workerOf(key as string)) !== undefined);
-    worker.answer("runs.open", (key) => this.#open(key as string, worker));
-    worker.answer("runs.read", (body) => {
+    worker.onRequest("runs.find", async (key) => (await this.#workerOf(key as string)) !== undefined);
+    worker.onRequest("runs.open", (key) => this.#open(key as string, worker));
+    worker.onRequest("runs.read", (body) => {
       const reader = this.#readers.get((body as ReadMessage).reader);
       if (!reader) throw new Error("The process that generated the response has ended.");
-      return reader.owner.ask("runs.read", body);
+      return reader.owner.request("runs.read", body);
     });
-    worker.hear("runs.close", (reader) => this.#close(reader as number));
-    worker.answer("runs.cancel", async (key) => (await this.#workerOf(key as string))?.ask("runs.cancel", key));
+    worker.onNotification("runs.close", (reader) => this.#close(reader as number));
+    worker.onRequest("runs.cancel", async (key) => (await this.#workerOf(key as string))?.request("runs.cancel", key));
     void worker.closed.then(() => {
       this.#workers.delete(worker);
       for (const [id, { owner, reader }] of this.#readers) if (owner === worker || reader === worker) this.#close(id);
@@ -105,14 +105,14 @@ export class RunsOfWorkers {
     const owner = await this.#workerOf(key);
     const id = ++this.#lastReader;
     const message: ReadMessage = { reader: id, key, from: 0 };
-    if (!owner || (await owner.ask("runs.open", message)) !== true) return undefined;
+    if (!owner || (await owner.request("runs.open", message)) !== true) return undefined;
     this.#readers.set(id, { owner, reader });
     if (!this.#workers.has(reader)) this.#close(id);
     return id;
   }
 
   #close(reader: number): void {
-    this.#readers.get(reader)?.owner.tell("runs.close", reader);
+    this.#readers.get(reader)?.owner.notify("runs.close", reader);
     this.#readers.delete(reader);
   }
 
@@ -121,7 +121,7 @@ export class RunsOfWorkers {
     return new Promise((resolve) => {
       const timer = setTimeout(() => resolve(undefined), timeoutMs);
       const asked = [...this.#workers].map(async (worker) => {
-        if ((await worker.ask("runs.has", key)) === true) resolve(worker);
+        if ((await worker.request("runs.has", key)) === true) resolve(worker);
       });
       void Promise.allSettled(asked).then(() => {
         clearTimeout(timer);

@@ -15,15 +15,15 @@ export class SharedStore implements Store {
   }
 
   async get(key: string): Promise<string | undefined> {
-    return (await this.#primary.ask(`store.${this.#name}.get`, key)) as string | undefined;
+    return (await this.#primary.request(`store.${this.#name}.get`, key)) as string | undefined;
   }
 
   async set(key: string, text: string): Promise<void> {
-    await this.#primary.ask(`store.${this.#name}.set`, [key, text]);
+    await this.#primary.request(`store.${this.#name}.set`, [key, text]);
   }
 
   async delete(key: string): Promise<boolean> {
-    return (await this.#primary.ask(`store.${this.#name}.delete`, key)) as boolean;
+    return (await this.#primary.request(`store.${this.#name}.delete`, key)) as boolean;
   }
 
   async close(): Promise<void> {}
@@ -31,10 +31,10 @@ export class SharedStore implements Store {
 
 /** In the primary process: lets a worker use a store. */
 export function shareStore(worker: Peer, name: StoreName, store: Store): void {
-  worker.answer(`store.${name}.get`, (key) => store.get(key as string));
-  worker.answer(`store.${name}.set`, (body) => {
+  worker.onRequest(`store.${name}.get`, (key) => store.get(key as string));
+  worker.onRequest(`store.${name}.set`, (body) => {
     const [key, text] = body as readonly [key: string, text: string];
     return store.set(key, text);
   });
-  worker.answer(`store.${name}.delete`, (key) => store.delete(key as string));
+  worker.onRequest(`store.${name}.delete`, (key) => store.delete(key as string));
 }

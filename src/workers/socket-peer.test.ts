@@ -75,7 +75,7 @@ test("bytes that are no message end the connection", async () => {
   const [far] = (await once(server, "connection")) as [Socket];
   onTestFinished(() => void server.close());
   const peer = socketPeer(near);
-  const waiting = peer.ask("anything", null);
+  const waiting = peer.request("anything", null);
   far.write(Buffer.alloc(8, 0xff));
   await expect(waiting).rejects.toThrow("has ended");
   await peer.closed;
@@ -89,49 +89,49 @@ const kinds: readonly (readonly [string, () => Pair | Promise<Pair>])[] = [
 for (const [kind, open] of kinds) {
   test(`${kind}: requests are answered, and failures keep their message`, async () => {
     const { primary, worker } = await open();
-    primary.answer("double", (body) => Number(body) * 2);
-    primary.answer("fail", async () => {
+    primary.onRequest("double", (body) => Number(body) * 2);
+    primary.onRequest("fail", async () => {
       throw new Error("no such thing");
     });
-    expect(await Promise.all([1, 2, 3].map((number) => worker.ask("double", number)))).toEqual([2, 4, 6]);
-    await expect(worker.ask("fail", null)).rejects.toThrow("no such thing");
-    await expect(worker.ask("else", null)).rejects.toThrow("There is no handler for else.");
+    expect(await Promise.all([1, 2, 3].map((number) => worker.request("double", number)))).toEqual([2, 4, 6]);
+    await expect(worker.request("fail", null)).rejects.toThrow("no such thing");
+    await expect(worker.request("else", null)).rejects.toThrow("There is no handler for else.");
   });
 
   test(`${kind}: notifications arrive in order with requests, as copies of the time of sending`, async () => {
     const { primary, worker } = await open();
     const heard: unknown[] = [];
-    worker.hear("count", (body) => heard.push(body));
-    worker.answer("heard", () => heard.length);
+    worker.onNotification("count", (body) => heard.push(body));
+    worker.onRequest("heard", () => heard.length);
     const counter = { at: 0 };
     for (let turn = 0; turn < 500; turn++) {
-      primary.tell("count", counter);
+      primary.notify("count", counter);
       counter.at++;
     }
-    expect(await primary.ask("heard", null)).toBe(500);
+    expect(await primary.request("heard", null)).toBe(500);
     expect(heard).toEqual(Array.from({ length: 500 }, (_, at) => ({ at })));
   });
 
   test(`${kind}: bytes and an answer that cannot be copied`, async () => {
     const { primary, worker } = await open();
-    worker.answer("echo", (body) => body);
-    worker.answer("function", () => () => {});
+    worker.onRequest("echo", (body) => body);
+    worker.onRequest("function", () => () => {});
     const image = new Uint8Array(300_000).map((_, at) => at % 251);
-    const echoed = (await primary.ask("echo", { image })) as { image: Uint8Array };
+    const echoed = (await primary.request("echo", { image })) as { image: Uint8Array };
     expect(Buffer.compare(echoed.image, image)).toBe(0);
-    await expect(primary.ask("function", null)).rejects.toThrow(/could not be cloned/);
-    expect(() => primary.tell("any", () => {})).toThrow(/could not be cloned/);
+    await expect(primary.request("function", null)).rejects.toThrow(/could not be cloned/);
+    expect(() => primary.notify("any", () => {})).toThrow(/could not be cloned/);
   });
 
   test(`${kind}: what waits when the connection ends fails, as does what is asked later`, async () => {
     const { primary, worker, end } = await open();
-    worker.answer("never", () => new Promise(() => {}));
-    const waiting = primary.ask("never", null);
-    await expect(primary.ask("other", null)).rejects.toThrow("There is no handler for other.");
+    worker.onRequest("never", () => new Promise(() => {}));
+    const waiting = primary.request("never", null);
+    await expect(primary.request("other", null)).rejects.toThrow("There is no handler for other.");
     end();
     await expect(waiting).rejects.toThrow("The connection between the processes of the server has ended.");
     await Promise.all([primary.closed, worker.closed]);
-    await expect(worker.ask("never", null)).rejects.toThrow("has ended");
-    worker.tell("any", 1);
+    await expect(worker.request("never", null)).rejects.toThrow("has ended");
+    worker.notify("any", 1);
   });
 }

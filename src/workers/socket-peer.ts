@@ -86,7 +86,7 @@ export class MessagePeer implements Peer {
     this.closed = new Promise((resolve) => (this.#resolveClosed = resolve));
   }
 
-  ask(topic: string, body: unknown): Promise<unknown> {
+  request(topic: string, body: unknown): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) throw connectionEnded();
       const id = ++this.#lastId;
@@ -95,16 +95,16 @@ export class MessagePeer implements Peer {
     });
   }
 
-  tell(topic: string, body: unknown): void {
+  notify(topic: string, body: unknown): void {
     if (!this.#isClosed) this.#send(["tell", topic, body]);
   }
 
-  answer(topic: string, handler: (body: unknown) => unknown): void {
+  onRequest(topic: string, handler: (body: unknown) => unknown): void {
     if (this.#answers.has(topic)) throw new Error(`${topic} has a handler already.`);
     this.#answers.set(topic, handler);
   }
 
-  hear(topic: string, handler: (body: unknown) => void): void {
+  onNotification(topic: string, handler: (body: unknown) => void): void {
     if (this.#listeners.has(topic)) throw new Error(`${topic} has a handler already.`);
     this.#listeners.set(topic, handler);
   }

@@ -83,7 +83,7 @@ export class WorkerProcesses {
     for (const timer of this.#timers) clearTimeout(timer);
     await Promise.all(
       [...this.#running.values()].map(async ({ peer, process, ended }) => {
-        peer.tell("worker.stop", graceMs);
+        peer.notify("worker.stop", graceMs);
         const timer = setTimeout(() => process.process.kill("SIGKILL"), graceMs + stopTimeoutMs);
         await ended;
         clearTimeout(timer);

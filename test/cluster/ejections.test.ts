@@ -4,7 +4,7 @@ import { afterEach, expect, test } from "vitest";
 import { EjectionsOfWorkers, SharedEjections } from "../../src/workers/shared-ejections.ts";
 import { openUpstreamEngine } from "../../src/engines/upstream/open-upstream-engine.ts";
 import type { Engine } from "../../src/core/engine.ts";
-import { atOnce } from "../../src/core/steps.ts";
+import { runSync } from "../../src/core/steps.ts";
 import { chatPort } from "../../src/apis/chat/port.ts";
 import { lean } from "../../src/apis/profile.ts";
 import { peerPair } from "../support/peer-pair.ts";
@@ -63,7 +63,7 @@ async function newWorker(together: EjectionsOfWorkers, urls: readonly string[]):
 async function ask({ engine }: Worker): Promise<string> {
   let text = "";
   const body = { model: "m", stream: true, messages: [{ role: "user", content: "Hi" }] };
-  const { request } = atOnce(
+  const { request } = runSync(
     chatPort.readRequest(body, "r", { profile: lean, forwards: false, header: () => undefined }),
   );
   for await (const batch of engine.generate(request))

@@ -112,7 +112,7 @@ function scheduler(onPass: (number: number) => void, obeys = false) {
         reading: { format: plainText, prefix: "", callsAllowed: false },
         sampling: { temperature: 0 },
         limits: { maxTokens, ...(cachePrompt !== undefined && { cachePrompt }) },
-        telling: {},
+        extras: {},
         echo: false,
         promptParam: "prompt",
       };

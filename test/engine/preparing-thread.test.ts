@@ -22,7 +22,7 @@ const setup: ThreadSetup = {
     specialTokens: [],
     markupTokens: [],
     vocabularySize: 300,
-    longestToken: 16,
+    maxTokenLength: 16,
     fillsInMiddle: false,
   },
 };

@@ -10,7 +10,7 @@ import { PromptCache } from "../../src/engines/llama/process/prompt-cache/prompt
 import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
 import { Sequence } from "../../src/engines/llama/process/prompt-cache/sequence.ts";
 import { Vocabulary } from "../../src/engines/llama/process/tokens/vocabulary.ts";
-import type { ModelState } from "../../src/engines/llama/protocol.ts";
+import type { SchedulerState } from "../../src/engines/llama/protocol.ts";
 import { plainText } from "../../src/formats/plain-text.ts";
 import type { GenerationEvent } from "../../src/core/events.ts";
 import { writeProgrammedModel, type ProgrammedModel } from "../fixtures/programmed-model.ts";
@@ -106,7 +106,7 @@ class Run {
   readonly sequences: readonly Sequence[];
   readonly scheduler: Scheduler;
   readonly followed: readonly Followed[];
-  state: ModelState | undefined;
+  state: SchedulerState | undefined;
   readonly #contextSize: number;
 
   constructor({ slots, capacity, unifiedKv, queueLimit, cacheMemory, drafts }: Machine, plans: readonly Plan[]) {
@@ -210,7 +210,7 @@ class Run {
       reading: { format: plainText, prefix: "", callsAllowed: false },
       sampling: { temperature: 0 },
       limits: { maxTokens, cachePrompt: usesCache },
-      telling: {},
+      extras: {},
       echo: false,
       promptParam: "prompt",
     };

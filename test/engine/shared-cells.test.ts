@@ -8,7 +8,7 @@ import { Sequence } from "../../src/engines/llama/process/prompt-cache/sequence.
 import { Vocabulary } from "../../src/engines/llama/process/tokens/vocabulary.ts";
 import { plainText } from "../../src/formats/plain-text.ts";
 import type { GenerationEvent } from "../../src/core/events.ts";
-import type { Limits } from "../../src/core/request.ts";
+import type { AnswerLimits } from "../../src/core/request.ts";
 import { useProgrammedModel } from "./native-model.ts";
 
 const opened = useProgrammedModel();
@@ -19,7 +19,7 @@ function scheduler(
   speculation: Speculation = "off",
 ): {
   readonly counters: () => Readonly<Record<string, number>>;
-  readonly ask: (prompt: readonly number[], maxTokens: number, limits?: Limits) => Promise<readonly GenerationEvent[]>;
+  readonly ask: (prompt: readonly number[], maxTokens: number, limits?: AnswerLimits) => Promise<readonly GenerationEvent[]>;
 } {
   const context = new NativeContext(opened.model, {
     capacity,
@@ -82,7 +82,7 @@ function scheduler(
         reading: { format: plainText, prefix: "", callsAllowed: false },
         sampling: { temperature: 0 },
         limits: { maxTokens, ...limits },
-        telling: {},
+        extras: {},
         echo: false,
         promptParam: "prompt",
       };

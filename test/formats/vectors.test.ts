@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { ParsedMessage } from "../../src/formats/parse-job.ts";
+import type { ParsedText } from "../../src/formats/parse-job.ts";
 import { readVector, readVectors } from "../support/vectors.ts";
 import type { Vector } from "../support/vectors.ts";
 
@@ -19,7 +19,7 @@ const vectors = readVectors();
 if (vectors.length === 0) console.warn("vectors.test: ../shared/vectors is absent, nothing is compared");
 
 /** Equal but for white space at the ends; arguments as JSON values. */
-function matches(vector: Vector, got: ParsedMessage): boolean {
+function matches(vector: Vector, got: ParsedText): boolean {
   const expected = {
     content: (vector.expect.content ?? "").trim(),
     reasoning: (vector.expect.reasoning ?? "").trim(),

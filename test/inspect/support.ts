@@ -1,11 +1,11 @@
 import { expect } from "vitest";
-import type { InspectedRequest, RequestList, RequestSummary } from "../../src/inspect/inspected-request.ts";
+import type { InspectedRequest, InspectedRequestList, RequestSummary } from "../../src/inspect/inspected-request.ts";
 
 /** What the server at `url` keeps of its requests. */
-export async function listed(url: string, query = "", init: RequestInit = {}): Promise<RequestList> {
+export async function listed(url: string, query = "", init: RequestInit = {}): Promise<InspectedRequestList> {
   const response = await fetch(`${url}/admin/requests${query}`, init);
   expect(response.status).toBe(200);
-  return (await response.json()) as RequestList;
+  return (await response.json()) as InspectedRequestList;
 }
 
 export async function inspected(url: string, { id }: { readonly id: string }): Promise<InspectedRequest> {

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createClient } from "@redis/client";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { Lease, Limiter, Limits, Refusal } from "../../src/kv/limits.ts";
+import type { LimitLease, Limiter, UsageLimits, Refusal } from "../../src/kv/limits.ts";
 import { MemoryLimiter } from "../../src/kv/memory-limiter.ts";
 import { openLimiter } from "../../src/kv/open-store.ts";
 import { beatScript } from "../../src/kv/redis-limiter.ts";
@@ -11,7 +11,7 @@ import { pastMidnight } from "../support/past-midnight.ts";
 import { freePort, redisCommand, startRedis } from "../support/redis-server.ts";
 import { until } from "../support/scripted-engine.ts";
 
-const boundOf = (taken: Lease | Refusal): string => ("bound" in taken ? taken.bound : "taken");
+const boundOf = (taken: LimitLease | Refusal): string => ("bound" in taken ? taken.bound : "taken");
 
 describe.skipIf(redisCommand() === undefined)("limits that instances share through Redis", () => {
   let redis: ChildProcess;
@@ -29,7 +29,7 @@ describe.skipIf(redisCommand() === undefined)("limits that instances share throu
     return Promise.all(Array.from({ length: count }, () => openLimiter(url, (line) => warnings.push(line))));
   }
 
-  async function asked(limiters: readonly Limiter[], name: string, limits: Limits, tokens: number): Promise<string[]> {
+  async function asked(limiters: readonly Limiter[], name: string, limits: UsageLimits, tokens: number): Promise<string[]> {
     const answers = await Promise.all(limiters.map((limiter) => limiter.take(name, limits, tokens)));
     return answers.map(boundOf).sort();
   }
@@ -53,7 +53,7 @@ describe.skipIf(redisCommand() === undefined)("limits that instances share throu
 
   test("what one gives back, another may take", async () => {
     const [one, other] = (await opened(2)) as [Limiter, Limiter];
-    const limits: Limits = { concurrency: 1, tokensPerDay: 100, tokensPerMinute: 100 };
+    const limits: UsageLimits = { concurrency: 1, tokensPerDay: 100, tokensPerMinute: 100 };
     const lease = await one.take("given back", limits, 90);
     expect(boundOf(await other.take("given back", limits, 90))).toBe("day");
     expect(boundOf(await other.take("given back", limits, 5))).toBe("concurrency");
@@ -78,7 +78,7 @@ describe.skipIf(redisCommand() === undefined)("limits that instances share throu
 
   test("what an instance that died had reserved is given back when its requests are forgotten, and only once", async () => {
     const [dead, other] = (await opened(2)) as [Limiter, Limiter];
-    const limits: Limits = { tokensPerDay: 100, tokensPerMinute: 100 };
+    const limits: UsageLimits = { tokensPerDay: 100, tokensPerMinute: 100 };
     const lease = await dead.take("reserved", limits, 10, 70);
     expect(boundOf(await other.take("reserved", limits, 10, 20))).not.toBe("taken");
     const raw = await createClient({ url: `redis://127.0.0.1:${port}` }).connect();
@@ -165,7 +165,7 @@ describe.skipIf(redisCommand() === undefined)("limits that instances share throu
         const name = `turn {${turn++}}`;
         // Its clock stands still: nothing to speak of drains in the time that this takes.
         const memory = new MemoryLimiter(() => ({ ms: 0, unixMs: 1e12 }));
-        const open: (readonly [Lease, Lease])[] = [];
+        const open: (readonly [LimitLease, LimitLease])[] = [];
         for (const one of steps) {
           if ("take" in one) {
             const here = await memory.take(name, limits, one.take, one.reserve);
@@ -183,7 +183,7 @@ describe.skipIf(redisCommand() === undefined)("limits that instances share throu
   test("without Redis, each goes on from what all had used; a line says so once, and once that it is back", async () => {
     const warnings: string[] = [];
     const [one] = (await opened(1, warnings)) as [Limiter];
-    const limits: Limits = { tokensPerDay: 100 };
+    const limits: UsageLimits = { tokensPerDay: 100 };
     expect(await asked([one], "alone", limits, 90)).toEqual(["taken"]);
     redis.kill("SIGKILL");
     await once(redis, "exit");
@@ -201,7 +201,7 @@ describe.skipIf(redisCommand() === undefined)("limits that instances share throu
   test("a Redis that hangs costs a request half a second at most, and the next ones nothing", async () => {
     const warnings: string[] = [];
     const [one] = (await opened(1, warnings)) as [Limiter];
-    const limits: Limits = { requestsPerMinute: 4 };
+    const limits: UsageLimits = { requestsPerMinute: 4 };
     expect(await asked([one], "hanging", limits, 1)).toEqual(["taken"]);
     redis.kill("SIGSTOP");
     try {

@@ -12,7 +12,7 @@ import { lean } from "../../src/apis/profile.ts";
 import { BodyBudget } from "../../src/server/body-budget.ts";
 import { AssembledTexts } from "../../src/server/assembled-texts.ts";
 import { DetachedRuns } from "../../src/server/detached-runs.ts";
-import { silent } from "../../src/server/log.ts";
+import { silentLog } from "../../src/server/log.ts";
 import { listen } from "../../src/server/listen.ts";
 import { Requests } from "../../src/server/service.ts";
 import { WebSockets } from "../../src/server/web-sockets.ts";
@@ -314,7 +314,7 @@ describe("the limits of a connection", () => {
           bodyLimit: 1e6,
         } as never,
         directory: new ModelDirectory([{ name: "x", engine, aliases: [], settings: {} }]),
-        log: silent,
+        log: silentLog,
         requests: new Requests(),
         bodies: new BodyBudget(1e9),
         store: brief,
@@ -333,7 +333,7 @@ describe("the limits of a connection", () => {
         requestTimeoutMs: 1000,
         idleTimeoutMs: 1000,
         descriptorLimit: undefined,
-        log: silent,
+        log: silentLog,
       },
       () => {},
       (request, connection, head) => void sockets.upgrade(request, connection, head),

@@ -1,9 +1,9 @@
 import type { GenerationEvent } from "../../src/core/events.ts";
 import { ChatStreamWriter } from "../../src/apis/chat/stream-writer.ts";
-import type { ChoicesContext, AskedAnswer } from "../../src/apis/choices-answer.ts";
+import type { ChoicesContext, RequestedAnswer } from "../../src/apis/choices-answer.ts";
 import type { Profile } from "../../src/apis/profile.ts";
 
-const plain: AskedAnswer = {
+const plain: RequestedAnswer = {
   stream: true,
   includeUsage: false,
   logprobs: false,
@@ -13,10 +13,10 @@ const plain: AskedAnswer = {
 };
 
 /** A context for a streamed chat answer with nothing asked for but `asked`; its model has a quote in its name. */
-export function context(profile: Profile, asked: Partial<AskedAnswer> = {}): ChoicesContext {
+export function context(profile: Profile, asked: Partial<RequestedAnswer> = {}): ChoicesContext {
   return {
     profile,
-    asked: { ...plain, ...asked },
+    requested: { ...plain, ...asked },
     id: "chatcmpl-Test",
     created: 1_800_000_000,
     model: 'mo"del',

@@ -1,6 +1,6 @@
 import type { Format, Reasoning } from "../../src/formats/format.ts";
 import { parseMessage } from "../../src/formats/parse-job.ts";
-import type { ParseJob, ParsedMessage } from "../../src/formats/parse-job.ts";
+import type { ParseJob, ParsedText } from "../../src/formats/parse-job.ts";
 import { isObject } from "../../src/core/json.ts";
 import type { JsonObject } from "../../src/core/json.ts";
 import { readJob } from "../../src/cli/parse-line.ts";
@@ -10,7 +10,7 @@ import { readJob } from "../../src/cli/parse-line.ts";
  * llama.cpp's `json_schema`, `continue_final_message` and `_force_nonempty_content`, SGLang's `force_reasoning` and `tool_start_token`,
  * vLLM's formats that end in `-append`, Ollama's boxed booleans. Throws an Error that says what is wrong.
  */
-export function parseLine(line: unknown): ParsedMessage {
+export function parseLine(line: unknown): ParsedText {
   const message = parseMessage(jobOfLine(line));
   const params = paramsOf(line);
   if (params["_force_nonempty_content"] === true && message.content.trim() === "")

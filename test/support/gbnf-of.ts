@@ -1,11 +1,11 @@
 import type { JsonSchema } from "../../src/core/message.ts";
-import type { Expression } from "../../src/formats/grammar/expression.ts";
+import type { GrammarExpression } from "../../src/formats/grammar/expression.ts";
 import { Grammar, GrammarError } from "../../src/formats/grammar/grammar.ts";
-import { SchemaError, type Gap } from "../../src/formats/grammar/schema-error.ts";
+import { SchemaError, type SchemaGap } from "../../src/formats/grammar/schema-error.ts";
 import { schemaAnswer } from "../../src/formats/grammar/schema-to-gbnf.ts";
 
 /** The GBNF of an expression without rules of its own. */
-export function gbnfOf(expression: Expression): string {
+export function gbnfOf(expression: GrammarExpression): string {
   return new Grammar().toGbnf(expression);
 }
 
@@ -13,7 +13,7 @@ export function gbnfOf(expression: Expression): string {
 export function schemaToGbnf(
   schema: JsonSchema,
   path = "schema",
-): { readonly gbnf: string; readonly widened: readonly Gap[]; readonly exact: boolean } {
+): { readonly gbnf: string; readonly widened: readonly SchemaGap[]; readonly exact: boolean } {
   const grammar = new Grammar();
   const { root, ...rest } = schemaAnswer(grammar, schema, path);
   try {

@@ -8,7 +8,7 @@ import type { Profile } from "../../src/apis/profile.ts";
  */
 export function obviousStream(
   events: readonly GenerationEvent[],
-  { profile, asked, id, created, model }: ChoicesContext,
+  { profile, requested: asked, id, created, model }: ChoicesContext,
 ): string {
   const isLean = profile.name === "lean";
   const showsReasoning = asked.includeReasoning ?? isLean;

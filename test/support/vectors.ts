@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { jobOfLine, parseLine } from "./foreign-switches.ts";
-import type { ParseJob, ParsedMessage } from "../../src/formats/parse-job.ts";
+import type { ParseJob, ParsedText } from "../../src/formats/parse-job.ts";
 
 /** A raw text of a model with the message that it must become, from the tests of another server. */
 export interface Vector {
@@ -31,7 +31,7 @@ export function readVectors(): Vector[] {
 }
 
 /** What Truewire makes of a vector's text, in these pieces. */
-export function readVector(vector: Vector, chunks?: readonly string[]): ParsedMessage {
+export function readVector(vector: Vector, chunks?: readonly string[]): ParsedText {
   return parseLine({ ...vector, chunks });
 }
 

@@ -29,7 +29,7 @@ async function listed(
   const engine = await openUpstreamEngine({ urls: [url], name: "test", api: "chat" });
   const models = engine.models();
   await engine.close(0);
-  return { sees: Object.fromEntries(models.map(({ id, sees }) => [id, sees])), asked };
+  return { sees: Object.fromEntries(models.map(({ id, takesImages: sees }) => [id, sees])), asked };
 }
 
 const list = (owner: string, ...ids: readonly string[]): object => ({

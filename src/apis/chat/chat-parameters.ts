@@ -4,23 +4,23 @@ import { commonParameters, outputParameters } from "../request/common-parameters
 import { checkMetadata } from "../request/check-metadata.ts";
 import { metadataShape } from "../request/metadata-shape.ts";
 import { extensionParameters, refusedParameters, refusedSamplers } from "../request/extension-parameters.ts";
-import { accepted, honoured, setDraft } from "../request/parameter.ts";
-import type { Parameter } from "../request/parameter.ts";
-import { anyObject, expecting, integer } from "../request/shapes.ts";
+import { acceptedParameter, supportedParameter, setDraftMember } from "../request/parameter.ts";
+import type { RequestParameter } from "../request/parameter.ts";
+import { anyObject, expecting, integerShape } from "../request/shapes.ts";
 import { toolParameters } from "./tool-parameters.ts";
 import { messagesShape } from "./message-shape.ts";
 import { readMessages } from "./read-messages.ts";
 
 const chat = ["chat"] as const;
 
-const acceptedParameters: readonly Parameter[] = [
-  accepted("service_tier", {
+const acceptedParameters: readonly RequestParameter[] = [
+  acceptedParameter("service_tier", {
     endpoints: chat,
     note: "No effect: there is only one tier.",
     shape: z.enum(["auto", "default", "flex", "scale", "priority", "fast"]),
   }),
-  accepted("store", { endpoints: chat, note: "Nothing is stored.", shape: z.boolean() }),
-  accepted(
+  acceptedParameter("store", { endpoints: chat, note: "Nothing is stored.", shape: z.boolean() }),
+  acceptedParameter(
     "metadata",
     {
       endpoints: chat,
@@ -29,7 +29,7 @@ const acceptedParameters: readonly Parameter[] = [
     },
     checkMetadata,
   ),
-  honoured(
+  supportedParameter(
     "prediction",
     {
       endpoints: chat,
@@ -40,59 +40,59 @@ const acceptedParameters: readonly Parameter[] = [
       request.prediction = textOf(content);
     },
   ),
-  accepted("safety_identifier", { endpoints: chat, shape: z.string().max(64) }),
-  accepted("prompt_cache_key", {
+  acceptedParameter("safety_identifier", { endpoints: chat, shape: z.string().max(64) }),
+  acceptedParameter("prompt_cache_key", {
     endpoints: chat,
     note: "The cache finds the longest common beginning by itself.",
     shape: z.string(),
   }),
-  accepted("prompt_cache_retention", {
+  acceptedParameter("prompt_cache_retention", {
     endpoints: chat,
     shape: z.enum(["in_memory", "in-memory", "24h"]),
   }),
-  accepted("prompt_cache_options", { endpoints: chat, shape: anyObject() }),
+  acceptedParameter("prompt_cache_options", { endpoints: chat, shape: anyObject() }),
 ];
 
 /** Every parameter of `POST /v1/chat/completions`. */
-export const chatParameters: readonly Parameter[] = [
-  honoured("messages", { endpoints: chat, shape: messagesShape, required: true }, function* (value, draft) {
+export const chatParameters: readonly RequestParameter[] = [
+  supportedParameter("messages", { endpoints: chat, shape: messagesShape, required: true }, function* (value, draft) {
     draft.messages = yield* readMessages(value, draft);
   }),
   ...commonParameters,
-  honoured(
+  supportedParameter(
     "max_tokens",
-    { endpoints: chat, note: "At least 1. Where both are given, the smaller counts.", shape: integer(1) },
-    setDraft("maxTokens"),
+    { endpoints: chat, note: "At least 1. Where both are given, the smaller counts.", shape: integerShape(1) },
+    setDraftMember("maxTokens"),
   ),
-  honoured(
+  supportedParameter(
     "max_completion_tokens",
-    { endpoints: chat, note: "At least 1.", shape: integer(1) },
-    setDraft("maxCompletionTokens"),
+    { endpoints: chat, note: "At least 1.", shape: integerShape(1) },
+    setDraftMember("maxCompletionTokens"),
   ),
-  honoured("logprobs", { endpoints: chat, shape: z.boolean() }, setDraft("logprobs")),
-  honoured(
+  supportedParameter("logprobs", { endpoints: chat, shape: z.boolean() }, setDraftMember("logprobs")),
+  supportedParameter(
     "top_logprobs",
-    { endpoints: chat, note: "0 to 20. Needs `logprobs: true`.", shape: integer(0, 20) },
-    setDraft("topLogprobs"),
+    { endpoints: chat, note: "0 to 20. Needs `logprobs: true`.", shape: integerShape(0, 20) },
+    setDraftMember("topLogprobs"),
   ),
   ...toolParameters,
-  honoured(
+  supportedParameter(
     "reasoning_effort",
     {
       endpoints: chat,
       note: "Passed to the chat template. Where that knows no efforts, `none` turns thinking off and all but `minimal` turn it on.",
       shape: z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
     },
-    setDraft("reasoningEffort"),
+    setDraftMember("reasoningEffort"),
   ),
-  honoured(
+  supportedParameter(
     "verbosity",
     {
       endpoints: chat,
       note: "Passed on to an upstream; local models are not trained for it.",
       shape: z.enum(["low", "medium", "high"]),
     },
-    setDraft("verbosity"),
+    setDraftMember("verbosity"),
   ),
   ...outputParameters,
   ...extensionParameters,

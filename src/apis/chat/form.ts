@@ -1,10 +1,10 @@
 import type { StartEvent, FinishReason } from "../../core/events.ts";
-import { floatText } from "../json-text.ts";
+import { rustFloatText } from "../json-text.ts";
 import type { Profile } from "../profile.ts";
 import { unbufferedStream } from "../stream-headers.ts";
 import { openaiUsageZeros } from "../usage.ts";
 import type { UsageZeros } from "../usage.ts";
-import type { AskedAnswer, ChoicesContext } from "../choices-answer.ts";
+import type { RequestedAnswer, ChoicesContext } from "../choices-answer.ts";
 
 /** What a choice begins with, which its first delta may show. */
 export type Opening = "text" | "refusal" | "call" | "calls";
@@ -109,7 +109,7 @@ export const chatForms: Readonly<Record<Profile["name"], ChatForm>> = {
     serviceTier: "default",
     systemFingerprint: true,
     logprobsKey: "by-model",
-    number: floatText,
+    number: rustFloatText,
     obfuscates: true,
     nullUsage: true,
     usageBeforeCalls: true,
@@ -124,7 +124,7 @@ export const chatForms: Readonly<Record<Profile["name"], ChatForm>> = {
 /** Returns the `finish_reason` of a chat choice. OpenAI writes `stop` for a call that is forced by name (9 of 9 recordings). */
 export function finishReason(
   reason: FinishReason,
-  asked: AskedAnswer,
+  asked: RequestedAnswer,
   { namedCallStops }: ChatChoiceForm,
 ): "stop" | "length" | "tool_calls" | "content_filter" | "function_call" {
   switch (reason) {
@@ -141,7 +141,7 @@ export function finishReason(
 }
 
 /** Returns the names of the members that contain reasoning in this answer; empty if it has none. */
-export function reasoningFields({ showsReasoning }: ChatForm, { asked, settings }: ChoicesContext): readonly string[] {
+export function reasoningFields({ showsReasoning }: ChatForm, { requested: asked, settings }: ChoicesContext): readonly string[] {
   if (asked.includeReasoning === false) return [];
   const isWanted = showsReasoning || asked.includeReasoning === true;
   return settings.reasoningFields ?? (isWanted ? ["reasoning_content"] : []);
@@ -159,7 +159,7 @@ export function hasLogprobsKey(model: string): boolean {
 }
 
 /** Returns whether the choices of an answer have a `logprobs` member. */
-export function showsLogprobsKey({ logprobsKey }: ChatForm, { asked, settings, model }: ChoicesContext): boolean {
+export function showsLogprobsKey({ logprobsKey }: ChatForm, { requested: asked, settings, model }: ChoicesContext): boolean {
   if (logprobsKey !== "by-model") return logprobsKey;
   return asked.logprobs || (settings.logprobsKey ?? hasLogprobsKey(model));
 }

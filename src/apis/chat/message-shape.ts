@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { anyObject, expecting, list } from "../request/shapes.ts";
-import { mostCalls, mostMessages, mostParts, mostTools } from "../request/size-limits.ts";
+import { maxCalls, maxMessages, maxParts, maxTools } from "../request/size-limits.ts";
 
 /*
  * The objects of a chat request, one schema for each object of the official SDKs. Source: OpenAI's OpenAPI document,
@@ -40,7 +40,7 @@ export type ChatRequestContent = string | ChatContentPart[];
 
 function content<Part>(part: z.ZodType<Part>): z.ZodType<string | Part[]> {
   return z.union(
-    [z.string(), list(part, { least: 1, most: mostParts })],
+    [z.string(), list(part, { least: 1, most: maxParts })],
     expecting("one of a string or array of objects"),
   );
 }
@@ -53,7 +53,7 @@ export const requestCustomCall = z.object({
   custom: z.object({ name: z.string(), input: z.string() }),
 });
 const requestToolCall = z.discriminatedUnion("type", [requestFunctionCall, requestCustomCall], anObject);
-export type RawToolCall = z.infer<typeof requestToolCall>;
+export type ChatRequestToolCall = z.infer<typeof requestToolCall>;
 
 export const systemMessage = z.object({
   role: z.literal("system"),
@@ -73,7 +73,7 @@ export const assistantMessage = z.object({
   refusal: nullableText,
   reasoning_content: nullableText,
   reasoning: nullableText,
-  tool_calls: list(requestToolCall, { phrase: "an array of objects", most: mostCalls }).nullish(),
+  tool_calls: list(requestToolCall, { phrase: "an array of objects", most: maxCalls }).nullish(),
   function_call: calledFunction.nullish(),
 });
 export const toolMessage = z.object({
@@ -95,13 +95,13 @@ const requestMessage = z.discriminatedUnion(
 );
 
 /** A message of a chat request. */
-export type RawMessage = z.infer<typeof requestMessage>;
+export type ChatRequestMessage = z.infer<typeof requestMessage>;
 export type ChatAssistantMessage = z.infer<typeof assistantMessage>;
 
-export const messagesShape: z.ZodType<RawMessage[]> = list(requestMessage, {
+export const messagesShape: z.ZodType<ChatRequestMessage[]> = list(requestMessage, {
   phrase: "an array of objects",
   least: 1,
-  most: mostMessages,
+  most: maxMessages,
 });
 
 export const functionDefinition = z.object(
@@ -139,11 +139,11 @@ export type ChatRequestTool = z.infer<typeof requestTool>;
 
 export const toolsShape: z.ZodType<ChatRequestTool[]> = list(requestTool, {
   phrase: "an array of objects",
-  most: mostTools,
+  most: maxTools,
 });
 export const functionsShape: z.ZodType<FunctionDefinition[]> = list(functionDefinition, {
   phrase: "an array of objects",
-  most: mostTools,
+  most: maxTools,
 });
 
 const namedFunction = z.object({ name: z.string() }, anObject);
@@ -155,7 +155,7 @@ export const allowedToolChoice = z.object({
   allowed_tools: z.object(
     {
       mode: z.enum(["auto", "required"]),
-      tools: list(namedTool, { phrase: "an array of objects", least: 1, most: mostTools }),
+      tools: list(namedTool, { phrase: "an array of objects", least: 1, most: maxTools }),
     },
     anObject,
   ),

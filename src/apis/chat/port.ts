@@ -1,5 +1,5 @@
 import { answerId } from "../ids.ts";
-import { openaiVoice } from "../openai-voice.ts";
+import { openaiErrorFormat } from "../openai-voice.ts";
 import type { Port } from "../port.ts";
 import { chatForms } from "./form.ts";
 import { chatRequestInSteps } from "./read-request.ts";
@@ -10,16 +10,16 @@ import { ChatStreamWriter } from "./stream-writer.ts";
 export const chatPort: Port = {
   name: "chat",
   path: "/chat/completions",
-  voice: openaiVoice,
+  errorFormat: openaiErrorFormat,
   *readRequest(body, requestId, options) {
-    const { request, asked, warnings } = yield* chatRequestInSteps(body, requestId, options);
+    const { request, requested: asked, warnings } = yield* chatRequestInSteps(body, requestId, options);
     const idOf = (created: number, random: () => number): string => answerId("chatcmpl-", created, random);
     return {
       request,
       warnings,
-      streamWriter: (context) => new ChatStreamWriter({ ...context, asked, id: idOf(context.created, context.random) }),
+      streamWriter: (context) => new ChatStreamWriter({ ...context, requested: asked, id: idOf(context.created, context.random) }),
       writeResponse: (generation, context) =>
-        writeChatResponse(generation, { ...context, asked, id: idOf(context.created, context.random) }),
+        writeChatResponse(generation, { ...context, requested: asked, id: idOf(context.created, context.random) }),
     };
   },
   streamHeaders: ({ name }) => chatForms[name].streamHeaders,

@@ -87,7 +87,7 @@ test("profile lean accepts a result without its call, with a warning", () => {
 });
 
 test("legacy functions and results become tools and calls", () => {
-  const { request, asked } = read({
+  const { request, requested: asked } = read({
     messages: [
       { role: "assistant", content: null, function_call: { name: "f", arguments: "{}" } },
       { role: "function", name: "f", content: "A" },

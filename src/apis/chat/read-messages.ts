@@ -1,32 +1,32 @@
 import { invalidRequest } from "../../core/failure.ts";
-import { callsOf, contentOf } from "../../core/assistant-parts.ts";
+import { assistantCalls, assistantContent } from "../../core/assistant-parts.ts";
 import type { AssistantMessage, AssistantPart, Content, ContentPart, FilePart, Message } from "../../core/message.ts";
-import { Pace } from "../../core/steps.ts";
+import { StepCounter } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { RequestDraft } from "../request/draft.ts";
-import type { ChatAssistantMessage, ChatRequestContent, RawMessage } from "./message-shape.ts";
+import type { ChatAssistantMessage, ChatRequestContent, ChatRequestMessage } from "./message-shape.ts";
 
 /**
  * Converts the messages of a chat request to API-neutral messages. The result of a tool gets the name of the tool from the call with the
  * same id. Legacy `function` messages and `function_call`s become tool messages and calls with generated ids.
  */
-export function* readMessages(raw: readonly RawMessage[], draft: RequestDraft): Steps<Message[]> {
+export function* readMessages(raw: readonly ChatRequestMessage[], draft: RequestDraft): Steps<Message[]> {
   const history = new CallHistory(draft);
   const messages: Message[] = [];
-  const pace = new Pace();
+  const pace = new StepCounter();
   for (const [index, message] of raw.entries()) {
     messages.push(neutralMessage(message, index, history));
-    if (pace.isOver(partCount(message))) yield;
+    if (pace.endsStep(partCount(message))) yield;
   }
   return messages;
 }
 
-function partCount(message: RawMessage): number {
+function partCount(message: ChatRequestMessage): number {
   const calls = message.role === "assistant" ? (message.tool_calls?.length ?? 0) : 0;
   return 1 + calls + (Array.isArray(message.content) ? message.content.length : 0);
 }
 
-function neutralMessage(message: RawMessage, index: number, history: CallHistory): Message {
+function neutralMessage(message: ChatRequestMessage, index: number, history: CallHistory): Message {
   switch (message.role) {
     case "system":
     case "developer":
@@ -72,7 +72,7 @@ function assistantMessage(message: ChatAssistantMessage, index: number, history:
   }
   if (functionCall) parts.push({ type: "tool-call", id: generatedId(index), ...functionCall });
   if (content === null && !parts.some(({ type }) => type === "tool-call")) history.reportNoContent(index, refusal);
-  return { role: "assistant", content: contentOf(parts), ...named(name) };
+  return { role: "assistant", content: assistantContent(parts), ...named(name) };
 }
 
 function assistantPartOf(part: Exclude<ChatRequestContent, string>[number]): AssistantPart {
@@ -135,7 +135,7 @@ class CallHistory {
 
   /** Records the calls of a message, and returns it. */
   addCalls(message: AssistantMessage, index: number): AssistantMessage {
-    for (const { id, name } of callsOf(message)) {
+    for (const { id, name } of assistantCalls(message)) {
       this.#names.set(id, name);
       if (id === generatedId(index)) this.#lastFunctionCall = id;
     }

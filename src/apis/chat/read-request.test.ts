@@ -145,7 +145,7 @@ describe("accepted requests", () => {
   });
 
   test("the answer's form", () => {
-    const { asked, request } = read({
+    const { requested: asked, request } = read({
       stream: true,
       stream_options: { include_usage: true, include_obfuscation: false },
       logprobs: true,

@@ -1,11 +1,11 @@
 import { checkContinuation } from "../../core/continued-message.ts";
 import type { ChatPrompt } from "../../core/request.ts";
-import { atOnce } from "../../core/steps.ts";
+import { runSync } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { ReadChoicesRequest } from "../choices-answer.ts";
 import type { ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
-import { askedAnswer, sharedMembers } from "../request/build-request.ts";
+import { completeRequestedAnswer, completeRequest } from "../request/build-request.ts";
 import type { RequestDraft } from "../request/draft.ts";
 import { emptyDraft } from "../request/draft.ts";
 import { readParameters } from "../request/read-parameters.ts";
@@ -15,7 +15,7 @@ import { chatParameters } from "./chat-parameters.ts";
 
 /** Reads the body of `POST /v1/chat/completions`. Throws `FailureError` with OpenAI's messages. */
 export function readChatRequest(body: unknown, requestId: string, options?: ReadOptions): ReadChoicesRequest {
-  return atOnce(chatRequestInSteps(body, requestId, options));
+  return runSync(chatRequestInSteps(body, requestId, options));
 }
 
 /** The same in steps, so that a long body does not block other requests. */
@@ -33,13 +33,13 @@ export function* chatRequestInSteps(
   const prompt: ChatPrompt = legacy
     ? { kind: "chat", messages, legacyFunctions: true, template }
     : { kind: "chat", messages, template };
-  const request = Object.assign(sharedMembers(draft, requestId, members), { prompt }, tools);
+  const request = Object.assign(completeRequest(draft, requestId, members), { prompt }, tools);
   if (draft.logprobs) request.logprobs = { top: draft.topLogprobs ?? 0 };
-  const asked = askedAnswer(draft);
+  const asked = completeRequestedAnswer(draft);
   asked.logprobs = draft.logprobs ?? false;
   asked.namedToolChoice = named;
   asked.legacyFunctions = legacy;
-  return { request, asked, warnings };
+  return { request, requested: asked, warnings };
 }
 
 function checkLogprobs({ logprobs, topLogprobs, profile, warnings }: RequestDraft): void {

@@ -1,16 +1,16 @@
 import { expect, test } from "vitest";
 import { accumulate } from "../../core/accumulate.ts";
 import type { GenerationEvent } from "../../core/events.ts";
-import type { ChoicesContext, AskedAnswer } from "../choices-answer.ts";
+import type { ChoicesContext, RequestedAnswer } from "../choices-answer.ts";
 import { exact, lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
 import { writeChatResponse } from "./response-writer.ts";
 
-function written(events: readonly GenerationEvent[], profile: Profile, asked: Partial<AskedAnswer> = {}): string {
+function written(events: readonly GenerationEvent[], profile: Profile, asked: Partial<RequestedAnswer> = {}): string {
   const plain = { stream: false, includeUsage: false, logprobs: false, includeTimings: false };
   const context: ChoicesContext = {
     profile,
-    asked: { ...plain, namedToolChoice: false, legacyFunctions: false, ...asked },
+    requested: { ...plain, namedToolChoice: false, legacyFunctions: false, ...asked },
     id: "chatcmpl-Test",
     created: 1_800_000_000,
     model: "tiny",

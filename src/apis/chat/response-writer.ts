@@ -19,7 +19,7 @@ export function writeChatResponse(
   context: ChoicesContext,
   form: ChatForm = chatForms[context.profile.name],
 ): string {
-  const { asked, settings } = context;
+  const { requested: asked, settings } = context;
   const { usage, timings, source } = generation;
   const { id, created, model, systemFingerprint } = answerIdentity(context, "chatcmpl-", source);
   const body: Members = {
@@ -44,7 +44,7 @@ function choiceObject(
   context: ChoicesContext,
   form: ChatForm,
 ): Members {
-  const { asked } = context;
+  const { requested: asked } = context;
   const choiceForm = form.choice(choice.choice);
   const logprobs = asked.logprobs ? chatLogprobs(choice.textLogprobs, choice.refusalLogprobs, form.number) : null;
   return {
@@ -68,7 +68,7 @@ function message(choice: GeneratedChoice, generation: Generation, context: Choic
     role: "assistant",
     content: content(choice),
     ...reasoning,
-    ...writeCalls(choice.toolCalls, context.asked.legacyFunctions),
+    ...writeCalls(choice.toolCalls, context.requested.legacyFunctions),
     refusal: choice.refusal ?? choiceForm.refusal,
     ...extras,
     annotations: annotations ?? (choiceForm.annotations ? [] : undefined),

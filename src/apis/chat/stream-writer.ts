@@ -101,7 +101,7 @@ export class ChatStreamWriter implements StreamWriter {
         this.#usage = { ...this.#usage, ...event };
         return "";
       case "prompt":
-        this.#extras += memberText(Object.entries(promptMembers(event, this.#context.asked)).filter(isMember));
+        this.#extras += memberText(Object.entries(promptMembers(event, this.#context.requested)).filter(isMember));
         return "";
       case "progress":
         return this.#progress(event);
@@ -127,7 +127,7 @@ export class ChatStreamWriter implements StreamWriter {
       case "tool-call-delta":
         return this.#callDelta(state, event);
       case "tokens":
-        if (this.#context.asked.includeTokenIds) state.tokens.push(...event.tokens);
+        if (this.#context.requested.includeTokenIds) state.tokens.push(...event.tokens);
         return "";
       case "finish":
         return this.#finish(state, event);
@@ -169,7 +169,7 @@ export class ChatStreamWriter implements StreamWriter {
   }
 
   #progress(event: PromptProgressEvent): string {
-    if (!this.#context.asked.includeProgress) return "";
+    if (!this.#context.requested.includeProgress) return "";
     const state = this.#choices.get(event.choice) ?? this.#newChoice(event.choice, undefined);
     const role = this.#role(state, "text");
     this.#extras += progressText(event);
@@ -188,7 +188,7 @@ export class ChatStreamWriter implements StreamWriter {
     if (header !== null) delta += `,${header}`;
     if (refusal !== undefined) delta += `,"refusal":${JSON.stringify(refusal)}`;
     const hasLogprobs =
-      form.emptyLogprobs && this.#context.asked.logprobs && (opening === "text" || opening === "refusal");
+      form.emptyLogprobs && this.#context.requested.logprobs && (opening === "text" || opening === "refusal");
     const noTokens = opening === "refusal" ? '{"content":null,"refusal":[]}' : '{"content":[],"refusal":null}';
     const usageFirst = state.announced === "tool-calls";
     const chunk = this.#chunk(state, `{${delta}}`, hasLogprobs ? noTokens : "null", "null", usageFirst);
@@ -211,7 +211,7 @@ export class ChatStreamWriter implements StreamWriter {
    * `null` if chunks differ in more than that string: obfuscation depends on their length, and token ids and running usage change.
    */
   #template(state: ChoiceState, delta: string, usageFirst: boolean): ChunkTemplate | null {
-    const { includeTokenIds, includeRunningUsage } = this.#context.asked;
+    const { includeTokenIds, includeRunningUsage } = this.#context.requested;
     if (this.#envelope?.obfuscated !== false || includeTokenIds || includeRunningUsage) return null;
     const sample = this.#chunk(state, delta, "null", "null", usageFirst);
     const place = sample.indexOf("\n");
@@ -233,7 +233,7 @@ export class ChatStreamWriter implements StreamWriter {
   }
 
   #logprobs(text: readonly TokenLogprob[] | undefined, refusal: readonly TokenLogprob[] | undefined): string {
-    return this.#context.asked.logprobs ? chatLogprobsText(text, refusal, this.#form.number) : "null";
+    return this.#context.requested.logprobs ? chatLogprobsText(text, refusal, this.#form.number) : "null";
   }
 
   /** Reasoning has no log probabilities in OpenAI's form. */
@@ -249,7 +249,7 @@ export class ChatStreamWriter implements StreamWriter {
     state.callKind = kind;
     state.callTemplate = null;
     const nameText = JSON.stringify(name);
-    if (this.#context.asked.legacyFunctions) {
+    if (this.#context.requested.legacyFunctions) {
       return isFirst ? this.#callHeader(state, `"function_call":{"name":${nameText},"arguments":""}`) : "";
     }
     const called = `{"name":${nameText},"${kind === "custom" ? "input" : "arguments"}":""}`;
@@ -270,7 +270,7 @@ export class ChatStreamWriter implements StreamWriter {
     const template = this.#extras === "" ? state.callTemplate : null;
     if (template) return template.before + jsonString(text) + template.after;
     // The legacy form has only one call, and the request was read so that the model makes no second one.
-    if (this.#context.asked.legacyFunctions && index > 0) return "";
+    if (this.#context.requested.legacyFunctions && index > 0) return "";
     const chunk = this.#callChunk(state, this.#argumentsDelta(state, index, JSON.stringify(text)));
     const isOneOfSeveral = state.announced === "tool-calls";
     state.callTemplate = this.#template(state, this.#argumentsDelta(state, index, "\n"), isOneOfSeveral);
@@ -279,7 +279,7 @@ export class ChatStreamWriter implements StreamWriter {
 
   /** `json`: the JSON of a part of the arguments. */
   #argumentsDelta(state: ChoiceState, index: number, json: string): string {
-    if (this.#context.asked.legacyFunctions) return `{"function_call":{"arguments":${json}}}`;
+    if (this.#context.requested.legacyFunctions) return `{"function_call":{"arguments":${json}}}`;
     const member = state.callKind === "custom" ? `"custom":{"input":${json}}` : `"function":{"arguments":${json}}`;
     return `{"tool_calls":[{"index":${index},${member}}]}`;
   }
@@ -295,8 +295,8 @@ export class ChatStreamWriter implements StreamWriter {
       chunks += this.#chunk(state, '{"content":""}', this.#logprobs(state.heldLogprobs, undefined));
     }
     state.finished = true;
-    if (stop !== undefined && this.#context.asked.includeStopString) state.extras += memberText([["stop_str", stop]]);
-    const shown = finishReason(reason, this.#context.asked, state.form);
+    if (stop !== undefined && this.#context.requested.includeStopString) state.extras += memberText([["stop_str", stop]]);
+    const shown = finishReason(reason, this.#context.requested, state.form);
     return chunks + this.#chunk(state, "{}", "null", `"${shown}"`);
   }
 
@@ -337,7 +337,7 @@ export class ChatStreamWriter implements StreamWriter {
   /** Writes the chunks after the finish chunks: requested usage and timings, and extra members that are in no chunk yet. */
   #closing(): string {
     const envelope = (this.#envelope ??= new ChatEnvelope(this.#context, this.#form, undefined));
-    const { asked } = this.#context;
+    const { requested: asked } = this.#context;
     let members = this.#extras;
     if (this.#usage) {
       const { usage, timings } = this.#usage;
@@ -357,7 +357,7 @@ export class ChatStreamWriter implements StreamWriter {
   }
 
   #runningUsage(): string {
-    if (!this.#usage || !this.#context.asked.includeRunningUsage) return "";
+    if (!this.#usage || !this.#context.requested.includeRunningUsage) return "";
     return `,"usage":${JSON.stringify(chatUsage(this.#usage.usage, this.#form.usageZeros))}`;
   }
 
@@ -390,7 +390,7 @@ class ChatEnvelope {
   readonly #showsLogprobs: boolean;
 
   constructor(context: ChoicesContext, form: ChatForm, source: SourceIdentity | undefined) {
-    const { asked, random } = context;
+    const { requested: asked, random } = context;
     const { id, created, model, systemFingerprint } = answerIdentity(context, "chatcmpl-", source);
     const serviceTier = shownTier(form.serviceTier, context.settings, source);
     this.#random = random;

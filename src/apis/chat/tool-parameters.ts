@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { invalidRequest } from "../../core/failure.ts";
 import type { Tool } from "../../core/message.ts";
-import { Pace } from "../../core/steps.ts";
+import { StepCounter } from "../../core/steps.ts";
 import { checkName } from "../request/check-name.ts";
 import { checkSchema } from "../request/check-schema.ts";
 import type { NamedChoice, RequestDraft } from "../request/draft.ts";
-import { honoured, setDraft } from "../request/parameter.ts";
-import type { Parameter } from "../request/parameter.ts";
+import { supportedParameter, setDraftMember } from "../request/parameter.ts";
+import type { RequestParameter } from "../request/parameter.ts";
 import { arrayTooLong, emptyArray } from "../request/refusals.ts";
 import { functionCallShape, functionsShape, toolChoiceShape, toolsShape } from "./message-shape.ts";
 import type {
@@ -21,8 +21,8 @@ import type {
 const workPerTool = 8;
 
 /** Tools, and the choice between them. `resolveTools` compares the two when all parameters are read. */
-export const toolParameters: readonly Parameter[] = [
-  honoured(
+export const toolParameters: readonly RequestParameter[] = [
+  supportedParameter(
     "tools",
     {
       endpoints: ["chat"],
@@ -32,15 +32,15 @@ export const toolParameters: readonly Parameter[] = [
     function* (value, draft) {
       checkCount("tools", value.length, draft);
       const tools: Tool[] = [];
-      const pace = new Pace();
+      const pace = new StepCounter();
       for (const [index, tool] of value.entries()) {
         tools.push(neutralTool(tool, `tools[${index}]`, draft));
-        if (pace.isOver(workPerTool)) yield;
+        if (pace.endsStep(workPerTool)) yield;
       }
       draft.tools = tools;
     },
   ),
-  honoured(
+  supportedParameter(
     "tool_choice",
     {
       endpoints: ["chat"],
@@ -51,8 +51,8 @@ export const toolParameters: readonly Parameter[] = [
       draft.toolChoice = neutralChoice(value);
     },
   ),
-  honoured("parallel_tool_calls", { endpoints: ["chat"], shape: z.boolean() }, setDraft("parallelToolCalls")),
-  honoured(
+  supportedParameter("parallel_tool_calls", { endpoints: ["chat"], shape: z.boolean() }, setDraftMember("parallelToolCalls")),
+  supportedParameter(
     "functions",
     {
       endpoints: ["chat"],
@@ -64,7 +64,7 @@ export const toolParameters: readonly Parameter[] = [
       draft.functions = value.map((raw, index) => neutralFunction(raw, `functions[${index}]`, draft));
     },
   ),
-  honoured(
+  supportedParameter(
     "function_call",
     { endpoints: ["chat"], note: "The legacy form of `tool_choice`.", shape: functionCallShape },
     (value, draft) => {

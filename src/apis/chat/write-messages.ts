@@ -1,4 +1,4 @@
-import { callsOf, partsOf, thoughtOf } from "../../core/assistant-parts.ts";
+import { assistantCalls, assistantParts, reasoningOf } from "../../core/assistant-parts.ts";
 import type { AssistantMessage, Content, ContentPart, Message, ToolCall } from "../../core/message.ts";
 import type { JsonValue } from "../json-text.ts";
 
@@ -8,7 +8,7 @@ type Members = { [name: string]: unknown };
  * Writes messages in the form of a chat request. `legacy`: calls as `function_call`, and their results with role "function". What chat
  * cannot express is lost: signatures and summaries of reasoning, the order of texts and calls, whether a tool failed.
  */
-export function writeMessages(messages: readonly Message[], legacy = false): Members[] {
+export function writeChatMessages(messages: readonly Message[], legacy = false): Members[] {
   return messages.map((message) => writeMessage(message, legacy));
 }
 
@@ -29,11 +29,11 @@ function writeMessage(message: Message, legacy: boolean): Members {
 }
 
 function writeAssistant(message: AssistantMessage, legacy: boolean): Members {
-  const parts = partsOf(message);
+  const parts = assistantParts(message);
   const texts = parts.filter((part) => part.type === "text");
   const refusals = parts.filter((part) => part.type === "refusal").map(({ refusal }) => refusal);
-  const calls = callsOf(message);
-  const reasoning = thoughtOf(message);
+  const calls = assistantCalls(message);
+  const reasoning = reasoningOf(message);
   const [only] = texts;
   return {
     role: "assistant",

@@ -5,8 +5,8 @@ import { asFunction } from "../custom-tool.ts";
 import { finishRequestBody, withoutUndefined, writeSampling } from "../server-profile.ts";
 import type { NoteAdaptation, RequestBody, ServerProfile } from "../server-profile.ts";
 import { fitMessages } from "./fit-messages.ts";
-import { writeMessages } from "./write-messages.ts";
-import { writeFunction, writeFunctionChoice, writeToolChoice, writeTools } from "./write-tools.ts";
+import { writeChatMessages } from "./write-messages.ts";
+import { writeFunction, writeFunctionChoice, writeToolChoice, writeChatTools } from "./write-tools.ts";
 
 /**
  * Writes the body of a chat request to another server. A request that came as a chat request is forwarded as it came, unknown members
@@ -25,7 +25,7 @@ export function writeChatRequest(
   const body = original ? { ...original } : chatMembers(withExtraFor(request, profile, note), prompt, legacy);
   if (!original) removeReasoningOptions(body, profile, note);
   if (original && legacy !== (prompt.legacyFunctions ?? false)) {
-    body["messages"] = writeMessages(prompt.messages, legacy);
+    body["messages"] = writeChatMessages(prompt.messages, legacy);
     writeToolMembers(body, request, legacy);
   }
   if (profile.customTools !== true) fitTools(body, request, note);
@@ -103,7 +103,7 @@ export function chatMembers(request: GenerationRequest, prompt: ChatPrompt, lega
   const { template } = prompt;
   const body: RequestBody = {
     ...request.extra,
-    messages: writeMessages(prompt.messages, legacy),
+    messages: writeChatMessages(prompt.messages, legacy),
     ...writeSampling(request),
     ...withoutUndefined({
       parallel_tool_calls: request.parallelToolCalls,
@@ -132,7 +132,7 @@ function writeToolMembers(body: RequestBody, request: GenerationRequest, legacy:
   if (legacy) delete body["parallel_tool_calls"];
   if (tools && tools.length > 0) {
     if (legacy) body["functions"] = tools.map(writeFunction);
-    else body["tools"] = writeTools(tools);
+    else body["tools"] = writeChatTools(tools);
   }
   if (toolChoice) {
     if (legacy) body["function_call"] = writeFunctionChoice(toolChoice);

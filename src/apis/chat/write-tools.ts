@@ -2,7 +2,7 @@ import type { Tool, ToolChoice } from "../../core/message.ts";
 import type { RequestBody } from "../server-profile.ts";
 
 /** Writes tools in the form of a chat request. */
-export function writeTools(tools: readonly Tool[]): RequestBody[] {
+export function writeChatTools(tools: readonly Tool[]): RequestBody[] {
   return tools.map((tool) =>
     tool.kind === "custom"
       ? { type: "custom", custom: { name: tool.name, ...described(tool), ...inputFormat(tool) } }

@@ -2,30 +2,30 @@ import { z } from "zod";
 import { commonParameters, outputParameters } from "../request/common-parameters.ts";
 import type { RequestDraft } from "../request/draft.ts";
 import { extensionParameters, refusedSamplers } from "../request/extension-parameters.ts";
-import { issueFailure, pathText, valuePhrase } from "../request/issue-failure.ts";
-import { honoured, setDraft } from "../request/parameter.ts";
-import type { Parameter } from "../request/parameter.ts";
+import { parameterFailure, pathText, valuePhrase } from "../request/issue-failure.ts";
+import { supportedParameter, setDraftMember } from "../request/parameter.ts";
+import type { RequestParameter } from "../request/parameter.ts";
 import { arrayTooLong, emptyArray, invalidType, numberAbove } from "../request/refusals.ts";
-import { integer, strings } from "../request/shapes.ts";
+import { integerShape, strings } from "../request/shapes.ts";
 
 const completions = ["completions"] as const;
 
-const tokenId = integer(0);
+const tokenId = integerShape(0);
 
 /** Checks token ids, of which there may be a million. Only an invalid one is checked by its schema, for the error message. */
 function tokensIn(value: readonly unknown[], before: readonly number[] = []): number[] {
   if (value.length === 0) throw emptyArray(pathText("prompt", before));
   const wrong = value.findIndex((id) => typeof id !== "number" || !Number.isSafeInteger(id) || id < 0);
   const issues = wrong === -1 ? [] : (tokenId.safeParse(value[wrong]).error?.issues ?? []);
-  if (wrong !== -1) throw issueFailure(pathText("prompt", [...before, wrong]), value[wrong], issues);
+  if (wrong !== -1) throw parameterFailure(pathText("prompt", [...before, wrong]), value[wrong], issues);
   return value as number[];
 }
 
 const maxPrompts = 10_000;
 
 /** Every parameter of `POST /v1/completions`. */
-export const completionParameters: readonly Parameter[] = [
-  honoured(
+export const completionParameters: readonly RequestParameter[] = [
+  supportedParameter(
     "prompt",
     { endpoints: completions, note: "Text or token ids, one prompt or several.", shape: z.unknown(), required: true },
     (value, draft) => {
@@ -33,30 +33,30 @@ export const completionParameters: readonly Parameter[] = [
     },
   ),
   ...commonParameters,
-  honoured(
+  supportedParameter(
     "max_tokens",
     {
       endpoints: completions,
       note: "Default 16, as OpenAI's. 0 with `echo` scores the prompt.",
-      shape: integer(0),
+      shape: integerShape(0),
     },
-    setDraft("maxTokens"),
+    setDraftMember("maxTokens"),
   ),
-  honoured(
+  supportedParameter(
     "logprobs",
-    { endpoints: completions, note: "0 to 5; profile `lean` gives up to 20.", shape: integer(0) },
+    { endpoints: completions, note: "0 to 5; profile `lean` gives up to 20.", shape: integerShape(0) },
     readLogprobs,
   ),
-  honoured("echo", { endpoints: completions, shape: z.boolean() }, setDraft("echo")),
-  honoured(
+  supportedParameter("echo", { endpoints: completions, shape: z.boolean() }, setDraftMember("echo")),
+  supportedParameter(
     "best_of",
-    { endpoints: completions, note: "0 to 20, at least `n`. Not with streams.", shape: integer(0, 20) },
-    setDraft("bestOf"),
+    { endpoints: completions, note: "0 to 20, at least `n`. Not with streams.", shape: integerShape(0, 20) },
+    setDraftMember("bestOf"),
   ),
-  honoured(
+  supportedParameter(
     "suffix",
     { endpoints: completions, note: "For models that are trained to fill in the middle.", shape: z.string() },
-    setDraft("suffix"),
+    setDraftMember("suffix"),
   ),
   ...outputParameters,
   ...extensionParameters.filter(({ endpoints }) => endpoints.includes("completions")),
@@ -84,7 +84,7 @@ function prompts(value: unknown): RequestDraft["prompts"] {
 
 function checked<T>(shape: z.ZodType<T>, value: unknown): T {
   const result = shape.safeParse(value);
-  if (!result.success) throw issueFailure("prompt", value, result.error.issues);
+  if (!result.success) throw parameterFailure("prompt", value, result.error.issues);
   return result.data;
 }
 

@@ -1,10 +1,10 @@
 import type { Usage, FinishReason } from "../../core/events.ts";
-import { floatText } from "../json-text.ts";
+import { rustFloatText } from "../json-text.ts";
 import type { Profile } from "../profile.ts";
 import { unbufferedStream } from "../stream-headers.ts";
 import { bareUsage, chatUsage } from "../usage.ts";
 import type { UsageMembers } from "../usage.ts";
-import type { AskedAnswer } from "../choices-answer.ts";
+import type { RequestedAnswer } from "../choices-answer.ts";
 
 /** The form of an answer that does not depend on its content or on the request. Writers use it instead of the profile. */
 export interface CompletionForm {
@@ -46,7 +46,7 @@ export const completionForms: Readonly<Record<Profile["name"], CompletionForm>> 
     modelAfterChoices: true,
     lengthOnText: true,
     nullUsage: true,
-    number: floatText,
+    number: rustFloatText,
     usage: bareUsage,
   },
 };
@@ -58,7 +58,7 @@ export function completionFinishReason(reason: FinishReason): "stop" | "length" 
 }
 
 /** Returns the offset at which the text of a choice begins. Choices are numbered prompt by prompt. */
-export function textOffset(choice: number, { textOffsets }: AskedAnswer): number {
+export function textOffset(choice: number, { textOffsets }: RequestedAnswer): number {
   if (!textOffsets) return 0;
   return textOffsets.byPrompt[Math.floor(choice / textOffsets.choicesPerPrompt)] ?? 0;
 }

@@ -1,5 +1,5 @@
 import { answerId } from "../ids.ts";
-import { openaiVoice } from "../openai-voice.ts";
+import { openaiErrorFormat } from "../openai-voice.ts";
 import type { Port } from "../port.ts";
 import { completionForms } from "./form.ts";
 import { completionRequestInSteps } from "./read-request.ts";
@@ -10,18 +10,18 @@ import { CompletionStreamWriter } from "./stream-writer.ts";
 export const completionsPort: Port = {
   name: "completions",
   path: "/completions",
-  voice: openaiVoice,
+  errorFormat: openaiErrorFormat,
   operation: "text_completion",
   *readRequest(body, requestId, options) {
-    const { request, asked, warnings } = yield* completionRequestInSteps(body, requestId, options);
+    const { request, requested: asked, warnings } = yield* completionRequestInSteps(body, requestId, options);
     const idOf = (created: number, random: () => number): string => answerId("cmpl-", created, random);
     return {
       request,
       warnings,
       streamWriter: (context) =>
-        new CompletionStreamWriter({ ...context, asked, id: idOf(context.created, context.random) }),
+        new CompletionStreamWriter({ ...context, requested: asked, id: idOf(context.created, context.random) }),
       writeResponse: (generation, context) =>
-        writeCompletionResponse(generation, { ...context, asked, id: idOf(context.created, context.random) }),
+        writeCompletionResponse(generation, { ...context, requested: asked, id: idOf(context.created, context.random) }),
     };
   },
   streamHeaders: ({ name }) => completionForms[name].streamHeaders,

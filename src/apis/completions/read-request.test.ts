@@ -52,7 +52,7 @@ test.each<[unknown, readonly (string | readonly number[])[]]>([
 });
 
 test("echo, best_of, suffix, logprobs and a budget of none", () => {
-  const { request, asked } = read({ echo: true, best_of: 3, n: 2, suffix: "end", logprobs: 0, max_tokens: 0 });
+  const { request, requested: asked } = read({ echo: true, best_of: 3, n: 2, suffix: "end", logprobs: 0, max_tokens: 0 });
   expect(request).toMatchObject({
     prompt: { echo: true, bestOf: 3, suffix: "end" },
     n: 2,
@@ -63,8 +63,8 @@ test("echo, best_of, suffix, logprobs and a budget of none", () => {
 });
 
 test("offsets begin after each prompt, counted in characters; token ids have no text yet", () => {
-  expect(read({ prompt: ["Hi", "😀"] }).asked.textOffsets).toEqual({ byPrompt: [2, 1], choicesPerPrompt: 1 });
-  expect(read({ prompt: [1, 2] }).asked.textOffsets).toEqual({ byPrompt: [0], choicesPerPrompt: 1 });
+  expect(read({ prompt: ["Hi", "😀"] }).requested.textOffsets).toEqual({ byPrompt: [2, 1], choicesPerPrompt: 1 });
+  expect(read({ prompt: [1, 2] }).requested.textOffsets).toEqual({ byPrompt: [0], choicesPerPrompt: 1 });
 });
 
 describe("refusals", () => {

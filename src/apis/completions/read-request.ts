@@ -1,11 +1,11 @@
 import { invalidRequest } from "../../core/failure.ts";
 import type { TextPrompt } from "../../core/request.ts";
-import { atOnce } from "../../core/steps.ts";
+import { runSync } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
-import type { AskedAnswer, ReadChoicesRequest } from "../choices-answer.ts";
+import type { RequestedAnswer, ReadChoicesRequest } from "../choices-answer.ts";
 import type { ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
-import { askedAnswer, sharedMembers } from "../request/build-request.ts";
+import { completeRequestedAnswer, completeRequest } from "../request/build-request.ts";
 import type { RequestDraft } from "../request/draft.ts";
 import { emptyDraft } from "../request/draft.ts";
 import { readParameters } from "../request/read-parameters.ts";
@@ -16,7 +16,7 @@ const defaultMaxTokens = 16;
 
 /** Reads the body of `POST /v1/completions`. Throws `FailureError` with OpenAI's messages. */
 export function readCompletionRequest(body: unknown, requestId: string, options?: ReadOptions): ReadChoicesRequest {
-  return atOnce(completionRequestInSteps(body, requestId, options));
+  return runSync(completionRequestInSteps(body, requestId, options));
 }
 
 /** The same in steps, so that a long body does not block other requests. */
@@ -38,12 +38,12 @@ export function* completionRequestInSteps(
   };
   return {
     request: {
-      ...sharedMembers(draft, requestId, members),
+      ...completeRequest(draft, requestId, members),
       prompt,
       ...(draft.topLogprobs !== undefined && { logprobs: { top: draft.topLogprobs } }),
     },
-    asked: {
-      ...askedAnswer(draft),
+    requested: {
+      ...completeRequestedAnswer(draft),
       logprobs: draft.topLogprobs !== undefined,
       textOffsets: textOffsets(draft),
     },
@@ -70,7 +70,7 @@ function checkedBestOf({ bestOf, request: { n = 1, stream } }: RequestDraft): nu
 }
 
 /** `text_offset` counts from the beginning of the prompt, echoed or not. The text of a prompt of token ids is not known here. */
-function textOffsets({ prompts, echo, request: { n = 1 } }: RequestDraft): AskedAnswer["textOffsets"] {
+function textOffsets({ prompts, echo, request: { n = 1 } }: RequestDraft): RequestedAnswer["textOffsets"] {
   const byPrompt = prompts.map((prompt) => (echo || typeof prompt !== "string" ? 0 : [...prompt].length));
   return { byPrompt, choicesPerPrompt: n };
 }

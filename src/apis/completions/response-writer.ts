@@ -28,7 +28,7 @@ export function writeCompletionResponse(
     ...(form.systemFingerprint && { system_fingerprint: systemFingerprint }),
     choices: generation.choices.map((choice) => choiceObject(choice, generation, context, form)),
     ...(usage && { usage: form.usage(usage) }),
-    ...(usage && timings && context.asked.includeTimings && { timings: timingsObject(timings, usage) }),
+    ...(usage && timings && context.requested.includeTimings && { timings: timingsObject(timings, usage) }),
   };
   for (const event of generation.extras) {
     if (event.place === "chunk") for (const [name, value] of passedMembers(event, context)) body[name] ??= value;
@@ -39,7 +39,7 @@ export function writeCompletionResponse(
 function choiceObject(
   { choice, text, textLogprobs, tokens: ids, finish }: GeneratedChoice,
   { prompts }: Generation,
-  { asked }: ChoicesContext,
+  { requested: asked }: ChoicesContext,
   form: CompletionForm,
 ): Members {
   const tokens = asked.logprobs ? textLogprobs : null;

@@ -3,17 +3,17 @@ import { describe, expect, test } from "vitest";
 import { legalBatches } from "../../../test/support/legal-events.ts";
 import { accumulate } from "../../core/accumulate.ts";
 import type { GenerationEvent, TokenLogprob, Usage } from "../../core/events.ts";
-import type { ChoicesContext, AskedAnswer } from "../choices-answer.ts";
+import type { ChoicesContext, RequestedAnswer } from "../choices-answer.ts";
 import { exact, lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
 import { CompletionStreamWriter } from "./stream-writer.ts";
 import { writeCompletionResponse } from "./response-writer.ts";
 
-function context(profile: Profile, asked: Partial<AskedAnswer> = {}): ChoicesContext {
+function context(profile: Profile, asked: Partial<RequestedAnswer> = {}): ChoicesContext {
   const plain = { stream: true, includeUsage: false, logprobs: false, includeTimings: false };
   return {
     profile,
-    asked: { ...plain, namedToolChoice: false, legacyFunctions: false, ...asked },
+    requested: { ...plain, namedToolChoice: false, legacyFunctions: false, ...asked },
     id: "cmpl-Test",
     created: 1_800_000_000,
     model: "tiny",
@@ -181,7 +181,7 @@ interface Answer {
 /** One object a chunk, JSON.stringify, no cleverness; without logprobs. */
 function obviousStream(
   batches: readonly (readonly GenerationEvent[])[],
-  { profile, asked, id, created, model }: ChoicesContext,
+  { profile, requested: asked, id, created, model }: ChoicesContext,
 ): string {
   const isLean = profile.name === "lean";
   let stream = "";

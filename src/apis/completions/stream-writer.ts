@@ -93,10 +93,10 @@ export class CompletionStreamWriter implements StreamWriter {
         this.#prompts.set(event.prompt, event);
         return "";
       case "tokens":
-        if (this.#context.asked.includeTokenIds) this.#state(event.choice).tokens.push(...event.tokens);
+        if (this.#context.requested.includeTokenIds) this.#state(event.choice).tokens.push(...event.tokens);
         return "";
       case "progress":
-        if (!this.#context.asked.includeProgress) return "";
+        if (!this.#context.requested.includeProgress) return "";
         this.#extras += progressText(event);
         return this.#chunk(this.#state(event.choice), '""', "null", null);
       case "extra":
@@ -115,7 +115,7 @@ export class CompletionStreamWriter implements StreamWriter {
     this.#envelope ??= new CompletionEnvelope(this.#context, this.#form, source);
     const state: ChoiceState = {
       index: choice,
-      offset: textOffset(choice, this.#context.asked),
+      offset: textOffset(choice, this.#context.requested),
       heldLogprobs: [],
       heldText: null,
       finish: null,
@@ -130,7 +130,7 @@ export class CompletionStreamWriter implements StreamWriter {
 
   /** Returns the requested members about the prompt of a choice, which are in the first chunk of the choice. */
   #promptMembers(choice: number): string {
-    const { asked } = this.#context;
+    const { requested: asked } = this.#context;
     const prompt = this.#prompts.get(Math.floor(choice / (asked.textOffsets?.choicesPerPrompt ?? 1)));
     return prompt ? memberText(Object.entries(promptMembers(prompt, asked)).filter(isMember)) : "";
   }
@@ -154,7 +154,7 @@ export class CompletionStreamWriter implements StreamWriter {
       return before;
     }
     const chunk = this.#chunk(state, JSON.stringify(text), logprobs, null);
-    const { includeTokenIds, includeRunningUsage } = this.#context.asked;
+    const { includeTokenIds, includeRunningUsage } = this.#context.requested;
     if (includeTokenIds || includeRunningUsage) return chunk;
     // From now on, text chunks differ only in their text. A line feed marks its place: JSON on one line contains none.
     const sample = this.#chunk(state, "\n", "null", null);
@@ -172,7 +172,7 @@ export class CompletionStreamWriter implements StreamWriter {
   }
 
   #logprobs(state: ChoiceState, tokens: readonly TokenLogprob[]): string {
-    if (!this.#context.asked.logprobs) return "null";
+    if (!this.#context.requested.logprobs) return "null";
     const { value, nextOffset } = completionLogprobs(tokens, state.offset, this.#form.number);
     state.offset = nextOffset;
     return jsonText(value);
@@ -181,7 +181,7 @@ export class CompletionStreamWriter implements StreamWriter {
   #finish(state: ChoiceState, { reason, stop }: FinishEvent): string {
     if (state.finish !== null) return "";
     const finish = completionFinishReason(reason);
-    if (stop !== undefined && this.#context.asked.includeStopString) state.extras += memberText([["stop_str", stop]]);
+    if (stop !== undefined && this.#context.requested.includeStopString) state.extras += memberText([["stop_str", stop]]);
     // Tokens without text must not be lost.
     const rest = state.heldLogprobs.length > 0 ? this.#logprobs(state, state.heldLogprobs) : "null";
     const isInTextChunk = finish === "length" && state.heldText !== null && rest === "null";
@@ -212,7 +212,7 @@ export class CompletionStreamWriter implements StreamWriter {
 
   #closing(): string {
     const envelope = (this.#envelope ??= new CompletionEnvelope(this.#context, this.#form, undefined));
-    const { asked } = this.#context;
+    const { requested: asked } = this.#context;
     let usage = "";
     let members = this.#extras;
     if (this.#usage) {
@@ -227,7 +227,7 @@ export class CompletionStreamWriter implements StreamWriter {
     const envelope = (this.#envelope ??= new CompletionEnvelope(this.#context, this.#form, undefined));
     const tokens = state.tokens.length > 0 ? `,"token_ids":[${state.tokens.join(",")}]` : "";
     const choice = envelope.choice(state.index, text, logprobs, finish, state.extras + tokens);
-    const running = this.#context.asked.includeRunningUsage ? this.#usage : undefined;
+    const running = this.#context.requested.includeRunningUsage ? this.#usage : undefined;
     const usage = running ? `,"usage":${JSON.stringify(this.#form.usage(running.usage))}` : "";
     const extras = this.#extras + usage;
     state.extras = "";
@@ -249,7 +249,7 @@ export class CompletionEnvelope {
     const modelText = `"model":${JSON.stringify(model)}`;
     this.#modelAfter = form.modelAfterChoices;
     this.#model = modelText;
-    const { includeUsage, includeRunningUsage } = context.asked;
+    const { includeUsage, includeRunningUsage } = context.requested;
     this.#usage = includeUsage && form.nullUsage && !includeRunningUsage ? ',"usage":null' : "";
     this.#start =
       `data: {"id":${JSON.stringify(id)},"object":"text_completion","created":${created},` +

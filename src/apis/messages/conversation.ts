@@ -1,6 +1,6 @@
-import { callsOf, contentOf, partsOf } from "../../core/assistant-parts.ts";
+import { assistantCalls, assistantContent, assistantParts } from "../../core/assistant-parts.ts";
 import { invalidRequest } from "../../core/failure.ts";
-import { isLong, jsonInPieces } from "../../core/json-in-pieces.ts";
+import { isLong, jsonChunks } from "../../core/json-in-pieces.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type {
   AssistantMessage,
@@ -13,7 +13,7 @@ import type {
   ToolMessage,
   UserMessage,
 } from "../../core/message.ts";
-import { Pace } from "../../core/steps.ts";
+import { StepCounter } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
 import { BodyCounter } from "../body-counter.ts";
 import type { Profile } from "../profile.ts";
@@ -51,10 +51,10 @@ export function* checkConversation(
   };
   // The ids of the calls in the last assistant message that have no result yet.
   let open: string[] = [];
-  const pace = new Pace();
+  const pace = new StepCounter();
   for (const [index, message] of messages.entries()) {
     const blocks = blocksOf(message);
-    if (pace.isOver(1 + blocks.length)) yield;
+    if (pace.endsStep(1 + blocks.length)) yield;
     checkRoles(message, blocks, index);
     if (isEmpty(message, index === messages.length - 1)) {
       refuseOrWarn(
@@ -163,7 +163,7 @@ interface Reading {
   readonly omitted: Set<string>;
   /** Limits the JSON inside signatures. */
   readonly counter: BodyCounter;
-  readonly pace: Pace;
+  readonly pace: StepCounter;
 }
 
 /**
@@ -177,24 +177,24 @@ export function* readMessageParams(
   const turns = new Turns();
   const instructions = system === undefined ? "" : systemContent(system);
   if (instructions.length > 0) turns.add({ role: "system", content: instructions, path: "system" });
-  const reading: Reading = { names: new Map(), omitted: new Set(), counter: new BodyCounter(), pace: new Pace() };
+  const reading: Reading = { names: new Map(), omitted: new Set(), counter: new BodyCounter(), pace: new StepCounter() };
   const lastUser = sent.findLastIndex(({ role }) => role === "user");
   for (const [index, message] of sent.entries()) {
     if (message.role === "system" && message.clear_at === "next_user_message" && index < lastUser) continue;
     for (const one of yield* neutralMessages(message, `messages.${index}`, reading)) turns.add(one);
-    if (reading.pace.isOver()) yield;
+    if (reading.pace.endsStep()) yield;
   }
   turns.end();
   for (const type of reading.omitted)
     warnings.push(`messages: ${type} blocks are of Anthropic's own servers, and left out of the prompt`);
   const { messages } = turns;
   const last = messages.at(-1);
-  if (last?.role === "assistant" && partsOf(last).length === 0) messages.pop();
+  if (last?.role === "assistant" && assistantParts(last).length === 0) messages.pop();
   return { messages, isPrefilled: isPrefill(messages.at(-1)) };
 }
 
 function isPrefill(last: Message | undefined): boolean {
-  return last?.role === "assistant" && partsOf(last).at(-1)?.type !== "tool-call";
+  return last?.role === "assistant" && assistantParts(last).at(-1)?.type !== "tool-call";
 }
 
 /**
@@ -223,7 +223,7 @@ function* neutralMessages(message: MessageParam, path: string, reading: Reading)
     if (block.type === "tool_result") {
       endMessage();
       messages.push(toolMessage(block, path, names));
-      if (pace.isOver(1 + (Array.isArray(block.content) ? block.content.length : 0))) yield;
+      if (pace.endsStep(1 + (Array.isArray(block.content) ? block.content.length : 0))) yield;
       continue;
     }
     const part = userPart(block, omitted);
@@ -338,9 +338,9 @@ function* assistantMessage(
       const part = assistantPart(block, omitted, counter);
       if (part) parts.push(part);
     }
-    if (pace.isOver()) yield;
+    if (pace.endsStep()) yield;
   }
-  return { role: "assistant", content: contentOf(parts), path };
+  return { role: "assistant", content: assistantContent(parts), path };
 }
 
 function* callPart({ id, name, input }: ToolUseBlockParam, path: string): Steps<AssistantPart> {
@@ -392,7 +392,7 @@ function* argumentsOf(input: JsonObject, path: string): Steps<string> {
   try {
     if (!isLong(input, chunkLength)) return JSON.stringify(input);
     const chunks: string[] = [];
-    for (const chunk of jsonInPieces(input, chunkLength)) {
+    for (const chunk of jsonChunks(input, chunkLength)) {
       chunks.push(chunk);
       yield;
     }
@@ -429,7 +429,7 @@ class Turns {
     this.#assistant = [];
     this.#replies = [];
     if (assistant) this.messages.push(assistant);
-    const hasCalls = assistant !== undefined && callsOf(assistant).length > 0;
+    const hasCalls = assistant !== undefined && assistantCalls(assistant).length > 0;
     if (hasCalls) for (const reply of replies) if (reply.role === "tool") this.messages.push(reply);
     let users: UserMessage[] = [];
     const endUsers = (): void => {
@@ -452,7 +452,7 @@ class Turns {
 
 function joinedAssistant(messages: readonly AssistantMessage[]): AssistantMessage | undefined {
   const [first] = messages;
-  return first && messages.length > 1 ? { ...first, content: contentOf(messages.flatMap(partsOf)) } : first;
+  return first && messages.length > 1 ? { ...first, content: assistantContent(messages.flatMap(assistantParts)) } : first;
 }
 
 function userParts({ content }: UserMessage): readonly ContentPart[] {

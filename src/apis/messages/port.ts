@@ -4,7 +4,7 @@ import { inWireOrder } from "../members.ts";
 import { keyIn as bearerIn } from "../openai-voice.ts";
 import type { AnswerContext, Port } from "../port.ts";
 import type { RateLevels } from "../rate-limits.ts";
-import type { ModelLister, Voice } from "../voice.ts";
+import type { ModelListFormat, ApiErrorFormat } from "../voice.ts";
 import { anthropicError, errorJson } from "./error-object.ts";
 import { messageForms } from "./form.ts";
 import { messageId } from "./ids.ts";
@@ -18,8 +18,8 @@ import type { MessageContext, MessageOptions } from "./write.ts";
  * Lists models as Anthropic does, for clients that expect its form. All models are on one page. An unknown time of creation is 1970-01-01,
  * unknown limits are `null`. Source: recordings of 2026, and the types of Anthropic's SDK 0.120.0.
  */
-const anthropicModels: ModelLister = {
-  isMeant: (header) => header("anthropic-version") !== undefined || header("x-api-key") !== undefined,
+const anthropicModels: ModelListFormat = {
+  isRequested: (header) => header("anthropic-version") !== undefined || header("x-api-key") !== undefined,
   list: (models) =>
     jsonOf(schema.modelInfoPage, {
       data: models.map(modelObject),
@@ -33,7 +33,7 @@ const anthropicModels: ModelLister = {
 const yes = { supported: true };
 const no = { supported: false };
 
-function modelObject({ id, created, contextLength, maxOutputTokens, sees }: ModelInfo) {
+function modelObject({ id, created, contextLength, maxOutputTokens, takesImages: sees }: ModelInfo) {
   return {
     type: "model" as const,
     id,
@@ -56,7 +56,7 @@ function modelObject({ id, created, contextLength, maxOutputTokens, sees }: Mode
 }
 
 /** Anthropic's headers and errors: the key in `x-api-key` or as a Bearer token, `request-id`, the error object. */
-export const anthropicVoice: Voice = {
+export const anthropicFormat: ApiErrorFormat = {
   keyIn: (header) => header("x-api-key")?.trim() || bearerIn(header),
   answerHeaders: (requestId) => ({ "request-id": requestId, "x-request-id": requestId }),
   limitHeaders: anthropicLimitHeaders,
@@ -103,7 +103,7 @@ function atFullSecond(unixMs: number): string {
 export const messagesPort: Port = {
   name: "messages",
   path: "/messages",
-  voice: anthropicVoice,
+  errorFormat: anthropicFormat,
   *readRequest(body, requestId, options) {
     const read = yield* messageRequestInSteps(body, requestId, options);
     return {

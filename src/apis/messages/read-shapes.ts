@@ -193,7 +193,7 @@ export function neutralCitation(citation: JsonObject): Annotation {
     ...(url !== undefined && { url }),
     ...(title !== undefined && { title }),
     ...(citedText !== undefined && { citedText }),
-    native: { dialect: "messages", value: citation },
+    dialectJson: { dialect: "messages", value: citation },
   };
 }
 

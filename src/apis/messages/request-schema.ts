@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isOpen, membersOf, variantsOf } from "../members.ts";
 import { list, listOf, strings } from "../request/shapes.ts";
-import { mostMessages, mostParts, mostTools } from "../request/size-limits.ts";
+import { maxMessages, maxParts, maxTools } from "../request/size-limits.ts";
 import { serverToolResultBlock, serverToolUseBlock } from "./schema.ts";
 
 /*
@@ -52,7 +52,7 @@ export const contentBlockSource = z.object({
   type: z.literal("content"),
   content: z.union([
     z.string(),
-    list(z.discriminatedUnion("type", [textBlockParam, imageBlockParam]), { most: mostParts }),
+    list(z.discriminatedUnion("type", [textBlockParam, imageBlockParam]), { most: maxParts }),
   ]),
 });
 
@@ -69,7 +69,7 @@ export const searchResultBlockParam = z.object({
   type: z.literal("search_result"),
   source: z.string(),
   title: z.string(),
-  content: list(textBlockParam, { most: mostParts }),
+  content: list(textBlockParam, { most: maxParts }),
   citations: anyValue,
   ...cached,
 });
@@ -92,7 +92,7 @@ const resultBlock = z.discriminatedUnion("type", [
 export const toolResultBlockParam = z.object({
   type: z.literal("tool_result"),
   tool_use_id: z.string(),
-  content: z.union([z.string(), list(resultBlock, { most: mostParts })]).nullish(),
+  content: z.union([z.string(), list(resultBlock, { most: maxParts })]).nullish(),
   is_error: z.boolean().nullish(),
   toolset_name: anyValue,
   ...cached,
@@ -195,7 +195,7 @@ export const outputConfig = z.object({
   task_budget: anyValue,
 });
 
-const content = z.union([z.string(), list(contentBlockParam, { most: mostParts })]);
+const content = z.union([z.string(), list(contentBlockParam, { most: maxParts })]);
 
 export const messageParam = z.discriminatedUnion("role", [
   z.object({ role: z.literal(["user", "assistant"]), content }),
@@ -238,7 +238,7 @@ export const messageRequest = z.object({
   model: honoured("", z.string().min(1)),
   messages: honoured(
     "Texts, images, documents (a local model reads those of text), thinking with its signature, calls and their results with `is_error`; `system` messages in the middle, with tools that come and go; an assistant's message at the end is continued. Blocks of Anthropic's own servers are left out of the prompt.",
-    list(messageParam, { most: mostMessages }),
+    list(messageParam, { most: maxMessages }),
   ),
   max_tokens: honoured(
     "0 reads the prompt into the cache and says nothing. More than the context has room for is no error.",
@@ -246,7 +246,7 @@ export const messageRequest = z.object({
   ),
   system: honoured(
     "A string or text blocks. A block that begins with `x-anthropic-billing-header:` is left out: its value changes with every request, and a cache of prompts would never find its beginning again.",
-    z.union([z.string(), list(textBlockParam, { most: mostParts })]).optional(),
+    z.union([z.string(), list(textBlockParam, { most: maxParts })]).optional(),
   ),
   stream: honoured("", z.boolean().optional()),
   temperature: honoured(
@@ -263,7 +263,7 @@ export const messageRequest = z.object({
   ),
   tools: honoured(
     "With `strict` and `defer_loading` (the tool stays out of the prompt until a `tool_reference` in a result names it). Tools of Anthropic's own servers (`web_search_…`) are left out; those whose schema only its models know (`bash_…`, `text_editor_…`, `computer_…`, `memory_…`) are refused.",
-    list(tool, { most: mostTools }).optional(),
+    list(tool, { most: maxTools }).optional(),
   ),
   tool_choice: honoured("`auto`, `any`, `tool`, `none`, with `disable_parallel_tool_use`.", toolChoice.optional()),
   thinking: honoured(

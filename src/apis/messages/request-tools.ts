@@ -1,7 +1,7 @@
 import { isObject } from "../../core/json.ts";
 import type { HostedTool, JsonSchema, Tool, ToolChoice } from "../../core/message.ts";
 import type { GenerationRequest } from "../../core/request.ts";
-import { Pace } from "../../core/steps.ts";
+import { StepCounter } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { Profile } from "../profile.ts";
 import { unknownType } from "../request/check-schema.ts";
@@ -32,7 +32,7 @@ export function* readMessageTools(body: MessageRequest, options: Options): Steps
   const isDefined = new Set(defined.map(({ tool }) => tool));
   const tools = new Map<string, Tool>();
   const hostedTools: HostedTool[] = [];
-  const pace = new Pace();
+  const pace = new StepCounter();
   for (const { tool, path } of [...listed, ...defined]) {
     if (!isCustomTool(tool)) hostedTools.push(hostedTool(tool, path, options));
     else {
@@ -42,7 +42,7 @@ export function* readMessageTools(body: MessageRequest, options: Options): Steps
         throw refusal(`${path}.custom.input_schema`, invalidSchema);
       tools.set(tool.name, customTool(tool, `${path}.custom.input_schema`));
     }
-    if (pace.isOver()) yield;
+    if (pace.endsStep()) yield;
   }
   const toolChoice = choiceOf(body, new Set(tools.keys()), options);
   const deferred = new Set(listed.flatMap(({ tool }) => (tool.defer_loading === true ? [tool.name] : [])));
@@ -85,9 +85,9 @@ function* toolChanges(messages: readonly MessageParam[]): Steps<ToolChanges> {
         readReferences(block["content"]);
     }
   };
-  const pace = new Pace();
+  const pace = new StepCounter();
   for (const [at, { content }] of messages.entries()) {
-    if (pace.isOver(1 + (typeof content === "object" ? content.length : 0))) yield;
+    if (pace.endsStep(1 + (typeof content === "object" ? content.length : 0))) yield;
     readReferences(content);
     if (typeof content !== "object") continue;
     for (const [index, block] of content.entries()) {

@@ -4,14 +4,14 @@ import { invalidRequest } from "../../core/failure.ts";
 import type { FailureError } from "../../core/failure.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
-import { atOnce, Pace } from "../../core/steps.ts";
+import { runSync, StepCounter } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
 import { schemasIn } from "../request/check-schema.ts";
 import { tooManyUnknown } from "../request/refusals.ts";
-import { mostMessages, mostParts, mostUnknown } from "../request/size-limits.ts";
+import { maxMessages, maxParts, maxUnknownMembers } from "../request/size-limits.ts";
 import { lengthProblem } from "../request/text-limits.ts";
 import { checkedForServer, unknownValue } from "../request/unknown-values.ts";
 import type { HeaderReader } from "../voice.ts";
@@ -36,7 +36,7 @@ export interface MessageReadOptions extends ReadOptions {
 
 /** Reads the body of `POST /v1/messages`, or of its `count_tokens`. Throws `FailureError` in Anthropic's words. */
 export function readMessageRequest(body: unknown, requestId: string, options?: MessageReadOptions): ReadMessageRequest {
-  return atOnce(messageRequestInSteps(body, requestId, options));
+  return runSync(messageRequestInSteps(body, requestId, options));
 }
 
 /** Reads a body as `readMessageRequest` does, in steps, because a long one would block the event loop. */
@@ -134,7 +134,7 @@ function* checkedRequest(
   for (const type of unknownBlocks)
     warnings.push(`messages: blocks of type "${type}" are not known here, and left out`);
   const names = Object.keys(body);
-  if (names.length > mostUnknown + messageParameters.length) throw tooManyUnknown();
+  if (names.length > maxUnknownMembers + messageParameters.length) throw tooManyUnknown();
   for (const name of names) {
     if (schemas.has(name)) continue;
     if (strict) throw refusal(name, "Extra inputs are not permitted");
@@ -151,20 +151,20 @@ const emptyText = { type: "text", text: "" };
  * serves clients that are newer than this server. Accepts any value; the schemas refuse what is not a list of messages.
  */
 function* withKnownBlocks(messages: unknown, unknown: Set<string>): Steps<unknown> {
-  if (!Array.isArray(messages) || messages.length > mostMessages) return messages;
-  const pace = new Pace();
+  if (!Array.isArray(messages) || messages.length > maxMessages) return messages;
+  const pace = new StepCounter();
   const known: unknown[] = [];
   for (const message of messages as unknown[]) {
     known.push(
       isObject(message) ? { ...message, content: yield* withKnownContent(message["content"], unknown, pace) } : message,
     );
-    if (pace.isOver()) yield;
+    if (pace.endsStep()) yield;
   }
   return known;
 }
 
-function* withKnownContent(content: unknown, unknown: Set<string>, pace: Pace): Steps<unknown> {
-  if (!Array.isArray(content) || content.length > mostParts) return content;
+function* withKnownContent(content: unknown, unknown: Set<string>, pace: StepCounter): Steps<unknown> {
+  if (!Array.isArray(content) || content.length > maxParts) return content;
   const known: unknown[] = [];
   for (const block of content as unknown[]) {
     const type = isObject(block) ? block["type"] : undefined;
@@ -174,7 +174,7 @@ function* withKnownContent(content: unknown, unknown: Set<string>, pace: Pace): 
     } else if (isObject(block) && type === "tool_result")
       known.push({ ...block, content: yield* withKnownContent(block["content"], unknown, pace) });
     else known.push(block);
-    if (pace.isOver()) yield;
+    if (pace.endsStep()) yield;
   }
   return known;
 }
@@ -186,14 +186,14 @@ function* withKnownContent(content: unknown, unknown: Set<string>, pace: Pace): 
 function* withResultsFirst(body: JsonObject): Steps<JsonObject> {
   const { messages } = body;
   if (!Array.isArray(messages)) return body;
-  const pace = new Pace();
+  const pace = new StepCounter();
   const ordered: unknown[] = [];
   let changed = false;
   for (const message of messages as readonly unknown[]) {
     const inOrder = messageWithResultsFirst(message);
     changed ||= inOrder !== message;
     ordered.push(inOrder);
-    if (pace.isOver()) yield;
+    if (pace.endsStep()) yield;
   }
   return changed ? { ...body, messages: ordered } : body;
 }

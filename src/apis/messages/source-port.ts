@@ -1,4 +1,4 @@
-import { partsOf } from "../../core/assistant-parts.ts";
+import { assistantParts } from "../../core/assistant-parts.ts";
 import { invalidRequest } from "../../core/failure.ts";
 import { isObject } from "../../core/json.ts";
 import type {
@@ -227,7 +227,7 @@ function blocksOf(message: Message): RequestBody[] {
     case "user":
       return contentBlocks(message.content);
     case "assistant":
-      return partsOf(message).flatMap((part): RequestBody[] => {
+      return assistantParts(message).flatMap((part): RequestBody[] => {
         const block = assistantBlock(part);
         return block ? [block] : [];
       });

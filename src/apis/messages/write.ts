@@ -2,10 +2,10 @@ import type {
   GeneratedChoice,
   GeneratedFinish,
   GeneratedPart,
-  GeneratedThought,
+  GeneratedReasoning,
   Generation,
 } from "../../core/accumulate.ts";
-import { tokensOf } from "../../core/estimate-tokens.ts";
+import { tokensInCharacters } from "../../core/estimate-tokens.ts";
 import type { Annotation, SourceIdentity, Usage } from "../../core/events.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
@@ -90,7 +90,7 @@ function blockOf(part: GeneratedPart, context: MessageContext): JsonObject | und
   }
 }
 
-function thinkingBlock(part: GeneratedThought, { options }: MessageContext): JsonObject | undefined {
+function thinkingBlock(part: GeneratedReasoning, { options }: MessageContext): JsonObject | undefined {
   const { encrypted, id, signature } = part;
   if (options.reasoning === "hidden") return undefined;
   const text = part.text === "" ? part.summary.join("\n\n") : part.text;
@@ -149,7 +149,7 @@ export function writtenCallId(id: string, { profile, random }: MessageContext): 
  * Returns an annotation as a citation: unchanged if it came from this API, as a search result if it names a page, and `undefined` if
  * Anthropic has no form for it.
  */
-export function citationOf({ native, url, title, citedText }: Annotation): JsonObject | undefined {
+export function citationOf({ dialectJson: native, url, title, citedText }: Annotation): JsonObject | undefined {
   if (native?.dialect === "messages") return native.value;
   if (url === undefined) return undefined;
   return {
@@ -233,5 +233,5 @@ function serviceTier({ serviceTier: tier = "default" }: AnswerSettings): string 
  * cannot be estimated. Anthropic's clients read the size of the conversation from `input_tokens`, so 0 would mislead them.
  */
 export function estimatedUsage({ estimatePrompt }: MessageOptions, characters: number): Usage | undefined {
-  return estimatePrompt && { promptTokens: estimatePrompt(), completionTokens: tokensOf(characters) };
+  return estimatePrompt && { promptTokens: estimatePrompt(), completionTokens: tokensInCharacters(characters) };
 }

@@ -17,11 +17,11 @@ test("profile lean is compact, and has the context size under the names of vLLM 
 test("profile lean has OpenRouter's input modalities if they are known", () => {
   const { contextLength: _, ...blind } = { ...model, sees: false };
   expect(writeModel(blind, lean)).toContain('"owned_by":"me","architecture":{"input_modalities":["text"]}}');
-  expect(writeModel({ ...blind, sees: true }, lean)).toContain('"input_modalities":["text","image"]}');
+  expect(writeModel({ ...blind, takesImages: true }, lean)).toContain('"input_modalities":["text","image"]}');
 });
 
 test("profile exact is indented, without a final line feed", () => {
-  expect(writeModelList([{ ...model, sees: true }], exact)).toBe(`{
+  expect(writeModelList([{ ...model, takesImages: true }], exact)).toBe(`{
   "object": "list",
   "data": [
     {

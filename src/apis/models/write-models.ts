@@ -11,7 +11,7 @@ export function writeModel(model: ModelInfo, profile: Profile): string {
   return write(modelObject(model, profile), profile);
 }
 
-function modelObject({ id, created, ownedBy, contextLength, sees }: ModelInfo, { name }: Profile): object {
+function modelObject({ id, created, ownedBy, contextLength, takesImages: sees }: ModelInfo, { name }: Profile): object {
   const model = { id, object: "model", created, owned_by: ownedBy };
   if (!forms[name].extended) return model;
   return {

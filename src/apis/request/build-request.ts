@@ -6,7 +6,7 @@ import { invalidValue } from "./refusals.ts";
  * Completes `draft.request` and returns it: the members that do not depend on the API. `body`: the request as the client sent it, for an
  * upstream of the same API.
  */
-export function sharedMembers(
+export function completeRequest(
   draft: RequestDraft,
   id: string,
   body: Readonly<Record<string, unknown>>,
@@ -30,7 +30,7 @@ export function sharedMembers(
 }
 
 /** Completes `draft.asked` and returns it. Throws `FailureError` (400) for options that do not fit together. */
-export function askedAnswer(draft: RequestDraft): RequestDraft["asked"] {
+export function completeRequestedAnswer(draft: RequestDraft): RequestDraft["asked"] {
   const { asked, streamOptions } = draft;
   const { stream } = draft.request;
   if (streamOptions && !stream) {

@@ -2,8 +2,8 @@ import { checkTotalLength } from "./text-limits.ts";
 import { z } from "zod";
 import { missingModel } from "../failures.ts";
 import type { RequestDraft } from "./draft.ts";
-import { accepted, honoured, extension, set, setDraft } from "./parameter.ts";
-import type { Parameter } from "./parameter.ts";
+import { acceptedParameter, supportedParameter, extensionParameter, setMember, setDraftMember } from "./parameter.ts";
+import type { RequestParameter } from "./parameter.ts";
 import {
   arrayTooLong,
   emptyArray,
@@ -14,7 +14,7 @@ import {
   missingParameter,
   unsupportedParameter,
 } from "./refusals.ts";
-import { decimal, expecting, integer, stringOrStrings, wideInteger, anyObject, strings } from "./shapes.ts";
+import { decimalShape, expecting, integerShape, stringOrStrings, wideIntegerShape, anyObject, strings } from "./shapes.ts";
 import { isObject } from "../../core/json.ts";
 import { valuePhrase } from "./issue-failure.ts";
 import type { JsonSchema } from "../../core/message.ts";
@@ -23,13 +23,13 @@ import { checkName } from "./check-name.ts";
 import { checkSchema } from "./check-schema.ts";
 
 /** OpenAI's parameters that chat and completions have in common. */
-export const commonParameters: readonly Parameter[] = [
-  honoured("model", { shape: z.string(), required: true }, (value, { request }) => {
+export const commonParameters: readonly RequestParameter[] = [
+  supportedParameter("model", { shape: z.string(), required: true }, (value, { request }) => {
     if (value === "") throw missingModel();
     request.model = value;
   }),
-  honoured("stream", { shape: z.boolean() }, set("request", "stream")),
-  honoured(
+  supportedParameter("stream", { shape: z.boolean() }, setMember("request", "stream")),
+  supportedParameter(
     "stream_options",
     {
       note: "`include_usage`, `include_obfuscation`, and vLLM's `continuous_usage_stats`, which with `include_usage` gives every chunk the usage so far. Only allowed with `stream: true`.",
@@ -42,10 +42,10 @@ export const commonParameters: readonly Parameter[] = [
         expecting("an object"),
       ),
     },
-    setDraft("streamOptions"),
+    setDraftMember("streamOptions"),
   ),
-  honoured("n", { note: "1 to 128.", shape: integer(1, 128) }, set("request", "n")),
-  honoured(
+  supportedParameter("n", { note: "1 to 128.", shape: integerShape(1, 128) }, setMember("request", "n")),
+  supportedParameter(
     "stop",
     {
       note: "A string or a list. OpenAI takes up to 4 strings; profile `lean` takes 1,000. In total they may have 65,536 characters. Empty strings are ignored.",
@@ -53,11 +53,11 @@ export const commonParameters: readonly Parameter[] = [
     },
     readStop,
   ),
-  honoured("temperature", { note: "0 to 2.", shape: decimal(0, 2) }, set("sampling", "temperature")),
-  honoured("top_p", { note: "0 to 1.", shape: decimal(0, 1) }, set("sampling", "topP")),
-  honoured("frequency_penalty", { note: "-2 to 2.", shape: decimal(-2, 2) }, set("sampling", "frequencyPenalty")),
-  honoured("presence_penalty", { note: "-2 to 2.", shape: decimal(-2, 2) }, set("sampling", "presencePenalty")),
-  honoured(
+  supportedParameter("temperature", { note: "0 to 2.", shape: decimalShape(0, 2) }, setMember("sampling", "temperature")),
+  supportedParameter("top_p", { note: "0 to 1.", shape: decimalShape(0, 1) }, setMember("sampling", "topP")),
+  supportedParameter("frequency_penalty", { note: "-2 to 2.", shape: decimalShape(-2, 2) }, setMember("sampling", "frequencyPenalty")),
+  supportedParameter("presence_penalty", { note: "-2 to 2.", shape: decimalShape(-2, 2) }, setMember("sampling", "presencePenalty")),
+  supportedParameter(
     "logit_bias",
     {
       note: 'Token ids of the model that answers (`/tokenize` tells them), -100 to 100; fractions are allowed. Profile `lean` also takes texts, whose tokens get the bias each, and llama.cpp\'s list: `[[15043, 1.5], [" Hello", -1], [42, false]]`, where `false` bans.',
@@ -65,15 +65,15 @@ export const commonParameters: readonly Parameter[] = [
     },
     readLogitBias,
   ),
-  honoured(
+  supportedParameter(
     "seed",
     {
       note: "The same request gives the same answer on the same build of a local model, running alone.",
-      shape: wideInteger(),
+      shape: wideIntegerShape(),
     },
-    set("sampling", "seed"),
+    setMember("sampling", "seed"),
   ),
-  accepted("user", { note: "No effect: answers do not depend on the user.", shape: z.string() }),
+  acceptedParameter("user", { note: "No effect: answers do not depend on the user.", shape: z.string() }),
 ];
 
 function readStop(value: string | string[], draft: RequestDraft): void {
@@ -173,8 +173,8 @@ const structuredOutputs = z.object(
 );
 
 /** Parameters that constrain the answer: OpenAI's, llama.cpp's, vLLM's and SGLang's. A request may have one of them. */
-export const outputParameters: readonly Parameter[] = [
-  honoured(
+export const outputParameters: readonly RequestParameter[] = [
+  supportedParameter(
     "response_format",
     {
       note: 'As OpenAI\'s; on completions an extension. Also llama.cpp\'s `{"type":"json_object","schema":{…}}`.',
@@ -182,31 +182,31 @@ export const outputParameters: readonly Parameter[] = [
     },
     readResponseFormat,
   ),
-  extension("grammar", { note: "GBNF, as llama.cpp's.", shape: z.string() }, (value, draft) => {
+  extensionParameter("grammar", { note: "GBNF, as llama.cpp's.", shape: z.string() }, (value, draft) => {
     addGrammar("grammar", value, draft);
   }),
-  extension("json_schema", { note: "llama.cpp's: a JSON Schema.", shape: schemaOrText }, (value, draft) => {
+  extensionParameter("json_schema", { note: "llama.cpp's: a JSON Schema.", shape: schemaOrText }, (value, draft) => {
     addSchema("json_schema", value, draft);
   }),
-  extension("guided_json", { note: "vLLM's: a JSON Schema, or its text.", shape: schemaOrText }, (value, draft) => {
+  extensionParameter("guided_json", { note: "vLLM's: a JSON Schema, or its text.", shape: schemaOrText }, (value, draft) => {
     addSchema("guided_json", value, draft);
   }),
-  extension("guided_regex", { note: "vLLM's.", shape: z.string() }, (value, draft) => {
+  extensionParameter("guided_regex", { note: "vLLM's.", shape: z.string() }, (value, draft) => {
     add("guided_regex", { type: "regex", pattern: value, path: "guided_regex" }, draft);
   }),
-  extension("regex", { note: "SGLang's name for `guided_regex`.", shape: z.string() }, (value, draft) => {
+  extensionParameter("regex", { note: "SGLang's name for `guided_regex`.", shape: z.string() }, (value, draft) => {
     add("regex", { type: "regex", pattern: value, path: "regex" }, draft);
   }),
-  extension("ebnf", { note: "SGLang's name for `grammar`.", shape: z.string() }, (value, draft) => {
+  extensionParameter("ebnf", { note: "SGLang's name for `grammar`.", shape: z.string() }, (value, draft) => {
     addGrammar("ebnf", value, draft);
   }),
-  extension("guided_choice", { note: "vLLM's: one of these texts.", shape: strings(200_000) }, (value, draft) => {
+  extensionParameter("guided_choice", { note: "vLLM's: one of these texts.", shape: strings(200_000) }, (value, draft) => {
     addChoice("guided_choice", value, draft);
   }),
-  extension("guided_grammar", { note: "vLLM's; GBNF.", shape: z.string() }, (value, draft) => {
+  extensionParameter("guided_grammar", { note: "vLLM's; GBNF.", shape: z.string() }, (value, draft) => {
     addGrammar("guided_grammar", value, draft);
   }),
-  extension(
+  extensionParameter(
     "structured_outputs",
     {
       note: "vLLM's: one of `json`, `regex`, `choice`, `grammar`, `json_object`.",

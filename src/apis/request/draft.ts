@@ -1,6 +1,6 @@
 import type { Message, Tool } from "../../core/message.ts";
-import type { GenerationRequest, Limits, OutputConstraint, Sampling, TemplateOptions } from "../../core/request.ts";
-import type { AskedAnswer } from "../choices-answer.ts";
+import type { GenerationRequest, AnswerLimits, OutputConstraint, Sampling, TemplateOptions } from "../../core/request.ts";
+import type { RequestedAnswer } from "../choices-answer.ts";
 import type { Profile } from "../profile.ts";
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
@@ -19,13 +19,13 @@ export interface RequestDraft {
   /** The request so far; `sharedMembers` completes it. */
   readonly request: Mutable<Omit<GenerationRequest, "prompt">>;
   /** What the request says about the form of its answer; `askedAnswer` completes it. */
-  readonly asked: Mutable<AskedAnswer>;
+  readonly asked: Mutable<RequestedAnswer>;
   /** `request.sampling`, without XTC and DRY, which several parameters set. */
   readonly sampling: Mutable<Sampling>;
   readonly xtc: { probability?: number; threshold?: number };
   readonly dry: Mutable<Partial<NonNullable<Sampling["dry"]>>>;
   /** `request.limits`. */
-  readonly limits: Mutable<Limits>;
+  readonly limits: Mutable<AnswerLimits>;
   /** `request.extra`. */
   readonly extra: Record<string, unknown>;
   readonly template: Mutable<TemplateOptions>;
@@ -70,7 +70,7 @@ export type NamedChoice =
 
 export function emptyDraft(endpoint: string, profile: Profile, forwards: boolean): RequestDraft {
   const sampling: Sampling = {};
-  const limits: Limits = {};
+  const limits: AnswerLimits = {};
   // Without a prototype: a member named "__proto__" is a member like any other.
   const extra: Record<string, unknown> = Object.create(null);
   return {

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import type { RequestDraft } from "./draft.ts";
-import { extension, refused, set } from "./parameter.ts";
-import type { Parameter } from "./parameter.ts";
+import { extensionParameter, refusedParameter, setMember } from "./parameter.ts";
+import type { RequestParameter } from "./parameter.ts";
 import { arrayTooLong, invalidType, unsupportedParameter, unsupportedValue } from "./refusals.ts";
 import { checkTotalLength } from "./text-limits.ts";
-import { anyObject, decimal, integer, list, stringOrStrings, strings } from "./shapes.ts";
+import { anyObject, decimalShape, integerShape, list, stringOrStrings, strings } from "./shapes.ts";
 
 /** llama.cpp searches every token of the vocabulary for each of them before the answer begins (`llama_sampler_init_dry`). */
 const maxBreakers = 32;
@@ -14,32 +14,32 @@ const budgetNote =
   "vLLM's: a thought is closed when it has so many tokens. Local models whose format closes thoughts with a marker; an upstream judges it itself.";
 
 /** Common parameters of llama.cpp, vLLM, tabbyAPI and other servers, under the names that they have there. */
-export const extensionParameters: readonly Parameter[] = [
-  extension("top_k", { note: "0 and -1 turn it off.", shape: integer(-1) }, (value, { sampling }) => {
+export const extensionParameters: readonly RequestParameter[] = [
+  extensionParameter("top_k", { note: "0 and -1 turn it off.", shape: integerShape(-1) }, (value, { sampling }) => {
     sampling.topK = Math.max(value, 0);
   }),
-  extension("min_p", { note: "0 to 1.", shape: decimal(0, 1) }, set("sampling", "minP")),
-  extension("repetition_penalty", { note: "The same as `repeat_penalty`.", shape: decimal(0) }, setRepeatPenalty),
-  extension("repeat_penalty", { note: "llama.cpp's; 1 turns it off.", shape: decimal(0) }, setRepeatPenalty),
-  extension(
+  extensionParameter("min_p", { note: "0 to 1.", shape: decimalShape(0, 1) }, setMember("sampling", "minP")),
+  extensionParameter("repetition_penalty", { note: "The same as `repeat_penalty`.", shape: decimalShape(0) }, setRepeatPenalty),
+  extensionParameter("repeat_penalty", { note: "llama.cpp's; 1 turns it off.", shape: decimalShape(0) }, setRepeatPenalty),
+  extensionParameter(
     "repeat_last_n",
     {
       note: "How many of the last tokens `repeat_penalty` applies to; 0 turns it off, -1: all of the context.",
-      shape: integer(-1),
+      shape: integerShape(-1),
     },
-    set("sampling", "repeatLastN"),
+    setMember("sampling", "repeatLastN"),
   ),
-  extension("xtc_probability", { note: "0 to 1; 0 turns XTC off.", shape: decimal(0, 1) }, set("xtc", "probability")),
-  extension("xtc_threshold", { note: "0 to 1; default 0.1.", shape: decimal(0, 1) }, set("xtc", "threshold")),
-  extension("dry_multiplier", { note: "0 turns DRY off.", shape: decimal(0) }, set("dry", "multiplier")),
-  extension("dry_base", { shape: decimal(0) }, set("dry", "base")),
-  extension("dry_allowed_length", { shape: integer(0) }, set("dry", "allowedLength")),
-  extension(
+  extensionParameter("xtc_probability", { note: "0 to 1; 0 turns XTC off.", shape: decimalShape(0, 1) }, setMember("xtc", "probability")),
+  extensionParameter("xtc_threshold", { note: "0 to 1; default 0.1.", shape: decimalShape(0, 1) }, setMember("xtc", "threshold")),
+  extensionParameter("dry_multiplier", { note: "0 turns DRY off.", shape: decimalShape(0) }, setMember("dry", "multiplier")),
+  extensionParameter("dry_base", { shape: decimalShape(0) }, setMember("dry", "base")),
+  extensionParameter("dry_allowed_length", { shape: integerShape(0) }, setMember("dry", "allowedLength")),
+  extensionParameter(
     "dry_penalty_last_n",
-    { note: "0 turns DRY off; -1: all of the context.", shape: integer(-1) },
-    set("dry", "lastN"),
+    { note: "0 turns DRY off; -1: all of the context.", shape: integerShape(-1) },
+    setMember("dry", "lastN"),
   ),
-  extension(
+  extensionParameter(
     "dry_sequence_breakers",
     {
       note: "A list, or a string that is a JSON list: up to 32 strings of 4,096 characters in total.",
@@ -47,68 +47,68 @@ export const extensionParameters: readonly Parameter[] = [
     },
     readSequenceBreakers,
   ),
-  extension(
+  extensionParameter(
     "n_predict",
-    { note: "llama.cpp's name for `max_tokens`; -1: no limit.", shape: integer(-1) },
+    { note: "llama.cpp's name for `max_tokens`; -1: no limit.", shape: integerShape(-1) },
     (value, draft) => {
       draft.maxTokens ??= value < 0 ? Infinity : value;
     },
   ),
-  extension("min_tokens", { shape: integer(0) }, set("limits", "minTokens")),
-  extension("ignore_eos", { shape: z.boolean() }, set("limits", "ignoreEos")),
-  extension("stop_token_ids", { shape: list(integer(0), { most: 1000 }) }, set("limits", "stopTokenIds")),
-  extension(
+  extensionParameter("min_tokens", { shape: integerShape(0) }, setMember("limits", "minTokens")),
+  extensionParameter("ignore_eos", { shape: z.boolean() }, setMember("limits", "ignoreEos")),
+  extensionParameter("stop_token_ids", { shape: list(integerShape(0), { most: 1000 }) }, setMember("limits", "stopTokenIds")),
+  extensionParameter(
     "cache_prompt",
     { note: "Keep the prompt in the model's cache for later requests; default true.", shape: z.boolean() },
-    set("limits", "cachePrompt"),
+    setMember("limits", "cachePrompt"),
   ),
-  extension(
+  extensionParameter(
     "lora",
     {
       note: 'llama.cpp\'s: how much of which adapters is used, such as `[{"id": 0, "scale": 0.5}]`; those that are not named are not used. Default: as the local model is configured. `GET /lora-adapters` lists them.',
-      shape: list(z.object({ id: integer(0), scale: decimal() }), { phrase: "an array of objects", most: 100 }),
+      shape: list(z.object({ id: integerShape(0), scale: decimalShape() }), { phrase: "an array of objects", most: 100 }),
     },
-    set("sampling", "adapters"),
+    setMember("sampling", "adapters"),
   ),
-  extension(
+  extensionParameter(
     "chat_template_kwargs",
     { endpoints: ["chat"], note: "Variables for the chat template.", shape: anyObject() },
     addVariables,
   ),
-  extension(
+  extensionParameter(
     "template_vars",
     { endpoints: ["chat"], note: "The same as `chat_template_kwargs`.", shape: anyObject() },
     addVariables,
   ),
-  extension(
+  extensionParameter(
     "documents",
     {
       endpoints: ["chat"],
       note: "Passed unchanged to chat templates that show documents.",
       shape: list(anyObject(), { phrase: "an array of objects", most: 10_000 }),
     },
-    set("template", "documents"),
+    setMember("template", "documents"),
   ),
-  extension(
+  extensionParameter(
     "add_generation_prompt",
     { endpoints: ["chat"], shape: z.boolean() },
-    set("template", "addGenerationPrompt"),
+    setMember("template", "addGenerationPrompt"),
   ),
-  extension(
+  extensionParameter(
     "continue_final_message",
     {
       endpoints: ["chat"],
       note: "Continue the last message, which must be the assistant's. Needs `add_generation_prompt: false`, excludes `response_prefix`.",
       shape: z.boolean(),
     },
-    set("template", "continueFinalMessage"),
+    setMember("template", "continueFinalMessage"),
   ),
-  extension(
+  extensionParameter(
     "response_prefix",
     { endpoints: ["chat"], note: "Appended to the prompt; the answer goes on from there.", shape: z.string() },
-    set("template", "responsePrefix"),
+    setMember("template", "responsePrefix"),
   ),
-  extension(
+  extensionParameter(
     "reasoning_format",
     {
       endpoints: ["chat"],
@@ -119,15 +119,15 @@ export const extensionParameters: readonly Parameter[] = [
       if (value === "none") request.reasoning = { ...request.reasoning, inText: true };
     },
   ),
-  extension("thinking_token_budget", { endpoints: ["chat"], note: budgetNote, shape: integer(0) }, setThinkingBudget),
-  extension(
+  extensionParameter("thinking_token_budget", { endpoints: ["chat"], note: budgetNote, shape: integerShape(0) }, setThinkingBudget),
+  extensionParameter(
     "thinking_budget_tokens",
-    { endpoints: ["chat"], note: "llama.cpp's name for `thinking_token_budget`; -1: no limit.", shape: integer(-1) },
+    { endpoints: ["chat"], note: "llama.cpp's name for `thinking_token_budget`; -1: no limit.", shape: integerShape(-1) },
     (value, draft) => {
       if (value >= 0) setThinkingBudget(value, draft);
     },
   ),
-  extension(
+  extensionParameter(
     "return_token_ids",
     {
       note: "vLLM's: the answer has `token_ids` in each choice and `prompt_token_ids`, in a stream those of each chunk. Local models only; an upstream's are passed on.",
@@ -139,18 +139,18 @@ export const extensionParameters: readonly Parameter[] = [
       asked.includeTokenIds = true;
     },
   ),
-  extension(
+  extensionParameter(
     "prompt_logprobs",
     {
       note: "vLLM's: how likely the prompt's own tokens are, with 0 to 20 alternatives each, as `prompt_logprobs`. Local models only; an upstream's are passed on. Not with streams.",
-      shape: integer(0, 20),
+      shape: integerShape(0, 20),
     },
     (value, { request, asked }) => {
       request.promptLogprobs = { top: value };
       asked.includePromptLogprobs = true;
     },
   ),
-  extension(
+  extensionParameter(
     "return_progress",
     {
       note: "llama.cpp's: a stream begins with chunks that say how far the reading of the prompt is, as `prompt_progress`. Local models; an upstream's are passed on.",
@@ -162,16 +162,16 @@ export const extensionParameters: readonly Parameter[] = [
       asked.includeProgress = true;
     },
   ),
-  extension(
+  extensionParameter(
     "include_reasoning",
     {
       endpoints: ["chat"],
       note: "Whether the answer shows reasoning; default: yes in profile `lean`, no in `exact`.",
       shape: z.boolean(),
     },
-    set("asked", "includeReasoning"),
+    setMember("asked", "includeReasoning"),
   ),
-  extension(
+  extensionParameter(
     "include_stop_str",
     {
       note: "Show the stop string that ended a choice as `stop_str`, beside its `finish_reason`. The string itself is never part of the text.",
@@ -181,7 +181,7 @@ export const extensionParameters: readonly Parameter[] = [
       if (value) asked.includeStopString = true;
     },
   ),
-  extension(
+  extensionParameter(
     "include_timings",
     {
       note: "Add `timings` (milliseconds, tokens a second) beside `usage`; in a stream, to the last chunk, whose `choices` is empty.",
@@ -189,7 +189,7 @@ export const extensionParameters: readonly Parameter[] = [
     },
     setTimings,
   ),
-  extension(
+  extensionParameter(
     "timings_per_token",
     { note: "llama.cpp's name for `include_timings`; they are sent once, at the end.", shape: z.boolean() },
     setTimings,
@@ -241,8 +241,8 @@ function parsedJson(text: string): unknown {
 }
 
 /** OpenAI's parameters that would change the answer and are not supported. */
-export const refusedParameters: readonly Parameter[] = [
-  refused(
+export const refusedParameters: readonly RequestParameter[] = [
+  refusedParameter(
     "modalities",
     "openai",
     {
@@ -262,7 +262,7 @@ export const refusedParameters: readonly Parameter[] = [
 /**
  * Samplers of other engines. A value that turns the sampler off is accepted: some programs send every known sampler with every request.
  */
-export const refusedSamplers: readonly Parameter[] = [
+export const refusedSamplers: readonly RequestParameter[] = [
   sampler("typical_p", 1),
   sampler("typical", 1),
   sampler("tfs_z", 1),
@@ -286,15 +286,15 @@ export const refusedSamplers: readonly Parameter[] = [
   sampler("adaptive_target", -1),
 ];
 
-function refuseAlways(name: string, note: string): Parameter {
-  return refused(name, "openai", { endpoints: ["chat"], note, shape: anyObject() }, () => {
+function refuseAlways(name: string, note: string): RequestParameter {
+  return refusedParameter(name, "openai", { endpoints: ["chat"], note, shape: anyObject() }, () => {
     throw unsupportedParameter(name);
   });
 }
 
-function sampler(name: string, ...off: readonly (number | boolean)[]): Parameter {
+function sampler(name: string, ...off: readonly (number | boolean)[]): RequestParameter {
   const note = `Only accepted with a value that turns it off (${off.map((value) => `\`${value}\``).join(", ")}).`;
-  return refused(name, "extension", { note, shape: z.unknown() }, (value) => {
+  return refusedParameter(name, "extension", { note, shape: z.unknown() }, (value) => {
     if (!off.includes(value as number | boolean)) throw unsupportedParameter(name);
   });
 }

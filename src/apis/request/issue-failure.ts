@@ -20,7 +20,7 @@ type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
 /** Returns OpenAI's error for zod's first issue with a parameter. `value`: the value of the parameter. */
-export function issueFailure(name: string, value: unknown, issues: readonly Issue[]): FailureError {
+export function parameterFailure(name: string, value: unknown, issues: readonly Issue[]): FailureError {
   const [issue] = issues;
   return issue ? failureOf(issue, name, [], value) : invalidRequest(`Invalid value for '${name}'.`, name);
 }

@@ -5,7 +5,7 @@ import type { RequestDraft } from "./draft.ts";
 /**
  * One parameter of a request: its schema, its effect and its documentation. docs/parameters.md is generated from these.
  */
-export interface Parameter<Draft extends RequestDraft = RequestDraft> {
+export interface RequestParameter<Draft extends RequestDraft = RequestDraft> {
   readonly name: string;
   /** The names of the APIs that have it. */
   readonly endpoints: readonly string[];
@@ -35,49 +35,49 @@ interface ParameterOptions<T> {
 const both: readonly string[] = ["chat", "completions"];
 
 /** A parameter of OpenAI that is supported. */
-export function honoured<T, Draft extends RequestDraft = RequestDraft>(
+export function supportedParameter<T, Draft extends RequestDraft = RequestDraft>(
   name: string,
   options: ParameterOptions<T> & { readonly required?: boolean },
   read: (value: T, draft: Draft) => Steps<void> | void,
-): Parameter<Draft> {
+): RequestParameter<Draft> {
   return parameter(name, "honoured", "openai", options, read);
 }
 
 /** A parameter of other servers that is supported. */
-export function extension<T, Draft extends RequestDraft = RequestDraft>(
+export function extensionParameter<T, Draft extends RequestDraft = RequestDraft>(
   name: string,
   options: ParameterOptions<T>,
   read: (value: T, draft: Draft) => void,
-): Parameter<Draft> {
+): RequestParameter<Draft> {
   return parameter(name, "honoured", "extension", options, read);
 }
 
 /** A parameter without effect. `check` throws for what its schema cannot express. */
-export function accepted<T, Draft extends RequestDraft = RequestDraft>(
+export function acceptedParameter<T, Draft extends RequestDraft = RequestDraft>(
   name: string,
   options: ParameterOptions<T>,
   check: (value: T, draft: Draft) => void = () => {},
-): Parameter<Draft> {
+): RequestParameter<Draft> {
   return parameter(name, "accepted", "openai", options, check);
 }
 
 /** A parameter that is refused: `read` throws, unless the value has no effect anyway. */
-export function refused<T, Draft extends RequestDraft = RequestDraft>(
+export function refusedParameter<T, Draft extends RequestDraft = RequestDraft>(
   name: string,
   origin: "openai" | "extension",
   options: ParameterOptions<T>,
   read: (value: T, draft: Draft) => void,
-): Parameter<Draft> {
+): RequestParameter<Draft> {
   return parameter(name, "refused", origin, options, read);
 }
 
 function parameter<T, Draft extends RequestDraft>(
   name: string,
-  treatment: Parameter["treatment"],
-  origin: Parameter["origin"],
+  treatment: RequestParameter["treatment"],
+  origin: RequestParameter["origin"],
   { endpoints = both, note = "", shape, required = false }: ParameterOptions<T> & { readonly required?: boolean },
   read: (value: T, draft: Draft) => Steps<void> | void,
-): Parameter<Draft> {
+): RequestParameter<Draft> {
   // `shape` has checked the value; only this cast relies on it.
   return { name, endpoints, treatment, origin, note, required, shape, read: (value, draft) => read(value as T, draft) };
 }
@@ -85,7 +85,7 @@ function parameter<T, Draft extends RequestDraft>(
 type DraftPart = "request" | "asked" | "sampling" | "xtc" | "dry" | "limits" | "template";
 
 /** Returns a `read` that sets one member of a part of the draft to the value. */
-export function set<Part extends DraftPart, Name extends keyof RequestDraft[Part]>(
+export function setMember<Part extends DraftPart, Name extends keyof RequestDraft[Part]>(
   part: Part,
   name: Name,
 ): (value: NonNullable<RequestDraft[Part][Name]>, draft: RequestDraft) => void {
@@ -95,7 +95,7 @@ export function set<Part extends DraftPart, Name extends keyof RequestDraft[Part
 }
 
 /** Returns a `read` that sets a member of the draft itself to the value. */
-export function setDraft<Name extends keyof RequestDraft>(
+export function setDraftMember<Name extends keyof RequestDraft>(
   name: Name,
 ): (value: NonNullable<RequestDraft[Name]>, draft: RequestDraft) => void {
   return (value, draft) => {

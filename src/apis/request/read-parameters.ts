@@ -2,10 +2,10 @@ import type { z } from "zod";
 import type { Steps } from "../../core/steps.ts";
 import { missingModel } from "../failures.ts";
 import type { RequestDraft } from "./draft.ts";
-import { issueFailure } from "./issue-failure.ts";
-import type { Parameter } from "./parameter.ts";
+import { parameterFailure } from "./issue-failure.ts";
+import type { RequestParameter } from "./parameter.ts";
 import { missingParameter, objectBody, tooManyUnknown } from "./refusals.ts";
-import { mostUnknown } from "./size-limits.ts";
+import { maxUnknownMembers } from "./size-limits.ts";
 import { checkedForServer, unknownValue } from "./unknown-values.ts";
 
 /**
@@ -17,7 +17,7 @@ import { checkedForServer, unknownValue } from "./unknown-values.ts";
  */
 export function* readParameters<Draft extends RequestDraft>(
   body: unknown,
-  table: readonly Parameter<Draft>[],
+  table: readonly RequestParameter<Draft>[],
   draft: Draft,
 ): Steps<Readonly<Record<string, unknown>>> {
   const members = objectBody(body);
@@ -36,7 +36,7 @@ export function* readParameters<Draft extends RequestDraft>(
     const rest = parameter && readParameter(parameter, members[parameter.name], draft);
     if (rest) yield* rest;
   }
-  if (unknown.length > mostUnknown) throw tooManyUnknown();
+  if (unknown.length > maxUnknownMembers) throw tooManyUnknown();
   for (const name of unknown) draft.extra[name] = members[name];
   return members;
 }
@@ -48,7 +48,7 @@ interface TableIndex {
   readonly required: readonly number[];
 }
 
-type Entries = readonly Pick<Parameter, "name" | "required">[];
+type Entries = readonly Pick<RequestParameter, "name" | "required">[];
 
 const indices = new WeakMap<Entries, TableIndex>();
 
@@ -64,7 +64,7 @@ function indexOf(table: Entries): TableIndex {
 
 /** Reads one parameter. Returns the rest of the work if it is long. */
 function readParameter<Draft extends RequestDraft>(
-  parameter: Parameter<Draft>,
+  parameter: RequestParameter<Draft>,
   value: unknown,
   draft: Draft,
 ): Steps<void> | undefined {
@@ -85,7 +85,7 @@ function readParameter<Draft extends RequestDraft>(
 }
 
 function* readInSteps<Draft extends RequestDraft>(
-  parameter: Parameter<Draft>,
+  parameter: RequestParameter<Draft>,
   value: unknown,
   draft: Draft,
 ): Steps<void> {
@@ -97,13 +97,13 @@ function* readInSteps<Draft extends RequestDraft>(
 }
 
 function take<Draft extends RequestDraft>(
-  parameter: Parameter<Draft>,
+  parameter: RequestParameter<Draft>,
   value: unknown,
   checked: z.ZodSafeParseResult<unknown>,
   draft: Draft,
 ): Steps<void> | undefined {
   const { name, treatment } = parameter;
-  if (!checked.success) throw issueFailure(name, value, checked.error.issues);
+  if (!checked.success) throw parameterFailure(name, value, checked.error.issues);
   if (treatment === "accepted") draft.extra[name] = value;
   return parameter.read(checked.data, draft) ?? undefined;
 }

@@ -1,7 +1,7 @@
 import type { FailureError } from "../../core/failure.ts";
 import { missingModel } from "../failures.ts";
 import { invalidRequest } from "../../core/failure.ts";
-import { mostUnknown } from "./size-limits.ts";
+import { maxUnknownMembers } from "./size-limits.ts";
 
 /**
  * OpenAI's errors for invalid parameters: its messages, `param` and `code`. Sources: recordings of 2025 and 2026, and messages that users
@@ -87,7 +87,7 @@ export function listed(names: readonly string[], word: "and" | "or"): string {
 }
 
 export function tooManyUnknown(): FailureError {
-  return invalidRequest(`The request body has more than ${mostUnknown} unknown members.`, null, "request_too_large");
+  return invalidRequest(`The request body has more than ${maxUnknownMembers} unknown members.`, null, "request_too_large");
 }
 
 /** Returns the body of a request. Throws `FailureError` if it is not an object. */

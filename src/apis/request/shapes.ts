@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { isObject } from "../../core/json.ts";
-import { atOnce, Pace } from "../../core/steps.ts";
+import { runSync, StepCounter } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
 
 /**
@@ -16,7 +16,7 @@ export function expecting(phrase: string): { error: (issue: { readonly code?: st
 /** Marks a range as one of integers; other numbers are "decimal" in error messages. */
 export const integerMark = "integer";
 
-export function integer(minimum?: number, maximum?: number): z.ZodType<number> {
+export function integerShape(minimum?: number, maximum?: number): z.ZodType<number> {
   let shape = z.int(expecting("an integer"));
   if (minimum !== undefined) shape = shape.min(minimum, integerMark);
   if (maximum !== undefined) shape = shape.max(maximum, integerMark);
@@ -24,11 +24,11 @@ export function integer(minimum?: number, maximum?: number): z.ZodType<number> {
 }
 
 /** An integer that may be too large for a JavaScript number to hold exactly, such as a 64-bit seed. */
-export function wideInteger(): z.ZodType<number> {
+export function wideIntegerShape(): z.ZodType<number> {
   return z.number(expecting("an integer")).refine(Number.isInteger, { params: { expected: "an integer" } });
 }
 
-export function decimal(minimum?: number, maximum?: number): z.ZodType<number> {
+export function decimalShape(minimum?: number, maximum?: number): z.ZodType<number> {
   let shape = z.number();
   if (minimum !== undefined) shape = shape.min(minimum);
   if (maximum !== undefined) shape = shape.max(maximum);
@@ -76,7 +76,7 @@ export function list<T>(
       return refuse({ code: "too_big", origin: "array", maximum: most, inclusive: true, input: value });
     }
     const lists = currentLists ?? new CheckedLists();
-    const checked = lists.get(value, shape) ?? atOnce(checkItems(lists, item, value));
+    const checked = lists.get(value, shape) ?? runSync(checkItems(lists, item, value));
     // The items are results of `item`.
     if ("items" in checked) return checked.items as T[];
     const { error, at } = checked;
@@ -101,7 +101,7 @@ type CheckedList = { readonly items: readonly unknown[] } | { readonly error: z.
 /** The lists of one value that are checked before the value as a whole. */
 class CheckedLists {
   readonly #lists = new Map<readonly unknown[], { readonly shape: z.ZodType; readonly checked: CheckedList }>();
-  readonly pace: Pace = new Pace();
+  readonly pace: StepCounter = new StepCounter();
 
   set(values: readonly unknown[], shape: z.ZodType, checked: CheckedList): void {
     this.#lists.set(values, { shape, checked });
@@ -141,7 +141,7 @@ function* checkItems(
     const checked = parseWith(lists, item, value);
     if (!checked.success) return { error: checked.error, at };
     items.push(checked.data);
-    if (lists.pace.isOver()) yield;
+    if (lists.pace.endsStep()) yield;
   }
   return { items };
 }

@@ -3,14 +3,14 @@
  */
 
 /** Messages of a conversation, or items of an input. */
-export const mostMessages = 20_000;
+export const maxMessages = 20_000;
 /** Parts, blocks or items of one message; choices, results and sources within it. */
-export const mostParts = 5000;
+export const maxParts = 5000;
 /** Calls of one message. */
-export const mostCalls = 5000;
+export const maxCalls = 5000;
 /** OpenAI accepts 128; coding agents with many tool servers send hundreds. */
-export const mostTools = 4096;
+export const maxTools = 4096;
 /** Characters that a response repeats of its request: instructions, tools, formats. */
-export const mostRepeated: number = 4 * 1024 * 1024;
+export const maxRepeatedLength: number = 4 * 1024 * 1024;
 /** Unknown members: each is forwarded to the engine. */
-export const mostUnknown = 1000;
+export const maxUnknownMembers = 1000;

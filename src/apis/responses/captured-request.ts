@@ -2,7 +2,7 @@ import type * as z from "zod";
 import type { GenerationEvent } from "../../core/events.ts";
 import { FailureError } from "../../core/failure.ts";
 import type { JsonObject } from "../../core/json.ts";
-import { atOnce } from "../../core/steps.ts";
+import { runSync } from "../../core/steps.ts";
 import type { JsonValue } from "../json-text.ts";
 import { checkMetadata } from "../request/check-metadata.ts";
 import { readToolChoice, readResponseTools } from "./read-tools.ts";
@@ -25,7 +25,7 @@ const notRepeated: ReadonlySet<string> = new Set([
  */
 export function capturedRequest(response: JsonObject = {}, events: readonly GenerationEvent[]): ResponseOptions {
   const list = response["tools"];
-  const read = (declared: readonly unknown[]): DeclaredTools => atOnce(readResponseTools(declared, false));
+  const read = (declared: readonly unknown[]): DeclaredTools => runSync(readResponseTools(declared, false));
   const tools = (Array.isArray(list) ? accepted(() => read(list)) : undefined) ?? read([]);
   const summarizes = events.some((event) => event.type === "reasoning-delta" && event.summary !== undefined);
   const logprobs = events.some((event) => event.type === "text-delta" && event.logprobs !== undefined);

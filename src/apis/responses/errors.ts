@@ -1,8 +1,8 @@
 import type { FinishReason, GenerationFailure } from "../../core/events.ts";
 import { errorObject } from "../error-body.ts";
-import { openaiVoice } from "../openai-voice.ts";
+import { openaiErrorFormat } from "../openai-voice.ts";
 import type { Profile } from "../profile.ts";
-import type { ErrorAnswer, Voice } from "../voice.ts";
+import type { ErrorAnswer, ApiErrorFormat } from "../voice.ts";
 
 interface ErrorForm {
   readonly write: (value: object) => string;
@@ -20,8 +20,8 @@ const forms: Readonly<Record<Profile["name"], ErrorForm>> = {
 };
 
 /** The headers and error answers of the Responses API. */
-export const responsesErrorFormat: Voice = {
-  ...openaiVoice,
+export const responsesErrorFormat: ApiErrorFormat = {
+  ...openaiErrorFormat,
   writeFailure(failure: GenerationFailure, profile: Profile): ErrorAnswer {
     const { write, unauthorized } = forms[profile.name];
     const own = asResponsesFailure(failure, profile);

@@ -1,4 +1,4 @@
-import { floatText, jsonText } from "../json-text.ts";
+import { rustFloatText, jsonText } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
 import type { Profile } from "../profile.ts";
 import { doneText } from "../sse-text.ts";
@@ -11,11 +11,11 @@ export type NumberForm = (value: number) => string;
 const plainNumber: NumberForm = (value) => JSON.stringify(value);
 
 /** Prints as OpenAI's streams do, which Rust's serializer writes: `1.0`, `-1.9e-7`. */
-export const streamNumber: NumberForm = floatText;
+export const streamNumber: NumberForm = rustFloatText;
 
 /** Prints as OpenAI's whole bodies do, which Python writes: `1.0`, `-1.9e-07`. `value` must be finite. */
 export const bodyNumber: NumberForm = (value) => {
-  if (value === 0 || (Number.isInteger(value) && Math.abs(value) < 1e16)) return floatText(value);
+  if (value === 0 || (Number.isInteger(value) && Math.abs(value) < 1e16)) return rustFloatText(value);
   const size = Math.abs(value);
   if (size >= 1e-4 && size < 1e16) return String(value);
   return value.toExponential().replace(/e([+-])(\d)$/, "e$10$2");

@@ -13,7 +13,7 @@ import { ResponseStreamWriter } from "./stream-writer.ts";
 export const responsesPort: ServedPort = {
   name: "responses",
   path: "/responses",
-  voice: responsesErrorFormat,
+  errorFormat: responsesErrorFormat,
   *readRequest(body, requestId, options) {
     const { responseOptions, ...read } = yield* responsesRequestInSteps(body, requestId, options);
     return {

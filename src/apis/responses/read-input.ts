@@ -1,4 +1,4 @@
-import { contentOf } from "../../core/assistant-parts.ts";
+import { assistantContent } from "../../core/assistant-parts.ts";
 import { invalidRequest } from "../../core/failure.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
@@ -12,7 +12,7 @@ import type {
   ToolCallPart,
 } from "../../core/message.ts";
 import { qualifiedName } from "../../core/qualified-name.ts";
-import { Pace } from "../../core/steps.ts";
+import { StepCounter } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
 import { BodyCounter } from "../body-counter.ts";
 import { valuePhrase } from "../request/issue-failure.ts";
@@ -61,10 +61,10 @@ export function* readInput(input: string | readonly unknown[], options: InputOpt
   yield;
   const items = yield* withoutCompactions([...earlier, ...own]);
   const reader = new InputReader(options, yield* callsWithResult(items));
-  const pace = new Pace();
+  const pace = new StepCounter();
   for (const { item, path, again } of items) {
     reader.read(item, path, again);
-    if (pace.isOver(partCount(item))) yield;
+    if (pace.endsStep(partCount(item))) yield;
   }
   return reader.done();
 }
@@ -76,10 +76,10 @@ function partCount(item: unknown): number {
 
 function* callsWithResult(items: readonly PlacedItem[]): Steps<ReadonlySet<unknown>> {
   const ids = new Set<unknown>();
-  const pace = new Pace();
+  const pace = new StepCounter();
   for (const { item } of items) {
     if (isObject(item) && "output" in item) ids.add(item["call_id"]);
-    if (pace.isOver()) yield;
+    if (pace.endsStep()) yield;
   }
   return ids;
 }
@@ -260,7 +260,7 @@ class InputReader {
     if (this.#turn === null) return;
     const { path, parts } = this.#turn;
     this.#turn = null;
-    this.#messages.push({ role: "assistant", content: contentOf(parts), path });
+    this.#messages.push({ role: "assistant", content: assistantContent(parts), path });
   }
 
   #skip(path: string, reason: string): void {

@@ -2,14 +2,14 @@ import { invalidRequest } from "../../core/failure.ts";
 import { isLong } from "../../core/json-in-pieces.ts";
 import type { Tool } from "../../core/message.ts";
 import type { GenerationRequest, ReasoningOptions } from "../../core/request.ts";
-import { atOnce } from "../../core/steps.ts";
+import { runSync } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
-import { askedAnswer, sharedMembers } from "../request/build-request.ts";
+import { completeRequestedAnswer, completeRequest } from "../request/build-request.ts";
 import { emptyDraft } from "../request/draft.ts";
 import { readParameters } from "../request/read-parameters.ts";
-import { mostRepeated } from "../request/size-limits.ts";
+import { maxRepeatedLength } from "../request/size-limits.ts";
 import { readInput } from "./read-input.ts";
 import { readToolChoice, readResponseTools } from "./read-tools.ts";
 import type { DeclaredTools } from "./read-tools.ts";
@@ -35,7 +35,7 @@ export function readResponsesRequest(
   options?: ReadOptions,
   recalled?: Recalled,
 ): ReadResponsesRequest {
-  return atOnce(responsesRequestInSteps(body, requestId, options, recalled));
+  return runSync(responsesRequestInSteps(body, requestId, options, recalled));
 }
 
 /** The same as `readResponsesRequest`, in steps: for a long body, or many items that it refers to. */
@@ -61,12 +61,12 @@ export function* responsesRequestInSteps(
   for (const { type } of hosted)
     warnings.push(`tools: nothing here runs a tool of type ${JSON.stringify(type)}; it is left out`);
   const choice = draft.choice === undefined ? undefined : readToolChoice(draft.choice, declared, forwards);
-  const { includeObfuscation } = askedAnswer(draft);
+  const { includeObfuscation } = completeRequestedAnswer(draft);
   const echo = echoOf(draft, declared);
   const summarizes = echo.reasoning.summary !== null;
   const logprobs = draft.include.includes("message.output_text.logprobs");
 
-  const request = Object.assign(sharedMembers(draft, requestId, yield* selfContained(members, recalled)), {
+  const request = Object.assign(completeRequest(draft, requestId, yield* selfContained(members, recalled)), {
     prompt: { kind: "chat", messages, template: draft.template } as const,
     wantsUsage: true,
   });
@@ -137,7 +137,7 @@ function echoOf({ repeated, sampling }: ResponsesDraft, { echo: tools }: Declare
     ...(sampling.topP !== undefined && { top_p: sampling.topP }),
     tools,
   };
-  if (!isLong(echo, mostRepeated)) return echo;
-  const message = `What a response repeats of its request (instructions, tools, formats) may have at most ${mostRepeated} characters.`;
+  if (!isLong(echo, maxRepeatedLength)) return echo;
+  const message = `What a response repeats of its request (instructions, tools, formats) may have at most ${maxRepeatedLength} characters.`;
   throw invalidRequest(message, null, "request_too_large");
 }

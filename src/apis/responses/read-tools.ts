@@ -3,7 +3,7 @@ import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { HostedTool, Tool, ToolChoice } from "../../core/message.ts";
 import { nameWithin, qualifiedName } from "../../core/qualified-name.ts";
-import { Pace } from "../../core/steps.ts";
+import { StepCounter } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { JsonValue } from "../json-text.ts";
 import { checkName } from "../request/check-name.ts";
@@ -11,7 +11,7 @@ import { checkSchema } from "../request/check-schema.ts";
 import { valuePhrase } from "../request/issue-failure.ts";
 import { arrayTooLong, invalidType, unsupportedEnumValue, unsupportedValue } from "../request/refusals.ts";
 import { anyObject } from "../request/shapes.ts";
-import { mostTools } from "../request/size-limits.ts";
+import { maxTools } from "../request/size-limits.ts";
 import { toolSearch } from "./items.ts";
 import {
   allowedToolsChoice,
@@ -56,7 +56,7 @@ export function* readResponseTools(
   const hosted: HostedTool[] = [];
   const echo: JsonValue[] = [];
   let searches = false;
-  const pace = new Pace();
+  const pace = new StepCounter();
   for (const [index, tool] of list.entries()) {
     const path = `tools[${index}]`;
     const value = parsed(anyObject(), tool, path);
@@ -65,7 +65,7 @@ export function* readResponseTools(
     if (read) declared.push(...read.tools);
     else hosted.push({ type: parsed(typed, value, path).type, declaration: value });
     searches ||= read?.isSearch ?? false;
-    if (pace.isOver(workOfTool * (read?.tools.length ?? 1))) yield;
+    if (pace.endsStep(workOfTool * (read?.tools.length ?? 1))) yield;
   }
   const tools = declared.filter(({ deferred }) => !searches || deferred !== true);
   const names = new Set(tools.map(({ name }) => name));
@@ -73,7 +73,7 @@ export function* readResponseTools(
     if (!names.has(tool.name)) tools.push(tool);
     names.add(tool.name);
   }
-  if (tools.length > mostTools) throw arrayTooLong("tools", mostTools, tools.length);
+  if (tools.length > maxTools) throw arrayTooLong("tools", maxTools, tools.length);
   const grouped = new Map<string, { readonly namespace: string; readonly name: string }>();
   for (const { name, namespace } of tools) {
     if (namespace !== undefined) grouped.set(name, { namespace, name: nameWithin(namespace, name) });

@@ -715,7 +715,7 @@ function annotationOf(raw: JsonObject): Annotation {
     ...(title !== undefined && { title }),
     ...(typeof start === "number" && { start }),
     ...(typeof end === "number" && { end }),
-    native: { dialect: "responses", value: raw },
+    dialectJson: { dialect: "responses", value: raw },
   };
 }
 

@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { membersOf } from "../members.ts";
 import type { JsonValue } from "../json-text.ts";
-import { issueFailure } from "../request/issue-failure.ts";
-import { anyObject, decimal, expecting, integer, list, strings } from "../request/shapes.ts";
-import { mostMessages, mostParts, mostTools } from "../request/size-limits.ts";
+import { parameterFailure } from "../request/issue-failure.ts";
+import { anyObject, decimalShape, expecting, integerShape, list, strings } from "../request/shapes.ts";
+import { maxMessages, maxParts, maxTools } from "../request/size-limits.ts";
 import { hostedItemTypes } from "./schema.ts";
 
 /*
@@ -18,7 +18,7 @@ import { hostedItemTypes } from "./schema.ts";
 export function parsed<Schema extends z.ZodType>(schema: Schema, value: unknown, path: string): z.output<Schema> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  throw issueFailure(path, value, result.error.issues);
+  throw parameterFailure(path, value, result.error.issues);
 }
 
 /** The members that have a value: a null is no value. */
@@ -40,7 +40,7 @@ function word<const Words extends readonly [string, ...string[]]>(words: Words) 
 
 /** A list of objects of a request's part: of content parts, of tools. */
 function objects<Item>(item: z.ZodType<Item>) {
-  return list(item, { phrase: "an array of objects", most: mostParts });
+  return list(item, { phrase: "an array of objects", most: maxParts });
 }
 
 /** A text, or parts that are validated one by one, each by its type. */
@@ -224,10 +224,10 @@ export const createResponse = z.object({
   /** Documented for WebSocket only. */
   generate: z.boolean(),
   include: strings(1000),
-  input: z.union([text, list(z.unknown(), { most: mostMessages })], expecting("one of a string or array of objects")),
+  input: z.union([text, list(z.unknown(), { most: maxMessages })], expecting("one of a string or array of objects")),
   instructions: echoed(null, z.string()),
-  max_output_tokens: echoed(null, integer(1)),
-  max_tool_calls: echoed(null, integer(1)),
+  max_output_tokens: echoed(null, integerShape(1)),
+  max_tool_calls: echoed(null, integerShape(1)),
   /** The members are counted before they are validated (`checkMetadata`). */
   metadata: echoed({}, anyObject()),
   moderation: anyObject(),
@@ -241,12 +241,12 @@ export const createResponse = z.object({
   safety_identifier: echoed(null, z.string().max(64)),
   service_tier: echoed(null, z.enum(["auto", "default", "flex", "scale", "priority", "fast"])),
   store: echoed(true, z.boolean()),
-  temperature: echoed(1, decimal(0, 2)),
+  temperature: echoed(1, decimalShape(0, 2)),
   text: echoed({ format: { type: "text" }, verbosity: "medium" }, textOptions),
   tool_choice: echoed("auto", z.unknown()),
-  tools: echoed([], list(z.unknown(), { phrase: "an array of objects", most: mostTools })),
-  top_logprobs: echoed(0, integer(0, 20)),
-  top_p: echoed(1, decimal(0, 1)),
+  tools: echoed([], list(z.unknown(), { phrase: "an array of objects", most: maxTools })),
+  top_logprobs: echoed(0, integerShape(0, 20)),
+  top_p: echoed(1, decimalShape(0, 1)),
   truncation: echoed("disabled", z.enum(["auto", "disabled"])),
   user: echoed(null, z.string()),
 });

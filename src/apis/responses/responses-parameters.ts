@@ -9,8 +9,8 @@ import { checkSchema } from "../request/check-schema.ts";
 import { commonParameters } from "../request/common-parameters.ts";
 import type { RequestDraft } from "../request/draft.ts";
 import { extensionParameters } from "../request/extension-parameters.ts";
-import { accepted, extension, honoured, refused } from "../request/parameter.ts";
-import type { Parameter } from "../request/parameter.ts";
+import { acceptedParameter, extensionParameter, supportedParameter, refusedParameter } from "../request/parameter.ts";
+import type { RequestParameter } from "../request/parameter.ts";
 import { missingParameter, numberBelow, unsupportedEnumValue, unsupportedParameter } from "../request/refusals.ts";
 import { toStrictSchema } from "./read-tools.ts";
 import { asSent, createResponse, defaultEcho, reasoningEcho, textEcho } from "./request-schema.ts";
@@ -30,7 +30,7 @@ export interface ResponsesDraft extends RequestDraft {
   readonly repeated: { [name: string]: JsonValue };
 }
 
-type ResponsesParameter = Parameter<ResponsesDraft>;
+type ResponsesParameter = RequestParameter<ResponsesDraft>;
 type Shapes = typeof createResponse.shape;
 type Value<Name extends keyof Shapes> = z.output<Shapes[Name]>;
 type Read<Name extends keyof Shapes> = (value: Value<Name>, draft: ResponsesDraft) => void;
@@ -51,7 +51,7 @@ const includable = [
 
 /** Adds a parameter by its name; the response repeats its value where the schema says so. */
 function add<Name extends keyof Shapes>(
-  treat: typeof honoured | typeof accepted,
+  treat: typeof supportedParameter | typeof acceptedParameter,
   name: Name,
   note: string,
   read: Read<Name> = () => {},
@@ -65,31 +65,31 @@ function add<Name extends keyof Shapes>(
 
 const own: readonly ResponsesParameter[] = [
   add(
-    honoured,
+    supportedParameter,
     "input",
     "A string or items. Left out, with a warning, are items of tools that OpenAI runs, reasoning that another server has encrypted, and references to items that are not stored. Items of an unknown type are left out, too; profile `exact` refuses them.",
     (value, draft) => {
       draft.input = value;
     },
   ),
-  add(honoured, "instructions", "The first system message.", (value, draft) => {
+  add(supportedParameter, "instructions", "The first system message.", (value, draft) => {
     draft.instructions = value;
   }),
   add(
-    honoured,
+    supportedParameter,
     "include",
     "`message.output_text.logprobs`, and `reasoning.encrypted_content`, which a client gives back in its next request. The other values concern tools that OpenAI runs.",
     readInclude,
   ),
-  add(honoured, "max_output_tokens", "At least 1; in profile `exact` 16, as at OpenAI.", (value, draft) => {
+  add(supportedParameter, "max_output_tokens", "At least 1; in profile `exact` 16, as at OpenAI.", (value, draft) => {
     if (draft.profile.judgesAsVendor && value < 16) throw numberBelow("max_output_tokens", "integer", 16, value);
     draft.maxTokens = value;
   }),
-  add(honoured, "top_logprobs", '0 to 20; with `include: ["message.output_text.logprobs"]`.', (value, draft) => {
+  add(supportedParameter, "top_logprobs", '0 to 20; with `include: ["message.output_text.logprobs"]`.', (value, draft) => {
     draft.topLogprobs = value;
   }),
   add(
-    honoured,
+    supportedParameter,
     "tools",
     "Functions, custom tools (the calls of a local model follow their grammars, `regex` or `lark`), and both in a `namespace`; the model knows them as `NAMESPACE__NAME`. A `tool_search` that the client executes is a function of that name; the tools that it finds are added. Tools that OpenAI runs are left out, with a warning.",
     (value, draft) => {
@@ -97,18 +97,18 @@ const own: readonly ResponsesParameter[] = [
     },
   ),
   add(
-    honoured,
+    supportedParameter,
     "tool_choice",
     "`none`, `auto`, `required`, a tool by name, `allowed_tools`. Forcing a tool that OpenAI runs is a 400.",
     (value, draft) => {
       draft.choice = value;
     },
   ),
-  add(honoured, "parallel_tool_calls", "", (value, draft) => {
+  add(supportedParameter, "parallel_tool_calls", "", (value, draft) => {
     draft.parallelToolCalls = value;
   }),
   add(
-    honoured,
+    supportedParameter,
     "reasoning",
     "`effort` is passed to the chat template. With `summary`, reasoning is shown as a summary, which is the reasoning itself if the model makes none. Without it, the reasoning is shown as it is.",
     (value, draft) => {
@@ -116,37 +116,37 @@ const own: readonly ResponsesParameter[] = [
       draft.repeated["reasoning"] = reasoningEcho(value);
     },
   ),
-  add(honoured, "text", "`format` constrains the answer. `verbosity` is passed on to an upstream.", readText),
+  add(supportedParameter, "text", "`format` constrains the answer. `verbosity` is passed on to an upstream.", readText),
   add(
-    honoured,
+    supportedParameter,
     "truncation",
     "`auto` removes the oldest turns of a conversation that is too long for the model; instructions and the last question stay. An upstream of this API does so itself.",
     (value, draft) => {
       if (value === "auto") draft.limits.overflow = "drop-oldest";
     },
   ),
-  add(accepted, "metadata", "At most 16 strings.", checkMetadata),
-  add(accepted, "service_tier", "There is one tier."),
-  add(honoured, "store", "With `false`, the response is not stored (docs/responses.md)."),
-  add(accepted, "max_tool_calls", "It counts tools that OpenAI runs."),
-  add(accepted, "user", "It has no effect here."),
-  add(accepted, "safety_identifier", ""),
-  add(accepted, "prompt_cache_key", "The cache finds the longest common beginning by itself."),
-  add(accepted, "prompt_cache_retention", ""),
-  add(accepted, "prompt_cache_options", ""),
-  add(accepted, "context_management", "Nothing is compacted."),
+  add(acceptedParameter, "metadata", "At most 16 strings.", checkMetadata),
+  add(acceptedParameter, "service_tier", "There is one tier."),
+  add(supportedParameter, "store", "With `false`, the response is not stored (docs/responses.md)."),
+  add(acceptedParameter, "max_tool_calls", "It counts tools that OpenAI runs."),
+  add(acceptedParameter, "user", "It has no effect here."),
+  add(acceptedParameter, "safety_identifier", ""),
+  add(acceptedParameter, "prompt_cache_key", "The cache finds the longest common beginning by itself."),
+  add(acceptedParameter, "prompt_cache_retention", ""),
+  add(acceptedParameter, "prompt_cache_options", ""),
+  add(acceptedParameter, "context_management", "Nothing is compacted."),
   add(
-    honoured,
+    supportedParameter,
     "background",
     "The response is generated in the background; `GET /v1/responses/{id}` retrieves it (docs/responses.md).",
   ),
   add(
-    honoured,
+    supportedParameter,
     "previous_response_id",
     "The input and output of that response precede `input`; its `instructions` do not.",
   ),
   add(
-    honoured,
+    supportedParameter,
     "generate",
     "With `false`, the response is empty, and `previous_response_id` can continue it. Codex sends instructions and tools this way before the first prompt.",
     (value, draft) => {
@@ -192,15 +192,15 @@ export const responsesParameters: readonly ResponsesParameter[] = [
   ...extensionParameters.filter(({ name }) => usual.has(name)),
 ];
 
-function asExtension({ name, shape, note, read }: Parameter): ResponsesParameter {
-  return extension(name, { endpoints, note, shape }, (value, draft: ResponsesDraft) => {
+function asExtension({ name, shape, note, read }: RequestParameter): ResponsesParameter {
+  return extensionParameter(name, { endpoints, note, shape }, (value, draft: ResponsesDraft) => {
     if (draft.profile.judgesAsVendor) throw invalidRequest(`Unknown parameter: '${name}'.`, name, "unknown_parameter");
     read(value, draft);
   });
 }
 
 function refuseAlways(name: keyof Shapes, note: string): ResponsesParameter {
-  return refused(name, "openai", { endpoints, note, shape: createResponse.shape[name] as z.ZodType }, () => {
+  return refusedParameter(name, "openai", { endpoints, note, shape: createResponse.shape[name] as z.ZodType }, () => {
     throw unsupportedParameter(name);
   });
 }

@@ -1,4 +1,4 @@
-import { partsOf } from "../../core/assistant-parts.ts";
+import { assistantParts } from "../../core/assistant-parts.ts";
 import { isObject } from "../../core/json.ts";
 import type { AssistantPart, Content, ContentPart, Message, Tool, ToolCall, ToolChoice } from "../../core/message.ts";
 import { nameWithin } from "../../core/qualified-name.ts";
@@ -178,7 +178,7 @@ function writeInput(messages: readonly Message[]): RequestBody[] {
         items.push({ role: message.role, content: writeContent(message.content) });
         break;
       case "assistant":
-        for (const part of partsOf(message)) {
+        for (const part of assistantParts(message)) {
           if (part.type === "tool-call" && part.kind === "custom") custom.add(part.id);
           const item = writeItem(part);
           if (item) items.push(item);

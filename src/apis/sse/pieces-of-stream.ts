@@ -1,7 +1,7 @@
 /**
  * Iterates over the chunks of a web stream, for runtimes whose streams are not iterable. Returning early cancels the stream.
  */
-export async function* piecesOfStream<Chunk>(stream: ReadableStream<Chunk>): AsyncGenerator<Chunk, undefined> {
+export async function* streamChunks<Chunk>(stream: ReadableStream<Chunk>): AsyncGenerator<Chunk, undefined> {
   const reader = stream.getReader();
   try {
     for (;;) {

@@ -4,9 +4,9 @@ import type { Steps } from "../../core/steps.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { chatRequestInSteps } from "../chat/read-request.ts";
 import type { ReadOptions } from "../port.ts";
-import { issueFailure } from "../request/issue-failure.ts";
+import { parameterFailure } from "../request/issue-failure.ts";
 import { invalidValue, missingParameter, stringTooLong, unsupportedParameter } from "../request/refusals.ts";
-import { integer, list } from "../request/shapes.ts";
+import { integerShape, list } from "../request/shapes.ts";
 
 export { objectBody } from "../request/refusals.ts";
 
@@ -24,7 +24,7 @@ export interface ReadTokenizeRequest {
 const maxTextLength = 1_000_000;
 const maxTokens = 1_000_000;
 
-const ids = list(integer(0), { phrase: "an array of integers", most: maxTokens });
+const ids = list(integerShape(0), { phrase: "an array of integers", most: maxTokens });
 
 /**
  * Reads the body of `POST /tokenize`. Requests of llama.cpp have `content`; those of vLLM have `prompt`, or `messages` with the other
@@ -44,7 +44,7 @@ export function* readTokenizeRequest(
   if (name === undefined) throw missingParameter("content");
   if (other !== undefined) throw invalidValue(other, `it cannot be combined with '${name}'.`);
   if (name === "messages") {
-    const request = yield* readConversation(body, model, id, options);
+    const request = yield* readPromptRequest(body, model, id, options);
     const withTexts = flag(body, "return_token_strs") ?? false;
     return {
       request: { id, model, input: { kind: "chat", request }, withBytes: withTexts, body },
@@ -53,7 +53,7 @@ export function* readTokenizeRequest(
     };
   }
   const text = content ?? prompt;
-  if (typeof text !== "string") throw issueFailure(name, text, z.string().safeParse(text).error?.issues ?? []);
+  if (typeof text !== "string") throw parameterFailure(name, text, z.string().safeParse(text).error?.issues ?? []);
   if (text.length > maxTextLength) throw stringTooLong(name, maxTextLength, text.length);
   const isLlama = name === "content";
   const addSpecial = isLlama ? (flag(body, "add_special") ?? false) : (flag(body, "add_special_tokens") ?? true);
@@ -67,7 +67,7 @@ export function* readTokenizeRequest(
 }
 
 /** Reads a chat request for its prompt. Throws `FailureError` (400). */
-export function* readConversation(
+export function* readPromptRequest(
   body: Readonly<Record<string, unknown>>,
   model: string,
   id: string,
@@ -87,13 +87,13 @@ export function readDetokenizeRequest(
   const { tokens } = body;
   if (tokens === undefined || tokens === null) throw missingParameter("tokens");
   const checked = ids.safeParse(tokens);
-  if (!checked.success) throw issueFailure("tokens", tokens, checked.error.issues);
+  if (!checked.success) throw parameterFailure("tokens", tokens, checked.error.issues);
   return { id, model, tokens: checked.data };
 }
 
 function flag(body: Readonly<Record<string, unknown>>, name: string): boolean | undefined {
   const value = body[name] ?? undefined;
   const checked = z.boolean().optional().safeParse(value);
-  if (!checked.success) throw issueFailure(name, value, checked.error.issues);
+  if (!checked.success) throw parameterFailure(name, value, checked.error.issues);
   return checked.data;
 }

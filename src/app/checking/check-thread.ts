@@ -4,7 +4,7 @@ import { CheckError, type CheckProgress, runCheck } from "../../check/probe/run-
 import type { Judgement } from "../../check/report/report.ts";
 import { reportOf } from "../../check/report/report-of.ts";
 import { ruleNamed } from "../../check/rules/every-rule.ts";
-import type { AskedCheck } from "../../server/admin/model-control.ts";
+import type { CheckRequest } from "../../server/admin/model-control.ts";
 import type { ShownJudgement } from "../../check/report/check-event.ts";
 import type { ThreadMessage } from "./open-checker.ts";
 
@@ -16,7 +16,7 @@ const timeout = 60_000;
 /** The longest that all answers together may be, in characters: all of them are kept for the report. */
 const maxCharacters = 32 * 1024 * 1024;
 
-const asked = workerData as AskedCheck;
+const asked = workerData as CheckRequest;
 let characters = 0;
 
 function post(message: ThreadMessage): void {

@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { FailureError } from "../../core/failure.ts";
-import type { AskedCheck, Checker } from "../../server/admin/model-control.ts";
+import type { CheckRequest, Checker } from "../../server/admin/model-control.ts";
 import type { CheckEvent } from "../../check/report/check-event.ts";
 
 /** Two servers are checked side by side. */
@@ -26,7 +26,7 @@ export function openChecker(): Checker {
   };
 }
 
-async function* eventsOf(asked: AskedCheck, signal: AbortSignal): AsyncGenerator<CheckEvent> {
+async function* eventsOf(asked: CheckRequest, signal: AbortSignal): AsyncGenerator<CheckEvent> {
   const arrived: ThreadMessage[] = [];
   let end: { readonly error?: Error } | undefined;
   let wake = (): void => {};

@@ -5,7 +5,7 @@ import { cancellable } from "../../core/cancellable.ts";
 import type { Engine, ModelInfo } from "../../core/engine.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import type { GenerationRequest } from "../../core/request.ts";
-import { silent } from "../../server/log.ts";
+import { silentLog } from "../../server/log.ts";
 import { LoadableEngine } from "./loadable-engine.ts";
 import type { Loadable } from "./model-keeper.ts";
 import { ModelKeeper } from "./model-keeper.ts";
@@ -87,7 +87,7 @@ test("for every interleaving: no answer is cut, the budget holds, everybody hear
       async (scheduler, budget, failEvery, clients) => {
         const memory = new Memory();
         const turn = (): Promise<void> => scheduler.schedule(Promise.resolve());
-        const keeper = new ModelKeeper(silent);
+        const keeper = new ModelKeeper(silentLog);
         keeper.setBudget(budget);
         const engines = ["a", "b", "c"].map((name) => {
           const model = fakeModel(name, memory, turn, failEvery);

@@ -1,13 +1,13 @@
 import type { LocalModelConfig } from "../../config/model-schema.ts";
-import { defaultBatchSize, defaultSlots, largestDefaultContext } from "../../engines/llama/defaults.ts";
+import { defaultBatchSize, defaultSlots, maxDefaultContextSize } from "../../engines/llama/defaults.ts";
 import { adapterBytes } from "../../engines/llama/file/adapter-bytes.ts";
 import { needWithEmbeddings } from "../../engines/llama/file/embedding-need.ts";
 import { embeddingPlan } from "../../engines/llama/file/embedding-plan.ts";
-import { endpointsOf } from "../../engines/llama/file/endpoints-of.ts";
+import { localEndpoints } from "../../engines/llama/file/endpoints-of.ts";
 import { totalOf } from "../../engines/llama/file/memory-need.ts";
 import type { MemoryNeed } from "../../engines/llama/file/memory-need.ts";
 import { readModelFile } from "../../engines/llama/file/read-model-file.ts";
-import { listedAdapters } from "../../engines/llama/listed-adapters.ts";
+import { publicAdapters } from "../../engines/llama/listed-adapters.ts";
 import type { ModelSource } from "../../engines/llama/process/model-file.ts";
 import type { Engine, ModelInfo } from "../../core/engine.ts";
 import { openLocalModel } from "../open-local-model.ts";
@@ -37,9 +37,9 @@ export class LocalModel implements Loadable {
       id: name,
       created: Math.floor(Date.now() / 1000),
       ownedBy: "local",
-      sees: false,
+      takesImages: false,
       endpoints: ["chat", "completions"],
-      ...(config.adapters && { adapters: listedAdapters(config.adapters) }),
+      ...(config.adapters && { adapters: publicAdapters(config.adapters) }),
       ...(config.contextSize !== undefined && { contextLength: config.contextSize }),
     };
   }
@@ -80,9 +80,9 @@ export class LocalModel implements Loadable {
   /** The memory that the model needs, for people: "1.9 GiB (1.1 GiB of weights, 0.6 GiB for 4 × 8192 tokens of context, 0.2 GiB other)". */
   needInWords(): string {
     if (!this.#need) return "an unknown amount";
-    const { weights, cache, kept, rest } = this.#need;
+    const { weights, cache, promptCache: kept, buffers: rest } = this.#need;
     const { slots = defaultSlots } = this.#config;
-    const tokens = `${this.#info.contextLength ?? largestDefaultContext} tokens`;
+    const tokens = `${this.#info.contextLength ?? maxDefaultContextSize} tokens`;
     const context = this.#onlyEmbeds ? `inputs of ${tokens}` : `${slots} × ${tokens} of context`;
     return (
       `${gibibytes(totalOf(this.#need))} (${gibibytes(weights)} of weights, ${gibibytes(cache)} for ${context}, ` +
@@ -112,11 +112,11 @@ export class LocalModel implements Loadable {
     const { chatTemplate, pooling = null, cacheTypeK, cacheTypeV, cacheMemory } = this.#config;
     const read = await readModelFile(path);
     const file = { ...read, bytes: read.bytes + (await adapterBytes(this.#config.adapters)) };
-    const { trainedContext = largestDefaultContext } = file;
+    const { trainedContext = maxDefaultContextSize } = file;
     const embedding = embeddingPlan(file, { model: this.#config.path, pooling, contextSize, batchSize });
-    const contextLength = embedding?.only
-      ? embedding.longest
-      : (contextSize ?? Math.min(trainedContext, largestDefaultContext));
+    const contextLength = embedding?.isOnlyUse
+      ? embedding.maxInputTokens
+      : (contextSize ?? Math.min(trainedContext, maxDefaultContextSize));
     const plan = {
       contextSize: contextLength,
       slots,
@@ -126,8 +126,8 @@ export class LocalModel implements Loadable {
       ...(cacheMemory !== undefined && { cacheMemory }),
     };
     this.#need = needWithEmbeddings(file, plan, embedding);
-    this.#onlyEmbeds = embedding?.only ?? false;
-    const endpoints = endpointsOf(embedding, file.hasTemplate || chatTemplate !== undefined);
+    this.#onlyEmbeds = embedding?.isOnlyUse ?? false;
+    const endpoints = localEndpoints(embedding, file.hasTemplate || chatTemplate !== undefined);
     const { info } = this;
     if (info.contextLength !== contextLength || info.endpoints.join() !== endpoints.join())
       this.#info = { ...info, contextLength, endpoints };

@@ -1,6 +1,6 @@
 import type { Downloaded, ModelSource } from "../../engines/llama/process/model-file.ts";
 import { pullModel } from "../../engines/llama/pull-model.ts";
-import type { Observe } from "../../core/observe.ts";
+import type { LogListener } from "../../core/observe.ts";
 
 interface Pull {
   readonly listeners: Set<(downloaded: Downloaded) => void>;
@@ -11,9 +11,9 @@ interface Pull {
 /** Downloads in progress. Requests for the same model share one, which continues as long as one of them waits. */
 export class Pulls {
   readonly #running = new Map<string, Pull>();
-  readonly #log: Observe;
+  readonly #log: LogListener;
 
-  constructor(log: Observe) {
+  constructor(log: LogListener) {
     this.#log = log;
   }
 

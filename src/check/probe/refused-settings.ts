@@ -1,4 +1,4 @@
-import { apiOf, type Exchange } from "../rules/exchange.ts";
+import { apiOfEndpoint, type Exchange } from "../rules/exchange.ts";
 import { isObject } from "../../core/json.ts";
 import { type Json, parsedJson } from "../rules/view.ts";
 
@@ -37,7 +37,7 @@ export class RefusedSettings {
 
   /** A request's body as it is sent to this endpoint. */
   adapted(endpoint: Exchange["endpoint"], body: Json): Json {
-    const refused = this.#found.get(apiOf[endpoint] ?? "");
+    const refused = this.#found.get(apiOfEndpoint[endpoint] ?? "");
     return settings.reduce(
       (sent, { name, isHarmless, without }) => (refused?.has(name) && isHarmless(sent[name]) ? without(sent) : sent),
       body,
@@ -47,7 +47,7 @@ export class RefusedSettings {
   /** Whether an exchange is the refusal of such a setting; it is then to be asked again. */
   learn({ endpoint, request, response }: Exchange): boolean {
     const isRefusal = response.status === 400 || response.status === 422 || endpoint === "response-socket-error";
-    const api = apiOf[endpoint];
+    const api = apiOfEndpoint[endpoint];
     if (!isRefusal || api === undefined) return false;
     const value = parsedJson(response.body);
     const { param, message } = isObject(value) && isObject(value.error) ? value.error : {};

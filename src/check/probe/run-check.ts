@@ -1,5 +1,5 @@
 import { request as httpRequest } from "undici";
-import { apiOf } from "../rules/exchange.ts";
+import { apiOfEndpoint } from "../rules/exchange.ts";
 import type { GroupVerdict } from "../rules/group/group-rule.ts";
 import { judgeSame } from "../rules/group/same.ts";
 import type { ProfileName } from "../rules/profile/profile-rule.ts";
@@ -65,7 +65,7 @@ export class CheckError extends Error {
 const probes: readonly Probe[] = [...openaiProbes, ...messagesProbes];
 
 /** The words of `--only` that are an API's. */
-const apis = [...new Set(probes.flatMap(({ endpoint }) => apiOf[endpoint] ?? []))];
+const apis = [...new Set(probes.flatMap(({ endpoint }) => apiOfEndpoint[endpoint] ?? []))];
 
 const scenarios: readonly Scenario[] = [
   storedResponse,
@@ -89,9 +89,9 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
     only === undefined
       ? absent?.has(api) !== true
       : only.some((word) => (apis.includes(word) ? api === word : id.startsWith(word)));
-  const chosen = probes.filter(({ id, endpoint }) => wanted(id, apiOf[endpoint]));
+  const chosen = probes.filter(({ id, endpoint }) => wanted(id, apiOfEndpoint[endpoint]));
   const twins = probes.flatMap((plain) => {
-    const api = apiOf[plain.endpoint];
+    const api = apiOfEndpoint[plain.endpoint];
     const streamed = wanted(`same/${plain.id}`, api) || wanted(plain.id, api) ? twinOf(plain) : undefined;
     return streamed ? [{ plain, streamed }] : [];
   });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { choicesAsked, demandsOf } from "./demands.ts";
+import { requestedChoices, expectationsOf } from "./demands.ts";
 
 const tools = [{ type: "function", function: { name: "get_time" } }];
 const named = (name: string) => ({ type: "function", function: { name } });
@@ -17,7 +17,7 @@ test.each([
   ],
   [{ tool_choice: "none", tools }, { silent: true }],
 ])("%j demands %j", (body, demands) => {
-  expect(demandsOf(body)).toMatchObject(demands);
+  expect(expectationsOf(body)).toMatchObject(demands);
 });
 
 // A server that answers these was accused twice: of not refusing them, and of not doing what cannot be done.
@@ -31,7 +31,7 @@ test.each([
     { forced: false, named: undefined },
   ],
 ])("%j may be refused, so it demands nothing", (body, demands) => {
-  expect(demandsOf(body)).toMatchObject(demands);
+  expect(expectationsOf(body)).toMatchObject(demands);
 });
 
 test.each([
@@ -43,5 +43,5 @@ test.each([
   [{ prompt: [1, 2, 3] }, 1],
   [{ prompt: [] }, 1],
 ])("%j asks for %i choices", (body, count) => {
-  expect(choicesAsked(body)).toBe(count);
+  expect(requestedChoices(body)).toBe(count);
 });

@@ -5,7 +5,7 @@ import { type Json } from "./view.ts";
  * What a request requires of its answer. A request that is not known requires nothing. Neither does what a server may refuse (a negative
  * limit, a required call without tools): ./group/expectation.ts judges whether the server refuses it, and no other rule reports it again.
  */
-export interface Demands {
+export interface Expectations {
   readonly stops: readonly string[];
   /** Tokens of one choice. */
   readonly limit: number | undefined;
@@ -23,7 +23,7 @@ export interface Demands {
   readonly tools: ReadonlySet<unknown> | undefined;
 }
 
-export function demandsOf(body: Json | undefined): Demands {
+export function expectationsOf(body: Json | undefined): Expectations {
   const { stop, tool_choice: choice, response_format: format } = body ?? {};
   const tools = body && declared(body);
   const fn = isObject(choice) ? choice.function : undefined;
@@ -44,7 +44,7 @@ export function demandsOf(body: Json | undefined): Demands {
 }
 
 /** Returns the number of choices that a request asks for: `n` (1 if it is not a count) times the prompts. A list of numbers is one prompt. */
-export function choicesAsked({ n, prompt }: Json): number {
+export function requestedChoices({ n, prompt }: Json): number {
   const prompts = Array.isArray(prompt) && prompt.length > 0 && typeof prompt[0] !== "number" ? prompt.length : 1;
   return (isCount(n) && n > 0 ? n : 1) * prompts;
 }

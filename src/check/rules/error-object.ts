@@ -1,7 +1,7 @@
 import { isObject } from "../../core/json.ts";
 
 /** Returns what is wrong with an error object, or `undefined`. Source: specification, `Error`: all four members are required. */
-export function errorOffence(error: unknown): string | undefined {
+export function errorObjectViolation(error: unknown): string | undefined {
   if (!isObject(error)) return `error is ${typeof error === "string" ? "a string" : JSON.stringify(error)}`;
   if (typeof error.message !== "string" || error.message === "") return "an error without a message";
   if (typeof error.type !== "string") return "an error without a type";

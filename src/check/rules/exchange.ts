@@ -42,7 +42,7 @@ export interface Exchange {
 }
 
 /** The API that an endpoint belongs to; `undefined` for other paths. */
-export const apiOf: Readonly<Record<Exchange["endpoint"], string | undefined>> = {
+export const apiOfEndpoint: Readonly<Record<Exchange["endpoint"], string | undefined>> = {
   chat: "chat",
   completions: "completions",
   responses: "responses",
@@ -64,16 +64,16 @@ export const apiOf: Readonly<Record<Exchange["endpoint"], string | undefined>> =
 
 /** Returns the vendor of an endpoint's API, which decides the form of errors and headers. */
 export function vendorOf({ endpoint }: Pick<Exchange, "endpoint">): "OpenAI" | "Anthropic" {
-  return apiOf[endpoint] === "messages" ? "Anthropic" : "OpenAI";
+  return apiOfEndpoint[endpoint] === "messages" ? "Anthropic" : "OpenAI";
 }
 
 /** Returns a member of the request's body, or `undefined` if the request is not known. */
-export function asked(exchange: Exchange, member: string): unknown {
+export function requestMember(exchange: Exchange, member: string): unknown {
   return exchange.request.body?.[member];
 }
 
 /** Returns whether the request asks for usage in the stream, or `undefined` if the request is not known. */
-export function askedForUsage(exchange: Exchange): boolean | undefined {
+export function requestsUsage(exchange: Exchange): boolean | undefined {
   if (exchange.request.body === undefined) return undefined;
   const options = exchange.request.body.stream_options as { include_usage?: unknown } | null | undefined;
   return options?.include_usage === true;

@@ -1,7 +1,7 @@
 import type { Exchange } from "./exchange.ts";
 import { isStream } from "./judge.ts";
 import { isObject } from "../../core/json.ts";
-import { type ChoicePiece, type StreamView, streamView } from "./view.ts";
+import { type ChoicePart, type StreamView, streamView } from "./view.ts";
 
 /**
  * The legal forms of a chat stream: `lean` of `truewire serve`, OpenAI's current form (`exact`), and OpenAI's older forms. Source: 409
@@ -25,20 +25,20 @@ export function formOf(exchange: Exchange): Form | undefined {
   return first && (firstDeltas(view).every(isRoleAlone) ? roleForm(first) : openaiForm(view, first));
 }
 
-function firstDeltas(view: StreamView): ChoicePiece[] {
+function firstDeltas(view: StreamView): ChoicePart[] {
   return [...view.choices.values()].flatMap((track) => track.slice(0, 1));
 }
 
-function isRoleAlone({ delta }: ChoicePiece): boolean {
+function isRoleAlone({ delta }: ChoicePart): boolean {
   return Object.keys(delta).join() === "role";
 }
 
-function roleForm({ chunk, choice }: ChoicePiece): Form {
+function roleForm({ chunk, choice }: ChoicePart): Form {
   if ("system_fingerprint" in chunk.value && "logprobs" in choice) return "lean";
   return "system_fingerprint" in chunk.value ? "none of OpenAI's" : "OpenAI's of early 2023";
 }
 
-function openaiForm(view: StreamView, { chunk, delta }: ChoicePiece): Form {
+function openaiForm(view: StreamView, { chunk, delta }: ChoicePart): Form {
   const keys = Object.keys(delta).join();
   // The first deltas of one call, parallel calls, a refusal, and audio.
   const special = [

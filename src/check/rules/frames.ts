@@ -7,7 +7,7 @@ export interface Frame {
   /** Offsets into the body, in UTF-16 units: from the first line to past the blank line. */
   readonly start: number;
   readonly end: number;
-  readonly lines: readonly Line[];
+  readonly lines: readonly SseLine[];
   /** The `data` lines joined by newlines; `null` without such lines. */
   readonly data: string | null;
   /** Offset of the first `data` value; `start` without one. */
@@ -16,7 +16,7 @@ export interface Frame {
   readonly closed: boolean;
 }
 
-export interface Line {
+export interface SseLine {
   readonly start: number;
   readonly end: number;
   /** "" for a comment. */
@@ -27,7 +27,7 @@ export interface Line {
 
 export function framesOf(body: string): Frame[] {
   const frames: Frame[] = [];
-  let lines: Line[] = [];
+  let lines: SseLine[] = [];
   const close = (end: number, closed: boolean) => {
     const [first] = lines;
     if (first) frames.push(frameOf(frames.length, first.start, end, lines, closed));
@@ -41,7 +41,7 @@ export function framesOf(body: string): Frame[] {
   return frames;
 }
 
-function frameOf(index: number, start: number, end: number, lines: Line[], closed: boolean): Frame {
+function frameOf(index: number, start: number, end: number, lines: SseLine[], closed: boolean): Frame {
   const data = lines.filter((line) => line.field === "data");
   const [first] = data;
   return {
@@ -55,17 +55,17 @@ function frameOf(index: number, start: number, end: number, lines: Line[], close
   };
 }
 
-function* linesOf(body: string): Generator<Line> {
+function* linesOf(body: string): Generator<SseLine> {
   const terminators = /\r\n|\n|\r/g;
   let start = 0;
   for (let match = terminators.exec(body); match; match = terminators.exec(body)) {
-    yield lineOf(body, start, match.index, match[0] as Line["terminator"]);
+    yield lineOf(body, start, match.index, match[0] as SseLine["terminator"]);
     start = terminators.lastIndex;
   }
   if (start < body.length) yield lineOf(body, start, body.length, "");
 }
 
-function lineOf(body: string, start: number, end: number, terminator: Line["terminator"]): Line {
+function lineOf(body: string, start: number, end: number, terminator: SseLine["terminator"]): SseLine {
   const text = body.slice(start, end);
   const colon = text.indexOf(":");
   if (colon < 0) return { start, end, field: text, value: "", terminator };

@@ -18,7 +18,7 @@ import { everyResponseRule } from "./responses/response-rules.ts";
 import { responseProfileRules } from "./responses/profile-rules.ts";
 import { streamedResponse, wholeResponse } from "./responses/response-view.ts";
 import { responseBodyRules, socketErrorRules, tokenCountRules } from "./responses/body-rules.ts";
-import { type BodyRule, type Finding, type Offence, offencesShown, type RuleFacts } from "./rule.ts";
+import { type BodyRule, type Finding, type Violation, maxViolations, type RuleFacts } from "./rule.ts";
 import { specBodyRules } from "./spec/spec-rules.ts";
 import { streamRules } from "./stream/stream-rules.ts";
 import { bodyView, streamView } from "./view.ts";
@@ -62,11 +62,11 @@ export function judge(exchange: Exchange, requestedProfile?: ProfileName | "open
   const profile = requestedProfile && profileNamed(requestedProfile)?.name;
   const findings: Finding[] = [];
   const shown: string[] = [];
-  const report = (rule: string, violations: Iterable<Offence>) => {
+  const report = (rule: string, violations: Iterable<Violation>) => {
     shown.push(rule);
     let count = 0;
     for (const violation of violations) {
-      if (++count > offencesShown) break;
+      if (++count > maxViolations) break;
       findings.push({ rule, ...violation });
     }
   };
@@ -97,7 +97,7 @@ export function judge(exchange: Exchange, requestedProfile?: ProfileName | "open
   return { findings, shown };
 }
 
-type Judging<View> = RuleFacts & { shown?(view: View): boolean; judge(view: View): Iterable<Offence> };
+type Judging<View> = RuleFacts & { shown?(view: View): boolean; judge(view: View): Iterable<Violation> };
 
 /**
  * Returns whether an exchange is judged as a stream: the request has `stream: true` and the status is 200, or the answer came by WebSocket.

@@ -2,7 +2,7 @@ import { isObject } from "../../core/json.ts";
 import { type Json } from "./view.ts";
 
 /** Returns what is wrong with one token of a logprobs list in the respect `kind`, or `undefined`. */
-export function tokenOffence(token: unknown, kind: "shape" | "value" | "bytes" | "order"): string | undefined {
+export function tokenViolation(token: unknown, kind: "shape" | "value" | "bytes" | "order"): string | undefined {
   if (!isObject(token)) return kind === "shape" ? "a token that is no object" : undefined;
   const top = Array.isArray(token.top_logprobs) ? token.top_logprobs.filter(isObject) : [];
   switch (kind) {

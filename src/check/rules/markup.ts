@@ -1,7 +1,7 @@
 /** Markup of a model that clients should never see as text; the rules about streams and bodies share these. */
 
 /** Returns the tag that opens reasoning at the start of a text, or `undefined`. */
-export function thoughtIn(text: string): string | undefined {
+export function reasoningTagIn(text: string): string | undefined {
   return /^\s*(<think>|<thinking>|\[THINK\]|<seed:think>|◁think▷)/.test(text)
     ? text.trimStart().slice(0, 12)
     : undefined;

@@ -1,7 +1,7 @@
-import type { Offence } from "./rule.ts";
+import type { Violation } from "./rule.ts";
 
 /** Returns why a text is not one JSON object: a number that JSON does not have, or the kind of text that it begins with. */
-export function notJson(text: string): Offence {
+export function notJson(text: string): Violation {
   for (const { 0: found, index, groups } of text.matchAll(/"(?:[^"\\]|\\.)*"|(?<number>NaN|-?Infinity)/g)) {
     if (groups?.number !== undefined)
       return { start: index, end: index + found.length, found: `${found}, which is not JSON` };

@@ -1,7 +1,7 @@
 import { shown } from "./place.ts";
 
 /** Yields what is wrong with ids that must be different, non-empty strings, with their place in the list. */
-export function* ownIdOffences(
+export function* ownIdViolations(
   name: string,
   ids: readonly unknown[],
 ): Generator<{ readonly at: number; readonly found: string }> {

@@ -1,18 +1,18 @@
-import type { Frame, Line } from "./frames.ts";
-import type { Offence } from "./rule.ts";
-import type { ChoicePiece, Chunk } from "./view.ts";
+import type { Frame, SseLine } from "./frames.ts";
+import type { Violation } from "./rule.ts";
+import type { ChoicePart, Chunk } from "./view.ts";
 
 /** Returns a violation by a whole frame. */
-export function atFrame(frame: Frame, found: string): Offence {
+export function atFrame(frame: Frame, found: string): Violation {
   return { start: frame.start, end: frame.lines.at(-1)?.end ?? frame.end, found };
 }
 
-export function atLine(line: Line, found: string): Offence {
+export function atLine(line: SseLine, found: string): Violation {
   return { start: line.start, end: line.end, found };
 }
 
 /** Returns a violation by a member of a chunk. Its place is the first occurrence of the name in the data, or the whole frame. */
-export function atMember(chunk: Chunk, name: string, found: string): Offence {
+export function atMember(chunk: Chunk, name: string, found: string): Violation {
   const { frame } = chunk;
   const inData = frame.data?.indexOf(`"${name}"`) ?? -1;
   if (inData < 0) return atFrame(frame, found);
@@ -20,12 +20,12 @@ export function atMember(chunk: Chunk, name: string, found: string): Offence {
   return { start, end: Math.min(start + name.length + 2, frame.end), found };
 }
 
-export function atPiece(piece: ChoicePiece, name: string, found: string): Offence {
+export function atChoicePart(piece: ChoicePart, name: string, found: string): Violation {
   return atMember(piece.chunk, name, found);
 }
 
 /** Returns a violation at the end of a body, for what is missing there. */
-export function atEnd(body: string, found: string): Offence {
+export function atEnd(body: string, found: string): Violation {
   return { start: body.length, end: body.length, found };
 }
 

@@ -36,14 +36,14 @@ export interface RuleFacts {
 }
 
 /** A violation of a rule: a place in the response's body, and what is wrong there. */
-export interface Offence {
+export interface Violation {
   readonly start: number;
   readonly end: number;
   /** What was found, in a few words. Reports show it next to the rule's `says`. */
   readonly found: string;
 }
 
-export interface Finding extends Offence {
+export interface Finding extends Violation {
   readonly rule: string;
 }
 
@@ -53,17 +53,17 @@ export interface StreamRule extends RuleFacts {
   readonly endpoints: readonly Exchange["endpoint"][];
   /** Returns whether the rule applies to this stream; otherwise it counts as "not shown". Default: always. */
   shown?(view: StreamView): boolean;
-  judge(view: StreamView): Iterable<Offence>;
+  judge(view: StreamView): Iterable<Violation>;
 }
 
 /** Judges one answer that is not streamed. */
 export interface BodyRule extends RuleFacts {
   readonly judges: "body";
   shown?(view: BodyView): boolean;
-  judge(view: BodyView): Iterable<Offence>;
+  judge(view: BodyView): Iterable<Violation>;
 }
 
 export type Rule = StreamRule | BodyRule;
 
 /** The maximum of violations reported for one rule and exchange: a stream of a thousand chunks repeats its mistakes. */
-export const offencesShown = 20;
+export const maxViolations = 20;

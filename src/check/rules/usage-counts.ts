@@ -2,7 +2,7 @@ import { isObject } from "../../core/json.ts";
 import { type Json } from "./view.ts";
 
 /** Returns what is wrong with a usage object in the respect `kind`, or `undefined`. */
-export function usageOffence(usage: Json, kind: "type" | "sum" | "details"): string | undefined {
+export function usageViolation(usage: Json, kind: "type" | "sum" | "details"): string | undefined {
   const { prompt_tokens: prompt, completion_tokens: completion = 0, total_tokens: total } = usage;
   const prompts = isObject(usage.prompt_tokens_details) ? usage.prompt_tokens_details : {};
   const completions = isObject(usage.completion_tokens_details) ? usage.completion_tokens_details : {};

@@ -11,7 +11,7 @@ export interface StreamView {
   /** Index of the frame with `[DONE]`; −1 without one. */
   readonly done: number;
   /** The deltas of each choice, in order. */
-  readonly choices: ReadonlyMap<number, readonly ChoicePiece[]>;
+  readonly choices: ReadonlyMap<number, readonly ChoicePart[]>;
 }
 
 export interface Chunk {
@@ -24,7 +24,7 @@ export interface Chunk {
 }
 
 /** The part of a chunk that belongs to one choice. */
-export interface ChoicePiece {
+export interface ChoicePart {
   readonly chunk: Chunk;
   readonly choice: Json;
   /** `delta` of a chat chunk; `{}` if it is not an object, and for completions. */
@@ -36,7 +36,7 @@ export type Json = Readonly<Record<string, unknown>>;
 export function streamView(exchange: Exchange): StreamView {
   const frames = framesOf(exchange.response.body);
   const chunks: Chunk[] = [];
-  const choices = new Map<number, ChoicePiece[]>();
+  const choices = new Map<number, ChoicePart[]>();
   for (const frame of frames) {
     const value = frame.data === null ? undefined : parsedJson(frame.data);
     if (!isObject(value)) continue;

@@ -53,7 +53,7 @@ test("generations that are open after the grace period are stopped", async () =>
 test.each(["restarting", "failed"] as const)("nothing is waited for when the engine is %s", async (state) => {
   const { lifecycle, happened, close } = watched();
   lifecycle.begin("a");
-  lifecycle.become(state, "It crashed.");
+  lifecycle.setState(state, "It crashed.");
   expect(lifecycle.health()).toEqual({ state, message: "It crashed." });
   await close(60_000);
   expect(happened).toEqual(["stop a", "release"]);
@@ -62,7 +62,7 @@ test.each(["restarting", "failed"] as const)("nothing is waited for when the eng
 test("close() returns the same promise again, and a closed engine does not change its state", async () => {
   const { lifecycle, happened, close } = watched();
   await Promise.all([close(0), close(1000)]);
-  lifecycle.become("ready");
+  lifecycle.setState("ready");
   expect(lifecycle.health()).toEqual({ state: "closed" });
   expect(happened).toEqual(["release"]);
 });

@@ -47,9 +47,9 @@ export class EngineLifecycle<Open> {
   }
 
   /** Changes the state; `message` is one sentence that says why it is not "ready". Has no effect on a closed engine. */
-  become(state: "ready"): void;
-  become(state: "restarting" | "failed", message: string): void;
-  become(state: "ready" | "restarting" | "failed", message?: string): void {
+  setState(state: "ready"): void;
+  setState(state: "restarting" | "failed", message: string): void;
+  setState(state: "ready" | "restarting" | "failed", message?: string): void {
     if (this.#state === "closed") return;
     this.#state = state;
     this.#message = message;

@@ -1,7 +1,7 @@
-export type CacheType = "f32" | "f16" | "bf16" | "q8_0" | "q5_1" | "q5_0" | "q4_1" | "q4_0" | "iq4_nl";
+export type KvCacheType = "f32" | "f16" | "bf16" | "q8_0" | "q5_1" | "q5_0" | "q4_1" | "q4_0" | "iq4_nl";
 
 /** The types of a KV cache: `ggml_type` (ggml.h), and bytes per value. */
-export const cacheTypes: Readonly<Record<CacheType, { readonly code: number; readonly bytes: number }>> = {
+export const cacheTypes: Readonly<Record<KvCacheType, { readonly code: number; readonly bytes: number }>> = {
   f32: { code: 0, bytes: 4 },
   f16: { code: 1, bytes: 2 },
   bf16: { code: 30, bytes: 2 },
@@ -15,8 +15,8 @@ export const cacheTypes: Readonly<Record<CacheType, { readonly code: number; rea
 };
 
 /** llama.cpp's default; no loss of quality is measurable. */
-export const defaultCacheType: CacheType = "f16";
+export const defaultCacheType: KvCacheType = "f16";
 
-export function isQuantized(type: CacheType): boolean {
+export function isQuantized(type: KvCacheType): boolean {
   return cacheTypes[type].bytes < 2;
 }

@@ -3,6 +3,6 @@ export const defaultSlots = 4;
 export const defaultBatchSize = 512;
 export const defaultLoadTimeoutMs = 600_000;
 /** Maximum default size of the prompt cache in bytes. */
-export const largestDefaultCacheMemory: number = 512 * 2 ** 20;
+export const maxDefaultCacheMemory: number = 512 * 2 ** 20;
 /** Maximum default context size in tokens; less if the model was trained for less. */
-export const largestDefaultContext = 8192;
+export const maxDefaultContextSize = 8192;

@@ -3,6 +3,6 @@ import type { ModelAdapter } from "../../core/engine.ts";
 import type { LoraAdapter } from "./options.ts";
 
 /** A model's adapters for clients: without the paths of their files. */
-export function listedAdapters(adapters: readonly LoraAdapter[]): readonly ModelAdapter[] {
+export function publicAdapters(adapters: readonly LoraAdapter[]): readonly ModelAdapter[] {
   return adapters.map(({ path, scale = 1 }, id) => ({ id, file: basename(path), scale }));
 }

@@ -6,11 +6,11 @@ import type { GenerationObserver } from "../../core/generation-observer.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { defaultLoadTimeoutMs } from "./defaults.ts";
-import { listedAdapters } from "./listed-adapters.ts";
+import { publicAdapters } from "./listed-adapters.ts";
 import { HangWatch, RestartingProcess, type ModelMessage, type ModelProcess } from "./model-process.ts";
 import { ModelQuestions } from "./model-questions.ts";
 import type { LlamaEngineOptions } from "./options.ts";
-import type { ModelState, OpenedModel, OpenMessage, StepMessage, ToModel } from "./protocol.ts";
+import type { SchedulerState, OpenedModel, OpenModelMessage, StepMessage, ToModel } from "./protocol.ts";
 import { requestText, unwritable, type RequestText } from "./request-text.ts";
 
 /** How long a process that has work may make no progress. */
@@ -19,7 +19,7 @@ const defaultStepTimeoutMs = 120_000;
 /** A local model in a process of its own, which is restarted when it crashes. Opened by `openLlamaEngine`. */
 export class LlamaEngine implements Engine {
   readonly #options: LlamaEngineOptions;
-  readonly #open: OpenMessage;
+  readonly #open: OpenModelMessage;
   readonly #model: ModelInfo;
   readonly #models: readonly ModelInfo[];
   /** The ids of open generations and questions. */
@@ -30,12 +30,12 @@ export class LlamaEngine implements Engine {
   readonly #questions: ModelQuestions;
   readonly #watch: HangWatch;
   readonly #process: RestartingProcess;
-  #modelState: ModelState | undefined;
+  #modelState: SchedulerState | undefined;
   #nextId = 1;
 
   constructor(
     options: LlamaEngineOptions,
-    open: OpenMessage,
+    open: OpenModelMessage,
     process: ModelProcess,
     opened: OpenedModel,
     created: number,
@@ -71,8 +71,8 @@ export class LlamaEngine implements Engine {
       created,
       ownedBy: "local",
       contextLength: opened.contextSize,
-      sees: false,
-      ...(open.adapters && { adapters: listedAdapters(open.adapters) }),
+      takesImages: false,
+      ...(open.adapters && { adapters: publicAdapters(open.adapters) }),
       endpoints: opened.endpoints,
     };
     this.#models = [this.#model];
@@ -141,7 +141,7 @@ export class LlamaEngine implements Engine {
     this.#send(
       id,
       text,
-      (asked) => ({ type: "generate", id, requestId, ...(owner !== undefined && { owner }), asked }),
+      (asked) => ({ type: "generate", id, requestId, ...(owner !== undefined && { owner }), requestJson: asked }),
       () => this.#deliveries.has(id),
       (failure) => this.#finish(id, { kind: "rejected", failure }),
     );
@@ -235,7 +235,7 @@ export class LlamaEngine implements Engine {
     for (const [id, tokens, events, written] of results) {
       const delivery = this.#deliveries.get(id);
       if (!delivery) continue;
-      if (written) for (const [choice, text] of written) delivery.observer?.inspection?.written(choice, text);
+      if (written) for (const [choice, text] of written) delivery.observer?.inspection?.rawText(choice, text);
       delivery.push(events, tokens);
       const last = events.at(-1);
       if (last?.type === "end" && last.end.kind === "done") this.#process.succeeded();

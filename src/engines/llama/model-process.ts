@@ -1,10 +1,10 @@
 import { fork, type ChildProcess } from "node:child_process";
-import type { Observe } from "../../core/observe.ts";
+import type { LogListener } from "../../core/observe.ts";
 import type { EngineLifecycle } from "../lifecycle/engine-lifecycle.ts";
 import { RestartPause } from "../lifecycle/restart-pause.ts";
 import { ModelOpenError } from "./model-open-error.ts";
 import type { OpenProgress } from "./options.ts";
-import type { FromModel, OpenedModel, OpenMessage, ToModel } from "./protocol.ts";
+import type { FromModel, OpenedModel, OpenModelMessage, ToModel } from "./protocol.ts";
 
 /** The messages of an open model, which its engine handles. */
 export type ModelMessage = Extract<
@@ -17,7 +17,7 @@ export interface ModelProcessListeners {
   /** The process ended without being stopped. Called once, and only after `opened` was fulfilled. `how`: "exited with code 1". */
   readonly onGone: (how: string) => void;
   readonly onProgress?: (progress: OpenProgress) => void;
-  readonly log: Observe;
+  readonly log: LogListener;
 }
 
 const maxLeaveMs = 10_000;
@@ -39,7 +39,7 @@ export class ModelProcess {
   #killedBecause: string | undefined;
 
   /** `loadTimeoutMs`: a load that makes no progress for this long is killed, and `opened` is rejected. */
-  constructor(open: OpenMessage, loadTimeoutMs: number, listeners: ModelProcessListeners) {
+  constructor(open: OpenModelMessage, loadTimeoutMs: number, listeners: ModelProcessListeners) {
     // The compiled module, next to this one. The flags of a debugger or test runner are not passed on.
     this.#child = fork(new URL("./process/main.js", import.meta.url), {
       execArgv: [],
@@ -171,10 +171,10 @@ export class ModelProcess {
 const maxWaitMs = 2000;
 
 export interface RestartingProcessOptions {
-  readonly open: OpenMessage;
+  readonly open: OpenModelMessage;
   readonly loadTimeoutMs: number;
   /** Set to ready, restarting, or failed until a later restart. */
-  readonly lifecycle: Pick<EngineLifecycle<number>, "state" | "become">;
+  readonly lifecycle: Pick<EngineLifecycle<number>, "state" | "setState">;
   readonly listeners: ModelProcessListeners;
   /** The process is ready again. */
   readonly onReady: () => void;
@@ -223,11 +223,11 @@ export class RestartingProcess {
     const pause = this.#pause.next(performance.now());
     this.#restartAt = performance.now() + pause;
     this.#restarts++;
-    if (pause <= maxWaitMs) lifecycle.become("restarting", restarting);
+    if (pause <= maxWaitMs) lifecycle.setState("restarting", restarting);
     else {
       const message = `The model's process has failed ${this.#pause.crashes} times in a row; it is started again after ${pause / 1000} seconds.`;
       listeners.log(message, "warn");
-      lifecycle.become("failed", message);
+      lifecycle.setState("failed", message);
       onLate(message);
     }
     this.#timer = setTimeout(() => void this.#start(), pause);
@@ -241,7 +241,7 @@ export class RestartingProcess {
   async #start(): Promise<void> {
     const { open, loadTimeoutMs, lifecycle, listeners, onReady } = this.#options;
     this.#current = new ModelProcess(open, loadTimeoutMs, listeners);
-    lifecycle.become("restarting", restarting);
+    lifecycle.setState("restarting", restarting);
     try {
       await this.#current.opened;
     } catch (error) {
@@ -249,7 +249,7 @@ export class RestartingProcess {
       listeners.log(error instanceof Error ? error.message : String(error), "warn");
       return this.restart();
     }
-    lifecycle.become("ready");
+    lifecycle.setState("ready");
     onReady();
   }
 }

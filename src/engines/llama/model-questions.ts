@@ -16,11 +16,11 @@ import type { GenerationFailure } from "../../core/events.ts";
 import { FailureError } from "../../core/failure.ts";
 import type { GenerationRequest, TextPrompt } from "../../core/request.ts";
 import {
-  mostTokensTold,
-  type Answer,
-  type AskedOfModel,
-  type Question,
-  type SomeTokens,
+  maxTokensPerMessage,
+  type ModelAnswer,
+  type ModelRequest,
+  type ModelQuestion,
+  type TokensChunk,
   type ToModel,
 } from "./protocol.ts";
 import { requestText, unwritable, type RequestText } from "./request-text.ts";
@@ -42,15 +42,15 @@ export interface QuestionChannel {
 }
 
 interface PendingQuestion {
-  readonly resolve: (answer: Answer) => void;
+  readonly resolve: (answer: ModelAnswer) => void;
   readonly reject: (error: unknown) => void;
   /** Called with tokens that arrive before the answer. */
-  readonly onTokens: (tokens: SomeTokens) => void;
+  readonly onTokens: (tokens: TokensChunk) => void;
 }
 
 interface QuestionOptions {
   /** The request that the question is about. */
-  readonly request?: AskedOfModel;
+  readonly request?: ModelRequest;
   readonly onTokens?: PendingQuestion["onTokens"] | undefined;
 }
 
@@ -94,7 +94,7 @@ export class ModelQuestions {
   async tokenize({ input, withBytes }: TokenizeRequest, signal: AbortSignal): Promise<Tokenization> {
     const tokens: number[] = [];
     const bytes: (readonly number[])[] = [];
-    const onTokens = (some: SomeTokens): void => {
+    const onTokens = (some: TokensChunk): void => {
       for (const token of some.tokens) tokens.push(token);
       for (const each of some.bytes ?? []) bytes.push(each);
     };
@@ -110,8 +110,8 @@ export class ModelQuestions {
   async detokenize({ tokens }: DetokenizeRequest, signal: AbortSignal): Promise<string> {
     const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
     let text = "";
-    for (let from = 0; from < tokens.length; from += mostTokensTold) {
-      const some = tokens.slice(from, from + mostTokensTold);
+    for (let from = 0; from < tokens.length; from += maxTokensPerMessage) {
+      const some = tokens.slice(from, from + maxTokensPerMessage);
       const { bytes } = await this.#ask("bytes", () => ({ about: "bytes", tokens: some }), signal);
       text += decoder.decode(Buffer.from(bytes, "base64"), { stream: true });
     }
@@ -131,7 +131,7 @@ export class ModelQuestions {
   async embed(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer> {
     const { inputs, dimensions } = request;
     const more = { ...ownerOf(request), ...(dimensions !== undefined && { dimensions }) };
-    const question = (asked: string): Question => ({ about: "embeddings", ...more, asked });
+    const question = (asked: string): ModelQuestion => ({ about: "embeddings", ...more, asked });
     const { vectors, promptTokens } = await this.#ask("embeddings", question, signal, {
       request: textRequest(inputs, true, true),
     });
@@ -152,23 +152,23 @@ export class ModelQuestions {
   }
 
   async #countTokens(
-    request: AskedOfModel,
+    request: ModelRequest,
     wants: "count" | "ids" | "bytes",
     signal: AbortSignal,
     owner: string | undefined,
     onTokens?: PendingQuestion["onTokens"],
   ): Promise<number> {
-    const question = (asked: string): Question => ({ about: "tokens", ...ownerOf({ owner }), asked, wants });
+    const question = (asked: string): ModelQuestion => ({ about: "tokens", ...ownerOf({ owner }), asked, wants });
     const { count } = await this.#ask("tokens", question, signal, { request, onTokens });
     return count;
   }
 
-  async #ask<About extends Answer["about"]>(
+  async #ask<About extends ModelAnswer["about"]>(
     about: About,
-    question: (asked: string) => Question,
+    question: (asked: string) => ModelQuestion,
     signal: AbortSignal,
     { request, onTokens = () => {} }: QuestionOptions = {},
-  ): Promise<Extract<Answer, { readonly about: About }>> {
+  ): Promise<Extract<ModelAnswer, { readonly about: About }>> {
     const text = request ? written(request) : "";
     const { begin, end, send, cancel } = this.#channel;
     const id = begin();
@@ -179,7 +179,7 @@ export class ModelQuestions {
     try {
       signal.throwIfAborted();
       signal.addEventListener("abort", onAbort, { once: true });
-      const answer = await new Promise<Answer>((resolve, reject) => {
+      const answer = await new Promise<ModelAnswer>((resolve, reject) => {
         this.#pending.set(id, { resolve, reject, onTokens });
         const message = (asked: string): ToModel => ({ type: "look-up", id, question: question(asked) });
         send(
@@ -191,7 +191,7 @@ export class ModelQuestions {
         );
       });
       if (answer.about !== about) throw new Error(`The model's process answered about ${answer.about}.`);
-      return answer as Extract<Answer, { readonly about: About }>;
+      return answer as Extract<ModelAnswer, { readonly about: About }>;
     } finally {
       signal.removeEventListener("abort", onAbort);
       this.#pending.delete(id);
@@ -200,7 +200,7 @@ export class ModelQuestions {
   }
 
   /** Handles an answer of the model's process. */
-  answer(id: number, answer: Answer): void {
+  answer(id: number, answer: ModelAnswer): void {
     const pending = this.#pending.get(id);
     if (answer.about === "failure") pending?.reject(new FailureError(answer.failure));
     else if (answer.about === "some-tokens") pending?.onTokens(answer);
@@ -218,11 +218,11 @@ function ownerOf({ owner }: { readonly owner?: string | undefined }): { readonly
 }
 
 /** A request whose texts are tokenized and not generated from. */
-function textRequest(prompts: TextPrompt["prompts"], addSpecial: boolean, parseSpecial: boolean): AskedOfModel {
+function textRequest(prompts: TextPrompt["prompts"], addSpecial: boolean, parseSpecial: boolean): ModelRequest {
   return { prompt: { kind: "text", prompts }, sampling: {}, limits: {}, tokenizing: { addSpecial, parseSpecial } };
 }
 
-function written(request: AskedOfModel): RequestText {
+function written(request: ModelRequest): RequestText {
   try {
     return requestText(request);
   } catch (error) {

@@ -4,14 +4,14 @@ import { defaultBatchSize, defaultLoadTimeoutMs, defaultSlots } from "./defaults
 import { fileStem, LlamaEngine } from "./llama-engine.ts";
 import { ModelProcess } from "./model-process.ts";
 import type { LlamaEngineOptions } from "./options.ts";
-import type { OpenMessage } from "./protocol.ts";
+import type { OpenModelMessage } from "./protocol.ts";
 
 /**
  * Opens a local model with llama.cpp in a process of its own. Resolves when the model is loaded; rejects with `ModelOpenError`, whose
  * message is one sentence for the user.
  */
 export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engine> {
-  const open: OpenMessage = {
+  const open: OpenModelMessage = {
     type: "open",
     model: options.model,
     contextSize: options.contextSize ?? null,

@@ -1,8 +1,8 @@
-import type { Observe } from "../../core/observe.ts";
+import type { LogListener } from "../../core/observe.ts";
 import type { Format } from "../../formats/format.ts";
 import type { PoolingSetting } from "./file/embedding-plan.ts";
 import type { Sampling } from "../../core/request.ts";
-import type { CacheType } from "./cache-type.ts";
+import type { KvCacheType } from "./cache-type.ts";
 
 /** How a local model is opened and run. */
 export interface LlamaEngineOptions {
@@ -33,9 +33,9 @@ export interface LlamaEngineOptions {
    */
   readonly flashAttention?: "auto" | boolean;
   /** How keys are kept in memory; default f16. */
-  readonly cacheTypeK?: CacheType;
+  readonly cacheTypeK?: KvCacheType;
   /** The same of values. A quantized type needs flash attention. */
-  readonly cacheTypeV?: CacheType;
+  readonly cacheTypeV?: KvCacheType;
   /**
    * Maximum size of the prompt cache in main memory, in bytes: states of slots that were given to another conversation, and the
    * checkpoints of models whose state cannot be truncated. 0 turns it off. Default: the size of the slots' caches, at most 512 MiB, and
@@ -94,7 +94,7 @@ export interface LlamaEngineOptions {
   /** Aborts the opening, which rejects with `ModelOpenError`. */
   readonly signal?: AbortSignal;
   /** Called with a log line: messages of llama.cpp, restarts, warnings about requests. */
-  readonly log?: Observe;
+  readonly log?: LogListener;
 }
 
 export interface LoraAdapter {

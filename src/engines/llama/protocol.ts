@@ -4,7 +4,7 @@ import type { ModelInfo, SlotState, TextToTokenize } from "../../core/engine.ts"
 import type { GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import type { InspectedPrompt } from "../../core/inspection.ts";
 import type { GenerationRequest } from "../../core/request.ts";
-import type { CacheType } from "./cache-type.ts";
+import type { KvCacheType } from "./cache-type.ts";
 import type { PoolingSetting } from "./file/embedding-plan.ts";
 import type { ModelOpenReason } from "./model-open-error.ts";
 import type { GpuSplit, LlamaEngineOptions, LoraAdapter, OpenProgress } from "./options.ts";
@@ -15,11 +15,11 @@ import type { GpuSplit, LlamaEngineOptions, LoraAdapter, OpenProgress } from "./
  * Sampling and parsing (stop strings, calls, reasoning) are in its main thread, so that the end of an answer is known in the same step.
  */
 export type ToModel =
-  | OpenMessage
+  | OpenModelMessage
   /** A chunk of a long `asked`. A message of the same id with the last chunk follows, or a "cancel". */
   | { readonly type: "piece"; readonly id: number; readonly text: string }
-  | GenerateMessage
-  | { readonly type: "look-up"; readonly id: number; readonly question: Question }
+  | GenerateTaskMessage
+  | { readonly type: "look-up"; readonly id: number; readonly question: ModelQuestion }
   | { readonly type: "cancel"; readonly id: number }
   /** The reader of this request has taken `tokens` more tokens: its sequences may continue. */
   | { readonly type: "taken"; readonly id: number; readonly tokens: number }
@@ -38,13 +38,13 @@ export type FromModel =
   | { readonly type: "pong"; readonly turn: number | null }
   /** Much of a request's prompt could be in the cache and is not. Sent before the request's first events. */
   | { readonly type: "cache-missed"; readonly id: number; readonly miss: CacheMiss }
-  | { readonly type: "looked-up"; readonly id: number; readonly answer: Answer }
+  | { readonly type: "looked-up"; readonly id: number; readonly answer: ModelAnswer }
   /** The prompts of a request that is inspected. */
   | { readonly type: "prompts"; readonly id: number; readonly prompts: readonly InspectedPrompt[] }
   | StepMessage;
 
 /** Questions to a model other than generations. */
-export type Question =
+export type ModelQuestion =
   | { readonly about: "slots" }
   | { readonly about: "bytes"; readonly tokens: readonly number[] }
   /** `asked`: an `AskedOfModel` as JSON, or its last chunk. */
@@ -61,12 +61,12 @@ export type Question =
   /** The scores of the prompts after the first one, which is the query; `raw`: without normalization. */
   | { readonly about: "scores"; readonly owner?: string; readonly asked: string; readonly raw: boolean };
 
-export type Answer =
+export type ModelAnswer =
   | { readonly about: "slots"; readonly slots: readonly SlotState[] }
   /** Base64: a character may begin in the tokens of one question and end in those of the next. */
   | { readonly about: "bytes"; readonly bytes: string }
   /** Some of the tokens; more tokens or their number follow. */
-  | SomeTokens
+  | TokensChunk
   | { readonly about: "tokens"; readonly count: number }
   | { readonly about: "prompt"; readonly text: string }
   /** Base64 of little-endian 32-bit floats; JSON numbers would take four times as long. */
@@ -74,7 +74,7 @@ export type Answer =
   | { readonly about: "scores"; readonly scores: readonly number[]; readonly promptTokens: number }
   | { readonly about: "failure"; readonly failure: GenerationFailure };
 
-export interface SomeTokens {
+export interface TokensChunk {
   readonly about: "some-tokens";
   readonly tokens: readonly number[];
   /** The bytes of each token, if requested. */
@@ -82,9 +82,9 @@ export interface SomeTokens {
 }
 
 /** Maximum number of tokens in a message, since to write and read a longer one delays other answers. */
-export const mostTokensTold = 4096;
+export const maxTokensPerMessage = 4096;
 
-export interface OpenMessage {
+export interface OpenModelMessage {
   readonly type: "open";
   /** A file, or an `hf:` name. */
   readonly model: string;
@@ -97,8 +97,8 @@ export interface OpenMessage {
   readonly gpu: "auto" | false | number;
   readonly split?: GpuSplit;
   readonly flashAttention: "auto" | boolean;
-  readonly cacheTypeK: CacheType;
-  readonly cacheTypeV: CacheType;
+  readonly cacheTypeK: KvCacheType;
+  readonly cacheTypeV: KvCacheType;
   /** In bytes. Default: depends on the model and the machine. */
   readonly cacheMemory?: number;
   /** The folder of the persisted prompt cache, and the model's name in it. */
@@ -127,7 +127,7 @@ export interface OpenedModel {
 }
 
 /** A request to generate. */
-export interface GenerateMessage {
+export interface GenerateTaskMessage {
   readonly type: "generate";
   readonly id: number;
   /** The server's id for the request, for log lines. */
@@ -137,11 +137,11 @@ export interface GenerateMessage {
   /**
    * An `AskedOfModel` as JSON, or its last chunk. Only the preparing thread parses it.
    */
-  readonly asked: string;
+  readonly requestJson: string;
 }
 
 /** The members of a request that the model's process needs. */
-export type AskedOfModel = Pick<
+export type ModelRequest = Pick<
   GenerationRequest,
   | "prompt"
   | "n"
@@ -166,7 +166,7 @@ export type AskedOfModel = Pick<
 };
 
 /** The raw text of a choice, including control tokens. */
-export type WrittenText = readonly [choice: number, text: string];
+export type RawText = readonly [choice: number, text: string];
 
 /** The results of one decode step, for all sequences. */
 export interface StepMessage {
@@ -176,12 +176,12 @@ export interface StepMessage {
     id: number,
     tokens: number,
     events: readonly GenerationEvent[],
-    written?: readonly WrittenText[],
+    written?: readonly RawText[],
   ])[];
-  readonly state: ModelState;
+  readonly state: SchedulerState;
 }
 
-export interface ModelState {
+export interface SchedulerState {
   readonly busy: number;
   readonly queued: number;
   readonly counters: Partial<StepCounters>;

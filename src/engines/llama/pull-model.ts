@@ -1,5 +1,5 @@
 import { fork } from "node:child_process";
-import type { Observe } from "../../core/observe.ts";
+import type { LogListener } from "../../core/observe.ts";
 import { ModelOpenError } from "./model-open-error.ts";
 import type { ModelOpenReason } from "./model-open-error.ts";
 import type { Downloaded, ModelSource } from "./process/model-file.ts";
@@ -12,7 +12,7 @@ export type FromPull =
 
 export interface PullOptions {
   readonly onProgress?: (downloaded: Downloaded) => void;
-  readonly log?: Observe;
+  readonly log?: LogListener;
   /** Aborts the download. The next one resumes it. */
   readonly signal?: AbortSignal;
   /** The download fails if no bytes arrive for this time; broken connections are retried. Default: a minute. */

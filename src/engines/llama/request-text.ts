@@ -1,6 +1,6 @@
 import type { GenerationFailure } from "../../core/events.ts";
-import { isLong, jsonInPieces } from "../../core/json-in-pieces.ts";
-import type { AskedOfModel } from "./protocol.ts";
+import { isLong, jsonChunks } from "../../core/json-in-pieces.ts";
+import type { ModelRequest } from "./protocol.ts";
 
 /** An `AskedOfModel` as JSON; a long one is a generator of chunks, which is written while it is sent. */
 export type RequestText = string | Generator<string, void, undefined>;
@@ -9,7 +9,7 @@ export type RequestText = string | Generator<string, void, undefined>;
 const chunkSize = 64 * 1024;
 
 /** All members of an `AskedOfModel`. */
-const members: Readonly<Record<keyof AskedOfModel, true>> = {
+const members: Readonly<Record<keyof ModelRequest, true>> = {
   prompt: true,
   n: true,
   sampling: true,
@@ -30,10 +30,10 @@ const members: Readonly<Record<keyof AskedOfModel, true>> = {
 };
 
 /** Writes the members that a model's process needs. Throws `RangeError` if the request is nested too deeply. */
-export function requestText(request: AskedOfModel): RequestText {
-  const names = Object.keys(members) as (keyof AskedOfModel)[];
+export function requestText(request: ModelRequest): RequestText {
+  const names = Object.keys(members) as (keyof ModelRequest)[];
   const picked = Object.fromEntries(names.map((name) => [name, request[name]]));
-  return isLong(picked, 4 * chunkSize) ? jsonInPieces(picked, chunkSize) : JSON.stringify(picked);
+  return isLong(picked, 4 * chunkSize) ? jsonChunks(picked, chunkSize) : JSON.stringify(picked);
 }
 
 /** The failure for a request that could not be written, because of `error`. */

@@ -4,7 +4,7 @@ import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { FinishReason, Usage } from "../../core/events.ts";
 import type { Program, ProgramEvent, ProgramInput, ProgramTool, ProgramMessage } from "./program.ts";
-import { unreadablePart } from "../../core/unreadable-part.ts";
+import { unsupportedPart } from "../../core/unreadable-part.ts";
 
 /**
  * The members of an AI SDK language model that are used here: specification versions v2 (ai 5) and v3 (ai 6), which differ in the form of
@@ -245,7 +245,7 @@ function userParts(content: unknown, path: string): unknown[] {
     const image = part.image_url as { url?: unknown } | undefined;
     if (part.type === "text") return { type: "text", text: part.text };
     if (part.type === "image_url" && typeof image?.url === "string") return imagePart(image.url);
-    throw unreadablePart(String(part.type), `${path}.content[${index}]`, "text and images");
+    throw unsupportedPart(String(part.type), `${path}.content[${index}]`, "text and images");
   });
 }
 

@@ -1,7 +1,7 @@
 import type { Format } from "../../formats/format.ts";
 import { plainText } from "../../formats/plain-text.ts";
 import type { Engine } from "../../core/engine.ts";
-import type { Observe } from "../../core/observe.ts";
+import type { LogListener } from "../../core/observe.ts";
 import { toolCallId } from "../../apis/ids.ts";
 import { classify, ProgramLoadError } from "./classify-program.ts";
 import type { LanguageModel } from "./language-model.ts";
@@ -19,7 +19,7 @@ export interface LocalProgramOptions {
   /** Clients see the message of any exception; default: only of a `RequestError`. */
   readonly showErrors?: boolean;
   /** Receives warnings about the program. */
-  readonly log?: Observe;
+  readonly log?: LogListener;
 }
 
 /** Opens a program in memory, without Node built-ins. Throws `ProgramLoadError` if the value is not a program. */

@@ -1,7 +1,7 @@
 import { existsSync, type FSWatcher, watch } from "node:fs";
 import { availableParallelism } from "node:os";
 import { basename, extname, resolve, dirname } from "node:path";
-import type { Observe } from "../../core/observe.ts";
+import type { LogListener } from "../../core/observe.ts";
 import type { Engine } from "../../core/engine.ts";
 import type { Format } from "../../formats/format.ts";
 import { plainText } from "../../formats/plain-text.ts";
@@ -23,7 +23,7 @@ export interface ProgramEngineOptions {
   readonly threads?: number;
   /** Reload the module when it, or code in its folder, changes. */
   readonly watch?: boolean;
-  readonly log?: Observe;
+  readonly log?: LogListener;
 }
 
 /** Opens a user's program as an engine. Throws `ProgramLoadError` when it cannot be loaded. */

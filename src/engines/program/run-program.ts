@@ -8,8 +8,8 @@ import type { Program, ProgramItem, ProgramReturn, ProgramInput, ProgramMessage,
 import { failureEnd } from "./program-failure.ts";
 import { chatMembers } from "../../apis/chat/write-request.ts";
 import { completionMembers } from "../../apis/completions/write-request.ts";
-import { writeMessages } from "../../apis/chat/write-messages.ts";
-import { writeTools } from "../../apis/chat/write-tools.ts";
+import { writeChatMessages } from "../../apis/chat/write-messages.ts";
+import { writeChatTools } from "../../apis/chat/write-tools.ts";
 
 export interface RunOptions {
   /** How to read tool calls and reasoning that the program leaves in its text. */
@@ -182,7 +182,7 @@ function programInput(request: GenerationRequest, choice: number, signal: AbortS
   }
   return {
     messages: messagesOf(request, choice),
-    ...(tools && tools.length > 0 && { tools: writeTools(tools) as unknown as readonly ProgramTool[] }),
+    ...(tools && tools.length > 0 && { tools: writeChatTools(tools) as unknown as readonly ProgramTool[] }),
     model: request.model,
     options,
     ...(output?.type === "json-schema" && {
@@ -199,6 +199,6 @@ function choicesOf(request: GenerationRequest): number {
 }
 
 function messagesOf({ prompt, n = 1 }: GenerationRequest, choice: number): readonly ProgramMessage[] {
-  if (prompt.kind === "chat") return writeMessages(prompt.messages) as unknown as readonly ProgramMessage[];
+  if (prompt.kind === "chat") return writeChatMessages(prompt.messages) as unknown as readonly ProgramMessage[];
   return [{ role: "user", content: prompt.prompts[Math.floor(choice / n)] }];
 }

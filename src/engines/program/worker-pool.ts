@@ -1,6 +1,6 @@
 import type { ModelInfo } from "../../core/engine.ts";
 import type { GenerationEvent } from "../../core/events.ts";
-import type { Observe } from "../../core/observe.ts";
+import type { LogListener } from "../../core/observe.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { FairQueue } from "../lifecycle/fair-queue.ts";
 import { failureEnd } from "./program-failure.ts";
@@ -18,7 +18,7 @@ const queueLimit = 256;
 export class WorkerPool {
   readonly #setup: WorkerSetup;
   readonly #limit: number;
-  readonly #log: Observe | undefined;
+  readonly #log: LogListener | undefined;
   readonly #threads = new Set<WorkerThread>();
   readonly #waiting = new FairQueue<() => void>();
   /** Threads that are starting. They count towards the limit. */
@@ -26,7 +26,7 @@ export class WorkerPool {
   readonly blocking: boolean;
   readonly models: readonly ModelInfo[] | undefined;
 
-  private constructor(setup: WorkerSetup, limit: number, first: WorkerThread, log: Observe | undefined) {
+  private constructor(setup: WorkerSetup, limit: number, first: WorkerThread, log: LogListener | undefined) {
     this.#setup = setup;
     this.#log = log;
     this.#limit = first.blocking ? limit : 1;
@@ -36,7 +36,7 @@ export class WorkerPool {
   }
 
   /** Loads the program in a first thread. Throws `ProgramLoadError`. */
-  static async open(setup: WorkerSetup, limit: number, log?: Observe): Promise<WorkerPool> {
+  static async open(setup: WorkerSetup, limit: number, log?: LogListener): Promise<WorkerPool> {
     return new WorkerPool(setup, limit, await WorkerThread.start(setup, log), log);
   }
 
@@ -189,7 +189,7 @@ interface Run {
 /** One worker thread with a program loaded in it. */
 class WorkerThread {
   readonly #worker: Worker;
-  readonly #log: Observe | undefined;
+  readonly #log: LogListener | undefined;
   readonly #runs = new Map<number, Run>();
   #nextRun = 0;
   #claimed = 0;
@@ -200,7 +200,7 @@ class WorkerThread {
   /** The models of an Engine; undefined for a program. */
   readonly models: readonly ModelInfo[] | undefined;
 
-  private constructor(worker: Worker, ready: FromWorker & { type: "ready" }, log: Observe | undefined) {
+  private constructor(worker: Worker, ready: FromWorker & { type: "ready" }, log: LogListener | undefined) {
     this.#worker = worker;
     this.#log = log;
     this.blocking = ready.blocking;
@@ -212,7 +212,7 @@ class WorkerThread {
   }
 
   /** Starts a thread and loads the program. Throws `ProgramLoadError`. */
-  static async start(setup: WorkerSetup, log?: Observe): Promise<WorkerThread> {
+  static async start(setup: WorkerSetup, log?: LogListener): Promise<WorkerThread> {
     const worker = new Worker(new URL("./worker.js", import.meta.url), { workerData: setup });
     const ready = await firstMessage(worker, setup.path);
     return new WorkerThread(worker, ready, log);

@@ -1,5 +1,5 @@
 import type { Dispatcher } from "undici";
-import { piecesOfStream } from "../../apis/sse/pieces-of-stream.ts";
+import { streamChunks } from "../../apis/sse/pieces-of-stream.ts";
 import type { UpstreamOptions } from "./options.ts";
 import type { Transport, TransportRequest } from "./transport.ts";
 
@@ -105,5 +105,5 @@ async function deliver(
 
 /** The bytes of a body; none if there is no body. */
 async function* bytesOf({ body }: Response): AsyncGenerator<Uint8Array, undefined> {
-  if (body) yield* piecesOfStream(body);
+  if (body) yield* streamChunks(body);
 }

@@ -1,7 +1,7 @@
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import { FailureError } from "../../core/failure.ts";
 import type { AttemptObserver, ObservedAttempt } from "../../core/generation-observer.ts";
-import { shows } from "../../core/shows.ts";
+import { isVisible } from "../../core/shows.ts";
 import { internalError } from "../../apis/failures.ts";
 import { Attempt } from "./attempt.ts";
 import type { AttemptOptions } from "./attempt.ts";
@@ -186,7 +186,7 @@ const over: IteratorReturnResult<undefined> = { done: true, value: undefined };
 function failedEnd(batch: readonly GenerationEvent[]): FailedAttempt["end"] | null {
   const last = batch.at(-1);
   if (last?.type !== "end" || !("failure" in last.end)) return null;
-  return batch.some(shows) ? null : last.end;
+  return batch.some(isVisible) ? null : last.end;
 }
 
 /** The end of a request that could not be prepared. */

@@ -2,9 +2,9 @@ import type { Engine, EngineAnswer, EngineHealth, EngineQuestion, ModelInfo, Que
 import type { GenerationEvent } from "../../core/events.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
 import type { Inspection } from "../../core/inspection.ts";
-import { isLong, jsonInPieces } from "../../core/json-in-pieces.ts";
+import { isLong, jsonChunks } from "../../core/json-in-pieces.ts";
 import type { GenerationRequest } from "../../core/request.ts";
-import { withoutTexts } from "../../core/without-texts.ts";
+import { withoutQuotations } from "../../core/without-texts.ts";
 import { completionsSource } from "../../apis/completions/source-port.ts";
 import { modelOnlyChats } from "../../apis/failures.ts";
 import { toolCallId } from "../../apis/ids.ts";
@@ -194,7 +194,7 @@ class UpstreamEngine implements Engine {
       retried: (failure, model, target) => {
         this.#retries++;
         const { status, message } = failure;
-        const error = log && withoutTexts(message, [request.prompt]);
+        const error = log && withoutQuotations(message, [request.prompt]);
         log?.("tried again", "info", { req: request.id, model, url: target.url, status, error });
       },
       closed: (stream, attempt) => {
@@ -391,7 +391,7 @@ export function requestBodyText(body: object): string | Promise<string> {
 
 async function serializeInSteps(body: object): Promise<string> {
   const chunks: string[] = [];
-  for (const chunk of jsonInPieces(body, bodyStep)) {
+  for (const chunk of jsonChunks(body, bodyStep)) {
     chunks.push(chunk);
     await new Promise((resolve) => setTimeout(resolve, 0));
   }

@@ -1,4 +1,4 @@
-import type { Observe } from "../../core/observe.ts";
+import type { LogListener } from "../../core/observe.ts";
 import type { Format } from "../../formats/format.ts";
 import type { SourceApi } from "../../apis/source-api.ts";
 import type { ServerProfile } from "../../apis/server-profile.ts";
@@ -35,7 +35,7 @@ export interface UpstreamOptions {
   readonly descriptorLimit?: number | undefined;
   /** Absent: no other process of this server uses these URLs. */
   readonly ejections?: Ejections | undefined;
-  readonly log?: Observe | undefined;
+  readonly log?: LogListener | undefined;
 }
 
 interface UpstreamTimeouts {
@@ -63,7 +63,7 @@ export type UrlState = { readonly inService: true } | { readonly inService: fals
 /** Shares the states of URLs among processes: one process detects a failure for all, and one probes. */
 export interface Ejections {
   /** Reports a state to the other processes. A URL that stays out of service is reported again after each probe. */
-  tell(url: string, state: UrlState): void;
+  report(url: string, state: UrlState): void;
   /** Calls `listener` with each state that another process reports, first with the URLs that are out of service. Returns a function that stops it. */
   listen(listener: (url: string, state: UrlState) => void): () => void;
 }

@@ -199,7 +199,7 @@ export class TargetSet {
   /** Reports a state to the other processes. */
   #report(target: UpstreamTarget, state: UrlState): void {
     const url = this.#urls[this.targets.indexOf(target)];
-    if (url !== undefined) this.#ejections?.tell(url, state);
+    if (url !== undefined) this.#ejections?.report(url, state);
   }
 
   #changedElsewhere(url: string, state: UrlState): void {

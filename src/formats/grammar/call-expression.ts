@@ -7,7 +7,7 @@ import {
   callIndexExpression,
   severalCalls,
 } from "./call-parts.ts";
-import { chars, choice, empty, type Expression, never, optional, repeat, sequence, literal } from "./expression.ts";
+import { chars, choice, empty, type GrammarExpression, never, optional, repeat, sequence, literal } from "./expression.ts";
 import { membersInOrder, propertyValue, type ValueContext, valueExpression } from "./value-expression.ts";
 import { anyValue, jsonSyntax, looseSyntax, pythonSyntax } from "./value-syntax.ts";
 import { until } from "./strings.ts";
@@ -19,14 +19,14 @@ import { taggedArguments } from "./tagged-arguments.ts";
  * The calls of a plain format in its first syntax: section, markers, names, arguments. `opened`: the text may also begin at a call's own
  * opener, without that of its section, as a lazy grammar must allow.
  */
-export function plainCalls(context: CallGrammarContext, format: PlainFormat, opened: boolean): Expression {
+export function plainCalls(context: CallGrammarContext, format: PlainFormat, opened: boolean): GrammarExpression {
   const [call] = format.calls;
   const { section } = format;
   const { gap } = context;
   if (call === undefined) return never;
   const close = literal(section?.close[0] ?? "");
   if (section?.perCall === true) {
-    const wrap = (open: Expression): Expression => sequence(open, callUnit(context, format, call), gap, close);
+    const wrap = (open: GrammarExpression): GrammarExpression => sequence(open, callUnit(context, format, call), gap, close);
     const open = sequence(literal(section.open[0]), gap);
     const further = repeat(sequence(gap, wrap(open)), 0, context.parallel ? null : 0);
     return sequence(wrap(opened ? optional(open) : open), further);
@@ -40,7 +40,7 @@ export function plainCalls(context: CallGrammarContext, format: PlainFormat, ope
 }
 
 /** All calls, each with its own markers, or all in one pair of markers. */
-function severalUnits(context: CallGrammarContext, format: PlainFormat, call: ObjectCall | NamedCall): Expression {
+function severalUnits(context: CallGrammarContext, format: PlainFormat, call: ObjectCall | NamedCall): GrammarExpression {
   const inOnePair = call.form === "object" ? call.list !== "one" : call.list !== undefined;
   if (inOnePair) return callUnit(context, format, call);
   // Without a marker, a second call would be read as text.
@@ -49,20 +49,20 @@ function severalUnits(context: CallGrammarContext, format: PlainFormat, call: Ob
 }
 
 /** One call, or one list of calls, with its markers. */
-function callUnit(context: CallGrammarContext, format: PlainFormat, call: ObjectCall | NamedCall): Expression {
+function callUnit(context: CallGrammarContext, format: PlainFormat, call: ObjectCall | NamedCall): GrammarExpression {
   const { grammar } = context;
   const body = call.form === "object" ? objectCalls(context, call) : namedCalls(context, format, call);
   return grammar.define("call", body);
 }
 
-function objectCalls(context: CallGrammarContext, call: ObjectCall): Expression {
+function objectCalls(context: CallGrammarContext, call: ObjectCall): GrammarExpression {
   const { grammar, gap } = context;
   const { space } = jsonSyntax(grammar);
   const one = grammar.define(
     "call-object",
     anyTool(context, (tool) => callObject(context, call, tool)),
   );
-  const fenced = (calls: Expression): Expression =>
+  const fenced = (calls: GrammarExpression): GrammarExpression =>
     call.fence === true ? sequence(literal("```json\n"), calls, literal("\n```")) : calls;
   const list = {
     one: () => one,
@@ -77,7 +77,7 @@ function objectCalls(context: CallGrammarContext, call: ObjectCall): Expression 
  * Adds the markers. Where calls may also be bare, the markers are optional. After a bracket the close is optional, because Mistral's models
  * omit it.
  */
-function marked(call: ObjectCall | NamedCall, gap: Expression, body: Expression): Expression {
+function marked(call: ObjectCall | NamedCall, gap: GrammarExpression, body: GrammarExpression): GrammarExpression {
   const closed = call.close === undefined ? empty : sequence(gap, literal(call.close[0]));
   const close = call.list === "array" || call.list === "python" ? optional(closed) : closed;
   if (call.open === undefined) return sequence(body, close);
@@ -86,7 +86,7 @@ function marked(call: ObjectCall | NamedCall, gap: Expression, body: Expression)
 }
 
 /** `{"name": "f", "arguments": {…}}`, with the format's keys and id. */
-function callObject({ grammar }: CallGrammarContext, call: ObjectCall, tool: CallableTool): Expression {
+function callObject({ grammar }: CallGrammarContext, call: ObjectCall, tool: CallableTool): GrammarExpression {
   const syntax = jsonSyntax(grammar);
   const { space } = syntax;
   const value = valueExpression({ grammar, reader: tool.reader, syntax }, tool.parts, `${tool.name}-arguments`);
@@ -105,7 +105,7 @@ function callObject({ grammar }: CallGrammarContext, call: ObjectCall, tool: Cal
   );
 }
 
-function namedCalls(context: CallGrammarContext, format: PlainFormat, call: NamedCall): Expression {
+function namedCalls(context: CallGrammarContext, format: PlainFormat, call: NamedCall): GrammarExpression {
   const { gap } = context;
   const one = anyTool(context, (tool) => namedCall(context, format, call, tool));
   if (call.list === undefined) {
@@ -122,11 +122,11 @@ function namedCalls(context: CallGrammarContext, format: PlainFormat, call: Name
 }
 
 /** Tags may be on lines of their own; JSON directly precedes the close, except in a fence. */
-function closeGap(call: NamedCall, gap: Expression): Expression {
+function closeGap(call: NamedCall, gap: GrammarExpression): GrammarExpression {
   return call.args.kind === "tagged" || call.fence === true ? gap : empty;
 }
 
-function namedCall(context: CallGrammarContext, format: PlainFormat, call: NamedCall, tool: CallableTool): Expression {
+function namedCall(context: CallGrammarContext, format: PlainFormat, call: NamedCall, tool: CallableTool): GrammarExpression {
   const [headEnd] = call.headEnd;
   const kept = call.headEndKept?.includes(headEnd) === true;
   const closes = [...(call.close ?? []), ...(format.section?.close ?? [])];
@@ -143,13 +143,13 @@ function namedCall(context: CallGrammarContext, format: PlainFormat, call: Named
 }
 
 /** The head of a call with its name. An id after the name is optional. */
-function headExpression(head: string, name: string): Expression {
+function headExpression(head: string, name: string): GrammarExpression {
   const [before = "", suffix = ""] = head.split("{name}");
   const after = placeholders(suffix);
   return sequence(placeholders(before), literal(name), suffix.includes("{id}") ? optional(after) : after);
 }
 
-function placeholders(pattern: string): Expression {
+function placeholders(pattern: string): GrammarExpression {
   return sequence(
     ...pattern
       .split(/(\{id\}|\{index\})/)
@@ -171,9 +171,9 @@ export function routedCalls(
   context: CallGrammarContext,
   format: RoutedFormat,
   { begun, lazy }: { begun: string; lazy: boolean },
-): Expression {
+): GrammarExpression {
   const routes = format.routes.flatMap((route) => callRoutes(route, lazy));
-  const call = (prefix: string, role: string): Expression =>
+  const call = (prefix: string, role: string): GrammarExpression =>
     anyTool(context, (tool) =>
       choice(
         ...routes.map(({ header, to }) => {
@@ -195,7 +195,7 @@ export function routedCalls(
 }
 
 /** Reasoning before the calls: a message of its own, after which the next header is begun as in the prompt. */
-export function routedReasoning(context: CallGrammarContext, format: RoutedFormat, begun: string): Expression {
+export function routedReasoning(context: CallGrammarContext, format: RoutedFormat, begun: string): GrammarExpression {
   const header = format.routes.find((route) => route.to === "reasoning")?.write?.[0];
   const [end] = format.ends;
   if (header === undefined || end === undefined) return never;
@@ -207,7 +207,7 @@ export function routedReasoning(context: CallGrammarContext, format: RoutedForma
 }
 
 /** A message of visible text before what follows. */
-export function routedContent(format: RoutedFormat, begun: string, content: Expression): Expression {
+export function routedContent(format: RoutedFormat, begun: string, content: GrammarExpression): GrammarExpression {
   const header = format.routes.find((route) => route.to === "content")?.write?.[0];
   if (header === undefined) return content;
   const ends = optional(choice(...format.ends.map(literal)));
@@ -220,7 +220,7 @@ function callRoutes({ write, to }: FormatRoute, any: boolean): readonly CallRout
   return headers.map((header) => ({ header, to }));
 }
 
-function bodyOf(context: CallGrammarContext, to: Args | PlainFormat, tool: CallableTool): Expression {
+function bodyOf(context: CallGrammarContext, to: Args | PlainFormat, tool: CallableTool): GrammarExpression {
   const one = { ...context, tools: [tool], parallel: false };
   return "id" in to ? plainCalls(one, to, false) : argumentsExpression(one, to, tool, []);
 }
@@ -237,7 +237,7 @@ function argumentsExpression(
   args: Args,
   tool: CallableTool,
   closes: readonly string[],
-): Expression {
+): GrammarExpression {
   const { grammar } = context;
   const hint = `${tool.name}-arguments`;
   switch (args.kind) {
@@ -261,7 +261,7 @@ const keywordStart = chars(codePoints("az", "AZ", "_"));
 const keywordRest = chars(codePoints("az", "AZ", "09", "_"));
 
 /** `a=1, b="x"`. A property whose name is not a Python keyword argument cannot be written. */
-function keywordArguments(context: ValueContext, tool: CallableTool, hint: string): Expression {
+function keywordArguments(context: ValueContext, tool: CallableTool, hint: string): GrammarExpression {
   const between = sequence(literal(","), optional(literal(" ")));
   return choice(
     ...context.reader.shapes(tool.parts).map(({ object: limits }) => {
@@ -278,7 +278,7 @@ function keywordArguments(context: ValueContext, tool: CallableTool, hint: strin
 }
 
 /** A keyword argument of an object whose properties are not described. */
-function otherKeyword({ grammar, syntax }: ValueContext, limits: ObjectLimits): Expression {
+function otherKeyword({ grammar, syntax }: ValueContext, limits: ObjectLimits): GrammarExpression {
   const isOpen = limits.properties.size === 0 && !limits.closed && limits.required.size === 0;
   if (!isOpen || limits.additional !== undefined) return never;
   return sequence(keywordStart, repeat(keywordRest, 0, 63), literal("="), anyValue(grammar, syntax));

@@ -10,7 +10,7 @@ import type { JsonSchema, Tool } from "../../core/message.ts";
 import type { Format } from "../format.ts";
 import { formatNamed, knownFormats } from "../known.ts";
 import { TextReader } from "../text-reader.ts";
-import { callHasBegun } from "./call-has-begun.ts";
+import { callHasStarted } from "./call-has-begun.ts";
 import { answerGrammar, callGrammar, type CallGrammarOptions } from "./call-grammar.ts";
 import type { Grammar } from "./grammar.ts";
 import { GrammarBudget, GrammarStates, type GrammarState } from "./grammar-states.ts";
@@ -360,7 +360,7 @@ describe("a lazy grammar", () => {
       let begun = -1;
       for (let i = 0; i < text.length && begun < 0; i++) {
         reader.push(text[i] ?? "");
-        if (callHasBegun(format, reader)) begun = i + 1;
+        if (callHasStarted(format, reader)) begun = i + 1;
       }
       expect([text, begun > 0]).toEqual([text, true]);
       const rest = stateAfter(gbnf, reader.openCall ?? "");

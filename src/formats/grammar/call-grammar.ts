@@ -3,10 +3,10 @@ import type { JsonSchema, Tool } from "../../core/message.ts";
 import { plainCalls, routedCalls, routedContent, routedReasoning } from "./call-expression.ts";
 import { callableTool, type CallableTool, type CallGrammarContext, callGap } from "./call-parts.ts";
 import { codePoints, complement, everyCodePoint, oneCodePoint, subtract, union } from "./code-points.ts";
-import { chars, choice, empty, type Expression, isNever, optional, repeat, sequence, literal } from "./expression.ts";
+import { chars, choice, empty, type GrammarExpression, isNever, optional, repeat, sequence, literal } from "./expression.ts";
 import { SchemaReader } from "./schema-reader.ts";
 import { Grammar, GrammarError } from "./grammar.ts";
-import { type Gap, SchemaError } from "./schema-error.ts";
+import { type SchemaGap, SchemaError } from "./schema-error.ts";
 import { until } from "./strings.ts";
 import { valueExpression } from "./value-expression.ts";
 import { jsonSyntax } from "./value-syntax.ts";
@@ -40,7 +40,7 @@ export interface CallGrammar {
   /** The grammar, whose start is the rule `root`. */
   readonly gbnf: string;
   /** Assertions of the schemas that the grammar does not enforce. */
-  readonly widened: readonly Gap[];
+  readonly widened: readonly SchemaGap[];
   /** Whether every text of the grammar satisfies the schemas. */
   readonly exact: boolean;
 }
@@ -81,7 +81,7 @@ export function callGrammar(format: Format, tools: readonly Tool[], options: Cal
 /** The grammar of an answer: visible text, after reasoning if the model may open it, and after the header of a routed format. */
 export function answerGrammar(
   format: Format,
-  build: (grammar: Grammar) => Expression,
+  build: (grammar: Grammar) => GrammarExpression,
   options: Pick<CallGrammarOptions, "front" | "prefix">,
 ): string {
   const grammar = new Grammar();
@@ -89,7 +89,7 @@ export function answerGrammar(
   return grammar.toGbnf(withReasoning(context, format, contentOf(format, build(grammar), options), options));
 }
 
-function callsOf(context: CallGrammarContext, format: Format, { mode, prefix }: CallGrammarOptions): Expression {
+function callsOf(context: CallGrammarContext, format: Format, { mode, prefix }: CallGrammarOptions): GrammarExpression {
   const lazy = mode === "lazy";
   if (format.kind === "plain") {
     // Special tokens that are removed may close the message, unless the calls must be the whole text.
@@ -103,12 +103,12 @@ function callsOf(context: CallGrammarContext, format: Format, { mode, prefix }: 
 }
 
 /** Whether calls of this format are recognized only when the text is complete. Then a lazy grammar cannot start where a call begins. */
-export function isToldByWhole(format: Format): boolean {
+export function isRecognizedAsWhole(format: Format): boolean {
   return format.kind === "plain" && format.calls[0]?.bare === "whole";
 }
 
 /** Any text whose first character does not begin a call, or no text. */
-function otherText({ calls }: PlainFormat): Expression {
+function otherText({ calls }: PlainFormat): GrammarExpression {
   const starts = calls.flatMap((call) => [call.form === "object" ? "{" : "", "[", ...(call.open ?? [])]);
   const first = subtract(
     complement(codePoints("\t\n", " ")),
@@ -117,16 +117,16 @@ function otherText({ calls }: PlainFormat): Expression {
   return optional(sequence(chars(first), repeat(chars(everyCodePoint), 0, null)));
 }
 
-function contentOf(format: Format, content: Expression, { prefix }: Pick<CallGrammarOptions, "prefix">): Expression {
+function contentOf(format: Format, content: GrammarExpression, { prefix }: Pick<CallGrammarOptions, "prefix">): GrammarExpression {
   return format.kind === "plain" ? content : routedContent(format, begunHeader(format.start, prefix), content);
 }
 
 function withReasoning(
   context: CallGrammarContext,
   format: Format,
-  body: Expression,
+  body: GrammarExpression,
   { front, prefix }: Pick<CallGrammarOptions, "front" | "prefix">,
-): Expression {
+): GrammarExpression {
   if (front === undefined) return body;
   if (front === "end-of-thought") return sequence(context.gap, body);
   if (format.kind === "plain") return sequence(optional(sequence(plainReasoning(context, format), context.gap)), body);
@@ -134,7 +134,7 @@ function withReasoning(
   return isNever(reasoning) ? body : sequence(optional(reasoning), body);
 }
 
-function plainReasoning({ grammar }: CallGrammarContext, { reasoning }: PlainFormat): Expression {
+function plainReasoning({ grammar }: CallGrammarContext, { reasoning }: PlainFormat): GrammarExpression {
   if (reasoning === undefined) return empty;
   return sequence(literal(reasoning.open[0] + (reasoning.label ?? "")), until(grammar, reasoning.close[0]));
 }

@@ -1,7 +1,7 @@
 import { parametersOf } from "../../core/custom-tool.ts";
 import type { JsonSchema, Tool } from "../../core/message.ts";
 import { codePoints } from "./code-points.ts";
-import { chars, choice, repeat, sequence, type Expression } from "./expression.ts";
+import { chars, choice, repeat, sequence, type GrammarExpression } from "./expression.ts";
 import { SchemaReader } from "./schema-reader.ts";
 import type { Grammar } from "./grammar.ts";
 import type { Parts } from "./schema-shape.ts";
@@ -25,10 +25,10 @@ export interface CallGrammarContext {
   /** More than one call is allowed. */
   readonly parallel: boolean;
   /** White space where templates may write some. It is bounded, so that a model cannot write it forever. */
-  readonly gap: Expression;
+  readonly gap: GrammarExpression;
 }
 
-export function callGap(grammar: Grammar): Expression {
+export function callGap(grammar: Grammar): GrammarExpression {
   return grammar.shared("gap", "gap", () => repeat(chars(codePoints(" ", "\t", "\n")), 0, 3));
 }
 
@@ -50,12 +50,12 @@ export function callableTool(tool: Tool, index: number, path: string, free: bool
 }
 
 /** One call, or several in a row if parallel calls are allowed. */
-export function severalCalls(context: CallGrammarContext, call: Expression, between: Expression): Expression {
+export function severalCalls(context: CallGrammarContext, call: GrammarExpression, between: GrammarExpression): GrammarExpression {
   return sequence(call, repeat(sequence(between, call), 0, context.parallel ? null : 0));
 }
 
 /** One call of any of the tools. */
-export function anyTool(context: CallGrammarContext, callOf: (tool: CallableTool) => Expression): Expression {
+export function anyTool(context: CallGrammarContext, callOf: (tool: CallableTool) => GrammarExpression): GrammarExpression {
   return choice(...context.tools.map(callOf));
 }
 
@@ -63,5 +63,5 @@ const idCharacter = chars(codePoints("az", "AZ", "09"));
 const digit = chars(codePoints("09"));
 
 /** An id as models write it: nine letters and digits (Mistral), or a small number. */
-export const callIdExpression: Expression = choice(repeat(idCharacter, 9, 9), repeat(digit, 1, 2));
-export const callIndexExpression: Expression = repeat(digit, 1, 2);
+export const callIdExpression: GrammarExpression = choice(repeat(idCharacter, 9, 9), repeat(digit, 1, 2));
+export const callIndexExpression: GrammarExpression = repeat(digit, 1, 2);

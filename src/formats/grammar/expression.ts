@@ -1,43 +1,43 @@
 import { codePointOf, type CodePoints } from "./code-points.ts";
 
 /** The right side of a grammar rule. The functions below build it in a simplified form: `never` and empty parts are removed. */
-export type Expression =
+export type GrammarExpression =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "chars"; readonly set: CodePoints }
   | { readonly kind: "rule"; readonly name: string }
-  | { readonly kind: "sequence"; readonly items: readonly Expression[] }
-  | { readonly kind: "choice"; readonly options: readonly Expression[] }
+  | { readonly kind: "sequence"; readonly items: readonly GrammarExpression[] }
+  | { readonly kind: "choice"; readonly options: readonly GrammarExpression[] }
   /** `max` null: unlimited. */
-  | { readonly kind: "repeat"; readonly item: Expression; readonly min: number; readonly max: number | null };
+  | { readonly kind: "repeat"; readonly item: GrammarExpression; readonly min: number; readonly max: number | null };
 
 /** Matches the empty text. */
-export const empty: Expression = { kind: "text", text: "" };
+export const empty: GrammarExpression = { kind: "text", text: "" };
 
 /** Matches no text: the expression of an unsatisfiable schema. */
-export const never: Expression = { kind: "choice", options: [] };
+export const never: GrammarExpression = { kind: "choice", options: [] };
 
-export function literal(value: string): Expression {
+export function literal(value: string): GrammarExpression {
   return value === "" ? empty : { kind: "text", text: value };
 }
 
 /** One character of a set. */
-export function chars(set: CodePoints): Expression {
+export function chars(set: CodePoints): GrammarExpression {
   const [range] = set;
   if (range === undefined) return never;
   return set.length === 1 && range[0] === range[1] ? literal(String.fromCodePoint(range[0])) : { kind: "chars", set };
 }
 
-export function rule(name: string): Expression {
+export function rule(name: string): GrammarExpression {
   return { kind: "rule", name };
 }
 
-export function sequence(...parts: readonly Expression[]): Expression {
+export function sequence(...parts: readonly GrammarExpression[]): GrammarExpression {
   return sequenceOf(parts);
 }
 
 /** Like `sequence`, for a list that may be longer than an argument list can be. */
-export function sequenceOf(parts: readonly Expression[]): Expression {
-  const items: Expression[] = [];
+export function sequenceOf(parts: readonly GrammarExpression[]): GrammarExpression {
+  const items: GrammarExpression[] = [];
   for (const part of parts.flatMap((part) => (part.kind === "sequence" ? part.items : [part]))) {
     if (isNever(part)) return never;
     const last = items.at(-1);
@@ -48,14 +48,14 @@ export function sequenceOf(parts: readonly Expression[]): Expression {
   return items.length === 1 ? (items[0] ?? empty) : { kind: "sequence", items };
 }
 
-export function choice(...options: readonly Expression[]): Expression {
+export function choice(...options: readonly GrammarExpression[]): GrammarExpression {
   return choiceOf(options);
 }
 
 /** Like `choice`, for a list that may be longer than an argument list can be. */
-export function choiceOf(options: readonly Expression[]): Expression {
+export function choiceOf(options: readonly GrammarExpression[]): GrammarExpression {
   if (options.length === 1 && options[0]) return options[0];
-  const kept: Expression[] = [];
+  const kept: GrammarExpression[] = [];
   const seen = new Set<string>();
   for (const option of options.flatMap((option) => (option.kind === "choice" ? option.options : [option]))) {
     const key = JSON.stringify(option);
@@ -66,30 +66,30 @@ export function choiceOf(options: readonly Expression[]): Expression {
 }
 
 /** `item` between `min` and `max` times; `max` null: unlimited. */
-export function repeat(item: Expression, min: number, max: number | null): Expression {
+export function repeat(item: GrammarExpression, min: number, max: number | null): GrammarExpression {
   if (max !== null && max < min) return never;
   if (max === 0 || isEmpty(item)) return empty;
   if (isNever(item)) return min === 0 ? empty : never;
   return min === 1 && max === 1 ? item : { kind: "repeat", item, min, max };
 }
 
-export function optional(item: Expression): Expression {
+export function optional(item: GrammarExpression): GrammarExpression {
   return repeat(item, 0, 1);
 }
 
-export function isEmpty(expression: Expression): boolean {
+export function isEmpty(expression: GrammarExpression): boolean {
   return expression.kind === "text" && expression.text === "";
 }
 
-export function isNever(expression: Expression): boolean {
+export function isNever(expression: GrammarExpression): boolean {
   return expression.kind === "choice" && expression.options.length === 0;
 }
 
 /** Replaces every leaf (text, characters, reference) by the result of `change`. */
 export function mapLeaves(
-  expression: Expression,
-  change: (leaf: Expression & { kind: "text" | "chars" | "rule" }) => Expression,
-): Expression {
+  expression: GrammarExpression,
+  change: (leaf: GrammarExpression & { kind: "text" | "chars" | "rule" }) => GrammarExpression,
+): GrammarExpression {
   switch (expression.kind) {
     case "sequence":
       return sequenceOf(expression.items.map((item) => mapLeaves(item, change)));
@@ -103,7 +103,7 @@ export function mapLeaves(
 }
 
 /** The minimum and maximum length, in characters, of the texts of an expression without references; `max` null: unlimited. */
-export function lengths(expression: Expression): { min: number; max: number | null } {
+export function lengths(expression: GrammarExpression): { min: number; max: number | null } {
   switch (expression.kind) {
     case "text": {
       const length = [...expression.text].length;

@@ -4,7 +4,7 @@ import type { CodePoints } from "./code-points.ts";
  * A position in a rule of a grammar, as in llama.cpp: the element that is next. `following` returns the position after it in the same
  * alternative.
  */
-export type RulePosition = CharsPosition | TextPosition | ReferencePosition | TokenPlace;
+export type RulePosition = CharsPosition | TextPosition | ReferencePosition | TokenPosition;
 
 /** One character of a set. */
 interface CharsPosition {
@@ -31,7 +31,7 @@ interface ReferencePosition {
 }
 
 /** One token of the model, named by the text between `<` and `>`, or any other token. */
-export interface TokenPlace {
+export interface TokenPosition {
   readonly kind: "token";
   readonly name: string;
   readonly negated: boolean;

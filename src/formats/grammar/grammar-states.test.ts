@@ -5,12 +5,12 @@ import { grammarTexts } from "../../../test/support/random-grammars.ts";
 import { GrammarLoadError } from "./gbnf-error.ts";
 import { GrammarBudget, GrammarStates, type GrammarState } from "./grammar-states.ts";
 import { readGbnf } from "./read-gbnf.ts";
-import { checkBeginnings } from "./rule-beginnings.ts";
+import { refuseLeftRecursion } from "./rule-beginnings.ts";
 
 const limits = { depth: 200, elements: 4_000_000 };
 
 function check(gbnf: string): void {
-  checkBeginnings(readGbnf(gbnf, limits).rules);
+  refuseLeftRecursion(readGbnf(gbnf, limits).rules);
 }
 
 /** The state after a text, computed within a number of steps. */

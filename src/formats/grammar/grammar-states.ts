@@ -1,6 +1,6 @@
 import { includesCodePoint, type CodePoints } from "./code-points.ts";
 import { GrammarLoadError } from "./gbnf-error.ts";
-import { following, type GbnfRule, type RulePosition, type TokenPlace } from "./gbnf-rules.ts";
+import { following, type GbnfRule, type RulePosition, type TokenPosition } from "./gbnf-rules.ts";
 
 /**
  * The cost of following a grammar, in steps: about three million per second. An ambiguous grammar has ever more states, so every loop over
@@ -127,7 +127,7 @@ export class GrammarState {
   /** The text may end here. */
   readonly mayEnd: boolean;
   /** Tokens that the grammar names at this point, each with the stack that it continues. */
-  readonly tokenPlaces: readonly { readonly place: TokenPlace; readonly stack: Stack }[];
+  readonly tokenPositions: readonly { readonly place: TokenPosition; readonly stack: Stack }[];
   readonly #all: GrammarStates;
   readonly #stacks: readonly Stack[];
   readonly #open: PartialCharacter | null;
@@ -140,7 +140,7 @@ export class GrammarState {
     this.#stacks = stacks;
     this.#open = open;
     this.mayEnd = open === null && stacks.some(({ place }) => place === null);
-    this.tokenPlaces = stacks.flatMap((stack) =>
+    this.tokenPositions = stacks.flatMap((stack) =>
       open === null && stack.place?.kind === "token" ? [{ place: stack.place, stack }] : [],
     );
   }
@@ -165,11 +165,11 @@ export class GrammarState {
   }
 
   /** The state after a token of these bytes. `matches` compares the token with those that the grammar names. */
-  readToken(bytes: Uint8Array, matches: (place: TokenPlace) => boolean, budget: GrammarBudget): GrammarState | null {
+  readToken(bytes: Uint8Array, matches: (place: TokenPosition) => boolean, budget: GrammarBudget): GrammarState | null {
     const byBytes = bytes.length === 0 ? null : this.read(bytes, budget);
-    if (this.tokenPlaces.length === 0) return byBytes;
+    if (this.tokenPositions.length === 0) return byBytes;
     const named: Stack[] = [];
-    for (const { place, stack } of this.tokenPlaces)
+    for (const { place, stack } of this.tokenPositions)
       if (stack.below && matches(place)) named.push(this.#all.push(stack.below, following(place), budget));
     if (named.length === 0) return byBytes;
     // An incomplete character and a complete token cannot be one state: the token takes precedence.

@@ -10,7 +10,7 @@ import {
   rule,
   sequence,
   sequenceOf,
-  type Expression,
+  type GrammarExpression,
 } from "./expression.ts";
 
 /** A grammar without a finite text, or with too many rules. */
@@ -29,18 +29,18 @@ const plainRepetitions = 32;
  * parser refuses: left recursion, repetitions over 2,000, repetition of something that may be empty.
  */
 export class Grammar {
-  readonly #rules = new Map<string, Expression>();
-  readonly #memo = new Map<string, Expression>();
+  readonly #rules = new Map<string, GrammarExpression>();
+  readonly #memo = new Map<string, GrammarExpression>();
   readonly #counters = new Map<string, number>();
   /** Adds a rule with a new name that begins with `hint`, and returns a reference to it. */
-  define(hint: string, body: Expression): Expression {
+  define(hint: string, body: GrammarExpression): GrammarExpression {
     const name = this.#fresh(hint);
     this.#rules.set(name, body);
     return rule(name);
   }
 
   /** A reference to the rule for `key`, which is built on first use. `build` may refer to the same key recursively. */
-  shared(key: string, hint: string, build: () => Expression): Expression {
+  shared(key: string, hint: string, build: () => GrammarExpression): GrammarExpression {
     const known = this.#memo.get(key);
     if (known !== undefined) return known;
     const name = this.#fresh(hint);
@@ -60,13 +60,13 @@ export class Grammar {
    *
    * @throws {GrammarError} if no alternative is left.
    */
-  toGbnf(root: Expression): string {
+  toGbnf(root: GrammarExpression): string {
     const rules = this.#finiteRules();
     return new Writer(rules).write(finiteRoot(root, rules));
   }
 
   /** @throws {GrammarError} if no text can satisfy `root`. */
-  check(root: Expression): void {
+  check(root: GrammarExpression): void {
     finiteRoot(root, this.#finiteRules());
   }
 
@@ -84,7 +84,7 @@ export class Grammar {
   }
 
   /** The rules that can end, without their alternatives that cannot. */
-  #finiteRules(): Map<string, Expression> {
+  #finiteRules(): Map<string, GrammarExpression> {
     const finite = new Set<string>();
     const users = new Map<string, string[]>();
     for (const [name, body] of this.#rules) {
@@ -100,21 +100,21 @@ export class Grammar {
       finite.add(name);
       todo.push(...(users.get(name) ?? []));
     }
-    const rules = new Map<string, Expression>();
+    const rules = new Map<string, GrammarExpression>();
     for (const [name, body] of this.#rules) if (finite.has(name)) rules.set(name, withoutEndless(body, finite));
     return rules;
   }
 }
 
 /** @throws {GrammarError} if no text can satisfy `root`. */
-function finiteRoot(root: Expression, rules: ReadonlyMap<string, Expression>): Expression {
+function finiteRoot(root: GrammarExpression, rules: ReadonlyMap<string, GrammarExpression>): GrammarExpression {
   const finite = withoutEndless(root, new Set(rules.keys()));
   if (isNever(finite)) throw new GrammarError("no text can satisfy it");
   return finite;
 }
 
 /** The rules that an expression refers to, each once. */
-function rulesIn(expression: Expression, found: Set<string> = new Set()): ReadonlySet<string> {
+function rulesIn(expression: GrammarExpression, found: Set<string> = new Set()): ReadonlySet<string> {
   if (expression.kind === "rule") found.add(expression.name);
   else if (expression.kind === "repeat") rulesIn(expression.item, found);
   else if (expression.kind === "sequence") for (const item of expression.items) rulesIn(item, found);
@@ -122,7 +122,7 @@ function rulesIn(expression: Expression, found: Set<string> = new Set()): Readon
   return found;
 }
 
-function ends(expression: Expression, finite: ReadonlySet<string>): boolean {
+function ends(expression: GrammarExpression, finite: ReadonlySet<string>): boolean {
   switch (expression.kind) {
     case "rule":
       return finite.has(expression.name);
@@ -138,8 +138,8 @@ function ends(expression: Expression, finite: ReadonlySet<string>): boolean {
 }
 
 /** Returns the same object if nothing in it is endless. */
-function withoutEndless(expression: Expression, finite: ReadonlySet<string>): Expression {
-  const kept = (part: Expression): Expression => withoutEndless(part, finite);
+function withoutEndless(expression: GrammarExpression, finite: ReadonlySet<string>): GrammarExpression {
+  const kept = (part: GrammarExpression): GrammarExpression => withoutEndless(part, finite);
   switch (expression.kind) {
     case "rule":
       return finite.has(expression.name) ? expression : never;
@@ -162,17 +162,17 @@ function withoutEndless(expression: Expression, finite: ReadonlySet<string>): Ex
 
 /** Writes rules, including those that are needed for long repetitions and for repetitions of items that may be empty. */
 class Writer {
-  readonly #rules: Map<string, Expression>;
+  readonly #rules: Map<string, GrammarExpression>;
   readonly #nullable = new Map<string, boolean>();
   readonly #names = new Map<string, string>();
   readonly #lines = new Map<string, string>();
   readonly #queue: string[] = [];
 
-  constructor(rules: Map<string, Expression>) {
+  constructor(rules: Map<string, GrammarExpression>) {
     this.#rules = rules;
   }
 
-  write(root: Expression): string {
+  write(root: GrammarExpression): string {
     this.#lines.set("root", "");
     this.#lines.set("root", this.#alternatives(root));
     for (let name = this.#queue.shift(); name !== undefined; name = this.#queue.shift()) {
@@ -181,18 +181,18 @@ class Writer {
     return [...this.#lines].map(([name, line]) => `${name} ::= ${line}\n`).join("");
   }
 
-  #alternatives(expression: Expression): string {
+  #alternatives(expression: GrammarExpression): string {
     const options = expression.kind === "choice" ? expression.options : [expression];
     return options.map((option) => this.#items(option)).join(" | ");
   }
 
-  #items(expression: Expression): string {
+  #items(expression: GrammarExpression): string {
     return expression.kind === "sequence"
       ? expression.items.map((item) => this.#item(item)).join(" ")
       : this.#item(expression);
   }
 
-  #item(expression: Expression): string {
+  #item(expression: GrammarExpression): string {
     switch (expression.kind) {
       case "text":
         return quoted(expression.text);
@@ -218,7 +218,7 @@ class Writer {
     return name;
   }
 
-  #repetition(item: Expression, min: number, max: number | null): string {
+  #repetition(item: GrammarExpression, min: number, max: number | null): string {
     if (this.#isNullable(item)) {
       const solid = this.#withoutEmpty(item);
       return isNever(solid) ? quoted("") : this.#repetition(solid, 0, max);
@@ -235,7 +235,7 @@ class Writer {
   }
 
   /** `item` exactly `count` times, with about log2(count) rules. */
-  #power(item: Expression, count: number): Expression {
+  #power(item: GrammarExpression, count: number): GrammarExpression {
     if (count <= plainRepetitions) return repeat(item, count, count);
     const half = Math.floor(count / 2);
     const twice = this.#named(this.#power(item, half), "times");
@@ -243,7 +243,7 @@ class Writer {
   }
 
   /** `item` at most `count` times. The two alternatives never match the same number of items, so few parses are open at a time. */
-  #upTo(item: Expression, count: number): Expression {
+  #upTo(item: GrammarExpression, count: number): GrammarExpression {
     if (count <= plainRepetitions) return repeat(item, 0, count);
     const half = Math.ceil(count / 2);
     const many = sequence(this.#power(item, half), this.#upTo(item, count - half));
@@ -251,7 +251,7 @@ class Writer {
   }
 
   /** The rule for `body`; equal bodies share one rule. */
-  #named(body: Expression, hint: string): Expression {
+  #named(body: GrammarExpression, hint: string): GrammarExpression {
     const key = JSON.stringify(body);
     let name = this.#names.get(key);
     if (name === undefined) {
@@ -262,7 +262,7 @@ class Writer {
     return rule(name);
   }
 
-  #isNullable(expression: Expression): boolean {
+  #isNullable(expression: GrammarExpression): boolean {
     switch (expression.kind) {
       case "text":
         return expression.text === "";
@@ -287,7 +287,7 @@ class Writer {
   }
 
   /** The texts of `expression` except the empty text. */
-  #withoutEmpty(expression: Expression): Expression {
+  #withoutEmpty(expression: GrammarExpression): GrammarExpression {
     if (!this.#isNullable(expression)) return expression;
     switch (expression.kind) {
       case "choice":

@@ -2,7 +2,7 @@ import {
   chars,
   choiceOf,
   empty,
-  type Expression,
+  type GrammarExpression,
   lengths,
   mapLeaves,
   repeat,
@@ -21,7 +21,7 @@ import { regexExpression } from "./regex-to-gbnf.ts";
 interface Writing {
   /** Distinguishes the encodings within one grammar. */
   readonly key: string;
-  readonly write: (leaf: Expression & { kind: "text" | "chars" }) => Expression;
+  readonly write: (leaf: GrammarExpression & { kind: "text" | "chars" }) => GrammarExpression;
 }
 
 /** Text without escapes. */
@@ -39,7 +39,7 @@ export function larkToGbnf(definition: string): string {
  *
  * @throws {LarkError} for what is malformed or unsupported; the message names it.
  */
-export function larkExpression(definition: string, grammar: Grammar, writing: Writing): Expression {
+export function larkExpression(definition: string, grammar: Grammar, writing: Writing): GrammarExpression {
   return new LarkCompiler(parseLark(definition), grammar, definition, writing).start();
 }
 
@@ -51,7 +51,7 @@ class LarkCompiler {
   readonly #write: Writing["write"];
   readonly #nullable = new Map<string, boolean>();
   /** What `%ignore` allows after every token. */
-  #ignored: Expression = empty;
+  #ignored: GrammarExpression = empty;
 
   constructor(lark: LarkGrammar, grammar: Grammar, definition: string, { key, write }: Writing) {
     this.#lark = lark;
@@ -61,7 +61,7 @@ class LarkCompiler {
     this.#write = write;
   }
 
-  start(): Expression {
+  start(): GrammarExpression {
     const { rules, ignored } = this.#lark;
     if (!rules.has("start")) throw new LarkError("there is no rule 'start'");
     for (const [name, body] of rules) this.#refuseHiddenLeftRecursion(name, body);
@@ -72,20 +72,20 @@ class LarkCompiler {
     return sequence(this.#ignored, this.#ruleNamed("start"));
   }
 
-  #ruleNamed(name: string): Expression {
+  #ruleNamed(name: string): GrammarExpression {
     const body = this.#lark.rules.get(name);
     if (!body) throw new LarkError(`there is no rule '${name}'`);
     return this.#shared(`rule ${name}`, () => this.#ruleBody(name, body));
   }
 
-  #shared(name: string, build: () => Expression): Expression {
+  #shared(name: string, build: () => GrammarExpression): GrammarExpression {
     return this.#grammar.shared(`${this.#key} ${name}`, `lark-${name}`, build);
   }
 
   /** GBNF has no left recursion: `a: a x | y` is written as `y x*`. */
-  #ruleBody(name: string, body: LarkNode): Expression {
-    const further: Expression[] = [];
-    const first: Expression[] = [];
+  #ruleBody(name: string, body: LarkNode): GrammarExpression {
+    const further: GrammarExpression[] = [];
+    const first: GrammarExpression[] = [];
     for (const option of optionsOf(body)) {
       const rest = afterItself(option, name);
       if (rest === null) first.push(this.#expression(option));
@@ -94,7 +94,7 @@ class LarkCompiler {
     return sequence(choiceOf(first), repeat(choiceOf(further), 0, null));
   }
 
-  #expression(node: LarkNode): Expression {
+  #expression(node: LarkNode): GrammarExpression {
     switch (node.kind) {
       case "rule":
         return this.#ruleNamed(node.name);
@@ -113,7 +113,7 @@ class LarkCompiler {
     }
   }
 
-  #written(expression: Expression): Expression {
+  #written(expression: GrammarExpression): GrammarExpression {
     return mapLeaves(expression, (leaf) => (leaf.kind === "rule" ? leaf : this.#write(leaf)));
   }
 
@@ -226,7 +226,7 @@ class LarkTerminals {
     this.#lark = lark;
   }
 
-  named(name: string): Expression {
+  named(name: string): GrammarExpression {
     const own = this.#lark.terminals.get(name);
     if (!own) return this.#imported(name);
     if (this.#open.has(name)) throw new LarkError(`the terminal '${name}' refers to itself`);
@@ -236,7 +236,7 @@ class LarkTerminals {
     return made;
   }
 
-  of(node: LarkNode): Expression {
+  of(node: LarkNode): GrammarExpression {
     switch (node.kind) {
       case "text":
         return node.anyCase ? inAnyCase(literal(node.text)) : literal(node.text);
@@ -257,7 +257,7 @@ class LarkTerminals {
     }
   }
 
-  #imported(name: string): Expression {
+  #imported(name: string): GrammarExpression {
     const original = this.#lark.imports.get(name);
     if (original === undefined) throw new LarkError(`there is no terminal '${name}'`);
     library ??= new LarkTerminals(parseLark(larkCommon));
@@ -268,14 +268,14 @@ class LarkTerminals {
 
 let library: LarkTerminals | undefined;
 
-function rangeOf(first: string, last: string): Expression {
+function rangeOf(first: string, last: string): GrammarExpression {
   const ends = [codePointOf(first), codePointOf(last)] as const;
   if (ends[0] > ends[1]) throw new LarkError(`the range "${first}".."${last}" is empty`);
   return chars([ends]);
 }
 
 /** A regular expression in Python's syntax: with flag `s` the dot includes line ends, with `i` letters match in either case. */
-function regexTerminal(pattern: string, flags: string): Expression {
+function regexTerminal(pattern: string, flags: string): GrammarExpression {
   const other = [...flags].find((flag) => !"imsu".includes(flag));
   if (other !== undefined) throw new LarkError(`the flag '${other}' of /${pattern}/ is not supported`);
   try {
@@ -295,7 +295,7 @@ function withDots(pattern: string, dot: string): string {
 const lower = codePoints("az");
 const upper = codePoints("AZ");
 
-function inAnyCase(expression: Expression): Expression {
+function inAnyCase(expression: GrammarExpression): GrammarExpression {
   return mapLeaves(expression, (leaf) => {
     if (leaf.kind === "rule") return leaf;
     if (leaf.kind === "chars") return chars(bothCases(leaf.set));

@@ -1,5 +1,5 @@
 import { codePoints, type CodePoints } from "./code-points.ts";
-import { chars, choice, empty, type Expression, never, optional, repeat, sequence, literal } from "./expression.ts";
+import { chars, choice, empty, type GrammarExpression, never, optional, repeat, sequence, literal } from "./expression.ts";
 import type { Grammar } from "./grammar.ts";
 
 /** The constraints of a schema on numbers. */
@@ -20,15 +20,15 @@ const maxDigits = 16;
 /** Two different decimals with at most this number of digits are different doubles, so rounding cannot reach an exclusive bound. */
 const exactDigits = 15;
 
-const digit: Expression = chars(codePoints("09"));
-const whole: Expression = choice(literal("0"), sequence(chars(codePoints("19")), repeat(digit, 0, maxDigits - 1)));
-const sign: Expression = optional(literal("-"));
+const digit: GrammarExpression = chars(codePoints("09"));
+const whole: GrammarExpression = choice(literal("0"), sequence(chars(codePoints("19")), repeat(digit, 0, maxDigits - 1)));
+const sign: GrammarExpression = optional(literal("-"));
 
 /** Any integer of up to 16 digits. */
-const anyInteger: Expression = sequence(sign, whole);
+const anyInteger: GrammarExpression = sequence(sign, whole);
 
 /** Any number: up to 16 digits on each side of the point, and an exponent of up to two digits. */
-export const anyNumber: Expression = sequence(
+export const anyNumber: GrammarExpression = sequence(
   anyInteger,
   optional(sequence(literal("."), repeat(digit, 1, maxDigits))),
   optional(sequence(chars(codePoints("e", "E")), optional(chars(codePoints("+", "-"))), repeat(digit, 1, 2))),
@@ -40,7 +40,7 @@ export const anyNumber: Expression = sequence(
  *
  * @returns null if a grammar would be too large (multiples of a large number that is not a power of ten).
  */
-export function numberExpression(grammar: Grammar, limits: NumberLimits): Expression | null {
+export function numberExpression(grammar: Grammar, limits: NumberLimits): GrammarExpression | null {
   const { integer, low, high, multiples } = limits;
   if (multiples.length > 0) return multipleExpression(grammar, limits);
   if (low === undefined && high === undefined) return integer ? anyInteger : anyNumber;
@@ -50,7 +50,7 @@ export function numberExpression(grammar: Grammar, limits: NumberLimits): Expres
   return signed(from, to, (a, b) => decimalsBetween(a, b, places));
 }
 
-function multipleExpression(grammar: Grammar, limits: NumberLimits): Expression | null {
+function multipleExpression(grammar: Grammar, limits: NumberLimits): GrammarExpression | null {
   const decimals = limits.multiples.map(decimalOf);
   const places = Math.max(...decimals.map((decimal) => decimal.places));
   const unit = 10n ** BigInt(places);
@@ -94,7 +94,7 @@ function scaled({ value, exclusive }: Bound, places: number, inwards: 1n | -1n):
   return truncatedOutwards ? quotient + inwards : quotient;
 }
 
-function signed(from: bigint, to: bigint, between: (low: bigint, high: bigint) => Expression): Expression {
+function signed(from: bigint, to: bigint, between: (low: bigint, high: bigint) => GrammarExpression): GrammarExpression {
   const negative = from < 0n ? [sequence(literal("-"), between(to < 0n ? -to : 1n, -from))] : [];
   const positive = to >= 0n ? [between(from > 0n ? from : 0n, to)] : [];
   return choice(...positive, ...negative);
@@ -102,8 +102,8 @@ function signed(from: bigint, to: bigint, between: (low: bigint, high: bigint) =
 
 function signedOrNull(
   [from, to]: readonly [bigint, bigint],
-  between: (low: bigint, high: bigint) => Expression | null,
-): Expression | null {
+  between: (low: bigint, high: bigint) => GrammarExpression | null,
+): GrammarExpression | null {
   let tooLarge = false;
   const result = signed(from, to, (low, high) => {
     const part = between(low, high);
@@ -132,17 +132,17 @@ function greatestCommonDivisor(a: bigint, b: bigint): bigint {
   return x < 0n ? -x : x;
 }
 
-const anyDigit: Expression = chars(codePoints("09"));
-const firstDigit: Expression = chars(codePoints("19"));
+const anyDigit: GrammarExpression = chars(codePoints("09"));
+const firstDigit: GrammarExpression = chars(codePoints("19"));
 
 /** Up to this number, multiples are listed one by one; beyond it, they are counted by an automaton. */
 const maxListed = 64n;
 const maxStates = 2_000;
 
 /** Integers from `low` to `high` (not negative), without leading zeros. */
-function wholeBetween(low: bigint, high: bigint): Expression {
+function wholeBetween(low: bigint, high: bigint): GrammarExpression {
   if (low > high) return never;
-  const options: Expression[] = [];
+  const options: GrammarExpression[] = [];
   const [shortest, longest] = [length(low), length(high)];
   for (let size = shortest; size <= longest; size++) {
     const from = size === shortest ? low : 10n ** BigInt(size - 1);
@@ -159,16 +159,16 @@ function wholeBetween(low: bigint, high: bigint): Expression {
  * Digit strings of the same length between `low` and `high`, in lexical order. With `fraction`, all but the first digit may be missing, and
  * a missing digit is zero.
  */
-function digitsBetween(low: string, high: string, fraction: boolean, first = true): Expression {
+function digitsBetween(low: string, high: string, fraction: boolean, first = true): GrammarExpression {
   if (low === "") return empty;
   const isFromZero = /^0*$/.test(low);
   if (!fraction && isFromZero && /^9*$/.test(high)) return repeat(anyDigit, low.length, low.length);
   const size = low.length - 1;
   const [lowRest, highRest, zeros, nines] = [low.slice(1), high.slice(1), "0".repeat(size), "9".repeat(size)];
   let [from, to] = [Number(low[0]), Number(high[0])];
-  const digitThen = (digit: number, restLow: string, restHigh: string): Expression =>
+  const digitThen = (digit: number, restLow: string, restHigh: string): GrammarExpression =>
     sequence(literal(String(digit)), digitsBetween(restLow, restHigh, fraction, false));
-  const options: Expression[] = [];
+  const options: GrammarExpression[] = [];
   if (from === to) options.push(digitThen(from, lowRest, highRest));
   else {
     // After the first and last digit the rest is bounded; after a digit between them it is free.
@@ -182,7 +182,7 @@ function digitsBetween(low: string, high: string, fraction: boolean, first = tru
 }
 
 /** Decimal numbers from `low` to `high` (not negative), both in units of 10^-places, with at most `places` digits after the point. */
-function decimalsBetween(low: bigint, high: bigint, places: number): Expression {
+function decimalsBetween(low: bigint, high: bigint, places: number): GrammarExpression {
   if (places === 0) return wholeBetween(low, high);
   if (low > high) return never;
   const unit = 10n ** BigInt(places);
@@ -202,7 +202,7 @@ function decimalsBetween(low: bigint, high: bigint, places: number): Expression 
 }
 
 /** The fraction after the integer part, between `low` and `high`. It is optional if the range includes zero. */
-function fraction(low: string, high: string): Expression {
+function fraction(low: string, high: string): GrammarExpression {
   const digits = sequence(literal("."), digitsBetween(low, high, true));
   return /^0*$/.test(low) ? optional(digits) : digits;
 }
@@ -215,12 +215,12 @@ function fraction(low: string, high: string): Expression {
 function multiplesBetween(
   grammar: Grammar,
   { low, high, step, places }: { low: bigint; high: bigint; step: bigint; places: number },
-): Expression | null {
+): GrammarExpression | null {
   if (step === 1n && places === 0) return wholeBetween(low, high);
   const first = ((low + step - 1n) / step) * step;
   if (first > high) return never;
   if ((high - first) / step < maxListed) {
-    const values: Expression[] = [];
+    const values: GrammarExpression[] = [];
     for (let value = first; value <= high; value += step) values.push(literal(withPoint(value, places)));
     return choice(...values);
   }
@@ -239,14 +239,14 @@ function multiplesBetween(
 function countedMultiples(
   grammar: Grammar,
   { low, high, step, places }: { low: bigint; high: bigint; step: number; places: number },
-): Expression {
+): GrammarExpression {
   /** Digit strings between two of the same length that lead from `remainder` to remainder 0. */
-  const from = (first: string, last: string, remainder: number): Expression => {
+  const from = (first: string, last: string, remainder: number): GrammarExpression => {
     if (first === "") return remainder === 0 ? empty : never;
     return grammar.shared(`multiple ${step} ${places} ${first} ${last} ${remainder}`, "multiple", () => {
       const rest = first.length - 1;
       const point = rest + 1 === places ? literal(".") : empty;
-      const options: Expression[] = [];
+      const options: GrammarExpression[] = [];
       for (let digit = Number(first[0]); digit <= Number(last[0]); digit++) {
         const firstRest = digit === Number(first[0]) ? first.slice(1) : "0".repeat(rest);
         const lastRest = digit === Number(last[0]) ? last.slice(1) : "9".repeat(rest);
@@ -258,7 +258,7 @@ function countedMultiples(
   };
   const shortest = Math.max(length(low), places + 1);
   const longest = Math.max(length(high), places + 1);
-  const options: Expression[] = [];
+  const options: GrammarExpression[] = [];
   for (let size = shortest; size <= longest; size++) {
     const first = size === shortest ? String(low) : String(10n ** BigInt(size - 1));
     const last = size === longest ? String(high) : "9".repeat(size);

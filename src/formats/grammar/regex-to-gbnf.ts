@@ -1,5 +1,5 @@
 import { type CodePoints, everyCodePoint, oneCodePoint, union } from "./code-points.ts";
-import { chars, choice, empty, type Expression, isEmpty, isNever, repeat, sequence } from "./expression.ts";
+import { chars, choice, empty, type GrammarExpression, isEmpty, isNever, repeat, sequence } from "./expression.ts";
 import { factoredChoice } from "./text-choice.ts";
 import { parseRegex, RegexError, type RegexNode } from "./regex-syntax.ts";
 
@@ -9,7 +9,7 @@ import { parseRegex, RegexError, type RegexNode } from "./regex-syntax.ts";
  *
  * @throws {RegexError} also if `^` or `$` is at a position where text may precede or follow.
  */
-export function regexExpression(pattern: string, match: "whole" | "anywhere"): Expression {
+export function regexExpression(pattern: string, match: "whole" | "anywhere"): GrammarExpression {
   const around = match === "whole" ? empty : repeat(chars(everyCodePoint), 0, null);
   return choice(
     ...translate(parseRegex(pattern)).map(({ body, start, end }) =>
@@ -20,7 +20,7 @@ export function regexExpression(pattern: string, match: "whole" | "anywhere"): E
 
 /** One alternative, and whether it must begin at the start, or end at the end, of the text. */
 interface Variant {
-  readonly body: Expression;
+  readonly body: GrammarExpression;
   readonly start: boolean;
   readonly end: boolean;
 }
@@ -80,7 +80,7 @@ function joined(variants: readonly Variant[]): readonly Variant[] {
 }
 
 /** Combines alternatives of one character each into one set: a character in two of them (`\w|\d`) would have two parses. */
-function singlesTogether(options: readonly Expression[]): readonly Expression[] {
+function singlesTogether(options: readonly GrammarExpression[]): readonly GrammarExpression[] {
   const sets = options.map(singleCharacter);
   const first = sets.findIndex((set) => set !== null);
   if (sets.filter((set) => set !== null).length < 2) return options;
@@ -88,7 +88,7 @@ function singlesTogether(options: readonly Expression[]): readonly Expression[] 
   return options.flatMap((option, i) => (i === first ? [all] : sets[i] === null ? [option] : []));
 }
 
-function singleCharacter(option: Expression): CodePoints | null {
+function singleCharacter(option: GrammarExpression): CodePoints | null {
   if (option.kind === "chars") return option.set;
   return option.kind === "text" && [...option.text].length === 1 ? oneCodePoint(option.text) : null;
 }

@@ -14,7 +14,7 @@ interface Beginning {
  *
  * @throws {GbnfError} with the rule's name.
  */
-export function checkBeginnings(rules: readonly GbnfRule[]): void {
+export function refuseLeftRecursion(rules: readonly GbnfRule[]): void {
   const empty = rulesThatMayBeEmpty(rules);
   const isPassed = (rule: GbnfRule): boolean => empty.has(rule);
   const found = new Map<GbnfRule, { order: number; low: number; group: number | null }>();

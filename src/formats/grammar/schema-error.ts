@@ -11,7 +11,7 @@ export class SchemaError extends Error {
 }
 
 /** An assertion that the grammar does not enforce: a text of the grammar may violate it. */
-export interface Gap {
+export interface SchemaGap {
   readonly path: string;
   readonly keyword: string;
 }

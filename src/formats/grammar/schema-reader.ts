@@ -2,7 +2,7 @@ import { larkKeyword } from "../../core/custom-tool.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonSchema } from "../../core/message.ts";
 import { PatternSet } from "./regex-matcher.ts";
-import { type Gap, SchemaError } from "./schema-error.ts";
+import { type SchemaGap, SchemaError } from "./schema-error.ts";
 import { anything, type JsonType, jsonTypes, meet, type Part, type Parts, type Shape } from "./schema-shape.ts";
 
 /** Maximum number of shapes when several `anyOf` are combined by `allOf`. */
@@ -24,7 +24,7 @@ export class SchemaReader {
   readonly #path: string;
   readonly #references: References;
   readonly #patterns: PatternSet;
-  readonly #gaps = new Map<string, Gap>();
+  readonly #gaps = new Map<string, SchemaGap>();
   #work = 0;
   #depth = 0;
   /** A `oneOf` was read as `anyOf`: a value that matches two of its branches is accepted. */
@@ -43,7 +43,7 @@ export class SchemaReader {
     this.scope = scope;
   }
 
-  get gaps(): readonly Gap[] {
+  get gaps(): readonly SchemaGap[] {
     return [...this.#gaps.values()];
   }
 

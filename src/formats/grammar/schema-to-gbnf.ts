@@ -1,15 +1,15 @@
 import type { JsonSchema } from "../../core/message.ts";
-import type { Expression } from "./expression.ts";
+import type { GrammarExpression } from "./expression.ts";
 import { SchemaReader } from "./schema-reader.ts";
 import type { Grammar } from "./grammar.ts";
-import type { Gap } from "./schema-error.ts";
+import type { SchemaGap } from "./schema-error.ts";
 import { valueExpression } from "./value-expression.ts";
 import { jsonSyntax } from "./value-syntax.ts";
 
 interface SchemaAnswer {
-  readonly root: Expression;
+  readonly root: GrammarExpression;
   /** Assertions that the grammar does not enforce, each once, in the order of the schema. */
-  readonly widened: readonly Gap[];
+  readonly widened: readonly SchemaGap[];
   /** Whether every text of the grammar satisfies the schema. False with `widened`, and if a `oneOf` was read as `anyOf`. */
   readonly exact: boolean;
 }

@@ -4,7 +4,7 @@ import {
   chars,
   choice,
   empty,
-  type Expression,
+  type GrammarExpression,
   isNever,
   lengths,
   repeat,
@@ -26,7 +26,7 @@ export function stringExpression(
   syntax: StringSyntax,
   limits: StringLimits,
   path: string,
-): Expression {
+): GrammarExpression {
   const { min, max } = limits;
   const [lark] = limits.grammars;
   if (lark !== undefined) {
@@ -55,9 +55,9 @@ export function stringExpression(
 }
 
 /** The strings of a Lark grammar, as rules in which each character is written in the given syntax. */
-function larkString(grammar: Grammar, syntax: StringSyntax, definition: string): Expression {
+function larkString(grammar: Grammar, syntax: StringSyntax, definition: string): GrammarExpression {
   const key = JSON.stringify(syntax.spell(everyCodePoint));
-  const write = (leaf: Leaf): Expression =>
+  const write = (leaf: Leaf): GrammarExpression =>
     leaf.kind === "chars"
       ? syntax.spell(leaf.set)
       : sequenceOf([...leaf.text].map((c) => syntax.spell(oneCodePoint(c))));
@@ -65,10 +65,10 @@ function larkString(grammar: Grammar, syntax: StringSyntax, definition: string):
   return isNever(characters) ? characters : syntax.around(characters);
 }
 
-type Leaf = Expression & { kind: "text" | "chars" };
+type Leaf = GrammarExpression & { kind: "text" | "chars" };
 
 /** The characters of keys within limits, at least one. What would need rules of its own is reported. */
-export function keyCharacters(reader: SchemaReader, limits: StringLimits, path: string): Expression {
+export function keyCharacters(reader: SchemaReader, limits: StringLimits, path: string): GrammarExpression {
   const [first, ...others] = described(reader, limits);
   if (first === undefined) return repeat(chars(everyCodePoint), Math.max(1, limits.min), limits.max);
   const whole = ofLength(first.characters, limits);
@@ -77,7 +77,7 @@ export function keyCharacters(reader: SchemaReader, limits: StringLimits, path: 
 }
 
 interface Described {
-  readonly characters: Expression;
+  readonly characters: GrammarExpression;
   readonly path: string;
   readonly keyword: string;
 }
@@ -102,7 +102,7 @@ function described(reader: SchemaReader, limits: StringLimits): readonly Describ
 }
 
 /** The texts in which a pattern matches anywhere, or null if the pattern is malformed or cannot be expressed. */
-export function patternExpression(pattern: string): Expression | null {
+export function patternExpression(pattern: string): GrammarExpression | null {
   try {
     return regexExpression(pattern, "anywhere");
   } catch (error) {
@@ -112,7 +112,7 @@ export function patternExpression(pattern: string): Expression | null {
 }
 
 /** The texts of `characters` that have the right length, or null if that is not easily expressed. */
-function ofLength(characters: Expression, { min, max }: StringLimits): Expression | null {
+function ofLength(characters: GrammarExpression, { min, max }: StringLimits): GrammarExpression | null {
   const range = lengths(characters);
   if (range.min >= min && (max === null || (range.max !== null && range.max <= max))) return characters;
   // A repetition of one class (`^[a-z]*$`): its count is the length.
@@ -183,10 +183,10 @@ const patterns: Readonly<Record<string, string>> = {
   "json-pointer": "(/([^~/]|~[01]){0,64}){0,32}",
 };
 
-const cache = new Map<string, Expression>();
+const cache = new Map<string, GrammarExpression>();
 
 /** The strings of a format, or null if it is unknown. */
-function formatExpression(name: string): Expression | null {
+function formatExpression(name: string): GrammarExpression | null {
   const pattern = Object.hasOwn(patterns, name) ? patterns[name] : undefined;
   if (pattern === undefined) return null;
   let expression = cache.get(name);
@@ -204,7 +204,7 @@ const maxStates = 2_000;
 const maxPositions = 2_000;
 
 /** The rest of an expression, as a list of expressions to match in order; null: nothing is left, so the text may end. */
-type Rest = { readonly first: Expression; readonly rest: Rest } | null;
+type Rest = { readonly first: GrammarExpression; readonly rest: Rest } | null;
 
 /** The positions of all expressions after some text. Its length is counted only as far as it matters. */
 interface State {
@@ -227,9 +227,9 @@ interface Transition {
  */
 function intersection(
   grammar: Grammar,
-  { expressions, min, max }: { expressions: readonly Expression[]; min: number; max: number | null },
-  spell: (set: CodePoints) => Expression,
-): Expression | null {
+  { expressions, min, max }: { expressions: readonly GrammarExpression[]; min: number; max: number | null },
+  spell: (set: CodePoints) => GrammarExpression,
+): GrammarExpression | null {
   const reached = new Map<string, State>();
   const transitions = new Map<string, readonly Transition[]>();
   const start = stateOf(
@@ -246,7 +246,7 @@ function intersection(
     if (reached.size > maxStates) return null;
   }
   const id = `intersection ${JSON.stringify(expressions)} ${min} ${max} ${JSON.stringify(spell(everyCodePoint))}`;
-  const ruleOf = (state: State): Expression =>
+  const ruleOf = (state: State): GrammarExpression =>
     grammar.shared(`${id} ${state.key}`, "both", () =>
       choice(
         ...(state.accepts && state.count >= min ? [empty] : []),
@@ -363,7 +363,7 @@ function restKey(position: Rest): string {
   return key;
 }
 
-function expressionKey(expression: Expression): string {
+function expressionKey(expression: GrammarExpression): string {
   if (expression.kind === "text") return JSON.stringify(expression.text);
   if (expression.kind === "repeat") return `${expressionKey(expression.item)}{${expression.min},${expression.max}}`;
   let id = ids.get(expression);

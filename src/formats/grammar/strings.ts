@@ -10,21 +10,21 @@ import {
   subtract,
   union,
 } from "./code-points.ts";
-import { chars, choice, empty, type Expression, mapLeaves, never, repeat, sequence, literal } from "./expression.ts";
+import { chars, choice, empty, type GrammarExpression, mapLeaves, never, repeat, sequence, literal } from "./expression.ts";
 import type { Grammar } from "./grammar.ts";
 
 /** How formats write a string, including its quotes or closing marker. */
 export interface StringSyntax {
   /** Any string. */
-  readonly any: Expression;
+  readonly any: GrammarExpression;
   /** Any string with `min` to `max` characters (code points, as JSON Schema counts); `max` null: unlimited. */
-  ofLength(min: number, max: number | null): Expression;
+  ofLength(min: number, max: number | null): GrammarExpression;
   /** The strings whose characters match the expression; `never` if the syntax can write none of them. */
-  of(characters: Expression): Expression;
+  of(characters: GrammarExpression): GrammarExpression;
   /** One character of a set as it is written in a string; `never` if the syntax can write none of them. */
-  spell(set: CodePoints): Expression;
+  spell(set: CodePoints): GrammarExpression;
   /** A string whose characters were already converted with `spell`. */
-  around(spelled: Expression): Expression;
+  around(spelled: GrammarExpression): GrammarExpression;
 }
 
 /**
@@ -40,7 +40,7 @@ export function quotedStrings(
   const safe = subtract(plain, firstCharacters(forbidden));
   const character = grammar.shared(`${id} character`, "char", () => choice(chars(safe), escapeSequence(language)));
   const quote = literal('"');
-  const rest = (): Expression =>
+  const rest = (): GrammarExpression =>
     forbidden.length === 0
       ? sequence(repeat(character, 0, null), quote)
       : untilQuote(grammar, {
@@ -48,7 +48,7 @@ export function quotedStrings(
           escape: grammar.shared(`${language} escape`, "escape", () => escapeSequence(language)),
           forbidden,
         });
-  const leaf = (part: Leaf): Expression =>
+  const leaf = (part: Leaf): GrammarExpression =>
     part.kind === "chars" ? canonicalSet(part.set, safe) : canonicalText(part, forbidden);
   return {
     any: grammar.shared(`${id} string`, "string", () => sequence(quote, rest())),
@@ -59,7 +59,7 @@ export function quotedStrings(
   };
 }
 
-type Leaf = Expression & { kind: "text" | "chars" | "rule" };
+type Leaf = GrammarExpression & { kind: "text" | "chars" | "rule" };
 
 function firstCharacters(markers: readonly string[]): CodePoints {
   return union(...markers.flatMap(([first]) => (first === undefined ? [] : [oneCodePoint(first)])));
@@ -84,7 +84,7 @@ export function rawStrings(
   );
   const safe = complement(starts);
   const [before, after] = [literal(open + edge), literal(edge + close)];
-  const keep = (leaf: Leaf): Expression => {
+  const keep = (leaf: Leaf): GrammarExpression => {
     if (leaf.kind === "chars") return chars(intersection(leaf.set, safe));
     if (leaf.kind === "rule") return leaf;
     return [...leaf.text].some((character) => includesCodePoint(starts, codePointOf(character))) ? never : leaf;
@@ -119,7 +119,7 @@ const shortEscapes = new Map([
 ]);
 
 /** The rest of an escape in a JSON string that represents one character as JSON Schema counts: surrogates only in pairs. */
-function escapeSequence(language: "json" | "python"): Expression {
+function escapeSequence(language: "json" | "python"): GrammarExpression {
   const letters = union(
     ...['"', "\\", "b", "f", "n", "r", "t", ...(language === "json" ? ["/"] : [])].map(oneCodePoint),
   );
@@ -136,7 +136,7 @@ function escapeSequence(language: "json" | "python"): Expression {
 }
 
 /** Characters as they are written in a JSON string: with the one spelling of `JSON.stringify`, except for those that must be escaped. */
-function canonicalSet(set: CodePoints, safe: CodePoints): Expression {
+function canonicalSet(set: CodePoints, safe: CodePoints): GrammarExpression {
   let long = subtract(set, safe);
   let letters: CodePoints = [];
   for (const [character, letter] of shortEscapes) {
@@ -151,7 +151,7 @@ function canonicalSet(set: CodePoints, safe: CodePoints): Expression {
 }
 
 /** `\\u0000`, `\\u0001`, … combined into classes of their last digit. */
-function sharedBeginnings(escapes: readonly string[]): readonly Expression[] {
+function sharedBeginnings(escapes: readonly string[]): readonly GrammarExpression[] {
   const byStart = new Map<string, CodePoints>();
   for (const escape of escapes) {
     const start = escape.slice(0, -1);
@@ -160,7 +160,7 @@ function sharedBeginnings(escapes: readonly string[]): readonly Expression[] {
   return [...byStart].map(([start, digits]) => sequence(literal(start), chars(digits)));
 }
 
-function canonicalText(leaf: Leaf, forbidden: readonly string[]): Expression {
+function canonicalText(leaf: Leaf, forbidden: readonly string[]): GrammarExpression {
   if (leaf.kind !== "text") return leaf;
   const written = JSON.stringify(leaf.text).slice(1, -1);
   const endsValue = forbidden.some((marker) => written.includes(marker) || `${written}"`.includes(marker));
@@ -181,7 +181,7 @@ function canonicalText(leaf: Leaf, forbidden: readonly string[]): Expression {
  * This is the automaton that searches for all markers at once (Knuth–Morris–Pratt, Aho–Corasick) as right-linear rules: a state is the
  * marker prefix that was read, and every character leads to exactly one state, so that there is only one parse.
  */
-export function until(grammar: Grammar, end: string, forbidden: readonly string[] = []): Expression {
+export function until(grammar: Grammar, end: string, forbidden: readonly string[] = []): GrammarExpression {
   const others = forbidden.filter((marker) => marker !== "" && marker !== end && !end.startsWith(marker));
   const committed = Math.min(
     ...forbidden
@@ -197,8 +197,8 @@ export function until(grammar: Grammar, end: string, forbidden: readonly string[
  */
 function untilQuote(
   grammar: Grammar,
-  { plain, escape, forbidden }: { plain: CodePoints; escape: Expression; forbidden: readonly string[] },
-): Expression {
+  { plain, escape, forbidden }: { plain: CodePoints; escape: GrammarExpression; forbidden: readonly string[] },
+): GrammarExpression {
   return new Search(grammar, '"', forbidden, Infinity, { plain, escape }).state("");
 }
 
@@ -215,14 +215,14 @@ class Search {
   /** The characters that are in no marker. */
   readonly #others: CodePoints;
 
-  readonly #inString: { readonly plain: CodePoints; readonly escape: Expression } | undefined;
+  readonly #inString: { readonly plain: CodePoints; readonly escape: GrammarExpression } | undefined;
 
   constructor(
     grammar: Grammar,
     end: string,
     forbidden: readonly string[],
     committed: number,
-    inString?: { readonly plain: CodePoints; readonly escape: Expression },
+    inString?: { readonly plain: CodePoints; readonly escape: GrammarExpression },
   ) {
     this.#inString = inString;
     this.#grammar = grammar;
@@ -235,16 +235,16 @@ class Search {
     this.#others = subtract(inString?.plain ?? everyCodePoint, union(...[...this.#named].map(oneCodePoint)));
   }
 
-  state(read: string): Expression {
+  state(read: string): GrammarExpression {
     return this.#grammar.shared(`${this.#key} ${read}`, "until", () => {
       const onTheWay = this.#end.startsWith(read) && read.length >= this.#committed;
       return onTheWay ? literal(this.#end.slice(read.length)) : this.#next(read);
     });
   }
 
-  #next(read: string): Expression {
+  #next(read: string): GrammarExpression {
     const byNext = new Map<string, CodePoints[]>([["", [this.#others]]]);
-    const options: Expression[] = [];
+    const options: GrammarExpression[] = [];
     for (const character of this.#named) {
       const reached = read + character;
       const completes = this.#markers.find((marker) => reached.endsWith(marker));

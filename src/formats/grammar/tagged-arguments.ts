@@ -3,7 +3,7 @@ import type { TaggedArgs } from "../format.ts";
 import { type DeclaredTypes, ToolTypes, typedValue } from "../reading/tool-types.ts";
 import type { CallableTool, CallGrammarContext } from "./call-parts.ts";
 import { codePoints } from "./code-points.ts";
-import { chars, choice, empty, type Expression, never, optional, repeat, sequence, literal } from "./expression.ts";
+import { chars, choice, empty, type GrammarExpression, never, optional, repeat, sequence, literal } from "./expression.ts";
 import { acceptsAll, membersInOrder, propertyParts, shapeExpression, type ValueContext } from "./value-expression.ts";
 import {
   anything,
@@ -27,7 +27,7 @@ export function taggedArguments(
   args: TaggedArgs,
   tool: CallableTool,
   closes: readonly string[],
-): Expression {
+): GrammarExpression {
   const { grammar, gap } = context;
   const { reader } = tool;
   const parameter = new Parameter(context, args, tool, closes);
@@ -60,7 +60,7 @@ class Parameter {
     this.#types = new ToolTypes([tool.tool]);
   }
 
-  declared(limits: ObjectLimits, name: string): Expression {
+  declared(limits: ObjectLimits, name: string): GrammarExpression {
     const { reader } = this.#tool;
     const { keyEnd } = this.#args;
     // The parser reads a name up to `keyEnd` and does not accept a line end or an angle bracket in it.
@@ -70,7 +70,7 @@ class Parameter {
   }
 
   /** Any parameters with any values: declared ones, and others if the tags allow unknown names. */
-  anyNumber(): Expression {
+  anyNumber(): GrammarExpression {
     const parameters = parametersOf(this.#tool.tool);
     const properties = typeof parameters === "object" ? parameters["properties"] : undefined;
     const names = typeof properties === "object" && properties !== null ? Object.keys(properties) : [];
@@ -80,7 +80,7 @@ class Parameter {
   }
 
   /** An undeclared parameter, if the schema does not restrict it. The parser cannot determine its type, so it may have any value. */
-  other(limits: ObjectLimits): Expression {
+  other(limits: ObjectLimits): GrammarExpression {
     const { grammar } = this.#context;
     const open = limits.additional === undefined ? !limits.closed && limits.required.size === 0 : true;
     const anything = (limits.additional ?? []).every(({ schema }) => schema === true || isEmptyObject(schema));
@@ -92,7 +92,7 @@ class Parameter {
     return grammar.define("parameter", this.#tag(name, null, []));
   }
 
-  #tag(name: Expression, key: string | null, parts: Parts): Expression {
+  #tag(name: GrammarExpression, key: string | null, parts: Parts): GrammarExpression {
     const { grammar } = this.#context;
     const args = this.#args;
     const close = args.close.replace("{key}", key ?? "");
@@ -117,7 +117,7 @@ class Parameter {
     declared: DeclaredTypes | undefined,
     path: string,
     close: string,
-  ): { attribute: string; value: Expression }[] {
+  ): { attribute: string; value: GrammarExpression }[] {
     const { grammar } = this.#context;
     const { hint, trim } = this.#args;
     const edge = trim === "newline" ? "\n" : "";
@@ -196,7 +196,7 @@ interface Around {
  * A value and its close. Objects and arrays with members are written as tags, empty ones as JSON. Where a string is allowed, everything is
  * a string, as the parser reads it (minimax-m3).
  */
-function nestedValue(context: ValueContext, tags: NestedTags, parts: Parts, around: Around): Expression {
+function nestedValue(context: ValueContext, tags: NestedTags, parts: Parts, around: Around): GrammarExpression {
   const { grammar, reader } = context;
   // Any value: text, JSON, or nested tags.
   if (parts.length === 0) return until(grammar, around.close);
@@ -212,7 +212,7 @@ function shapeValue(
   shape: Shape,
   path: string,
   { close, outer }: Around,
-): Expression {
+): GrammarExpression {
   const raw = rawStrings(context.grammar, { open: "", close, forbidden: [tags.open] });
   const types = shape.values === undefined ? meantTypes(shape) : [...shape.types];
   const mayBeString = types.includes("string");
@@ -233,7 +233,7 @@ function shapeValue(
   );
 }
 
-function members(context: ValueContext, tags: NestedTags, limits: ObjectLimits, outer: string): Expression {
+function members(context: ValueContext, tags: NestedTags, limits: ObjectLimits, outer: string): GrammarExpression {
   const names = [...new Set([...limits.properties.keys(), ...limits.required])];
   const declared = names.map((name) => ({
     // A close with the name of the parameter itself would end the parameter.
@@ -255,13 +255,13 @@ function members(context: ValueContext, tags: NestedTags, limits: ObjectLimits, 
   return choice(none, body);
 }
 
-function items(context: ValueContext, tags: NestedTags, limits: ArrayLimits, outer: string): Expression {
+function items(context: ValueContext, tags: NestedTags, limits: ArrayLimits, outer: string): GrammarExpression {
   if (tags.item === outer) return limits.min === 0 ? literal("[]") : never;
   const first = limits.first.map((parts) => tagged(context, tags, tags.item, parts, outer));
   const open = limits.rest ?? (limits.closed || first.length > 0 ? null : []);
   const further = open === null ? never : tagged(context, tags, tags.item, open, outer);
   const least = Math.max(1, limits.min);
-  const from = (position: number): Expression => {
+  const from = (position: number): GrammarExpression => {
     if (limits.max !== null && position >= limits.max) return empty;
     const item = first[position];
     if (item === undefined) {
@@ -274,7 +274,7 @@ function items(context: ValueContext, tags: NestedTags, limits: ArrayLimits, out
   return limits.max === 0 ? none : choice(none, from(0));
 }
 
-function tagged(context: ValueContext, tags: NestedTags, name: string, parts: Parts, outer: string): Expression {
+function tagged(context: ValueContext, tags: NestedTags, name: string, parts: Parts, outer: string): GrammarExpression {
   const close = `${tags.open}/${name}${tags.keyEnd}`;
   return sequence(literal(`${tags.open}${name}${tags.keyEnd}`), nestedValue(context, tags, parts, { close, outer }));
 }

@@ -1,5 +1,5 @@
 import { codePointOf, type CodePoints, union } from "./code-points.ts";
-import { chars, choiceOf, empty, type Expression, sequence, sequenceOf, literal } from "./expression.ts";
+import { chars, choiceOf, empty, type GrammarExpression, sequence, sequenceOf, literal } from "./expression.ts";
 import type { Grammar } from "./grammar.ts";
 
 /** Fewer texts are written as plain alternatives: the sampler can follow that many parses, and the grammar stays readable. */
@@ -15,7 +15,7 @@ const groupDepth = 16;
  * One of many texts (`enum`, `guided_choice`), with few parses open at a time: common prefixes and common suffixes are written once (the
  * texts' minimal acyclic automaton; Daciuk et al., 2000).
  */
-export function textChoice(grammar: Grammar, texts: readonly string[]): Expression {
+export function textChoice(grammar: Grammar, texts: readonly string[]): GrammarExpression {
   if (texts.length < maxPlainTexts) return choiceOf(texts.map(literal));
   // By UTF-16 code units, so that texts with a common prefix are adjacent.
   const sorted = [...new Set(texts)].sort();
@@ -29,7 +29,7 @@ interface Node {
   readonly edges: readonly Edge[];
   readonly weight: number;
   uses: number;
-  written?: Expression;
+  written?: GrammarExpression;
 }
 
 /** The characters of a transition, the text that follows each of them, and the next state. */
@@ -49,7 +49,7 @@ class TextTree {
     this.#texts = sorted;
   }
 
-  expression(): Expression {
+  expression(): GrammarExpression {
     return this.#write(this.#node(0, this.#texts.length, 0), 0);
   }
 
@@ -99,7 +99,7 @@ class TextTree {
     return node;
   }
 
-  #write(node: Node, depth: number): Expression {
+  #write(node: Node, depth: number): GrammarExpression {
     if (node.written) return node.written;
     const isRule = node.edges.length > 0 && ((node.uses > 1 && node.weight >= ruleWeight) || depth === groupDepth);
     const below = isRule ? 0 : depth + 1;
@@ -122,13 +122,13 @@ function commonLength(one: string, other: string, from: number): number {
 const maxPlainOptions = 32;
 
 /** A choice in which the common prefixes of many alternatives are written once, so that few parses are open at a time. */
-export function factoredChoice(options: readonly Expression[]): Expression {
+export function factoredChoice(options: readonly GrammarExpression[]): GrammarExpression {
   return options.length < maxPlainOptions ? choiceOf(options) : factored(options);
 }
 
-function factored(options: readonly Expression[]): Expression {
+function factored(options: readonly GrammarExpression[]): GrammarExpression {
   const groups = new Map<string, Split[]>();
-  const others: Expression[] = [];
+  const others: GrammarExpression[] = [];
   for (const option of options) {
     const split = splitOf(option);
     const [first] = split?.head ?? "";
@@ -146,17 +146,17 @@ function factored(options: readonly Expression[]): Expression {
 /** The text at the beginning of an expression, and the rest. */
 interface Split {
   readonly head: string;
-  readonly rest: readonly Expression[];
+  readonly rest: readonly GrammarExpression[];
 }
 
-function splitOf(option: Expression): Split | null {
+function splitOf(option: GrammarExpression): Split | null {
   if (option.kind === "text") return { head: option.text, rest: [] };
   if (option.kind !== "sequence") return null;
   const [first, ...rest] = option.items;
   return first?.kind === "text" ? { head: first.text, rest } : null;
 }
 
-function together(group: readonly Split[]): Expression {
+function together(group: readonly Split[]): GrammarExpression {
   const characters = group.map(({ head }) => [...head]);
   const [shortest = []] = characters.toSorted((a, b) => a.length - b.length);
   let length = 0;

@@ -1,7 +1,7 @@
 import {
   choice,
   choiceOf,
-  type Expression,
+  type GrammarExpression,
   isEmpty,
   isNever,
   never,
@@ -40,7 +40,7 @@ export interface ValueContext {
 }
 
 /** The values that satisfy all of `parts`, in the given syntax. Equal schemas share a rule, which ends recursion. */
-export function valueExpression(context: ValueContext, parts: Parts, hint = "value"): Expression {
+export function valueExpression(context: ValueContext, parts: Parts, hint = "value"): GrammarExpression {
   const { grammar, reader, syntax } = context;
   const path = parts[0]?.path ?? "";
   const key = `${reader.scope} ${syntax.id} ${JSON.stringify(parts.map((part) => part.schema))}`;
@@ -58,7 +58,7 @@ export function valueExpression(context: ValueContext, parts: Parts, hint = "val
 }
 
 /** The values of one shape. `path`: its path, for reports. */
-export function shapeExpression(context: ValueContext, shape: Shape, path: string, hint: string): Expression {
+export function shapeExpression(context: ValueContext, shape: Shape, path: string, hint: string): GrammarExpression {
   const { grammar, syntax } = context;
   if (shape.values !== undefined) {
     const allowed = shape.values.filter((value) => accepts(context.reader, shape, value));
@@ -72,7 +72,7 @@ export function shapeExpression(context: ValueContext, shape: Shape, path: strin
   return choice(...types.map((type) => typeExpression(context, shape, type, path, hint)));
 }
 
-function typeExpression(context: ValueContext, shape: Shape, type: JsonType, path: string, hint: string): Expression {
+function typeExpression(context: ValueContext, shape: Shape, type: JsonType, path: string, hint: string): GrammarExpression {
   const { grammar, reader, syntax } = context;
   switch (type) {
     case "null":
@@ -96,14 +96,14 @@ function typeExpression(context: ValueContext, shape: Shape, type: JsonType, pat
   }
 }
 
-function arrayExpression(context: ValueContext, limits: ArrayLimits, hint: string): Expression {
+function arrayExpression(context: ValueContext, limits: ArrayLimits, hint: string): GrammarExpression {
   const { grammar, syntax } = context;
   const comma = sequence(literal(","), syntax.space);
   const items = limits.first.map((parts, i) => valueExpression(context, parts, `${hint}-${i}`));
   // If only the first items are described, further items are written only if they are required.
   const others = limits.rest ?? (limits.closed || (items.length > 0 && limits.min <= items.length) ? null : []);
   const further = others === null ? never : valueExpression(context, others, `${hint}-item`);
-  const furtherItems = (position: number): Expression => {
+  const furtherItems = (position: number): GrammarExpression => {
     const most = limits.max === null ? null : limits.max - position;
     const least = Math.max(0, limits.min - position);
     if (position > 0) return repeat(sequence(comma, further), least, most);
@@ -130,7 +130,7 @@ function arrayExpression(context: ValueContext, limits: ArrayLimits, hint: strin
  * Objects: the declared properties in order, each at most once, the required ones always; then others, if they are allowed. If a schema
  * declares properties and does not describe others, JSON Schema allows any; none are written.
  */
-function objectExpression(context: ValueContext, limits: ObjectLimits, hint: string): Expression {
+function objectExpression(context: ValueContext, limits: ObjectLimits, hint: string): GrammarExpression {
   const { space } = context.syntax;
   const names = new Set([...limits.properties.keys(), ...limits.required]);
   const members = [...names].map((name) => ({
@@ -149,7 +149,7 @@ function objectExpression(context: ValueContext, limits: ObjectLimits, hint: str
 }
 
 /** The values of a declared property; `never` if its name is not allowed. */
-export function propertyValue(context: ValueContext, limits: ObjectLimits, name: string, hint: string): Expression {
+export function propertyValue(context: ValueContext, limits: ObjectLimits, name: string, hint: string): GrammarExpression {
   const allowed = limits.names.length === 0 || acceptsAll(context.reader, limits.names, name);
   return allowed ? valueExpression(context, propertyParts(context.reader, limits, name), `${hint}-${name}`) : never;
 }
@@ -160,9 +160,9 @@ function otherMember(
   limits: ObjectLimits,
   declared: ReadonlySet<string>,
   hint: string,
-): Expression {
+): GrammarExpression {
   const { grammar, syntax } = context;
-  const member = (keys: Expression, values: Expression): Expression =>
+  const member = (keys: GrammarExpression, values: GrammarExpression): GrammarExpression =>
     isNever(keys) || isNever(values) ? never : grammar.define(`${hint}-member`, sequence(syntax.keys(keys), values));
   const [pattern, ...others] = limits.patterns;
   if (pattern !== undefined) {
@@ -179,16 +179,16 @@ function otherMember(
 }
 
 /** One of these values; the texts among them are combined with `textChoice`. */
-function oneOf(grammar: Grammar, values: readonly Expression[]): Expression {
+function oneOf(grammar: Grammar, values: readonly GrammarExpression[]): GrammarExpression {
   const texts = values.flatMap((value) => (value.kind === "text" ? [value.text] : []));
   const others = values.filter(({ kind }) => kind !== "text");
   return choiceOf([...(texts.length > 0 ? [textChoice(grammar, texts)] : []), ...others]);
 }
 
 /** One value as a literal. */
-function valueLiteral(syntax: ValueSyntax, value: unknown): Expression {
+function valueLiteral(syntax: ValueSyntax, value: unknown): GrammarExpression {
   const comma = sequence(literal(","), syntax.space);
-  const separated = (items: readonly Expression[]): Expression =>
+  const separated = (items: readonly GrammarExpression[]): GrammarExpression =>
     sequenceOf(items.flatMap((item, i) => (i === 0 ? [item] : [comma, item])));
   if (value === null) return syntax.null;
   if (typeof value === "boolean") return value ? syntax.true : syntax.false;
@@ -210,13 +210,13 @@ function patternKeys(
   reader: SchemaReader,
   pattern: ObjectLimits["patterns"][number],
   declared: ReadonlySet<string>,
-): Expression | null {
+): GrammarExpression | null {
   if ([...declared].some((name) => reader.matches(pattern, name, "patternProperties") !== false)) return null;
   return patternExpression(pattern.pattern);
 }
 
 /** The characters of the keys that `propertyNames` allows and that are not declared. */
-function nameKeys(reader: SchemaReader, names: Parts, declared: ReadonlySet<string>): Expression {
+function nameKeys(reader: SchemaReader, names: Parts, declared: ReadonlySet<string>): GrammarExpression {
   if (names.length === 0) return anyKeyBut(declared);
   const path = names[0]?.path ?? "";
   return choice(
@@ -237,7 +237,7 @@ function nameKeys(reader: SchemaReader, names: Parts, declared: ReadonlySet<stri
 
 /** A declared property: key and value. */
 interface Member {
-  readonly expression: Expression;
+  readonly expression: GrammarExpression;
   readonly required: boolean;
 }
 
@@ -258,18 +258,18 @@ export function membersInOrder(
     hint,
   }: {
     members: readonly Member[];
-    other: Expression;
-    between: Expression;
+    other: GrammarExpression;
+    between: GrammarExpression;
     limits: Pick<ObjectLimits, "min" | "max" | "path">;
     hint: string;
   },
-): Expression {
+): GrammarExpression {
   const reachable = members.filter(({ expression }) => !isNever(expression)).length + (isNever(other) ? 0 : 1);
   // Undeclared members may repeat a key, so only the first of them certainly counts.
   if (limits.min > reachable && !isNever(other)) reader.report(limits.path, "minProperties");
   const min = isNever(other) ? limits.min : Math.min(limits.min, reachable);
   const counted = Math.max(1, min, limits.max ?? 0);
-  const others = (count: number): Expression => {
+  const others = (count: number): GrammarExpression => {
     const least = count >= min ? 0 : count + 1 >= min && !isNever(other) ? 1 : null;
     if (least === null) return never;
     const most = limits.max === null ? null : limits.max - count;
@@ -295,12 +295,12 @@ export function membersInOrder(
     reader.spend(50 * next.size, limits.path);
     counts.push(next);
   }
-  let following = new Map<number, Expression>();
+  let following = new Map<number, GrammarExpression>();
   for (let position = members.length; position >= 0; position--) {
     const member = members[position];
-    const here = new Map<number, Expression>();
+    const here = new Map<number, GrammarExpression>();
     for (const count of counts[position] ?? []) {
-      let body: Expression;
+      let body: GrammarExpression;
       if (member === undefined) body = others(count);
       else {
         const rest = following.get(Math.min(count + 1, counted)) ?? never;

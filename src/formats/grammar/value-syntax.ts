@@ -1,4 +1,4 @@
-import { chars, choice, empty, mapLeaves, optional, repeat, sequence, literal, type Expression } from "./expression.ts";
+import { chars, choice, empty, mapLeaves, optional, repeat, sequence, literal, type GrammarExpression } from "./expression.ts";
 import { codePoints, complement, everyCodePoint, intersection, oneCodePoint, union } from "./code-points.ts";
 import type { Grammar } from "./grammar.ts";
 import { anyNumber } from "./number-expression.ts";
@@ -10,14 +10,14 @@ export interface ValueSyntax {
   readonly id: string;
   readonly strings: StringSyntax;
   /** A member's key, including everything up to its value. */
-  key(name: string): Expression;
+  key(name: string): GrammarExpression;
   /** Keys whose characters match the expression. */
-  keys(characters: Expression): Expression;
+  keys(characters: GrammarExpression): GrammarExpression;
   /** White space inside brackets, and before and after a comma. */
-  readonly space: Expression;
-  readonly null: Expression;
-  readonly true: Expression;
-  readonly false: Expression;
+  readonly space: GrammarExpression;
+  readonly null: GrammarExpression;
+  readonly true: GrammarExpression;
+  readonly false: GrammarExpression;
 }
 
 /**
@@ -62,7 +62,7 @@ export function pythonSyntax(grammar: Grammar): ValueSyntax {
 /** gemma's `{city:<|"|>Paris<|"|>,n:3}`. Nothing is escaped inside the quotes, and there is no white space. */
 export function looseSyntax(grammar: Grammar, quote: string): ValueSyntax {
   const strings = rawStrings(grammar, { open: quote, close: quote });
-  const bareKey = (leaf: Expression & { kind: "text" | "chars" | "rule" }): Expression =>
+  const bareKey = (leaf: GrammarExpression & { kind: "text" | "chars" | "rule" }): GrammarExpression =>
     leaf.kind === "chars" ? chars(intersection(leaf.set, keyCharacters)) : leaf;
   return {
     id: `loose ${quote}`,
@@ -87,14 +87,14 @@ export function asRaw(syntax: ValueSyntax, strings: StringSyntax): ValueSyntax {
 const keyCharacters = codePoints("AZ", "az", "09", "_");
 
 /** The characters of any key except these. Empty keys are left out. */
-export function anyKeyBut(names: Iterable<string>): Expression {
+export function anyKeyBut(names: Iterable<string>): GrammarExpression {
   return otherThan(
     [...names].map((name) => [...name]),
     true,
   );
 }
 
-function otherThan(names: readonly (readonly string[])[], atStart: boolean): Expression {
+function otherThan(names: readonly (readonly string[])[], atStart: boolean): GrammarExpression {
   const any = repeat(chars(everyCodePoint), 0, null);
   const heads = new Set(names.flatMap(([head]) => (head === undefined ? [] : [head])));
   const others = complement(union(...[...heads].map(oneCodePoint)));
@@ -118,11 +118,11 @@ export function anyValue(
   grammar: Grammar,
   syntax: ValueSyntax,
   kind: "value" | "object" | "array" = "value",
-): Expression {
+): GrammarExpression {
   return grammar.shared(`${syntax.id} any ${kind}`, kind, () => {
     const { space } = syntax;
-    const value = (): Expression => anyValue(grammar, syntax);
-    const several = (item: Expression): Expression =>
+    const value = (): GrammarExpression => anyValue(grammar, syntax);
+    const several = (item: GrammarExpression): GrammarExpression =>
       optional(sequence(item, repeat(sequence(literal(","), space, item), 0, null), space));
     if (kind === "array") return sequence(literal("["), space, several(value()), literal("]"));
     if (kind === "object")
@@ -139,6 +139,6 @@ export function anyValue(
   });
 }
 
-function anyKey(grammar: Grammar, syntax: ValueSyntax): Expression {
+function anyKey(grammar: Grammar, syntax: ValueSyntax): GrammarExpression {
   return grammar.shared(`${syntax.id} any key`, "key", () => syntax.keys(anyKeyBut([])));
 }

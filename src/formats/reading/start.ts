@@ -16,10 +16,10 @@ export interface Start {
  * Where a text starts. If the end of the prompt is known, it decides; otherwise the request, if the template opens reasoning on request;
  * otherwise the default of the format.
  */
-export function startOf(reasoning: Reasoning | undefined, { prefix, thinking }: StartOptions): Start {
+export function textStart(reasoning: Reasoning | undefined, { prefix, thinking }: StartOptions): Start {
   if (!reasoning) return { place: "outside", assumed: false };
   if (prefix !== undefined) {
-    return { place: openThought(reasoning, prefix) === null ? "outside" : "inside", assumed: false };
+    return { place: openReasoning(reasoning, prefix) === null ? "outside" : "inside", assumed: false };
   }
   if (thinking === false) return { place: "outside", assumed: true };
   if (thinking === true && reasoning.askedMeansInside === true) return { place: "inside", assumed: true };
@@ -27,7 +27,7 @@ export function startOf(reasoning: Reasoning | undefined, { prefix, thinking }: 
 }
 
 /** The reasoning that the end of the prompt has opened and not closed, without its opener. null if it has opened none. */
-export function openThought(reasoning: Reasoning, prefix: string): string | null {
+export function openReasoning(reasoning: Reasoning, prefix: string): string | null {
   let at = -1;
   for (const open of reasoning.open) {
     const found = prefix.lastIndexOf(open);

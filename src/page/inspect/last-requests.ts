@@ -1,4 +1,4 @@
-import type { RequestList, RequestSummary } from "../../inspect/inspected-request.ts";
+import type { InspectedRequestList, RequestSummary } from "../../inspect/inspected-request.ts";
 import { AdminRefusal, askAdmin } from "../api/ask-admin.ts";
 import { readEvents } from "../api/read-events.ts";
 import { adminKey } from "../api/saved-key.ts";
@@ -52,7 +52,7 @@ export class LastRequests extends Changing {
   async #listen(signal: AbortSignal): Promise<void> {
     // First to listen, then to ask what there is: so nothing is missed between the two.
     const changes = await askAdmin("requests/live", { signal });
-    const list = (await (await askAdmin("requests", { signal })).json()) as RequestList;
+    const list = (await (await askAdmin("requests", { signal })).json()) as InspectedRequestList;
     this.#byId = new Map(list.requests.map((summary) => [summary.id, summary]));
     this.#become("on", "");
     for await (const event of readEvents(changes)) {

@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
-import { captureOf as captureOfRequest } from "../../inspect/capture-of.ts";
+import { recordingOf as captureOfRequest } from "../../inspect/capture-of.ts";
 import { AdminRefusal, askAdmin } from "../api/ask-admin.ts";
 import { announcement } from "../parts/announcement.ts";
 import { saveFile } from "../parts/save-file.ts";

@@ -1,6 +1,6 @@
 import type { VNode } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
-import type { AskedServer, InspectedRequest, ShownRepair, TimedText } from "../../inspect/inspected-request.ts";
+import type { InspectedAttempt, InspectedRequest, ShownRepair, TimedText } from "../../inspect/inspected-request.ts";
 import type { Mark } from "../judge/mark-painter.ts";
 import { Frames } from "./frames.tsx";
 import { repairMarks } from "./repair-marks.ts";
@@ -61,7 +61,7 @@ export function WireView({ request }: { readonly request: InspectedRequest }): V
   );
 }
 
-function Upstream({ attempt }: { readonly attempt: AskedServer }): VNode {
+function Upstream({ attempt }: { readonly attempt: InspectedAttempt }): VNode {
   const { url, headers, body, status, response_headers: answerHeaders, response, repairs, error } = attempt;
   const marks = useMemo(() => repairMarks(response, repairs), [response, repairs]);
   const box = useRef<HTMLElement>(null);

@@ -1,5 +1,5 @@
 import { FailureError } from "../../core/failure.ts";
-import type { Exchange } from "../exchange.ts";
+import type { HttpExchange } from "../exchange.ts";
 import { KeyRing } from "../keys/key-ring.ts";
 import { isLoopback } from "../origins.ts";
 
@@ -20,14 +20,14 @@ export class AdminAccess {
   }
 
   /** `key`: "" if the client sent none. Throws `FailureError` 401 or 403. */
-  async check(key: string, exchange: Exchange): Promise<void> {
+  async check(key: string, exchange: HttpExchange): Promise<void> {
     if (this.#keys.required) {
       if (!(await this.#keys.find(key))) throw wrongKey(key);
     } else if (!this.#isForThisMachine || !isFromThisMachine(exchange)) throw closed();
   }
 }
 
-function isFromThisMachine(exchange: Exchange): boolean {
+function isFromThisMachine(exchange: HttpExchange): boolean {
   const host = exchange.header("host");
   const named = host !== undefined && URL.canParse(`http://${host}`) && isLoopback(new URL(`http://${host}`).hostname);
   const origin = exchange.header("origin");

@@ -1,9 +1,9 @@
 import { internalError } from "../../apis/failures.ts";
-import { openaiVoice } from "../../apis/openai-voice.ts";
+import { openaiErrorFormat } from "../../apis/openai-voice.ts";
 import type { GenerationFailure } from "../../core/events.ts";
 import { FailureError, invalidRequest } from "../../core/failure.ts";
 import { isObject } from "../../core/json.ts";
-import type { AskedCheck, ModelControl, Progress, Task } from "./model-control.ts";
+import type { CheckRequest, ModelControl, Progress, ControlTask } from "./model-control.ts";
 import type { HeaderFields } from "../exchange.ts";
 import type { Mask } from "../mask.ts";
 import { readJsonBody } from "../read-json.ts";
@@ -11,7 +11,7 @@ import type { EndpointHandler, Reply, ServerRoute } from "../reply.ts";
 import type { Service } from "../service.ts";
 import { sendEvents } from "../write-answer.ts";
 
-const admin = { conventions: openaiVoice, admin: true } as const;
+const admin = { conventions: openaiErrorFormat, admin: true } as const;
 
 /** The paths of the admin API. */
 export const adminRoutes: readonly (readonly [path: string, route: ServerRoute])[] = [
@@ -48,7 +48,7 @@ function controlOf({ control }: Service): ModelControl {
 }
 
 /** A handler that acts on the model in the body: `{"model": "…"}`. */
-function modelTask(act: (control: ModelControl, name: string, task: Task) => Promise<object>): EndpointHandler {
+function modelTask(act: (control: ModelControl, name: string, task: ControlTask) => Promise<object>): EndpointHandler {
   return async (reply, service) => {
     const { value: body } = await readJsonBody(reply, service);
     const name = typeof body === "object" && body !== null && "model" in body ? body.model : undefined;
@@ -60,17 +60,17 @@ function modelTask(act: (control: ModelControl, name: string, task: Task) => Pro
 }
 
 /** Streams the progress of a task: `progress` events, and finally `done` or `error`. A task that fails immediately is answered with its status. */
-async function sendTask(reply: Reply, service: Service, run: (task: Task) => Promise<object>): Promise<void> {
+async function sendTask(reply: Reply, service: Service, run: (task: ControlTask) => Promise<object>): Promise<void> {
   await sendEvents(reply, taskEvents(reply, service.settings.mask, run), eventHeaders, service.settings.keepAliveMs);
 }
 
-async function* taskEvents(reply: Reply, mask: Mask, run: (task: Task) => Promise<object>): AsyncGenerator<string> {
+async function* taskEvents(reply: Reply, mask: Mask, run: (task: ControlTask) => Promise<object>): AsyncGenerator<string> {
   const seen: { progress?: Progress | undefined; outcome?: { result: object } | { error: unknown } } = {};
   let wake = (): void => {};
   const { signal } = reply.exchange.departure;
-  const task: Task = {
+  const task: ControlTask = {
     signal,
-    tell(progress) {
+    report(progress) {
       seen.progress = progress;
       wake();
     },
@@ -142,7 +142,7 @@ function failureEvent(reply: Reply, mask: Mask, error: unknown): object {
 }
 
 /** Reads the body of `POST /admin/check`. Throws `FailureError`, which never quotes the key. */
-function readCheck(body: unknown): AskedCheck {
+function readCheck(body: unknown): CheckRequest {
   if (!isObject(body)) throw invalidRequest('Expected a body such as {"url": "http://127.0.0.1:11434/v1"}.');
   const { url, key, model, only, profile } = body;
   if (typeof url !== "string" || !isBaseUrl(url))

@@ -4,21 +4,21 @@ import type { ServedEngine } from "../model-directory.ts";
 
 /** Controls the models for the admin API. Promises reject with `FailureError`. */
 export interface ModelControl {
-  list(): Promise<ModelStates>;
+  list(): Promise<ControlledModels>;
   /** `name`: as clients use it. Resolves when the model is loaded. */
-  load(name: string, task: Task): Promise<ModelState>;
+  load(name: string, task: ControlTask): Promise<ControlledModel>;
   /** Resolves when the model is unloaded, after its running answers have ended. */
-  unload(name: string, task: Task): Promise<ModelState>;
+  unload(name: string, task: ControlTask): Promise<ControlledModel>;
   /** `name`: a served model, or `hf:owner/repo[:quant]`. Resolves with the downloaded file. */
-  pull(name: string, task: Task): Promise<{ readonly path: string }>;
+  pull(name: string, task: ControlTask): Promise<{ readonly path: string }>;
   /** Reads the configuration again; resolves with the names of the models that it serves. */
   reload(): Promise<{ readonly models: readonly string[] }>;
 }
 
 /** A long-running operation on a model, as its client follows it. */
-export interface Task {
+export interface ControlTask {
   readonly signal: AbortSignal;
-  readonly tell: (progress: Progress) => void;
+  readonly report: (progress: Progress) => void;
 }
 
 export interface Progress {
@@ -30,14 +30,14 @@ export interface Progress {
   readonly total_bytes?: number;
 }
 
-export interface ModelStates {
+export interface ControlledModels {
   /** In bytes, estimated; null: no limit. */
   readonly memory: { readonly limit: number | null; readonly used: number };
-  readonly models: readonly ModelState[];
+  readonly models: readonly ControlledModel[];
 }
 
 /** Members about loading are absent for models that are not local. */
-export interface ModelState {
+export interface ControlledModel {
   readonly name: string;
   /** The names for clients, without aliases. */
   readonly models: readonly string[];
@@ -60,11 +60,11 @@ export interface Checker {
    * Yields the events of `POST /admin/check` (docs/checking.md) until the check has ended; `signal` ends it immediately. Throws
    * `FailureError`.
    */
-  check(asked: AskedCheck, signal: AbortSignal): AsyncIterable<object>;
+  check(asked: CheckRequest, signal: AbortSignal): AsyncIterable<object>;
 }
 
 /** The body of `POST /admin/check`. The key is kept only during the check. */
-export interface AskedCheck {
+export interface CheckRequest {
   /** The API's base URL, `…/v1`. */
   readonly url: string;
   readonly key?: string;
@@ -77,7 +77,7 @@ export interface AskedCheck {
 }
 
 /** The state that engines of every kind report. */
-export function stateOf({ name, engine }: ServedEngine): ModelState {
+export function modelStateOf({ name, engine }: ServedEngine): ControlledModel {
   const { state, message } = engine.health();
   return {
     name,
@@ -88,6 +88,6 @@ export function stateOf({ name, engine }: ServedEngine): ModelState {
 }
 
 /** The failure for a request to load or unload a model that is not local. */
-export function notOfThisMachine(name: string): FailureError {
+export function notLocalModel(name: string): FailureError {
   return invalidRequest(`The model '${name}' is not a local model: it is neither loaded nor unloaded.`, "model");
 }

@@ -1,7 +1,7 @@
 import { FailureError } from "../../core/failure.ts";
-import { captureOf } from "../../inspect/capture-of.ts";
+import { recordingOf } from "../../inspect/capture-of.ts";
 import type { InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
-import { openaiVoice } from "../../apis/openai-voice.ts";
+import { openaiErrorFormat } from "../../apis/openai-voice.ts";
 import type { HeaderFields } from "../exchange.ts";
 import type { Reply, EndpointHandler, ServerRoute } from "../reply.ts";
 import type { Service } from "../service.ts";
@@ -21,7 +21,7 @@ export const inspectRoutes: readonly (readonly [path: string, route: ServerRoute
 
 function routeOf(answer: EndpointHandler): ServerRoute {
   return {
-    conventions: openaiVoice,
+    conventions: openaiErrorFormat,
     admin: true,
     methods: {
       GET(reply, service, parameter) {
@@ -60,7 +60,7 @@ async function* eventsOf(changes: Changes): AsyncGenerator<string> {
 }
 
 function sendCapture(reply: Reply, service: Service, id: string): void {
-  const capture = captureOf(found(service, id));
+  const capture = recordingOf(found(service, id));
   if (capture === null) throw notComplete(id);
   sendPrivately(reply, "application/x-ndjson", `${capture}\n`, {
     "content-disposition": `attachment; filename="${id.replace(/[^\w-]/g, "")}.jsonl"`,

@@ -1,6 +1,6 @@
-import type { RequestList, RequestSummary } from "../../inspect/inspected-request.ts";
+import type { InspectedRequestList, RequestSummary } from "../../inspect/inspected-request.ts";
 import { plainPath } from "../exchange.ts";
-import type { Exchange } from "../exchange.ts";
+import type { HttpExchange } from "../exchange.ts";
 import type { Mask } from "../mask.ts";
 import { WatchedRequest } from "./watched-request.ts";
 import type { RequestFacts } from "./watched-request.ts";
@@ -29,7 +29,7 @@ export class Inspector {
   }
 
   /** Begins to record a request; undefined if requests to its path are not inspected. */
-  watch(exchange: Exchange, id: string, facts: RequestFacts, mask: Mask): WatchedRequest | undefined {
+  watch(exchange: HttpExchange, id: string, facts: RequestFacts, mask: Mask): WatchedRequest | undefined {
     const { method, path } = exchange;
     if (method === "OPTIONS" || unwatched.test(plainPath(path))) return undefined;
     // The page's own requests for the list of models. Its requests to models are recorded.
@@ -59,7 +59,7 @@ export class Inspector {
     return watched;
   }
 
-  list(matches: (summary: RequestSummary) => boolean): RequestList {
+  list(matches: (summary: RequestSummary) => boolean): InspectedRequestList {
     const requests = [...this.#ring.values()].map((watched) => watched.summary()).filter(matches);
     return { requests, bytes: this.#ring.bytes, max_bytes: this.maxBytes, dropped: this.#ring.dropped };
   }

@@ -46,11 +46,11 @@ function tell(watched: WatchedRequest, what: string, text: string, answers: { re
     case "tells":
       return watched.responseText(text);
     case "written":
-      return watched.written(text.length % 20, text);
+      return watched.rawText(text.length % 20, text);
     case "prompt":
       return watched.prompt({ text, lengths: [text.length], control: [0], quotes: [] });
     case "understood":
-      return watched.understood({ id: text } as unknown as GenerationRequest);
+      return watched.parsedRequest({ id: text } as unknown as GenerationRequest);
     case "events":
       return watched.events([{ type: "text-delta", choice: 0, text }]);
     case "sent":

@@ -1,12 +1,12 @@
 import { sentenceOfRepair } from "../../apis/tolerant/repairs.ts";
-import { cacheMissWords } from "../../core/cache-miss.ts";
+import { describeCacheMiss } from "../../core/cache-miss.ts";
 import type { CacheMiss } from "../../core/cache-miss.ts";
 import type { FailureKind, FinishReason, GenerationEnd, GenerationEvent, Usage } from "../../core/events.ts";
 import type { Inspection, InspectedPrompt, ReceivedAnswer, SentRequest } from "../../core/inspection.ts";
 import { isObject } from "../../core/json.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import type {
-  AskedServer,
+  InspectedAttempt,
   Header,
   InspectedOutcome,
   InspectedRequest,
@@ -104,7 +104,7 @@ export class WatchedRequest implements Inspection {
     grow(textBytes(text));
   }
 
-  understood(request: GenerationRequest): void {
+  parsedRequest(request: GenerationRequest): void {
     // A request whose body is too long is too long in this form, too.
     if (this.#body?.left_out !== undefined) return;
     const { limit, grow } = this.#options;
@@ -132,7 +132,7 @@ export class WatchedRequest implements Inspection {
     grow(taken);
   }
 
-  written(choice: number, text: string): void {
+  rawText(choice: number, text: string): void {
     const { limit, grow } = this.#options;
     let tape = this.#written.get(choice);
     if (!tape) {
@@ -225,7 +225,7 @@ export class WatchedRequest implements Inspection {
       ...(attempts > 0 && { attempts }),
       ...(repairs.size > 0 && { repairs: Object.fromEntries(repairs) }),
       ...(error !== undefined && { error: mask.text(error) }),
-      ...(cacheMiss && { cache_miss: mask.value({ ...cacheMiss, says: cacheMissWords(cacheMiss) }) }),
+      ...(cacheMiss && { cache_miss: mask.value({ ...cacheMiss, says: describeCacheMiss(cacheMiss) }) }),
     };
   }
 
@@ -311,7 +311,7 @@ class WatchedAttempt implements ReceivedAnswer {
     this.#error = message;
   }
 
-  shown(): AskedServer {
+  shown(): InspectedAttempt {
     const { mask } = this.#options;
     const { tape, isChanged } = maskedTape(this.#response.contents(), mask);
     return {

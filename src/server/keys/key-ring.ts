@@ -1,6 +1,6 @@
 import { expiredKey, incorrectApiKey, missingApiKey, missingOwnKey, unknownOwnKey } from "../../apis/failures.ts";
 import type { Profile } from "../../apis/profile.ts";
-import type { Limits } from "../../kv/limits.ts";
+import type { UsageLimits } from "../../kv/limits.ts";
 
 /** A key, by its hash. */
 export interface HashedKey {
@@ -71,7 +71,7 @@ export interface Client {
   /** The models that the client may use, with `*` for any text; absent: all. */
   readonly models?: readonly string[];
   /** Absent: no limits. */
-  readonly limits?: Limits;
+  readonly limits?: UsageLimits;
 }
 
 /** SHA-256 of a text, in lower-case hexadecimal digits. */

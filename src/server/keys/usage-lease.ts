@@ -1,11 +1,11 @@
-import { tokensOf } from "../../core/estimate-tokens.ts";
+import { tokensInCharacters } from "../../core/estimate-tokens.ts";
 import type { GenerationEvent, Usage } from "../../core/events.ts";
 import type { GenerationRequest } from "../../core/request.ts";
-import type { Lease, Limits } from "../../kv/limits.ts";
+import type { LimitLease, UsageLimits } from "../../kv/limits.ts";
 
 /** A request that was taken from its client's limits, until it has ended and its cost is known. */
 export class UsageLease {
-  readonly #lease: Lease;
+  readonly #lease: LimitLease;
   /** The prompt tokens that were taken. */
   readonly estimate: number;
   #characters = 0;
@@ -17,7 +17,7 @@ export class UsageLease {
   cost = 0;
 
   /** `estimate`: the prompt tokens that were taken. */
-  constructor(lease: Lease, estimate: number) {
+  constructor(lease: LimitLease, estimate: number) {
     this.#lease = lease;
     this.estimate = estimate;
   }
@@ -59,7 +59,7 @@ export class UsageLease {
 
   /** As reported by the source, or else estimated from the text. A generation that failed without text costs nothing. */
   #generatedCost(): number {
-    const generated = tokensOf(this.#characters);
+    const generated = tokensInCharacters(this.#characters);
     if (!this.#usage) return this.#hasFailed && generated === 0 ? 0 : this.estimate + generated;
     const { promptTokens, completionTokens, totalTokens } = this.#usage;
     return completionTokens > 0 ? (totalTokens ?? promptTokens + completionTokens) : promptTokens + generated;
@@ -83,7 +83,7 @@ const maxShareOfLimit = 1 / 10;
  */
 export function tokensToReserve(
   { prompt, n = 1, limits: { maxTokens } }: Pick<GenerationRequest, "prompt" | "n" | "limits">,
-  { tokensPerMinute = Infinity, tokensPerDay = Infinity, answerTokens }: Limits,
+  { tokensPerMinute = Infinity, tokensPerDay = Infinity, answerTokens }: UsageLimits,
 ): number {
   const limit = Math.min(tokensPerMinute, tokensPerDay);
   if (limit === Infinity) return 0;

@@ -2,7 +2,7 @@ import type { Exchange } from "../../../src/check/rules/exchange.ts";
 import { accumulate } from "../../../src/core/accumulate.ts";
 import type { GenerationEvent } from "../../../src/core/events.ts";
 import { invalidRequest } from "../../../src/core/failure.ts";
-import { atOnce } from "../../../src/core/steps.ts";
+import { runSync } from "../../../src/core/steps.ts";
 import {
   bodyTooLarge,
   incorrectApiKey,
@@ -37,7 +37,7 @@ export function writtenMessageStream(
   profile: Profile,
   random: () => number,
 ): Exchange {
-  const writer = atOnce(messagesPort.readRequest(body, "req_1", { profile })).streamWriter(contextOf(profile, random));
+  const writer = runSync(messagesPort.readRequest(body, "req_1", { profile })).streamWriter(contextOf(profile, random));
   const text = batches(events, random).map((batch) => writer.write(batch));
   const answer = exchangeOf("messages", "/v1/messages", text.join(""), body);
   const streamHeaders = { ...messagesPort.streamHeaders(profile), "request-id": "req_1" };
@@ -51,7 +51,7 @@ export function writtenMessageBody(
   profile: Profile,
   random: () => number,
 ): Exchange {
-  const { writeResponse } = atOnce(messagesPort.readRequest(body, "req_1", { profile }));
+  const { writeResponse } = runSync(messagesPort.readRequest(body, "req_1", { profile }));
   return exchangeOf("messages", "/v1/messages", writeResponse(accumulate(events), contextOf(profile, random)), body);
 }
 
@@ -79,7 +79,7 @@ function listed(random: () => number): Exchange {
     endpoints: ["chat" as const],
     ...(random() < 0.5 && { contextLength: 4096 }),
   }));
-  const { list, one } = messagesPort.voice.models ?? {};
+  const { list, one } = messagesPort.errorFormat.models ?? {};
   const [first] = models;
   if (first && random() < 0.4) return exchangeOf("anthropic-model", `/v1/models/${first.id}`, one?.(first) ?? "");
   return exchangeOf("anthropic-models", "/v1/models", list?.(models) ?? "");
@@ -101,7 +101,7 @@ export function refusedMessage(profile: Profile, random: () => number): Exchange
     ],
     random,
   );
-  const { status, body } = messagesPort.voice.writeFailure(failure, profile, "req_1");
+  const { status, body } = messagesPort.errorFormat.writeFailure(failure, profile, "req_1");
   const answer = exchangeOf("messages", "/v1/messages", body, { model: "m", max_tokens: 1, messages: [] });
   return { ...answer, response: { ...answer.response, status } };
 }

@@ -2,7 +2,7 @@ import type { Exchange } from "../../../src/check/rules/exchange.ts";
 import { accumulate } from "../../../src/core/accumulate.ts";
 import type { GenerationEvent } from "../../../src/core/events.ts";
 import { invalidRequest } from "../../../src/core/failure.ts";
-import { atOnce } from "../../../src/core/steps.ts";
+import { runSync } from "../../../src/core/steps.ts";
 import { incorrectApiKey, modelDoesNotExist } from "../../../src/apis/failures.ts";
 import type { AnswerContext } from "../../../src/apis/port.ts";
 import { exact, lean, type Profile } from "../../../src/apis/profile.ts";
@@ -48,7 +48,7 @@ export function streamOf(
   profile: Profile,
   random: () => number,
 ): Exchange {
-  const writer = atOnce(responsesPort.readRequest(body, "req_1", { profile })).streamWriter(contextOf(profile, random));
+  const writer = runSync(responsesPort.readRequest(body, "req_1", { profile })).streamWriter(contextOf(profile, random));
   const text = batches(events, random).map(
     (batch) => (random() < 0.05 ? writer.keepAlive() : "") + writer.write(batch),
   );
@@ -62,7 +62,7 @@ export function bodyOf(
   profile: Profile,
   random: () => number,
 ): Exchange {
-  const read = atOnce(responsesPort.readRequest(body, "req_1", { profile }));
+  const read = runSync(responsesPort.readRequest(body, "req_1", { profile }));
   const text = read.writeResponse(accumulate(events), contextOf(profile, random));
   return exchangeOf(body, text, { "content-type": "application/json" });
 }

@@ -57,10 +57,10 @@ export function writtenStream(
 /** What our server adds to an answer of the model "m". */
 export function contextOf(body: Record<string, unknown>, profile: Profile, random: () => number): ChoicesContext {
   const isChat = "messages" in body;
-  const { asked } = (isChat ? readChatRequest : readCompletionRequest)(body, "req_1", { profile });
+  const { requested: asked } = (isChat ? readChatRequest : readCompletionRequest)(body, "req_1", { profile });
   const created = between(1_700_000_000, 1_800_000_000, random);
   const id = answerId(isChat ? "chatcmpl-" : "cmpl-", created, random);
-  return { profile, asked, id, created, model: "m", settings: {}, random };
+  return { profile, requested: asked, id, created, model: "m", settings: {}, random };
 }
 
 export function pathOf(body: Record<string, unknown>): string {

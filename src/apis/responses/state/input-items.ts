@@ -1,5 +1,5 @@
 import type { Steps } from "../../../core/steps.ts";
-import { Pace } from "../../../core/steps.ts";
+import { StepCounter } from "../../../core/steps.ts";
 import { BodyCounter } from "../../body-counter.ts";
 import { decodeContent, encodeContent } from "../encrypted-content.ts";
 import { idPrefixes, ResponseIds } from "../ids.ts";
@@ -82,9 +82,9 @@ export interface PlacedItem {
 export function* withoutCompactions(items: readonly PlacedItem[]): Steps<PlacedItem[]> {
   const found: PlacedItem[] = [];
   const counter = new BodyCounter();
-  const pace = new Pace();
+  const pace = new StepCounter();
   for (const placed of items) {
-    if (pace.isOver()) yield;
+    if (pace.endsStep()) yield;
     const history = historyIn(placed.item, counter);
     if (!history) {
       found.push(placed);

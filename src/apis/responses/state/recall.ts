@@ -1,7 +1,7 @@
 import type { FailureError } from "../../../core/failure.ts";
 import { invalidRequest } from "../../../core/failure.ts";
-import type { Shelves } from "../../port-state.ts";
-import { mostMessages } from "../../request/size-limits.ts";
+import type { Keyspaces } from "../../port-state.ts";
+import { maxMessages } from "../../request/size-limits.ts";
 import { findIn, findItems, findResponse, itemsById, outputOf, statusOf } from "./stored-response.ts";
 import type { FoundResponse, StoredItem, StoredResponse } from "./stored-response.ts";
 
@@ -29,11 +29,11 @@ export function previousNotFound(id: string): FailureError {
  * Finds the stored items that a request's body (parsed JSON of any shape) refers to. The reader of the request judges references to items
  * that are not found. `forwards`: an unknown response is accepted, because the upstream may know it. Rejects with `FailureError`.
  */
-export async function recall(body: unknown, shelves: Shelves, forwards = false): Promise<Recalled> {
+export async function recall(body: unknown, shelves: Keyspaces, forwards = false): Promise<Recalled> {
   if (typeof body !== "object" || body === null) return nothingRecalled;
   const { previous_response_id: previousId, input } = body as { readonly [name: string]: unknown };
   // A longer input is refused when it is read.
-  const wanted = new Set(Array.isArray(input) && input.length <= mostMessages ? input.flatMap(referenceIn) : []);
+  const wanted = new Set(Array.isArray(input) && input.length <= maxMessages ? input.flatMap(referenceIn) : []);
   if (typeof previousId !== "string" && wanted.size === 0) return nothingRecalled;
   const previous = typeof previousId === "string" ? await findPrevious(previousId, shelves, forwards) : undefined;
   const history = previous ? await historyOf(previous.stored, shelves) : [];
@@ -50,7 +50,7 @@ export async function recall(body: unknown, shelves: Shelves, forwards = false):
   return { ...(previous && { previous }), history, references };
 }
 
-async function findPrevious(id: string, shelves: Shelves, forwards: boolean): Promise<FoundResponse | undefined> {
+async function findPrevious(id: string, shelves: Keyspaces, forwards: boolean): Promise<FoundResponse | undefined> {
   const found = await findResponse(shelves, id);
   if (!found) {
     if (forwards) return undefined;
@@ -77,7 +77,7 @@ function referenceIn(item: unknown): string[] {
  * further response then costs two reads, of itself and of the conversation's version. Deleting a response deletes the version, after which
  * no process uses the conversation that it remembers.
  */
-export async function historyOf(stored: StoredResponse, shelves: Shelves): Promise<readonly StoredItem[]> {
+export async function historyOf(stored: StoredResponse, shelves: Keyspaces): Promise<readonly StoredItem[]> {
   const { previous, root } = stored;
   if (previous === undefined || root === undefined) return itemsOf(stored);
   const version = await versionOf(root, shelves);
@@ -89,7 +89,7 @@ export async function historyOf(stored: StoredResponse, shelves: Shelves): Promi
   for (let id: string | undefined = previous; id !== undefined;) {
     earlier = conversation.upTo(id);
     if (earlier) break;
-    const response = await findIn(shelves.lasting, id);
+    const response = await findIn(shelves.stored, id);
     if (!response) throw previousNotFound(stored.id);
     responses.push(response);
     id = response.previous;
@@ -102,13 +102,13 @@ export async function historyOf(stored: StoredResponse, shelves: Shelves): Promi
 }
 
 /** Called when a response is deleted: no process uses the remembered conversation any more. */
-export async function forgetHistory({ lasting, assembled }: Shelves, { id, root }: StoredResponse): Promise<void> {
+export async function forgetHistory({ stored: lasting, assembled }: Keyspaces, { id, root }: StoredResponse): Promise<void> {
   assembled.delete(root ?? id);
   await lasting.delete(versionKey(root ?? id));
 }
 
 /** Returns the version of a conversation, which is deleted with any of its responses; undefined if the store cannot be written. */
-async function versionOf(root: string, { lasting, assembled }: Shelves): Promise<string | undefined> {
+async function versionOf(root: string, { stored: lasting, assembled }: Keyspaces): Promise<string | undefined> {
   const known = await lasting.get(versionKey(root));
   if (known !== undefined) return known;
   // Stored before the responses are read: if one is deleted meanwhile, so is the version.

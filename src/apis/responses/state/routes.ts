@@ -26,10 +26,10 @@ export const responsesRoutes: readonly PortRoute[] = [
 
 async function deleteStored(call: PortCall): Promise<PortAnswer> {
   const { stored, isBrief } = await stopResponse(call, "deleted");
-  const { brief, lasting } = call.shelves;
+  const { temporary: brief, stored: lasting } = call.keyspaces;
   if (isBrief) await deleteResponse(brief, stored);
   await deleteResponse(lasting, stored);
-  await forgetHistory(call.shelves, stored);
+  await forgetHistory(call.keyspaces, stored);
   return { body: responseBodyText({ id: stored.id, object: "response", deleted: true }, call.profile) };
 }
 
@@ -37,7 +37,7 @@ async function deleteStored(call: PortCall): Promise<PortAnswer> {
 async function countInputTokens(call: PortCall): Promise<PortAnswer> {
   const body = await call.readBody();
   const options = call.readOptions(body);
-  const recalled = await recall(body, call.shelves);
+  const recalled = await recall(body, call.keyspaces);
   const { request } = await call.inTurns(responsesRequestInSteps(body, call.requestId, options, recalled));
   const tokens = await call.model(request.model).countTokens(request);
   return { body: responseBodyText({ object: "response.input_tokens", input_tokens: tokens }, call.profile) };
@@ -49,7 +49,7 @@ async function compact(call: PortCall): Promise<PortAnswer> {
   const { model, input } = (body ?? {}) as { readonly [name: string]: unknown };
   if (typeof model !== "string") throw missingModel();
   const options = call.readOptions(body);
-  const recalled = await recall(body, call.shelves);
+  const recalled = await recall(body, call.keyspaces);
   const { request } = await call.inTurns(responsesRequestInSteps(body, call.requestId, options, recalled));
   const named = call.model(request.model);
   const created = call.now();
@@ -99,7 +99,7 @@ async function listInputItems(call: PortCall): Promise<PortAnswer> {
   const limit = limitOf(call.query("limit"));
   const order = call.query("order") ?? "desc";
   if (order !== "asc" && order !== "desc") throw unsupportedEnumValue("order", order, ["asc", "desc"]);
-  const all = await historyOf(stored, call.shelves);
+  const all = await historyOf(stored, call.keyspaces);
   const items = all.slice(0, all.length - outputOf(stored).length);
   if (order === "desc") items.reverse();
   const after = call.query("after");

@@ -1,7 +1,7 @@
 import { FailureError, invalidRequest } from "../../../core/failure.ts";
 import type { Profile } from "../../profile.ts";
 import { numberBelow } from "../../request/refusals.ts";
-import type { DetachedRun, PortAnswer, PortCall, Shelf } from "../../port-state.ts";
+import type { DetachedRun, PortAnswer, PortCall, Keyspace } from "../../port-state.ts";
 import { responseForms } from "../form.ts";
 import { eventsKey, findResponse, putResponse, stopKey } from "./stored-response.ts";
 import type { FoundResponse, StoredResponse } from "./stored-response.ts";
@@ -55,7 +55,7 @@ export async function stopResponse(call: PortCall, why: "cancelled" | "deleted")
 }
 
 /** Returns the response that the path names. Rejects with 404. */
-export async function requireResponse({ shelves, id }: PortCall): Promise<FoundResponse> {
+export async function requireResponse({ keyspaces: shelves, id }: PortCall): Promise<FoundResponse> {
   const found = await findResponse(shelves, id);
   if (found) return found;
   throw new FailureError({
@@ -71,7 +71,7 @@ export async function requireResponse({ shelves, id }: PortCall): Promise<FoundR
 async function* followed(run: DetachedRun, call: PortCall, after: number): AsyncGenerator<string> {
   let isEmpty = true;
   const chunks = async function* (): AsyncGenerator<string> {
-    for await (const chunk of run.pieces()) {
+    for await (const chunk of run.events()) {
       isEmpty = false;
       yield chunk;
     }
@@ -111,8 +111,8 @@ async function bodyNow(found: FoundResponse, call: PortCall): Promise<string> {
   return failed.body;
 }
 
-function keyspaceOf({ isBrief }: FoundResponse, { shelves }: PortCall): Shelf {
-  return isBrief ? shelves.brief : shelves.lasting;
+function keyspaceOf({ isBrief }: FoundResponse, { keyspaces: shelves }: PortCall): Keyspace {
+  return isBrief ? shelves.temporary : shelves.stored;
 }
 
 async function isRunning({ running }: StoredResponse, { now, run, id, hasEnded }: PortCall): Promise<boolean> {

@@ -1,6 +1,6 @@
 import type { Generation } from "../../../core/accumulate.ts";
 import type { AnswerContext, ReadOptions, StreamWriter } from "../../port.ts";
-import type { DetachedAnswer, InTurns, KeptRequest, Shelf, Shelves } from "../../port-state.ts";
+import type { DetachedAnswer, InTurns, StorableRequest, Keyspace, Keyspaces } from "../../port-state.ts";
 import { responseBodyText } from "../form.ts";
 import { responsesRequestInSteps } from "../read-request.ts";
 import type { ReadResponsesRequest } from "../read-request.ts";
@@ -19,9 +19,9 @@ export async function readStoredRequest(
   body: unknown,
   requestId: string,
   options: ReadOptions,
-  shelves: Shelves,
+  shelves: Keyspaces,
   inTurns: InTurns,
-): Promise<KeptRequest> {
+): Promise<StorableRequest> {
   const recalled = await recall(body, shelves, options.forwards);
   try {
     const read = await inTurns(responsesRequestInSteps(body, requestId, options, recalled));
@@ -29,26 +29,26 @@ export async function readStoredRequest(
   } catch (error) {
     // A failed turn ends the conversation of a connection: OpenAI forgets the response that the turn continues.
     const { previous } = recalled;
-    if (shelves.ofConnection && previous) await shelves.brief.delete(storageKey(previous.stored.id));
+    if (shelves.ofConnection && previous) await shelves.temporary.delete(storageKey(previous.stored.id));
     throw error;
   }
 }
 
 /** A request whose answer may be stored. */
-class StoredResponsesRequest implements KeptRequest {
-  readonly request: KeptRequest["request"];
-  readonly warnings: KeptRequest["warnings"];
+class StoredResponsesRequest implements StorableRequest {
+  readonly request: StorableRequest["request"];
+  readonly warnings: StorableRequest["warnings"];
   readonly preparesOnly: boolean;
   readonly detach?: (context: AnswerContext, processName?: string) => DetachedAnswer;
   readonly #options: ResponseOptions;
   readonly #input: unknown;
   readonly #recalled: Recalled;
-  readonly #shelves: Shelves;
+  readonly #shelves: Keyspaces;
   /** The response, once it is being written. */
   #response: ResponseObject | undefined;
   #random: () => number = () => 0;
 
-  constructor(read: ReadResponsesRequest, body: unknown, recalled: Recalled, shelves: Shelves) {
+  constructor(read: ReadResponsesRequest, body: unknown, recalled: Recalled, shelves: Keyspaces) {
     this.request = read.request;
     this.warnings = read.warnings;
     this.preparesOnly = read.preparesOnly;
@@ -69,7 +69,7 @@ class StoredResponsesRequest implements KeptRequest {
     return responseBodyText(wholeResponseObject(generation, this.#open(context, "body")), context.profile);
   }
 
-  async keep(): Promise<void> {
+  async store(): Promise<void> {
     const body = this.#response?.body() ?? null;
     if (body === null) return;
     for (const keyspace of this.#targets()) await this.#put(keyspace, body);
@@ -81,13 +81,13 @@ class StoredResponsesRequest implements KeptRequest {
   }
 
   /** Returns the stores that the response goes to. A connection finds its own responses even if they are not stored for others. */
-  #targets(): Shelf[] {
-    const { lasting, brief, ofConnection } = this.#shelves;
+  #targets(): Keyspace[] {
+    const { stored: lasting, temporary: brief, ofConnection } = this.#shelves;
     const { store, background } = this.#options.echo;
     return [...(ofConnection || (background && !store) ? [brief] : []), ...(store ? [lasting] : [])];
   }
 
-  async #put(keyspace: Shelf, body: string, running?: RunningResponse): Promise<void> {
+  async #put(keyspace: Keyspace, body: string, running?: RunningResponse): Promise<void> {
     const response = this.#response;
     if (!response) return;
     const { previous, history, references } = this.#recalled;
@@ -97,7 +97,7 @@ class StoredResponsesRequest implements KeptRequest {
       random: this.#random,
     });
     // A lasting response refers to lasting ones. A brief one contains the whole conversation.
-    const link = previous && keyspace === this.#shelves.lasting ? await inLastingStore(previous, keyspace) : undefined;
+    const link = previous && keyspace === this.#shelves.stored ? await inLastingStore(previous, keyspace) : undefined;
     await putResponse(keyspace, {
       id: response.id,
       ...(link && { previous: link.id, root: link.root ?? link.id }),
@@ -155,6 +155,6 @@ class StoredResponsesRequest implements KeptRequest {
 }
 
 /** Returns a response from the lasting store. A connection may have found its own copy first. */
-async function inLastingStore({ stored, isBrief }: FoundResponse, lasting: Shelf): Promise<StoredResponse | undefined> {
+async function inLastingStore({ stored, isBrief }: FoundResponse, lasting: Keyspace): Promise<StoredResponse | undefined> {
   return isBrief ? findIn(lasting, stored.id) : stored;
 }

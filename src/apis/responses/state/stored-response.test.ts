@@ -1,14 +1,14 @@
 import { describe, expect, test } from "vitest";
 import type { GenerationEvent } from "../../../core/events.ts";
-import { atOnce } from "../../../core/steps.ts";
-import type { Assembled, InTurns, Shelf, Shelves } from "../../port-state.ts";
+import { runSync } from "../../../core/steps.ts";
+import type { Assembled, InTurns, Keyspace, Keyspaces } from "../../port-state.ts";
 import { lean } from "../../profile.ts";
 import { ResponseIds } from "../ids.ts";
 import { forgetHistory } from "./recall.ts";
 import { readStoredRequest } from "./stored-request.ts";
 import { deleteResponse, findItems, findResponse, storageKey } from "./stored-response.ts";
 
-class MapKeyspace implements Shelf {
+class MapKeyspace implements Keyspace {
   readonly texts = new Map<string, string>();
 
   async get(key: string): Promise<string | undefined> {
@@ -47,14 +47,14 @@ class MapAssembled implements Assembled {
 }
 
 /** There are no others. */
-const inTurns: InTurns = async (work) => atOnce(work);
+const inTurns: InTurns = async (work) => runSync(work);
 
-function emptyShelves(): Shelves & { readonly lasting: MapKeyspace } {
-  return { lasting: new MapKeyspace(), brief: new MapKeyspace(), assembled: new MapAssembled(), ofConnection: false };
+function emptyShelves(): Keyspaces & { readonly stored: MapKeyspace } {
+  return { stored: new MapKeyspace(), temporary: new MapKeyspace(), assembled: new MapAssembled(), ofConnection: false };
 }
 
 /** Reads a request, writes the answer of these events and keeps it. */
-async function keep(shelves: Shelves, body: object, events: readonly GenerationEvent[]): Promise<void> {
+async function keep(shelves: Keyspaces, body: object, events: readonly GenerationEvent[]): Promise<void> {
   const read = await readStoredRequest({ model: "m", ...body }, "req_1", {}, shelves, inTurns);
   const writer = read.streamWriter({
     profile: lean,
@@ -64,7 +64,7 @@ async function keep(shelves: Shelves, body: object, events: readonly GenerationE
     random: Math.random,
   });
   writer.write([...events, { type: "finish", choice: 0, reason: "stop" }, { type: "end", end: { kind: "done" } }]);
-  await read.keep();
+  await read.store();
 }
 
 const hello: GenerationEvent = { type: "text-delta", choice: 0, text: "Hello" };
@@ -93,8 +93,8 @@ describe("a stored response", () => {
     expect(await findResponse(shelves, "msg_xyz")).toBeUndefined();
     const found = await findResponse(shelves, "resp_abc");
     if (!found) throw new Error("it is stored");
-    await deleteResponse(shelves.lasting, found.stored);
-    expect([...shelves.lasting.texts.keys()]).toEqual([]);
+    await deleteResponse(shelves.stored, found.stored);
+    expect([...shelves.stored.texts.keys()]).toEqual([]);
   });
 
   test("reasoning comes back with the encrypted content that the client did not see", async () => {
@@ -127,19 +127,19 @@ describe("a stored response", () => {
     const shelves = emptyShelves();
     const input = Array.from({ length: 50 }, (_, at) => ({ id: `msg_${at}`, role: "user", content: `text ${at}` }));
     await keep(shelves, { input }, [{ type: "start", choice: 0, source: { id: "resp_abc" } }, hello]);
-    const [own] = Object.values(JSON.parse(shelves.lasting.texts.get("resp_abc")?.split("\n", 1)[0] ?? "") as object);
+    const [own] = Object.values(JSON.parse(shelves.stored.texts.get("resp_abc")?.split("\n", 1)[0] ?? "") as object);
     expect(own).toBe("resp_abc");
-    for (let at = 0; at < 50; at++) shelves.lasting.texts.set(`msg_${at}`, ">resp_abc");
+    for (let at = 0; at < 50; at++) shelves.stored.texts.set(`msg_${at}`, ">resp_abc");
     let reads = 0;
     const counted = {
       ...shelves,
-      lasting: {
+      stored: {
         get: (key: string) => {
           if (key === "resp_abc") reads++;
-          return shelves.lasting.get(key);
+          return shelves.stored.get(key);
         },
-        set: (key: string, text: string | Iterable<string>) => shelves.lasting.set(key, text),
-        delete: (key: string) => shelves.lasting.delete(key),
+        set: (key: string, text: string | Iterable<string>) => shelves.stored.set(key, text),
+        delete: (key: string) => shelves.stored.delete(key),
       },
     };
     const references = input.map(({ id }) => ({ type: "item_reference", id }));
@@ -160,14 +160,14 @@ describe("a stored response", () => {
       choice: 0,
       source: { id: `resp_${turn}` },
     });
-    const add = (shelves: Shelves, turn: number | string, previous?: number | string): Promise<void> =>
+    const add = (shelves: Keyspaces, turn: number | string, previous?: number | string): Promise<void> =>
       keep(
         shelves,
         { input: `turn ${turn}`, ...(previous !== undefined && { previous_response_id: `resp_${previous}` }) },
         [start(turn), hello],
       );
     /** What the user said in the turns up to this one. */
-    const saidBefore = async (shelves: Shelves, turn: number | string): Promise<unknown[]> => {
+    const saidBefore = async (shelves: Keyspaces, turn: number | string): Promise<unknown[]> => {
       const body = { model: "m", input: "next", previous_response_id: `resp_${turn}` };
       const { request } = await readStoredRequest(body, "req_2", {}, shelves, inTurns);
       if (request.prompt.kind !== "chat") throw new Error("Expected a chat.");
@@ -177,24 +177,24 @@ describe("a stored response", () => {
       });
     };
     const turns = (...names: (number | string)[]): string[] => [...names.map((name) => `turn ${name}`), "next"];
-    const forget = async (shelves: Shelves, turn: number): Promise<void> => {
+    const forget = async (shelves: Keyspaces, turn: number): Promise<void> => {
       const found = await findResponse(shelves, `resp_${turn}`);
       if (!found) throw new Error(`Expected response ${turn}.`);
-      await deleteResponse(shelves.lasting, found.stored);
+      await deleteResponse(shelves.stored, found.stored);
       await forgetHistory(shelves, found.stored);
     };
     /** Another process with the same store. */
-    const elsewhere = (shelves: Shelves): Shelves => ({ ...shelves, assembled: new MapAssembled() });
+    const elsewhere = (shelves: Keyspaces): Keyspaces => ({ ...shelves, assembled: new MapAssembled() });
     const notFound = (turn: number): string => `Previous response with id 'resp_${turn}' not found.`;
 
     // Each response kept the ids of all before it, and read all of them: 400 turns took 5.2 MB, and turn 1,000 took 141 ms.
     test("each turn reads and writes the same, however many were before it", async () => {
       const shelves = emptyShelves();
-      const { lasting } = shelves;
+      const { stored: lasting } = shelves;
       let [reads, charactersRead] = [0, 0];
-      const counting: Shelves = {
+      const counting: Keyspaces = {
         ...shelves,
-        lasting: {
+        stored: {
           set: (key, text) => lasting.set(key, text),
           delete: (key) => lasting.delete(key),
           async get(key) {
@@ -270,12 +270,12 @@ describe("a stored response", () => {
       }
       const slow = elsewhere({
         ...shelves,
-        lasting: {
-          set: (key, text) => shelves.lasting.set(key, text),
-          delete: (key) => shelves.lasting.delete(key),
+        stored: {
+          set: (key, text) => shelves.stored.set(key, text),
+          delete: (key) => shelves.stored.delete(key),
           async get(key) {
             await new Promise((resolve) => setImmediate(resolve));
-            return shelves.lasting.get(key);
+            return shelves.stored.get(key);
           },
         },
       });
@@ -290,10 +290,10 @@ describe("a stored response", () => {
       const shelves = emptyShelves();
       for (let turn = 0; turn < 3; turn++) await add(shelves, turn, turn > 0 ? turn - 1 : undefined);
       for (let turn = 0; turn < 3; turn++) {
-        const [head = "", body = ""] = shelves.lasting.texts.get(`resp_${turn}`)?.split("\n") ?? [];
+        const [head = "", body = ""] = shelves.stored.texts.get(`resp_${turn}`)?.split("\n") ?? [];
         const { previous: _, root: __, ...rest } = JSON.parse(head) as Record<string, unknown>;
         const chain = Array.from({ length: turn }, (_, at) => `resp_${at}`);
-        shelves.lasting.texts.set(`resp_${turn}`, `${JSON.stringify({ ...rest, chain })}\n${body}`);
+        shelves.stored.texts.set(`resp_${turn}`, `${JSON.stringify({ ...rest, chain })}\n${body}`);
       }
       await add(shelves, 3, 2);
       expect(await saidBefore(shelves, 3)).toEqual(turns(0, 1, 2, 3));
@@ -302,12 +302,12 @@ describe("a stored response", () => {
     test("a store that takes nothing more still has its conversations", async () => {
       const shelves = emptyShelves();
       for (let turn = 0; turn < 3; turn++) await add(shelves, turn, turn > 0 ? turn - 1 : undefined);
-      shelves.lasting.texts.delete("version resp_0");
+      shelves.stored.texts.delete("version resp_0");
       const full = elsewhere({
         ...shelves,
-        lasting: {
-          get: (key) => shelves.lasting.get(key),
-          delete: (key) => shelves.lasting.delete(key),
+        stored: {
+          get: (key) => shelves.stored.get(key),
+          delete: (key) => shelves.stored.delete(key),
           set: () => Promise.reject(new Error("ENOSPC")),
         },
       });
@@ -317,23 +317,23 @@ describe("a stored response", () => {
     // A connection's own copies are complete, so each response that was kept for good as well held all before it once more.
     test("on a connection, what is kept for good is linked, too", async () => {
       const shelves = emptyShelves();
-      const connection: Shelves = { ...shelves, ofConnection: true };
+      const connection: Keyspaces = { ...shelves, ofConnection: true };
       for (let turn = 0; turn < 30; turn++) await add(connection, turn, turn > 0 ? turn - 1 : undefined);
-      const sizes = Array.from({ length: 29 }, (_, at) => shelves.lasting.texts.get(`resp_${at + 1}`)?.length ?? 0);
+      const sizes = Array.from({ length: 29 }, (_, at) => shelves.stored.texts.get(`resp_${at + 1}`)?.length ?? 0);
       expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThan(20);
-      expect(await saidBefore({ ...shelves, brief: new MapKeyspace() }, 29)).toEqual(
+      expect(await saidBefore({ ...shelves, temporary: new MapKeyspace() }, 29)).toEqual(
         turns(...Array.from({ length: 30 }).keys()),
       );
     });
   });
 
   test("nothing is read or stored if the request does not ask for it", async () => {
-    const unreachable: Shelf = {
+    const unreachable: Keyspace = {
       get: () => Promise.reject(new Error("read")),
       set: () => Promise.reject(new Error("written")),
       delete: () => Promise.reject(new Error("deleted")),
     };
-    const shelves = { lasting: unreachable, brief: unreachable, assembled: new MapAssembled(), ofConnection: false };
+    const shelves = { stored: unreachable, temporary: unreachable, assembled: new MapAssembled(), ofConnection: false };
     await expect(keep(shelves, { input: "x", store: false }, [hello])).resolves.toBeUndefined();
     await expect(keep(shelves, { input: "x" }, [hello])).rejects.toThrow("written");
   });

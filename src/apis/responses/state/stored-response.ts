@@ -1,5 +1,5 @@
-import { isLong, jsonInPieces } from "../../../core/json-in-pieces.ts";
-import type { Shelf, Shelves } from "../../port-state.ts";
+import { isLong, jsonChunks } from "../../../core/json-in-pieces.ts";
+import type { Keyspace, Keyspaces } from "../../port-state.ts";
 import { sharedDigits } from "../ids.ts";
 
 export type StoredItem = Readonly<Record<string, unknown>>;
@@ -44,7 +44,7 @@ function storedText({ body, ...rest }: NewStoredResponse): string | Iterable<str
 }
 
 function* textInChunks(rest: Omit<NewStoredResponse, "body">, body: string): Generator<string, void, undefined> {
-  yield* jsonInPieces(rest, chunkSize);
+  yield* jsonChunks(rest, chunkSize);
   yield `\n${body}`;
 }
 
@@ -82,13 +82,13 @@ export interface FoundResponse {
   readonly isBrief: boolean;
 }
 
-export async function findResponse(shelves: Shelves, id: string): Promise<FoundResponse | undefined> {
+export async function findResponse(shelves: Keyspaces, id: string): Promise<FoundResponse | undefined> {
   const found = await find(shelves, id);
   return found?.stored.id === id ? found : undefined;
 }
 
 /** Returns the stored items with these ids, of requests and of responses. Reads each response once. */
-export async function findItems(shelves: Shelves, ids: readonly string[]): Promise<ReadonlyMap<string, StoredItem>> {
+export async function findItems(shelves: Keyspaces, ids: readonly string[]): Promise<ReadonlyMap<string, StoredItem>> {
   const responses = new Map<string, Promise<ReadonlyMap<unknown, StoredItem> | undefined>>();
   const itemsAt = (isBrief: boolean, key: string): Promise<ReadonlyMap<unknown, StoredItem> | undefined> => {
     const place = `${isBrief} ${key}`;
@@ -99,7 +99,7 @@ export async function findItems(shelves: Shelves, ids: readonly string[]): Promi
     return reading;
   };
   const read = async (isBrief: boolean, key: string): Promise<ReadonlyMap<unknown, StoredItem> | undefined> => {
-    const text = await (isBrief ? shelves.brief : shelves.lasting).get(key);
+    const text = await (isBrief ? shelves.temporary : shelves.stored).get(key);
     if (text?.startsWith(pointer) === true) return itemsAt(isBrief, storageKey(text.slice(pointer.length)));
     const stored = text === undefined ? undefined : readStored(text);
     return stored && itemsById([...outputOf(stored), ...stored.input]);
@@ -124,22 +124,22 @@ export function itemsById(items: readonly StoredItem[]): ReadonlyMap<unknown, St
   return found;
 }
 
-async function find(shelves: Shelves, id: string): Promise<FoundResponse | undefined> {
+async function find(shelves: Keyspaces, id: string): Promise<FoundResponse | undefined> {
   for (const isBrief of [true, false]) {
-    const stored = await readFrom(isBrief ? shelves.brief : shelves.lasting, storageKey(id));
+    const stored = await readFrom(isBrief ? shelves.temporary : shelves.stored, storageKey(id));
     if (stored) return { stored, isBrief };
   }
   return undefined;
 }
 
-async function readFrom(keyspace: Shelf, key: string): Promise<StoredResponse | undefined> {
+async function readFrom(keyspace: Keyspace, key: string): Promise<StoredResponse | undefined> {
   const text = await keyspace.get(key);
   if (text === undefined) return undefined;
   return text.startsWith(pointer) ? readFrom(keyspace, storageKey(text.slice(pointer.length))) : readStored(text);
 }
 
 /** Returns the response with this id from one store. */
-export async function findIn(keyspace: Shelf, id: string): Promise<StoredResponse | undefined> {
+export async function findIn(keyspace: Keyspace, id: string): Promise<StoredResponse | undefined> {
   const found = await readFrom(keyspace, storageKey(id));
   return found?.id === id ? found : undefined;
 }
@@ -157,13 +157,13 @@ export function statusOf({ body }: StoredResponse): string {
   return (JSON.parse(body) as { readonly status: string }).status;
 }
 
-export async function putResponse(keyspace: Shelf, stored: NewStoredResponse): Promise<void> {
+export async function putResponse(keyspace: Keyspace, stored: NewStoredResponse): Promise<void> {
   const key = storageKey(stored.id);
   for (const id of otherKeys(stored)) await keyspace.set(id, pointer + stored.id);
   await keyspace.set(key, storedText(stored));
 }
 
-export async function deleteResponse(keyspace: Shelf, stored: StoredResponse): Promise<void> {
+export async function deleteResponse(keyspace: Keyspace, stored: StoredResponse): Promise<void> {
   await keyspace.delete(storageKey(stored.id));
   await keyspace.delete(eventsKey(stored.id));
   for (const id of otherKeys(stored)) await keyspace.delete(id);

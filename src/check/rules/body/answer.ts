@@ -1,24 +1,24 @@
 import { chatCompletion, chatFinishReason, chatMessage } from "../../../apis/chat/schema.ts";
 import { completion } from "../../../apis/completions/schema.ts";
 import { memberNames } from "../../../apis/members.ts";
-import { choicesAsked } from "../demands.ts";
+import { requestedChoices } from "../demands.ts";
 import { shown } from "../place.ts";
-import { textOfTokens, tokenOffence, isTokenLists, tokenListsViolation } from "../logprob-tokens.ts";
+import { textOfTokens, tokenViolation, isTokenLists, tokenListsViolation } from "../logprob-tokens.ts";
 import { notJson } from "../not-json.ts";
-import type { BodyRule, Offence } from "../rule.ts";
-import { usageOffence } from "../usage-counts.ts";
+import type { BodyRule, Violation } from "../rule.ts";
+import { usageViolation } from "../usage-counts.ts";
 import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Json } from "../view.ts";
-import { atName, choicesOf, isAnswer, isChat, messageOf, objectOf } from "./body-place.ts";
+import { atName, bodyChoices, isAnswer, isChat, messageOf, objectOf } from "./body-place.ts";
 
-function* member(view: BodyView, name: string, isRight: (value: unknown) => boolean): Generator<Offence> {
+function* member(view: BodyView, name: string, isRight: (value: unknown) => boolean): Generator<Violation> {
   const value = objectOf(view)[name];
   if (!isRight(value)) yield atName(view, name, `${name} is ${shown(value)}`);
 }
 
-function* counted(view: BodyView, kind: "type" | "sum" | "details"): Generator<Offence> {
+function* counted(view: BodyView, kind: "type" | "sum" | "details"): Generator<Violation> {
   const { usage } = objectOf(view);
-  const found = isObject(usage) ? usageOffence(usage, kind) : undefined;
+  const found = isObject(usage) ? usageViolation(usage, kind) : undefined;
   if (found !== undefined) yield atName(view, "usage", found);
 }
 
@@ -124,7 +124,7 @@ export const answerRules: readonly BodyRule[] = [
     judges: "body",
     shown: isAnswer,
     *judge(view) {
-      for (const [position, choice] of choicesOf(view).entries())
+      for (const [position, choice] of bodyChoices(view).entries())
         if (choice.index !== position) yield atName(view, "index", `index ${shown(choice.index)} at place ${position}`);
     },
   },
@@ -138,9 +138,9 @@ export const answerRules: readonly BodyRule[] = [
     judges: "body",
     shown: (view) => isAnswer(view) && view.exchange.request.body !== undefined,
     *judge(view) {
-      const count = choicesAsked(view.exchange.request.body ?? {});
-      if (choicesOf(view).length !== count)
-        yield atName(view, "choices", `${choicesOf(view).length} choices instead of ${count}`);
+      const count = requestedChoices(view.exchange.request.body ?? {});
+      if (bodyChoices(view).length !== count)
+        yield atName(view, "choices", `${bodyChoices(view).length} choices instead of ${count}`);
     },
   },
   {
@@ -150,7 +150,7 @@ export const answerRules: readonly BodyRule[] = [
     source: "specification: ChatCompletionResponseMessage",
     breaks: ["official SDK helpers", "everyone who reads choices[0].message"],
     *judge(view) {
-      for (const choice of choicesOf(view))
+      for (const choice of bodyChoices(view))
         if (messageOf(choice).role !== "assistant")
           yield atName(view, "message", `a message with role ${shown(messageOf(choice).role)}`);
     },
@@ -162,7 +162,7 @@ export const answerRules: readonly BodyRule[] = [
     source: "specification: content is required and nullable",
     breaks: ["typed clients (Go, Rust, Java, C#)", "AI SDK (schema)"],
     *judge(view) {
-      for (const choice of choicesOf(view)) {
+      for (const choice of bodyChoices(view)) {
         const message = messageOf(choice);
         if (typeof message.content !== "string" && message.content !== null)
           yield atName(view, "content", `content is ${shown(message.content)}`);
@@ -179,7 +179,7 @@ export const answerRules: readonly BodyRule[] = [
     judges: "body",
     shown: (view) => isAnswer(view) && !isChat(view),
     *judge(view) {
-      for (const choice of choicesOf(view))
+      for (const choice of bodyChoices(view))
         if (typeof choice.text !== "string") yield atName(view, "text", `text is ${shown(choice.text)}`);
     },
   },
@@ -193,7 +193,7 @@ export const answerRules: readonly BodyRule[] = [
     judges: "body",
     shown: isAnswer,
     *judge(view) {
-      for (const choice of choicesOf(view))
+      for (const choice of bodyChoices(view))
         if (!finishReasons.has(choice.finish_reason))
           yield atName(view, "finish_reason", `finish_reason ${shown(choice.finish_reason)}`);
     },
@@ -244,7 +244,7 @@ export const answerRules: readonly BodyRule[] = [
     breaks: ["evaluation harnesses", "typed clients (Go, Rust, Java, C#)"],
     shown: (view) => isChat(view) && view.exchange.request.body?.logprobs === true,
     *judge(view) {
-      for (const choice of choicesOf(view)) {
+      for (const choice of bodyChoices(view)) {
         const list = isObject(choice.logprobs) ? (choice.logprobs.content ?? choice.logprobs.refusal) : undefined;
         if (!Array.isArray(list)) {
           if (typeof messageOf(choice).content === "string" && messageOf(choice).content !== "")
@@ -252,7 +252,7 @@ export const answerRules: readonly BodyRule[] = [
           continue;
         }
         for (const token of list) {
-          const found = tokenOffence(token, "shape") ?? tokenOffence(token, "value");
+          const found = tokenViolation(token, "shape") ?? tokenViolation(token, "value");
           if (found !== undefined) yield atName(view, "logprobs", found);
         }
       }
@@ -264,9 +264,9 @@ export const answerRules: readonly BodyRule[] = [
     says: "The tokens of a choice, joined, are its text, without the tokens of its reasoning.",
     source: "specification: logprobs.content ('A list of message content tokens'); recordings",
     breaks: ["clients that color text by confidence", "evaluation harnesses"],
-    shown: (view) => isChat(view) && choicesOf(view).some((choice) => contentTokens(choice) !== undefined),
+    shown: (view) => isChat(view) && bodyChoices(view).some((choice) => contentTokens(choice) !== undefined),
     *judge(view) {
-      for (const choice of choicesOf(view)) {
+      for (const choice of bodyChoices(view)) {
         const list = contentTokens(choice);
         const text = messageOf(choice).content ?? "";
         if (list && textOfTokens(list) !== text) yield atName(view, "logprobs", "the joined tokens are not the text");
@@ -279,9 +279,9 @@ export const answerRules: readonly BodyRule[] = [
     says: "Log probabilities of a completion are lists of one length; a token without one, as the first of an echoed prompt, has null in token_logprobs and in top_logprobs.",
     source: "specification: CreateCompletionResponse; llama.cpp #27174, and OpenAI's own answer in vLLM #1504",
     breaks: ["evaluation harnesses (lm-evaluation-harness reads these lists by position)"],
-    shown: (view) => isAnswer(view) && choicesOf(view).some(({ logprobs }) => isTokenLists(logprobs)),
+    shown: (view) => isAnswer(view) && bodyChoices(view).some(({ logprobs }) => isTokenLists(logprobs)),
     *judge(view) {
-      for (const { logprobs } of choicesOf(view)) {
+      for (const { logprobs } of bodyChoices(view)) {
         const found = isTokenLists(logprobs) ? tokenListsViolation(logprobs) : undefined;
         if (found) yield atName(view, found.member, found.found);
       }
@@ -299,7 +299,7 @@ export const answerRules: readonly BodyRule[] = [
     *judge(view) {
       for (const name of Object.keys(objectOf(view)))
         if (!knownMembers.has(name)) yield atName(view, name, `the member ${name}`);
-      for (const choice of choicesOf(view)) {
+      for (const choice of bodyChoices(view)) {
         for (const name of Object.keys(messageOf(choice)))
           if (!knownInMessages.has(name)) yield atName(view, name, `the member ${name}`);
       }

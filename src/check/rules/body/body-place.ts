@@ -1,9 +1,9 @@
-import type { Offence } from "../rule.ts";
+import type { Violation } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Json } from "../view.ts";
 
 /** Returns a violation at a member of a body: the first occurrence of its name, or the whole body if there is none. */
-export function atName(view: BodyView, name: string, found: string): Offence {
+export function atName(view: BodyView, name: string, found: string): Violation {
   const { body } = view.exchange.response;
   const start = body.indexOf(`"${name}"`);
   return start < 0 ? { start: 0, end: body.length, found } : { start, end: start + name.length + 2, found };
@@ -14,7 +14,7 @@ export function objectOf(view: BodyView): Json {
   return isObject(view.value) ? view.value : {};
 }
 
-export function choicesOf(view: BodyView): readonly Json[] {
+export function bodyChoices(view: BodyView): readonly Json[] {
   const { choices } = objectOf(view);
   return Array.isArray(choices) ? choices.filter(isObject) : [];
 }

@@ -2,7 +2,7 @@ import { shown } from "../place.ts";
 import type { BodyRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Json, parsedJson } from "../view.ts";
-import { atName, choicesOf, isChat, messageOf } from "./body-place.ts";
+import { atName, bodyChoices, isChat, messageOf } from "./body-place.ts";
 
 const concern = "tool calls break";
 
@@ -11,7 +11,7 @@ function callsOf(choice: Json): readonly Json[] {
   return Array.isArray(calls) ? calls.filter(isObject) : [];
 }
 
-const hasCalls = (view: BodyView) => isChat(view) && choicesOf(view).some((choice) => callsOf(choice).length > 0);
+const hasCalls = (view: BodyView) => isChat(view) && bodyChoices(view).some((choice) => callsOf(choice).length > 0);
 
 const callRule = { severity: "error", concern, judges: "body", shown: hasCalls } as const;
 
@@ -24,7 +24,7 @@ export const callRules: readonly BodyRule[] = [
     source: "specification; LiteLLM #40040, opencode #47954",
     breaks: ["official SDK helpers", "AI SDK (schema)", "LangChain"],
     *judge(view) {
-      for (const call of choicesOf(view).flatMap(callsOf)) {
+      for (const call of bodyChoices(view).flatMap(callsOf)) {
         if (call.type === "custom") continue;
         const fn = isObject(call.function) ? call.function : {};
         if (typeof call.id !== "string" || call.id === "")
@@ -45,7 +45,7 @@ export const callRules: readonly BodyRule[] = [
     breaks: ["every agent (JSON.parse throws)"],
     *judge(view) {
       // A call is incomplete if the token limit ended the choice.
-      const whole = choicesOf(view).filter((choice) => choice.finish_reason !== "length");
+      const whole = bodyChoices(view).filter((choice) => choice.finish_reason !== "length");
       for (const call of whole.flatMap(callsOf)) {
         const text = isObject(call.function) ? call.function.arguments : undefined;
         if (typeof text === "string" && !isObject(parsedJson(text)))
@@ -64,7 +64,7 @@ export const callRules: readonly BodyRule[] = [
     shown: hasCalls,
     *judge(view) {
       if (
-        choicesOf(view)
+        bodyChoices(view)
           .flatMap(callsOf)
           .some((call) => "index" in call)
       )
@@ -78,7 +78,7 @@ export const callRules: readonly BodyRule[] = [
     source: "specification (results are matched by it)",
     breaks: ["every agent with parallel calls"],
     *judge(view) {
-      for (const choice of choicesOf(view)) {
+      for (const choice of bodyChoices(view)) {
         const ids = callsOf(choice).map((call) => call.id);
         const twice = ids.find((id, i) => ids.indexOf(id) !== i);
         if (twice !== undefined) yield atName(view, "tool_calls", `the id ${shown(twice)} twice`);
@@ -95,7 +95,7 @@ export const callRules: readonly BodyRule[] = [
     judges: "body",
     shown: isChat,
     *judge(view) {
-      for (const choice of choicesOf(view)) {
+      for (const choice of bodyChoices(view)) {
         const message = messageOf(choice);
         if ("tool_calls" in message && callsOf(choice).length === 0)
           yield atName(view, "tool_calls", `tool_calls is ${shown(message.tool_calls)}`);
@@ -113,7 +113,7 @@ export const callRules: readonly BodyRule[] = [
     shown: isChat,
     *judge(view) {
       const named = isObject(view.exchange.request.body?.tool_choice);
-      for (const choice of choicesOf(view)) {
+      for (const choice of bodyChoices(view)) {
         const calls = callsOf(choice).length > 0;
         const reason = choice.finish_reason;
         if (calls && reason === "stop" && !named) yield atName(view, "finish_reason", "stop beside tool calls");

@@ -1,4 +1,4 @@
-import { errorOffence } from "../error-object.ts";
+import { errorObjectViolation } from "../error-object.ts";
 import { vendorOf } from "../exchange.ts";
 import { notJson } from "../not-json.ts";
 import type { BodyRule } from "../rule.ts";
@@ -44,7 +44,7 @@ export const failureRules: readonly BodyRule[] = [
     breaks: ["typed clients (Go, Rust, Java, C#)", "clients that branch on code"],
     shown: (view) => isFailure(view) && vendorOf(view.exchange) === "OpenAI" && "error" in objectOf(view),
     *judge(view) {
-      const found = errorOffence(objectOf(view).error);
+      const found = errorObjectViolation(objectOf(view).error);
       if (found !== undefined) yield atName(view, "error", found);
     },
   },

@@ -1,5 +1,5 @@
 import { shown } from "../place.ts";
-import type { BodyRule, Offence } from "../rule.ts";
+import type { BodyRule, Violation } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Json } from "../view.ts";
 import { atName, objectOf } from "./body-place.ts";
@@ -7,7 +7,7 @@ import { atName, objectOf } from "./body-place.ts";
 const isSuccess = (view: BodyView, endpoint: string) =>
   view.exchange.endpoint === endpoint && view.exchange.response.status === 200 && view.value !== undefined;
 
-function* modelViolations(view: BodyView, model: Json): Generator<Offence> {
+function* modelViolations(view: BodyView, model: Json): Generator<Violation> {
   if (typeof model.id !== "string" || model.id === "") yield atName(view, "id", `id ${shown(model.id)}`);
   if (model.object !== "model") yield atName(view, "object", `object ${shown(model.object)}`);
   if (!Number.isInteger(model.created)) yield atName(view, "created", `created ${shown(model.created)}`);

@@ -1,12 +1,12 @@
-import { demandsOf } from "../demands.ts";
-import { callIn, specialTokenIn, thoughtIn } from "../markup.ts";
+import { expectationsOf } from "../demands.ts";
+import { callIn, specialTokenIn, reasoningTagIn } from "../markup.ts";
 import { shown } from "../place.ts";
 import type { BodyRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Json, parsedJson } from "../view.ts";
-import { atName, choicesOf, isAnswer, isChat, messageOf, objectOf } from "./body-place.ts";
+import { atName, bodyChoices, isAnswer, isChat, messageOf, objectOf } from "./body-place.ts";
 
-const expectations = (view: BodyView) => demandsOf(view.exchange.request.body);
+const expectations = (view: BodyView) => expectationsOf(view.exchange.request.body);
 
 function textOf(choice: Json): string {
   const text = messageOf(choice).content ?? choice.text;
@@ -40,7 +40,7 @@ export const bodyRequestRules: readonly BodyRule[] = [
     breaks: ["agents that parse text up to a mark"],
     shown: (view) => isAnswer(view) && expectations(view).stops.length > 0,
     *judge(view) {
-      for (const choice of choicesOf(view)) {
+      for (const choice of bodyChoices(view)) {
         const stop = expectations(view).stops.find((one) => textOf(choice).includes(one));
         if (stop !== undefined) yield atName(view, "finish_reason", `the stop string ${shown(stop)} in the text`);
       }
@@ -56,7 +56,7 @@ export const bodyRequestRules: readonly BodyRule[] = [
     *judge(view) {
       const { usage } = objectOf(view);
       const used = isObject(usage) ? usage.completion_tokens : 0;
-      const allowed = (expectations(view).limit ?? Infinity) * Math.max(1, choicesOf(view).length);
+      const allowed = (expectations(view).limit ?? Infinity) * Math.max(1, bodyChoices(view).length);
       if (typeof used === "number" && used > allowed)
         yield atName(view, "completion_tokens", `${used} tokens, ${allowed} allowed`);
     },
@@ -69,7 +69,7 @@ export const bodyRequestRules: readonly BodyRule[] = [
     breaks: ["agents and structured extraction"],
     shown: (view) => isChat(view) && expectations(view).forced,
     *judge(view) {
-      for (const choice of choicesOf(view))
+      for (const choice of bodyChoices(view))
         if (isWhole(choice) && namesOf(choice).length === 0) yield atName(view, "finish_reason", "no call");
     },
   },
@@ -81,7 +81,7 @@ export const bodyRequestRules: readonly BodyRule[] = [
     breaks: ["agents and structured extraction"],
     shown: (view) => isChat(view) && expectations(view).named !== undefined,
     *judge(view) {
-      for (const name of choicesOf(view).flatMap(namesOf))
+      for (const name of bodyChoices(view).flatMap(namesOf))
         if (name !== expectations(view).named) yield atName(view, "tool_calls", `a call of ${shown(name)}`);
     },
   },
@@ -93,7 +93,7 @@ export const bodyRequestRules: readonly BodyRule[] = [
     breaks: ["agents that want an answer in words"],
     shown: (view) => isChat(view) && expectations(view).silent,
     *judge(view) {
-      for (const name of choicesOf(view).flatMap(namesOf)) yield atName(view, "tool_calls", `a call of ${shown(name)}`);
+      for (const name of bodyChoices(view).flatMap(namesOf)) yield atName(view, "tool_calls", `a call of ${shown(name)}`);
     },
   },
   {
@@ -104,7 +104,7 @@ export const bodyRequestRules: readonly BodyRule[] = [
     breaks: ["agents whose tools must run one after the other"],
     shown: (view) => isChat(view) && expectations(view).single,
     *judge(view) {
-      for (const choice of choicesOf(view))
+      for (const choice of bodyChoices(view))
         if (namesOf(choice).length > 1) yield atName(view, "tool_calls", `${namesOf(choice).length} calls`);
     },
   },
@@ -117,9 +117,9 @@ export const bodyRequestRules: readonly BodyRule[] = [
     breaks: ["every agent (there is nothing to run)"],
     judges: "body",
     shown: (view) =>
-      isChat(view) && expectations(view).tools !== undefined && choicesOf(view).flatMap(namesOf).length > 0,
+      isChat(view) && expectations(view).tools !== undefined && bodyChoices(view).flatMap(namesOf).length > 0,
     *judge(view) {
-      for (const name of choicesOf(view).flatMap(namesOf))
+      for (const name of bodyChoices(view).flatMap(namesOf))
         if (expectations(view).tools?.has(name) === false) yield atName(view, "tool_calls", `a call of ${shown(name)}`);
     },
   },
@@ -129,9 +129,9 @@ export const bodyRequestRules: readonly BodyRule[] = [
     says: "With response_format json_object or json_schema the text is one JSON value.",
     source: "specification: response_format",
     breaks: ["structured extraction (JSON.parse throws)"],
-    shown: (view) => isChat(view) && expectations(view).json && choicesOf(view).some(isWhole),
+    shown: (view) => isChat(view) && expectations(view).json && bodyChoices(view).some(isWhole),
     *judge(view) {
-      for (const choice of choicesOf(view)) {
+      for (const choice of bodyChoices(view)) {
         const hasText = namesOf(choice).length === 0 && typeof messageOf(choice).content === "string";
         if (isWhole(choice) && hasText && parsedJson(textOf(choice)) === undefined)
           yield atName(view, "content", `text that is not JSON: ${shown(textOf(choice).slice(0, 40))}`);
@@ -145,8 +145,8 @@ export const bodyRequestRules: readonly BodyRule[] = [
     source: "LM Studio #1569, opencode #43770",
     breaks: ["clients that show content", "structured output (the JSON begins with a thought)"],
     *judge(view) {
-      for (const choice of choicesOf(view)) {
-        const opening = thoughtIn(textOf(choice));
+      for (const choice of bodyChoices(view)) {
+        const opening = reasoningTagIn(textOf(choice));
         if (opening !== undefined) yield atName(view, "content", `content that begins ${shown(opening)}`);
       }
     },
@@ -161,7 +161,7 @@ export const bodyRequestRules: readonly BodyRule[] = [
     judges: "body",
     shown: (view) => isChat(view) && view.exchange.request.body !== undefined && !expectations(view).silent,
     *judge(view) {
-      for (const choice of choicesOf(view)) {
+      for (const choice of bodyChoices(view)) {
         // If the token limit ends a choice within the name of a call, the server can only send it as text.
         const markup = choice.finish_reason === "length" ? undefined : callIn(textOf(choice));
         if (markup !== undefined) yield atName(view, "content", `${markup} in content`);
@@ -175,7 +175,7 @@ export const bodyRequestRules: readonly BodyRule[] = [
     source: "vLLM #2538, mlx-examples #489",
     breaks: ["users see <|im_end|>"],
     *judge(view) {
-      for (const choice of choicesOf(view)) {
+      for (const choice of bodyChoices(view)) {
         const special = specialTokenIn(textOf(choice));
         if (special !== undefined) yield atName(view, "content", `content that ends with ${special}`);
       }

@@ -1,7 +1,7 @@
 import { isObject } from "../../../core/json.ts";
 import { bodyView, type Json } from "../view.ts";
 import { type Exchange, vendorOf } from "../exchange.ts";
-import type { Finding, Offence } from "../rule.ts";
+import type { Finding, Violation } from "../rule.ts";
 import { shown } from "../place.ts";
 import type { GroupRule } from "./group-rule.ts";
 
@@ -61,7 +61,7 @@ export type Expectation = "answer" | "any" | { readonly refusal: number; readonl
 /** Judges one exchange by the expected answer. */
 export function judgeExpectation(exchange: Exchange, expects: Expectation): { findings: Finding[]; shown: string[] } {
   const { status, body } = exchange.response;
-  const whole: Omit<Offence, "found"> = { start: 0, end: Math.min(body.length, 80) };
+  const whole: Omit<Violation, "found"> = { start: 0, end: Math.min(body.length, 80) };
   const findings: Finding[] = [];
   const report = (rule: string, found: string) => findings.push({ rule, ...whole, found });
   if (expects === "any") return { findings, shown: [] };

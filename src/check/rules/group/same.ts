@@ -1,9 +1,9 @@
 import { isObject } from "../../../core/json.ts";
-import { apiOf, type Exchange } from "../exchange.ts";
+import { apiOfEndpoint, type Exchange } from "../exchange.ts";
 import { isStream } from "../judge.ts";
 import { callsIn, isUncut, streamedMessage, messageText, wholeMessage } from "../messages/message-view.ts";
 import { shown } from "../place.ts";
-import { saidInResponse } from "../responses/response-content.ts";
+import { responseContent } from "../responses/response-content.ts";
 import type { Finding } from "../rule.ts";
 import { deltaContent } from "../stream/stream-rule.ts";
 import { streamedCalls } from "../stream/tools.ts";
@@ -68,7 +68,7 @@ export interface AnswerSummary {
 /** Returns the outcome of an answer of any API, streamed or whole, or `undefined` if it is not an answer. */
 export function summaryOf(exchange: Exchange): AnswerSummary | undefined {
   if (exchange.response.status !== 200) return undefined;
-  if (apiOf[exchange.endpoint] === "responses") return saidInResponse(exchange);
+  if (apiOfEndpoint[exchange.endpoint] === "responses") return responseContent(exchange);
   if (exchange.endpoint === "messages") return messageOutcome(exchange);
   return isStream(exchange) ? streamOutcome(exchange) : bodyOutcome(exchange);
 }

@@ -9,7 +9,7 @@ import { isObject } from "../../../core/json.ts";
 import { atName, objectOf } from "../body/body-place.ts";
 import { vendorOf } from "../exchange.ts";
 import { shown } from "../place.ts";
-import type { BodyRule, Offence } from "../rule.ts";
+import type { BodyRule, Violation } from "../rule.ts";
 import type { BodyView, Json } from "../view.ts";
 
 const hidden = "errors look like answers";
@@ -157,7 +157,7 @@ export const messageBodyRules: readonly BodyRule[] = [
   },
 ];
 
-function* modelProblems(view: BodyView, model: Json): Generator<Offence> {
+function* modelProblems(view: BodyView, model: Json): Generator<Violation> {
   for (const { name, schema, always } of membersOf(modelSchema))
     if (always && !schema.safeParse(model[name]).success) yield atName(view, name, `${name} ${shown(model[name])}`);
 }

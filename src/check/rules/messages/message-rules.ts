@@ -7,7 +7,7 @@ import {
   messageUsage as usageSchema,
 } from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../core/json.ts";
-import { callIn, specialTokenIn, thoughtIn } from "../markup.ts";
+import { callIn, specialTokenIn, reasoningTagIn } from "../markup.ts";
 import { shown } from "../place.ts";
 import { type Json, parsedJson } from "../view.ts";
 import {
@@ -159,7 +159,7 @@ const contentRules: readonly MessageRule[] = messageRulesOf([
     source: "Qwen2API #121, local-openai2anthropic #1; recordings 899 of 902 (Claude 3 wrote <thinking>)",
     breaks: ["clients that show the text", "structured output (the JSON begins with a thought)"],
     *judge({ blocks }) {
-      for (const { at, found } of texts(blocks, thoughtIn)) yield at("text", `text that begins ${shown(found)}`);
+      for (const { at, found } of texts(blocks, reasoningTagIn)) yield at("text", `text that begins ${shown(found)}`);
     },
   },
   {

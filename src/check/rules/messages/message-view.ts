@@ -1,10 +1,10 @@
 import { promptCounts } from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../core/json.ts";
 import { atName } from "../body/body-place.ts";
-import type { Demands } from "../demands.ts";
+import type { Expectations } from "../demands.ts";
 import type { Exchange } from "../exchange.ts";
 import { atEnd, atMember } from "../place.ts";
-import type { Offence, RuleFacts } from "../rule.ts";
+import type { Violation, RuleFacts } from "../rule.ts";
 import { type BodyView, type Chunk, type Json, parsedJson, type StreamView } from "../view.ts";
 
 /* What the rules about messages look at: the events of a stream, the message as a client has it in the end, and the request. */
@@ -13,7 +13,7 @@ import { type BodyView, type Chunk, type Json, parsedJson, type StreamView } fro
 export interface MessageRule extends RuleFacts {
   readonly judges: "message";
   shown?(view: MessageView): boolean;
-  judge(view: MessageView): Iterable<Offence>;
+  judge(view: MessageView): Iterable<Violation>;
 }
 
 type ListedMessageRule = Omit<MessageRule, "judges" | "breaks"> & Partial<Pick<MessageRule, "breaks">>;
@@ -113,13 +113,13 @@ export interface MessageView {
   /** Neither an error nor a cut connection ended it. */
   readonly isComplete: boolean;
   /** The place of a member of the message. */
-  at(member: string, found: string): Offence;
+  at(member: string, found: string): Violation;
 }
 
 export interface MessageBlock {
   readonly value: Json;
   /** The place of a member of the block. */
-  at(member: string, found: string): Offence;
+  at(member: string, found: string): Violation;
 }
 
 /** Returns the message of a stream, or `undefined` if the stream has none. */
@@ -208,7 +208,7 @@ export function promptTokens(usage: Json): number {
 }
 
 /** What a request requires of the message; nothing if the request is not known, or for parameters that a server may refuse. */
-export interface MessageExpectations extends Demands {
+export interface MessageExpectations extends Expectations {
   /** There may be no thinking. */
   readonly withoutThinking: boolean;
 }

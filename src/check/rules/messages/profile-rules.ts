@@ -14,7 +14,7 @@ import { atFrame, atMember, shown } from "../place.ts";
 import { firstDifference, laidOut } from "../profile/json-layout.ts";
 import { memberDifference } from "../profile/member-order.ts";
 import type { ProfileRule } from "../profile/profile-rule.ts";
-import type { Offence } from "../rule.ts";
+import type { Violation } from "../rule.ts";
 import type { BodyView, Json, StreamView } from "../view.ts";
 
 const concern = "it is not the form that was demanded";
@@ -168,7 +168,7 @@ export const messageProfileRules: readonly ProfileRule[] = [
   },
 ];
 
-function within(start: number, end: number, found: string): Offence {
+function within(start: number, end: number, found: string): Violation {
   return { start, end: Math.min(start + 20, Math.max(start, end)), found };
 }
 
@@ -203,7 +203,7 @@ function bodySchema({ exchange }: BodyView, body: Json): z.ZodObject | undefined
 function* headerProblems(
   headers: Readonly<Record<string, string>> | null,
   due: Readonly<Record<string, string>>,
-): Generator<Offence> {
+): Generator<Violation> {
   for (const [name, value] of Object.entries(due)) {
     const found = headers?.[name];
     if (found !== value) yield { start: 0, end: 0, found: `${name} ${shown(found)} instead of ${shown(value)}` };

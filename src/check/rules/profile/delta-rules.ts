@@ -1,9 +1,9 @@
 import { chunkDelta } from "../../../apis/chat/schema.ts";
-import { atPiece, shown } from "../place.ts";
-import type { Offence } from "../rule.ts";
+import { atChoicePart, shown } from "../place.ts";
+import type { Violation } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
-import { type ChoicePiece, type Json, type StreamView } from "../view.ts";
-import { expectedMembers, membersOffence } from "./member-order.ts";
+import { type ChoicePart, type Json, type StreamView } from "../view.ts";
+import { expectedMembers, memberViolation } from "./member-order.ts";
 import { profileFacts } from "./profile-rule.ts";
 import type { ProfileName, ProfileRule } from "./profile-rule.ts";
 
@@ -21,7 +21,7 @@ export const chunkDeltaRules: readonly ProfileRule[] = [
       *judge(view, profile) {
         for (const [first] of view.choices.values()) {
           if (first && !isOpening(first.delta, profile))
-            yield atPiece(first, "delta", `it begins with ${shown(first.delta)}`);
+            yield atChoicePart(first, "delta", `it begins with ${shown(first.delta)}`);
         }
       },
     },
@@ -76,11 +76,11 @@ function namesAfterFirst(profile: ProfileName): ReadonlySet<string> {
   return new Set(names.map((name) => name.replace("?", "")));
 }
 
-function* deltaViolations(piece: ChoicePiece, first: boolean, profile: ProfileName): Generator<Offence> {
+function* deltaViolations(piece: ChoicePart, first: boolean, profile: ProfileName): Generator<Violation> {
   const { delta, choice } = piece;
   const names = Object.keys(delta);
   if (choice.finish_reason !== null && choice.finish_reason !== undefined) {
-    if (names.length > 0) yield atPiece(piece, "delta", `${names.join(", ")} beside the finish reason`);
+    if (names.length > 0) yield atChoicePart(piece, "delta", `${names.join(", ")} beside the finish reason`);
     return;
   }
   if (!first) {
@@ -89,11 +89,11 @@ function* deltaViolations(piece: ChoicePiece, first: boolean, profile: ProfileNa
     const isOwn = profile === "lean" && names.length > 0 && !names.some((name) => known.has(name) || name === "role");
     const right = names.length === 1 && known.has(names[0] ?? "");
     if (!right && !isOwn && !("audio" in delta))
-      yield atPiece(piece, "delta", `a delta with ${names.join(", ") || "nothing"}`);
+      yield atChoicePart(piece, "delta", `a delta with ${names.join(", ") || "nothing"}`);
   }
   if (Array.isArray(delta.tool_calls)) {
     const found = callViolation(delta.tool_calls);
-    if (found !== undefined) yield atPiece(piece, "tool_calls", found);
+    if (found !== undefined) yield atChoicePart(piece, "tool_calls", found);
   }
 }
 
@@ -103,11 +103,11 @@ function callViolation(list: readonly unknown[]): string | undefined {
   const isHeader = "id" in element || "type" in element;
   const kind = "custom" in element ? "custom" : "function";
   const text = kind === "custom" ? "input" : "arguments";
-  const found = membersOffence(element, isHeader ? ["index", "id", "type", kind] : ["index", kind], false);
+  const found = memberViolation(element, isHeader ? ["index", "id", "type", kind] : ["index", kind], false);
   if (found !== undefined) return `a call with ${found}`;
   const inner = element[kind];
   if (!isObject(inner)) return `${kind} is ${shown(inner)}`;
-  const wrong = membersOffence(inner, isHeader ? ["name", text] : [text], false);
+  const wrong = memberViolation(inner, isHeader ? ["name", text] : [text], false);
   if (wrong !== undefined) return `a ${kind} with ${wrong}`;
   return isHeader && inner[text] !== "" ? `${text} in the first delta of a call` : undefined;
 }

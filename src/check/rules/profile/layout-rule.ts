@@ -1,6 +1,6 @@
-import type { Offence } from "../rule.ts";
+import type { Violation } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
-import { apiOf } from "../exchange.ts";
+import { apiOfEndpoint } from "../exchange.ts";
 import { type BodyView } from "../view.ts";
 import { firstDifference, laidOut } from "./json-layout.ts";
 import { profileFacts } from "./profile-rule.ts";
@@ -49,14 +49,14 @@ function layoutsOf({ exchange, value }: BodyView, profile: ProfileName): readonl
   const { status } = exchange.response;
   if (profile === "lean") return [compactLayout];
   if (endpoint === "response-socket-error") return [compactLayout];
-  if (status < 400 && apiOf[endpoint] === "responses") return [responseLayout];
+  if (status < 400 && apiOfEndpoint[endpoint] === "responses") return [responseLayout];
   if (status < 400) return [endpoint === "models" || endpoint === "model" ? listLayout : answerLayout];
   return { gateway: [gatewayLayout], application: [refusalLayout], either: [refusalLayout, gatewayLayout] }[
     refuserOf(exchange, value)
   ];
 }
 
-function layoutViolation(text: string, layouts: readonly Layout[]): Offence | undefined {
+function layoutViolation(text: string, layouts: readonly Layout[]): Violation | undefined {
   const differences = layouts.flatMap((layout) =>
     layout.ends.map((end) => {
       const whole = laidOut(text, layout.indent) + end;

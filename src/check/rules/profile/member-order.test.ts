@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { membersOffence } from "./member-order.ts";
+import { memberViolation } from "./member-order.ts";
 
 const wanted = ["id", "object?", "choices"];
 
@@ -12,5 +12,5 @@ test.each<[object, boolean, string | undefined]>([
   [{ id: 1, x: 0, choices: 3 }, true, undefined],
   [{ choices: 3, x: 0, id: 1 }, true, "the order choices, id"],
 ])("%j, further ones allowed: %j: %s", (object, further, found) => {
-  expect(membersOffence(object as Record<string, unknown>, wanted, further)).toBe(found);
+  expect(memberViolation(object as Record<string, unknown>, wanted, further)).toBe(found);
 });

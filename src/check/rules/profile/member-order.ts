@@ -8,7 +8,7 @@ import type { ProfileName } from "./profile-rule.ts";
  * Compares the members of an object with `expected`: the names in order, with a `?` after those that may be absent. `further`: other members
  * are allowed. Returns the first difference, or `undefined`.
  */
-export function membersOffence(object: Json, expected: readonly string[], further: boolean): string | undefined {
+export function memberViolation(object: Json, expected: readonly string[], further: boolean): string | undefined {
   const names = expected.map((name) => name.replace("?", ""));
   const missing = expected.find((name) => !name.endsWith("?") && !(name in object));
   if (missing !== undefined) return `no ${missing}`;
@@ -41,7 +41,7 @@ export function expectedMembers(
  */
 export function memberDifference(schema: z.ZodObject, object: Json, further: boolean): string | undefined {
   const expected = membersOf(schema).map(({ name, always }) => (always ? name : `${name}?`));
-  const own = membersOffence(object, expected, further || isOpen(schema));
+  const own = memberViolation(object, expected, further || isOpen(schema));
   if (own !== undefined) return own;
   for (const { name, object: inner, schema: described } of nested(schema, object)) {
     const found = memberDifference(described, inner, further);

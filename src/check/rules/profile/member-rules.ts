@@ -13,13 +13,13 @@ import { embeddings } from "../../../apis/embeddings/schema.ts";
 import type { Presence } from "../../../apis/members.ts";
 import { openaiModel, openaiModelList } from "../../../apis/models/schema.ts";
 import { isObject } from "../../../core/json.ts";
-import { atName, choicesOf, messageOf, objectOf } from "../body/body-place.ts";
-import { apiOf, askedForUsage } from "../exchange.ts";
+import { atName, bodyChoices, messageOf, objectOf } from "../body/body-place.ts";
+import { apiOfEndpoint, requestsUsage } from "../exchange.ts";
 import type { Exchange } from "../exchange.ts";
 import { atMember } from "../place.ts";
-import type { Offence } from "../rule.ts";
+import type { Violation } from "../rule.ts";
 import { type BodyView, type Chunk, type Json, type StreamView } from "../view.ts";
-import { expectedMembers, membersOffence } from "./member-order.ts";
+import { expectedMembers, memberViolation } from "./member-order.ts";
 import { profileFacts } from "./profile-rule.ts";
 import type { ProfileName, ProfileRule } from "./profile-rule.ts";
 
@@ -32,7 +32,7 @@ export const memberRules: readonly ProfileRule[] = [
     source: "recordings 408 of 408 streams, 1458 of 1466 bodies since 2025",
     stream: {
       // The events of a response are judged in ../responses/.
-      shown: (view) => view.chunks.length > 0 && apiOf[view.exchange.endpoint] !== "responses",
+      shown: (view) => view.chunks.length > 0 && apiOfEndpoint[view.exchange.endpoint] !== "responses",
       *judge(view, profile) {
         const violations = view.exchange.endpoint === "chat" ? chatChunkViolations : completionChunkViolations;
         for (const chunk of view.chunks) if (!("error" in chunk.value)) yield* violations(view, chunk, profile);
@@ -43,7 +43,7 @@ export const memberRules: readonly ProfileRule[] = [
         view.exchange.response.status < 400 && isObject(view.value) && bodyMembers(view, "lean") !== undefined,
       *judge(view, profile) {
         const expected = bodyMembers(view, profile);
-        const found = expected && membersOffence(objectOf(view), expected, profile === "lean");
+        const found = expected && memberViolation(objectOf(view), expected, profile === "lean");
         if (found !== undefined) yield atName(view, "object", found);
         yield* bodyChoiceViolations(view, profile);
       },
@@ -56,7 +56,7 @@ export const memberRules: readonly ProfileRule[] = [
     source: "every recorded error",
     stream: {
       shown: (view) =>
-        apiOf[view.exchange.endpoint] !== "responses" && view.chunks.some((chunk) => "error" in chunk.value),
+        apiOfEndpoint[view.exchange.endpoint] !== "responses" && view.chunks.some((chunk) => "error" in chunk.value),
       *judge(view) {
         for (const chunk of view.chunks) {
           const found = "error" in chunk.value ? errorViolation(chunk.value) : undefined;
@@ -75,31 +75,31 @@ export const memberRules: readonly ProfileRule[] = [
 ];
 
 function errorViolation(value: Json): string | undefined {
-  const outer = membersOffence(value, expectedMembers(errorBody, "exact"), false);
+  const outer = memberViolation(value, expectedMembers(errorBody, "exact"), false);
   if (outer !== undefined) return outer;
   if (!isObject(value.error)) return "an error that is no object";
-  return membersOffence(value.error, expectedMembers(errorObjectSchema, "exact"), false);
+  return memberViolation(value.error, expectedMembers(errorObjectSchema, "exact"), false);
 }
 
-function* chatChunkViolations(view: StreamView, chunk: Chunk, profile: ProfileName): Generator<Offence> {
+function* chatChunkViolations(view: StreamView, chunk: Chunk, profile: ProfileName): Generator<Violation> {
   const isLean = profile === "lean";
   const isAudio = chunk.choices.some(({ delta }) => isObject(delta) && "audio" in delta);
   const expected = expectedMembers(chatChunk, profile, { usage: usagePresence(view, chunk, isAudio) });
-  const found = membersOffence(chunk.value, expected, isLean);
+  const found = memberViolation(chunk.value, expected, isLean);
   // OpenAI writes usage before choices in the chunks of parallel calls (recorded 154 of 154).
   const usageFirst = moved(
     expected.filter((name) => name !== "moderation?"),
     ["usage", "usage?"],
     "choices",
   );
-  if (found !== undefined && (isLean || membersOffence(chunk.value, usageFirst, false) !== undefined))
+  if (found !== undefined && (isLean || memberViolation(chunk.value, usageFirst, false) !== undefined))
     yield atMember(chunk, "object", found);
   // The chunk that says when audio expires has no finish reason.
   const choiceMembers = expectedMembers(chunkChoice, profile, isAudio ? { finish_reason: "sometimes" } : {});
   yield* choiceViolations(chunk, choiceMembers, isLean);
 }
 
-function* completionChunkViolations(view: StreamView, chunk: Chunk, profile: ProfileName): Generator<Offence> {
+function* completionChunkViolations(view: StreamView, chunk: Chunk, profile: ProfileName): Generator<Violation> {
   const isLean = profile === "lean";
   const members = expectedMembers(completion, profile, { usage: usagePresence(view, chunk, false) });
   const isLast = chunk.choices.length === 0;
@@ -108,14 +108,14 @@ function* completionChunkViolations(view: StreamView, chunk: Chunk, profile: Pro
     : isLast
       ? moved(members, ["usage", "usage?"], "choices")
       : moved(members, ["choices"], "model");
-  const found = membersOffence(chunk.value, expected, isLean);
+  const found = memberViolation(chunk.value, expected, isLean);
   if (found !== undefined) yield atMember(chunk, "object", found);
   yield* choiceViolations(chunk, expectedMembers(completionChoice, profile), isLean);
 }
 
-function* choiceViolations(chunk: Chunk, expected: readonly string[], further: boolean): Generator<Offence> {
+function* choiceViolations(chunk: Chunk, expected: readonly string[], further: boolean): Generator<Violation> {
   for (const choice of chunk.choices) {
-    const found = membersOffence(choice, expected, further);
+    const found = memberViolation(choice, expected, further);
     if (found !== undefined) yield atMember(chunk, "choices", `a choice with ${found}`);
   }
 }
@@ -128,7 +128,7 @@ function moved(list: readonly string[], names: readonly string[], before: string
 
 /** `usage` is in every chunk or in none, as the request says. */
 function usagePresence(view: StreamView, chunk: Chunk, isAudio: boolean): Presence {
-  const requested = askedForUsage(view.exchange);
+  const requested = requestsUsage(view.exchange);
   if (requested === undefined || isAudio || chunk.choices.length === 0) return "sometimes";
   return requested ? "always" : "never";
 }
@@ -148,16 +148,16 @@ function bodyMembers({ exchange }: BodyView, profile: ProfileName): readonly str
   return schema && expectedMembers(schema, profile);
 }
 
-function* bodyChoiceViolations(view: BodyView, profile: ProfileName): Generator<Offence> {
+function* bodyChoiceViolations(view: BodyView, profile: ProfileName): Generator<Violation> {
   const { endpoint } = view.exchange;
   if (endpoint !== "chat" && endpoint !== "completions") return;
   const isLean = profile === "lean";
   const choiceMembers = expectedMembers(endpoint === "chat" ? chatChoice : completionChoice, profile);
-  for (const choice of choicesOf(view)) {
-    const found = membersOffence(choice, choiceMembers, isLean);
+  for (const choice of bodyChoices(view)) {
+    const found = memberViolation(choice, choiceMembers, isLean);
     if (found !== undefined) yield atName(view, "choices", `a choice with ${found}`);
     if (endpoint !== "chat") continue;
-    const inMessage = membersOffence(messageOf(choice), expectedMembers(chatMessage, profile), isLean);
+    const inMessage = memberViolation(messageOf(choice), expectedMembers(chatMessage, profile), isLean);
     if (inMessage !== undefined) yield atName(view, "message", `a message with ${inMessage}`);
   }
 }

@@ -1,4 +1,4 @@
-import type { Offence, RuleFacts } from "../rule.ts";
+import type { Violation, RuleFacts } from "../rule.ts";
 import type { BodyView, StreamView } from "../view.ts";
 
 /**
@@ -22,7 +22,7 @@ export interface ProfileRule extends RuleFacts {
 export interface ProfileJudge<View> {
   /** Returns whether the rule applies to this exchange. */
   shown(view: View, profile: ProfileName): boolean;
-  judge(view: View, profile: ProfileName): Iterable<Offence>;
+  judge(view: View, profile: ProfileName): Iterable<Violation>;
 }
 
 /** What the rules about OpenAI's profiles have in common. */

@@ -1,10 +1,10 @@
-import { apiOf, asked } from "../exchange.ts";
-import { atFrame, atMember, atPiece, shown } from "../place.ts";
-import type { Offence } from "../rule.ts";
+import { apiOfEndpoint, requestMember } from "../exchange.ts";
+import { atFrame, atMember, atChoicePart, shown } from "../place.ts";
+import type { Violation } from "../rule.ts";
 import { hasObfuscatedLength } from "../stream/obfuscation.ts";
 import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Chunk, type Json, type StreamView } from "../view.ts";
-import { atName, choicesOf, isAnswer, messageOf } from "../body/body-place.ts";
+import { atName, bodyChoices, isAnswer, messageOf } from "../body/body-place.ts";
 import { profileFacts } from "./profile-rule.ts";
 import type { ProfileName, ProfileRule } from "./profile-rule.ts";
 import { refuserOf } from "./layout-rule.ts";
@@ -34,7 +34,7 @@ export const valueRules: readonly ProfileRule[] = [
           for (const piece of track) {
             const reason = piece.choice.finish_reason;
             if (typeof reason === "string" && reason !== "length" && reason !== namedFinish[profile])
-              yield atPiece(piece, "finish_reason", `${shown(reason)} instead of ${shown(namedFinish[profile])}`);
+              yield atChoicePart(piece, "finish_reason", `${shown(reason)} instead of ${shown(namedFinish[profile])}`);
           }
         }
       },
@@ -42,7 +42,7 @@ export const valueRules: readonly ProfileRule[] = [
     body: {
       shown: (view) => isAnswer(view) && isNamed(view.exchange.request.body),
       *judge(view, profile) {
-        for (const choice of choicesOf(view)) {
+        for (const choice of bodyChoices(view)) {
           const reason = choice.finish_reason;
           if (!Array.isArray(messageOf(choice).tool_calls) || reason === "length") continue;
           if (reason !== namedFinish[profile])
@@ -57,15 +57,15 @@ export const valueRules: readonly ProfileRule[] = [
     says: "With log probabilities, logprobs of the first chunk is an empty list (exact) or null (lean), and of the last chunk null.",
     source: "recordings with log probabilities",
     stream: {
-      shown: (view) => view.exchange.endpoint === "chat" && asked(view.exchange, "logprobs") === true,
+      shown: (view) => view.exchange.endpoint === "chat" && requestMember(view.exchange, "logprobs") === true,
       *judge(view, profile) {
         for (const track of view.choices.values()) {
           const [first] = track;
           if (first && JSON.stringify(first.choice.logprobs ?? null) !== firstLogprobs(first.delta, profile))
-            yield atPiece(first, "logprobs", `the first chunk's logprobs are ${shown(first.choice.logprobs)}`);
+            yield atChoicePart(first, "logprobs", `the first chunk's logprobs are ${shown(first.choice.logprobs)}`);
           for (const piece of track) {
             if (typeof piece.choice.finish_reason === "string" && isObject(piece.choice.logprobs))
-              yield atPiece(piece, "logprobs", "logprobs beside the finish reason");
+              yield atChoicePart(piece, "logprobs", "logprobs beside the finish reason");
           }
         }
       },
@@ -78,7 +78,7 @@ export const valueRules: readonly ProfileRule[] = [
     source: "recordings with log probabilities",
     stream: {
       shown: (view) =>
-        apiOf[view.exchange.endpoint] !== "responses" &&
+        apiOfEndpoint[view.exchange.endpoint] !== "responses" &&
         view.frames.some(({ data }) => logprobNumbers(data ?? "").next().done === false),
       *judge(view, profile) {
         for (const frame of view.frames) {
@@ -116,7 +116,7 @@ function isNamed(body: Json | undefined): boolean {
   return isObject(body?.tool_choice) && body.tool_choice.type === "function";
 }
 
-function* obfuscationViolations(view: StreamView, profile: ProfileName): Generator<Offence> {
+function* obfuscationViolations(view: StreamView, profile: ProfileName): Generator<Violation> {
   const { body } = view.exchange.request;
   const options = isObject(body?.stream_options) ? body.stream_options : {};
   const choice = options.include_obfuscation;
@@ -170,7 +170,7 @@ const streamHeaders = {
   },
 } as const;
 
-function* streamHeaderViolations({ exchange }: StreamView, profile: ProfileName): Generator<Offence> {
+function* streamHeaderViolations({ exchange }: StreamView, profile: ProfileName): Generator<Violation> {
   const { headers } = exchange.response;
   const [type, cache] = streamHeaders[profile][exchange.endpoint === "completions" ? "completions" : "chat"];
   for (const [name, due] of [
@@ -182,7 +182,7 @@ function* streamHeaderViolations({ exchange }: StreamView, profile: ProfileName)
   }
 }
 
-function* bodyHeaderViolations({ exchange, value }: BodyView, profile: ProfileName): Generator<Offence> {
+function* bodyHeaderViolations({ exchange, value }: BodyView, profile: ProfileName): Generator<Violation> {
   const { status, headers } = exchange.response;
   const refuser = profile === "exact" && status >= 400 ? refuserOf(exchange, value) : "application";
   const due = [

@@ -4,10 +4,10 @@ import { compaction, inputItemList, inputTokenCount, responseDeletion } from "..
 import { isObject } from "../../../core/json.ts";
 import { atName, objectOf } from "../body/body-place.ts";
 import type { Exchange } from "../exchange.ts";
-import { ownIdOffences } from "../own-ids.ts";
+import { ownIdViolations } from "../own-ids.ts";
 import { shown } from "../place.ts";
-import type { BodyRule, Offence } from "../rule.ts";
-import { specOffence } from "../spec/validate.ts";
+import type { BodyRule, Violation } from "../rule.ts";
+import { schemaViolation } from "../spec/validate.ts";
 import type { BodyView, Json } from "../view.ts";
 
 /** Whether a body is the answer of an endpoint. */
@@ -16,7 +16,7 @@ function isOf(endpoint: Exchange["endpoint"]): (view: BodyView) => boolean {
 }
 
 /** Reports the members of a body that differ from a schema. */
-function* memberOffences(view: BodyView, schema: z.ZodObject): Generator<Offence> {
+function* memberOffences(view: BodyView, schema: z.ZodObject): Generator<Violation> {
   const body = objectOf(view);
   for (const { name, schema: member } of membersOf(schema))
     if (!member.safeParse(body[name]).success) yield atName(view, name, `${name} is ${shown(body[name])}`);
@@ -60,7 +60,7 @@ export const responseBodyRules: readonly BodyRule[] = [
     *judge(view) {
       const data = objectOf(view).data as readonly unknown[];
       const ids = data.map((item) => (isObject(item) ? item.id : undefined));
-      for (const { at, found } of ownIdOffences("id", ids)) yield atName(view, "data", `data[${at}]: ${found}`);
+      for (const { at, found } of ownIdViolations("id", ids)) yield atName(view, "data", `data[${at}]: ${found}`);
       for (const { type } of listed(objectOf(view)))
         if (typeof type !== "string" || type === "") yield atName(view, "data", `type is ${shown(type)}`);
     },
@@ -91,7 +91,7 @@ export const responseBodyRules: readonly BodyRule[] = [
     judges: "body",
     shown: isOf("response-compaction"),
     *judge(view) {
-      const offence = specOffence(compaction, view.value);
+      const offence = schemaViolation(compaction, view.value);
       if (offence) yield atName(view, offence.member, `${offence.path} ${offence.found}`);
       const { output } = objectOf(view);
       const last: unknown = Array.isArray(output) ? output.at(-1) : undefined;

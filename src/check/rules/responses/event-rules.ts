@@ -1,8 +1,8 @@
 import { lifecycleTypes, responseEvents } from "../../../apis/responses/schema.ts";
 import { isObject } from "../../../core/json.ts";
 import { atEnd, atFrame, atLine, atMember, shown } from "../place.ts";
-import type { Offence, StreamRule } from "../rule.ts";
-import { specOffence } from "../spec/validate.ts";
+import type { Violation, StreamRule } from "../rule.ts";
+import { schemaViolation } from "../spec/validate.ts";
 import { parsedJson, type StreamView } from "../view.ts";
 import { itemRules, partRules } from "./item-rules.ts";
 import {
@@ -138,7 +138,7 @@ const eventRules: readonly StreamRule[] = streamRuleList([
     *judge(view) {
       for (const { chunk, type, value } of streamState(view).events) {
         const schema = responseEvents.get(type);
-        const offence = schema && specOffence(schema, value);
+        const offence = schema && schemaViolation(schema, value);
         if (offence) yield atMember(chunk, offence.member, `${type}: ${offence.path} ${offence.found}`);
       }
     },
@@ -330,7 +330,7 @@ function isClientsCall(event: StreamedEvent): boolean {
   return /^(function|custom_tool)_call$/.test(String(itemIn(event).type));
 }
 
-function cut(view: StreamView): Offence {
+function cut(view: StreamView): Violation {
   return atEnd(view.exchange.response.body, "the stream is cut after a call");
 }
 

@@ -9,11 +9,11 @@ import {
 } from "../../../apis/responses/schema.ts";
 import { isObject } from "../../../core/json.ts";
 import { atName } from "../body/body-place.ts";
-import { apiOf } from "../exchange.ts";
+import { apiOfEndpoint } from "../exchange.ts";
 import { atEnd, atFrame, atMember } from "../place.ts";
-import { membersOffence } from "../profile/member-order.ts";
+import { memberViolation } from "../profile/member-order.ts";
 import type { ProfileName, ProfileRule } from "../profile/profile-rule.ts";
-import type { Offence } from "../rule.ts";
+import type { Violation } from "../rule.ts";
 import type { BodyView, Json, StreamView } from "../view.ts";
 import { isEnd, responseIn, streamState } from "./stream-state.ts";
 
@@ -21,7 +21,7 @@ const concern = "it is not the form that was demanded";
 const breaks = ["tests that compare bytes"];
 
 function isResponseStream({ exchange, chunks }: StreamView): boolean {
-  return apiOf[exchange.endpoint] === "responses" && chunks.length > 0;
+  return apiOfEndpoint[exchange.endpoint] === "responses" && chunks.length > 0;
 }
 
 function isWholeResponse({ exchange, value }: BodyView): boolean {
@@ -49,7 +49,7 @@ export const responseProfileRules: readonly ProfileRule[] = [
       shown: (view) => isResponseStream(view) && streamState(view).lifecycle.length > 0,
       *judge(view, profile) {
         for (const event of streamState(view).lifecycle) {
-          const found = membersOffence(responseIn(event), wanted(profile, false), profile === "lean");
+          const found = memberViolation(responseIn(event), wanted(profile, false), profile === "lean");
           if (found !== undefined) yield atMember(event.chunk, "response", `a response with ${found}`);
         }
       },
@@ -58,7 +58,7 @@ export const responseProfileRules: readonly ProfileRule[] = [
       shown: isWholeResponse,
       *judge(view, profile) {
         const found = isObject(view.value)
-          ? membersOffence(view.value, wanted(profile, true), profile === "lean")
+          ? memberViolation(view.value, wanted(profile, true), profile === "lean")
           : undefined;
         if (found !== undefined) yield atName(view, "object", found);
       },
@@ -158,7 +158,7 @@ const serde = /^-?\d+\.\d+$|^-?\d(\.\d+)?e-[1-9]\d*$/;
 /** The same in Python. */
 const python = /^-?\d+\.\d+$|^-?\d(\.\d+)?e-\d\d+$/;
 
-function* numbers(json: string, profile: ProfileName, exact: RegExp): Generator<Offence> {
+function* numbers(json: string, profile: ProfileName, exact: RegExp): Generator<Violation> {
   for (const { 0: whole, 1: text = "", index } of json.matchAll(floats)) {
     const isRight = profile === "lean" ? text === JSON.stringify(Number(text)) : exact.test(text);
     const start = index + whole.length - text.length;

@@ -1,9 +1,9 @@
 import { createResponse, defaultEcho } from "../../../apis/responses/request-schema.ts";
 import { isObject } from "../../../core/json.ts";
-import { textOfTokens, tokenOffence } from "../logprob-tokens.ts";
-import { callIn, specialTokenIn, thoughtIn } from "../markup.ts";
+import { textOfTokens, tokenViolation } from "../logprob-tokens.ts";
+import { callIn, specialTokenIn, reasoningTagIn } from "../markup.ts";
 import { shown } from "../place.ts";
-import type { Offence } from "../rule.ts";
+import type { Violation } from "../rule.ts";
 import { type Json, parsedJson } from "../view.ts";
 import {
   clientCalls,
@@ -112,10 +112,10 @@ function tokensOf({ logprobs }: Json): readonly Json[] {
 /** The largest log probability that rounding may leave: OpenAI has sent 0.000023. */
 const roundedOff = 0.001;
 
-function* tokenOffences(view: ResponseView): Generator<Offence> {
+function* tokenOffences(view: ResponseView): Generator<Violation> {
   for (const token of spokenParts(view).flatMap(tokensOf)) {
     for (const kind of ["shape", "bytes", "order"] as const) {
-      const found = tokenOffence(token, kind);
+      const found = tokenViolation(token, kind);
       if (found !== undefined) yield view.at("logprobs", found);
     }
     const { logprob } = token;
@@ -271,7 +271,7 @@ export const requestRules: readonly ResponseRule[] = responseRuleList([
     breaks: ["clients that show the text", "structured output (the JSON begins with a thought)"],
     shown: hasText,
     *judge(view) {
-      const reasoning = thoughtIn(responseText(view));
+      const reasoning = reasoningTagIn(responseText(view));
       if (reasoning !== undefined) yield view.at("text", `text that begins ${shown(reasoning)}`);
     },
   },

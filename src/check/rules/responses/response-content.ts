@@ -17,7 +17,7 @@ export interface ResponseContent {
 }
 
 /** Returns `undefined` if the exchange does not end with a response. */
-export function saidInResponse(exchange: Exchange): ResponseContent | undefined {
+export function responseContent(exchange: Exchange): ResponseContent | undefined {
   if (!isStream(exchange)) {
     const view = wholeResponse(bodyView(exchange));
     return view && { text: responseText(view), ...callsAndFinish(view) };

@@ -3,10 +3,10 @@ import { membersOf } from "../../../apis/members.ts";
 import { idPrefixes } from "../../../apis/responses/ids.ts";
 import { response as schema, responseUsage, writtenItems } from "../../../apis/responses/schema.ts";
 import { isObject } from "../../../core/json.ts";
-import { ownIdOffences } from "../own-ids.ts";
+import { ownIdViolations } from "../own-ids.ts";
 import { shown } from "../place.ts";
-import type { Offence } from "../rule.ts";
-import { specOffence } from "../spec/validate.ts";
+import type { Violation } from "../rule.ts";
+import { schemaViolation } from "../spec/validate.ts";
 import type { Json } from "../view.ts";
 import { echoRules, requestRules } from "./request-rules.ts";
 import {
@@ -23,7 +23,7 @@ import {
 const lost = "text is lost or wrong";
 const calls = "tool calls break";
 
-function* member(view: ResponseView, name: string, right: (value: unknown) => boolean): Generator<Offence> {
+function* member(view: ResponseView, name: string, right: (value: unknown) => boolean): Generator<Violation> {
   const value = view.response[name];
   if (!right(value)) yield view.at(name, `${name} is ${shown(value)}`);
 }
@@ -134,7 +134,7 @@ const responseRules: readonly ResponseRule[] = responseRuleList([
     shown: (view) => view.output.length > 0,
     *judge(view) {
       const ids = view.output.map(({ id }) => id);
-      for (const { at, found } of ownIdOffences("id", ids)) yield view.at("output", `output[${at}]: ${found}`);
+      for (const { at, found } of ownIdViolations("id", ids)) yield view.at("output", `output[${at}]: ${found}`);
     },
   },
   {
@@ -170,7 +170,7 @@ const responseRules: readonly ResponseRule[] = responseRuleList([
     shown: (view) => clientCalls(view).length > 0,
     *judge(view) {
       const ids = clientCalls(view).map((call) => call.call_id);
-      for (const { found } of ownIdOffences("call_id", ids)) yield view.at("call_id", found);
+      for (const { found } of ownIdViolations("call_id", ids)) yield view.at("call_id", found);
       for (const call of clientCalls(view)) {
         const input = call.type === "function_call" ? "arguments" : "input";
         if (!isText(call.name)) yield view.at("name", `name is ${shown(call.name)}`);
@@ -240,7 +240,7 @@ const responseRules: readonly ResponseRule[] = responseRuleList([
     source: "OpenAI's OpenAPI document: Response; llama.cpp #20607, LM Studio #1089",
     breaks: ["clients that validate answers against the specification", "the compliance suite of Open Responses"],
     *judge(view) {
-      const offence = specOffence(schema, view.response);
+      const offence = schemaViolation(schema, view.response);
       if (offence) yield view.at(offence.member, `${offence.path} ${offence.found}`);
     },
   },

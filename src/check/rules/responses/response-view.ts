@@ -2,7 +2,7 @@ import { isObject } from "../../../core/json.ts";
 import { atName } from "../body/body-place.ts";
 import type { Exchange } from "../exchange.ts";
 import { atMember } from "../place.ts";
-import type { Offence, RuleFacts } from "../rule.ts";
+import type { Violation, RuleFacts } from "../rule.ts";
 import type { BodyView, Json, StreamView } from "../view.ts";
 import { streamState } from "./stream-state.ts";
 
@@ -13,7 +13,7 @@ export interface ResponseView {
   /** Its items that are objects. */
   readonly output: readonly Json[];
   /** Returns an offence at the first place of a member's name. */
-  at(member: string, found: string): Offence;
+  at(member: string, found: string): Violation;
 }
 
 /** Judges a response of the Responses API in its final state, streamed or not. */
@@ -21,7 +21,7 @@ export interface ResponseRule extends RuleFacts {
   readonly judges: "response";
   /** Whether this response can show the rule at all. Default: always. */
   shown?(view: ResponseView): boolean;
-  judge(view: ResponseView): Iterable<Offence>;
+  judge(view: ResponseView): Iterable<Violation>;
 }
 
 export function responseRuleList(rules: readonly Omit<ResponseRule, "judges">[]): readonly ResponseRule[] {

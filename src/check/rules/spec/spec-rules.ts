@@ -9,7 +9,7 @@ import type { BodyRule, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { type BodyView } from "../view.ts";
 import { atName } from "../body/body-place.ts";
-import { specOffence } from "./validate.ts";
+import { schemaViolation } from "./validate.ts";
 
 const source = "OpenAI's OpenAPI document";
 /** Typed clients read a missing nullable member, such as `logprobs.refusal`, as null; validation fails. */
@@ -32,7 +32,7 @@ export const specStreamRules: readonly StreamRule[] = [
       const schema = view.exchange.endpoint === "chat" ? chatChunk : completion;
       for (const chunk of view.chunks) {
         if ("error" in chunk.value) continue;
-        const violation = specOffence(schema, chunk.value);
+        const violation = schemaViolation(schema, chunk.value);
         if (violation) yield atMember(chunk, violation.member, `${violation.path} ${violation.found}`);
       }
     },
@@ -51,7 +51,7 @@ export const specBodyRules: readonly BodyRule[] = [
     shown: (view) => schemaOf(view) !== undefined && isObject(view.value),
     *judge(view) {
       const schema = schemaOf(view);
-      const violation = schema && specOffence(schema, view.value);
+      const violation = schema && schemaViolation(schema, view.value);
       if (violation) yield atName(view, violation.member, `${violation.path} ${violation.found}`);
     },
   },

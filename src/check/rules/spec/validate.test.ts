@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { chatCompletion, chatChunk } from "../../../apis/chat/schema.ts";
-import { specOffence } from "./validate.ts";
+import { schemaViolation } from "./validate.ts";
 
 const answer = {
   id: "chatcmpl-1",
@@ -11,20 +11,20 @@ const answer = {
 };
 
 test("a right answer has no offence", () => {
-  expect(specOffence(chatCompletion, answer)).toBeUndefined();
+  expect(schemaViolation(chatCompletion, answer)).toBeUndefined();
 });
 
 test("a missing member is named with its path", () => {
   const message = { role: "assistant" };
   const wrong = { ...answer, choices: [{ index: 0, message, finish_reason: "stop" }] };
-  expect(specOffence(chatCompletion, wrong)).toMatchObject({ path: "choices[0].message.content", found: "is missing" });
+  expect(schemaViolation(chatCompletion, wrong)).toMatchObject({ path: "choices[0].message.content", found: "is missing" });
 });
 
 test("of a union, the branch that was meant is reported, as one error", () => {
   const call = { id: "call_1", type: "function", function: { name: "f", arguments: { a: 1 } } };
   const message = { role: "assistant", content: null, tool_calls: [call] };
   const wrong = { ...answer, choices: [{ index: 0, message, finish_reason: "tool_calls" }] };
-  expect(specOffence(chatCompletion, wrong)).toEqual({
+  expect(schemaViolation(chatCompletion, wrong)).toEqual({
     path: "choices[0].message.tool_calls[0].function.arguments",
     found: "must be string",
     member: "arguments",
@@ -40,5 +40,5 @@ test("a nullable member of the wrong type is told by its type, not by its union"
     choices: [],
     usage: { prompt_tokens: "3", total_tokens: 3 },
   };
-  expect(specOffence(chatChunk, chunk)).toMatchObject({ path: "usage.prompt_tokens", found: "must be number" });
+  expect(schemaViolation(chatChunk, chunk)).toMatchObject({ path: "usage.prompt_tokens", found: "must be number" });
 });

@@ -1,6 +1,6 @@
 import type * as z from "zod";
 
-export interface SpecOffence {
+export interface SchemaViolation {
   /** The path in the JSON, as a client writes it: `choices[0].delta.content`. */
   readonly path: string;
   readonly found: string;
@@ -11,7 +11,7 @@ export interface SpecOffence {
 type Issue = z.core.$ZodIssue;
 
 /** Returns the first difference between a value and its schema, or `undefined`. */
-export function specOffence(schema: z.ZodType, value: unknown): SpecOffence | undefined {
+export function schemaViolation(schema: z.ZodType, value: unknown): SchemaViolation | undefined {
   const result = schema.safeParse(value);
   if (result.success) return undefined;
   const [first] = result.error.issues

@@ -1,10 +1,10 @@
 import { chatChunk } from "../../../apis/chat/schema.ts";
 import { membersOf } from "../../../apis/members.ts";
-import { callIn, specialTokenIn, thoughtIn } from "../markup.ts";
-import { atPiece, shown } from "../place.ts";
-import type { Offence, StreamRule } from "../rule.ts";
+import { callIn, specialTokenIn, reasoningTagIn } from "../markup.ts";
+import { atChoicePart, shown } from "../place.ts";
+import type { Violation, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
-import { type ChoicePiece, type StreamView } from "../view.ts";
+import { type ChoicePart, type StreamView } from "../view.ts";
 import { chat, deltaContent, hasContent, streamRulesOf } from "./stream-rule.ts";
 
 /** The members for reasoning that clients read, and other ones that servers send. */
@@ -19,7 +19,7 @@ const deltaMembers: ReadonlySet<string> = new Set([
   ...otherReasoning,
 ]);
 
-function* deltas(view: StreamView): Generator<{ entry: ChoicePiece; position: number; finished: boolean }> {
+function* deltas(view: StreamView): Generator<{ entry: ChoicePart; position: number; finished: boolean }> {
   for (const track of view.choices.values()) {
     let finished = false;
     for (const [position, entry] of track.entries()) {
@@ -33,11 +33,11 @@ function* wrongDelta(
   view: StreamView,
   name: string,
   found: (value: unknown) => string | undefined,
-): Generator<Offence> {
+): Generator<Violation> {
   for (const { entry } of deltas(view)) {
     if (!(name in entry.delta)) continue;
     const problem = found(entry.delta[name]);
-    if (problem !== undefined) yield atPiece(entry, name, problem);
+    if (problem !== undefined) yield atChoicePart(entry, name, problem);
   }
 }
 
@@ -52,7 +52,7 @@ export const chatDeltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     breaks: ["official SDK helpers (.stream() throws 'missing role')", "org-ai", "Witsy"],
     *judge(view) {
       for (const [first] of view.choices.values())
-        if (first && !("role" in first.delta)) yield atPiece(first, "delta", "a first delta without role");
+        if (first && !("role" in first.delta)) yield atChoicePart(first, "delta", "a first delta without role");
     },
   },
   {
@@ -64,7 +64,7 @@ export const chatDeltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     breaks: ["org-ai (a new message each time)", "Kilo"],
     *judge(view) {
       for (const { entry, position } of deltas(view))
-        if (position > 0 && "role" in entry.delta) yield atPiece(entry, "role", "the role again");
+        if (position > 0 && "role" in entry.delta) yield atChoicePart(entry, "role", "the role again");
     },
   },
   {
@@ -85,7 +85,7 @@ export const chatDeltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     breaks: ["official SDKs", "the naive loop over choices[0].delta.content"],
     *judge(view) {
       for (const { entry } of deltas(view))
-        if (!isObject(entry.choice.delta)) yield atPiece(entry, "delta", `delta is ${shown(entry.choice.delta)}`);
+        if (!isObject(entry.choice.delta)) yield atChoicePart(entry, "delta", `delta is ${shown(entry.choice.delta)}`);
     },
   },
   {
@@ -110,7 +110,7 @@ export const chatDeltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     *judge(view) {
       for (const { entry, position } of deltas(view)) {
         if (position > 0 && entry.delta.content === null && !("audio" in entry.delta))
-          yield atPiece(entry, "content", "a null content later on");
+          yield atChoicePart(entry, "content", "a null content later on");
       }
     },
   },
@@ -124,7 +124,7 @@ export const chatDeltaRules: readonly StreamRule[] = streamRulesOf(chat, [
       for (const { entry, position } of deltas(view)) {
         // A token that is only part of a character has its log probabilities and no text yet.
         if (position > 0 && entry.delta.content === "" && !isObject(entry.choice.logprobs))
-          yield atPiece(entry, "content", "an empty content");
+          yield atChoicePart(entry, "content", "an empty content");
       }
     },
   },
@@ -141,7 +141,7 @@ export const chatDeltaRules: readonly StreamRule[] = streamRulesOf(chat, [
           Object.keys(entry.delta).length === 0 &&
           entry.choice.finish_reason === null
         )
-          yield atPiece(entry, "delta", "an empty delta");
+          yield atChoicePart(entry, "delta", "an empty delta");
       }
     },
   },
@@ -171,7 +171,7 @@ export const chatDeltaRules: readonly StreamRule[] = streamRulesOf(chat, [
           const value = entry.delta[name];
           return value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0);
         });
-        if (filled[1] !== undefined) yield atPiece(entry, filled[1], `${filled.join(" and ")} in one delta`);
+        if (filled[1] !== undefined) yield atChoicePart(entry, filled[1], `${filled.join(" and ")} in one delta`);
       }
     },
   },
@@ -196,7 +196,7 @@ export const chatDeltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     breaks: ["Open WebUI", "Cline/Roo/Kilo"],
     *judge(view) {
       for (const { entry } of deltas(view)) {
-        for (const name of otherReasoning) if (name in entry.delta) yield atPiece(entry, name, `reasoning as ${name}`);
+        for (const name of otherReasoning) if (name in entry.delta) yield atChoicePart(entry, name, `reasoning as ${name}`);
       }
     },
   },
@@ -226,9 +226,9 @@ export const chatDeltaRules: readonly StreamRule[] = streamRulesOf(chat, [
       for (const track of view.choices.values()) {
         const text = deltaContent(track);
         const first = track.find(hasContent);
-        const reasoning = thoughtIn(text);
+        const reasoning = reasoningTagIn(text);
         if (first && reasoning !== undefined)
-          yield atPiece(first, "content", `content that begins ${shown(reasoning)}`);
+          yield atChoicePart(first, "content", `content that begins ${shown(reasoning)}`);
       }
     },
   },
@@ -247,7 +247,7 @@ export const chatDeltaRules: readonly StreamRule[] = streamRulesOf(chat, [
         if (track.some(({ choice }) => choice.finish_reason === "length")) continue;
         const first = track.find(hasContent);
         const markup = callIn(deltaContent(track));
-        if (markup !== undefined && first) yield atPiece(first, "content", `${markup} in content`);
+        if (markup !== undefined && first) yield atChoicePart(first, "content", `${markup} in content`);
       }
     },
   },
@@ -263,7 +263,7 @@ export const chatDeltaRules: readonly StreamRule[] = streamRulesOf(chat, [
         const last = track.findLast(hasContent);
         const text = deltaContent(track);
         const special = specialTokenIn(text);
-        if (special !== undefined && last) yield atPiece(last, "content", `content that ends with ${special}`);
+        if (special !== undefined && last) yield atChoicePart(last, "content", `content that ends with ${special}`);
       }
     },
   },
@@ -277,7 +277,7 @@ export const chatDeltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     *judge(view) {
       for (const { entry, finished } of deltas(view)) {
         if (finished && Object.keys(entry.delta).some((name) => name !== "audio"))
-          yield atPiece(entry, "delta", "a delta after the finish reason");
+          yield atChoicePart(entry, "delta", "a delta after the finish reason");
       }
     },
   },
@@ -290,7 +290,7 @@ export const chatDeltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     *judge(view) {
       for (const { entry } of deltas(view)) {
         for (const name of Object.keys(entry.delta))
-          if (!deltaMembers.has(name)) yield atPiece(entry, name, `the member ${name}`);
+          if (!deltaMembers.has(name)) yield atChoicePart(entry, name, `the member ${name}`);
       }
     },
   },
@@ -304,7 +304,7 @@ export const chatDeltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     endpoints: ["completions"],
     *judge(view) {
       for (const { entry } of deltas(view))
-        if (typeof entry.choice.text !== "string") yield atPiece(entry, "text", `text is ${shown(entry.choice.text)}`);
+        if (typeof entry.choice.text !== "string") yield atChoicePart(entry, "text", `text is ${shown(entry.choice.text)}`);
     },
   },
   {
@@ -317,7 +317,7 @@ export const chatDeltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     endpoints: ["completions"],
     *judge(view) {
       for (const { entry, finished } of deltas(view))
-        if (finished && entry.choice.text !== "") yield atPiece(entry, "text", "text after the finish reason");
+        if (finished && entry.choice.text !== "") yield atChoicePart(entry, "text", "text after the finish reason");
     },
   },
 ]);

@@ -1,8 +1,8 @@
 import { chatChunk } from "../../../apis/chat/schema.ts";
 import { membersOf } from "../../../apis/members.ts";
-import { choicesAsked } from "../demands.ts";
+import { requestedChoices } from "../demands.ts";
 import { atFrame, atMember, shown } from "../place.ts";
-import type { Offence, StreamRule } from "../rule.ts";
+import type { Violation, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { type Chunk, type StreamView } from "../view.ts";
 import { chat, chatAndCompletions, hasError, streamRulesOf } from "./stream-rule.ts";
@@ -22,7 +22,7 @@ function answerChunks(view: StreamView): readonly Chunk[] {
   return view.chunks.filter((chunk) => !("error" in chunk.value));
 }
 
-function* changed(view: StreamView, member: string): Generator<Offence> {
+function* changed(view: StreamView, member: string): Generator<Violation> {
   const chunks = answerChunks(view);
   const first = chunks[0]?.value[member];
   for (const chunk of chunks.slice(1)) {
@@ -32,7 +32,7 @@ function* changed(view: StreamView, member: string): Generator<Offence> {
   }
 }
 
-function* wrongType(view: StreamView, member: string, right: (value: unknown) => boolean): Generator<Offence> {
+function* wrongType(view: StreamView, member: string, right: (value: unknown) => boolean): Generator<Violation> {
   for (const chunk of answerChunks(view)) {
     if (!right(chunk.value[member])) yield atMember(chunk, member, `${member} is ${shown(chunk.value[member])}`);
   }
@@ -228,7 +228,7 @@ export const envelopeRules: readonly StreamRule[] = streamRulesOf(chatAndComplet
     breaks: ["official SDK helpers", "LangChain"],
     *judge(view) {
       const { body } = view.exchange.request;
-      const bound = body ? choicesAsked(body) : Infinity;
+      const bound = body ? requestedChoices(body) : Infinity;
       for (const chunk of view.chunks) {
         for (const choice of chunk.choices) {
           const { index } = choice;
@@ -245,9 +245,9 @@ export const envelopeRules: readonly StreamRule[] = streamRulesOf(chatAndComplet
     says: "Every requested choice is sent: n for each prompt.",
     source: "specification: n",
     breaks: ["every caller that asked for n > 1"],
-    shown: (view) => choicesAsked(view.exchange.request.body ?? {}) > 1 && !hasError(view),
+    shown: (view) => requestedChoices(view.exchange.request.body ?? {}) > 1 && !hasError(view),
     *judge(view) {
-      const count = choicesAsked(view.exchange.request.body ?? {});
+      const count = requestedChoices(view.exchange.request.body ?? {});
       for (let index = 0; index < count; index++) {
         const last = view.chunks.at(-1);
         if (!view.choices.has(index) && last) yield atFrame(last.frame, `no chunk of choice ${index}`);

@@ -1,8 +1,8 @@
 import { chatChunk } from "../../../apis/chat/schema.ts";
-import { errorOffence } from "../error-object.ts";
-import { atEnd, atFrame, atMember, atPiece, shown } from "../place.ts";
+import { errorObjectViolation } from "../error-object.ts";
+import { atEnd, atFrame, atMember, atChoicePart, shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
-import type { ChoicePiece, Chunk, StreamView } from "../view.ts";
+import type { ChoicePart, Chunk, StreamView } from "../view.ts";
 import { chat, chatAndCompletions, hasError, streamRulesOf } from "./stream-rule.ts";
 
 const hidden = "errors look like answers";
@@ -11,11 +11,11 @@ const endsWrongly = "the answer seems to end wrongly";
 const finishReason = chatChunk.shape.choices.element.shape.finish_reason;
 
 /** Returns the deltas of a choice that have a finish reason. */
-function finishes(track: readonly ChoicePiece[]): ChoicePiece[] {
+function finishes(track: readonly ChoicePart[]): ChoicePart[] {
   return track.filter((entry) => entry.choice.finish_reason !== undefined && entry.choice.finish_reason !== null);
 }
 
-function hasCalls(track: readonly ChoicePiece[]): boolean {
+function hasCalls(track: readonly ChoicePart[]): boolean {
   return track.some((entry) => Array.isArray(entry.delta.tool_calls) && entry.delta.tool_calls.length > 0);
 }
 
@@ -55,7 +55,7 @@ export const finishRules: readonly StreamRule[] = streamRulesOf(chatAndCompletio
           ({ choice }) => !(choice.text === "" && choice.finish_reason === first?.choice.finish_reason),
         );
         for (const entry of more)
-          yield atPiece(entry, "finish_reason", `a further finish reason ${shown(entry.choice.finish_reason)}`);
+          yield atChoicePart(entry, "finish_reason", `a further finish reason ${shown(entry.choice.finish_reason)}`);
       }
     },
   },
@@ -70,7 +70,7 @@ export const finishRules: readonly StreamRule[] = streamRulesOf(chatAndCompletio
       for (const track of view.choices.values()) {
         for (const entry of finishes(track)) {
           if (!finishReason.safeParse(entry.choice.finish_reason).success)
-            yield atPiece(entry, "finish_reason", `finish_reason ${shown(entry.choice.finish_reason)}`);
+            yield atChoicePart(entry, "finish_reason", `finish_reason ${shown(entry.choice.finish_reason)}`);
         }
       }
     },
@@ -89,7 +89,7 @@ export const finishRules: readonly StreamRule[] = streamRulesOf(chatAndCompletio
           const filled = Object.keys(entry.delta).filter(
             (name) => entry.delta[name] !== null && entry.delta[name] !== "",
           );
-          if (filled.length > 0) yield atPiece(entry, "finish_reason", `the finish reason beside ${filled.join(", ")}`);
+          if (filled.length > 0) yield atChoicePart(entry, "finish_reason", `the finish reason beside ${filled.join(", ")}`);
         }
       }
     },
@@ -106,7 +106,7 @@ export const finishRules: readonly StreamRule[] = streamRulesOf(chatAndCompletio
         for (const entry of finishes(track)) {
           const names = Object.keys(entry.delta);
           if (names.length > 0 && names.every((name) => entry.delta[name] === null || entry.delta[name] === ""))
-            yield atPiece(entry, "delta", `${names.join(", ")} without a value`);
+            yield atChoicePart(entry, "delta", `${names.join(", ")} without a value`);
         }
       }
     },
@@ -127,7 +127,7 @@ export const finishRules: readonly StreamRule[] = streamRulesOf(chatAndCompletio
         for (const entry of finishes(track)) {
           const reason = entry.choice.finish_reason;
           if (reason === "function_call" || (reason === "stop" && !named))
-            yield atPiece(entry, "finish_reason", `${shown(reason)} after tool calls`);
+            yield atChoicePart(entry, "finish_reason", `${shown(reason)} after tool calls`);
         }
       }
     },
@@ -145,7 +145,7 @@ export const finishRules: readonly StreamRule[] = streamRulesOf(chatAndCompletio
         if (hasCalls(track)) continue;
         for (const entry of finishes(track))
           if (entry.choice.finish_reason === "tool_calls")
-            yield atPiece(entry, "finish_reason", "tool_calls without a call");
+            yield atChoicePart(entry, "finish_reason", "tool_calls without a call");
       }
     },
   },
@@ -167,7 +167,7 @@ export const errorRules: readonly StreamRule[] = streamRulesOf(chatAndCompletion
     shown: hasError,
     *judge(view) {
       for (const chunk of errors(view)) {
-        const found = errorOffence(chunk.value.error);
+        const found = errorObjectViolation(chunk.value.error);
         if (found !== undefined) yield atMember(chunk, "error", found);
       }
     },

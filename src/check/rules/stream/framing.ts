@@ -1,7 +1,7 @@
 import type { Frame } from "../frames.ts";
 import { notJson } from "../not-json.ts";
 import { atEnd, atFrame, atLine, shown } from "../place.ts";
-import type { Offence, StreamRule } from "../rule.ts";
+import type { Violation, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { chatAndCompletions, everyApi, hasError, openAis, streamRulesOf } from "./stream-rule.ts";
 
@@ -282,6 +282,6 @@ export const streamHeaderRules: readonly StreamRule[] = streamRulesOf(everyApi, 
 ]);
 
 /** Returns a problem in a frame's data at its place in the body. */
-function inData({ dataStart }: Frame, { start, end, found }: Offence): Offence {
+function inData({ dataStart }: Frame, { start, end, found }: Violation): Violation {
   return { start: dataStart + start, end: dataStart + end, found };
 }

@@ -1,15 +1,15 @@
-import { asked } from "../exchange.ts";
-import { textOfTokens, tokenOffence } from "../logprob-tokens.ts";
-import { atEnd, atPiece } from "../place.ts";
-import type { Offence, StreamRule } from "../rule.ts";
+import { requestMember } from "../exchange.ts";
+import { textOfTokens, tokenViolation } from "../logprob-tokens.ts";
+import { atEnd, atChoicePart } from "../place.ts";
+import type { Violation, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
-import { type ChoicePiece, type StreamView } from "../view.ts";
+import { type ChoicePart, type StreamView } from "../view.ts";
 import { chat, deltaContent, hasContent, streamRulesOf } from "./stream-rule.ts";
 
 const wrongLogprobs = "log probabilities are wrong";
 
 interface PlacedToken {
-  readonly entry: ChoicePiece;
+  readonly entry: ChoicePart;
   readonly token: unknown;
 }
 
@@ -28,10 +28,10 @@ function* tokens(view: StreamView): Generator<PlacedToken> {
 const isWritten = (view: StreamView) => [...view.choices.values()].some((track) => track.some(hasContent));
 const hasTokens = (view: StreamView) => tokens(view).next().done === false;
 
-function* wrongTokens(view: StreamView, kind: "shape" | "value" | "bytes" | "order"): Generator<Offence> {
+function* wrongTokens(view: StreamView, kind: "shape" | "value" | "bytes" | "order"): Generator<Violation> {
   for (const { entry, token } of tokens(view)) {
-    const found = tokenOffence(token, kind);
-    if (found !== undefined) yield atPiece(entry, "logprobs", found);
+    const found = tokenViolation(token, kind);
+    if (found !== undefined) yield atChoicePart(entry, "logprobs", found);
   }
 }
 
@@ -44,7 +44,7 @@ export const logprobRules: readonly StreamRule[] = streamRulesOf(chat, [
     says: "Requested log probabilities are sent with the text.",
     source: "specification: logprobs",
     breaks: ["evaluation harnesses"],
-    shown: (view) => asked(view.exchange, "logprobs") === true && isWritten(view),
+    shown: (view) => requestMember(view.exchange, "logprobs") === true && isWritten(view),
     *judge(view) {
       if (!hasTokens(view)) yield atEnd(view.exchange.response.body, "no log probabilities");
     },
@@ -55,10 +55,10 @@ export const logprobRules: readonly StreamRule[] = streamRulesOf(chat, [
     concern: "it differs from OpenAI",
     says: "Log probabilities are sent only when requested.",
     source: "specification: logprobs defaults to false",
-    shown: (view) => view.exchange.request.body !== undefined && asked(view.exchange, "logprobs") !== true,
+    shown: (view) => view.exchange.request.body !== undefined && requestMember(view.exchange, "logprobs") !== true,
     *judge(view) {
       const first = tokens(view).next().value as PlacedToken | undefined;
-      if (first) yield atPiece(first.entry, "logprobs", "log probabilities that were not requested");
+      if (first) yield atChoicePart(first.entry, "logprobs", "log probabilities that were not requested");
     },
   },
   {
@@ -107,14 +107,14 @@ export const logprobRules: readonly StreamRule[] = streamRulesOf(chat, [
     says: "A token has as many top_logprobs as requested.",
     source: "specification: top_logprobs",
     breaks: ["evaluation harnesses"],
-    shown: (view) => hasTokens(view) && asked(view.exchange, "logprobs") === true,
+    shown: (view) => hasTokens(view) && requestMember(view.exchange, "logprobs") === true,
     *judge(view) {
-      const requested = Number(asked(view.exchange, "top_logprobs") ?? 0);
+      const requested = Number(requestMember(view.exchange, "top_logprobs") ?? 0);
       for (const { entry, token } of tokens(view)) {
         const top = isObject(token) && Array.isArray(token.top_logprobs) ? token.top_logprobs.length : 0;
         // OpenAI adds the sampled token if it is not among the most likely.
         if (top !== requested && top !== requested + 1)
-          yield atPiece(entry, "top_logprobs", `${top} instead of ${requested}`);
+          yield atChoicePart(entry, "top_logprobs", `${top} instead of ${requested}`);
       }
     },
   },
@@ -134,7 +134,7 @@ export const logprobRules: readonly StreamRule[] = streamRulesOf(chat, [
         const last = track.findLast(({ choice }) => isObject(choice.logprobs));
         if (!last || joined.length === 0) continue;
         if (textOfTokens(joined) !== deltaContent(track))
-          yield atPiece(last, "logprobs", "the joined tokens are not the text");
+          yield atChoicePart(last, "logprobs", "the joined tokens are not the text");
       }
     },
   },

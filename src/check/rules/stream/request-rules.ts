@@ -1,6 +1,6 @@
-import { demandsOf } from "../demands.ts";
-import { atPiece, shown } from "../place.ts";
-import type { Offence, StreamRule } from "../rule.ts";
+import { expectationsOf } from "../demands.ts";
+import { atChoicePart, shown } from "../place.ts";
+import type { Violation, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { parsedJson, type StreamView } from "../view.ts";
 import { chat, chatAndCompletions, streamRulesOf } from "./stream-rule.ts";
@@ -8,7 +8,7 @@ import { streamedCalls } from "./tools.ts";
 
 const misunderstood = "requests are misunderstood";
 
-const expectations = (view: StreamView) => demandsOf(view.exchange.request.body);
+const expectations = (view: StreamView) => expectationsOf(view.exchange.request.body);
 
 function textOf(view: StreamView, choice: number): string {
   return (view.choices.get(choice) ?? [])
@@ -17,9 +17,9 @@ function textOf(view: StreamView, choice: number): string {
     .join("");
 }
 
-function* atLast(view: StreamView, choice: number, member: string, found: string): Generator<Offence> {
+function* atLast(view: StreamView, choice: number, member: string, found: string): Generator<Violation> {
   const last = view.choices.get(choice)?.at(-1);
-  if (last) yield atPiece(last, member, found);
+  if (last) yield atChoicePart(last, member, found);
 }
 
 function ended(view: StreamView): boolean {
@@ -92,7 +92,7 @@ export const requestRules: readonly StreamRule[] = streamRulesOf(chat, [
       const { named } = expectations(view);
       for (const call of streamedCalls(view))
         if (call.name !== named && call.deltas[0])
-          yield atPiece(call.deltas[0].entry, "name", `a call of ${shown(call.name)}`);
+          yield atChoicePart(call.deltas[0].entry, "name", `a call of ${shown(call.name)}`);
     },
   },
   {
@@ -105,7 +105,7 @@ export const requestRules: readonly StreamRule[] = streamRulesOf(chat, [
     shown: (view) => expectations(view).silent,
     *judge(view) {
       for (const call of streamedCalls(view))
-        if (call.deltas[0]) yield atPiece(call.deltas[0].entry, "tool_calls", `a call of ${shown(call.name)}`);
+        if (call.deltas[0]) yield atChoicePart(call.deltas[0].entry, "tool_calls", `a call of ${shown(call.name)}`);
     },
   },
   {
@@ -119,7 +119,7 @@ export const requestRules: readonly StreamRule[] = streamRulesOf(chat, [
     *judge(view) {
       for (const choice of view.choices.keys()) {
         const [, second] = streamedCalls(view).filter((call) => call.choice === choice);
-        if (second?.deltas[0]) yield atPiece(second.deltas[0].entry, "tool_calls", "a second call");
+        if (second?.deltas[0]) yield atChoicePart(second.deltas[0].entry, "tool_calls", "a second call");
       }
     },
   },

@@ -1,5 +1,5 @@
 import type { StreamRule } from "../rule.ts";
-import type { ChoicePiece, StreamView } from "../view.ts";
+import type { ChoicePart, StreamView } from "../view.ts";
 
 /* What the rules about streams share. */
 
@@ -27,11 +27,11 @@ export function hasError(view: StreamView): boolean {
 }
 
 /** Returns the content of a choice. */
-export function deltaContent(deltas: readonly ChoicePiece[]): string {
+export function deltaContent(deltas: readonly ChoicePart[]): string {
   return deltas.map(({ delta }) => (typeof delta.content === "string" ? delta.content : "")).join("");
 }
 
 /** True for a delta with content that is not empty. */
-export function hasContent({ delta }: ChoicePiece): boolean {
+export function hasContent({ delta }: ChoicePart): boolean {
   return typeof delta.content === "string" && delta.content !== "";
 }

@@ -1,15 +1,15 @@
 import { isObject } from "../../../core/json.ts";
-import { demandsOf } from "../demands.ts";
-import { atPiece, shown } from "../place.ts";
-import type { Offence, StreamRule } from "../rule.ts";
-import { type ChoicePiece, type Json, parsedJson, type StreamView } from "../view.ts";
+import { expectationsOf } from "../demands.ts";
+import { atChoicePart, shown } from "../place.ts";
+import type { Violation, StreamRule } from "../rule.ts";
+import { type ChoicePart, type Json, parsedJson, type StreamView } from "../view.ts";
 import { chat, hasError, streamRulesOf } from "./stream-rule.ts";
 
 const breaking = "tool calls break";
 
 /** One element of a delta's `tool_calls`, with its place. */
 interface CallDelta {
-  readonly entry: ChoicePiece;
+  readonly entry: ChoicePart;
   readonly element: Json;
   readonly fn: Json;
   readonly index: unknown;
@@ -69,10 +69,10 @@ const hasCalls = (view: StreamView) => callDeltas(view).next().done === false;
 function* problems(
   view: StreamView,
   found: (part: CallDelta) => [member: string, found: string] | undefined,
-): Generator<Offence> {
+): Generator<Violation> {
   for (const part of callDeltas(view)) {
     const problem = found(part);
-    if (problem) yield atPiece(part.entry, ...problem);
+    if (problem) yield atChoicePart(part.entry, ...problem);
   }
 }
 
@@ -105,7 +105,7 @@ export const toolRules: readonly StreamRule[] = streamRulesOf(chat, [
         if (!Number.isInteger(index)) continue;
         const before = last.get(choice) ?? -1;
         if (index !== before && index !== before + 1)
-          yield atPiece(entry, "tool_calls", `index ${shown(index)} after ${before < 0 ? "none" : before}`);
+          yield atChoicePart(entry, "tool_calls", `index ${shown(index)} after ${before < 0 ? "none" : before}`);
         last.set(choice, index as number);
       }
     },
@@ -121,7 +121,7 @@ export const toolRules: readonly StreamRule[] = streamRulesOf(chat, [
       for (const { entry, element } of callDeltas(view)) {
         const list = entry.delta.tool_calls as unknown[];
         if (list.length > 1 && list[1] === element)
-          yield atPiece(entry, "tool_calls", `${list.length} elements in one delta`);
+          yield atChoicePart(entry, "tool_calls", `${list.length} elements in one delta`);
       }
     },
   },
@@ -154,7 +154,7 @@ export const toolRules: readonly StreamRule[] = streamRulesOf(chat, [
         for (const part of call.deltas.slice(1)) {
           const { id } = part.element;
           if (id !== undefined && id !== null && id !== first)
-            yield atPiece(part.entry, "tool_calls", `id ${shown(id)} after ${shown(first)}`);
+            yield atChoicePart(part.entry, "tool_calls", `id ${shown(id)} after ${shown(first)}`);
         }
       }
     },
@@ -175,7 +175,7 @@ export const toolRules: readonly StreamRule[] = streamRulesOf(chat, [
         // OpenAI itself gives the same id in different choices of n > 1.
         const key = `${call.choice} ${String(id)}`;
         if (first && typeof id === "string" && id !== "" && seen.has(key))
-          yield atPiece(first.entry, "id", `the id ${shown(id)} again`);
+          yield atChoicePart(first.entry, "id", `the id ${shown(id)} again`);
         seen.add(key);
       }
     },
@@ -296,7 +296,7 @@ export const toolRules: readonly StreamRule[] = streamRulesOf(chat, [
         const last = call.deltas.at(-1);
         if (!last || isObject(last.element.custom) || call.deltas[0]?.element.type === "custom") continue;
         if (!isObject(parsedJson(call.arguments)))
-          yield atPiece(last.entry, "tool_calls", `arguments ${shown(call.arguments)}`);
+          yield atChoicePart(last.entry, "tool_calls", `arguments ${shown(call.arguments)}`);
       }
     },
   },
@@ -309,11 +309,11 @@ export const toolRules: readonly StreamRule[] = streamRulesOf(chat, [
     breaks: ["every agent (there is nothing to run)"],
     shown: (view) => hasCalls(view) && view.exchange.request.body !== undefined,
     *judge(view) {
-      const { tools } = demandsOf(view.exchange.request.body);
+      const { tools } = expectationsOf(view.exchange.request.body);
       for (const call of streamedCalls(view)) {
         const [first] = call.deltas;
         if (first && call.name !== "" && tools?.has(call.name) === false)
-          yield atPiece(first.entry, "name", `a call of ${shown(call.name)}`);
+          yield atChoicePart(first.entry, "name", `a call of ${shown(call.name)}`);
       }
     },
   },

@@ -1,9 +1,9 @@
-import { askedForUsage } from "../exchange.ts";
+import { requestsUsage } from "../exchange.ts";
 import { atEnd, atFrame, atMember, shown } from "../place.ts";
-import type { Offence, StreamRule } from "../rule.ts";
+import type { Violation, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { type Chunk, type Json, type StreamView } from "../view.ts";
-import { usageOffence } from "../usage-counts.ts";
+import { usageViolation } from "../usage-counts.ts";
 import { chat, chatAndCompletions, hasContent, hasError, streamRulesOf } from "./stream-rule.ts";
 
 const wrongCounts = "token counts are wrong";
@@ -12,9 +12,9 @@ function withUsage(view: StreamView): (Chunk & { usage: Json })[] {
   return view.chunks.flatMap((chunk) => (isObject(chunk.value.usage) ? [{ ...chunk, usage: chunk.value.usage }] : []));
 }
 
-function* counted(view: StreamView, kind: "type" | "sum" | "details"): Generator<Offence> {
+function* counted(view: StreamView, kind: "type" | "sum" | "details"): Generator<Violation> {
   for (const chunk of withUsage(view)) {
-    const found = usageOffence(chunk.usage, kind);
+    const found = usageViolation(chunk.usage, kind);
     if (found !== undefined) yield atMember(chunk, "usage", found);
   }
 }
@@ -28,7 +28,7 @@ export const streamUsageRules: readonly StreamRule[] = streamRulesOf(chatAndComp
     says: "Usage is sent only when stream_options.include_usage requests it.",
     source: "specification; recordings 409 of 409",
     breaks: ["the naive loop over chunk.choices[0] (the usage chunk has none)", "clients that add counts up"],
-    shown: (view) => askedForUsage(view.exchange) === false,
+    shown: (view) => requestsUsage(view.exchange) === false,
     *judge(view) {
       for (const chunk of withUsage(view)) yield atMember(chunk, "usage", "usage that was not requested");
     },
@@ -39,7 +39,7 @@ export const streamUsageRules: readonly StreamRule[] = streamRulesOf(chatAndComp
     concern: "it differs from OpenAI",
     says: "Without include_usage there is no usage key, not even null.",
     source: "recordings",
-    shown: (view) => askedForUsage(view.exchange) === false,
+    shown: (view) => requestsUsage(view.exchange) === false,
     *judge(view) {
       const chunk = view.chunks.find((one) => one.value.usage === null);
       if (chunk) yield atMember(chunk, "usage", "a null usage");
@@ -52,7 +52,7 @@ export const streamUsageRules: readonly StreamRule[] = streamRulesOf(chatAndComp
     says: "With include_usage the stream contains usage.",
     source: "specification; recordings 249 of 249",
     breaks: ["cost accounting", "LangChain (no usage_metadata)"],
-    shown: (view) => askedForUsage(view.exchange) === true && !hasError(view),
+    shown: (view) => requestsUsage(view.exchange) === true && !hasError(view),
     *judge(view) {
       if (withUsage(view).length === 0) yield atEnd(view.exchange.response.body, "no usage");
     },
@@ -92,7 +92,7 @@ export const streamUsageRules: readonly StreamRule[] = streamRulesOf(chatAndComp
     concern: "it differs from OpenAI",
     says: "With include_usage every other chunk has usage: null.",
     source: "specification; recordings: every chunk",
-    shown: (view) => askedForUsage(view.exchange) === true,
+    shown: (view) => requestsUsage(view.exchange) === true,
     *judge(view) {
       const chunk = view.chunks.find(
         (one) =>

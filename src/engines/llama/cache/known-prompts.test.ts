@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { cacheMissWords } from "../../../core/cache-miss.ts";
+import { describeCacheMiss } from "../../../core/cache-miss.ts";
 import type { CacheMiss } from "../../../core/cache-miss.ts";
 import type { Message, Tool } from "../../../core/message.ts";
 import { ChatTemplate } from "../../../templates/chat-template.ts";
 import { KnownPrompts, missOf } from "./known-prompts.ts";
-import type { AskedPrompt } from "./known-prompts.ts";
+import type { NewPrompt } from "./known-prompts.ts";
 import { missCause } from "./miss-cause.ts";
 import { outlinePrompt, outlineText } from "./prompt-outline.ts";
 import type { MessageMark, PromptOutline } from "./prompt-outline.ts";
@@ -46,7 +46,7 @@ function prompt({
   source = chatml,
   now = new Date(0),
   owner,
-}: Asked): AskedPrompt {
+}: Asked): NewPrompt {
   const template = new ChatTemplate({ source, specialTokens: ["<|im_start|>", "<|im_end|>"] });
   const rendered = template.render({ messages, tools, options: { variables }, now });
   const outline = outlinePrompt({
@@ -60,12 +60,12 @@ function prompt({
     owner,
     tokens: [...utf8.encode(rendered.text)],
     ...(outline && { outline }),
-    thoughtMarkers: ["<think>", "</think>", "<|channel|>analysis"],
+    reasoningMarkers: ["<think>", "</think>", "<|channel|>analysis"],
   };
 }
 
-function text(words: string): AskedPrompt {
-  return { owner: undefined, tokens: [...utf8.encode(words)], outline: outlineText(words), thoughtMarkers: [] };
+function text(words: string): NewPrompt {
+  return { owner: undefined, tokens: [...utf8.encode(words)], outline: outlineText(words), reasoningMarkers: [] };
 }
 
 /** Slots that know what they were given last, and its answer. */
@@ -77,8 +77,8 @@ class Slots {
     this.tokens = Array.from({ length: count }, () => []);
   }
 
-  ask(asked: AskedPrompt, answer = "", slot = 0): CacheMiss | null {
-    const draft = this.known.takes(slot, asked, this.tokens);
+  ask(asked: NewPrompt, answer = "", slot = 0): CacheMiss | null {
+    const draft = this.known.beforeSlotChange(slot, asked, this.tokens);
     const before = this.tokens[slot] ?? [];
     let cached = 0;
     while (cached < asked.tokens.length - 1 && before[cached] === asked.tokens[cached]) cached++;
@@ -345,7 +345,7 @@ describe("of another's prompts", () => {
   test("nothing is told, not even that they were alike", () => {
     const slots = new Slots(2);
     const secret = "The password of the vault is swordfish, and the code of the door is 4711.";
-    const asked = (date: string, owner: string): AskedPrompt =>
+    const asked = (date: string, owner: string): NewPrompt =>
       prompt({ messages: [system(`${date} ${secret}`), user(first)], owner });
     slots.ask(asked("2026-11-22", "ann"), paris, 0);
     expect(slots.ask(asked("2026-11-23", "bob"), "", 1)).toMatchObject({ cause: "nothing-known" });
@@ -397,13 +397,13 @@ describe("of another's prompts", () => {
 
 // 64 conversations of thousands of messages each were gone through for each new prompt, while the model stood still.
 test("only so many messages of past conversations are remembered", () => {
-  const conversation = (name: string, messages: number): AskedPrompt => {
+  const conversation = (name: string, messages: number): NewPrompt => {
     const texts = Array.from({ length: messages }, (_, at) => `${name} says ${at}`);
     return {
       owner: undefined,
       tokens: [...utf8.encode(`${name} has talked for a while about this and that`)],
       outline: { ...outlineText(""), messages: texts.map((words) => outlineText(words).messages[0]).filter(isMark) },
-      thoughtMarkers: [],
+      reasoningMarkers: [],
     };
   };
   const causeAfter = (messages: number): string | undefined => {
@@ -432,15 +432,15 @@ test("messages that say the same are compared a few times each", () => {
     })),
   });
   const same = Array.from({ length: 2000 }, () => "Go on.");
-  const place = { byte: 0, texts: { before: "", known: "", asked: "" }, thoughtMarkers: [] };
+  const place = { byte: 0, texts: { before: "", known: "", asked: "" }, reasoningMarkers: [] };
   const cause = missCause(outlineOf(["Hello.", ...same, "Why?"]), outlineOf([...same, "How?"]), place);
   expect(cause?.cause).toBe("message-changed");
   expect(reads).toBeLessThan(50 * same.length);
 });
 
 test("every cause has a sentence, and one of advice", () => {
-  expect(cacheMissWords({ cause: "date", where: "system" })).toBe(
+  expect(describeCacheMiss({ cause: "date", where: "system" })).toBe(
     "A date or time changed in system. Put what changes behind what stays the same.",
   );
-  expect(cacheMissWords({ cause: "date" })).toMatch(/^A date or time changed in the prompt\./);
+  expect(describeCacheMiss({ cause: "date" })).toMatch(/^A date or time changed in the prompt\./);
 });

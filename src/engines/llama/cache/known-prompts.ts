@@ -1,15 +1,15 @@
 import type { CacheMiss } from "../../../core/cache-miss.ts";
 import { missCause, sharedSentences } from "./miss-cause.ts";
-import { lastCharacters, partingTexts } from "./parting-texts.ts";
+import { lastCharacters, divergingTexts } from "./parting-texts.ts";
 import { charactersOf, isSystem, type PromptOutline } from "./prompt-outline.ts";
 
 /** A prompt that is about to get a slot. */
-export interface AskedPrompt {
+export interface NewPrompt {
   /** A prompt is compared with prompts of the same owner only. */
   readonly owner: string | undefined;
   readonly tokens: readonly number[];
   readonly outline?: PromptOutline;
-  readonly thoughtMarkers: readonly string[];
+  readonly reasoningMarkers: readonly string[];
 }
 
 /** An earlier prompt: with its answer where `tokens` are those of a slot. */
@@ -31,7 +31,7 @@ export type MissDraft = Omit<CacheMiss, "cachedTokens" | "at"> & {
   /** Absent: the first token that is not in the cache. */
   readonly at?: number;
   /** The maximum number of tokens that could have been in the cache. */
-  readonly mostTokens: number;
+  readonly maxTokens: number;
 };
 
 /** Evicted prompts that are remembered, and their memory together: about 8 MB. */
@@ -62,7 +62,7 @@ export class KnownPrompts {
    * Notes that `slot` gets a prompt, and returns why the prompt is not in the cache; null if it is, except for what is new in it. To be
    * called before the slot changes. `slots`: the tokens in the cache of each slot, then those of other cached states.
    */
-  takes(slot: number, asked: AskedPrompt, slots: readonly (readonly number[])[]): MissDraft | null {
+  beforeSlotChange(slot: number, asked: NewPrompt, slots: readonly (readonly number[])[]): MissDraft | null {
     const inSlots = slots.map((tokens) => commonLength(tokens, asked.tokens));
     const held = slots.flatMap((tokens, at): EarlierPrompt[] => {
       const given = this.#ofSlots.get(at);
@@ -93,7 +93,7 @@ export class KnownPrompts {
     return draft;
   }
 
-  #explain(asked: AskedPrompt, own: readonly EarlierPrompt[], inSlots: number): MissDraft | null {
+  #explain(asked: NewPrompt, own: readonly EarlierPrompt[], inSlots: number): MissDraft | null {
     const promptTokens = asked.tokens.length;
     if (inSlots + minMissed > promptTokens) return null;
     const wasEvicted = (prompt: EarlierPrompt): boolean =>
@@ -108,24 +108,24 @@ export class KnownPrompts {
       .filter(({ likeness }) => likeness > 0)
       .toSorted((one, other) => other.likeness - one.likeness || other.prompt.common - one.prompt.common);
     const [nearest] = alike;
-    if (!nearest) return { cause: "nothing-known", promptTokens, mostTokens: promptTokens };
+    if (!nearest) return { cause: "nothing-known", promptTokens, maxTokens: promptTokens };
     const gone = alike.find(({ prompt, likeness }) => likeness === nearest.likeness && wasEvicted(prompt));
     if (gone) {
       const { common } = gone.prompt;
-      return { cause: "evicted", promptTokens, knownTokens: common, mostTokens: common };
+      return { cause: "evicted", promptTokens, knownTokens: common, maxTokens: common };
     }
     const { tokens: known, common: at, outline } = nearest.prompt;
     const mostTokens = Math.min(known.length, promptTokens);
     if (!outline || !asked.outline || mostTokens - at < minMissed) return null;
-    const texts = partingTexts(this.#bytesOf, known, asked.tokens, at, {
+    const texts = divergingTexts(this.#bytesOf, known, asked.tokens, at, {
       before: lineCharacters,
       after: shownCharacters,
     });
     const byte = this.#byteAt(asked.tokens, at, asked.outline);
-    const cause = missCause(outline, asked.outline, { byte, texts, thoughtMarkers: asked.thoughtMarkers });
+    const cause = missCause(outline, asked.outline, { byte, texts, reasoningMarkers: asked.reasoningMarkers });
     if (!cause) return null;
     const before = lastCharacters(texts.before, shownCharacters);
-    return { ...cause, at, promptTokens, mostTokens, texts: { ...texts, before } };
+    return { ...cause, at, promptTokens, maxTokens: mostTokens, texts: { ...texts, before } };
   }
 
   /** Offset of a token in the rendered text, in bytes. A BOS may precede that text. */
@@ -140,7 +140,7 @@ export class KnownPrompts {
  * Returns a function for how many characters of a prompt an earlier one contains, wherever they are: what could have been in the cache.
  * For prompts without outlines it is the length of their common prefix.
  */
-function likenessTo({ outline: asked }: AskedPrompt): (prompt: EarlierPrompt) => number {
+function likenessTo({ outline: asked }: NewPrompt): (prompt: EarlierPrompt) => number {
   if (!asked) return ({ common }) => common;
   const texts = new Set(asked.messages.map(({ text }) => text));
   const definitions = new Set(asked.tools.map(({ definition }) => definition));
@@ -169,7 +169,7 @@ function commonLength(known: readonly number[], asked: readonly number[]): numbe
 }
 
 /** Completes a draft once it is known how much of the prompt was in the cache; null if that is enough. */
-export function missOf({ mostTokens, ...draft }: MissDraft, cachedTokens: number): CacheMiss | null {
+export function missOf({ maxTokens: mostTokens, ...draft }: MissDraft, cachedTokens: number): CacheMiss | null {
   if (mostTokens - cachedTokens < minMissed) return null;
   // Another client's prompt has the same beginning.
   if (draft.cause === "nothing-known" && cachedTokens * 2 > draft.promptTokens) return null;

@@ -1,24 +1,24 @@
-import type { CacheMiss, PartingTexts } from "../../../core/cache-miss.ts";
+import type { CacheMiss, DifferingTexts } from "../../../core/cache-miss.ts";
 import { isSystem, promptRole, sameMessage } from "./prompt-outline.ts";
 import type { MessageMark, PromptOutline, ToolMark } from "./prompt-outline.ts";
 
 export type FoundCause = Pick<CacheMiss, "cause" | "where">;
 
 /** The place where two prompts diverge. */
-export interface PartingPlace {
+export interface DivergencePlace {
   /** Offset of the first different token in the rendered text of the new prompt, in bytes. */
   readonly byte: number;
   /** `before` is long enough to contain the beginning of the line. */
-  readonly texts: PartingTexts;
+  readonly texts: DifferingTexts;
   /** The markers that open and close the model's reasoning. */
-  readonly thoughtMarkers: readonly string[];
+  readonly reasoningMarkers: readonly string[];
 }
 
 /**
  * Returns why a prompt diverges from an earlier one and its answer: the last part of the conversation that differs and begins before the
  * place, or the chat template if no part does. Returns null if only the new end of the prompt differs.
  */
-export function missCause(known: PromptOutline, asked: PromptOutline, place: PartingPlace): FoundCause | null {
+export function missCause(known: PromptOutline, asked: PromptOutline, place: DivergencePlace): FoundCause | null {
   if (place.byte >= asked.bytes - asked.openingBytes) return null;
   if (place.byte >= known.bytes - known.openingBytes) return answerCause(known, asked, place);
   const tools = toolsCause(known.tools, asked.tools);
@@ -33,14 +33,14 @@ export function missCause(known: PromptOutline, asked: PromptOutline, place: Par
 }
 
 /** The prompts diverge in the answer to the earlier prompt. */
-function answerCause(known: PromptOutline, asked: PromptOutline, place: PartingPlace): FoundCause | null {
+function answerCause(known: PromptOutline, asked: PromptOutline, place: DivergencePlace): FoundCause | null {
   const answer = asked.messages[known.messages.length];
   const continues = known.messages.every((message, at) => sameMessage(message, asked.messages[at]));
   if (!continues || answer?.role !== "assistant") return null;
   return { cause: dropsReasoning(place) ? "thoughts-dropped" : "answer-changed", where: answer.path };
 }
 
-function dropsReasoning({ texts: { before, known, asked }, thoughtMarkers }: PartingPlace): boolean {
+function dropsReasoning({ texts: { before, known, asked }, reasoningMarkers: thoughtMarkers }: DivergencePlace): boolean {
   const hasMarker = (text: string): boolean =>
     // Both prompts may contain the beginning of a marker, such as `<|channel|>`.
     thoughtMarkers.some((marker) => (before.slice(before.length - marker.length + 1) + text).includes(marker));
@@ -52,7 +52,7 @@ function messageCause(
   known: readonly MessageMark[],
   asked: readonly MessageMark[],
   index: number,
-  { texts }: PartingPlace,
+  { texts }: DivergencePlace,
 ): FoundCause | null {
   const message = asked[index];
   if (!message) return null;
@@ -91,7 +91,7 @@ function toolsCause(known: readonly ToolMark[], asked: readonly ToolMark[]): Fou
 }
 
 /** The client sent the same up to the place. */
-function templateCause(known: PromptOutline, asked: PromptOutline, place: PartingPlace): FoundCause {
+function templateCause(known: PromptOutline, asked: PromptOutline, place: DivergencePlace): FoundCause {
   const here = asked.messages.findLast((message) => message.start <= place.byte);
   const where = here && { where: here.path };
   if (dropsReasoning(place)) return { cause: "thoughts-dropped", ...where };
@@ -155,7 +155,7 @@ function sharesRest(known: string, asked: string): boolean {
 type ChangingPart = "billing-header" | "date" | "id" | "counter";
 
 /** The kind of text at the place that software changes with each request; undefined if it is none of them. */
-function changingPart({ before, known, asked }: PartingTexts): ChangingPart | undefined {
+function changingPart({ before, known, asked }: DifferingTexts): ChangingPart | undefined {
   // Tokens may diverge before characters do.
   let same = 0;
   while (same < known.length && known[same] === asked[same]) same++;

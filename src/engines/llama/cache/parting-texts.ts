@@ -1,4 +1,4 @@
-import type { PartingTexts } from "../../../core/cache-miss.ts";
+import type { DifferingTexts } from "../../../core/cache-miss.ts";
 
 /** A character has at most four bytes, and one more may be cut in two. */
 const bytesFor = (characters: number): number => characters * 4 + 4;
@@ -7,13 +7,13 @@ const bytesFor = (characters: number): number => characters * 4 + 4;
  * The texts on both sides of the token at which two prompts diverge: at most `before` characters before it and `after` of each prompt
  * after it. A character whose bytes are spread over several tokens is whole: it belongs to the side after the token.
  */
-export function partingTexts(
+export function divergingTexts(
   bytesOf: (token: number) => Uint8Array,
   known: readonly number[],
   asked: readonly number[],
   at: number,
   { before, after }: { readonly before: number; readonly after: number },
-): PartingTexts {
+): DifferingTexts {
   const common: Uint8Array[] = [];
   for (let i = at - 1, size = 0; i >= 0 && size < bytesFor(before); i--) {
     const bytes = bytesOf(asked[i] ?? 0);

@@ -1,4 +1,4 @@
-import { callsOf, thoughtOf } from "../../../core/assistant-parts.ts";
+import { assistantCalls, reasoningOf } from "../../../core/assistant-parts.ts";
 import type { AssistantPart, ContentPart, Message, Tool } from "../../../core/message.ts";
 
 /**
@@ -96,7 +96,7 @@ export function outlinePrompt(prompt: {
       path: message.path ?? `messages[${index}]`,
       start,
       text: words + callsText(message),
-      reasoning: message.role === "assistant" ? (thoughtOf(message) ?? "") : "",
+      reasoning: message.role === "assistant" ? (reasoningOf(message) ?? "") : "",
     };
   });
   const outline: PromptOutline = {
@@ -172,7 +172,7 @@ function partWords(part: ContentPart | AssistantPart): string | null {
 function callsText(message: Message): string {
   if (message.role === "tool") return message.name ?? "";
   if (message.role !== "assistant") return "";
-  return callsOf(message)
+  return assistantCalls(message)
     .map(({ name, arguments: text }) => `\u0000${name}\u0000${text}`)
     .join("");
 }

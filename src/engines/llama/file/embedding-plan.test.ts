@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { embeddingNeed, needWithEmbeddings } from "./embedding-need.ts";
 import { embeddingPlan, type EmbeddingSettings } from "./embedding-plan.ts";
-import { endpointsOf } from "./endpoints-of.ts";
+import { localEndpoints } from "./endpoints-of.ts";
 import { memoryNeed, totalOf } from "./memory-need.ts";
 import type { ModelFile } from "./read-model-file.ts";
 
@@ -39,7 +39,7 @@ test("an encoder that is to make no embeddings could do nothing", () => {
 
 test("what a model can be asked", () => {
   const asked = (file: File, pooling: EmbeddingSettings["pooling"] = null): readonly string[] =>
-    endpointsOf(embeddingPlan(file, { ...settings, pooling }), true);
+    localEndpoints(embeddingPlan(file, { ...settings, pooling }), true);
   expect(asked(generates)).toEqual(["chat", "completions"]);
   expect(asked(generates, "mean")).toEqual(["chat", "completions", "embeddings"]);
   expect(asked(encoder)).toEqual(["embeddings"]);

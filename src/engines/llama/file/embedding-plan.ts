@@ -1,4 +1,4 @@
-import { largestDefaultContext } from "../defaults.ts";
+import { maxDefaultContextSize } from "../defaults.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { ModelFile } from "./read-model-file.ts";
 
@@ -12,13 +12,13 @@ export type PoolingSetting = Pooling | "none";
 export interface EmbeddingPlan {
   readonly pooling: Pooling;
   /** The model does not generate. */
-  readonly only: boolean;
+  readonly isOnlyUse: boolean;
   /** Maximum length of an input in tokens. */
-  readonly longest: number;
+  readonly maxInputTokens: number;
   /** Maximum batch size in tokens. Less than `longest` if an input can be evaluated in several batches. */
   readonly batchSize: number;
   /** The context has a KV cache, as for models that generate. */
-  readonly keepsCache: boolean;
+  readonly hasKvCache: boolean;
 }
 
 export interface EmbeddingSettings {
@@ -63,7 +63,7 @@ export function embeddingPlan(
   file: Pick<ModelFile, "architecture" | "poolingType" | "isCausal" | "trainedContext">,
   settings: EmbeddingSettings,
 ): EmbeddingPlan | null {
-  const { architecture, isCausal, trainedContext = largestDefaultContext } = file;
+  const { architecture, isCausal, trainedContext = maxDefaultContextSize } = file;
   const trainedFor = types[file.poolingType ?? 0];
   const isEncoder = encoders.has(architecture);
   const pooling = settings.pooling ?? trainedFor ?? "none";
@@ -76,10 +76,10 @@ export function embeddingPlan(
     return null;
   }
   const only = isEncoder || trainedFor !== undefined || pooling === "rank";
-  const contextSize = settings.contextSize ?? Math.min(trainedContext, largestDefaultContext);
+  const contextSize = settings.contextSize ?? Math.min(trainedContext, maxDefaultContextSize);
   // An encoder has no embeddings for positions after the trained ones.
   const context = isEncoder ? Math.min(contextSize, trainedContext) : contextSize;
   const isSplittable = pooling === "last" && isCausal && !isEncoder;
   const batchSize = only && !isSplittable ? context : Math.min(settings.batchSize, context);
-  return { pooling, only, longest: isSplittable ? context : batchSize, batchSize, keepsCache: !isEncoder };
+  return { pooling, isOnlyUse: only, maxInputTokens: isSplittable ? context : batchSize, batchSize, hasKvCache: !isEncoder };
 }

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeRandomModel } from "../../../../test/fixtures/random-model.ts";
 import { writeRandomEncoder } from "../../../../test/fixtures/random-encoder.ts";
-import { cacheTypes, type CacheType } from "../cache-type.ts";
+import { cacheTypes, type KvCacheType } from "../cache-type.ts";
 import { parseGgufHeader, parseGgufMetadata } from "./gguf-metadata.ts";
 import { memoryNeed, totalOf } from "./memory-need.ts";
 import { readModelFile } from "./read-model-file.ts";
@@ -114,10 +114,10 @@ test("a quantized cache takes as many bytes as its type says", () => {
     vocabulary: 100,
     recurrentState: 0,
   };
-  const cache = (type: CacheType): number =>
+  const cache = (type: KvCacheType): number =>
     memoryNeed({ bytes: 0, shape }, { contextSize: 1024, slots: 2, batchSize: 64, cacheTypeK: type, cacheTypeV: type })
       .cache;
   expect(cache("f16")).toBe(2 * 1024 * 2 * 2 * 128 * 2);
   for (const [type, { bytes }] of Object.entries(cacheTypes))
-    expect(cache(type as CacheType)).toBe((cache("f16") * bytes) / 2);
+    expect(cache(type as KvCacheType)).toBe((cache("f16") * bytes) / 2);
 });

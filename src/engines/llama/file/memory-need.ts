@@ -1,5 +1,5 @@
-import { cacheTypes, defaultCacheType, type CacheType } from "../cache-type.ts";
-import { largestDefaultCacheMemory } from "../defaults.ts";
+import { cacheTypes, defaultCacheType, type KvCacheType } from "../cache-type.ts";
+import { maxDefaultCacheMemory } from "../defaults.ts";
 import type { ModelFile, ModelShape } from "./read-model-file.ts";
 
 /** Memory use of a loaded model in bytes, in main memory and on GPUs together. */
@@ -8,9 +8,9 @@ export interface MemoryNeed {
   /** The KV caches, or recurrent states, of all slots. */
   readonly cache: number;
   /** The maximum size of the prompt cache, which is always in main memory. */
-  readonly kept: number;
+  readonly promptCache: number;
   /** Compute buffers, and the process itself. */
-  readonly rest: number;
+  readonly buffers: number;
 }
 
 export interface ContextPlan {
@@ -18,8 +18,8 @@ export interface ContextPlan {
   readonly slots: number;
   readonly batchSize: number;
   /** Types of cached keys and values. Default f16. */
-  readonly cacheTypeK?: CacheType;
-  readonly cacheTypeV?: CacheType;
+  readonly cacheTypeK?: KvCacheType;
+  readonly cacheTypeV?: KvCacheType;
   /** The maximum size of the prompt cache in bytes. Default: the size of the slots' caches, at most 512 MiB. */
   readonly cacheMemory?: number;
 }
@@ -53,25 +53,25 @@ export function memoryNeed(
   const ofSlots =
     slots * cells * (keyLength * cacheTypes[cacheTypeK].bytes + valueLength * cacheTypes[cacheTypeV].bytes);
   // A slot has some checkpoints of a state that cannot be truncated.
-  const { cacheMemory = Math.min(largestDefaultCacheMemory, ofSlots + slots * states * copiesOfState) } = plan;
+  const { cacheMemory = Math.min(maxDefaultCacheMemory, ofSlots + slots * states * copiesOfState) } = plan;
   return {
     // llama.cpp may repack matrices. Tied embeddings then exist in both layouts, since they are also looked up.
     weights: bytes + tiedBytes,
     cache: ofSlots + slots * states,
-    kept: cacheMemory,
-    rest:
+    promptCache: cacheMemory,
+    buffers:
       processBytes +
       vocabulary * (bytesOfToken + slots * bytesOfTokenInSlot) +
-      passBytes({ width, feedForward }, batchSize),
+      batchBytes({ width, feedForward }, batchSize),
   };
 }
 
 /** Size of llama.cpp's compute buffers for a batch of `tokens`. */
-export function passBytes({ width, feedForward }: Pick<ModelShape, "width" | "feedForward">, tokens: number): number {
+export function batchBytes({ width, feedForward }: Pick<ModelShape, "width" | "feedForward">, tokens: number): number {
   return tokens * (8 * width + 3 * feedForward) * 4;
 }
 
-export function totalOf({ weights, cache, kept, rest }: MemoryNeed): number {
+export function totalOf({ weights, cache, promptCache: kept, buffers: rest }: MemoryNeed): number {
   return weights + cache + kept + rest;
 }
 

@@ -15,7 +15,7 @@ export interface ModelFile {
    * Positions are scaled differently in a context that is longer than the original one (`longrope`), so the context should be no larger than
    * needed.
    */
-  readonly stretches: boolean;
+  readonly usesLongRope: boolean;
   /** "llama" or "bert", for example. */
   readonly architecture: string;
   /** `llama_pooling_type` of llama.h; undefined if the file does not specify it. */
@@ -73,7 +73,7 @@ export async function readModelFile(path: string): Promise<ModelFile> {
     architecture,
     ...(poolingType !== undefined && { poolingType }),
     isCausal,
-    stretches: metadata.get(`${architecture}.rope.scaling.original_context_length`) !== undefined,
+    usesLongRope: metadata.get(`${architecture}.rope.scaling.original_context_length`) !== undefined,
     hasTemplate: typeof metadata.get("tokenizer.chat_template") === "string",
     ...(trainedContext !== undefined && trainedContext > 0 && { trainedContext }),
     shape: shapeOf(path, metadata, architecture),

@@ -7,9 +7,9 @@ import {
   callGrammar,
   type CallGrammar,
   type CallGrammarOptions,
-  isToldByWhole,
+  isRecognizedAsWhole,
 } from "../../../formats/grammar/call-grammar.ts";
-import type { Expression } from "../../../formats/grammar/expression.ts";
+import type { GrammarExpression } from "../../../formats/grammar/expression.ts";
 import { GbnfError } from "../../../formats/grammar/gbnf-error.ts";
 import { type Grammar, GrammarError } from "../../../formats/grammar/grammar.ts";
 import { LarkError } from "../../../formats/grammar/lark-error.ts";
@@ -17,13 +17,13 @@ import { larkToGbnf } from "../../../formats/grammar/lark-to-expression.ts";
 import { readGbnf } from "../../../formats/grammar/read-gbnf.ts";
 import { RegexError } from "../../../formats/grammar/regex-syntax.ts";
 import { regexExpression } from "../../../formats/grammar/regex-to-gbnf.ts";
-import { checkBeginnings } from "../../../formats/grammar/rule-beginnings.ts";
-import { type Gap, SchemaError } from "../../../formats/grammar/schema-error.ts";
+import { refuseLeftRecursion } from "../../../formats/grammar/rule-beginnings.ts";
+import { type SchemaGap, SchemaError } from "../../../formats/grammar/schema-error.ts";
 import { schemaAnswer } from "../../../formats/grammar/schema-to-gbnf.ts";
 import { textChoice } from "../../../formats/grammar/text-choice.ts";
 import { anyValue, jsonSyntax } from "../../../formats/grammar/value-syntax.ts";
-import { startOf } from "../../../formats/reading/start.ts";
-import type { AskedOfModel } from "../protocol.ts";
+import { textStart } from "../../../formats/reading/start.ts";
+import type { ModelRequest } from "../protocol.ts";
 import type { AnswerCheckPlan, ConstraintPlan, PlannedGrammar } from "./constraint-plan.ts";
 import type { AnswerReading } from "./prepared-request.ts";
 
@@ -49,7 +49,7 @@ export interface ConstrainedModel {
  * @throws {FailureError} 400, with the path, for what no grammar can be made from, and with `strict` for what a grammar cannot enforce.
  */
 export function constraintOf(
-  request: AskedOfModel,
+  request: ModelRequest,
   reading: AnswerReading,
   model: ConstrainedModel,
 ): Constraint | undefined {
@@ -63,7 +63,7 @@ export function constraintOf(
   if (output) return answer(output, reading.format, place);
   const isBound = tools.some((tool) => tool.strict || tool.inputGrammar) || request.parallelToolCalls === false;
   if (tools.length === 0) return undefined;
-  if (isToldByWhole(reading.format)) {
+  if (isRecognizedAsWhole(reading.format)) {
     // If a call is recognized by the whole text, a grammar constrains every answer, so it must be requested.
     return isBound ? calls(request, reading, tools, place, { loose: new Set(tools) }) : undefined;
   }
@@ -77,7 +77,7 @@ export function constraintOf(
  * warnings, since the client did not request it. `isBound`: the client requested another constraint on calls.
  */
 function implicitCalls(
-  request: AskedOfModel,
+  request: ModelRequest,
   reading: AnswerReading,
   tools: readonly Tool[],
   isBound: boolean,
@@ -132,12 +132,12 @@ function answerStart({ format, prefix, thinking }: AnswerReading, writesReasonin
   if (format.kind === "routed") return thinking === false ? "start" : "thought";
   const { reasoning } = format;
   if (reasoning === undefined) return "start";
-  if (startOf(reasoning, { prefix }).place === "inside") return "end-of-thought";
+  if (textStart(reasoning, { prefix }).place === "inside") return "end-of-thought";
   const closed = reasoning.close.some((close) => prefix.includes(close));
   return writesReasoning && thinking !== false && !closed ? "thought" : "start";
 }
 
-function isForced({ toolChoice }: AskedOfModel): boolean {
+function isForced({ toolChoice }: ModelRequest): boolean {
   return (
     toolChoice?.type === "required" ||
     toolChoice?.type === "named" ||
@@ -145,12 +145,12 @@ function isForced({ toolChoice }: AskedOfModel): boolean {
   );
 }
 
-function callable({ toolChoice }: AskedOfModel, tools: readonly Tool[]): readonly Tool[] {
+function callable({ toolChoice }: ModelRequest, tools: readonly Tool[]): readonly Tool[] {
   return toolChoice?.type === "named" ? tools.filter((tool) => tool.name === toolChoice.name) : tools;
 }
 
 function calls(
-  request: AskedOfModel,
+  request: ModelRequest,
   { format, prefix }: AnswerReading,
   tools: readonly Tool[],
   place: AnswerStart,
@@ -208,7 +208,7 @@ function checkInputGrammars(tools: readonly Tool[], paths: readonly string[]): v
   });
 }
 
-function parametersPath({ tools = [], prompt }: AskedOfModel, tool: Tool): string {
+function parametersPath({ tools = [], prompt }: ModelRequest, tool: Tool): string {
   if (tool.path !== undefined) return tool.path;
   const index = tools.indexOf(tool);
   if (tool.kind === "custom") return `tools[${index}].custom.format.grammar`;
@@ -222,8 +222,8 @@ function answer(output: OutputConstraint, format: Format, place: AnswerStart): C
     return { plan: { grammar, begins: begins[place], format }, warnings: [] };
   }
   const make = (): CallGrammar => {
-    const held: { widened: readonly Gap[]; exact: boolean } = { widened: [], exact: true };
-    const build = (grammar: Grammar): Expression => {
+    const held: { widened: readonly SchemaGap[]; exact: boolean } = { widened: [], exact: true };
+    const build = (grammar: Grammar): GrammarExpression => {
       if (output.type === "json-schema") {
         const made = schemaAnswer(grammar, output.schema, output.path);
         Object.assign(held, { widened: made.widened, exact: made.exact });
@@ -268,12 +268,12 @@ function schemaOf(output: OutputConstraint): NonNullable<CallGrammarOptions["orA
   return output.type === "json-object" ? { schema: { type: "object" }, path: "response_format" } : undefined;
 }
 
-function refuseOutputGaps(widened: readonly Gap[], output: OutputConstraint): void {
+function refuseOutputGaps(widened: readonly SchemaGap[], output: OutputConstraint): void {
   if (output.type !== "json-schema" || !output.strict) return;
   refuseGaps(widened, output.path, `response_format '${output.name}'`, "invalid_json_schema");
 }
 
-function warningsOf(widened: readonly Gap[]): string[] {
+function warningsOf(widened: readonly SchemaGap[]): string[] {
   return widened.map(
     ({ path, keyword }) => `'${keyword}' at ${path} is not enforced by the grammar; the answer is checked.`,
   );
@@ -312,7 +312,7 @@ const maxDepth = 200;
  * @throws {GbnfError} for a grammar that is malformed, too large or left-recursive.
  */
 export function checkGrammar(gbnf: string, elements: number): void {
-  checkBeginnings(readGbnf(gbnf, { depth: maxDepth, elements }).rules);
+  refuseLeftRecursion(readGbnf(gbnf, { depth: maxDepth, elements }).rules);
 }
 
 /** Runs `make`, and converts its errors to 400. `path`: the path of the pattern or grammar. */
@@ -346,7 +346,7 @@ export function invalidRequestOf(error: unknown, path: string): unknown {
  * Rejects a keyword below `path` that the grammar does not enforce: with `strict`, OpenAI guarantees that output matches the schema, and
  * rejects unsupported keywords (guide to structured outputs, "Supported schemas").
  */
-export function refuseGaps(widened: readonly Gap[], path: string, what: string, code: string): void {
+export function refuseGaps(widened: readonly SchemaGap[], path: string, what: string, code: string): void {
   const gap = widened.find((gap) => gap.path === path || gap.path.startsWith(`${path}.`));
   if (gap === undefined) return;
   throw invalidRequest(
@@ -357,7 +357,7 @@ export function refuseGaps(widened: readonly Gap[], path: string, what: string, 
 }
 
 /** Rejects the grammar of a custom tool if this model's call syntax cannot enforce it. */
-export function refuseInputGrammar(widened: readonly Gap[], path: string, tool: string): void {
+export function refuseInputGrammar(widened: readonly SchemaGap[], path: string, tool: string): void {
   if (!widened.some((gap) => gap.path.startsWith(`${path}.`))) return;
   throw invalidRequest(
     `Unsupported value: the grammar of the custom tool '${tool}' cannot be enforced in the way this model writes calls.`,

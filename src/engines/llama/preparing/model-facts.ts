@@ -13,7 +13,7 @@ export interface ModelFacts {
   readonly markupTokens: readonly string[];
   readonly vocabularySize: number;
   /** Maximum length of a token's text in UTF-16 units. */
-  readonly longestToken: number;
+  readonly maxTokenLength: number;
   /** The vocabulary has tokens for fill-in-the-middle. */
   readonly fillsInMiddle: boolean;
 }

@@ -1,7 +1,7 @@
 import type { Format } from "../../../formats/format.ts";
 import type { Tool } from "../../../core/message.ts";
-import type { PromptQuote } from "../../../core/inspection.ts";
-import type { GenerationRequest, Limits, Sampling } from "../../../core/request.ts";
+import type { MessageRange } from "../../../core/inspection.ts";
+import type { GenerationRequest, AnswerLimits, Sampling } from "../../../core/request.ts";
 import type { PromptOutline } from "../cache/prompt-outline.ts";
 import type { ConstraintPlan } from "./constraint-plan.ts";
 
@@ -18,14 +18,14 @@ export interface PreparedRequest {
   readonly bestOf: number;
   readonly reading: AnswerReading;
   readonly sampling: Sampling;
-  readonly limits: Limits;
+  readonly limits: AnswerLimits;
   readonly logprobs?: NonNullable<GenerationRequest["logprobs"]>;
   /** Additional information that the client requested. */
-  readonly telling: Telling;
+  readonly extras: RequestedExtras;
   /** Maximum length of the reasoning. */
-  readonly thoughtLimit?: ThoughtLimit;
+  readonly reasoningLimit?: ReasoningLimit;
   /** Maximum length, in tokens, of JSON strings that a grammar constrains. */
-  readonly stringLimit?: number;
+  readonly maxStringTokens?: number;
   /** The answer begins with the prompt. */
   readonly echo: boolean;
   readonly constraint?: ConstraintPlan;
@@ -37,12 +37,12 @@ export interface PreparedRequest {
   readonly promptParam: "messages" | "prompt";
 }
 
-export type Telling = Pick<
+export type RequestedExtras = Pick<
   GenerationRequest,
   "wantsRunningUsage" | "wantsProgress" | "wantsTokenIds" | "promptLogprobs"
 >;
 
-export interface ThoughtLimit {
+export interface ReasoningLimit {
   readonly tokens: number;
   /** The texts that close the reasoning: the first time, and every further time. */
   readonly closing: readonly string[];
@@ -53,7 +53,7 @@ export type PromptInput =
       readonly type: "spans";
       readonly spans: readonly { readonly text: string; readonly special: boolean }[];
       /** The texts of messages in the prompt, for an inspected request. */
-      readonly quotes?: readonly PromptQuote[];
+      readonly quotes?: readonly MessageRange[];
       /** The template wrote the BOS token, so the prompt needs one. */
       readonly bos: boolean;
       /** The text after the answer, for fill-in-the-middle. */

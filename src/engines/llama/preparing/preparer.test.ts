@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import type { AskedOfModel } from "../protocol.ts";
+import type { ModelRequest } from "../protocol.ts";
 import { BoundedCache, Preparer } from "./preparer.ts";
-import type { ThreadNews, ThreadSetup } from "./thread-messages.ts";
+import type { ThreadRegistration, ThreadSetup } from "./thread-messages.ts";
 
 const template =
   "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
@@ -18,15 +18,15 @@ const setup: ThreadSetup = {
     specialTokens: ["<|im_start|>", "<|im_end|>"],
     markupTokens: [],
     vocabularySize: 300,
-    longestToken: 16,
+    maxTokenLength: 16,
     fillsInMiddle: false,
   },
 };
 
-function opened(): { prepare: (asked: Partial<AskedOfModel>) => ReturnType<Preparer["prepare"]>; news: ThreadNews[] } {
-  const news: ThreadNews[] = [];
+function opened(): { prepare: (asked: Partial<ModelRequest>) => ReturnType<Preparer["prepare"]>; news: ThreadRegistration[] } {
+  const news: ThreadRegistration[] = [];
   const preparer = new Preparer(setup, (each) => news.push(each));
-  const chat: AskedOfModel = {
+  const chat: ModelRequest = {
     prompt: { kind: "chat", messages: [{ role: "user", content: "Hi" }], template: {} },
     sampling: {},
     limits: {},
@@ -34,7 +34,7 @@ function opened(): { prepare: (asked: Partial<AskedOfModel>) => ReturnType<Prepa
   return { news, prepare: (asked) => preparer.prepare({ ...chat, ...asked }, new Date(0)) };
 }
 
-function schemaOf(name: string): Partial<AskedOfModel> {
+function schemaOf(name: string): Partial<ModelRequest> {
   const schema = { type: "object", properties: { [name]: { type: "string" } }, required: [name] };
   return { output: { type: "json-schema", name: "answer", schema, strict: false, path: "response_format" } };
 }
@@ -51,7 +51,7 @@ test("equal constraints are made and registered once, and referred to by number"
 test("requests with different inputs of a grammar have different grammars", () => {
   const { prepare } = opened();
   const tool = { name: "look", parameters: { type: "object" }, strict: true };
-  const variants: Partial<AskedOfModel>[] = [
+  const variants: Partial<ModelRequest>[] = [
     { tools: [tool] },
     { tools: [tool], toolChoice: { type: "required" } },
     { tools: [tool], parallelToolCalls: false },

@@ -3,11 +3,11 @@ import type { Format } from "../../../formats/format.ts";
 import { plainText } from "../../../formats/plain-text.ts";
 import { ChatTemplate } from "../../../templates/chat-template.ts";
 import { templateMetadata } from "../../../templates/template-metadata.ts";
-import type { AskedOfModel } from "../protocol.ts";
+import type { ModelRequest } from "../protocol.ts";
 import { type Constraint, constraintOf } from "./constraint-request.ts";
 import type { AnswerReading } from "./prepared-request.ts";
 import { genericCalls, type PreparingContext, renderRequest } from "./render-request.ts";
-import type { Preparation, ThreadNews, ThreadSetup } from "./thread-messages.ts";
+import type { Preparation, ThreadRegistration, ThreadSetup } from "./thread-messages.ts";
 import { createHash } from "node:crypto";
 
 /** Maximum number of cached constraints, and of characters in their grammars. */
@@ -21,7 +21,7 @@ type KnownConstraint = Omit<Constraint, "plan"> & { readonly number: number };
  */
 export class Preparer {
   readonly #context: PreparingContext;
-  readonly #register: (news: ThreadNews) => void;
+  readonly #register: (news: ThreadRegistration) => void;
   readonly #formats = new Map<Format, number>();
   readonly #constraints: BoundedCache<KnownConstraint>;
   readonly #holdsCalls: boolean;
@@ -29,7 +29,7 @@ export class Preparer {
 
   constructor(
     { facts, chatTemplate, toolFormat, defaults, constrainCalls = true }: ThreadSetup,
-    register: (news: ThreadNews) => void,
+    register: (news: ThreadRegistration) => void,
   ) {
     const source = chatTemplate ?? facts.chatTemplate;
     const template =
@@ -52,7 +52,7 @@ export class Preparer {
   }
 
   /** `now` is for templates that print a date. Throws `FailureError` for requests that cannot be served. */
-  prepare(asked: AskedOfModel, now: Date): Preparation {
+  prepare(asked: ModelRequest, now: Date): Preparation {
     const { request, warnings } = renderRequest(asked, this.#context, now);
     const { reading, ...rest } = request;
     const constraint = this.#constraint(asked, reading);
@@ -67,7 +67,7 @@ export class Preparer {
     };
   }
 
-  #constraint(asked: AskedOfModel, reading: AnswerReading): KnownConstraint | undefined {
+  #constraint(asked: ModelRequest, reading: AnswerReading): KnownConstraint | undefined {
     if (asked.output === undefined && (asked.tools ?? []).length === 0) return undefined;
     const key = this.#keyOf(asked, reading);
     const known = this.#constraints.get(key);
@@ -86,7 +86,7 @@ export class Preparer {
   }
 
   /** A hash of everything that a constraint depends on. */
-  #keyOf({ prompt, tools, toolChoice, parallelToolCalls, output }: AskedOfModel, reading: AnswerReading): string {
+  #keyOf({ prompt, tools, toolChoice, parallelToolCalls, output }: ModelRequest, reading: AnswerReading): string {
     const { format, prefix, callsAllowed, thinking } = reading;
     const legacy = prompt.kind === "chat" && prompt.legacyFunctions === true;
     const parts = [

@@ -1,19 +1,19 @@
 import { FailureError, invalidRequest } from "../../../core/failure.ts";
-import type { PromptQuote } from "../../../core/inspection.ts";
+import type { MessageRange } from "../../../core/inspection.ts";
 import type { Message } from "../../../core/message.ts";
 import type { ChatPrompt, TextPrompt } from "../../../core/request.ts";
 import type { Format, PlainFormat } from "../../../formats/format.ts";
 import { toolInstruction } from "../../../formats/grammar/tool-instruction.ts";
 import { plainText } from "../../../formats/plain-text.ts";
-import { thoughtClosings } from "../../../formats/thought-closings.ts";
+import { reasoningClosings } from "../../../formats/thought-closings.ts";
 import { writeCall } from "../../../formats/write-call.ts";
 import { type ChatTemplate, type RenderInput, requestedThinking } from "../../../templates/chat-template.ts";
 import { outlinePrompt, outlineText } from "../cache/prompt-outline.ts";
 import { contextLengthExceeded } from "../context-length.ts";
 import type { LlamaEngineOptions } from "../options.ts";
-import type { AskedOfModel } from "../protocol.ts";
+import type { ModelRequest } from "../protocol.ts";
 import type { ModelFacts } from "./model-facts.ts";
-import type { AnswerReading, PreparedRequest, PromptInput, Telling, ThoughtLimit } from "./prepared-request.ts";
+import type { AnswerReading, PreparedRequest, PromptInput, RequestedExtras, ReasoningLimit } from "./prepared-request.ts";
 
 /** Everything that requests to a model are prepared with. */
 export interface PreparingContext {
@@ -35,7 +35,7 @@ export interface RenderedRequest {
 }
 
 /** Renders a request's prompts. `now` is for templates that print a date. Throws `FailureError` for requests that cannot be served. */
-export function renderRequest(request: AskedOfModel, context: PreparingContext, now: Date): RenderedRequest {
+export function renderRequest(request: ModelRequest, context: PreparingContext, now: Date): RenderedRequest {
   const { facts, defaults } = context;
   checkTokenIds(request, facts);
   const { prompt } = request;
@@ -61,9 +61,9 @@ export function renderRequest(request: AskedOfModel, context: PreparingContext, 
       },
       ...(request.logprobs && { logprobs: request.logprobs }),
       ...(request.prediction !== undefined && { prediction: request.prediction }),
-      telling: extrasOf(request),
+      extras: extrasOf(request),
       ...reasoningLimit(request, reading, defaults),
-      ...(defaults?.maxStringTokens !== undefined && { stringLimit: defaults.maxStringTokens }),
+      ...(defaults?.maxStringTokens !== undefined && { maxStringTokens: defaults.maxStringTokens }),
       echo: prompt.kind === "text" && prompt.echo === true,
       ...(request.inspected && { inspected: request.inspected }),
       promptParam,
@@ -72,7 +72,7 @@ export function renderRequest(request: AskedOfModel, context: PreparingContext, 
   };
 }
 
-function extrasOf({ wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogprobs }: AskedOfModel): Telling {
+function extrasOf({ wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogprobs }: ModelRequest): RequestedExtras {
   return {
     ...(wantsRunningUsage && { wantsRunningUsage }),
     ...(wantsProgress && { wantsProgress }),
@@ -82,11 +82,11 @@ function extrasOf({ wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogpr
 }
 
 function reasoningLimit(
-  { reasoning }: AskedOfModel,
+  { reasoning }: ModelRequest,
   reading: AnswerReading,
   defaults: LlamaEngineOptions["defaults"],
-): { thoughtLimit?: ThoughtLimit } {
-  const closing = thoughtClosings(reading.format, reading.prefix);
+): { thoughtLimit?: ReasoningLimit } {
+  const closing = reasoningClosings(reading.format, reading.prefix);
   const tokens = reasoning?.budgetTokens ?? defaults?.maxReasoningTokens;
   return tokens === undefined || closing.length === 0 ? {} : { thoughtLimit: { tokens, closing } };
 }
@@ -95,7 +95,7 @@ function reasoningLimit(
 function checkTextLength(prompt: PromptInput, facts: ModelFacts, param: "messages" | "prompt"): void {
   if (prompt.type === "tokens") return;
   const length = prompt.spans.reduce((sum, span) => sum + span.text.length, prompt.suffix?.length ?? 0);
-  const minTokens = Math.ceil(length / facts.longestToken);
+  const minTokens = Math.ceil(length / facts.maxTokenLength);
   if (minTokens > facts.contextSize)
     throw new FailureError(contextLengthExceeded(facts.contextSize, minTokens, param, { atLeast: true }));
 }
@@ -107,7 +107,7 @@ interface PromptParts {
 }
 
 function chatParts(
-  request: AskedOfModel,
+  request: ModelRequest,
   prompt: ChatPrompt,
   { template, format, genericFormat }: PreparingContext,
   now: Date,
@@ -175,7 +175,7 @@ function chatParts(
   };
 }
 
-function textParts(prompt: TextPrompt, facts: ModelFacts, tokenizing: AskedOfModel["tokenizing"]): PromptParts {
+function textParts(prompt: TextPrompt, facts: ModelFacts, tokenizing: ModelRequest["tokenizing"]): PromptParts {
   const { suffix } = prompt;
   if (suffix !== undefined && (!facts.fillsInMiddle || prompt.prompts.some((entry) => typeof entry !== "string")))
     throw invalidRequest(
@@ -202,7 +202,7 @@ function textParts(prompt: TextPrompt, facts: ModelFacts, tokenizing: AskedOfMod
   };
 }
 
-function checkTokenIds(request: AskedOfModel, facts: ModelFacts): void {
+function checkTokenIds(request: ModelRequest, facts: ModelFacts): void {
   const most = facts.vocabularySize - 1;
   for (const key of Object.keys(request.sampling.logitBias ?? {}))
     if (Number(key) > most)
@@ -233,7 +233,7 @@ export function promptQuotes(
   messages: readonly Message[],
   text: string,
   render: (messages: readonly Message[]) => string,
-): readonly PromptQuote[] {
+): readonly MessageRange[] {
   if (text.length > maxQuotedLength || text.search(mark) !== -1) return [];
   // Templates search the assistant's text for reasoning.
   for (const isMarked of [() => true, ({ role }: Message) => role !== "assistant"]) {
@@ -266,8 +266,8 @@ function marked(message: Message): Message {
 }
 
 /** Returns undefined if `text` without marks is not the expected prompt. */
-function quotesIn(text: string, expected: string): PromptQuote[] | undefined {
-  const quotes: PromptQuote[] = [];
+function quotesIn(text: string, expected: string): MessageRange[] | undefined {
+  const quotes: MessageRange[] = [];
   let open: { readonly start: number; readonly role: string } | undefined;
   let marks = 0;
   for (const match of text.matchAll(mark)) {

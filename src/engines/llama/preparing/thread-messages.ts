@@ -1,7 +1,7 @@
 import type { Format } from "../../../formats/format.ts";
 import type { GenerationFailure } from "../../../core/events.ts";
 import type { JsonSchema } from "../../../core/message.ts";
-import type { OpenMessage } from "../protocol.ts";
+import type { OpenModelMessage } from "../protocol.ts";
 import type { AnswerCheckPlan, ConstraintPlan } from "./constraint-plan.ts";
 import type { ModelFacts } from "./model-facts.ts";
 import type { AnswerReading, PreparedRequest } from "./prepared-request.ts";
@@ -22,16 +22,16 @@ export type ThreadAnswer =
   /** The validation errors; null if the answer is valid. */
   | { readonly type: "checked"; readonly errors: string | null };
 
-export type ThreadNews =
+export type ThreadRegistration =
   | { readonly type: "format"; readonly number: number; readonly format: Format }
   | { readonly type: "constraint"; readonly number: number; readonly plan: RegisteredPlan }
   /** No later request refers to this constraint. */
   | { readonly type: "forget"; readonly number: number };
 
-export type FromThread = ThreadAnswer | ThreadNews;
+export type FromThread = ThreadAnswer | ThreadRegistration;
 
 /** `workerData` of the thread. */
-export type ThreadSetup = Pick<OpenMessage, "chatTemplate" | "toolFormat" | "defaults" | "constrainCalls"> & {
+export type ThreadSetup = Pick<OpenModelMessage, "chatTemplate" | "toolFormat" | "defaults" | "constrainCalls"> & {
   readonly facts: ModelFacts;
 };
 

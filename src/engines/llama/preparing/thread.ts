@@ -2,7 +2,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import type { GenerationFailure } from "../../../core/events.ts";
 import { FailureError } from "../../../core/failure.ts";
-import type { AskedOfModel } from "../protocol.ts";
+import type { ModelRequest } from "../protocol.ts";
 import { Preparer } from "./preparer.ts";
 import type { FromThread, ThreadAnswer, ThreadJob, ThreadSetup } from "./thread-messages.ts";
 
@@ -20,7 +20,7 @@ async function answer(job: ThreadJob): Promise<void> {
 }
 
 function prepare(asked: readonly string[]): ThreadAnswer {
-  return { type: "prepared", preparation: preparer.prepare(JSON.parse(asked.join("")) as AskedOfModel, new Date()) };
+  return { type: "prepared", preparation: preparer.prepare(JSON.parse(asked.join("")) as ModelRequest, new Date()) };
 }
 
 /** Loads the validator on first use: few requests need it. */

@@ -1,12 +1,12 @@
 import type { GenerationEvent, GenerationFailure } from "../../../core/events.ts";
 import { FailureError } from "../../../core/failure.ts";
 import type { JsonSchema } from "../../../core/message.ts";
-import type { Observe } from "../../../core/observe.ts";
+import type { LogListener } from "../../../core/observe.ts";
 import type { Sampling } from "../../../core/request.ts";
 import { shownWarnings } from "../../../core/shown-warnings.ts";
 import type { AnswerCheckPlan } from "../preparing/constraint-plan.ts";
 import type { PreparedRequest, PromptInput } from "../preparing/prepared-request.ts";
-import type { GenerateMessage, StepMessage } from "../protocol.ts";
+import type { GenerateTaskMessage, StepMessage } from "../protocol.ts";
 import { EventLoopShare, type AsyncSteps } from "./event-loop-share.ts";
 import type { Prepared, PreparingThread } from "./preparing-thread.ts";
 import { queueFull } from "./slot/task-queue.ts";
@@ -29,7 +29,7 @@ export interface IntakeOptions {
   readonly refuse: (id: number, failure: GenerationFailure) => void;
   /** A request was cancelled while it was prepared. */
   readonly onCancelled: () => void;
-  readonly log: Observe;
+  readonly log: LogListener;
 }
 
 /**
@@ -63,7 +63,7 @@ export class Intake {
   }
 
   /** Prepares a request and passes it to the scheduler. */
-  async accept({ id, requestId, owner, asked }: GenerateMessage): Promise<void> {
+  async accept({ id, requestId, owner, requestJson: asked }: GenerateTaskMessage): Promise<void> {
     const { add, refuse, log, tokensOfText } = this.#options;
     const arrived = performance.now();
     try {

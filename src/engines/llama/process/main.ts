@@ -1,16 +1,16 @@
 import { randomBytes, randomInt } from "node:crypto";
 import { Worker } from "node:worker_threads";
 import { FailureError } from "../../../core/failure.ts";
-import type { Observe } from "../../../core/observe.ts";
-import { endpointsOf } from "../file/endpoints-of.ts";
+import type { LogListener } from "../../../core/observe.ts";
+import { localEndpoints } from "../file/endpoints-of.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenProgress } from "../options.ts";
 import {
-  mostTokensTold,
-  type Answer,
+  maxTokensPerMessage,
+  type ModelAnswer,
   type FromModel,
-  type OpenMessage,
-  type Question,
+  type OpenModelMessage,
+  type ModelQuestion,
   type StepMessage,
   type ToModel,
 } from "../protocol.ts";
@@ -101,13 +101,13 @@ function leave(): void {
   });
 }
 
-async function lookUp(id: number, question: Question): Promise<void> {
+async function lookUp(id: number, question: ModelQuestion): Promise<void> {
   const answer = await answerTo(id, question).catch((error: unknown) => failed(error));
   if (answer) send({ type: "looked-up", id, answer });
 }
 
 /** Resolves with `null` if the client has disconnected. */
-async function answerTo(id: number, question: Question): Promise<Answer | null> {
+async function answerTo(id: number, question: ModelQuestion): Promise<ModelAnswer | null> {
   if (!vocabulary || !intake) throw new Error("The model is not open.");
   switch (question.about) {
     case "slots":
@@ -134,15 +134,15 @@ async function answerTo(id: number, question: Question): Promise<Answer | null> 
 
 /** Sends tokens, with their bytes if there is a vocabulary, in several messages, between which the model continues. */
 async function sendTokens(id: number, tokens: readonly number[], spelled: Vocabulary | false): Promise<void> {
-  for (let from = 0; from < tokens.length; from += mostTokensTold) {
-    const some = tokens.slice(from, from + mostTokensTold);
+  for (let from = 0; from < tokens.length; from += maxTokensPerMessage) {
+    const some = tokens.slice(from, from + maxTokensPerMessage);
     const bytes = spelled && some.map((token) => [...spelled.bytes(token)]);
     send({ type: "looked-up", id, answer: { about: "some-tokens", tokens: some, ...(bytes && { bytes }) } });
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
 
-function failed(error: unknown): Answer {
+function failed(error: unknown): ModelAnswer {
   const failure =
     error instanceof FailureError
       ? error.failure
@@ -180,9 +180,9 @@ function progressReporter(): (progress: OpenProgress) => void {
   };
 }
 
-async function open(message: OpenMessage): Promise<void> {
+async function open(message: OpenModelMessage): Promise<void> {
   try {
-    const log: Observe = (line, level) => send({ type: "log", line, level });
+    const log: LogListener = (line, level) => send({ type: "log", line, level });
     const opened = await openModel(message, { onProgress: progressReporter(), log });
     const { facts } = opened;
     const { chatTemplate, toolFormat, defaults, constrainCalls, batchSize, queueLimit } = message;
@@ -223,12 +223,12 @@ async function open(message: OpenMessage): Promise<void> {
       log,
     });
     if (opened.embedding && embedder) {
-      const limits = { maxTokens: opened.embedding.plan.longest, maxTokenLength: facts.longestToken };
+      const limits = { maxTokens: opened.embedding.plan.maxInputTokens, maxTokenLength: facts.maxTokenLength };
       embeddings = new Embeddings({ intake, embedder, tokenizer, limits });
     }
     const { path, contextSize } = facts;
     const hasTemplate = (chatTemplate ?? facts.chatTemplate) !== null;
-    const endpoints = endpointsOf(opened.embedding?.plan ?? null, hasTemplate);
+    const endpoints = localEndpoints(opened.embedding?.plan ?? null, hasTemplate);
     send({ type: "ready", opened: { path, contextSize, endpoints } });
     await (scheduler ?? embeddingLoop)?.run();
   } catch (error) {
@@ -238,10 +238,10 @@ async function open(message: OpenMessage): Promise<void> {
 }
 
 function newScheduler(
-  message: OpenMessage,
+  message: OpenModelMessage,
   { model, vocabulary: modelVocabulary, facts }: OpenModel,
   answering: NonNullable<OpenModel["answering"]>,
-  { thread, log }: { readonly thread: PreparingThread; readonly log: Observe },
+  { thread, log }: { readonly thread: PreparingThread; readonly log: LogListener },
 ): Scheduler {
   const { context, sequences, promptCache, adapters } = answering;
   persistedCache = answering.persistedCache;

@@ -1,12 +1,12 @@
 import { freemem } from "node:os";
 import { FailureError } from "../../../core/failure.ts";
-import { largestDefaultContext } from "../defaults.ts";
+import { maxDefaultContextSize } from "../defaults.ts";
 import { embeddingNeed, needWithEmbeddings } from "../file/embedding-need.ts";
 import { embeddingPlan, poolingType, type EmbeddingPlan } from "../file/embedding-plan.ts";
 import { memoryNeed } from "../file/memory-need.ts";
 import type { ModelFile } from "../file/read-model-file.ts";
 import { ModelOpenError } from "../model-open-error.ts";
-import type { OpenMessage } from "../protocol.ts";
+import type { OpenModelMessage } from "../protocol.ts";
 import { NativeEmbeddingContext } from "./c-api/native-context.ts";
 import type { NativeModel } from "./c-api/native-model.ts";
 
@@ -34,15 +34,15 @@ export interface ContextCapacity {
  */
 export function fittingContext(
   file: ModelFile,
-  options: OpenMessage,
+  options: OpenModelMessage,
   { gpu, unifiedKv, reserved }: { readonly gpu: boolean; readonly unifiedKv: boolean; readonly reserved: number },
 ): ContextCapacity {
   const { slots } = options;
-  const trained = file.trainedContext ?? largestDefaultContext;
-  let contextSize = options.contextSize ?? Math.min(trained, largestDefaultContext);
+  const trained = file.trainedContext ?? maxDefaultContextSize;
+  let contextSize = options.contextSize ?? Math.min(trained, maxDefaultContextSize);
   const free = availableMemory() - reserved;
   const capacityFor = (perSlot: number, used: number): ContextCapacity => {
-    const { kept } = memoryNeed(file, { ...options, contextSize: perSlot });
+    const { promptCache: kept } = memoryNeed(file, { ...options, contextSize: perSlot });
     return { contextSize, capacity: perSlot * slots, cacheMemory: Math.min(kept, Math.max(0, free - used)) };
   };
   if (gpu) return capacityFor(contextSize, 0);
@@ -66,7 +66,7 @@ export function fittingContext(
   }
 }
 
-function bytesOf(file: ModelFile, options: OpenMessage, contextSize: number): number {
+function bytesOf(file: ModelFile, options: OpenModelMessage, contextSize: number): number {
   const { weights, cache } = memoryNeed(file, { ...options, contextSize });
   return weights + cache;
 }
@@ -75,22 +75,22 @@ function bytesOf(file: ModelFile, options: OpenMessage, contextSize: number): nu
  * How a model computes embeddings, or `null` if it does not. If it does nothing else, the inputs are as long as fit into memory. With a GPU,
  * llama.cpp finds out what fits. Throws ModelOpenError if there is not enough memory.
  */
-export function fittingEmbeddings(file: ModelFile, options: OpenMessage, gpu: boolean): EmbeddingPlan | null {
+export function fittingEmbeddings(file: ModelFile, options: OpenModelMessage, gpu: boolean): EmbeddingPlan | null {
   const planFor = (contextSize: number | null): EmbeddingPlan | null =>
     embeddingPlan(file, { ...options, pooling: options.pooling ?? null, contextSize });
   let plan = planFor(options.contextSize);
-  if (plan?.only !== true || gpu) return plan;
+  if (plan?.isOnlyUse !== true || gpu) return plan;
   const free = availableMemory();
   while (plan) {
-    const { weights, cache, rest } = needWithEmbeddings(file, { ...options, contextSize: 0 }, plan);
+    const { weights, cache, buffers: rest } = needWithEmbeddings(file, { ...options, contextSize: 0 }, plan);
     if (weights + cache + rest <= free) return plan;
-    if (options.contextSize !== null || plan.longest / 2 < minDefaultInput)
+    if (options.contextSize !== null || plan.maxInputTokens / 2 < minDefaultInput)
       throw new ModelOpenError(
         "not-enough-memory",
         `${options.model} needs about ${inGibibytes(weights + cache + rest)} of memory (${inGibibytes(weights)} of weights, the rest for inputs of ` +
-          `${plan.longest} tokens), but only ${inGibibytes(free)} are free: use a smaller context or a smaller quantization.`,
+          `${plan.maxInputTokens} tokens), but only ${inGibibytes(free)} are free: use a smaller context or a smaller quantization.`,
       );
-    plan = planFor(Math.floor(plan.longest / 2));
+    plan = planFor(Math.floor(plan.maxInputTokens / 2));
   }
   return plan;
 }
@@ -98,7 +98,7 @@ export function fittingEmbeddings(file: ModelFile, options: OpenMessage, gpu: bo
 /** Creates the context for embeddings. Throws an Error with llama.cpp's reason. */
 export function openEmbeddingContext(
   model: NativeModel,
-  { pooling, longest, batchSize }: EmbeddingPlan,
+  { pooling, maxInputTokens: longest, batchSize }: EmbeddingPlan,
   threads: number,
 ): NativeEmbeddingContext {
   return new NativeEmbeddingContext(model, {

@@ -1,12 +1,12 @@
 import type * as LlamaLibrary from "node-llama-cpp";
 import { open, rm } from "node:fs/promises";
 import { ModelOpenError } from "../model-open-error.ts";
-import type { OpenMessage } from "../protocol.ts";
+import type { OpenModelMessage } from "../protocol.ts";
 
 type Library = typeof LlamaLibrary;
 
 /** The model, and where to download it. */
-export type ModelSource = Pick<OpenMessage, "model" | "modelsFolder" | "hub">;
+export type ModelSource = Pick<OpenModelMessage, "model" | "modelsFolder" | "hub">;
 
 /** Progress of a download, in bytes. */
 export interface Downloaded {

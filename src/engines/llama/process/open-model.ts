@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import type { Observe } from "../../../core/observe.ts";
+import type { LogListener } from "../../../core/observe.ts";
 import { isQuantized } from "../cache-type.ts";
 import { adapterBytes } from "../file/adapter-bytes.ts";
 import { embeddingNeed } from "../file/embedding-need.ts";
@@ -8,7 +8,7 @@ import { readModelFile } from "../file/read-model-file.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenProgress } from "../options.ts";
 import type { ModelFacts } from "../preparing/model-facts.ts";
-import type { OpenMessage } from "../protocol.ts";
+import type { OpenModelMessage } from "../protocol.ts";
 import { NativeAdapters } from "./c-api/adapters.ts";
 import { libraryFolders, loadLlamaApi, type LibraryFolder, type LlamaApi } from "./c-api/llama-api.ts";
 import { NativeContext, type NativeEmbeddingContext } from "./c-api/native-context.ts";
@@ -51,7 +51,7 @@ export interface OpenModel {
 
 export interface OpenListeners {
   readonly onProgress: (progress: OpenProgress) => void;
-  readonly log: Observe;
+  readonly log: LogListener;
 }
 
 /**
@@ -67,7 +67,7 @@ const minMeasuredContext = 2048;
 const minOutputs = 32;
 
 /** Finds, checks and loads a model, and creates its context. Throws ModelOpenError with one sentence for every failure. */
-export async function openModel(options: OpenMessage, { onProgress, log }: OpenListeners): Promise<OpenModel> {
+export async function openModel(options: OpenModelMessage, { onProgress, log }: OpenListeners): Promise<OpenModel> {
   const [libraries] = libraryFolders(options.gpu !== false);
   if (!libraries) throw libraryMissing();
   const path = await findFile(options, onProgress);
@@ -104,7 +104,7 @@ async function importKoffi(): Promise<Koffi> {
   }
 }
 
-function loadLibraries(koffi: Koffi, libraries: LibraryFolder, log: Observe): LlamaApi {
+function loadLibraries(koffi: Koffi, libraries: LibraryFolder, log: LogListener): LlamaApi {
   try {
     return loadLlamaApi(koffi, libraries, log);
   } catch (cause) {
@@ -118,7 +118,7 @@ function loadLibraries(koffi: Koffi, libraries: LibraryFolder, log: Observe): Ll
   }
 }
 
-async function findFile(options: OpenMessage, onProgress: (progress: OpenProgress) => void): Promise<string> {
+async function findFile(options: OpenModelMessage, onProgress: (progress: OpenProgress) => void): Promise<string> {
   if (!options.model.startsWith("hf:")) {
     await checkIsGguf(options.model);
     return options.model;
@@ -131,7 +131,7 @@ async function findFile(options: OpenMessage, onProgress: (progress: OpenProgres
 async function load(
   api: LlamaApi,
   path: string,
-  options: OpenMessage,
+  options: OpenModelMessage,
   { onProgress, log }: OpenListeners,
 ): Promise<OpenModel> {
   checkAttention(options);
@@ -139,12 +139,12 @@ async function load(
   const read = await readModelFile(path);
   const file = { ...read, bytes: read.bytes + (await adapterBytes(options.adapters)) };
   const plan = fittingEmbeddings(file, options, hasGpu);
-  if (plan?.only === true) {
+  if (plan?.isOnlyUse === true) {
     if (options.adapters)
       throw new ModelOpenError("load-failed", `${path} only makes embeddings, for which adapters cannot be used.`);
     return loadEmbedder(api, path, options, { plan, hasGpu, onProgress });
   }
-  const unifiedKv = options.slots <= maxUnifiedSlots && !file.stretches;
+  const unifiedKv = options.slots <= maxUnifiedSlots && !file.usesLongRope;
   const reserved = plan ? embeddingNeed(file, plan) : { cache: 0, pass: 0 };
   const sizes = fittingContext(file, options, { gpu: hasGpu, unifiedKv, reserved: reserved.cache + reserved.pass });
   if (sizes.contextSize > (file.trainedContext ?? Infinity))
@@ -194,7 +194,7 @@ async function load(
 async function loadEmbedder(
   api: LlamaApi,
   path: string,
-  options: OpenMessage,
+  options: OpenModelMessage,
   { plan, ...loading }: Pick<Loading, "hasGpu" | "onProgress"> & { readonly plan: EmbeddingPlan },
 ): Promise<OpenModel> {
   const { model, created: context } = loadWith(api, path, { ...loading, options }, (loaded) =>
@@ -207,12 +207,12 @@ async function loadEmbedder(
     answering: null,
     embedding: { plan, open: () => context },
     vocabulary,
-    facts: factsOf(model, vocabulary, path, plan.longest),
+    facts: factsOf(model, vocabulary, path, plan.maxInputTokens),
   };
 }
 
 interface Loading {
-  readonly options: OpenMessage;
+  readonly options: OpenModelMessage;
   readonly hasGpu: boolean;
   readonly onProgress: OpenListeners["onProgress"];
 }
@@ -246,7 +246,7 @@ function loadWith<T>(
 }
 
 /** Numbers of layers on a GPU: all, then fewer and fewer. */
-function gpuLayersToTry(requested: OpenMessage["gpu"], hasGpu: boolean): readonly number[] {
+function gpuLayersToTry(requested: OpenModelMessage["gpu"], hasGpu: boolean): readonly number[] {
   if (!hasGpu) return [0];
   return typeof requested === "number" ? [requested] : [-1, 64, 48, 32, 24, 16, 8, 4, 0];
 }
@@ -263,7 +263,7 @@ function factsOf(model: NativeModel, vocabulary: Vocabulary, path: string, conte
     specialTokens: vocabulary.controlTexts(),
     markupTokens: vocabulary.userDefinedTexts(),
     vocabularySize: vocabulary.size,
-    longestToken: vocabulary.longestToken(),
+    maxTokenLength: vocabulary.longestToken(),
     fillsInMiddle: prefix !== null && suffix !== null && middle !== null,
   };
 }
@@ -271,7 +271,7 @@ function factsOf(model: NativeModel, vocabulary: Vocabulary, path: string, conte
 function openContext(
   model: NativeModel,
   { contextSize, capacity, unifiedKv }: ContextCapacity & { readonly unifiedKv: boolean },
-  options: OpenMessage,
+  options: OpenModelMessage,
   hasGpu: boolean,
 ): NativeContext {
   const { slots, batchSize, flashAttention, cacheTypeK, cacheTypeV } = options;
@@ -301,7 +301,7 @@ function defaultThreads(modelBytes: number): number {
 }
 
 /** Throws ModelOpenError, because llama.cpp supports quantized values only with flash attention. */
-function checkAttention({ model, flashAttention, cacheTypeV }: OpenMessage): void {
+function checkAttention({ model, flashAttention, cacheTypeV }: OpenModelMessage): void {
   if (flashAttention !== false || !isQuantized(cacheTypeV)) return;
   throw new ModelOpenError(
     "load-failed",

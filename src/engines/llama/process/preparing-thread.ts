@@ -3,14 +3,14 @@ import type { Format } from "../../../formats/format.ts";
 import type { GenerationFailure } from "../../../core/events.ts";
 import { FailureError } from "../../../core/failure.ts";
 import type { JsonSchema } from "../../../core/message.ts";
-import type { Observe } from "../../../core/observe.ts";
+import type { LogListener } from "../../../core/observe.ts";
 import type { AnswerCheckPlan, ConstraintPlan } from "../preparing/constraint-plan.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { FromThread, Preparation, ThreadAnswer, ThreadJob, ThreadSetup } from "../preparing/thread-messages.ts";
 
 export interface PreparingThreadOptions {
   readonly setup: ThreadSetup;
-  readonly log: Observe;
+  readonly log: LogListener;
   /** Time limits of a job, in milliseconds. */
   readonly limitMs: { readonly prepare: number; readonly check: number };
 }

@@ -3,7 +3,7 @@ import type { SlotState } from "../../../core/engine.ts";
 import type { GenerationFailure } from "../../../core/events.ts";
 import { FailureError } from "../../../core/failure.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
-import type { ModelState, StepCounters, StepMessage } from "../protocol.ts";
+import type { SchedulerState, StepCounters, StepMessage } from "../protocol.ts";
 import { BatchPlanner, type Batch, type Speculation } from "./batch/batch-planner.ts";
 import { BatchRunner, DecodeCounters } from "./batch/batch-runner.ts";
 import { AdapterRotation } from "./c-api/adapters.ts";
@@ -371,7 +371,7 @@ export class Scheduler {
     this.#options.report({ type: "step", results, state: this.#state() });
   }
 
-  #state(): ModelState {
+  #state(): SchedulerState {
     const { preparing, environment, background } = this.#options;
     const { waiting, grammarsMade } = preparing();
     return {

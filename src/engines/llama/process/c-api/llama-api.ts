@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, realpathSync } from "node:fs";
 import { dirname, join, parse } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Observe } from "../../../../core/observe.ts";
+import type { LogListener } from "../../../../core/observe.ts";
 import {
   baseDeclarations,
   ggmlDeclarations,
@@ -54,7 +54,7 @@ function loadBackends(api: GgmlFunctions, { folder, more }: LibraryFolder): void
  * Loads the libraries of a folder, and checks that their structures have the declared layout. Throws an Error with one sentence. `log`
  * receives llama.cpp's warnings and errors.
  */
-export function loadLlamaApi(koffi: Koffi, libraries: LibraryFolder, log: Observe): LlamaApi {
+export function loadLlamaApi(koffi: Koffi, libraries: LibraryFolder, log: LogListener): LlamaApi {
   // llama.cpp's recursion is as deep as a client's grammar, and expects the stack of a main thread.
   koffi.config({ sync_stack_size: stackBytes, async_stack_size: stackBytes });
   const structs = declareStructs(koffi);

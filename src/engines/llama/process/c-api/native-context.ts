@@ -1,4 +1,4 @@
-import { cacheTypes, defaultCacheType, type CacheType } from "../../cache-type.ts";
+import { cacheTypes, defaultCacheType, type KvCacheType } from "../../cache-type.ts";
 import type { LlamaApi } from "./llama-api.ts";
 import { createContext, NativeBatch, type CreatedContext } from "./make-context.ts";
 import type { NativeModel } from "./native-model.ts";
@@ -21,8 +21,8 @@ export interface NativeContextOptions {
   /** "auto": as llama.cpp decides. */
   readonly flashAttention: "auto" | boolean;
   /** The types of keys and values in the cache; default f16. */
-  readonly cacheTypeK?: CacheType;
-  readonly cacheTypeV?: CacheType;
+  readonly cacheTypeK?: KvCacheType;
+  readonly cacheTypeV?: KvCacheType;
 }
 
 /** The state of a sequence: all of it, or the part that cannot be truncated (recurrent states, layers with a sliding window). */

@@ -1,6 +1,6 @@
 import { FailureError, invalidRequest } from "../../../../core/failure.ts";
 import type { PromptInput } from "../../preparing/prepared-request.ts";
-import type { Answer, Question } from "../../protocol.ts";
+import type { ModelAnswer, ModelQuestion } from "../../protocol.ts";
 import type { AsyncSteps } from "../event-loop-share.ts";
 import type { Intake } from "../intake.ts";
 import { tokenizePrompt, type Tokenizer } from "../tokens/tokenize-prompt.ts";
@@ -20,7 +20,7 @@ export interface EmbeddingsOptions {
   readonly limits: InputLimits;
 }
 
-type About<Name extends string> = Extract<Question, { readonly about: Name }>;
+type About<Name extends string> = Extract<ModelQuestion, { readonly about: Name }>;
 
 /** Answers requests for embeddings and rerank scores. */
 export class Embeddings {
@@ -31,7 +31,7 @@ export class Embeddings {
   }
 
   /** Resolves with `null` if the request is cancelled. Rejects with `FailureError`. */
-  async embed(id: number, { asked, owner, dimensions }: About<"embeddings">): Promise<Answer | null> {
+  async embed(id: number, { asked, owner, dimensions }: About<"embeddings">): Promise<ModelAnswer | null> {
     const { intake, embedder, tokenizer, limits } = this.#options;
     const { embeddingLength } = tokenizer.model;
     const texts = await intake.read(id, asked, owner, function* (inputs) {
@@ -54,7 +54,7 @@ export class Embeddings {
   }
 
   /** Scores how well each document matches the query. Resolves with `null` if the request is cancelled. Rejects with `FailureError`. */
-  async score(id: number, { asked, owner, raw }: About<"scores">): Promise<Answer | null> {
+  async score(id: number, { asked, owner, raw }: About<"scores">): Promise<ModelAnswer | null> {
     const { intake, embedder, tokenizer, limits } = this.#options;
     const pairs = await intake.read(id, asked, owner, (texts) => rerankTokens(tokenizer, texts, limits));
     const results = pairs && (await embedder.add(id, pairs, owner));

@@ -1,11 +1,11 @@
 import type { CacheMiss } from "../../../../core/cache-miss.ts";
-import { KnownPrompts, missOf, type AskedPrompt, type MissDraft } from "../../cache/known-prompts.ts";
+import { KnownPrompts, missOf, type NewPrompt, type MissDraft } from "../../cache/known-prompts.ts";
 
 /** A task as the watch needs it. */
 interface WatchedTask {
   readonly owner: string | undefined;
   readonly prompt: readonly number[];
-  readonly outlined: Pick<AskedPrompt, "outline" | "thoughtMarkers">;
+  readonly outlined: Pick<NewPrompt, "outline" | "reasoningMarkers">;
   readonly usesCache: boolean;
   readonly reportsPrompt: boolean;
 }
@@ -23,7 +23,7 @@ export class CacheWatch {
   /** A task is about to be assigned to a slot. `cached`: the tokens of all sequences and cached states before that. */
   assigned(slot: number, task: WatchedTask, cached: readonly (readonly number[])[]): MissDraft | null {
     const { owner, prompt: tokens, outlined } = task;
-    const draft = this.#known.takes(slot, { owner, tokens, ...outlined }, cached);
+    const draft = this.#known.beforeSlotChange(slot, { owner, tokens, ...outlined }, cached);
     return task.usesCache && task.reportsPrompt ? draft : null;
   }
 

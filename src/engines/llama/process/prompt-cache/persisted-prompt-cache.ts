@@ -12,8 +12,8 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import type { Observe } from "../../../../core/observe.ts";
-import type { OpenMessage } from "../../protocol.ts";
+import type { LogListener } from "../../../../core/observe.ts";
+import type { OpenModelMessage } from "../../protocol.ts";
 import type { AdapterScales } from "../c-api/adapters.ts";
 import { minCopyTokens, type PromptCache } from "./prompt-cache.ts";
 import type { Sequence, SequenceState } from "./sequence.ts";
@@ -23,9 +23,9 @@ export class PersistedPromptCache {
   readonly #files: StateFiles;
   readonly #sequences: readonly Sequence[];
   readonly #cache: PromptCache;
-  readonly #log: Observe;
+  readonly #log: LogListener;
 
-  constructor(files: StateFiles, sequences: readonly Sequence[], cache: PromptCache, log: Observe) {
+  constructor(files: StateFiles, sequences: readonly Sequence[], cache: PromptCache, log: LogListener) {
     this.#files = files;
     this.#sequences = sequences;
     this.#cache = cache;
@@ -75,7 +75,7 @@ export function stateIdentity(
   path: string,
   version: string,
   unifiedKv: boolean,
-  { slots, cacheTypeK, cacheTypeV, adapters = [] }: OpenMessage,
+  { slots, cacheTypeK, cacheTypeV, adapters = [] }: OpenModelMessage,
 ): StateIdentity {
   const { size, mtimeMs } = statSync(path);
   const ofAdapters = adapters.map((adapter) => [adapter.path, statSync(adapter.path).mtimeMs]);

@@ -1,7 +1,7 @@
-import type { Observe } from "../../../../core/observe.ts";
+import type { LogListener } from "../../../../core/observe.ts";
 import { invalidRequest } from "../../../../core/failure.ts";
 import type { Format } from "../../../../formats/format.ts";
-import { callHasBegun, type ReaderPlace } from "../../../../formats/grammar/call-has-begun.ts";
+import { callHasStarted, type ReaderState } from "../../../../formats/grammar/call-has-begun.ts";
 import { GbnfError } from "../../../../formats/grammar/gbnf-error.ts";
 import type { ConstraintPlan, PlannedGrammar } from "../../preparing/constraint-plan.ts";
 import type { NativeModel } from "../c-api/native-model.ts";
@@ -21,7 +21,7 @@ export interface TokenConstraint {
   readonly banned: readonly number[];
 
   /** Reads a sampled token. `text`: what the reader was given of it; `bytes`: all bytes of the token. */
-  read(text: string, bytes: Uint8Array, reader: ReaderPlace): void;
+  read(text: string, bytes: Uint8Array, reader: ReaderState): void;
 
   free(): void;
 }
@@ -30,7 +30,7 @@ export interface TokenConstraint {
 export type OpenConstraint = (plan: ConstraintPlan) => TokenConstraint | undefined;
 
 /** Returns a function that creates the constraints of a model's answers. `log` reports optional grammars that are not applied. */
-export function constraintOpener(model: NativeModel, vocabulary: Vocabulary, log: Observe): OpenConstraint {
+export function constraintOpener(model: NativeModel, vocabulary: Vocabulary, log: LogListener): OpenConstraint {
   const hidden = new HiddenBytes(vocabulary);
   const candidates = new TokenCandidates(model.api, model.vocabularySize);
   const tokenize = (text: string): readonly number[] => model.tokenize(text, true);
@@ -74,7 +74,7 @@ class GrammarConstraint implements TokenConstraint {
   readonly #plan: ConstraintPlan;
   readonly #tokenGrammar: TokenGrammar;
   readonly #hidden: HiddenBytes;
-  readonly #log: Observe;
+  readonly #log: LogListener;
   #grammar: AnswerGrammar | undefined;
   /** The grammar has started, or cannot start. */
   #isDecided: boolean;
@@ -82,7 +82,7 @@ class GrammarConstraint implements TokenConstraint {
   /** The end of the reasoning so far. */
   #tail = "";
 
-  constructor(plan: ConstraintPlan, grammar: TokenGrammar, hidden: HiddenBytes, log: Observe) {
+  constructor(plan: ConstraintPlan, grammar: TokenGrammar, hidden: HiddenBytes, log: LogListener) {
     this.#plan = plan;
     this.#tokenGrammar = grammar;
     this.#hidden = hidden;
@@ -99,14 +99,14 @@ class GrammarConstraint implements TokenConstraint {
     return this.#grammar === undefined ? [] : this.#hidden.banned(this.#plan.format, this.#lastBytes);
   }
 
-  read(text: string, bytes: Uint8Array, reader: ReaderPlace): void {
+  read(text: string, bytes: Uint8Array, reader: ReaderState): void {
     this.#lastBytes = bytes;
     if (this.#isDecided) return;
     if (this.#plan.begins === "after-reasoning") this.#readReasoning(text, reader);
-    else if (callHasBegun(this.#plan.format, reader)) this.#start(reader.openCall ?? "", "a call that began otherwise");
+    else if (callHasStarted(this.#plan.format, reader)) this.#start(reader.openCall ?? "", "a call that began otherwise");
   }
 
-  #readReasoning(text: string, reader: ReaderPlace): void {
+  #readReasoning(text: string, reader: ReaderState): void {
     this.#tail += text;
     if (reader.phase === "reasoning") {
       this.#tail = this.#tail.slice(-maxMarkerLength);

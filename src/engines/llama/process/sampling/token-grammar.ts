@@ -1,6 +1,6 @@
 import { invalidRequest } from "../../../../core/failure.ts";
 import { GbnfError, GrammarLoadError } from "../../../../formats/grammar/gbnf-error.ts";
-import type { TokenPlace } from "../../../../formats/grammar/gbnf-rules.ts";
+import type { TokenPosition } from "../../../../formats/grammar/gbnf-rules.ts";
 import { GrammarBudget, GrammarStates, type GrammarState } from "../../../../formats/grammar/grammar-states.ts";
 import { readGbnf, type GbnfRules } from "../../../../formats/grammar/read-gbnf.ts";
 import type { TokenCandidates } from "../c-api/native-sampler.ts";
@@ -85,7 +85,7 @@ export class TokenGrammar {
   }
 
   /** Whether a place in the grammar that names a token, or any token except one, allows this token. As in llama.cpp, "any" means text. */
-  matches(token: number): (place: TokenPlace) => boolean {
+  matches(token: number): (place: TokenPosition) => boolean {
     return ({ name, negated }) => {
       const isNamed = this.#names.get(name) === token;
       return negated ? !isNamed && isText(this.shared.vocabulary.bytes(token)) : isNamed;
@@ -148,7 +148,7 @@ export class TokenGrammar {
   }
 
   /** The tokens that the grammar allows by name in a state. */
-  #namedIn({ tokenPlaces }: GrammarState): ReadonlySet<number> {
+  #namedIn({ tokenPositions: tokenPlaces }: GrammarState): ReadonlySet<number> {
     const named = new Set<number>();
     for (const { place } of tokenPlaces) {
       const token = this.#names.get(place.name);

@@ -1,5 +1,5 @@
 import type { Format, Reasoning } from "../../../../formats/format.ts";
-import { openThought } from "../../../../formats/reading/start.ts";
+import { openReasoning } from "../../../../formats/reading/start.ts";
 import type { Vocabulary } from "../tokens/vocabulary.ts";
 
 /*
@@ -146,7 +146,7 @@ export function reasoningBans(tokens: BanVocabulary): BanReasoning {
   const openings = new WeakMap<Format, ReasoningOpenings>();
   return (format, prefix) => {
     const { reasoning } = format;
-    if (format.kind !== "plain" || !reasoning || openThought(reasoning, prefix) !== null) return undefined;
+    if (format.kind !== "plain" || !reasoning || openReasoning(reasoning, prefix) !== null) return undefined;
     let known = openings.get(format);
     if (!known) openings.set(format, (known = new ReasoningOpenings(tokens, reasoning)));
     return new ReasoningBan(known, reasoning);

@@ -1,7 +1,7 @@
 import type { GenerationEvent } from "../../../../core/events.ts";
 import type { InspectedPrompt } from "../../../../core/inspection.ts";
 import type { PreparedRequest, PromptInput } from "../../preparing/prepared-request.ts";
-import type { Answer } from "../../protocol.ts";
+import type { ModelAnswer } from "../../protocol.ts";
 import type { NativeContext } from "../c-api/native-context.ts";
 import type { AsyncSteps } from "../event-loop-share.ts";
 import { rankedLogprobs, readWindow, tokenLogprob, withToken, type LogitWindow } from "../sampling/logits.ts";
@@ -34,7 +34,7 @@ export class PromptReport {
   #cached = 0;
 
   constructor(options: PromptReportOptions) {
-    const { n, bestOf, logprobs, echo, telling } = options.message;
+    const { n, bestOf, logprobs, echo, extras: telling } = options.message;
     const tasksPerPrompt = Math.max(n, bestOf);
     this.#options = options;
     this.promptNumber = Math.floor(options.number / tasksPerPrompt);
@@ -52,7 +52,7 @@ export class PromptReport {
   /** The prefill starts, after `cached` tokens that are in the KV cache. Returns events that come before the answer. */
   start(cached: number): GenerationEvent[] {
     const { prompt, message, number } = this.#options;
-    const { logprobs, echo, telling } = message;
+    const { logprobs, echo, extras: telling } = message;
     this.#started = performance.now();
     this.#cached = cached;
     if (telling.wantsTokenIds && this.isReporter && telling.promptLogprobs === undefined)
@@ -87,7 +87,7 @@ export class PromptReport {
   /** `processed` tokens of the prompt are in the KV cache. */
   progress(processed: number): void {
     const { prompt, message, number } = this.#options;
-    if (!message.telling.wantsProgress || !this.isReporter) return;
+    if (!message.extras.wantsProgress || !this.isReporter) return;
     const ms = performance.now() - this.#started;
     this.#events.push({
       type: "progress",
@@ -110,7 +110,7 @@ export class PromptReport {
   #report(windows: readonly (LogitWindow | null)[]): GenerationEvent[] {
     this.#windows = undefined;
     const { prompt, vocabulary, message, number } = this.#options;
-    const { logprobs, echo, telling } = message;
+    const { logprobs, echo, extras: telling } = message;
     const { promptLogprobs } = telling;
     if (promptLogprobs && this.isReporter) {
       const ranked = prompt.map((token, at) => {
@@ -186,7 +186,7 @@ function* inspectedPrompt(
 }
 
 /** The prompt of a conversation as the chat template renders it. `bos`: the text of the model's BOS. */
-export function* renderedPrompt(prompts: readonly PromptInput[], bos: string): AsyncSteps<Answer> {
+export function* renderedPrompt(prompts: readonly PromptInput[], bos: string): AsyncSteps<ModelAnswer> {
   let text = "";
   for (const prompt of prompts) {
     if (prompt.type !== "spans") continue;

@@ -2,7 +2,7 @@ import type { GenerationEvent, GenerationFailure, Usage } from "../../../../core
 import { FailureError } from "../../../../core/failure.ts";
 import { contextLengthExceeded } from "../../context-length.ts";
 import type { PreparedRequest } from "../../preparing/prepared-request.ts";
-import type { WrittenText } from "../../protocol.ts";
+import type { RawText } from "../../protocol.ts";
 import { choiceSeed } from "../sampling/logits.ts";
 import { Task, type TaskEnvironment, type TaskRequest } from "./task.ts";
 
@@ -72,7 +72,7 @@ export class TaskGroup implements TaskRequest {
 
   /** With running usage, each chunk has the usage so far. */
   get emitsEachStep(): boolean {
-    return this.#message.telling.wantsRunningUsage === true;
+    return this.#message.extras.wantsRunningUsage === true;
   }
 
   /** The client has read this number of further tokens. */
@@ -84,8 +84,8 @@ export class TaskGroup implements TaskRequest {
     this.#started ??= performance.now();
   }
 
-  takeResults(): { tokens: number; events: GenerationEvent[]; written?: WrittenText[] } {
-    const { telling, prompts, inspected } = this.#message;
+  takeResults(): { tokens: number; events: GenerationEvent[]; written?: RawText[] } {
+    const { extras: telling, prompts, inspected } = this.#message;
     const generated = this.#generatedTokens;
     const tokens = generated - this.#takenTokens;
     this.#takenTokens = generated;
@@ -129,8 +129,8 @@ export class TaskGroup implements TaskRequest {
     return this.#generatedTokens - this.#consumedTokens;
   }
 
-  #takeTexts(): WrittenText[] {
-    return this.tasks.flatMap((task): WrittenText[] => {
+  #takeTexts(): RawText[] {
+    return this.tasks.flatMap((task): RawText[] => {
       const text = task.takeText();
       return text === "" ? [] : [[task.number, text]];
     });

@@ -1,14 +1,14 @@
 import { ChoiceAssembler } from "../../../../core/choice-assembler.ts";
 import type { SlotState } from "../../../../core/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../../../../core/events.ts";
-import type { Observe } from "../../../../core/observe.ts";
-import { startOf } from "../../../../formats/reading/start.ts";
+import type { LogListener } from "../../../../core/observe.ts";
+import { textStart } from "../../../../formats/reading/start.ts";
 import { TextReader } from "../../../../formats/text-reader.ts";
-import { thoughtMarkers } from "../../../../formats/thought-markers.ts";
+import { reasoningMarkers } from "../../../../formats/thought-markers.ts";
 import { unknownToolsWarning } from "../../../../formats/unknown-tools.ts";
-import type { AskedPrompt } from "../../cache/known-prompts.ts";
+import type { NewPrompt } from "../../cache/known-prompts.ts";
 import type { PreparedRequest } from "../../preparing/prepared-request.ts";
-import type { WrittenText } from "../../protocol.ts";
+import type { RawText } from "../../protocol.ts";
 import { TaskDrafts, type Draft } from "../batch/drafter.ts";
 import { requestedScales, type AdapterScales, type NativeAdapters } from "../c-api/adapters.ts";
 import type { NativeContext } from "../c-api/native-context.ts";
@@ -33,7 +33,7 @@ export interface TaskEnvironment {
   readonly adapters?: NativeAdapters | undefined;
   readonly openConstraint: OpenConstraint;
   readonly banReasoning: BanReasoning;
-  readonly log: Observe;
+  readonly log: LogListener;
   /** Is called with a line for each transition of a slot or a task; absent unless debug logging is on. */
   readonly debug?: ((line: string) => void) | undefined;
 }
@@ -55,7 +55,7 @@ export interface TaskRequest {
   /** Ends the request. Returns its last events. */
   fail(failure: GenerationFailure): GenerationEvent[];
   /** The number of tokens and the events since the last call; the last events end the request. */
-  takeResults(): { readonly tokens: number; readonly events: GenerationEvent[]; readonly written?: WrittenText[] };
+  takeResults(): { readonly tokens: number; readonly events: GenerationEvent[]; readonly written?: RawText[] };
 }
 
 export interface TaskOptions {
@@ -169,18 +169,18 @@ export class Task {
     });
     this.#visibleBytes = visibleBytes(vocabulary, JSON.stringify(format));
     this.#constraint = constraint && environment.openConstraint(constraint);
-    if (message.thoughtLimit) {
-      const { tokens, closing } = message.thoughtLimit;
+    if (message.reasoningLimit) {
+      const { tokens, closing } = message.reasoningLimit;
       this.#reasoningBudget = new ReasoningBudget({
         tokens,
         closings: closing.map((text) => model.tokenize(text, true)),
         startsInReasoning:
-          startOf(format.kind === "plain" ? format.reasoning : undefined, { prefix }).place === "inside",
+          textStart(format.kind === "plain" ? format.reasoning : undefined, { prefix }).place === "inside",
       });
     }
     const [quote, ...more] = model.tokenizeContinuation('"', false);
-    if (message.stringLimit !== undefined && constraint?.json && quote !== undefined && more.length === 0)
-      this.#stringBudget = new StringBudget(message.stringLimit, quote);
+    if (message.maxStringTokens !== undefined && constraint?.json && quote !== undefined && more.length === 0)
+      this.#stringBudget = new StringBudget(message.maxStringTokens, quote);
     if (thinking === false) this.#reasoningBan = environment.banReasoning(format, prefix);
   }
 
@@ -195,11 +195,11 @@ export class Task {
   }
 
   /** The parts of the prompt, for the explanation of a cache miss. */
-  get outlined(): Pick<AskedPrompt, "outline" | "thoughtMarkers"> {
+  get outlined(): Pick<NewPrompt, "outline" | "reasoningMarkers"> {
     const { prompts, reading } = this.#message;
     const prompt = prompts[this.#report.promptNumber];
     const outline = prompt?.type === "spans" ? prompt.outline : undefined;
-    return { ...(outline && { outline }), thoughtMarkers: thoughtMarkers(reading.format) };
+    return { ...(outline && { outline }), reasoningMarkers: reasoningMarkers(reading.format) };
   }
 
   /** Tokens to decode before the next one can be sampled, except the one that was sampled last. */
@@ -364,7 +364,7 @@ export class Task {
 
   #accept({ token, window }: SampledToken): void {
     const { vocabulary } = this.#environment;
-    const { limits, logprobs, telling } = this.#message;
+    const { limits, logprobs, extras: telling } = this.#message;
     this.#tokens.push(token);
     if (this.generatedTokens === 0) this.#report.progress(this.prompt.length);
     this.generatedTokens++;
