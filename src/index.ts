@@ -190,7 +190,7 @@ export type { AnswerSettings } from "./apis/port.ts";
 export { cancellable } from "./core/cancellable.ts";
 export type { OpenOptions } from "./app/open-options.ts";
 export type { StoreOptions } from "./config/config.ts";
-export type { SourceApi } from "./apis/source-api.ts";
+export type { SourceApi } from "./apis/source-port.ts";
 export type {
   Args as FormatArguments,
   CallSyntax as FormatCall,

@@ -221,7 +221,12 @@ async function longChain(stage: Stage, place: string, links: number): Promise<Re
   const store = new CountingStore(await openStore(place, limits, () => {}));
   stage.afterwards(() => store.close());
   const brief = new MemoryStore({ maxCount: 0, maxBytes: 0, maxAgeMs: 0 });
-  const shelves: Keyspaces = { stored: store, temporary: brief, assembled: new AssembledTexts().of(""), ofConnection: false };
+  const shelves: Keyspaces = {
+    stored: store,
+    temporary: brief,
+    assembled: new AssembledTexts().of(""),
+    ofConnection: false,
+  };
   const context: AnswerContext = {
     profile: lean,
     created: 1_800_000_000,

@@ -1,6 +1,13 @@
 import type { GenerationFailure } from "../core/events.ts";
 import type { Profile } from "./profile.ts";
-import type { ErrorAnswer } from "./voice.ts";
+
+/** An HTTP error answer. The server adds `retry-after` and the failure's own headers. */
+export interface ErrorAnswer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
 
 interface ErrorForm {
   readonly contentType: string;

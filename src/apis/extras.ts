@@ -16,7 +16,11 @@ export function passedMembers(event: ExtraEvent, context: ChoicesContext): [name
 }
 
 /** The members that parameters of vLLM and llama.cpp request. */
-function requestedMembers({ includeTokenIds, includePromptLogprobs, includeProgress }: RequestedAnswer): readonly string[] {
+function requestedMembers({
+  includeTokenIds,
+  includePromptLogprobs,
+  includeProgress,
+}: RequestedAnswer): readonly string[] {
   if (!includeTokenIds && !includePromptLogprobs && !includeProgress) return none;
   return [
     ...(includeTokenIds ? ["token_ids", "prompt_token_ids"] : []),

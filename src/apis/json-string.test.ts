@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { jsonString } from "./json-string.ts";
+import { jsonString } from "./json-text.ts";
 
 test("it is JSON.stringify, for every text", { timeout: 60_000 }, () => {
   for (const text of ["\ud800", "a\udc00b", "😀", '"', "\\", "\n", "\u007f", "\u2028", "", "x".repeat(65)]) {

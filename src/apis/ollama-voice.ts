@@ -1,4 +1,4 @@
-import { openaiErrorFormat } from "./openai-voice.ts";
+import { openaiErrorFormat } from "./voice.ts";
 import type { ApiErrorFormat } from "./voice.ts";
 
 /** Ollama's native API, below `/api`, which this server does not have. Its errors are texts. Source: Ollama, server/routes.go. */

@@ -1,7 +1,6 @@
 import type { GenerationRequest } from "../core/request.ts";
 import type { Steps } from "../core/steps.ts";
 import type { AnswerContext, Port, ReadOptions, ReadRequest, StreamWriter } from "./port.ts";
-import type { PortSocket } from "./port-socket.ts";
 import type { Profile } from "./profile.ts";
 
 /** A port with its optional state and WebSocket. */
@@ -144,3 +143,18 @@ export interface CalledModel {
 
 /** A whole answer, or a stream of events. Status 200. */
 export type PortAnswer = { readonly body: string } | { readonly events: AsyncIterable<string> };
+
+/**
+ * An API over WebSocket: each message is a request, and each event of its stream is returned as a message. The server parses JSON,
+ * processes one request after the other, and omits what only HTTP streams need.
+ */
+export interface PortSocket {
+  /** Converts a message (parsed JSON of any shape) to the body of a streaming request. Throws `FailureError`. */
+  readMessage(message: unknown): unknown;
+  /** The message for a failure. `body`: the JSON of the HTTP answer. */
+  writeFailure(status: number, body: string): string;
+  /** The failure of a request during another one; a body as above. */
+  readonly busy: string;
+  /** The failure of a connection that has reached its maximum duration; a body as above. */
+  readonly tooOld: string;
+}

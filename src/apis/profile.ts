@@ -22,3 +22,13 @@ export const exact: Profile = { name: "exact", judgesAsVendor: true, resolvesMod
 export function profileNamed(name: string): Profile | undefined {
   return name === "openai" ? exact : [lean, exact].find((profile) => profile.name === name);
 }
+
+/**
+ * The headers of a stream in profile `lean`, for all APIs: an event stream that is not cached, and that reverse proxies such as nginx do not
+ * buffer.
+ */
+export const unbufferedStream: Readonly<Record<string, string>> = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-cache",
+  "x-accel-buffering": "no",
+};

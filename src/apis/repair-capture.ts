@@ -1,7 +1,7 @@
 import { repairMessageCapture } from "./messages/repair-capture.ts";
 import { chatCaptures, completionCaptures, repairChoices } from "./repair-choices.ts";
 import { repairResponseCapture } from "./responses/repair-capture.ts";
-import type { CapturedApi, RepairedCapture, RepairOptions } from "./repaired-capture.ts";
+import type { CapturedApi, RepairedCapture, RepairOptions } from "./capture-form.ts";
 
 type RepairOne = (capture: string, options: RepairOptions) => RepairedCapture;
 

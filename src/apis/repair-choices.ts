@@ -1,7 +1,7 @@
 import { accumulate } from "../core/accumulate.ts";
 import type { Generation } from "../core/accumulate.ts";
 import type { GenerationEvent } from "../core/events.ts";
-import type { CaptureForm } from "./capture-form.ts";
+import type { CaptureForm, RepairedCapture, RepairOptions } from "./capture-form.ts";
 import { writeChatCapture, writeChatCaptureBody } from "./chat/capture-writer.ts";
 import { writeChatResponse } from "./chat/response-writer.ts";
 import { ChatStreamReader } from "./chat/stream-reader.ts";
@@ -14,7 +14,6 @@ import { CompletionStreamWriter } from "./completions/stream-writer.ts";
 import { writeErrorBody } from "./error-body.ts";
 import { answerId, toolCallId } from "./ids.ts";
 import type { StreamWriter } from "./port.ts";
-import type { RepairedCapture, RepairOptions } from "./repaired-capture.ts";
 import type { ChoiceState } from "./tolerant/answer-choices.ts";
 import type { ChoicesReader, ChoicesReaderOptions } from "./tolerant/choices-reader.ts";
 import { ChunkOrder } from "./tolerant/chunk-order.ts";

@@ -68,3 +68,8 @@ export interface EventReader {
   /** The repairs of the answer. */
   readonly repairs: RepairLog;
 }
+
+/** The APIs of upstreams, by the names of their ports. */
+export const sourceApis = ["chat", "responses", "messages"] as const;
+
+export type SourceApi = (typeof sourceApis)[number];

@@ -5,7 +5,7 @@ import { isRecording, recordedAnswers } from "../capture/recorded-answers.ts";
 import type { RecordedAnswer } from "../capture/recorded-answers.ts";
 import { profileNamed } from "../apis/profile.ts";
 import { capturedApis, repairCapture } from "../apis/repair-capture.ts";
-import type { RepairedCapture, RepairOptions } from "../apis/repaired-capture.ts";
+import type { RepairedCapture, RepairOptions } from "../apis/capture-form.ts";
 
 const endpoints = [...capturedApis, "auto"] as const;
 

@@ -1,4 +1,4 @@
-import type { SourceApi } from "../apis/source-api.ts";
+import type { SourceApi } from "../apis/source-port.ts";
 import type { Engine } from "../core/engine.ts";
 import type { ServerProfile } from "../apis/server-profile.ts";
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { EngineModel, LocalModel, ProgramModel, UpstreamModel, UpstreamTimeouts, WireName } from "./config.ts";
 import { formatSchema } from "../formats/read-format.ts";
-import { sourceApis } from "../apis/source-api.ts";
+import { sourceApis } from "../apis/source-port.ts";
 import {
   anyText,
   decimal,

@@ -28,3 +28,14 @@ export function parametersOf({ kind, parameters, inputGrammar }: Tool): JsonSche
 function textShape({ syntax, definition }: NonNullable<Tool["inputGrammar"]>): { readonly [keyword: string]: string } {
   return syntax === "regex" ? { pattern: `^(?:${definition})$` } : { [larkKeyword]: definition };
 }
+
+/** The name of a grouped tool in a prompt: namespace and name joined by two underscores, as agents name the tools of MCP servers. */
+export function qualifiedName(namespace: string, name: string): string {
+  return `${namespace}__${name}`;
+}
+
+/** A tool's name within its group. `name` may be the qualified name. */
+export function nameWithin(namespace: string, name: string): string {
+  const prefix = `${namespace}__`;
+  return name.startsWith(prefix) ? name.slice(prefix.length) : name;
+}

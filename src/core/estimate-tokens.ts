@@ -19,14 +19,18 @@ const unread: ReadonlySet<string> = new Set([
 
 /** Estimates the number of tokens of a request's prompt; at least 1. */
 export function estimateTokens({ prompt, tools }: Pick<GenerationRequest, "prompt" | "tools">): number {
-  if (prompt.kind === "chat") return atLeastOne(tokensInCharacters(charactersIn(prompt.messages) + charactersIn(tools)));
+  if (prompt.kind === "chat")
+    return atLeastOne(tokensInCharacters(charactersIn(prompt.messages) + charactersIn(tools)));
   return atLeastOne(estimateInputs(prompt.prompts));
 }
 
 /** Estimates the number of tokens of texts. Token ids are counted. */
 export function estimateInputs(inputs: readonly (string | readonly number[])[]): number {
   return atLeastOne(
-    inputs.reduce((sum, input) => sum + (typeof input === "string" ? tokensInCharacters(input.length) : input.length), 0),
+    inputs.reduce(
+      (sum, input) => sum + (typeof input === "string" ? tokensInCharacters(input.length) : input.length),
+      0,
+    ),
   );
 }
 

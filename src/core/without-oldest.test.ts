@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { assistantCalls } from "./assistant-parts.ts";
+import { assistantCalls } from "./message.ts";
 import type { GenerationFailure } from "./events.ts";
 import type { Message } from "./message.ts";
 import type { GenerationRequest } from "./request.ts";

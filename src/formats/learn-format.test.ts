@@ -3,7 +3,7 @@ import type { AssistantMessage, Message, ToolCall } from "../core/message.ts";
 import { findFormat } from "./find-format.ts";
 import type { WritingTemplate } from "./find-format.ts";
 import type { PlainFormat } from "./format.ts";
-import { assistantCalls, assistantParts, reasoningOf } from "../core/assistant-parts.ts";
+import { assistantCalls, assistantParts, reasoningOf } from "../core/message.ts";
 import { learnFormat } from "./learn-format.ts";
 import { parseMessage } from "./parse-job.ts";
 import { readsBack, renderCalls } from "./read-back.ts";

@@ -77,7 +77,12 @@ class RedisLimiter implements Limiter {
     await this.#connection.close();
   }
 
-  async #takeShared(name: string, limits: UsageLimits, tokens: number, reserved: number): Promise<LimitLease | Refusal> {
+  async #takeShared(
+    name: string,
+    limits: UsageLimits,
+    tokens: number,
+    reserved: number,
+  ): Promise<LimitLease | Refusal> {
     const { requestsPerMinute = 0, tokensPerMinute = 0, tokensPerDay = 0, concurrency = 0 } = limits;
     const id = randomUUID();
     const bounds = [requestsPerMinute, tokensPerMinute, tokensPerDay, concurrency];

@@ -1,5 +1,5 @@
 import type { GeneratedChoice } from "../core/accumulate.ts";
-import { assistantContent } from "../core/assistant-parts.ts";
+import { assistantContent } from "../core/message.ts";
 import type { AssistantMessage, AssistantPart } from "../core/message.ts";
 
 /**

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { assistantContent } from "../core/assistant-parts.ts";
+import { assistantContent } from "../core/message.ts";
 import type { AssistantPart, Content, ContentPart, Message, ToolCall } from "../core/message.ts";
 import { fromOpenAiMessages, toOpenAiMessages } from "./openai-messages.ts";
 

@@ -5,10 +5,9 @@ import { ChatStreamReader } from "../apis/chat/stream-reader.ts";
 import { toolCallId } from "../apis/ids.ts";
 import { streamChunks } from "../apis/sse/pieces-of-stream.ts";
 import { failureOfText, readFailure } from "../apis/tolerant/read-failure.ts";
-import { readResponseBody } from "../apis/tolerant/read-response.ts";
+import { readResponseBody, parseTolerantly } from "../apis/tolerant/read-response.ts";
 import { RepairLog } from "../apis/tolerant/repairs.ts";
 import type { Repair } from "../apis/tolerant/repairs.ts";
-import { parseTolerantly } from "../apis/tolerant/tolerant-json.ts";
 
 /**
  * A streamed chat answer: what `fetch` gave, its body, any iterable of its bytes (cut anywhere) or texts (cut at characters) or parsed

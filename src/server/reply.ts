@@ -2,7 +2,7 @@ import type { ModelInfo } from "../core/engine.ts";
 import type { GenerationFailure } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
 import { internalError } from "../apis/failures.ts";
-import { openaiErrorFormat } from "../apis/openai-voice.ts";
+import { openaiErrorFormat } from "../apis/voice.ts";
 import type { ReadOptions } from "../apis/port.ts";
 import type { Profile } from "../apis/profile.ts";
 import { rateLimitReached } from "../apis/rate-limits.ts";

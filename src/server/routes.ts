@@ -1,10 +1,9 @@
 import { modelDoesNotExist, unknownPath } from "../apis/failures.ts";
 import { writeModel, writeModelList } from "../apis/models/write-models.ts";
 import { ollamaErrorFormat } from "../apis/ollama-voice.ts";
-import { openaiErrorFormat } from "../apis/openai-voice.ts";
+import { openaiErrorFormat } from "../apis/voice.ts";
 import { ports } from "../apis/ports.ts";
-import type { PortSocket } from "../apis/port-socket.ts";
-import type { ServedPort } from "../apis/port-state.ts";
+import type { ServedPort, PortSocket } from "../apis/port-state.ts";
 import type { HeaderReader, ApiErrorFormat } from "../apis/voice.ts";
 import { adminRoutes } from "./admin/admin-routes.ts";
 import { answerPortRoute } from "./answer-port-route.ts";
@@ -102,7 +101,9 @@ function answerPage(reply: Reply, { page }: Service, name: string): void {
 
 /** The conventions of the API whose list of models is requested; by default OpenAI's. */
 function conventionsOfList(header: HeaderReader): ApiErrorFormat {
-  return ports.find(({ errorFormat: voice }) => voice.models?.isRequested(header) === true)?.errorFormat ?? openaiErrorFormat;
+  return (
+    ports.find(({ errorFormat: voice }) => voice.models?.isRequested(header) === true)?.errorFormat ?? openaiErrorFormat
+  );
 }
 
 /**

@@ -3,7 +3,7 @@ import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../core/
 import { FailureError } from "../core/failure.ts";
 import type { GenerationObserver } from "../core/generation-observer.ts";
 import type { GenerationRequest } from "../core/request.ts";
-import { isVisible } from "../core/shows.ts";
+import { isVisible } from "../core/events.ts";
 import { withoutOldest } from "../core/without-oldest.ts";
 import { internalError } from "../apis/failures.ts";
 import type { Departure } from "./exchange.ts";

@@ -5,7 +5,7 @@ import { WebSocketServer } from "ws";
 import type { RawData, WebSocket } from "ws";
 import { writeErrorBody } from "../apis/error-body.ts";
 import { bodyTooLarge } from "../apis/failures.ts";
-import type { PortSocket } from "../apis/port-socket.ts";
+import type { PortSocket } from "../apis/port-state.ts";
 import { lean } from "../apis/profile.ts";
 import type { FailureError } from "../core/failure.ts";
 import { MemoryStore } from "../kv/memory-store.ts";

@@ -4,7 +4,7 @@ import { Accumulator } from "../core/accumulate.ts";
 import type { Generation } from "../core/accumulate.ts";
 import type { GenerationEvent } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
-import { isVisible } from "../core/shows.ts";
+import { isVisible } from "../core/events.ts";
 import type { HeaderFields } from "./exchange.ts";
 import type { StreamLog } from "./log.ts";
 import type { Reply } from "./reply.ts";

@@ -1,4 +1,4 @@
-import { assistantCalls, assistantParts } from "../core/assistant-parts.ts";
+import { assistantCalls, assistantParts } from "../core/message.ts";
 import { checkContinuation } from "../core/continued-message.ts";
 import { FailureError, invalidRequest } from "../core/failure.ts";
 import type { AssistantMessage, Message, Tool, ToolChoice } from "../core/message.ts";

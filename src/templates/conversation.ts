@@ -1,4 +1,4 @@
-import { assistantCalls, assistantParts, reasoningOf } from "../core/assistant-parts.ts";
+import { assistantCalls, assistantParts, reasoningOf } from "../core/message.ts";
 import { argumentsOfInput, parametersOf } from "../core/custom-tool.ts";
 import { invalidRequest } from "../core/failure.ts";
 import { isObject } from "../core/json.ts";

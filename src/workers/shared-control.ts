@@ -1,6 +1,12 @@
 import { FailureError } from "../core/failure.ts";
 import type { GenerationFailure } from "../core/events.ts";
-import type { ModelControl, ControlledModel, ControlledModels, Progress, ControlTask } from "../server/admin/model-control.ts";
+import type {
+  ModelControl,
+  ControlledModel,
+  ControlledModels,
+  Progress,
+  ControlTask,
+} from "../server/admin/model-control.ts";
 import { notLocalModel, modelStateOf } from "../server/admin/model-control.ts";
 import type { ModelDirectory } from "../server/model-directory.ts";
 import { modelDoesNotExist } from "../apis/failures.ts";

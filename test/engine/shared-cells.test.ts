@@ -19,7 +19,11 @@ function scheduler(
   speculation: Speculation = "off",
 ): {
   readonly counters: () => Readonly<Record<string, number>>;
-  readonly ask: (prompt: readonly number[], maxTokens: number, limits?: AnswerLimits) => Promise<readonly GenerationEvent[]>;
+  readonly ask: (
+    prompt: readonly number[],
+    maxTokens: number,
+    limits?: AnswerLimits,
+  ) => Promise<readonly GenerationEvent[]>;
 } {
   const context = new NativeContext(opened.model, {
     capacity,

@@ -29,7 +29,12 @@ describe.skipIf(redisCommand() === undefined)("limits that instances share throu
     return Promise.all(Array.from({ length: count }, () => openLimiter(url, (line) => warnings.push(line))));
   }
 
-  async function asked(limiters: readonly Limiter[], name: string, limits: UsageLimits, tokens: number): Promise<string[]> {
+  async function asked(
+    limiters: readonly Limiter[],
+    name: string,
+    limits: UsageLimits,
+    tokens: number,
+  ): Promise<string[]> {
     const answers = await Promise.all(limiters.map((limiter) => limiter.take(name, limits, tokens)));
     return answers.map(boundOf).sort();
   }

@@ -4,7 +4,7 @@ import { ruleNamed } from "../../src/check/rules/every-rule.ts";
 import type { Profile } from "../../src/apis/profile.ts";
 import { exact, lean } from "../../src/apis/profile.ts";
 import { repairCapture } from "../../src/apis/repair-capture.ts";
-import type { CapturedApi } from "../../src/apis/repaired-capture.ts";
+import type { CapturedApi } from "../../src/apis/capture-form.ts";
 import { legalMessageStream } from "../check/legal/messages.ts";
 import { legalResponseStream } from "../check/legal/responses.ts";
 import { legalStream } from "../check/legal/stream.ts";

@@ -1,7 +1,7 @@
 import type { StartEvent, FinishReason } from "../../core/events.ts";
 import { rustFloatText } from "../json-text.ts";
 import type { Profile } from "../profile.ts";
-import { unbufferedStream } from "../stream-headers.ts";
+import { unbufferedStream } from "../profile.ts";
 import { openaiUsageZeros } from "../usage.ts";
 import type { UsageZeros } from "../usage.ts";
 import type { RequestedAnswer, ChoicesContext } from "../choices-answer.ts";
@@ -141,7 +141,10 @@ export function finishReason(
 }
 
 /** Returns the names of the members that contain reasoning in this answer; empty if it has none. */
-export function reasoningFields({ showsReasoning }: ChatForm, { requested: asked, settings }: ChoicesContext): readonly string[] {
+export function reasoningFields(
+  { showsReasoning }: ChatForm,
+  { requested: asked, settings }: ChoicesContext,
+): readonly string[] {
   if (asked.includeReasoning === false) return [];
   const isWanted = showsReasoning || asked.includeReasoning === true;
   return settings.reasoningFields ?? (isWanted ? ["reasoning_content"] : []);
@@ -159,7 +162,10 @@ export function hasLogprobsKey(model: string): boolean {
 }
 
 /** Returns whether the choices of an answer have a `logprobs` member. */
-export function showsLogprobsKey({ logprobsKey }: ChatForm, { requested: asked, settings, model }: ChoicesContext): boolean {
+export function showsLogprobsKey(
+  { logprobsKey }: ChatForm,
+  { requested: asked, settings, model }: ChoicesContext,
+): boolean {
   if (logprobsKey !== "by-model") return logprobsKey;
   return asked.logprobs || (settings.logprobsKey ?? hasLogprobsKey(model));
 }

@@ -1,5 +1,5 @@
 import { answerId } from "../ids.ts";
-import { openaiErrorFormat } from "../openai-voice.ts";
+import { openaiErrorFormat } from "../voice.ts";
 import type { Port } from "../port.ts";
 import { chatForms } from "./form.ts";
 import { chatRequestInSteps } from "./read-request.ts";
@@ -17,7 +17,8 @@ export const chatPort: Port = {
     return {
       request,
       warnings,
-      streamWriter: (context) => new ChatStreamWriter({ ...context, requested: asked, id: idOf(context.created, context.random) }),
+      streamWriter: (context) =>
+        new ChatStreamWriter({ ...context, requested: asked, id: idOf(context.created, context.random) }),
       writeResponse: (generation, context) =>
         writeChatResponse(generation, { ...context, requested: asked, id: idOf(context.created, context.random) }),
     };

@@ -1,5 +1,5 @@
 import { invalidRequest } from "../../core/failure.ts";
-import { assistantCalls, assistantContent } from "../../core/assistant-parts.ts";
+import { assistantCalls, assistantContent } from "../../core/message.ts";
 import type { AssistantMessage, AssistantPart, Content, ContentPart, FilePart, Message } from "../../core/message.ts";
 import { StepCounter } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";

@@ -1,4 +1,4 @@
-import { bearer } from "../openai-voice.ts";
+import { bearer } from "../voice.ts";
 import type { SourcePort } from "../source-port.ts";
 import { ChatStreamReader } from "./stream-reader.ts";
 import { writeChatRequest } from "./write-request.ts";

@@ -17,7 +17,7 @@ import type {
 import type { ChoicesContext } from "../choices-answer.ts";
 import type { StreamWriter } from "../port.ts";
 import { memberText, passedMembers } from "../extras.ts";
-import { jsonString } from "../json-string.ts";
+import { jsonString } from "../json-text.ts";
 import { chatLogprobsText } from "../logprobs.ts";
 import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
 import { isMember, progressText, promptMembers } from "../prompt-report.ts";
@@ -295,7 +295,8 @@ export class ChatStreamWriter implements StreamWriter {
       chunks += this.#chunk(state, '{"content":""}', this.#logprobs(state.heldLogprobs, undefined));
     }
     state.finished = true;
-    if (stop !== undefined && this.#context.requested.includeStopString) state.extras += memberText([["stop_str", stop]]);
+    if (stop !== undefined && this.#context.requested.includeStopString)
+      state.extras += memberText([["stop_str", stop]]);
     const shown = finishReason(reason, this.#context.requested, state.form);
     return chunks + this.#chunk(state, "{}", "null", `"${shown}"`);
   }

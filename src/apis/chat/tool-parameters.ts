@@ -51,7 +51,11 @@ export const toolParameters: readonly RequestParameter[] = [
       draft.toolChoice = neutralChoice(value);
     },
   ),
-  supportedParameter("parallel_tool_calls", { endpoints: ["chat"], shape: z.boolean() }, setDraftMember("parallelToolCalls")),
+  supportedParameter(
+    "parallel_tool_calls",
+    { endpoints: ["chat"], shape: z.boolean() },
+    setDraftMember("parallelToolCalls"),
+  ),
   supportedParameter(
     "functions",
     {

@@ -1,4 +1,4 @@
-import { assistantCalls, assistantParts, reasoningOf } from "../../core/assistant-parts.ts";
+import { assistantCalls, assistantParts, reasoningOf } from "../../core/message.ts";
 import type { AssistantMessage, Content, ContentPart, Message, ToolCall } from "../../core/message.ts";
 import type { JsonValue } from "../json-text.ts";
 

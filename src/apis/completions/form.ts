@@ -1,7 +1,7 @@
 import type { Usage, FinishReason } from "../../core/events.ts";
 import { rustFloatText } from "../json-text.ts";
 import type { Profile } from "../profile.ts";
-import { unbufferedStream } from "../stream-headers.ts";
+import { unbufferedStream } from "../profile.ts";
 import { bareUsage, chatUsage } from "../usage.ts";
 import type { UsageMembers } from "../usage.ts";
 import type { RequestedAnswer } from "../choices-answer.ts";

@@ -1,5 +1,5 @@
 import { answerId } from "../ids.ts";
-import { openaiErrorFormat } from "../openai-voice.ts";
+import { openaiErrorFormat } from "../voice.ts";
 import type { Port } from "../port.ts";
 import { completionForms } from "./form.ts";
 import { completionRequestInSteps } from "./read-request.ts";
@@ -21,7 +21,11 @@ export const completionsPort: Port = {
       streamWriter: (context) =>
         new CompletionStreamWriter({ ...context, requested: asked, id: idOf(context.created, context.random) }),
       writeResponse: (generation, context) =>
-        writeCompletionResponse(generation, { ...context, requested: asked, id: idOf(context.created, context.random) }),
+        writeCompletionResponse(generation, {
+          ...context,
+          requested: asked,
+          id: idOf(context.created, context.random),
+        }),
     };
   },
   streamHeaders: ({ name }) => completionForms[name].streamHeaders,

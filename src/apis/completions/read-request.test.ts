@@ -52,7 +52,14 @@ test.each<[unknown, readonly (string | readonly number[])[]]>([
 });
 
 test("echo, best_of, suffix, logprobs and a budget of none", () => {
-  const { request, requested: asked } = read({ echo: true, best_of: 3, n: 2, suffix: "end", logprobs: 0, max_tokens: 0 });
+  const { request, requested: asked } = read({
+    echo: true,
+    best_of: 3,
+    n: 2,
+    suffix: "end",
+    logprobs: 0,
+    max_tokens: 0,
+  });
   expect(request).toMatchObject({
     prompt: { echo: true, bestOf: 3, suffix: "end" },
     n: 2,

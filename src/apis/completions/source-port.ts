@@ -1,4 +1,4 @@
-import { bearer } from "../openai-voice.ts";
+import { bearer } from "../voice.ts";
 import type { SourcePort } from "../source-port.ts";
 import { CompletionsStreamReader } from "./stream-reader.ts";
 import { writeCompletionsRequest } from "./write-request.ts";

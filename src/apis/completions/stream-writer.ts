@@ -12,8 +12,7 @@ import type {
 import type { ChoicesContext } from "../choices-answer.ts";
 import type { StreamWriter } from "../port.ts";
 import { memberText, passedMembers } from "../extras.ts";
-import { jsonString } from "../json-string.ts";
-import { jsonText } from "../json-text.ts";
+import { jsonText, jsonString } from "../json-text.ts";
 import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
 import { isMember, progressText, promptMembers } from "../prompt-report.ts";
 import { timingsObject } from "../usage.ts";
@@ -181,7 +180,8 @@ export class CompletionStreamWriter implements StreamWriter {
   #finish(state: ChoiceState, { reason, stop }: FinishEvent): string {
     if (state.finish !== null) return "";
     const finish = completionFinishReason(reason);
-    if (stop !== undefined && this.#context.requested.includeStopString) state.extras += memberText([["stop_str", stop]]);
+    if (stop !== undefined && this.#context.requested.includeStopString)
+      state.extras += memberText([["stop_str", stop]]);
     // Tokens without text must not be lost.
     const rest = state.heldLogprobs.length > 0 ? this.#logprobs(state, state.heldLogprobs) : "null";
     const isInTextChunk = finish === "length" && state.heldText !== null && rest === "null";

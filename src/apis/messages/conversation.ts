@@ -1,4 +1,4 @@
-import { assistantCalls, assistantContent, assistantParts } from "../../core/assistant-parts.ts";
+import { assistantCalls, assistantContent, assistantParts } from "../../core/message.ts";
 import { invalidRequest } from "../../core/failure.ts";
 import { isLong, jsonChunks } from "../../core/json-in-pieces.ts";
 import type { JsonObject } from "../../core/json.ts";
@@ -177,7 +177,12 @@ export function* readMessageParams(
   const turns = new Turns();
   const instructions = system === undefined ? "" : systemContent(system);
   if (instructions.length > 0) turns.add({ role: "system", content: instructions, path: "system" });
-  const reading: Reading = { names: new Map(), omitted: new Set(), counter: new BodyCounter(), pace: new StepCounter() };
+  const reading: Reading = {
+    names: new Map(),
+    omitted: new Set(),
+    counter: new BodyCounter(),
+    pace: new StepCounter(),
+  };
   const lastUser = sent.findLastIndex(({ role }) => role === "user");
   for (const [index, message] of sent.entries()) {
     if (message.role === "system" && message.clear_at === "next_user_message" && index < lastUser) continue;
@@ -452,7 +457,9 @@ class Turns {
 
 function joinedAssistant(messages: readonly AssistantMessage[]): AssistantMessage | undefined {
   const [first] = messages;
-  return first && messages.length > 1 ? { ...first, content: assistantContent(messages.flatMap(assistantParts)) } : first;
+  return first && messages.length > 1
+    ? { ...first, content: assistantContent(messages.flatMap(assistantParts)) }
+    : first;
 }
 
 function userParts({ content }: UserMessage): readonly ContentPart[] {

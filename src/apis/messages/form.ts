@@ -1,5 +1,5 @@
 import type { Profile } from "../profile.ts";
-import { unbufferedStream } from "../stream-headers.ts";
+import { unbufferedStream } from "../profile.ts";
 
 /** How a profile writes messages. Writers read these members and do not branch on the profile. */
 export interface MessageForm {

@@ -1,7 +1,7 @@
 import type * as z from "zod";
 import type { ModelInfo } from "../../core/engine.ts";
 import { inWireOrder } from "../members.ts";
-import { keyIn as bearerIn } from "../openai-voice.ts";
+import { keyIn as bearerIn } from "../voice.ts";
 import type { AnswerContext, Port } from "../port.ts";
 import type { RateLevels } from "../rate-limits.ts";
 import type { ModelListFormat, ApiErrorFormat } from "../voice.ts";

@@ -4,8 +4,7 @@ import type { JsonObject } from "../../core/json.ts";
 import { variantsOf } from "../members.ts";
 import type { AnswerReaderOptions } from "../source-port.ts";
 import { AnswerReader } from "../tolerant/answer-reader.ts";
-import { distinctId } from "../tolerant/distinct-id.ts";
-import { JsonProgress } from "../tolerant/json-progress.ts";
+import { distinctId, JsonProgress } from "../tolerant/call-assembler.ts";
 import { badAnswer, callsWithoutCall, failureOfText, readFailure } from "../tolerant/read-failure.ts";
 import { nativeMessage, nativeUsage } from "./native-members.ts";
 import {

@@ -2,7 +2,7 @@ import type { GenerationEnd, GenerationEvent } from "../../core/events.ts";
 import { isObject, nonEmpty } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { inWireOrder, membersOf } from "../members.ts";
-import type { RepairedCapture, RepairOptions } from "../repaired-capture.ts";
+import type { RepairedCapture, RepairOptions } from "../capture-form.ts";
 import { readResponseBody } from "../tolerant/read-response.ts";
 import { errorJson } from "./error-object.ts";
 import { messageId, toolUseId } from "./ids.ts";

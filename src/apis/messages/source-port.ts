@@ -1,4 +1,4 @@
-import { assistantParts } from "../../core/assistant-parts.ts";
+import { assistantParts } from "../../core/message.ts";
 import { invalidRequest } from "../../core/failure.ts";
 import { isObject } from "../../core/json.ts";
 import type {

@@ -16,7 +16,7 @@ import type {
 } from "../../core/events.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
-import { jsonString } from "../json-string.ts";
+import { jsonString } from "../json-text.ts";
 import { inWireOrder } from "../members.ts";
 import type { StreamWriter } from "../port.ts";
 import type { Profile } from "../profile.ts";

@@ -1,6 +1,6 @@
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
-import { parseTolerantly } from "../tolerant/tolerant-json.ts";
+import { parseTolerantly } from "../tolerant/read-response.ts";
 import { RepairLog } from "../tolerant/repairs.ts";
 
 /** A model in the list of a server. */

@@ -14,7 +14,15 @@ import {
   missingParameter,
   unsupportedParameter,
 } from "./refusals.ts";
-import { decimalShape, expecting, integerShape, stringOrStrings, wideIntegerShape, anyObject, strings } from "./shapes.ts";
+import {
+  decimalShape,
+  expecting,
+  integerShape,
+  stringOrStrings,
+  wideIntegerShape,
+  anyObject,
+  strings,
+} from "./shapes.ts";
 import { isObject } from "../../core/json.ts";
 import { valuePhrase } from "./issue-failure.ts";
 import type { JsonSchema } from "../../core/message.ts";
@@ -53,10 +61,22 @@ export const commonParameters: readonly RequestParameter[] = [
     },
     readStop,
   ),
-  supportedParameter("temperature", { note: "0 to 2.", shape: decimalShape(0, 2) }, setMember("sampling", "temperature")),
+  supportedParameter(
+    "temperature",
+    { note: "0 to 2.", shape: decimalShape(0, 2) },
+    setMember("sampling", "temperature"),
+  ),
   supportedParameter("top_p", { note: "0 to 1.", shape: decimalShape(0, 1) }, setMember("sampling", "topP")),
-  supportedParameter("frequency_penalty", { note: "-2 to 2.", shape: decimalShape(-2, 2) }, setMember("sampling", "frequencyPenalty")),
-  supportedParameter("presence_penalty", { note: "-2 to 2.", shape: decimalShape(-2, 2) }, setMember("sampling", "presencePenalty")),
+  supportedParameter(
+    "frequency_penalty",
+    { note: "-2 to 2.", shape: decimalShape(-2, 2) },
+    setMember("sampling", "frequencyPenalty"),
+  ),
+  supportedParameter(
+    "presence_penalty",
+    { note: "-2 to 2.", shape: decimalShape(-2, 2) },
+    setMember("sampling", "presencePenalty"),
+  ),
   supportedParameter(
     "logit_bias",
     {
@@ -188,9 +208,13 @@ export const outputParameters: readonly RequestParameter[] = [
   extensionParameter("json_schema", { note: "llama.cpp's: a JSON Schema.", shape: schemaOrText }, (value, draft) => {
     addSchema("json_schema", value, draft);
   }),
-  extensionParameter("guided_json", { note: "vLLM's: a JSON Schema, or its text.", shape: schemaOrText }, (value, draft) => {
-    addSchema("guided_json", value, draft);
-  }),
+  extensionParameter(
+    "guided_json",
+    { note: "vLLM's: a JSON Schema, or its text.", shape: schemaOrText },
+    (value, draft) => {
+      addSchema("guided_json", value, draft);
+    },
+  ),
   extensionParameter("guided_regex", { note: "vLLM's.", shape: z.string() }, (value, draft) => {
     add("guided_regex", { type: "regex", pattern: value, path: "guided_regex" }, draft);
   }),
@@ -200,9 +224,13 @@ export const outputParameters: readonly RequestParameter[] = [
   extensionParameter("ebnf", { note: "SGLang's name for `grammar`.", shape: z.string() }, (value, draft) => {
     addGrammar("ebnf", value, draft);
   }),
-  extensionParameter("guided_choice", { note: "vLLM's: one of these texts.", shape: strings(200_000) }, (value, draft) => {
-    addChoice("guided_choice", value, draft);
-  }),
+  extensionParameter(
+    "guided_choice",
+    { note: "vLLM's: one of these texts.", shape: strings(200_000) },
+    (value, draft) => {
+      addChoice("guided_choice", value, draft);
+    },
+  ),
   extensionParameter("guided_grammar", { note: "vLLM's; GBNF.", shape: z.string() }, (value, draft) => {
     addGrammar("guided_grammar", value, draft);
   }),

@@ -1,5 +1,11 @@
 import type { Message, Tool } from "../../core/message.ts";
-import type { GenerationRequest, AnswerLimits, OutputConstraint, Sampling, TemplateOptions } from "../../core/request.ts";
+import type {
+  GenerationRequest,
+  AnswerLimits,
+  OutputConstraint,
+  Sampling,
+  TemplateOptions,
+} from "../../core/request.ts";
 import type { RequestedAnswer } from "../choices-answer.ts";
 import type { Profile } from "../profile.ts";
 

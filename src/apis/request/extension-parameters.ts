@@ -19,8 +19,16 @@ export const extensionParameters: readonly RequestParameter[] = [
     sampling.topK = Math.max(value, 0);
   }),
   extensionParameter("min_p", { note: "0 to 1.", shape: decimalShape(0, 1) }, setMember("sampling", "minP")),
-  extensionParameter("repetition_penalty", { note: "The same as `repeat_penalty`.", shape: decimalShape(0) }, setRepeatPenalty),
-  extensionParameter("repeat_penalty", { note: "llama.cpp's; 1 turns it off.", shape: decimalShape(0) }, setRepeatPenalty),
+  extensionParameter(
+    "repetition_penalty",
+    { note: "The same as `repeat_penalty`.", shape: decimalShape(0) },
+    setRepeatPenalty,
+  ),
+  extensionParameter(
+    "repeat_penalty",
+    { note: "llama.cpp's; 1 turns it off.", shape: decimalShape(0) },
+    setRepeatPenalty,
+  ),
   extensionParameter(
     "repeat_last_n",
     {
@@ -29,9 +37,21 @@ export const extensionParameters: readonly RequestParameter[] = [
     },
     setMember("sampling", "repeatLastN"),
   ),
-  extensionParameter("xtc_probability", { note: "0 to 1; 0 turns XTC off.", shape: decimalShape(0, 1) }, setMember("xtc", "probability")),
-  extensionParameter("xtc_threshold", { note: "0 to 1; default 0.1.", shape: decimalShape(0, 1) }, setMember("xtc", "threshold")),
-  extensionParameter("dry_multiplier", { note: "0 turns DRY off.", shape: decimalShape(0) }, setMember("dry", "multiplier")),
+  extensionParameter(
+    "xtc_probability",
+    { note: "0 to 1; 0 turns XTC off.", shape: decimalShape(0, 1) },
+    setMember("xtc", "probability"),
+  ),
+  extensionParameter(
+    "xtc_threshold",
+    { note: "0 to 1; default 0.1.", shape: decimalShape(0, 1) },
+    setMember("xtc", "threshold"),
+  ),
+  extensionParameter(
+    "dry_multiplier",
+    { note: "0 turns DRY off.", shape: decimalShape(0) },
+    setMember("dry", "multiplier"),
+  ),
   extensionParameter("dry_base", { shape: decimalShape(0) }, setMember("dry", "base")),
   extensionParameter("dry_allowed_length", { shape: integerShape(0) }, setMember("dry", "allowedLength")),
   extensionParameter(
@@ -56,7 +76,11 @@ export const extensionParameters: readonly RequestParameter[] = [
   ),
   extensionParameter("min_tokens", { shape: integerShape(0) }, setMember("limits", "minTokens")),
   extensionParameter("ignore_eos", { shape: z.boolean() }, setMember("limits", "ignoreEos")),
-  extensionParameter("stop_token_ids", { shape: list(integerShape(0), { most: 1000 }) }, setMember("limits", "stopTokenIds")),
+  extensionParameter(
+    "stop_token_ids",
+    { shape: list(integerShape(0), { most: 1000 }) },
+    setMember("limits", "stopTokenIds"),
+  ),
   extensionParameter(
     "cache_prompt",
     { note: "Keep the prompt in the model's cache for later requests; default true.", shape: z.boolean() },
@@ -66,7 +90,10 @@ export const extensionParameters: readonly RequestParameter[] = [
     "lora",
     {
       note: 'llama.cpp\'s: how much of which adapters is used, such as `[{"id": 0, "scale": 0.5}]`; those that are not named are not used. Default: as the local model is configured. `GET /lora-adapters` lists them.',
-      shape: list(z.object({ id: integerShape(0), scale: decimalShape() }), { phrase: "an array of objects", most: 100 }),
+      shape: list(z.object({ id: integerShape(0), scale: decimalShape() }), {
+        phrase: "an array of objects",
+        most: 100,
+      }),
     },
     setMember("sampling", "adapters"),
   ),
@@ -119,10 +146,18 @@ export const extensionParameters: readonly RequestParameter[] = [
       if (value === "none") request.reasoning = { ...request.reasoning, inText: true };
     },
   ),
-  extensionParameter("thinking_token_budget", { endpoints: ["chat"], note: budgetNote, shape: integerShape(0) }, setThinkingBudget),
+  extensionParameter(
+    "thinking_token_budget",
+    { endpoints: ["chat"], note: budgetNote, shape: integerShape(0) },
+    setThinkingBudget,
+  ),
   extensionParameter(
     "thinking_budget_tokens",
-    { endpoints: ["chat"], note: "llama.cpp's name for `thinking_token_budget`; -1: no limit.", shape: integerShape(-1) },
+    {
+      endpoints: ["chat"],
+      note: "llama.cpp's name for `thinking_token_budget`; -1: no limit.",
+      shape: integerShape(-1),
+    },
     (value, draft) => {
       if (value >= 0) setThinkingBudget(value, draft);
     },

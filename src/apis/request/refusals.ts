@@ -87,7 +87,11 @@ export function listed(names: readonly string[], word: "and" | "or"): string {
 }
 
 export function tooManyUnknown(): FailureError {
-  return invalidRequest(`The request body has more than ${maxUnknownMembers} unknown members.`, null, "request_too_large");
+  return invalidRequest(
+    `The request body has more than ${maxUnknownMembers} unknown members.`,
+    null,
+    "request_too_large",
+  );
 }
 
 /** Returns the body of a request. Throws `FailureError` if it is not an object. */

@@ -1,8 +1,9 @@
 import type { FinishReason, GenerationFailure } from "../../core/events.ts";
 import { errorObject } from "../error-body.ts";
-import { openaiErrorFormat } from "../openai-voice.ts";
+import { openaiErrorFormat } from "../voice.ts";
 import type { Profile } from "../profile.ts";
-import type { ErrorAnswer, ApiErrorFormat } from "../voice.ts";
+import type { ApiErrorFormat } from "../voice.ts";
+import type { ErrorAnswer } from "../error-body.ts";
 
 interface ErrorForm {
   readonly write: (value: object) => string;

@@ -2,7 +2,7 @@ import { rustFloatText, jsonText } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
 import type { Profile } from "../profile.ts";
 import { doneText } from "../sse-text.ts";
-import { unbufferedStream } from "../stream-headers.ts";
+import { unbufferedStream } from "../profile.ts";
 
 /** Prints a float as JSON. */
 export type NumberForm = (value: number) => string;

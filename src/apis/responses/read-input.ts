@@ -1,4 +1,4 @@
-import { assistantContent } from "../../core/assistant-parts.ts";
+import { assistantContent } from "../../core/message.ts";
 import { invalidRequest } from "../../core/failure.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
@@ -11,7 +11,7 @@ import type {
   Tool,
   ToolCallPart,
 } from "../../core/message.ts";
-import { qualifiedName } from "../../core/qualified-name.ts";
+import { qualifiedName } from "../../core/custom-tool.ts";
 import { StepCounter } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
 import { BodyCounter } from "../body-counter.ts";

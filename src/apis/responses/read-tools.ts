@@ -2,7 +2,7 @@ import { invalidRequest } from "../../core/failure.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { HostedTool, Tool, ToolChoice } from "../../core/message.ts";
-import { nameWithin, qualifiedName } from "../../core/qualified-name.ts";
+import { nameWithin, qualifiedName } from "../../core/custom-tool.ts";
 import { StepCounter } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { JsonValue } from "../json-text.ts";

@@ -8,10 +8,10 @@ import type {
 } from "../../core/events.ts";
 import { isObject, nonEmpty } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
-import { qualifiedName } from "../../core/qualified-name.ts";
+import { qualifiedName } from "../../core/custom-tool.ts";
 import type { AnswerReaderOptions } from "../source-port.ts";
 import { AnswerReader } from "../tolerant/answer-reader.ts";
-import { JsonProgress } from "../tolerant/json-progress.ts";
+import { JsonProgress } from "../tolerant/call-assembler.ts";
 import { badAnswer, readFailure } from "../tolerant/read-failure.ts";
 import { chatTokens } from "../tolerant/read-logprobs.ts";
 import { readUsage } from "../tolerant/read-usage.ts";

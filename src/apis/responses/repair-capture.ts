@@ -4,7 +4,7 @@ import { isObject, nonEmpty } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { toolCallId } from "../ids.ts";
 import type { AnswerContext } from "../port.ts";
-import type { RepairedCapture, RepairOptions } from "../repaired-capture.ts";
+import type { RepairedCapture, RepairOptions } from "../capture-form.ts";
 import { readResponseBody } from "../tolerant/read-response.ts";
 import type { Repair } from "../tolerant/repairs.ts";
 import { capturedRequest } from "./captured-request.ts";

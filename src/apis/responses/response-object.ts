@@ -1,5 +1,5 @@
 import type { SourceIdentity, Usage } from "../../core/events.ts";
-import { nameWithin } from "../../core/qualified-name.ts";
+import { nameWithin } from "../../core/custom-tool.ts";
 import { JsonText } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
 import { orderedMembers } from "../members.ts";

@@ -85,9 +85,14 @@ const own: readonly ResponsesParameter[] = [
     if (draft.profile.judgesAsVendor && value < 16) throw numberBelow("max_output_tokens", "integer", 16, value);
     draft.maxTokens = value;
   }),
-  add(supportedParameter, "top_logprobs", '0 to 20; with `include: ["message.output_text.logprobs"]`.', (value, draft) => {
-    draft.topLogprobs = value;
-  }),
+  add(
+    supportedParameter,
+    "top_logprobs",
+    '0 to 20; with `include: ["message.output_text.logprobs"]`.',
+    (value, draft) => {
+      draft.topLogprobs = value;
+    },
+  ),
   add(
     supportedParameter,
     "tools",

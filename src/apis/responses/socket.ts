@@ -1,7 +1,7 @@
 import type { GenerationFailure } from "../../core/events.ts";
 import { invalidRequest } from "../../core/failure.ts";
 import { errorObject } from "../error-body.ts";
-import type { PortSocket } from "../port-socket.ts";
+import type { PortSocket } from "../port-state.ts";
 import { anyObject } from "../request/shapes.ts";
 import { parsed } from "./request-schema.ts";
 

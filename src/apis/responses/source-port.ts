@@ -1,10 +1,10 @@
-import { assistantParts } from "../../core/assistant-parts.ts";
+import { assistantParts } from "../../core/message.ts";
 import { isObject } from "../../core/json.ts";
 import type { AssistantPart, Content, ContentPart, Message, Tool, ToolCall, ToolChoice } from "../../core/message.ts";
-import { nameWithin } from "../../core/qualified-name.ts";
+import { nameWithin } from "../../core/custom-tool.ts";
 import type { ChatPrompt, GenerationRequest, OutputConstraint } from "../../core/request.ts";
 import { writeOutput } from "../chat/write-request.ts";
-import { bearer } from "../openai-voice.ts";
+import { bearer } from "../voice.ts";
 import { changedBody, withoutUndefined, writeSampling } from "../server-profile.ts";
 import type { RequestBody, ServerProfile } from "../server-profile.ts";
 import type { SourcePort } from "../source-port.ts";

@@ -1,7 +1,6 @@
 import type { TokenLogprob, ToolCallStartEvent } from "../../core/events.ts";
 import { randomBase62 } from "../ids.ts";
-import { jsonString } from "../json-string.ts";
-import { JsonText, jsonText } from "../json-text.ts";
+import { JsonText, jsonText, jsonString } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
 import { orderedMembers } from "../members.ts";
 import {

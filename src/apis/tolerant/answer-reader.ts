@@ -4,7 +4,7 @@ import { SseFrameReader } from "../sse/frame-reader.ts";
 import type { FrameSink } from "../sse/frame-reader.ts";
 import { badAnswer, failureOfText } from "./read-failure.ts";
 import { RepairLog } from "./repairs.ts";
-import { parseTolerantly } from "./tolerant-json.ts";
+import { parseTolerantly } from "./read-response.ts";
 
 /**
  * The base of the readers of all APIs: reads one answer, streamed or whole, into events with one `end`. The answer may be damaged in every

@@ -1,6 +1,4 @@
 import type { GenerationEvent } from "../../core/events.ts";
-import { distinctId } from "./distinct-id.ts";
-import { JsonProgress } from "./json-progress.ts";
 import type { RepairLog } from "./repairs.ts";
 import { isObject, nonEmpty } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
@@ -326,3 +324,48 @@ function holdsObject(text: string): boolean {
     return false;
   }
 }
+
+/**
+ * Makes an id that `taken` does not contain, and adds it there. Where `make` returns one that is taken, a number is appended: the function
+ * of a caller may always return the same id, so calling it until the id is free may never end.
+ */
+export function distinctId(make: () => string, taken: Set<string>): string {
+  const made = make();
+  let id = made;
+  for (let number = taken.size + 1; taken.has(id); number++) id = `${made}_${number}`;
+  taken.add(id);
+  return id;
+}
+
+/** Scans streamed JSON text until its outermost object, array or string is closed. Reads each character once. */
+export class JsonProgress {
+  #depth = 0;
+  #inString = false;
+  #escaped = false;
+
+  /** The outermost value is closed. Its content may still be malformed. */
+  complete = false;
+
+  push(text: string): void {
+    for (let i = 0; i < text.length && !this.complete; i++) {
+      const code = text.charCodeAt(i);
+      if (this.#inString) {
+        if (this.#escaped) this.#escaped = false;
+        else if (code === backslash) this.#escaped = true;
+        else if (code === quote) {
+          this.#inString = false;
+          this.complete = this.#depth === 0;
+        }
+      } else if (code === quote) this.#inString = true;
+      else if (code === openBrace || code === openBracket) this.#depth++;
+      else if (code === closeBrace || code === closeBracket) this.complete = --this.#depth <= 0;
+    }
+  }
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
+const openBrace = 0x7b;
+const closeBrace = 0x7d;
+const openBracket = 0x5b;
+const closeBracket = 0x5d;

@@ -1,7 +1,7 @@
 import type { GenerationEvent } from "../../core/events.ts";
 import type { EventReader } from "../source-port.ts";
 import { failureOfText } from "./read-failure.ts";
-import { parseTolerantly } from "./tolerant-json.ts";
+import type { RepairLog } from "./repairs.ts";
 
 /**
  * Reads the whole body of a response that should be JSON, with a reader of its endpoint. Also reads an event stream or JSON lines. A page
@@ -17,4 +17,23 @@ export function readResponseBody(body: string, reader: EventReader): GenerationE
   }
   const failure = failureOfText(text.trim() === "" ? "The upstream's answer is empty." : text);
   return reader.abandon({ kind: "upstream-error", failure });
+}
+
+/** Strings (to be skipped) and the number words that Python's `json.dumps` writes though JSON has none. */
+const numberWords = /"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/gs;
+
+/** Parses JSON, with Python's NaN and Infinity as null. undefined: not JSON. */
+export function parseTolerantly(text: string, repairs: RepairLog): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    if (!/NaN|Infinity/.test(text)) return undefined;
+  }
+  try {
+    const value: unknown = JSON.parse(text.replace(numberWords, (word) => (word.startsWith('"') ? word : "null")));
+    repairs.note("not-a-number");
+    return value;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,5 +1,5 @@
-import { sourceApis } from "../../apis/source-api.ts";
-import type { SourceApi } from "../../apis/source-api.ts";
+import { sourceApis } from "../../apis/source-port.ts";
+import type { SourceApi } from "../../apis/source-port.ts";
 import { sourcePorts } from "../../apis/source-ports.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { UpstreamTarget } from "./targets.ts";

@@ -1,7 +1,7 @@
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import { FailureError } from "../../core/failure.ts";
 import type { AttemptObserver, ObservedAttempt } from "../../core/generation-observer.ts";
-import { isVisible } from "../../core/shows.ts";
+import { isVisible } from "../../core/events.ts";
 import { internalError } from "../../apis/failures.ts";
 import { Attempt } from "./attempt.ts";
 import type { AttemptOptions } from "./attempt.ts";

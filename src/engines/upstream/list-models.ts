@@ -76,7 +76,7 @@ export async function listUpstreamModels(
       endpoints: upstreamEndpoints(source),
       ...(contextLength !== null && { contextLength }),
       ...(contextLength !== null && contextIsEnforced && { highestLimit: contextLength - 1 }),
-      ...(known !== undefined && { sees: known }),
+      ...(known !== undefined && { takesImages: known }),
     };
   });
 }

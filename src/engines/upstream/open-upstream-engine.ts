@@ -8,7 +8,7 @@ import { withoutQuotations } from "../../core/without-texts.ts";
 import { completionsSource } from "../../apis/completions/source-port.ts";
 import { modelOnlyChats } from "../../apis/failures.ts";
 import { toolCallId } from "../../apis/ids.ts";
-import { knownProfile } from "../../apis/known-servers.ts";
+import { knownProfile } from "../../apis/server-profile.ts";
 import { lowerAnswerLimit, setAnswerLimit } from "../../apis/lower-answer-limit.ts";
 import { unsupportedParameter } from "../../apis/request/refusals.ts";
 import type { NoteAdaptation, RequestBody, ServerProfile } from "../../apis/server-profile.ts";

@@ -23,7 +23,7 @@ import type { ServerProfile } from "../../apis/server-profile.ts";
 import type { SourcePort } from "../../apis/source-port.ts";
 import { badAnswer } from "../../apis/tolerant/read-failure.ts";
 import { RepairLog } from "../../apis/tolerant/repairs.ts";
-import { parseTolerantly } from "../../apis/tolerant/tolerant-json.ts";
+import { parseTolerantly } from "../../apis/tolerant/read-response.ts";
 import { readText, readTokens, writeDetokenizeRequest, writeTokenizeRequest } from "../../apis/tokens/source.ts";
 import type { UpstreamTarget, TargetSet } from "./targets.ts";
 import { readBody } from "./transport.ts";

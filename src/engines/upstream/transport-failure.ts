@@ -2,7 +2,7 @@ import type { GenerationEnd, GenerationFailure } from "../../core/events.ts";
 import { kindOfStatus } from "../../core/failure.ts";
 import { failureOfText, readFailure } from "../../apis/tolerant/read-failure.ts";
 import type { RepairLog } from "../../apis/tolerant/repairs.ts";
-import { parseTolerantly } from "../../apis/tolerant/tolerant-json.ts";
+import { parseTolerantly } from "../../apis/tolerant/read-response.ts";
 import type { ReceivedHeaders } from "./transport.ts";
 
 type FailedEnd = Extract<GenerationEnd, { readonly failure: GenerationFailure }>;

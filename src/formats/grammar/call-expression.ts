@@ -7,7 +7,17 @@ import {
   callIndexExpression,
   severalCalls,
 } from "./call-parts.ts";
-import { chars, choice, empty, type GrammarExpression, never, optional, repeat, sequence, literal } from "./expression.ts";
+import {
+  chars,
+  choice,
+  empty,
+  type GrammarExpression,
+  never,
+  optional,
+  repeat,
+  sequence,
+  literal,
+} from "./expression.ts";
 import { membersInOrder, propertyValue, type ValueContext, valueExpression } from "./value-expression.ts";
 import { anyValue, jsonSyntax, looseSyntax, pythonSyntax } from "./value-syntax.ts";
 import { until } from "./strings.ts";
@@ -26,7 +36,8 @@ export function plainCalls(context: CallGrammarContext, format: PlainFormat, ope
   if (call === undefined) return never;
   const close = literal(section?.close[0] ?? "");
   if (section?.perCall === true) {
-    const wrap = (open: GrammarExpression): GrammarExpression => sequence(open, callUnit(context, format, call), gap, close);
+    const wrap = (open: GrammarExpression): GrammarExpression =>
+      sequence(open, callUnit(context, format, call), gap, close);
     const open = sequence(literal(section.open[0]), gap);
     const further = repeat(sequence(gap, wrap(open)), 0, context.parallel ? null : 0);
     return sequence(wrap(opened ? optional(open) : open), further);
@@ -40,7 +51,11 @@ export function plainCalls(context: CallGrammarContext, format: PlainFormat, ope
 }
 
 /** All calls, each with its own markers, or all in one pair of markers. */
-function severalUnits(context: CallGrammarContext, format: PlainFormat, call: ObjectCall | NamedCall): GrammarExpression {
+function severalUnits(
+  context: CallGrammarContext,
+  format: PlainFormat,
+  call: ObjectCall | NamedCall,
+): GrammarExpression {
   const inOnePair = call.form === "object" ? call.list !== "one" : call.list !== undefined;
   if (inOnePair) return callUnit(context, format, call);
   // Without a marker, a second call would be read as text.
@@ -126,7 +141,12 @@ function closeGap(call: NamedCall, gap: GrammarExpression): GrammarExpression {
   return call.args.kind === "tagged" || call.fence === true ? gap : empty;
 }
 
-function namedCall(context: CallGrammarContext, format: PlainFormat, call: NamedCall, tool: CallableTool): GrammarExpression {
+function namedCall(
+  context: CallGrammarContext,
+  format: PlainFormat,
+  call: NamedCall,
+  tool: CallableTool,
+): GrammarExpression {
   const [headEnd] = call.headEnd;
   const kept = call.headEndKept?.includes(headEnd) === true;
   const closes = [...(call.close ?? []), ...(format.section?.close ?? [])];

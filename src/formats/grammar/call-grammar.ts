@@ -3,7 +3,17 @@ import type { JsonSchema, Tool } from "../../core/message.ts";
 import { plainCalls, routedCalls, routedContent, routedReasoning } from "./call-expression.ts";
 import { callableTool, type CallableTool, type CallGrammarContext, callGap } from "./call-parts.ts";
 import { codePoints, complement, everyCodePoint, oneCodePoint, subtract, union } from "./code-points.ts";
-import { chars, choice, empty, type GrammarExpression, isNever, optional, repeat, sequence, literal } from "./expression.ts";
+import {
+  chars,
+  choice,
+  empty,
+  type GrammarExpression,
+  isNever,
+  optional,
+  repeat,
+  sequence,
+  literal,
+} from "./expression.ts";
 import { SchemaReader } from "./schema-reader.ts";
 import { Grammar, GrammarError } from "./grammar.ts";
 import { type SchemaGap, SchemaError } from "./schema-error.ts";
@@ -117,7 +127,11 @@ function otherText({ calls }: PlainFormat): GrammarExpression {
   return optional(sequence(chars(first), repeat(chars(everyCodePoint), 0, null)));
 }
 
-function contentOf(format: Format, content: GrammarExpression, { prefix }: Pick<CallGrammarOptions, "prefix">): GrammarExpression {
+function contentOf(
+  format: Format,
+  content: GrammarExpression,
+  { prefix }: Pick<CallGrammarOptions, "prefix">,
+): GrammarExpression {
   return format.kind === "plain" ? content : routedContent(format, begunHeader(format.start, prefix), content);
 }
 

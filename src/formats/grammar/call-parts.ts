@@ -50,12 +50,19 @@ export function callableTool(tool: Tool, index: number, path: string, free: bool
 }
 
 /** One call, or several in a row if parallel calls are allowed. */
-export function severalCalls(context: CallGrammarContext, call: GrammarExpression, between: GrammarExpression): GrammarExpression {
+export function severalCalls(
+  context: CallGrammarContext,
+  call: GrammarExpression,
+  between: GrammarExpression,
+): GrammarExpression {
   return sequence(call, repeat(sequence(between, call), 0, context.parallel ? null : 0));
 }
 
 /** One call of any of the tools. */
-export function anyTool(context: CallGrammarContext, callOf: (tool: CallableTool) => GrammarExpression): GrammarExpression {
+export function anyTool(
+  context: CallGrammarContext,
+  callOf: (tool: CallableTool) => GrammarExpression,
+): GrammarExpression {
   return choice(...context.tools.map(callOf));
 }
 

@@ -1,5 +1,15 @@
 import { codePoints, type CodePoints } from "./code-points.ts";
-import { chars, choice, empty, type GrammarExpression, never, optional, repeat, sequence, literal } from "./expression.ts";
+import {
+  chars,
+  choice,
+  empty,
+  type GrammarExpression,
+  never,
+  optional,
+  repeat,
+  sequence,
+  literal,
+} from "./expression.ts";
 import type { Grammar } from "./grammar.ts";
 
 /** The constraints of a schema on numbers. */
@@ -21,7 +31,10 @@ const maxDigits = 16;
 const exactDigits = 15;
 
 const digit: GrammarExpression = chars(codePoints("09"));
-const whole: GrammarExpression = choice(literal("0"), sequence(chars(codePoints("19")), repeat(digit, 0, maxDigits - 1)));
+const whole: GrammarExpression = choice(
+  literal("0"),
+  sequence(chars(codePoints("19")), repeat(digit, 0, maxDigits - 1)),
+);
 const sign: GrammarExpression = optional(literal("-"));
 
 /** Any integer of up to 16 digits. */
@@ -94,7 +107,11 @@ function scaled({ value, exclusive }: Bound, places: number, inwards: 1n | -1n):
   return truncatedOutwards ? quotient + inwards : quotient;
 }
 
-function signed(from: bigint, to: bigint, between: (low: bigint, high: bigint) => GrammarExpression): GrammarExpression {
+function signed(
+  from: bigint,
+  to: bigint,
+  between: (low: bigint, high: bigint) => GrammarExpression,
+): GrammarExpression {
   const negative = from < 0n ? [sequence(literal("-"), between(to < 0n ? -to : 1n, -from))] : [];
   const positive = to >= 0n ? [between(from > 0n ? from : 0n, to)] : [];
   return choice(...positive, ...negative);

@@ -10,7 +10,17 @@ import {
   subtract,
   union,
 } from "./code-points.ts";
-import { chars, choice, empty, type GrammarExpression, mapLeaves, never, repeat, sequence, literal } from "./expression.ts";
+import {
+  chars,
+  choice,
+  empty,
+  type GrammarExpression,
+  mapLeaves,
+  never,
+  repeat,
+  sequence,
+  literal,
+} from "./expression.ts";
 import type { Grammar } from "./grammar.ts";
 
 /** How formats write a string, including its quotes or closing marker. */

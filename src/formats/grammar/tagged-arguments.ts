@@ -3,7 +3,17 @@ import type { TaggedArgs } from "../format.ts";
 import { type DeclaredTypes, ToolTypes, typedValue } from "../reading/tool-types.ts";
 import type { CallableTool, CallGrammarContext } from "./call-parts.ts";
 import { codePoints } from "./code-points.ts";
-import { chars, choice, empty, type GrammarExpression, never, optional, repeat, sequence, literal } from "./expression.ts";
+import {
+  chars,
+  choice,
+  empty,
+  type GrammarExpression,
+  never,
+  optional,
+  repeat,
+  sequence,
+  literal,
+} from "./expression.ts";
 import { acceptsAll, membersInOrder, propertyParts, shapeExpression, type ValueContext } from "./value-expression.ts";
 import {
   anything,

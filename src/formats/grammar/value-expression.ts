@@ -72,7 +72,13 @@ export function shapeExpression(context: ValueContext, shape: Shape, path: strin
   return choice(...types.map((type) => typeExpression(context, shape, type, path, hint)));
 }
 
-function typeExpression(context: ValueContext, shape: Shape, type: JsonType, path: string, hint: string): GrammarExpression {
+function typeExpression(
+  context: ValueContext,
+  shape: Shape,
+  type: JsonType,
+  path: string,
+  hint: string,
+): GrammarExpression {
   const { grammar, reader, syntax } = context;
   switch (type) {
     case "null":
@@ -149,7 +155,12 @@ function objectExpression(context: ValueContext, limits: ObjectLimits, hint: str
 }
 
 /** The values of a declared property; `never` if its name is not allowed. */
-export function propertyValue(context: ValueContext, limits: ObjectLimits, name: string, hint: string): GrammarExpression {
+export function propertyValue(
+  context: ValueContext,
+  limits: ObjectLimits,
+  name: string,
+  hint: string,
+): GrammarExpression {
   const allowed = limits.names.length === 0 || acceptsAll(context.reader, limits.names, name);
   return allowed ? valueExpression(context, propertyParts(context.reader, limits, name), `${hint}-${name}`) : never;
 }

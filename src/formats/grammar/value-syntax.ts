@@ -1,4 +1,14 @@
-import { chars, choice, empty, mapLeaves, optional, repeat, sequence, literal, type GrammarExpression } from "./expression.ts";
+import {
+  chars,
+  choice,
+  empty,
+  mapLeaves,
+  optional,
+  repeat,
+  sequence,
+  literal,
+  type GrammarExpression,
+} from "./expression.ts";
 import { codePoints, complement, everyCodePoint, intersection, oneCodePoint, union } from "./code-points.ts";
 import type { Grammar } from "./grammar.ts";
 import { anyNumber } from "./number-expression.ts";

@@ -3,7 +3,7 @@ import { reportOf } from "../../check/report/report-of.ts";
 import type { Report } from "../../check/report/report.ts";
 import { lean } from "../../apis/profile.ts";
 import { repairCapture } from "../../apis/repair-capture.ts";
-import type { CapturedApi, RepairedCapture } from "../../apis/repaired-capture.ts";
+import type { CapturedApi, RepairedCapture } from "../../apis/capture-form.ts";
 import type { Capture } from "./capture.ts";
 
 /** A capture, what the rules say of it, and what Truewire would send in its place. */

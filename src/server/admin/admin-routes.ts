@@ -1,5 +1,5 @@
 import { internalError } from "../../apis/failures.ts";
-import { openaiErrorFormat } from "../../apis/openai-voice.ts";
+import { openaiErrorFormat } from "../../apis/voice.ts";
 import type { GenerationFailure } from "../../core/events.ts";
 import { FailureError, invalidRequest } from "../../core/failure.ts";
 import { isObject } from "../../core/json.ts";
@@ -64,7 +64,11 @@ async function sendTask(reply: Reply, service: Service, run: (task: ControlTask)
   await sendEvents(reply, taskEvents(reply, service.settings.mask, run), eventHeaders, service.settings.keepAliveMs);
 }
 
-async function* taskEvents(reply: Reply, mask: Mask, run: (task: ControlTask) => Promise<object>): AsyncGenerator<string> {
+async function* taskEvents(
+  reply: Reply,
+  mask: Mask,
+  run: (task: ControlTask) => Promise<object>,
+): AsyncGenerator<string> {
   const seen: { progress?: Progress | undefined; outcome?: { result: object } | { error: unknown } } = {};
   let wake = (): void => {};
   const { signal } = reply.exchange.departure;

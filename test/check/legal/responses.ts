@@ -48,7 +48,9 @@ export function streamOf(
   profile: Profile,
   random: () => number,
 ): Exchange {
-  const writer = runSync(responsesPort.readRequest(body, "req_1", { profile })).streamWriter(contextOf(profile, random));
+  const writer = runSync(responsesPort.readRequest(body, "req_1", { profile })).streamWriter(
+    contextOf(profile, random),
+  );
   const text = batches(events, random).map(
     (batch) => (random() < 0.05 ? writer.keepAlive() : "") + writer.write(batch),
   );

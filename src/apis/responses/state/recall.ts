@@ -102,7 +102,10 @@ export async function historyOf(stored: StoredResponse, shelves: Keyspaces): Pro
 }
 
 /** Called when a response is deleted: no process uses the remembered conversation any more. */
-export async function forgetHistory({ stored: lasting, assembled }: Keyspaces, { id, root }: StoredResponse): Promise<void> {
+export async function forgetHistory(
+  { stored: lasting, assembled }: Keyspaces,
+  { id, root }: StoredResponse,
+): Promise<void> {
   assembled.delete(root ?? id);
   await lasting.delete(versionKey(root ?? id));
 }

@@ -155,6 +155,9 @@ class StoredResponsesRequest implements StorableRequest {
 }
 
 /** Returns a response from the lasting store. A connection may have found its own copy first. */
-async function inLastingStore({ stored, isBrief }: FoundResponse, lasting: Keyspace): Promise<StoredResponse | undefined> {
+async function inLastingStore(
+  { stored, isBrief }: FoundResponse,
+  lasting: Keyspace,
+): Promise<StoredResponse | undefined> {
   return isBrief ? findIn(lasting, stored.id) : stored;
 }

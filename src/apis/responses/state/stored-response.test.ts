@@ -50,7 +50,12 @@ class MapAssembled implements Assembled {
 const inTurns: InTurns = async (work) => runSync(work);
 
 function emptyShelves(): Keyspaces & { readonly stored: MapKeyspace } {
-  return { stored: new MapKeyspace(), temporary: new MapKeyspace(), assembled: new MapAssembled(), ofConnection: false };
+  return {
+    stored: new MapKeyspace(),
+    temporary: new MapKeyspace(),
+    assembled: new MapAssembled(),
+    ofConnection: false,
+  };
 }
 
 /** Reads a request, writes the answer of these events and keeps it. */

@@ -93,7 +93,8 @@ export const bodyRequestRules: readonly BodyRule[] = [
     breaks: ["agents that want an answer in words"],
     shown: (view) => isChat(view) && expectations(view).silent,
     *judge(view) {
-      for (const name of bodyChoices(view).flatMap(namesOf)) yield atName(view, "tool_calls", `a call of ${shown(name)}`);
+      for (const name of bodyChoices(view).flatMap(namesOf))
+        yield atName(view, "tool_calls", `a call of ${shown(name)}`);
     },
   },
   {

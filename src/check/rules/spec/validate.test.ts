@@ -17,7 +17,10 @@ test("a right answer has no offence", () => {
 test("a missing member is named with its path", () => {
   const message = { role: "assistant" };
   const wrong = { ...answer, choices: [{ index: 0, message, finish_reason: "stop" }] };
-  expect(schemaViolation(chatCompletion, wrong)).toMatchObject({ path: "choices[0].message.content", found: "is missing" });
+  expect(schemaViolation(chatCompletion, wrong)).toMatchObject({
+    path: "choices[0].message.content",
+    found: "is missing",
+  });
 });
 
 test("of a union, the branch that was meant is reported, as one error", () => {

@@ -196,7 +196,8 @@ export const chatDeltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     breaks: ["Open WebUI", "Cline/Roo/Kilo"],
     *judge(view) {
       for (const { entry } of deltas(view)) {
-        for (const name of otherReasoning) if (name in entry.delta) yield atChoicePart(entry, name, `reasoning as ${name}`);
+        for (const name of otherReasoning)
+          if (name in entry.delta) yield atChoicePart(entry, name, `reasoning as ${name}`);
       }
     },
   },
@@ -304,7 +305,8 @@ export const chatDeltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     endpoints: ["completions"],
     *judge(view) {
       for (const { entry } of deltas(view))
-        if (typeof entry.choice.text !== "string") yield atChoicePart(entry, "text", `text is ${shown(entry.choice.text)}`);
+        if (typeof entry.choice.text !== "string")
+          yield atChoicePart(entry, "text", `text is ${shown(entry.choice.text)}`);
     },
   },
   {

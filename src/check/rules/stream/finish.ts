@@ -89,7 +89,8 @@ export const finishRules: readonly StreamRule[] = streamRulesOf(chatAndCompletio
           const filled = Object.keys(entry.delta).filter(
             (name) => entry.delta[name] !== null && entry.delta[name] !== "",
           );
-          if (filled.length > 0) yield atChoicePart(entry, "finish_reason", `the finish reason beside ${filled.join(", ")}`);
+          if (filled.length > 0)
+            yield atChoicePart(entry, "finish_reason", `the finish reason beside ${filled.join(", ")}`);
         }
       }
     },

@@ -39,14 +39,7 @@ const bytesOf = (token: number): Uint8Array => Uint8Array.of(token);
 const utf8 = new TextEncoder();
 
 /** A prompt whose tokens are its bytes. */
-function prompt({
-  messages,
-  tools = [],
-  variables = {},
-  source = chatml,
-  now = new Date(0),
-  owner,
-}: Asked): NewPrompt {
+function prompt({ messages, tools = [], variables = {}, source = chatml, now = new Date(0), owner }: Asked): NewPrompt {
   const template = new ChatTemplate({ source, specialTokens: ["<|im_start|>", "<|im_end|>"] });
   const rendered = template.render({ messages, tools, options: { variables }, now });
   const outline = outlinePrompt({

@@ -40,7 +40,10 @@ function answerCause(known: PromptOutline, asked: PromptOutline, place: Divergen
   return { cause: dropsReasoning(place) ? "thoughts-dropped" : "answer-changed", where: answer.path };
 }
 
-function dropsReasoning({ texts: { before, known, asked }, reasoningMarkers: thoughtMarkers }: DivergencePlace): boolean {
+function dropsReasoning({
+  texts: { before, known, asked },
+  reasoningMarkers: thoughtMarkers,
+}: DivergencePlace): boolean {
   const hasMarker = (text: string): boolean =>
     // Both prompts may contain the beginning of a marker, such as `<|channel|>`.
     thoughtMarkers.some((marker) => (before.slice(before.length - marker.length + 1) + text).includes(marker));

@@ -27,7 +27,10 @@ test("characters are whole on both sides, however tokens cut them, and each side
       const [known, asked] = [tokensOf(start + one), tokensOf(start + two)];
       let at = 0;
       while (at < known.length && known[at] === asked[at]) at++;
-      const told = divergingTexts((token) => vocabulary[token] ?? new Uint8Array(), known, asked, at, { before, after });
+      const told = divergingTexts((token) => vocabulary[token] ?? new Uint8Array(), known, asked, at, {
+        before,
+        after,
+      });
       expect(JSON.stringify(told)).not.toContain("\ufffd");
       expect(start + one).toContain(told.before + told.known);
       expect(start + two).toContain(told.before + told.asked);

@@ -1,4 +1,4 @@
-import { assistantCalls, reasoningOf } from "../../../core/assistant-parts.ts";
+import { assistantCalls, reasoningOf } from "../../../core/message.ts";
 import type { AssistantPart, ContentPart, Message, Tool } from "../../../core/message.ts";
 
 /**

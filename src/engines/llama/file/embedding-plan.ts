@@ -81,5 +81,11 @@ export function embeddingPlan(
   const context = isEncoder ? Math.min(contextSize, trainedContext) : contextSize;
   const isSplittable = pooling === "last" && isCausal && !isEncoder;
   const batchSize = only && !isSplittable ? context : Math.min(settings.batchSize, context);
-  return { pooling, isOnlyUse: only, maxInputTokens: isSplittable ? context : batchSize, batchSize, hasKvCache: !isEncoder };
+  return {
+    pooling,
+    isOnlyUse: only,
+    maxInputTokens: isSplittable ? context : batchSize,
+    batchSize,
+    hasKvCache: !isEncoder,
+  };
 }

@@ -23,7 +23,10 @@ const setup: ThreadSetup = {
   },
 };
 
-function opened(): { prepare: (asked: Partial<ModelRequest>) => ReturnType<Preparer["prepare"]>; news: ThreadRegistration[] } {
+function opened(): {
+  prepare: (asked: Partial<ModelRequest>) => ReturnType<Preparer["prepare"]>;
+  news: ThreadRegistration[];
+} {
   const news: ThreadRegistration[] = [];
   const preparer = new Preparer(setup, (each) => news.push(each));
   const chat: ModelRequest = {

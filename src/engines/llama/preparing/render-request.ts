@@ -13,7 +13,13 @@ import { contextLengthExceeded } from "../context-length.ts";
 import type { LlamaEngineOptions } from "../options.ts";
 import type { ModelRequest } from "../protocol.ts";
 import type { ModelFacts } from "./model-facts.ts";
-import type { AnswerReading, PreparedRequest, PromptInput, RequestedExtras, ReasoningLimit } from "./prepared-request.ts";
+import type {
+  AnswerReading,
+  PreparedRequest,
+  PromptInput,
+  RequestedExtras,
+  ReasoningLimit,
+} from "./prepared-request.ts";
 
 /** Everything that requests to a model are prepared with. */
 export interface PreparingContext {

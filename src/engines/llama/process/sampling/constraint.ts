@@ -103,7 +103,8 @@ class GrammarConstraint implements TokenConstraint {
     this.#lastBytes = bytes;
     if (this.#isDecided) return;
     if (this.#plan.begins === "after-reasoning") this.#readReasoning(text, reader);
-    else if (callHasStarted(this.#plan.format, reader)) this.#start(reader.openCall ?? "", "a call that began otherwise");
+    else if (callHasStarted(this.#plan.format, reader))
+      this.#start(reader.openCall ?? "", "a call that began otherwise");
   }
 
   #readReasoning(text: string, reader: ReaderState): void {
