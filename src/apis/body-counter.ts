@@ -1,6 +1,6 @@
 import { FailureError } from "../core/failure.ts";
 import { tooManyUnknown } from "./request/refusals.ts";
-import { maxUnknownMembers } from "./request/size-limits.ts";
+import { maxUnknownMembers } from "./request/shapes.ts";
 
 /**
  * The limits on a request's body, far beyond any real request. Without them, reading a body of a few megabytes may take seconds and

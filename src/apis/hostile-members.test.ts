@@ -4,7 +4,7 @@ import { accumulate } from "../core/accumulate.ts";
 import type { GenerationEvent } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
 import { runSync } from "../core/steps.ts";
-import { completionsSource } from "./completions/source-port.ts";
+import { completionsSource } from "./completions/port.ts";
 import { readEmbeddingsRequest } from "./embeddings/read-request.ts";
 import type { AnswerContext, ReadRequest } from "./port.ts";
 import { ports } from "./ports.ts";
@@ -14,7 +14,7 @@ import { responsesSocket } from "./responses/socket.ts";
 import type { EventReader } from "./source-port.ts";
 import { sourcePorts } from "./source-ports.ts";
 import { readResponseBody } from "./tolerant/read-response.ts";
-import { objectBody, readPromptRequest, readDetokenizeRequest, readTokenizeRequest } from "./tokens/read-request.ts";
+import { objectBody, readDetokenizeRequest, readPromptRequest, readTokenizeRequest } from "./tokens/read-request.ts";
 
 const context: AnswerContext = { profile: lean, created: 1, model: "m", settings: {}, random: () => 0.5 };
 const answer: readonly GenerationEvent[] = [

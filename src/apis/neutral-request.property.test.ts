@@ -1,11 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { GenerationRequest } from "../core/request.ts";
-import { chatParameters } from "./chat/chat-parameters.ts";
-import { readChatRequest } from "./chat/read-request.ts";
+import { chatParameters, readChatRequest } from "./chat/read-request.ts";
 import { writeChatRequest } from "./chat/write-request.ts";
-import { completionParameters } from "./completions/completion-parameters.ts";
-import { readCompletionRequest } from "./completions/read-request.ts";
+import { completionParameters, readCompletionRequest } from "./completions/read-request.ts";
 import { writeCompletionsRequest } from "./completions/write-request.ts";
 import type { RequestParameter } from "./request/parameter.ts";
 import type { ServerProfile } from "./server-profile.ts";

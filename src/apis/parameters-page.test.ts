@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { chatParameters } from "./chat/chat-parameters.ts";
-import { completionParameters } from "./completions/completion-parameters.ts";
+import { chatParameters } from "./chat/read-request.ts";
+import { completionParameters } from "./completions/read-request.ts";
 import { messageParameters } from "./messages/request-schema.ts";
 import { extensionParameters } from "./request/extension-parameters.ts";
 import type { RequestParameter } from "./request/parameter.ts";

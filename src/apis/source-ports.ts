@@ -1,7 +1,7 @@
-import { chatSource } from "./chat/source-port.ts";
+import { chatSource } from "./chat/port.ts";
 import { messagesSource } from "./messages/source-port.ts";
 import { responsesSource } from "./responses/source-port.ts";
-import type { SourcePort, SourceApi } from "./source-port.ts";
+import type { SourceApi, SourcePort } from "./source-port.ts";
 
 /** The APIs of upstreams for conversations. */
 export const sourcePorts: Readonly<Record<SourceApi, SourcePort>> = {

@@ -1,8 +1,7 @@
 import type { Message, Tool } from "../core/message.ts";
 import { formatNamed, recognizeFormat } from "./known.ts";
-import type { CallSyntax, Format, PlainFormat, Reasoning } from "./format.ts";
+import { type CallSyntax, type Format, type PlainFormat, plainText, type Reasoning } from "./format.ts";
 import { learnFormat } from "./learn-format.ts";
-import { plainText } from "./plain-text.ts";
 import { readsBack, type Render, renderCalls } from "./read-back.ts";
 
 /**

@@ -155,3 +155,6 @@ export interface FormatRoute {
   readonly write?: Markers;
   readonly to: "content" | "reasoning" | "drop" | Args | PlainFormat;
 }
+
+/** The format in which everything is content: no calls, no reasoning, no special tokens. */
+export const plainText: PlainFormat = { kind: "plain", id: "plain-text", calls: [] };

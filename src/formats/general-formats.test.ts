@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { formatNamed } from "./known.ts";
 import { parseMessage } from "./parse-job.ts";
-import { plainText } from "./plain-text.ts";
+import { plainText } from "./format.ts";
 
 const call = '{"name": "f", "arguments": {"a": 1}}';
 const nested = '{"id": "call_9", "type": "function", "function": {"name": "f", "arguments": "{\\"a\\": 1}"}}';

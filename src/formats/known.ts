@@ -1,10 +1,9 @@
-import type { Format } from "./format.ts";
+import { type Format, plainText } from "./format.ts";
 import { generalFormats, reasoningFormats } from "./known/general-formats.ts";
 import { namedFormats } from "./known/named-formats.ts";
 import { objectFormats } from "./known/object-formats.ts";
 import { routedFormats } from "./known/routed-formats.ts";
 import { taggedFormats } from "./known/tagged-formats.ts";
-import { plainText } from "./plain-text.ts";
 
 /** All known formats, each once. */
 export const knownFormats: readonly Format[] = [

@@ -3,8 +3,7 @@ import { ChoiceAssembler } from "../core/choice-assembler.ts";
 import type { GenerationEvent } from "../core/events.ts";
 import type { Tool } from "../core/message.ts";
 import type { Format } from "./format.ts";
-import { TextReader } from "./text-reader.ts";
-import { unknownToolsWarning } from "./unknown-tools.ts";
+import { TextReader, unknownToolsWarning } from "./text-reader.ts";
 
 /** A raw text of a model, and what is known about its origin. */
 export interface ParseJob {

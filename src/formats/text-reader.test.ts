@@ -1,9 +1,8 @@
 import { expect, test } from "vitest";
 import { accumulate } from "../core/accumulate.ts";
 import { formatNamed } from "./known.ts";
-import { plainText } from "./plain-text.ts";
-import { TextReader } from "./text-reader.ts";
-import type { TextReaderOptions } from "./text-reader.ts";
+import { plainText } from "./format.ts";
+import { TextReader, type TextReaderOptions } from "./text-reader.ts";
 
 const hermes = formatNamed("hermes") ?? plainText;
 

@@ -6,7 +6,7 @@ import { EventOutput, StopFilter } from "./reading/output.ts";
 import { compileFormat } from "./reading/compiled-format.ts";
 import { readPlain } from "./reading/read-content.ts";
 import { readRouted } from "./reading/read-routed.ts";
-import { openReasoning, textStart } from "./reading/start.ts";
+import { openReasoning, textStart } from "./reasoning.ts";
 import { ToolTypes } from "./reading/tool-types.ts";
 
 export interface TextReaderOptions {
@@ -130,3 +130,34 @@ function promptReasoning({ kind, reasoning }: Format, prefix: string | undefined
 }
 
 const noTools = new ToolTypes([]);
+
+/** The log message about calls that stayed text because the request does not have these tools, or null if there were none. */
+export function unknownToolsWarning(names: ReadonlySet<string>): string | null {
+  if (names.size === 0) return null;
+  const list = [...names].map(quoted).join(", ");
+  return `The model called ${list}, which the request does not have as a tool; the call is left in the text.`;
+}
+
+/** Quotes a name, which the model may have invented, without characters that control a terminal. */
+function quoted(name: string): string {
+  return JSON.stringify(name).replace(/[\u007f-\u009f]/g, "\ufffd");
+}
+
+/** The state of a `TextReader`. */
+export interface ReaderState {
+  readonly phase: "reasoning" | "content" | "call";
+  /** The raw text since the opener of the open call or section. */
+  readonly openCall: string | null;
+  readonly sawCalls: boolean;
+}
+
+/**
+ * Whether a call has certainly begun, so that a lazy grammar may start: the parser is after an opener, or after a header that names a tool.
+ * If calls need no marker, an answer in JSON begins like a call, so the call has begun only when its name is complete.
+ */
+export function callHasStarted(format: Format, { phase, openCall, sawCalls }: ReaderState): boolean {
+  if (phase !== "call" || openCall === null) return false;
+  if (format.kind === "routed" || sawCalls) return true;
+  const openers = [...(format.section?.open ?? []), ...format.calls.flatMap((call) => call.open ?? [])];
+  return openers.some((opener) => openCall.trimStart().startsWith(opener));
+}

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { requireFormat } from "./known.ts";
-import { plainText } from "./plain-text.ts";
-import { reasoningClosings } from "./thought-closings.ts";
+import { plainText } from "./format.ts";
+import { reasoningClosings } from "./reasoning.ts";
 
 test("a marker closes reasoning; in a routed format, an end marker and the next header", () => {
   expect(reasoningClosings(requireFormat("hermes"), "<|im_start|>assistant\n<think>\n")).toEqual(["</think>"]);

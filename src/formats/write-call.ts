@@ -1,4 +1,6 @@
 import type { Args, CallSyntax, Format, NamedCall, ObjectCall, PlainFormat, TaggedArgs } from "./format.ts";
+import { parametersOf } from "../core/custom-tool.ts";
+import type { Tool, ToolChoice } from "../core/message.ts";
 
 interface WrittenCall {
   readonly name: string;
@@ -80,4 +82,26 @@ function writeParameter(args: TaggedArgs, key: string, value: unknown): string {
   const text = isString ? value : JSON.stringify(value);
   const space = trim === "newline" ? "\n" : "";
   return open + key + keyEnd + attribute + tagEnd + valueOpen + space + text + space + close.replaceAll("{key}", key);
+}
+
+/**
+ * The instruction about tools for a model whose chat template does not support tools. It is added to the system message; the calls are read
+ * as `generic-json`.
+ */
+export function toolInstruction(tools: readonly Tool[], choice: ToolChoice = { type: "auto" }): string {
+  const described = tools.map((tool) =>
+    JSON.stringify({
+      name: tool.name,
+      ...(tool.description === undefined ? {} : { description: tool.description }),
+      parameters: parametersOf(tool) ?? { type: "object", properties: {} },
+    }),
+  );
+  const call = 'a single JSON object and nothing else: {"name": <function name>, "arguments": <object of arguments>}';
+  const must =
+    choice.type === "named"
+      ? `You must call the function ${JSON.stringify(choice.name)}. Answer with ${call}`
+      : choice.type === "required" || (choice.type === "allowed" && choice.mode === "required")
+        ? `You must call one of them. Answer with ${call}`
+        : `To call one of them, answer with ${call}. If no function is needed, answer in plain text.`;
+  return `You can call these functions, each described by a JSON object with the JSON Schema of its parameters:\n${described.join("\n")}\n${must}`;
 }

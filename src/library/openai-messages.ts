@@ -1,12 +1,12 @@
 import { invalidRequest } from "../core/failure.ts";
 import type { Message } from "../core/message.ts";
 import { runSync } from "../core/steps.ts";
-import { chatParameters } from "../apis/chat/chat-parameters.ts";
+import { chatParameters } from "../apis/chat/read-request.ts";
 import type { ChatRequestMessage } from "../apis/chat/message-shape.ts";
 import { writeChatMessages } from "../apis/chat/write-messages.ts";
 import { exact, lean } from "../apis/profile.ts";
 import { emptyDraft } from "../apis/request/draft.ts";
-import { readParameters } from "../apis/request/read-parameters.ts";
+import { readParameters } from "../apis/request/parameter.ts";
 
 const messagesMember = chatParameters.filter(({ name }) => name === "messages");
 const roles = new Set<unknown>(["system", "developer", "user", "assistant", "tool", "function"]);

@@ -1,9 +1,6 @@
-import { readEmbeddingsRequest } from "../apis/embeddings/read-request.ts";
-import { writeEmbeddings } from "../apis/embeddings/write-embeddings.ts";
-import { readRerankRequest } from "../apis/rerank/read-request.ts";
-import { writeRanking } from "../apis/rerank/write-ranking.ts";
-import { canAnswer } from "../core/engine.ts";
-import type { EngineAnswer, EngineQuestion } from "../core/engine.ts";
+import { readEmbeddingsRequest, writeEmbeddings } from "../apis/embeddings/read-request.ts";
+import { readRerankRequest, writeRanking } from "../apis/rerank/read-request.ts";
+import { canAnswer, type EngineAnswer, type EngineQuestion } from "../core/engine.ts";
 import { estimateInputs } from "../core/estimate-tokens.ts";
 import { FailureError, invalidRequest } from "../core/failure.ts";
 import { ClientGone } from "./exchange.ts";

@@ -1,10 +1,9 @@
 import { modelDoesNotExist, unknownPath } from "../apis/failures.ts";
-import { writeModel, writeModelList } from "../apis/models/write-models.ts";
+import { writeModel, writeModelList } from "../apis/models/read-models.ts";
 import { ollamaErrorFormat } from "../apis/ollama-voice.ts";
-import { openaiErrorFormat } from "../apis/voice.ts";
+import { type ApiErrorFormat, type HeaderReader, openaiErrorFormat } from "../apis/voice.ts";
 import { ports } from "../apis/ports.ts";
-import type { ServedPort, PortSocket } from "../apis/port-state.ts";
-import type { HeaderReader, ApiErrorFormat } from "../apis/voice.ts";
+import type { PortSocket, ServedPort } from "../apis/port-state.ts";
 import { adminRoutes } from "./admin/admin-routes.ts";
 import { answerPortRoute } from "./answer-port-route.ts";
 import { embedEndpoint, rerankEndpoint } from "./embed-and-rerank.ts";

@@ -1,18 +1,20 @@
 import {
   objectBody,
-  readPromptRequest,
   readDetokenizeRequest,
+  readPromptRequest,
   readTokenizeRequest,
+  writeAdapters,
+  writeSlots,
+  writeText,
+  writeTokens,
 } from "../apis/tokens/read-request.ts";
-import { writeAdapters, writeSlots, writeText, writeTokens } from "../apis/tokens/write-tokens.ts";
 import type { TokenCounter } from "../apis/port.ts";
 import { canAnswer } from "../core/engine.ts";
 import { estimateTokens } from "../core/estimate-tokens.ts";
 import { FailureError, invalidRequest } from "../core/failure.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import { ClientGone } from "./exchange.ts";
-import { modelNamed, modelsOf } from "./model-directory.ts";
-import type { ServedModel } from "./model-directory.ts";
+import { modelNamed, modelsOf, type ServedModel } from "./model-directory.ts";
 import type { ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
 import { takeSteps } from "./turns.ts";

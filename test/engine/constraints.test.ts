@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { formatNamed } from "../../src/formats/known.ts";
-import { plainText } from "../../src/formats/plain-text.ts";
+import { plainText } from "../../src/formats/format.ts";
 import type { Generation } from "../../src/core/accumulate.ts";
 import type { GenerationEvent } from "../../src/core/events.ts";
 import type { JsonSchema, Tool } from "../../src/core/message.ts";

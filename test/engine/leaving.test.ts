@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import type { PreparedRequest } from "../../src/engines/llama/preparing/prepared-request.ts";
-import { NativeContext, type DecodeResult } from "../../src/engines/llama/process/c-api/native-context.ts";
+import { type DecodeResult, NativeContext } from "../../src/engines/llama/process/c-api/native-context.ts";
 import { PromptCache } from "../../src/engines/llama/process/prompt-cache/prompt-cache.ts";
 import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
 import { Sequence } from "../../src/engines/llama/process/prompt-cache/sequence.ts";
 import { Vocabulary } from "../../src/engines/llama/process/tokens/vocabulary.ts";
-import { plainText } from "../../src/formats/plain-text.ts";
+import { plainText } from "../../src/formats/format.ts";
 import type { GenerationEvent } from "../../src/core/events.ts";
 import { useProgrammedModel } from "./native-model.ts";
 

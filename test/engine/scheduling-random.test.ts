@@ -11,9 +11,9 @@ import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
 import { Sequence } from "../../src/engines/llama/process/prompt-cache/sequence.ts";
 import { Vocabulary } from "../../src/engines/llama/process/tokens/vocabulary.ts";
 import type { SchedulerState } from "../../src/engines/llama/protocol.ts";
-import { plainText } from "../../src/formats/plain-text.ts";
+import { plainText } from "../../src/formats/format.ts";
 import type { GenerationEvent } from "../../src/core/events.ts";
-import { writeProgrammedModel, type ProgrammedModel } from "../fixtures/programmed-model.ts";
+import { type ProgrammedModel, writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { openNativeModel } from "./native-model.ts";
 
 /** How many sequences of requests are tried: more by hand. */

@@ -1,14 +1,14 @@
 import * as z from "zod";
-import { chatParameters } from "../../src/apis/chat/chat-parameters.ts";
 import * as chat from "../../src/apis/chat/schema.ts";
-import { completionParameters } from "../../src/apis/completions/completion-parameters.ts";
 import * as completions from "../../src/apis/completions/schema.ts";
 import * as embeddings from "../../src/apis/embeddings/schema.ts";
-import { messageRequest } from "../../src/apis/messages/request-schema.ts";
 import * as messages from "../../src/apis/messages/schema.ts";
 import * as models from "../../src/apis/models/schema.ts";
-import { responsesParameters } from "../../src/apis/responses/responses-parameters.ts";
 import * as responses from "../../src/apis/responses/schema.ts";
+import { chatParameters } from "../../src/apis/chat/read-request.ts";
+import { completionParameters } from "../../src/apis/completions/read-request.ts";
+import { messageRequest } from "../../src/apis/messages/request-schema.ts";
+import { responsesParameters } from "../../src/apis/responses/responses-parameters.ts";
 
 /** An object of an API, as the vendor's SDK declares it and as we describe it. */
 export interface Description {

@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { anyObject, expecting, list } from "../request/shapes.ts";
-import { maxCalls, maxMessages, maxParts, maxTools } from "../request/size-limits.ts";
+import { anyObject, expecting, list, maxCalls, maxMessages, maxParts, maxTools } from "../request/shapes.ts";
 
 /*
  * The objects of a chat request, one schema for each object of the official SDKs. Source: OpenAI's OpenAPI document,

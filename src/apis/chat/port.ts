@@ -1,10 +1,13 @@
 import { answerId } from "../ids.ts";
-import { openaiErrorFormat } from "../voice.ts";
+import { bearer, openaiErrorFormat } from "../voice.ts";
 import type { Port } from "../port.ts";
 import { chatForms } from "./form.ts";
 import { chatRequestInSteps } from "./read-request.ts";
 import { writeChatResponse } from "./response-writer.ts";
 import { ChatStreamWriter } from "./stream-writer.ts";
+import type { SourcePort } from "../source-port.ts";
+import { ChatStreamReader } from "./stream-reader.ts";
+import { writeChatRequest } from "./write-request.ts";
 
 /** `POST /v1/chat/completions`. */
 export const chatPort: Port = {
@@ -24,4 +27,14 @@ export const chatPort: Port = {
     };
   },
   streamHeaders: ({ name }) => chatForms[name].streamHeaders,
+};
+
+/** A server's `chat/completions`. */
+export const chatSource: SourcePort = {
+  name: "chat",
+  path: "/chat/completions",
+  answerLimit: { members: ["max_tokens", "max_completion_tokens"], none: "absent" },
+  headers: bearer,
+  writeRequest: writeChatRequest,
+  reader: (options) => new ChatStreamReader(options),
 };

@@ -1,12 +1,22 @@
 import type { ChatPrompt, GenerationRequest, OutputConstraint } from "../../core/request.ts";
-import { isObject } from "../../core/json.ts";
-import type { JsonObject } from "../../core/json.ts";
+import { isObject, type JsonObject } from "../../core/json.ts";
 import { asFunction } from "../custom-tool.ts";
-import { finishRequestBody, withoutUndefined, writeSampling } from "../server-profile.ts";
-import type { NoteAdaptation, RequestBody, ServerProfile } from "../server-profile.ts";
+import {
+  finishRequestBody,
+  type NoteAdaptation,
+  type RequestBody,
+  type ServerProfile,
+  withoutUndefined,
+  writeSampling,
+} from "../server-profile.ts";
 import { fitMessages } from "./fit-messages.ts";
-import { writeChatMessages } from "./write-messages.ts";
-import { writeFunction, writeFunctionChoice, writeToolChoice, writeChatTools } from "./write-tools.ts";
+import {
+  writeChatMessages,
+  writeChatTools,
+  writeFunction,
+  writeFunctionChoice,
+  writeToolChoice,
+} from "./write-messages.ts";
 
 /**
  * Writes the body of a chat request to another server. A request that came as a chat request is forwarded as it came, unknown members

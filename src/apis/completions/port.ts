@@ -1,10 +1,13 @@
 import { answerId } from "../ids.ts";
-import { openaiErrorFormat } from "../voice.ts";
+import { bearer, openaiErrorFormat } from "../voice.ts";
 import type { Port } from "../port.ts";
 import { completionForms } from "./form.ts";
 import { completionRequestInSteps } from "./read-request.ts";
 import { writeCompletionResponse } from "./response-writer.ts";
 import { CompletionStreamWriter } from "./stream-writer.ts";
+import type { SourcePort } from "../source-port.ts";
+import { CompletionsStreamReader } from "./stream-reader.ts";
+import { writeCompletionsRequest } from "./write-request.ts";
 
 /** `POST /v1/completions`, the legacy API. */
 export const completionsPort: Port = {
@@ -29,4 +32,15 @@ export const completionsPort: Port = {
     };
   },
   streamHeaders: ({ name }) => completionForms[name].streamHeaders,
+};
+
+/** A server's legacy `completions`. */
+export const completionsSource: SourcePort = {
+  name: "completions",
+  path: "/completions",
+  // Without the member, servers stop after 16 tokens. With null, vLLM stops at the end of the context.
+  answerLimit: { members: ["max_tokens"], none: "null" },
+  headers: bearer,
+  writeRequest: writeCompletionsRequest,
+  reader: (options) => new CompletionsStreamReader(options),
 };

@@ -1,15 +1,110 @@
 import { invalidRequest } from "../../core/failure.ts";
 import type { TextPrompt } from "../../core/request.ts";
-import { runSync } from "../../core/steps.ts";
-import type { Steps } from "../../core/steps.ts";
-import type { RequestedAnswer, ReadChoicesRequest } from "../choices-answer.ts";
+import { runSync, type Steps } from "../../core/steps.ts";
+import type { ReadChoicesRequest, RequestedAnswer } from "../choices-answer.ts";
 import type { ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
-import { completeRequestedAnswer, completeRequest } from "../request/build-request.ts";
-import type { RequestDraft } from "../request/draft.ts";
-import { emptyDraft } from "../request/draft.ts";
-import { readParameters } from "../request/read-parameters.ts";
-import { completionParameters } from "./completion-parameters.ts";
+import { completeRequest, completeRequestedAnswer, emptyDraft, type RequestDraft } from "../request/draft.ts";
+import { readParameters, type RequestParameter, setDraftMember, supportedParameter } from "../request/parameter.ts";
+import { z } from "zod";
+import { commonParameters, outputParameters } from "../request/common-parameters.ts";
+import { extensionParameters, refusedSamplers } from "../request/extension-parameters.ts";
+import {
+  arrayTooLong,
+  emptyArray,
+  invalidType,
+  numberAbove,
+  parameterFailure,
+  pathText,
+  valuePhrase,
+} from "../request/refusals.ts";
+import { integerShape, strings } from "../request/shapes.ts";
+
+const completions = ["completions"] as const;
+
+const tokenId = integerShape(0);
+
+/** Checks token ids, of which there may be a million. Only an invalid one is checked by its schema, for the error message. */
+function tokensIn(value: readonly unknown[], before: readonly number[] = []): number[] {
+  if (value.length === 0) throw emptyArray(pathText("prompt", before));
+  const wrong = value.findIndex((id) => typeof id !== "number" || !Number.isSafeInteger(id) || id < 0);
+  const issues = wrong === -1 ? [] : (tokenId.safeParse(value[wrong]).error?.issues ?? []);
+  if (wrong !== -1) throw parameterFailure(pathText("prompt", [...before, wrong]), value[wrong], issues);
+  return value as number[];
+}
+
+const maxPrompts = 10_000;
+
+/** Every parameter of `POST /v1/completions`. */
+export const completionParameters: readonly RequestParameter[] = [
+  supportedParameter(
+    "prompt",
+    { endpoints: completions, note: "Text or token ids, one prompt or several.", shape: z.unknown(), required: true },
+    (value, draft) => {
+      draft.prompts = prompts(value);
+    },
+  ),
+  ...commonParameters,
+  supportedParameter(
+    "max_tokens",
+    {
+      endpoints: completions,
+      note: "Default 16, as OpenAI's. 0 with `echo` scores the prompt.",
+      shape: integerShape(0),
+    },
+    setDraftMember("maxTokens"),
+  ),
+  supportedParameter(
+    "logprobs",
+    { endpoints: completions, note: "0 to 5; profile `lean` gives up to 20.", shape: integerShape(0) },
+    readLogprobs,
+  ),
+  supportedParameter("echo", { endpoints: completions, shape: z.boolean() }, setDraftMember("echo")),
+  supportedParameter(
+    "best_of",
+    { endpoints: completions, note: "0 to 20, at least `n`. Not with streams.", shape: integerShape(0, 20) },
+    setDraftMember("bestOf"),
+  ),
+  supportedParameter(
+    "suffix",
+    { endpoints: completions, note: "For models that are trained to fill in the middle.", shape: z.string() },
+    setDraftMember("suffix"),
+  ),
+  ...outputParameters,
+  ...extensionParameters.filter(({ endpoints }) => endpoints.includes("completions")),
+  ...refusedSamplers,
+];
+
+/**
+ * Reads `prompt` in its four forms (specification). The first element decides the form, because trying four schemas on a million tokens
+ * is slow.
+ */
+function prompts(value: unknown): RequestDraft["prompts"] {
+  if (typeof value === "string") return [value];
+  if (!Array.isArray(value)) {
+    const forms = "one of a string, array of strings, array of integers, or array of integer arrays";
+    throw invalidType("prompt", forms, valuePhrase(value));
+  }
+  if (typeof value[0] === "number") return [tokensIn(value)];
+  if (value.length > maxPrompts) throw arrayTooLong("prompt", maxPrompts, value.length);
+  if (!Array.isArray(value[0])) return checked(strings(maxPrompts, 1), value);
+  return value.map((ids: unknown, at) => {
+    if (!Array.isArray(ids)) throw invalidType(`prompt[${at}]`, "an array", valuePhrase(ids));
+    return tokensIn(ids, [at]);
+  });
+}
+
+function checked<T>(shape: z.ZodType<T>, value: unknown): T {
+  const result = shape.safeParse(value);
+  if (!result.success) throw parameterFailure("prompt", value, result.error.issues);
+  return result.data;
+}
+
+function readLogprobs(value: number, draft: RequestDraft): void {
+  const maximum = draft.profile.judgesAsVendor ? 5 : 20;
+  if (value > maximum) throw numberAbove("logprobs", "integer", maximum, value);
+  draft.topLogprobs = value;
+}
 
 /** OpenAI's default for `max_tokens` here (specification); chat has none. */
 const defaultMaxTokens = 16;

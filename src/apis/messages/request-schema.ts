@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { isOpen, membersOf, variantsOf } from "../members.ts";
-import { list, listOf, strings } from "../request/shapes.ts";
-import { maxMessages, maxParts, maxTools } from "../request/size-limits.ts";
+import { list, listOf, maxMessages, maxParts, maxTools, strings } from "../request/shapes.ts";
 import { serverToolResultBlock, serverToolUseBlock } from "./schema.ts";
 
 /*

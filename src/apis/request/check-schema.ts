@@ -1,7 +1,9 @@
-import { isObject } from "../../core/json.ts";
-import type { JsonObject } from "../../core/json.ts";
+import { isObject, type JsonObject } from "../../core/json.ts";
 import { invalidRequest } from "../../core/failure.ts";
 import type { JsonSchema } from "../../core/message.ts";
+import { invalidType, patternMismatch, stringTooLong, tooManyProperties, valuePhrase } from "./refusals.ts";
+import type { z } from "zod";
+import { anyObject } from "./shapes.ts";
 
 /**
  * Throws `FailureError` for a schema that OpenAI refuses, with OpenAI's message: a `type` that JSON Schema does not have; and, in a `strict`
@@ -127,3 +129,22 @@ function tuple(parts: readonly string[]): string {
   const quoted = parts.map((part) => `'${part}'`);
   return quoted.length === 1 ? `(${quoted[0]},)` : `(${quoted.join(", ")})`;
 }
+
+/** Checks the name of a function or schema as OpenAI does. Throws `FailureError`. */
+export function checkName(path: string, name: string): void {
+  if (!/^[a-zA-Z0-9_-]+$/.test(name)) throw patternMismatch(path, "^[a-zA-Z0-9_-]+$");
+  if (name.length > 64) throw stringTooLong(path, 64, name.length);
+}
+
+/** Throws `FailureError` unless there are at most 16 strings of at most 512 characters. Source: OpenAI's specification, `Metadata`. */
+export function checkMetadata(value: Readonly<Record<string, unknown>>): asserts value is Record<string, string> {
+  const { length } = Object.keys(value);
+  if (length > 16) throw tooManyProperties("metadata", 16, length);
+  for (const [key, text] of Object.entries(value)) {
+    if (typeof text !== "string") throw invalidType(`metadata.${key}`, "a string", valuePhrase(text));
+    if (text.length > 512) throw stringTooLong(`metadata.${key}`, 512, text.length);
+  }
+}
+
+/** An object. `checkMetadata` counts its members before it checks them, so that a million invalid ones cost little. */
+export const metadataShape: z.ZodType<Record<string, unknown>> = anyObject();

@@ -1,34 +1,39 @@
-import { checkTotalLength } from "./text-limits.ts";
-import { z } from "zod";
-import { missingModel } from "../failures.ts";
-import type { RequestDraft } from "./draft.ts";
-import { acceptedParameter, supportedParameter, extensionParameter, setMember, setDraftMember } from "./parameter.ts";
-import type { RequestParameter } from "./parameter.ts";
 import {
   arrayTooLong,
+  checkTotalLength,
   emptyArray,
   invalidType,
   invalidValue,
+  missingParameter,
   numberAbove,
   numberBelow,
-  missingParameter,
   unsupportedParameter,
+  valuePhrase,
 } from "./refusals.ts";
+import { z } from "zod";
+import { missingModel } from "../failures.ts";
+import type { RequestDraft } from "./draft.ts";
 import {
+  acceptedParameter,
+  extensionParameter,
+  type RequestParameter,
+  setDraftMember,
+  setMember,
+  supportedParameter,
+} from "./parameter.ts";
+import {
+  anyObject,
   decimalShape,
   expecting,
   integerShape,
   stringOrStrings,
-  wideIntegerShape,
-  anyObject,
   strings,
+  wideIntegerShape,
 } from "./shapes.ts";
 import { isObject } from "../../core/json.ts";
-import { valuePhrase } from "./issue-failure.ts";
 import type { JsonSchema } from "../../core/message.ts";
 import type { OutputConstraint } from "../../core/request.ts";
-import { checkName } from "./check-name.ts";
-import { checkSchema } from "./check-schema.ts";
+import { checkName, checkSchema } from "./check-schema.ts";
 
 /** OpenAI's parameters that chat and completions have in common. */
 export const commonParameters: readonly RequestParameter[] = [

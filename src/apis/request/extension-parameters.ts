@@ -1,9 +1,7 @@
 import { z } from "zod";
 import type { RequestDraft } from "./draft.ts";
-import { extensionParameter, refusedParameter, setMember } from "./parameter.ts";
-import type { RequestParameter } from "./parameter.ts";
-import { arrayTooLong, invalidType, unsupportedParameter, unsupportedValue } from "./refusals.ts";
-import { checkTotalLength } from "./text-limits.ts";
+import { extensionParameter, refusedParameter, type RequestParameter, setMember } from "./parameter.ts";
+import { arrayTooLong, checkTotalLength, invalidType, unsupportedParameter, unsupportedValue } from "./refusals.ts";
 import { anyObject, decimalShape, integerShape, list, stringOrStrings, strings } from "./shapes.ts";
 
 /** llama.cpp searches every token of the vocabulary for each of them before the answer begins (`llama_sampler_init_dry`). */

@@ -1,6 +1,10 @@
 import type { z } from "zod";
 import type { Steps } from "../../core/steps.ts";
 import type { RequestDraft } from "./draft.ts";
+import { missingModel } from "../failures.ts";
+import { missingParameter, objectBody, parameterFailure, tooManyUnknown } from "./refusals.ts";
+import { checkedInSteps, maxUnknownMembers } from "./shapes.ts";
+import { isObject } from "../../core/json.ts";
 
 /**
  * One parameter of a request: its schema, its effect and its documentation. docs/parameters.md is generated from these.
@@ -101,4 +105,162 @@ export function setDraftMember<Name extends keyof RequestDraft>(
   return (value, draft) => {
     draft[name] = value;
   };
+}
+
+/**
+ * Reads the body of a request into `draft`, in the order of the table, so that the first error does not depend on the order of the client's
+ * keys. A `null` counts as absent, except for a required parameter. `draft.extra` gets the members that are not in the table, those without
+ * effect, and, with `draft.forwards`, those that are refused here. Long lists are read in steps.
+ *
+ * Returns the body. Throws `FailureError` (400).
+ */
+export function* readParameters<Draft extends RequestDraft>(
+  body: unknown,
+  table: readonly RequestParameter<Draft>[],
+  draft: Draft,
+): Steps<Readonly<Record<string, unknown>>> {
+  const members = objectBody(body);
+  const { places, required } = indexOf(table);
+  // A body has few of the many parameters: they are looked up, and sorted by their place in the table.
+  const found = [...required];
+  const unknown: string[] = [];
+  for (const name of Object.keys(members)) {
+    const place = places.get(name);
+    if (place === undefined) unknown.push(name);
+    else if (table[place]?.required === false) found.push(place);
+  }
+  found.sort((a, b) => a - b);
+  for (const place of found) {
+    const parameter = table[place];
+    const rest = parameter && readParameter(parameter, members[parameter.name], draft);
+    if (rest) yield* rest;
+  }
+  if (unknown.length > maxUnknownMembers) throw tooManyUnknown();
+  for (const name of unknown) draft.extra[name] = members[name];
+  return members;
+}
+
+interface TableIndex {
+  /** Name → place in the table. */
+  readonly places: ReadonlyMap<string, number>;
+  /** The places of the required parameters. */
+  readonly required: readonly number[];
+}
+
+type Entries = readonly Pick<RequestParameter, "name" | "required">[];
+
+const indices = new WeakMap<Entries, TableIndex>();
+
+function indexOf(table: Entries): TableIndex {
+  let index = indices.get(table);
+  if (!index) {
+    const places = new Map(table.map(({ name }, place) => [name, place]));
+    index = { places, required: [...places.values()].filter((place) => table[place]?.required) };
+    indices.set(table, index);
+  }
+  return index;
+}
+
+/** Reads one parameter. Returns the rest of the work if it is long. */
+function readParameter<Draft extends RequestDraft>(
+  parameter: RequestParameter<Draft>,
+  value: unknown,
+  draft: Draft,
+): Steps<void> | undefined {
+  const { name, required, shape } = parameter;
+  if (value === undefined || value === null) {
+    if (!required) return undefined;
+    if (name === "model") throw missingModel();
+    if (value === undefined) throw missingParameter(name);
+  }
+  if (parameter.treatment === "refused" && draft.forwards) {
+    draft.extra[name] = value;
+    return undefined;
+  }
+  if (typeof value === "object") return readInSteps(parameter, value, draft);
+  const checked = shape.safeParse(value);
+  if (draft.forwards && !checked.success) return readInSteps(parameter, value, draft);
+  return take(parameter, value, checked, draft);
+}
+
+function* readInSteps<Draft extends RequestDraft>(
+  parameter: RequestParameter<Draft>,
+  value: unknown,
+  draft: Draft,
+): Steps<void> {
+  const { checked, unknown } = yield* checkedForServer(parameter.shape, value, draft.forwards);
+  for (const path of unknown) draft.warnings.push(unknownValue(parameter.name, path));
+  if (unknown.length > 0 && checked.success && checked.data === undefined) return;
+  const rest = take(parameter, value, checked, draft);
+  if (rest) yield* rest;
+}
+
+function take<Draft extends RequestDraft>(
+  parameter: RequestParameter<Draft>,
+  value: unknown,
+  checked: z.ZodSafeParseResult<unknown>,
+  draft: Draft,
+): Steps<void> | undefined {
+  const { name, treatment } = parameter;
+  if (!checked.success) throw parameterFailure(name, value, checked.error.issues);
+  if (treatment === "accepted") draft.extra[name] = value;
+  return parameter.read(checked.data, draft) ?? undefined;
+}
+
+/** The result of a check for a server of the same API. */
+export interface CheckedForServer {
+  readonly checked: z.ZodSafeParseResult<unknown>;
+  /** The paths, within the value, of strings that only the server may know. */
+  readonly unknown: readonly Path[];
+}
+
+type Path = readonly PropertyKey[];
+
+/** More unknown strings than a request to a newer version of the API has. */
+const maxUnknown = 16;
+
+/**
+ * Checks a value as `checkedInSteps`. With `forwards`, the request is forwarded as it came to a server of the same API. Then an unknown
+ * string is left out of the checked value, and the server judges it: APIs get new values before this server knows them.
+ */
+export function* checkedForServer(shape: z.ZodType, value: unknown, forwards: boolean): Steps<CheckedForServer> {
+  let checked = yield* checkedInSteps(shape, value);
+  if (!forwards) return { checked, unknown: [] };
+  const unknown: Path[] = [];
+  let rest = value;
+  while (!checked.success && unknown.length < maxUnknown) {
+    const path = unknownString(checked.error.issues, rest);
+    if (!path) break;
+    unknown.push(path);
+    rest = without(rest, path);
+    checked = rest === undefined ? { success: true, data: undefined } : yield* checkedInSteps(shape, rest);
+  }
+  return { checked, unknown };
+}
+
+/** Returns the warning for a value that only the upstream may know. */
+export function unknownValue(name: string, path: Path): string {
+  return `${[name, ...path].map(String).join(".")}: the value is not known here; the upstream gets it`;
+}
+
+/** Returns the path of a string for which the schema expects another one, if that is the first issue. */
+function unknownString(issues: readonly z.core.$ZodIssue[], value: unknown): Path | undefined {
+  const [issue] = issues;
+  if (issue === undefined || (issue.code !== "invalid_value" && issue.code !== "invalid_union")) return undefined;
+  if (issue.code === "invalid_union" && issue.discriminator === undefined) return undefined;
+  return typeof valueAt(value, issue.path) === "string" ? issue.path : undefined;
+}
+
+function valueAt(value: unknown, path: Path): unknown {
+  return path.reduce((inner: unknown, key) => (isObject(inner) ? inner[String(key)] : undefined), value);
+}
+
+/** Returns the value without the member at a path, or without the object whose `type` that is; `undefined` if nothing is left. */
+function without(value: unknown, path: Path): unknown {
+  const [key, ...rest] = path;
+  if (key === undefined || !isObject(value)) return undefined;
+  if (key === "type" && rest.length === 0) return undefined;
+  const inner = without(value[String(key)], rest);
+  const { [String(key)]: _, ...others } = value;
+  return inner === undefined ? others : { ...others, [String(key)]: inner };
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { FailureError } from "../../core/failure.ts";
-import { checkTotalLength, maxTextsLength } from "./text-limits.ts";
+import { checkTotalLength, maxTextsLength } from "./refusals.ts";
 
 // 20 MB of one stop string took 4.6 GB of a local model's process, which ended for everyone.
 test("the total length of texts is limited, and the error names the parameter and the limit", () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readRanking } from "./read-response.ts";
+import { readRanking } from "./read-request.ts";
 
 const scores = [0.25, 0.75];
 const results = [

@@ -4,11 +4,17 @@ import { FailureError } from "../../core/failure.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { runSync } from "../../core/steps.ts";
 import type { JsonValue } from "../json-text.ts";
-import { checkMetadata } from "../request/check-metadata.ts";
-import { readToolChoice, readResponseTools } from "./read-tools.ts";
-import type { DeclaredTools } from "./read-tools.ts";
-import { asSent, createResponse, defaultEcho, reasoningEcho, textEcho } from "./request-schema.ts";
-import type { ResponseEcho, ResponseOptions } from "./request-schema.ts";
+import { checkMetadata } from "../request/check-schema.ts";
+import { type DeclaredTools, readResponseTools, readToolChoice } from "./read-tools.ts";
+import {
+  asSent,
+  createResponse,
+  defaultEcho,
+  reasoningEcho,
+  type ResponseEcho,
+  type ResponseOptions,
+  textEcho,
+} from "./request-schema.ts";
 
 /** Members that repeat the request, and that repair does not take over, since they depend on the server. */
 const notRepeated: ReadonlySet<string> = new Set([

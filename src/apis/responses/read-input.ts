@@ -1,39 +1,35 @@
-import { assistantContent } from "../../core/message.ts";
-import { invalidRequest } from "../../core/failure.ts";
-import { isObject } from "../../core/json.ts";
-import type { JsonObject } from "../../core/json.ts";
-import type {
-  AssistantPart,
-  Content,
-  ContentPart,
-  Message,
-  ReasoningPart,
-  Tool,
-  ToolCallPart,
+import {
+  assistantContent,
+  type AssistantPart,
+  type Content,
+  type ContentPart,
+  type Message,
+  type ReasoningPart,
+  type Tool,
+  type ToolCallPart,
 } from "../../core/message.ts";
+import { invalidRequest } from "../../core/failure.ts";
+import { isObject, type JsonObject } from "../../core/json.ts";
 import { qualifiedName } from "../../core/custom-tool.ts";
-import { StepCounter } from "../../core/steps.ts";
-import type { Steps } from "../../core/steps.ts";
+import { StepCounter, type Steps } from "../../core/steps.ts";
 import { BodyCounter } from "../body-counter.ts";
-import { valuePhrase } from "../request/issue-failure.ts";
-import { invalidType, missingParameter, unsupportedEnumValue } from "../request/refusals.ts";
+import { invalidType, missingParameter, unsupportedEnumValue, valuePhrase } from "../request/refusals.ts";
 import { anyObject } from "../request/shapes.ts";
 import { decryptReasoning } from "./encrypted-content.ts";
 import { toolSearch } from "./items.ts";
 import { readDeclaration } from "./read-tools.ts";
 import {
   assistantMessage,
+  assistantParts,
   given,
   inputItems,
   inputItemTypes,
   inputParts,
   parsed,
-  assistantParts,
   typed,
 } from "./request-schema.ts";
 import { hostedItemTypes } from "./schema.ts";
-import { withoutCompactions } from "./state/input-items.ts";
-import type { PlacedItem } from "./state/input-items.ts";
+import { type PlacedItem, withoutCompactions } from "./state/input-items.ts";
 import type { Recalled } from "./state/recall.ts";
 
 export interface InputOptions {

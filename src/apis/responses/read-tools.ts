@@ -1,21 +1,15 @@
 import { invalidRequest } from "../../core/failure.ts";
-import { isObject } from "../../core/json.ts";
-import type { JsonObject } from "../../core/json.ts";
+import { isObject, type JsonObject } from "../../core/json.ts";
 import type { HostedTool, Tool, ToolChoice } from "../../core/message.ts";
 import { nameWithin, qualifiedName } from "../../core/custom-tool.ts";
-import { StepCounter } from "../../core/steps.ts";
-import type { Steps } from "../../core/steps.ts";
+import { StepCounter, type Steps } from "../../core/steps.ts";
 import type { JsonValue } from "../json-text.ts";
-import { checkName } from "../request/check-name.ts";
-import { checkSchema } from "../request/check-schema.ts";
-import { valuePhrase } from "../request/issue-failure.ts";
-import { arrayTooLong, invalidType, unsupportedEnumValue, unsupportedValue } from "../request/refusals.ts";
-import { anyObject } from "../request/shapes.ts";
-import { maxTools } from "../request/size-limits.ts";
+import { checkName, checkSchema } from "../request/check-schema.ts";
+import { arrayTooLong, invalidType, unsupportedEnumValue, unsupportedValue, valuePhrase } from "../request/refusals.ts";
+import { anyObject, maxTools } from "../request/shapes.ts";
 import { toolSearch } from "./items.ts";
 import {
   allowedToolsChoice,
-  toolDeclaration,
   asSent,
   customFormat,
   customGrammar,
@@ -25,11 +19,12 @@ import {
   namedToolChoice,
   namespaceTool,
   parsed,
+  type ResponseOptions,
+  toolDeclaration,
   toolInNamespace,
   toolSearchTool,
   typed,
 } from "./request-schema.ts";
-import type { ResponseOptions } from "./request-schema.ts";
 
 /** The tools of a request. */
 export interface DeclaredTools extends Pick<ResponseOptions, "grouped" | "searches"> {

@@ -1,9 +1,18 @@
 import * as z from "zod";
 import { membersOf } from "../members.ts";
 import type { JsonValue } from "../json-text.ts";
-import { parameterFailure } from "../request/issue-failure.ts";
-import { anyObject, decimalShape, expecting, integerShape, list, strings } from "../request/shapes.ts";
-import { maxMessages, maxParts, maxTools } from "../request/size-limits.ts";
+import { parameterFailure } from "../request/refusals.ts";
+import {
+  anyObject,
+  decimalShape,
+  expecting,
+  integerShape,
+  list,
+  maxMessages,
+  maxParts,
+  maxTools,
+  strings,
+} from "../request/shapes.ts";
 import { hostedItemTypes } from "./schema.ts";
 
 /*

@@ -3,18 +3,20 @@ import { invalidRequest } from "../../core/failure.ts";
 import type { JsonSchema } from "../../core/message.ts";
 import type { OutputConstraint } from "../../core/request.ts";
 import type { JsonValue } from "../json-text.ts";
-import { checkMetadata } from "../request/check-metadata.ts";
-import { checkName } from "../request/check-name.ts";
-import { checkSchema } from "../request/check-schema.ts";
+import { checkMetadata, checkName, checkSchema } from "../request/check-schema.ts";
 import { commonParameters } from "../request/common-parameters.ts";
 import type { RequestDraft } from "../request/draft.ts";
 import { extensionParameters } from "../request/extension-parameters.ts";
-import { acceptedParameter, extensionParameter, supportedParameter, refusedParameter } from "../request/parameter.ts";
-import type { RequestParameter } from "../request/parameter.ts";
+import {
+  acceptedParameter,
+  extensionParameter,
+  refusedParameter,
+  type RequestParameter,
+  supportedParameter,
+} from "../request/parameter.ts";
 import { missingParameter, numberBelow, unsupportedEnumValue, unsupportedParameter } from "../request/refusals.ts";
 import { toStrictSchema } from "./read-tools.ts";
-import { asSent, createResponse, defaultEcho, reasoningEcho, textEcho } from "./request-schema.ts";
-import type { TextOptions } from "./request-schema.ts";
+import { asSent, createResponse, defaultEcho, reasoningEcho, textEcho, type TextOptions } from "./request-schema.ts";
 
 /** A request to `/responses` while its parameters are read. What depends on several of them is read from these when all are known. */
 export interface ResponsesDraft extends RequestDraft {

@@ -1,12 +1,18 @@
 import { z } from "zod";
-import type { DetokenizeRequest, TokenizeRequest } from "../../core/engine.ts";
+import type { DetokenizeRequest, ModelAdapter, SlotState, Tokenization, TokenizeRequest } from "../../core/engine.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { chatRequestInSteps } from "../chat/read-request.ts";
 import type { ReadOptions } from "../port.ts";
-import { parameterFailure } from "../request/issue-failure.ts";
-import { invalidValue, missingParameter, stringTooLong, unsupportedParameter } from "../request/refusals.ts";
+import {
+  invalidValue,
+  missingParameter,
+  parameterFailure,
+  stringTooLong,
+  unsupportedParameter,
+} from "../request/refusals.ts";
 import { integerShape, list } from "../request/shapes.ts";
+import { isObject } from "../../core/json.ts";
 
 export { objectBody } from "../request/refusals.ts";
 
@@ -96,4 +102,136 @@ function flag(body: Readonly<Record<string, unknown>>, name: string): boolean | 
   const checked = z.boolean().optional().safeParse(value);
   if (!checked.success) throw parameterFailure(name, value, checked.error.issues);
   return checked.data;
+}
+
+const tokensPerStep = 1024;
+
+/**
+ * Writes the answer to `POST /tokenize` in the form of llama.cpp's server (its README, "POST /tokenize") or of vLLM (its
+ * `TokenizeResponse`), in steps. `contextLength`: that of the model, if known.
+ */
+export function* writeTokens(
+  { tokens, bytes }: Tokenization,
+  form: TokensForm,
+  withTexts: boolean,
+  contextLength: number | undefined,
+): Steps<string> {
+  const tokenBytes = withTexts && bytes ? bytes : undefined;
+  if (form === "llama.cpp") {
+    const shown = (id: number, at: number): unknown =>
+      tokenBytes ? { id, piece: textOrBytes(tokenBytes[at] ?? []) } : id;
+    return `{"tokens":${yield* writeList(tokens, shown)}}`;
+  }
+  const numbers = yield* writeList(tokens, (token) => token);
+  const texts = tokenBytes ? yield* writeList(tokenBytes, textOf) : "null";
+  const length = JSON.stringify(contextLength ?? null);
+  return `{"count":${tokens.length},"max_model_len":${length},"tokens":${numbers},"token_strs":${texts}}`;
+}
+
+function* writeList<Item>(items: readonly Item[], shown: (item: Item, at: number) => unknown): Steps<string> {
+  const written: string[] = [];
+  for (let from = 0; from < items.length; from += tokensPerStep) {
+    const some = items.slice(from, from + tokensPerStep).map((item, at) => shown(item, from + at));
+    written.push(JSON.stringify(some).slice(1, -1));
+    yield;
+  }
+  return `[${written.join(",")}]`;
+}
+
+/** Writes the answer to `POST /detokenize`: the text under the names of llama.cpp and of vLLM, whose requests are the same. */
+export function writeText(text: string): string {
+  return JSON.stringify({ content: text, prompt: text });
+}
+
+function textOf(bytes: readonly number[]): string {
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(Uint8Array.from(bytes));
+}
+
+/** Returns the text of a token, or its bytes if they are not whole characters. */
+function textOrBytes(bytes: readonly number[]): string | readonly number[] {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes));
+  } catch {
+    return bytes;
+  }
+}
+
+/** Writes the answer to `GET /slots` in the form of llama.cpp's server, without any part of a prompt or an answer. */
+export function writeSlots(slots: readonly (SlotState & { readonly model: string })[]): string {
+  return JSON.stringify(
+    slots.map(({ id, model, busy, task, contextSize, tokensLeft, ...counts }) => ({
+      id,
+      id_task: task ?? -1,
+      model,
+      n_ctx: contextSize,
+      speculative: false,
+      is_processing: busy,
+      n_prompt_tokens: counts.promptTokens,
+      n_prompt_tokens_processed: counts.evaluatedTokens,
+      n_prompt_tokens_cache: counts.cachedTokens,
+      next_token: [{ has_next_token: busy, n_remain: tokensLeft ?? -1, n_decoded: counts.generatedTokens }],
+    })),
+  );
+}
+
+/** Writes the answer to `GET /lora-adapters` in the form of llama.cpp's server. */
+export function writeAdapters(adapters: readonly (ModelAdapter & { readonly model: string })[]): string {
+  return JSON.stringify(adapters.map(({ id, model, file, scale }) => ({ id, model, path: file, scale })));
+}
+
+/**
+ * Writes the body of a tokenize request to another server. llama.cpp's server and vLLM both accept it, each by the members that it knows.
+ */
+export function writeTokenizeRequest(
+  { input, body }: TokenizeRequest,
+  model: string,
+): Readonly<Record<string, unknown>> {
+  if (input.kind === "chat") return { ...body, model };
+  const { text, addSpecial, parseSpecial } = input;
+  return {
+    model,
+    content: text,
+    add_special: addSpecial,
+    parse_special: parseSpecial,
+    with_pieces: true,
+    prompt: text,
+    add_special_tokens: addSpecial,
+    return_token_strs: true,
+  };
+}
+
+export function writeDetokenizeRequest(
+  { tokens }: DetokenizeRequest,
+  model: string,
+): Readonly<Record<string, unknown>> {
+  return { model, tokens };
+}
+
+/** Returns the tokens in an answer of llama.cpp or vLLM, or `undefined` if it has none. */
+export function readTokens(answer: unknown): Tokenization | undefined {
+  const listed = isObject(answer) ? answer["tokens"] : undefined;
+  if (!Array.isArray(listed)) return undefined;
+  const texts = isObject(answer) && Array.isArray(answer["token_strs"]) ? answer["token_strs"] : undefined;
+  const tokens: number[] = [];
+  const bytes: (readonly number[])[] = [];
+  for (const [at, entry] of listed.entries()) {
+    const [id, text] = isObject(entry) ? [entry["id"], entry["piece"]] : [entry, texts?.[at]];
+    if (typeof id !== "number") return undefined;
+    tokens.push(id);
+    const ownBytes = bytesOf(text);
+    if (ownBytes) bytes.push(ownBytes);
+  }
+  return bytes.length === tokens.length ? { tokens, bytes } : { tokens };
+}
+
+function bytesOf(text: unknown): readonly number[] | undefined {
+  if (typeof text === "string") return [...new TextEncoder().encode(text)];
+  return Array.isArray(text) && text.every((byte) => typeof byte === "number") ? text : undefined;
+}
+
+/** Returns the text in an answer of llama.cpp or vLLM, or `undefined` if it has none. */
+export function readText(answer: unknown): string | undefined {
+  if (!isObject(answer)) return undefined;
+  const text = answer["content"] ?? answer["prompt"] ?? answer["text"];
+  return typeof text === "string" ? text : undefined;
 }

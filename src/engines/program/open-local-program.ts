@@ -1,5 +1,4 @@
-import type { Format } from "../../formats/format.ts";
-import { plainText } from "../../formats/plain-text.ts";
+import { type Format, plainText } from "../../formats/format.ts";
 import type { Engine } from "../../core/engine.ts";
 import type { LogListener } from "../../core/observe.ts";
 import { toolCallId } from "../../apis/ids.ts";

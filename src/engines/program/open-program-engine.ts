@@ -1,13 +1,11 @@
 import { existsSync, type FSWatcher, watch } from "node:fs";
 import { availableParallelism } from "node:os";
-import { basename, extname, resolve, dirname } from "node:path";
+import { basename, dirname, extname, resolve } from "node:path";
 import type { LogListener } from "../../core/observe.ts";
 import type { Engine } from "../../core/engine.ts";
-import type { Format } from "../../formats/format.ts";
-import { plainText } from "../../formats/plain-text.ts";
+import { type Format, plainText } from "../../formats/format.ts";
 import { ProgramLoadError } from "./classify-program.ts";
-import { ProgramEngine } from "./program-engine.ts";
-import type { ProgramRunner } from "./program-engine.ts";
+import { ProgramEngine, type ProgramRunner } from "./program-engine.ts";
 import { WorkerPool } from "./worker-pool.ts";
 
 export interface ProgramEngineOptions {

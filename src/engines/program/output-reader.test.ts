@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { accumulate } from "../../core/accumulate.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import { formatNamed } from "../../formats/known.ts";
-import { plainText } from "../../formats/plain-text.ts";
+import { plainText } from "../../formats/format.ts";
 import { OutputReader, type OutputReaderOptions } from "./output-reader.ts";
 import type { ProgramItem } from "./program.ts";
 

@@ -4,7 +4,7 @@ import type { GenerationEvent } from "../../core/events.ts";
 import { readChatRequest } from "../../apis/chat/read-request.ts";
 import { readCompletionRequest } from "../../apis/completions/read-request.ts";
 import type { GenerationRequest } from "../../core/request.ts";
-import { plainText } from "../../formats/plain-text.ts";
+import { plainText } from "../../formats/format.ts";
 import { defineProgram, type Program, type ProgramInput, RequestError } from "./program.ts";
 import { runProgram } from "./run-program.ts";
 

@@ -4,12 +4,11 @@ import type { Format } from "../../formats/format.ts";
 import { mergeBatches } from "../../core/merge-batches.ts";
 import { unsupportedParameter } from "../../apis/request/refusals.ts";
 import { OutputReader } from "./output-reader.ts";
-import type { Program, ProgramItem, ProgramReturn, ProgramInput, ProgramMessage, ProgramTool } from "./program.ts";
+import type { Program, ProgramInput, ProgramItem, ProgramMessage, ProgramReturn, ProgramTool } from "./program.ts";
 import { failureEnd } from "./program-failure.ts";
 import { chatMembers } from "../../apis/chat/write-request.ts";
 import { completionMembers } from "../../apis/completions/write-request.ts";
-import { writeChatMessages } from "../../apis/chat/write-messages.ts";
-import { writeChatTools } from "../../apis/chat/write-tools.ts";
+import { writeChatMessages, writeChatTools } from "../../apis/chat/write-messages.ts";
 
 export interface RunOptions {
   /** How to read tool calls and reasoning that the program leaves in its text. */

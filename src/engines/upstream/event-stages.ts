@@ -1,13 +1,12 @@
 import type { Format } from "../../formats/format.ts";
-import { TextReader } from "../../formats/text-reader.ts";
-import { unknownToolsWarning } from "../../formats/unknown-tools.ts";
+import { TextReader, unknownToolsWarning } from "../../formats/text-reader.ts";
 import { ChoiceAssembler } from "../../core/choice-assembler.ts";
 import type {
+  ExtraEvent,
   FinishEvent,
   GenerationEvent,
   TextDeltaEvent,
   TokenLogprob,
-  ExtraEvent,
   Usage,
 } from "../../core/events.ts";
 import type { Tool } from "../../core/message.ts";

@@ -5,30 +5,29 @@ import type { Inspection } from "../../core/inspection.ts";
 import { isLong, jsonChunks } from "../../core/json-in-pieces.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { withoutQuotations } from "../../core/without-texts.ts";
-import { completionsSource } from "../../apis/completions/source-port.ts";
+import { completionsSource } from "../../apis/completions/port.ts";
 import { modelOnlyChats } from "../../apis/failures.ts";
 import { toolCallId } from "../../apis/ids.ts";
-import { knownProfile } from "../../apis/server-profile.ts";
+import { knownProfile, type NoteAdaptation, type RequestBody, type ServerProfile } from "../../apis/server-profile.ts";
 import { lowerAnswerLimit, setAnswerLimit } from "../../apis/lower-answer-limit.ts";
 import { unsupportedParameter } from "../../apis/request/refusals.ts";
-import type { NoteAdaptation, RequestBody, ServerProfile } from "../../apis/server-profile.ts";
 import type { SourcePort } from "../../apis/source-port.ts";
 import { sourcePorts } from "../../apis/source-ports.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
-import { Watch } from "./attempt.ts";
-import type { AttemptOptions } from "./attempt.ts";
-import { CustomCalls, severalChoices, TextStage } from "./event-stages.ts";
-import type { EventStage } from "./event-stages.ts";
-import { GenerationStream, RetryBudget } from "./generation-stream.ts";
-import type { GenerationPlan, RefusedLimit } from "./generation-stream.ts";
-import { upstreamEndpoints, listUpstreamModels, NativeCapabilities, probe } from "./list-models.ts";
-import type { ListedUpstreamModel } from "./list-models.ts";
+import { type AttemptOptions, Watch } from "./attempt.ts";
+import { CustomCalls, type EventStage, severalChoices, TextStage } from "./event-stages.ts";
+import { type GenerationPlan, GenerationStream, type RefusedLimit, RetryBudget } from "./generation-stream.ts";
+import {
+  type ListedUpstreamModel,
+  listUpstreamModels,
+  NativeCapabilities,
+  probe,
+  upstreamEndpoints,
+} from "./list-models.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { UpstreamQuestions } from "./questions.ts";
-import { shownUrl, TargetSet } from "./targets.ts";
-import type { UpstreamTarget } from "./targets.ts";
-import { inBackground } from "./transport.ts";
-import type { OpenTransport } from "./transport.ts";
+import { shownUrl, TargetSet, type UpstreamTarget } from "./targets.ts";
+import { inBackground, type OpenTransport } from "./transport.ts";
 import { openTransport } from "./undici-transport.ts";
 
 // Why there is no HTTP client library, retry library or SSE reader here: tolerance is what this project sells. A client library reports

@@ -1,21 +1,19 @@
-import { Ajv2020, type AnySchema } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import fc from "fast-check";
+import { Ajv2020, type AnySchema } from "ajv/dist/2020.js";
 import { describe, expect, it, vi } from "vitest";
-
 import { Gbnf } from "../../../test/support/gbnf.ts";
 import { llamaGrammar } from "../../../test/support/llama-grammar.ts";
 import { boundedObjectSchema } from "../../../test/support/schemas.ts";
 import type { JsonSchema, Tool } from "../../core/message.ts";
 import type { Format } from "../format.ts";
 import { formatNamed, knownFormats } from "../known.ts";
-import { TextReader } from "../text-reader.ts";
-import { callHasStarted } from "./call-has-begun.ts";
+import { callHasStarted, TextReader } from "../text-reader.ts";
 import { answerGrammar, callGrammar, type CallGrammarOptions } from "./call-grammar.ts";
 import type { Grammar } from "./grammar.ts";
-import { GrammarBudget, GrammarStates, type GrammarState } from "./grammar-states.ts";
+import { GrammarBudget, type GrammarState, GrammarStates } from "./grammar-states.ts";
 import { readGbnf } from "./read-gbnf.ts";
-import { SchemaError } from "./schema-error.ts";
+import { SchemaError } from "./grammar-errors.ts";
 import { anyValue, jsonSyntax } from "./value-syntax.ts";
 
 // Other work may share the machine.

@@ -2,10 +2,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { llamaGrammar } from "../../../test/support/llama-grammar.ts";
 import { grammarTexts } from "../../../test/support/random-grammars.ts";
-import { GrammarLoadError } from "./gbnf-error.ts";
-import { GrammarBudget, GrammarStates, type GrammarState } from "./grammar-states.ts";
-import { readGbnf } from "./read-gbnf.ts";
-import { refuseLeftRecursion } from "./rule-beginnings.ts";
+import { GrammarLoadError } from "./grammar-errors.ts";
+import { GrammarBudget, type GrammarState, GrammarStates } from "./grammar-states.ts";
+import { readGbnf, refuseLeftRecursion } from "./read-gbnf.ts";
 
 const limits = { depth: 200, elements: 4_000_000 };
 

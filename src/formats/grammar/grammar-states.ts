@@ -1,6 +1,6 @@
-import { includesCodePoint, type CodePoints } from "./code-points.ts";
-import { GrammarLoadError } from "./gbnf-error.ts";
-import { following, type GbnfRule, type RulePosition, type TokenPosition } from "./gbnf-rules.ts";
+import { type CodePoints, includesCodePoint } from "./code-points.ts";
+import { GrammarLoadError } from "./grammar-errors.ts";
+import { following, type GbnfRule, type RulePosition, type TokenPosition } from "./read-gbnf.ts";
 
 /**
  * The cost of following a grammar, in steps: about three million per second. An ambiguous grammar has ever more states, so every loop over

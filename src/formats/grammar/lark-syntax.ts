@@ -1,4 +1,4 @@
-import { LarkError } from "./lark-error.ts";
+import { LarkError } from "./grammar-errors.ts";
 
 /** A node of a definition in a Lark grammar. */
 export type LarkNode =

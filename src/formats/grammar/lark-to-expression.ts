@@ -4,14 +4,14 @@ import {
   empty,
   type GrammarExpression,
   lengths,
+  literal,
   mapLeaves,
   repeat,
   sequence,
   sequenceOf,
-  literal,
 } from "./expression.ts";
 import { Grammar } from "./grammar.ts";
-import { LarkError } from "./lark-error.ts";
+import { LarkError } from "./grammar-errors.ts";
 import { type LarkGrammar, type LarkNode, parseLark } from "./lark-syntax.ts";
 import { codePointOf, codePoints, type CodePoints, includesCodePoint, oneCodePoint, union } from "./code-points.ts";
 import { RegexError } from "./regex-syntax.ts";

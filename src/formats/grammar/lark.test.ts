@@ -6,7 +6,7 @@ import type { Tool } from "../../core/message.ts";
 import { formatNamed } from "../known.ts";
 import { callGrammar } from "./call-grammar.ts";
 import { GrammarError } from "./grammar.ts";
-import { LarkError } from "./lark-error.ts";
+import { LarkError } from "./grammar-errors.ts";
 import { larkToGbnf } from "./lark-to-expression.ts";
 
 function grammarOf(definition: string): Gbnf {

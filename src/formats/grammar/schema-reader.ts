@@ -2,7 +2,7 @@ import { larkKeyword } from "../../core/custom-tool.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonSchema } from "../../core/message.ts";
 import { PatternSet } from "./regex-matcher.ts";
-import { type SchemaGap, SchemaError } from "./schema-error.ts";
+import { SchemaError, type SchemaGap } from "./grammar-errors.ts";
 import { anything, type JsonType, jsonTypes, meet, type Part, type Parts, type Shape } from "./schema-shape.ts";
 
 /** Maximum number of shapes when several `anyOf` are combined by `allOf`. */

@@ -1,14 +1,13 @@
-import { Ajv2020, type AnySchema } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import fc from "fast-check";
+import { Ajv2020, type AnySchema } from "ajv/dist/2020.js";
 import { describe, expect, it, vi } from "vitest";
-
 import { Gbnf } from "../../../test/support/gbnf.ts";
 import { llamaGrammar } from "../../../test/support/llama-grammar.ts";
 import { schemaToGbnf } from "../../../test/support/gbnf-of.ts";
 import { boundedSchema } from "../../../test/support/schemas.ts";
 import type { JsonSchema } from "../../core/message.ts";
-import { SchemaError } from "./schema-error.ts";
+import { SchemaError } from "./grammar-errors.ts";
 import { Grammar } from "./grammar.ts";
 import { anyValue, jsonSyntax } from "./value-syntax.ts";
 

@@ -4,12 +4,12 @@ import {
   type GrammarExpression,
   isEmpty,
   isNever,
+  literal,
   never,
   optional,
   repeat,
   sequence,
   sequenceOf,
-  literal,
 } from "./expression.ts";
 import type { SchemaReader } from "./schema-reader.ts";
 import { type Grammar, GrammarError } from "./grammar.ts";
@@ -27,7 +27,7 @@ import {
   type Parts,
   type Shape,
 } from "./schema-shape.ts";
-import { SchemaError } from "./schema-error.ts";
+import { SchemaError } from "./grammar-errors.ts";
 import { keyCharacters, patternExpression, stringExpression } from "./string-expression.ts";
 import { textChoice } from "./text-choice.ts";
 import { anyKeyBut, anyValue, type ValueSyntax } from "./value-syntax.ts";

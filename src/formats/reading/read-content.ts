@@ -1,11 +1,10 @@
-import type { CallContext, CallOutcome, ParseContext } from "./call-output.ts";
-import { recordCall, skipFence } from "./call-output.ts";
+import { type CallContext, type CallOutcome, type ParseContext, recordCall, skipFence } from "./call-output.ts";
 import type { CallCandidates, MarkerRole } from "./compiled-format.ts";
 import { notYet, type Parser } from "./cursor.ts";
 import { matchMarker, readToMarker } from "./marker-set.ts";
 import { readNamedCall } from "./read-named-call.ts";
 import { readObjectCalls } from "./read-object-call.ts";
-import type { Start } from "./start.ts";
+import type { Start } from "../reasoning.ts";
 
 /**
  * Reads visible text, reasoning and calls, up to one of `ends` or the end of the text. Returns whether one of `ends` was found; it is

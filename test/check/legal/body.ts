@@ -4,7 +4,7 @@ import type { GenerationEvent } from "../../../src/core/events.ts";
 import { invalidRequest } from "../../../src/core/failure.ts";
 import { writeChatResponse } from "../../../src/apis/chat/response-writer.ts";
 import { writeCompletionResponse } from "../../../src/apis/completions/response-writer.ts";
-import { writeEmbeddings } from "../../../src/apis/embeddings/write-embeddings.ts";
+import { writeEmbeddings } from "../../../src/apis/embeddings/read-request.ts";
 import { writeErrorBody } from "../../../src/apis/error-body.ts";
 import {
   bodyTooLarge,
@@ -17,7 +17,7 @@ import {
   modelNotFound,
   unknownUrl,
 } from "../../../src/apis/failures.ts";
-import { writeModel, writeModelList } from "../../../src/apis/models/write-models.ts";
+import { writeModel, writeModelList } from "../../../src/apis/models/read-models.ts";
 import { exact, lean, type Profile } from "../../../src/apis/profile.ts";
 import { emptyArray, missingParameter } from "../../../src/apis/request/refusals.ts";
 import { between, oneOf, seeded } from "../random.ts";

@@ -1,9 +1,17 @@
-import type { FailureError } from "../../../core/failure.ts";
-import { invalidRequest } from "../../../core/failure.ts";
+import { type FailureError, invalidRequest } from "../../../core/failure.ts";
 import type { Keyspaces } from "../../port-state.ts";
-import { maxMessages } from "../../request/size-limits.ts";
-import { findIn, findItems, findResponse, itemsById, outputOf, statusOf } from "./stored-response.ts";
-import type { FoundResponse, StoredItem, StoredResponse } from "./stored-response.ts";
+import { maxMessages } from "../../request/shapes.ts";
+import {
+  findIn,
+  findItems,
+  findResponse,
+  type FoundResponse,
+  itemsById,
+  outputOf,
+  statusOf,
+  type StoredItem,
+  type StoredResponse,
+} from "./stored-response.ts";
 
 /** The stored items that a request refers to. */
 export interface Recalled {

@@ -2,14 +2,11 @@ import { chatCompletion, chatFinishReason, chatMessage } from "../../../apis/cha
 import { completion } from "../../../apis/completions/schema.ts";
 import { memberNames } from "../../../apis/members.ts";
 import { requestedChoices } from "../demands.ts";
-import { shown } from "../place.ts";
-import { textOfTokens, tokenViolation, isTokenLists, tokenListsViolation } from "../logprob-tokens.ts";
-import { notJson } from "../not-json.ts";
+import { atName, bodyChoices, isAnswer, isChat, messageOf, notJson, objectOf, shown } from "../place.ts";
+import { isTokenLists, textOfTokens, tokenListsViolation, tokenViolation, usageViolation } from "../usage-counts.ts";
 import type { BodyRule, Violation } from "../rule.ts";
-import { usageViolation } from "../usage-counts.ts";
 import { isObject } from "../../../core/json.ts";
-import { type BodyView, type Json } from "../view.ts";
-import { atName, bodyChoices, isAnswer, isChat, messageOf, objectOf } from "./body-place.ts";
+import type { BodyView, Json } from "../view.ts";
 
 function* member(view: BodyView, name: string, isRight: (value: unknown) => boolean): Generator<Violation> {
   const value = objectOf(view)[name];

@@ -1,8 +1,7 @@
-import { shown } from "../place.ts";
+import { atName, bodyChoices, isChat, messageOf, shown } from "../place.ts";
 import type { BodyRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Json, parsedJson } from "../view.ts";
-import { atName, bodyChoices, isChat, messageOf } from "./body-place.ts";
 
 const concern = "tool calls break";
 

@@ -1,11 +1,9 @@
-import { errorObjectViolation } from "../error-object.ts";
+import { errorObjectViolation } from "../usage-counts.ts";
 import { vendorOf } from "../exchange.ts";
-import { notJson } from "../not-json.ts";
+import { atName, notJson, objectOf, shown } from "../place.ts";
 import type { BodyRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
-import { type BodyView } from "../view.ts";
-import { atName, objectOf } from "./body-place.ts";
-import { shown } from "../place.ts";
+import type { BodyView } from "../view.ts";
 
 const isFailure = (view: BodyView) => view.exchange.response.status >= 400;
 

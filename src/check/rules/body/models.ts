@@ -1,8 +1,7 @@
-import { shown } from "../place.ts";
+import { atName, objectOf, shown } from "../place.ts";
 import type { BodyRule, Violation } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
-import { type BodyView, type Json } from "../view.ts";
-import { atName, objectOf } from "./body-place.ts";
+import type { BodyView, Json } from "../view.ts";
 
 const isSuccess = (view: BodyView, endpoint: string) =>
   view.exchange.endpoint === endpoint && view.exchange.response.status === 200 && view.value !== undefined;

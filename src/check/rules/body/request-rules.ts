@@ -1,10 +1,9 @@
 import { expectationsOf } from "../demands.ts";
-import { callIn, specialTokenIn, reasoningTagIn } from "../markup.ts";
-import { shown } from "../place.ts";
+import { callIn, reasoningTagIn, specialTokenIn } from "../usage-counts.ts";
+import { atName, bodyChoices, isAnswer, isChat, messageOf, objectOf, shown } from "../place.ts";
 import type { BodyRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Json, parsedJson } from "../view.ts";
-import { atName, bodyChoices, isAnswer, isChat, messageOf, objectOf } from "./body-place.ts";
 
 const expectations = (view: BodyView) => expectationsOf(view.exchange.request.body);
 

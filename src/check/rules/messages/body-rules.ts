@@ -6,9 +6,8 @@ import {
   tokenCount,
 } from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../core/json.ts";
-import { atName, objectOf } from "../body/body-place.ts";
+import { atName, objectOf, shown } from "../place.ts";
 import { vendorOf } from "../exchange.ts";
-import { shown } from "../place.ts";
 import type { BodyRule, Violation } from "../rule.ts";
 import type { BodyView, Json } from "../view.ts";
 

@@ -3,11 +3,11 @@ import { isOpen, membersOf, unwrapped, variantsOf } from "../../../apis/members.
 import {
   contentBlock,
   messageIdentity,
-  stopReason,
   messageUsage as usageSchema,
+  stopReason,
 } from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../core/json.ts";
-import { callIn, specialTokenIn, reasoningTagIn } from "../markup.ts";
+import { callIn, reasoningTagIn, specialTokenIn } from "../usage-counts.ts";
 import { shown } from "../place.ts";
 import { type Json, parsedJson } from "../view.ts";
 import {
@@ -17,9 +17,9 @@ import {
   type MessageBlock,
   type MessageRule,
   messageRulesOf,
+  messageText,
   type MessageView,
   promptTokens,
-  messageText,
 } from "./message-view.ts";
 
 /* Rules about messages, streamed or not. Source: 316 recorded streams and 586 recorded bodies of 2024 to 2026; issues as named. */

@@ -1,10 +1,9 @@
 import { promptCounts } from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../core/json.ts";
-import { atName } from "../body/body-place.ts";
+import { atEnd, atMember, atName } from "../place.ts";
 import type { Expectations } from "../demands.ts";
 import type { Exchange } from "../exchange.ts";
-import { atEnd, atMember } from "../place.ts";
-import type { Violation, RuleFacts } from "../rule.ts";
+import type { RuleFacts, Violation } from "../rule.ts";
 import { type BodyView, type Chunk, type Json, parsedJson, type StreamView } from "../view.ts";
 
 /* What the rules about messages look at: the events of a stream, the message as a client has it in the end, and the request. */

@@ -9,9 +9,8 @@ import {
   tokenCount,
 } from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../core/json.ts";
-import { atName, objectOf } from "../body/body-place.ts";
-import { atFrame, atMember, shown } from "../place.ts";
-import { firstDifference, laidOut } from "../profile/json-layout.ts";
+import { atFrame, atMember, atName, objectOf, shown } from "../place.ts";
+import { firstDifference, laidOut } from "../profile/layout-rule.ts";
 import { memberDifference } from "../profile/member-order.ts";
 import type { ProfileRule } from "../profile/profile-rule.ts";
 import type { Violation } from "../rule.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { firstDifference, laidOut } from "./json-layout.ts";
+import { firstDifference, laidOut } from "./layout-rule.ts";
 
 const indents = fc.constantFrom(0, 1, 2, 4);
 

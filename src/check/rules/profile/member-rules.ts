@@ -13,15 +13,12 @@ import { embeddings } from "../../../apis/embeddings/schema.ts";
 import type { Presence } from "../../../apis/members.ts";
 import { openaiModel, openaiModelList } from "../../../apis/models/schema.ts";
 import { isObject } from "../../../core/json.ts";
-import { atName, bodyChoices, messageOf, objectOf } from "../body/body-place.ts";
-import { apiOfEndpoint, requestsUsage } from "../exchange.ts";
-import type { Exchange } from "../exchange.ts";
-import { atMember } from "../place.ts";
+import { atMember, atName, bodyChoices, messageOf, objectOf } from "../place.ts";
+import { apiOfEndpoint, type Exchange, requestsUsage } from "../exchange.ts";
 import type { Violation } from "../rule.ts";
-import { type BodyView, type Chunk, type Json, type StreamView } from "../view.ts";
+import type { BodyView, Chunk, Json, StreamView } from "../view.ts";
 import { expectedMembers, memberViolation } from "./member-order.ts";
-import { profileFacts } from "./profile-rule.ts";
-import type { ProfileName, ProfileRule } from "./profile-rule.ts";
+import { profileFacts, type ProfileName, type ProfileRule } from "./profile-rule.ts";
 
 /** Which members answers have, and their order. Source: recordings of 2025-08 to 2026-08. */
 export const memberRules: readonly ProfileRule[] = [

@@ -1,12 +1,10 @@
 import { apiOfEndpoint, requestMember } from "../exchange.ts";
-import { atFrame, atMember, atChoicePart, shown } from "../place.ts";
+import { atChoicePart, atFrame, atMember, atName, bodyChoices, isAnswer, messageOf, shown } from "../place.ts";
 import type { Violation } from "../rule.ts";
 import { hasObfuscatedLength } from "../stream/obfuscation.ts";
 import { isObject } from "../../../core/json.ts";
-import { type BodyView, type Chunk, type Json, type StreamView } from "../view.ts";
-import { atName, bodyChoices, isAnswer, messageOf } from "../body/body-place.ts";
-import { profileFacts } from "./profile-rule.ts";
-import type { ProfileName, ProfileRule } from "./profile-rule.ts";
+import type { BodyView, Chunk, Json, StreamView } from "../view.ts";
+import { profileFacts, type ProfileName, type ProfileRule } from "./profile-rule.ts";
 import { refuserOf } from "./layout-rule.ts";
 
 /** The values that differ between the profiles. Source: recordings of 2025-08 to 2026-08. */

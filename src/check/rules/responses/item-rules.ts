@@ -1,6 +1,6 @@
 import { writtenItems } from "../../../apis/responses/schema.ts";
 import { isObject } from "../../../core/json.ts";
-import { textOfTokens } from "../logprob-tokens.ts";
+import { textOfTokens } from "../usage-counts.ts";
 import { atFrame, atMember, shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
 import type { Json, StreamView } from "../view.ts";
@@ -9,12 +9,12 @@ import {
   fromStart,
   itemIn,
   responseIn,
-  streamedTextOf,
-  streamRuleList,
-  streamState,
   type StreamedEvent,
   type StreamedItem,
   type StreamedPart,
+  streamedTextOf,
+  streamRuleList,
+  streamState,
 } from "./stream-state.ts";
 
 const lost = "text is lost or wrong";

@@ -8,9 +8,8 @@ import {
   wireOrder,
 } from "../../../apis/responses/schema.ts";
 import { isObject } from "../../../core/json.ts";
-import { atName } from "../body/body-place.ts";
+import { atEnd, atFrame, atMember, atName } from "../place.ts";
 import { apiOfEndpoint } from "../exchange.ts";
-import { atEnd, atFrame, atMember } from "../place.ts";
 import { memberViolation } from "../profile/member-order.ts";
 import type { ProfileName, ProfileRule } from "../profile/profile-rule.ts";
 import type { Violation } from "../rule.ts";

@@ -1,16 +1,15 @@
 import { createResponse, defaultEcho } from "../../../apis/responses/request-schema.ts";
 import { isObject } from "../../../core/json.ts";
-import { textOfTokens, tokenViolation } from "../logprob-tokens.ts";
-import { callIn, specialTokenIn, reasoningTagIn } from "../markup.ts";
+import { callIn, reasoningTagIn, specialTokenIn, textOfTokens, tokenViolation } from "../usage-counts.ts";
 import { shown } from "../place.ts";
 import type { Violation } from "../rule.ts";
 import { type Json, parsedJson } from "../view.ts";
 import {
   clientCalls,
   isCompleted,
+  type ResponseRule,
   responseRuleList,
   responseText,
-  type ResponseRule,
   type ResponseView,
   spokenParts,
 } from "./response-view.ts";

@@ -3,8 +3,7 @@ import { membersOf } from "../../../apis/members.ts";
 import { idPrefixes } from "../../../apis/responses/ids.ts";
 import { response as schema, responseUsage, writtenItems } from "../../../apis/responses/schema.ts";
 import { isObject } from "../../../core/json.ts";
-import { ownIdViolations } from "../own-ids.ts";
-import { shown } from "../place.ts";
+import { ownIdViolations, shown } from "../place.ts";
 import type { Violation } from "../rule.ts";
 import { schemaViolation } from "../spec/validate.ts";
 import type { Json } from "../view.ts";
@@ -14,9 +13,9 @@ import {
   contentParts,
   isCall,
   isCompleted,
+  type ResponseRule,
   responseRuleList,
   responseText,
-  type ResponseRule,
   type ResponseView,
 } from "./response-view.ts";
 

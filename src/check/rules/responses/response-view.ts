@@ -1,8 +1,7 @@
 import { isObject } from "../../../core/json.ts";
-import { atName } from "../body/body-place.ts";
+import { atMember, atName } from "../place.ts";
 import type { Exchange } from "../exchange.ts";
-import { atMember } from "../place.ts";
-import type { Violation, RuleFacts } from "../rule.ts";
+import type { RuleFacts, Violation } from "../rule.ts";
 import type { BodyView, Json, StreamView } from "../view.ts";
 import { streamState } from "./stream-state.ts";
 

@@ -4,11 +4,10 @@ import { completion } from "../../../apis/completions/schema.ts";
 import { embeddings } from "../../../apis/embeddings/schema.ts";
 import { openaiModel, openaiModelList } from "../../../apis/models/schema.ts";
 import { type Exchange, vendorOf } from "../exchange.ts";
-import { atMember } from "../place.ts";
+import { atMember, atName } from "../place.ts";
 import type { BodyRule, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
-import { type BodyView } from "../view.ts";
-import { atName } from "../body/body-place.ts";
+import type { BodyView } from "../view.ts";
 import { schemaViolation } from "./validate.ts";
 
 const source = "OpenAI's OpenAPI document";

@@ -1,10 +1,10 @@
 import { chatChunk } from "../../../apis/chat/schema.ts";
 import { membersOf } from "../../../apis/members.ts";
-import { callIn, specialTokenIn, reasoningTagIn } from "../markup.ts";
+import { callIn, reasoningTagIn, specialTokenIn } from "../usage-counts.ts";
 import { atChoicePart, shown } from "../place.ts";
-import type { Violation, StreamRule } from "../rule.ts";
+import type { StreamRule, Violation } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
-import { type ChoicePart, type StreamView } from "../view.ts";
+import type { ChoicePart, StreamView } from "../view.ts";
 import { chat, deltaContent, hasContent, streamRulesOf } from "./stream-rule.ts";
 
 /** The members for reasoning that clients read, and other ones that servers send. */

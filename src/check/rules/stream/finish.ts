@@ -1,6 +1,6 @@
 import { chatChunk } from "../../../apis/chat/schema.ts";
-import { errorObjectViolation } from "../error-object.ts";
-import { atEnd, atFrame, atMember, atChoicePart, shown } from "../place.ts";
+import { errorObjectViolation } from "../usage-counts.ts";
+import { atChoicePart, atEnd, atFrame, atMember, shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
 import type { ChoicePart, Chunk, StreamView } from "../view.ts";
 import { chat, chatAndCompletions, hasError, streamRulesOf } from "./stream-rule.ts";

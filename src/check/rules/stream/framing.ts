@@ -1,7 +1,6 @@
 import type { Frame } from "../frames.ts";
-import { notJson } from "../not-json.ts";
-import { atEnd, atFrame, atLine, shown } from "../place.ts";
-import type { Violation, StreamRule } from "../rule.ts";
+import { atEnd, atFrame, atLine, notJson, shown } from "../place.ts";
+import type { StreamRule, Violation } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { chatAndCompletions, everyApi, hasError, openAis, streamRulesOf } from "./stream-rule.ts";
 

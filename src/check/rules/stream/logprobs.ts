@@ -1,9 +1,9 @@
 import { requestMember } from "../exchange.ts";
-import { textOfTokens, tokenViolation } from "../logprob-tokens.ts";
-import { atEnd, atChoicePart } from "../place.ts";
-import type { Violation, StreamRule } from "../rule.ts";
+import { textOfTokens, tokenViolation } from "../usage-counts.ts";
+import { atChoicePart, atEnd } from "../place.ts";
+import type { StreamRule, Violation } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
-import { type ChoicePart, type StreamView } from "../view.ts";
+import type { ChoicePart, StreamView } from "../view.ts";
 import { chat, deltaContent, hasContent, streamRulesOf } from "./stream-rule.ts";
 
 const wrongLogprobs = "log probabilities are wrong";

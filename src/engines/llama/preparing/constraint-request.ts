@@ -8,21 +8,18 @@ import {
   type CallGrammar,
   type CallGrammarOptions,
   isRecognizedAsWhole,
+  schemaAnswer,
 } from "../../../formats/grammar/call-grammar.ts";
 import type { GrammarExpression } from "../../../formats/grammar/expression.ts";
-import { GbnfError } from "../../../formats/grammar/gbnf-error.ts";
+import { GbnfError, LarkError, SchemaError, type SchemaGap } from "../../../formats/grammar/grammar-errors.ts";
 import { type Grammar, GrammarError } from "../../../formats/grammar/grammar.ts";
-import { LarkError } from "../../../formats/grammar/lark-error.ts";
 import { larkToGbnf } from "../../../formats/grammar/lark-to-expression.ts";
-import { readGbnf } from "../../../formats/grammar/read-gbnf.ts";
+import { readGbnf, refuseLeftRecursion } from "../../../formats/grammar/read-gbnf.ts";
 import { RegexError } from "../../../formats/grammar/regex-syntax.ts";
 import { regexExpression } from "../../../formats/grammar/regex-to-gbnf.ts";
-import { refuseLeftRecursion } from "../../../formats/grammar/rule-beginnings.ts";
-import { type SchemaGap, SchemaError } from "../../../formats/grammar/schema-error.ts";
-import { schemaAnswer } from "../../../formats/grammar/schema-to-gbnf.ts";
 import { textChoice } from "../../../formats/grammar/text-choice.ts";
 import { anyValue, jsonSyntax } from "../../../formats/grammar/value-syntax.ts";
-import { textStart } from "../../../formats/reading/start.ts";
+import { textStart } from "../../../formats/reasoning.ts";
 import type { ModelRequest } from "../protocol.ts";
 import type { AnswerCheckPlan, ConstraintPlan, PlannedGrammar } from "./constraint-plan.ts";
 import type { AnswerReading } from "./prepared-request.ts";

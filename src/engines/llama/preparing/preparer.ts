@@ -1,6 +1,5 @@
 import { findFormat } from "../../../formats/find-format.ts";
-import type { Format } from "../../../formats/format.ts";
-import { plainText } from "../../../formats/plain-text.ts";
+import { type Format, plainText } from "../../../formats/format.ts";
 import { ChatTemplate } from "../../../templates/chat-template.ts";
 import { templateMetadata } from "../../../templates/template-metadata.ts";
 import type { ModelRequest } from "../protocol.ts";

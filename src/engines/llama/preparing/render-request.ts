@@ -2,11 +2,9 @@ import { FailureError, invalidRequest } from "../../../core/failure.ts";
 import type { MessageRange } from "../../../core/inspection.ts";
 import type { Message } from "../../../core/message.ts";
 import type { ChatPrompt, TextPrompt } from "../../../core/request.ts";
-import type { Format, PlainFormat } from "../../../formats/format.ts";
-import { toolInstruction } from "../../../formats/grammar/tool-instruction.ts";
-import { plainText } from "../../../formats/plain-text.ts";
-import { reasoningClosings } from "../../../formats/thought-closings.ts";
-import { writeCall } from "../../../formats/write-call.ts";
+import { type Format, type PlainFormat, plainText } from "../../../formats/format.ts";
+import { toolInstruction, writeCall } from "../../../formats/write-call.ts";
+import { reasoningClosings } from "../../../formats/reasoning.ts";
 import { type ChatTemplate, type RenderInput, requestedThinking } from "../../../templates/chat-template.ts";
 import { outlinePrompt, outlineText } from "../cache/prompt-outline.ts";
 import { contextLengthExceeded } from "../context-length.ts";
@@ -17,8 +15,8 @@ import type {
   AnswerReading,
   PreparedRequest,
   PromptInput,
-  RequestedExtras,
   ReasoningLimit,
+  RequestedExtras,
 } from "./prepared-request.ts";
 
 /** Everything that requests to a model are prepared with. */

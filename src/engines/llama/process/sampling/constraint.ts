@@ -1,13 +1,13 @@
 import type { LogListener } from "../../../../core/observe.ts";
 import { invalidRequest } from "../../../../core/failure.ts";
 import type { Format } from "../../../../formats/format.ts";
-import { callHasStarted, type ReaderState } from "../../../../formats/grammar/call-has-begun.ts";
-import { GbnfError } from "../../../../formats/grammar/gbnf-error.ts";
+import { callHasStarted, type ReaderState } from "../../../../formats/text-reader.ts";
+import { GbnfError } from "../../../../formats/grammar/grammar-errors.ts";
 import type { ConstraintPlan, PlannedGrammar } from "../../preparing/constraint-plan.ts";
 import type { NativeModel } from "../c-api/native-model.ts";
 import { TokenCandidates } from "../c-api/native-sampler.ts";
 import type { Vocabulary } from "../tokens/vocabulary.ts";
-import { TokenGrammar, TokenTrie, type AnswerGrammar, type GrammarVocabulary } from "./token-grammar.ts";
+import { type AnswerGrammar, type GrammarVocabulary, TokenGrammar, TokenTrie } from "./token-grammar.ts";
 
 /**
  * Constrains one answer by a grammar. The task reads `grammar` and `banned` right before it samples a token, and calls `read` after the

@@ -1,8 +1,7 @@
 import { invalidRequest } from "../../../../core/failure.ts";
-import { GbnfError, GrammarLoadError } from "../../../../formats/grammar/gbnf-error.ts";
-import type { TokenPosition } from "../../../../formats/grammar/gbnf-rules.ts";
-import { GrammarBudget, GrammarStates, type GrammarState } from "../../../../formats/grammar/grammar-states.ts";
-import { readGbnf, type GbnfRules } from "../../../../formats/grammar/read-gbnf.ts";
+import { GbnfError, GrammarLoadError } from "../../../../formats/grammar/grammar-errors.ts";
+import { type GbnfRules, readGbnf, type TokenPosition } from "../../../../formats/grammar/read-gbnf.ts";
+import { GrammarBudget, type GrammarState, GrammarStates } from "../../../../formats/grammar/grammar-states.ts";
 import type { TokenCandidates } from "../c-api/native-sampler.ts";
 import type { Vocabulary } from "../tokens/vocabulary.ts";
 

@@ -15,3 +15,18 @@ export interface SchemaGap {
   readonly path: string;
   readonly keyword: string;
 }
+
+/** A text that is not a valid grammar. */
+export class GbnfError extends Error {
+  override readonly name = "GbnfError";
+}
+
+/** A grammar that cannot be followed within the budget (`GrammarBudget`). */
+export class GrammarLoadError extends Error {
+  override readonly name = "GrammarLoadError";
+}
+
+/** A Lark grammar that is malformed, or uses an unsupported construct, which the message names. */
+export class LarkError extends Error {
+  override readonly name = "LarkError";
+}

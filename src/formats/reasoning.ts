@@ -1,4 +1,4 @@
-import type { Reasoning } from "../format.ts";
+import type { Format, Reasoning } from "./format.ts";
 
 interface StartOptions {
   readonly prefix?: string;
@@ -36,4 +36,28 @@ export function openReasoning(reasoning: Reasoning, prefix: string): string | nu
   if (at < 0) return null;
   const rest = prefix.slice(at);
   return reasoning.close.some((close) => rest.includes(close)) ? null : rest;
+}
+
+/**
+ * What closes a model's reasoning: the first text for the first time, the second for every further time; empty if the format has no
+ * reasoning. In a routed format, the model may first choose the recipient of its next message; if that is reasoning again, the second text
+ * starts the answer. `prefix`: the end of the prompt, which has begun the first header.
+ */
+export function reasoningClosings(format: Format, prefix: string): readonly string[] {
+  if (format.kind === "plain") return format.reasoning ? [format.reasoning.close[0]] : [];
+  const { start, headerEnd, ends, routes } = format;
+  const header = routes.find(({ to }) => to === "content")?.write?.[0];
+  const [end] = ends;
+  if (header === undefined || end === undefined || !routes.some(({ to }) => to === "reasoning")) return [];
+  const at = prefix.lastIndexOf(start);
+  const role = at < 0 ? "" : (/^\w+/.exec(prefix.slice(at + start.length))?.[0] ?? "");
+  const next = end + start + role;
+  return [next, next + (header.startsWith(role) ? header.slice(role.length) : header) + headerEnd];
+}
+
+/** The markers of a model's reasoning, as far as they are fixed in the format. Empty if it has no reasoning. */
+export function reasoningMarkers(format: Format): readonly string[] {
+  const { open = [], close = [] } = format.reasoning ?? {};
+  const headers = format.kind === "routed" ? format.routes.filter(({ to }) => to === "reasoning") : [];
+  return [...open, ...close, ...headers.flatMap(({ write = [] }) => write)];
 }
