@@ -17,10 +17,10 @@ import type { AnswerContext } from "../src/apis/port.ts";
 import type { StorableRequest, PortState, Keyspaces } from "../src/apis/port-state.ts";
 import { lean } from "../src/apis/profile.ts";
 import { responsesPort } from "../src/apis/responses/port.ts";
-import { AssembledTexts } from "../src/server/assembled-texts.ts";
+import { AssembledTexts } from "../src/server/client-stores.ts";
 import { takeSteps } from "../src/server/turns.ts";
 import { MemoryStore } from "../src/kv/memory-store.ts";
-import { openStore } from "../src/kv/open-store.ts";
+import { openStore } from "../src/kv/open.ts";
 import type { Store } from "../src/kv/store.ts";
 import { freePort, redisCommand, startRedis } from "../test/support/redis-server.ts";
 

@@ -73,7 +73,7 @@ export type {
   ChatRequestMessage as OpenAiMessage,
   ChatContentPart as OpenAiPart,
   ChatRequestToolCall as OpenAiToolCall,
-} from "./apis/chat/message-shape.ts";
+} from "./apis/chat/request-schema.ts";
 export { fromOpenAiToolChoice, fromOpenAiTools, toOpenAiToolChoice, toOpenAiTools } from "./library/openai-tools.ts";
 export { fromToolDefinition, toToolDefinition } from "./library/tool-definition.ts";
 export type { ParameterDefinition, ParameterType, ToolDefinition } from "./library/tool-definition.ts";
@@ -207,4 +207,4 @@ export type {
   TaggedArgs as FormatTaggedArguments,
 } from "./formats/format.ts";
 export type { Repair, RepairId } from "./apis/tolerant/repairs.ts";
-export type { ServerProfile } from "./apis/server-profile.ts";
+export type { ServerProfile } from "./apis/adapt/server-profile.ts";

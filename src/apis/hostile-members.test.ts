@@ -5,16 +5,16 @@ import type { GenerationEvent } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
 import { runSync } from "../core/steps.ts";
 import { completionsSource } from "./completions/port.ts";
-import { readEmbeddingsRequest } from "./embeddings/read-request.ts";
+import { readEmbeddingsRequest } from "./embeddings/embeddings.ts";
 import type { AnswerContext, ReadRequest } from "./port.ts";
 import { ports } from "./ports.ts";
 import { exact, lean } from "./profile.ts";
-import { readRerankRequest } from "./rerank/read-request.ts";
+import { readRerankRequest } from "./rerank/rerank.ts";
 import { responsesSocket } from "./responses/socket.ts";
 import type { EventReader } from "./source-port.ts";
 import { sourcePorts } from "./source-ports.ts";
 import { readResponseBody } from "./tolerant/read-response.ts";
-import { objectBody, readDetokenizeRequest, readPromptRequest, readTokenizeRequest } from "./tokens/read-request.ts";
+import { objectBody, readDetokenizeRequest, readPromptRequest, readTokenizeRequest } from "./tokens/tokens.ts";
 
 const context: AnswerContext = { profile: lean, created: 1, model: "m", settings: {}, random: () => 0.5 };
 const answer: readonly GenerationEvent[] = [

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { GenerationRequest } from "../core/request.ts";
-import { chatParameters, readChatRequest } from "./chat/read-request.ts";
-import { writeChatRequest } from "./chat/write-request.ts";
-import { completionParameters, readCompletionRequest } from "./completions/read-request.ts";
-import { writeCompletionsRequest } from "./completions/write-request.ts";
+import { chatParameters, readChatRequest } from "./chat/request.ts";
+import { writeChatRequest } from "./chat/send.ts";
+import { completionParameters, readCompletionRequest } from "./completions/request.ts";
+import { writeCompletionsRequest } from "./completions/send.ts";
 import type { RequestParameter } from "./request/parameter.ts";
-import type { ServerProfile } from "./server-profile.ts";
+import type { ServerProfile } from "./adapt/server-profile.ts";
 
 type Members = Record<string, fc.Arbitrary<unknown>>;
 

@@ -1,12 +1,12 @@
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { chatParameters } from "./chat/read-request.ts";
-import { completionParameters } from "./completions/read-request.ts";
+import { chatParameters } from "./chat/request.ts";
+import { completionParameters } from "./completions/request.ts";
 import { messageParameters } from "./messages/request-schema.ts";
 import { extensionParameters } from "./request/extension-parameters.ts";
 import type { RequestParameter } from "./request/parameter.ts";
-import { responsesParameters } from "./responses/responses-parameters.ts";
+import { responsesParameters } from "./responses/parameters.ts";
 
 // docs/parameters.md is generated from the tables that read requests.
 // `npx vitest run --project unit src/apis/parameters-page.test.ts -u` writes it anew.

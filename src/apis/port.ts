@@ -3,7 +3,7 @@ import type { GenerationEvent } from "../core/events.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import type { Steps } from "../core/steps.ts";
 import type { Profile } from "./profile.ts";
-import type { HeaderReader, ApiErrorFormat } from "./voice.ts";
+import type { HeaderReader, ApiErrorFormat } from "./api-error-format.ts";
 
 /**
  * One API that generates, for the server. The server routes, authenticates, measures and transfers; everything that differs between APIs is

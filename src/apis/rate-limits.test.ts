@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { anthropicLimitHeaders } from "./messages/port.ts";
 import { anthropicFormat } from "./messages/port.ts";
-import { openaiErrorFormat } from "./voice.ts";
+import { openaiErrorFormat } from "./api-error-format.ts";
 import { exact, lean } from "./profile.ts";
 import { goDuration, openaiLimitHeaders, rateLimitReached } from "./rate-limits.ts";
 import type { BeyondLimit } from "./rate-limits.ts";

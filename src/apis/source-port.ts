@@ -1,6 +1,6 @@
 import type { GenerationEnd, GenerationEvent } from "../core/events.ts";
 import type { GenerationRequest } from "../core/request.ts";
-import type { NoteAdaptation, RequestBody, ServerProfile } from "./server-profile.ts";
+import type { NoteAdaptation, RequestBody, ServerProfile } from "./adapt/server-profile.ts";
 import type { RepairLog } from "./tolerant/repairs.ts";
 
 /** One API of upstreams: writes requests and reads answers. */

@@ -1,6 +1,6 @@
 import { chatSource } from "./chat/port.ts";
-import { messagesSource } from "./messages/source-port.ts";
-import { responsesSource } from "./responses/source-port.ts";
+import { messagesSource } from "./messages/send.ts";
+import { responsesSource } from "./responses/send.ts";
 import type { SourceApi, SourcePort } from "./source-port.ts";
 
 /** The APIs of upstreams for conversations. */

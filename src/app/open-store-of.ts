@@ -2,7 +2,7 @@ import { ConfigError } from "../config/config-error.ts";
 import type { Config } from "../config/schema.ts";
 import type { Log } from "../server/log.ts";
 import { MemoryStore } from "../kv/memory-store.ts";
-import { openStore } from "../kv/open-store.ts";
+import { openStore } from "../kv/open.ts";
 import type { Store } from "../kv/store.ts";
 
 /** A placeholder until the store is open: a server that loads its models takes no requests. */

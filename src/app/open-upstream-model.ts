@@ -1,7 +1,7 @@
 import type { UpstreamModelConfig } from "../config/model-schema.ts";
 import { findApi } from "../engines/upstream/find-api.ts";
 import { mayComeUp } from "../engines/upstream/list-models.ts";
-import { openUpstreamEngine } from "../engines/upstream/open-upstream-engine.ts";
+import { openUpstreamEngine } from "../engines/upstream/upstream-engine.ts";
 import type { UpstreamOptions } from "../engines/upstream/options.ts";
 import { formatOf } from "./format-of.ts";
 import { LateEngine } from "./late-engine.ts";

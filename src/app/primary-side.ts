@@ -9,7 +9,7 @@ import { shareStore } from "../workers/shared-store.ts";
 import type { WorkerProcess } from "../workers/worker-processes.ts";
 import type { Config } from "../config/schema.ts";
 import type { Engine } from "../core/engine.ts";
-import { openLimiter } from "../kv/open-store.ts";
+import { openLimiter } from "../kv/open.ts";
 import type { ModelControl } from "../server/admin/model-control.ts";
 import type { Log } from "../server/log.ts";
 import type { ModelDirectory } from "../server/model-directory.ts";

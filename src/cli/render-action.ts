@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import { findFormat } from "../formats/find-format.ts";
 import type { Format } from "../formats/format.ts";
 import { toolInstruction, writeCall } from "../formats/write-call.ts";
-import { readChatRequest } from "../apis/chat/read-request.ts";
+import { readChatRequest } from "../apis/chat/request.ts";
 import { ChatTemplate } from "../templates/chat-template.ts";
 import type { PromptSpan, RenderedPrompt } from "../templates/rendered-prompt.ts";
 import { templateMetadata } from "../templates/template-metadata.ts";

@@ -1,6 +1,6 @@
 import type { SourceApi } from "../apis/source-port.ts";
 import type { Engine } from "../core/engine.ts";
-import type { ServerProfile } from "../apis/server-profile.ts";
+import type { ServerProfile } from "../apis/adapt/server-profile.ts";
 
 /**
  * A configuration, as `truewire.yaml` holds it and as an object in code. Every member has the name of the command line's option

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isLong, jsonChunks } from "./json-in-pieces.ts";
+import { isLong, jsonChunks } from "./json-chunks.ts";
 
 const value = fc.jsonValue({ stringUnit: "binary", maxDepth: 5 });
 

@@ -1,11 +1,11 @@
 import type { Tool, ToolChoice } from "../core/message.ts";
 import { runSync } from "../core/steps.ts";
-import { chatParameters } from "../apis/chat/read-request.ts";
+import { chatParameters } from "../apis/chat/request.ts";
 import { writeChatTools, writeToolChoice } from "../apis/chat/write-messages.ts";
 import { lean } from "../apis/profile.ts";
 import { emptyDraft } from "../apis/request/draft.ts";
 import { readParameters } from "../apis/request/parameter.ts";
-import { resolveTools } from "../apis/chat/tool-parameters.ts";
+import { resolveTools } from "../apis/chat/tools.ts";
 
 const toolMembers = chatParameters.filter(({ name }) => name === "tools" || name === "tool_choice");
 

@@ -1,9 +1,9 @@
 import { accumulate } from "../core/accumulate.ts";
 import type { Generation } from "../core/accumulate.ts";
 import type { GenerationEvent, GenerationFailure } from "../core/events.ts";
-import { ChatStreamReader } from "../apis/chat/stream-reader.ts";
+import { ChatStreamReader } from "../apis/chat/read.ts";
 import { toolCallId } from "../apis/ids.ts";
-import { streamChunks } from "../apis/sse/pieces-of-stream.ts";
+import { streamChunks } from "../apis/sse/stream-chunks.ts";
 import { failureOfText, readFailure } from "../apis/tolerant/read-failure.ts";
 import { readResponseBody, parseTolerantly } from "../apis/tolerant/read-response.ts";
 import { RepairLog } from "../apis/tolerant/repairs.ts";

@@ -1,5 +1,5 @@
 import type { PortCall, PortRoute, ServedPort } from "../apis/port-state.ts";
-import { keyspacesOf, storeFailure, storeOwnerOf } from "./assembled-texts.ts";
+import { keyspacesOf, storeFailure, storeOwnerOf } from "./client-stores.ts";
 import { ClientGone } from "./exchange.ts";
 import { modelNamed, modelsOf } from "./model-directory.ts";
 import { readJsonBody } from "./read-json.ts";

@@ -1,5 +1,5 @@
-import { readEmbeddingsRequest, writeEmbeddings } from "../apis/embeddings/read-request.ts";
-import { readRerankRequest, writeRanking } from "../apis/rerank/read-request.ts";
+import { readEmbeddingsRequest, writeEmbeddings } from "../apis/embeddings/embeddings.ts";
+import { readRerankRequest, writeRanking } from "../apis/rerank/rerank.ts";
 import { canAnswer, type EngineAnswer, type EngineQuestion } from "../core/engine.ts";
 import { estimateInputs } from "../core/estimate-tokens.ts";
 import { FailureError, invalidRequest } from "../core/failure.ts";

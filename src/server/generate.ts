@@ -6,7 +6,7 @@ import type { GenerationRequest } from "../core/request.ts";
 import { shownWarnings } from "../core/shown-warnings.ts";
 import type { AnswerContext, ReadRequest } from "../apis/port.ts";
 import type { DetachedAnswer, StorableRequest, PortState, ServedPort } from "../apis/port-state.ts";
-import { keyspacesOf, storeFailure, storeOwnerOf } from "./assembled-texts.ts";
+import { keyspacesOf, storeFailure, storeOwnerOf } from "./client-stores.ts";
 import { tokensToReserve } from "./keys/usage-lease.ts";
 import { MaskedEvents } from "./mask.ts";
 import type { ServedModel } from "./model-directory.ts";

@@ -1,7 +1,7 @@
 import { modelDoesNotExist, unknownPath } from "../apis/failures.ts";
-import { writeModel, writeModelList } from "../apis/models/read-models.ts";
-import { ollamaErrorFormat } from "../apis/ollama-voice.ts";
-import { type ApiErrorFormat, type HeaderReader, openaiErrorFormat } from "../apis/voice.ts";
+import { writeModel, writeModelList } from "../apis/models/models.ts";
+import { ollamaErrorFormat } from "../apis/ollama-error-format.ts";
+import { type ApiErrorFormat, type HeaderReader, openaiErrorFormat } from "../apis/api-error-format.ts";
 import { ports } from "../apis/ports.ts";
 import type { PortSocket, ServedPort } from "../apis/port-state.ts";
 import { adminRoutes } from "./admin/admin-routes.ts";

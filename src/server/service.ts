@@ -4,7 +4,7 @@ import type { Limiter } from "../kv/limits.ts";
 import type { Store, StoreLimits } from "../kv/store.ts";
 import type { AdminAccess } from "./admin/admin-access.ts";
 import type { Checker, ModelControl } from "./admin/model-control.ts";
-import type { AssembledTexts } from "./assembled-texts.ts";
+import type { AssembledTexts } from "./client-stores.ts";
 import type { BodyBudget } from "./body-budget.ts";
 import type { DetachedRuns } from "./detached-runs.ts";
 import type { Inspector } from "./inspect/inspector.ts";

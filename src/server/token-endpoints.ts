@@ -7,7 +7,7 @@ import {
   writeSlots,
   writeText,
   writeTokens,
-} from "../apis/tokens/read-request.ts";
+} from "../apis/tokens/tokens.ts";
 import type { TokenCounter } from "../apis/port.ts";
 import { canAnswer } from "../core/engine.ts";
 import { estimateTokens } from "../core/estimate-tokens.ts";

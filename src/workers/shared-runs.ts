@@ -1,5 +1,5 @@
 import type { DetachedRuns, OwnRun, ReadRun } from "../server/detached-runs.ts";
-import { storeFailure } from "../server/assembled-texts.ts";
+import { storeFailure } from "../server/client-stores.ts";
 import type { DetachedRun } from "../apis/port-state.ts";
 import type { Peer } from "./peer.ts";
 

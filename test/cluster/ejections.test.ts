@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { EjectionsOfWorkers, SharedEjections } from "../../src/workers/shared-ejections.ts";
-import { openUpstreamEngine } from "../../src/engines/upstream/open-upstream-engine.ts";
+import { openUpstreamEngine } from "../../src/engines/upstream/upstream-engine.ts";
 import type { Engine } from "../../src/core/engine.ts";
 import { runSync } from "../../src/core/steps.ts";
 import { chatPort } from "../../src/apis/chat/port.ts";

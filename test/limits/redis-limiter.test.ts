@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { LimitLease, Limiter, UsageLimits, Refusal } from "../../src/kv/limits.ts";
 import { MemoryLimiter } from "../../src/kv/memory-limiter.ts";
-import { openLimiter } from "../../src/kv/open-store.ts";
+import { openLimiter } from "../../src/kv/open.ts";
 import { beatScript } from "../../src/kv/redis-limiter.ts";
 import { pastMidnight } from "../support/past-midnight.ts";
 import { freePort, redisCommand, startRedis } from "../support/redis-server.ts";

@@ -10,7 +10,7 @@ import type { TruewireServer } from "../../src/app/create-server.ts";
 import type { TruewireConfig } from "../../src/config/config.ts";
 import { lean } from "../../src/apis/profile.ts";
 import { BodyBudget } from "../../src/server/body-budget.ts";
-import { AssembledTexts } from "../../src/server/assembled-texts.ts";
+import { AssembledTexts } from "../../src/server/client-stores.ts";
 import { DetachedRuns } from "../../src/server/detached-runs.ts";
 import { silentLog } from "../../src/server/log.ts";
 import { listen } from "../../src/server/listen.ts";

@@ -5,10 +5,10 @@ import * as embeddings from "../../src/apis/embeddings/schema.ts";
 import * as messages from "../../src/apis/messages/schema.ts";
 import * as models from "../../src/apis/models/schema.ts";
 import * as responses from "../../src/apis/responses/schema.ts";
-import { chatParameters } from "../../src/apis/chat/read-request.ts";
-import { completionParameters } from "../../src/apis/completions/read-request.ts";
+import { chatParameters } from "../../src/apis/chat/request.ts";
+import { completionParameters } from "../../src/apis/completions/request.ts";
 import { messageRequest } from "../../src/apis/messages/request-schema.ts";
-import { responsesParameters } from "../../src/apis/responses/responses-parameters.ts";
+import { responsesParameters } from "../../src/apis/responses/parameters.ts";
 
 /** An object of an API, as the vendor's SDK declares it and as we describe it. */
 export interface Description {

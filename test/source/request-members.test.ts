@@ -17,20 +17,20 @@ import { beforeAll, describe, expect, test } from "vitest";
 
 type Kind = "local" | "program" | "chat" | "completions" | "responses" | "messages";
 
-const chatWriters = ["src/apis/chat/write-request.ts", "src/apis/chat/write-tools.ts"];
-const sampling = "src/apis/server-profile.ts";
+const chatWriters = ["src/apis/chat/send.ts", "src/apis/chat/write-messages.ts"];
+const sampling = "src/apis/adapt/server-profile.ts";
 const upstream = "src/engines/upstream/";
 /** Where each kind of engine reads requests, an upstream by the API that it speaks. */
 const places: Readonly<Record<Kind, readonly string[]>> = {
   local: ["src/engines/llama/", "src/templates/"],
-  program: ["src/engines/program/", sampling, ...chatWriters, "src/apis/completions/write-request.ts"],
+  program: ["src/engines/program/", sampling, ...chatWriters, "src/apis/completions/send.ts"],
   chat: [upstream, sampling, ...chatWriters],
-  completions: [upstream, sampling, "src/apis/completions/write-request.ts"],
-  responses: [upstream, sampling, "src/apis/responses/source-port.ts"],
-  messages: [upstream, "src/apis/messages/source-port.ts"],
+  completions: [upstream, sampling, "src/apis/completions/send.ts"],
+  responses: [upstream, sampling, "src/apis/responses/send.ts"],
+  messages: [upstream, "src/apis/messages/send.ts"],
 };
 /** It writes every member of a request for the model's process, and reads none. */
-const copies = "src/engines/llama/asked-text.ts";
+const copies = "src/engines/llama/request-text.ts";
 /** What the server does for every kind of engine. */
 const forAll = "src/server/run-generation.ts";
 

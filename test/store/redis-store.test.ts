@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openStore } from "../../src/kv/open-store.ts";
+import { openStore } from "../../src/kv/open.ts";
 import type { Store } from "../../src/kv/store.ts";
 import { freePort, redisCommand, startRedis } from "../support/redis-server.ts";
 import { until } from "../support/scripted-engine.ts";

@@ -1,5 +1,5 @@
 import type { GenerationEvent } from "../../src/core/events.ts";
-import { ChatStreamWriter } from "../../src/apis/chat/stream-writer.ts";
+import { ChatStreamWriter } from "../../src/apis/chat/write-stream.ts";
 import type { ChoicesContext, RequestedAnswer } from "../../src/apis/choices-answer.ts";
 import type { Profile } from "../../src/apis/profile.ts";
 

@@ -1,7 +1,7 @@
 import type { GenerationEvent } from "../../src/core/events.ts";
 import type { AnswerContext } from "../../src/apis/port.ts";
 import type { Profile } from "../../src/apis/profile.ts";
-import { readResponsesRequest } from "../../src/apis/responses/read-request.ts";
+import { readResponsesRequest } from "../../src/apis/responses/request.ts";
 import type { ResponseOptions } from "../../src/apis/responses/request-schema.ts";
 import { ResponseObject } from "../../src/apis/responses/response-object.ts";
 import { ResponseStreamWriter } from "../../src/apis/responses/stream-writer.ts";

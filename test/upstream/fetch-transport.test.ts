@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { openTransport as openFetch } from "../../src/engines/upstream/fetch-transport.ts";
-import { openUpstreamEngine } from "../../src/engines/upstream/open-upstream-engine.ts";
+import { openUpstreamEngine } from "../../src/engines/upstream/upstream-engine.ts";
 import type { UpstreamOptions } from "../../src/engines/upstream/options.ts";
 import { openTransport as openUndici } from "../../src/engines/upstream/undici-transport.ts";
 import type { Engine } from "../../src/core/engine.ts";
 import type { GenerationEvent } from "../../src/core/events.ts";
-import { readChatRequest } from "../../src/apis/chat/read-request.ts";
+import { readChatRequest } from "../../src/apis/chat/request.ts";
 import { event, finish, role, startScripted } from "./scripted-server.ts";
 import type { ScriptedServer } from "./scripted-server.ts";
 

@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { openUpstreamEngine } from "../../src/engines/upstream/open-upstream-engine.ts";
+import { openUpstreamEngine } from "../../src/engines/upstream/upstream-engine.ts";
 import type { UpstreamOptions } from "../../src/engines/upstream/options.ts";
 import type { Engine } from "../../src/core/engine.ts";
 import type { GenerationEnd, GenerationEvent } from "../../src/core/events.ts";
 import type { GenerationObserver, ObservedAttempt } from "../../src/core/generation-observer.ts";
 import type { GenerationRequest } from "../../src/core/request.ts";
-import { readChatRequest } from "../../src/apis/chat/read-request.ts";
+import { readChatRequest } from "../../src/apis/chat/request.ts";
 import { done, event, finish, role, startScripted } from "./scripted-server.ts";
 import type { ScriptedServer } from "./scripted-server.ts";
 

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import { openUpstreamEngine } from "../../src/engines/upstream/open-upstream-engine.ts";
+import { openUpstreamEngine } from "../../src/engines/upstream/upstream-engine.ts";
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

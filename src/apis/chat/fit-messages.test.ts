@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { JsonObject } from "../../core/json.ts";
-import type { ServerProfile } from "../server-profile.ts";
+import type { ServerProfile } from "../adapt/server-profile.ts";
 import { fitMessages } from "./fit-messages.ts";
 
 function fit(

@@ -1,13 +1,13 @@
 import { answerId } from "../ids.ts";
-import { bearer, openaiErrorFormat } from "../voice.ts";
+import { bearer, openaiErrorFormat } from "../api-error-format.ts";
 import type { Port } from "../port.ts";
 import { chatForms } from "./form.ts";
-import { chatRequestInSteps } from "./read-request.ts";
-import { writeChatResponse } from "./response-writer.ts";
-import { ChatStreamWriter } from "./stream-writer.ts";
+import { chatRequestInSteps } from "./request.ts";
+import { writeChatResponse } from "./write-body.ts";
+import { ChatStreamWriter } from "./write-stream.ts";
 import type { SourcePort } from "../source-port.ts";
-import { ChatStreamReader } from "./stream-reader.ts";
-import { writeChatRequest } from "./write-request.ts";
+import { ChatStreamReader } from "./read.ts";
+import { writeChatRequest } from "./send.ts";
 
 /** `POST /v1/chat/completions`. */
 export const chatPort: Port = {

@@ -3,7 +3,7 @@ import type { Message, Tool } from "../../core/message.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import type { ReadChoicesRequest } from "../choices-answer.ts";
 import type { ReadOptions } from "../port.ts";
-import { readChatRequest } from "./read-request.ts";
+import { readChatRequest } from "./request.ts";
 
 function read(members: object, options: ReadOptions = {}): ReadChoicesRequest {
   return readChatRequest({ model: "m", messages: [{ role: "user", content: "Hello" }], ...members }, "req_1", options);

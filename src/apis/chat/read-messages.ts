@@ -4,7 +4,7 @@ import type { AssistantMessage, AssistantPart, Content, ContentPart, FilePart, M
 import { StepCounter } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { RequestDraft } from "../request/draft.ts";
-import type { ChatAssistantMessage, ChatRequestContent, ChatRequestMessage } from "./message-shape.ts";
+import type { ChatAssistantMessage, ChatRequestContent, ChatRequestMessage } from "./request-schema.ts";
 
 /**
  * Converts the messages of a chat request to API-neutral messages. The result of a tool gets the name of the tool from the call with the

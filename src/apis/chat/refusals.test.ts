@@ -3,7 +3,7 @@ import type { GenerationFailure } from "../../core/events.ts";
 import { FailureError } from "../../core/failure.ts";
 import type { ReadOptions } from "../port.ts";
 import { exact } from "../profile.ts";
-import { readChatRequest } from "./read-request.ts";
+import { readChatRequest } from "./request.ts";
 
 // What OpenAI refuses is refused in its words (recordings of 2025 and 2026).
 

@@ -5,12 +5,12 @@ import { context, written } from "../../../test/support/chat-stream.ts";
 import { legalBatches } from "../../../test/support/legal-events.ts";
 import { accumulate } from "../../core/accumulate.ts";
 import type { GenerationEvent } from "../../core/events.ts";
-import { writeCompletionResponse } from "../completions/response-writer.ts";
+import { writeCompletionResponse } from "../completions/write-body.ts";
 import { completion } from "../completions/schema.ts";
-import { CompletionStreamWriter } from "../completions/stream-writer.ts";
+import { CompletionStreamWriter } from "../completions/write-stream.ts";
 import { serialize } from "../members.ts";
 import { exact, lean } from "../profile.ts";
-import { writeChatResponse } from "./response-writer.ts";
+import { writeChatResponse } from "./write-body.ts";
 import { chatChunk, chatCompletion } from "./schema.ts";
 
 const requested = fc.record({

@@ -11,7 +11,7 @@ import {
   type ToolChoice,
 } from "../../core/message.ts";
 import type { JsonValue } from "../json-text.ts";
-import type { RequestBody } from "../server-profile.ts";
+import type { RequestBody } from "../adapt/server-profile.ts";
 
 type Members = { [name: string]: unknown };
 

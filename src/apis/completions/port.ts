@@ -1,13 +1,13 @@
 import { answerId } from "../ids.ts";
-import { bearer, openaiErrorFormat } from "../voice.ts";
+import { bearer, openaiErrorFormat } from "../api-error-format.ts";
 import type { Port } from "../port.ts";
 import { completionForms } from "./form.ts";
-import { completionRequestInSteps } from "./read-request.ts";
-import { writeCompletionResponse } from "./response-writer.ts";
-import { CompletionStreamWriter } from "./stream-writer.ts";
+import { completionRequestInSteps } from "./request.ts";
+import { writeCompletionResponse } from "./write-body.ts";
+import { CompletionStreamWriter } from "./write-stream.ts";
 import type { SourcePort } from "../source-port.ts";
-import { CompletionsStreamReader } from "./stream-reader.ts";
-import { writeCompletionsRequest } from "./write-request.ts";
+import { CompletionsStreamReader } from "./read.ts";
+import { writeCompletionsRequest } from "./send.ts";
 
 /** `POST /v1/completions`, the legacy API. */
 export const completionsPort: Port = {

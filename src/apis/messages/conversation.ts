@@ -1,6 +1,6 @@
 import { assistantCalls, assistantContent, assistantParts } from "../../core/message.ts";
 import { invalidRequest } from "../../core/failure.ts";
-import { isLong, jsonChunks } from "../../core/json-in-pieces.ts";
+import { isLong, jsonChunks } from "../../core/json-chunks.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type {
   AssistantMessage,

@@ -1,10 +1,10 @@
 import type * as z from "zod";
 import type { ModelInfo } from "../../core/engine.ts";
 import { inWireOrder } from "../members.ts";
-import { keyIn as bearerIn } from "../voice.ts";
+import { keyIn as bearerIn } from "../api-error-format.ts";
 import type { AnswerContext, Port } from "../port.ts";
 import type { RateLevels } from "../rate-limits.ts";
-import type { ModelListFormat, ApiErrorFormat } from "../voice.ts";
+import type { ModelListFormat, ApiErrorFormat } from "../api-error-format.ts";
 import { anthropicError, errorJson } from "./error-object.ts";
 import { messageForms } from "./form.ts";
 import { messageId } from "./ids.ts";

@@ -9,7 +9,7 @@ import { schemasIn } from "../request/check-schema.ts";
 import { lengthProblem, tooManyUnknown } from "../request/refusals.ts";
 import { maxMessages, maxParts, maxUnknownMembers } from "../request/shapes.ts";
 import { checkedForServer, unknownValue } from "../request/parameter.ts";
-import type { HeaderReader } from "../voice.ts";
+import type { HeaderReader } from "../api-error-format.ts";
 import { checkConversation, readMessageParams } from "./conversation.ts";
 import { messageForms } from "./form.ts";
 import { messageIssueFailure, refusal } from "./request-issue.ts";

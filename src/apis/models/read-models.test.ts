@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readModelList } from "./read-models.ts";
+import { readModelList } from "./models.ts";
 
 const sees = (list: unknown): unknown => readModelList(JSON.stringify(list))?.map((model) => model.sees);
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ModelInfo } from "../../core/engine.ts";
 import { exact, lean } from "../profile.ts";
-import { writeModel, writeModelList } from "./read-models.ts";
+import { writeModel, writeModelList } from "./models.ts";
 
 const model: ModelInfo = { id: "tiny", created: 5, ownedBy: "me", contextLength: 512, endpoints: ["chat"] };
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readChatRequest } from "../chat/read-request.ts";
+import { readChatRequest } from "../chat/request.ts";
 
 const sampling = (bias: unknown): object =>
   readChatRequest({ model: "m", messages: [{ role: "user", content: "Hi" }], logit_bias: bias }, "req_1").request

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { FailureError } from "../../core/failure.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { capturedRequest } from "./captured-request.ts";
-import { readResponsesRequest } from "./read-request.ts";
+import { readResponsesRequest } from "./request.ts";
 
 /** Values that a response may repeat of its request, right ones and wrong ones. */
 const string = fc.oneof(fc.string(), fc.constant("x".repeat(65)));

@@ -1,8 +1,8 @@
 import type { FinishReason, GenerationFailure } from "../../core/events.ts";
 import { errorObject } from "../error-body.ts";
-import { openaiErrorFormat } from "../voice.ts";
+import { openaiErrorFormat } from "../api-error-format.ts";
 import type { Profile } from "../profile.ts";
-import type { ApiErrorFormat } from "../voice.ts";
+import type { ApiErrorFormat } from "../api-error-format.ts";
 import type { ErrorAnswer } from "../error-body.ts";
 
 interface ErrorForm {

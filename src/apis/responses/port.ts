@@ -1,7 +1,7 @@
 import type { ServedPort } from "../port-state.ts";
 import { responsesErrorFormat } from "./errors.ts";
 import { responseForms } from "./form.ts";
-import { responsesRequestInSteps } from "./read-request.ts";
+import { responsesRequestInSteps } from "./request.ts";
 import { ResponseObject } from "./response-object.ts";
 import { writeResponse } from "./response-writer.ts";
 import { responsesSocket } from "./socket.ts";

@@ -5,7 +5,7 @@ import { isObject } from "../../core/json.ts";
 import { exact } from "../profile.ts";
 import { ResponseReader } from "./read.ts";
 import { repairResponseCapture } from "./repair-capture.ts";
-import { readResponsesRequest } from "./read-request.ts";
+import { readResponsesRequest } from "./request.ts";
 import { ResponseObject } from "./response-object.ts";
 import { ResponseStreamWriter } from "./stream-writer.ts";
 

@@ -6,7 +6,7 @@ import type { GenerationEvent } from "../../core/events.ts";
 import { exact, lean } from "../profile.ts";
 import { ResponseIds } from "./ids.ts";
 import { bodyNumber, pythonJson } from "./form.ts";
-import { readResponsesRequest } from "./read-request.ts";
+import { readResponsesRequest } from "./request.ts";
 import { writeResponse } from "./response-writer.ts";
 import { decryptReasoning, encryptReasoning } from "./encrypted-content.ts";
 

@@ -5,8 +5,8 @@ import { captureOf, doubles } from "../../../test/upstream/double-server.ts";
 import { orderViolation } from "../../../test/upstream/legal-order.ts";
 import { accumulate } from "../../core/accumulate.ts";
 import type { GenerationEvent } from "../../core/events.ts";
-import { ChatStreamReader } from "../chat/stream-reader.ts";
-import { CompletionsStreamReader } from "../completions/stream-reader.ts";
+import { ChatStreamReader } from "../chat/read.ts";
+import { CompletionsStreamReader } from "../completions/read.ts";
 import type { ChoiceState } from "./answer-choices.ts";
 import type { ChoicesReader, ChoicesReaderOptions } from "./choices-reader.ts";
 

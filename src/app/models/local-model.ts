@@ -3,11 +3,11 @@ import { defaultBatchSize, defaultSlots, maxDefaultContextSize } from "../../eng
 import { adapterBytes } from "../../engines/llama/file/adapter-bytes.ts";
 import { needWithEmbeddings } from "../../engines/llama/file/embedding-need.ts";
 import { embeddingPlan } from "../../engines/llama/file/embedding-plan.ts";
-import { localEndpoints } from "../../engines/llama/file/endpoints-of.ts";
+import { localEndpoints } from "../../engines/llama/file/local-endpoints.ts";
 import { totalOf } from "../../engines/llama/file/memory-need.ts";
 import type { MemoryNeed } from "../../engines/llama/file/memory-need.ts";
 import { readModelFile } from "../../engines/llama/file/read-model-file.ts";
-import { publicAdapters } from "../../engines/llama/listed-adapters.ts";
+import { publicAdapters } from "../../engines/llama/public-adapters.ts";
 import type { ModelSource } from "../../engines/llama/process/model-file.ts";
 import type { Engine, ModelInfo } from "../../core/engine.ts";
 import { openLocalModel } from "../open-local-model.ts";

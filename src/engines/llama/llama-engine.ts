@@ -6,7 +6,7 @@ import type { GenerationObserver } from "../../core/generation-observer.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { defaultLoadTimeoutMs } from "./defaults.ts";
-import { publicAdapters } from "./listed-adapters.ts";
+import { publicAdapters } from "./public-adapters.ts";
 import { HangWatch, RestartingProcess, type ModelMessage, type ModelProcess } from "./model-process.ts";
 import { ModelQuestions } from "./model-questions.ts";
 import type { LlamaEngineOptions } from "./options.ts";

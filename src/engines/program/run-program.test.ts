@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { accumulate } from "../../core/accumulate.ts";
 import type { GenerationEvent } from "../../core/events.ts";
-import { readChatRequest } from "../../apis/chat/read-request.ts";
-import { readCompletionRequest } from "../../apis/completions/read-request.ts";
+import { readChatRequest } from "../../apis/chat/request.ts";
+import { readCompletionRequest } from "../../apis/completions/request.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { plainText } from "../../formats/format.ts";
 import { defineProgram, type Program, type ProgramInput, RequestError } from "./program.ts";

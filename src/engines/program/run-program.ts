@@ -6,8 +6,8 @@ import { unsupportedParameter } from "../../apis/request/refusals.ts";
 import { OutputReader } from "./output-reader.ts";
 import type { Program, ProgramInput, ProgramItem, ProgramMessage, ProgramReturn, ProgramTool } from "./program.ts";
 import { failureEnd } from "./program-failure.ts";
-import { chatMembers } from "../../apis/chat/write-request.ts";
-import { completionMembers } from "../../apis/completions/write-request.ts";
+import { chatMembers } from "../../apis/chat/send.ts";
+import { completionMembers } from "../../apis/completions/send.ts";
 import { writeChatMessages, writeChatTools } from "../../apis/chat/write-messages.ts";
 
 export interface RunOptions {

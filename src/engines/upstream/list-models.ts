@@ -1,7 +1,7 @@
 import type { ModelInfo } from "../../core/engine.ts";
 import { isObject } from "../../core/json.ts";
-import { readModelList } from "../../apis/models/read-models.ts";
-import type { ListedModel } from "../../apis/models/read-models.ts";
+import { readModelList } from "../../apis/models/models.ts";
+import type { ListedModel } from "../../apis/models/models.ts";
 import type { SourcePort } from "../../apis/source-port.ts";
 import type { UpstreamTarget } from "./targets.ts";
 import { readBody } from "./transport.ts";

@@ -1,7 +1,7 @@
 import type { LogListener } from "../../core/observe.ts";
 import type { Format } from "../../formats/format.ts";
 import type { SourceApi } from "../../apis/source-port.ts";
-import type { ServerProfile } from "../../apis/server-profile.ts";
+import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
 
 /** One upstream: a server, or several equivalent ones, whose API is OpenAI's, Anthropic's or nearly. Times are in milliseconds. */
 export interface UpstreamOptions {

@@ -1,5 +1,5 @@
 import { internalError } from "../../apis/failures.ts";
-import { openaiErrorFormat } from "../../apis/voice.ts";
+import { openaiErrorFormat } from "../../apis/api-error-format.ts";
 import type { GenerationFailure } from "../../core/events.ts";
 import { FailureError, invalidRequest } from "../../core/failure.ts";
 import { isObject } from "../../core/json.ts";

@@ -1,7 +1,7 @@
 import { FailureError } from "../../core/failure.ts";
 import { recordingOf } from "../../inspect/capture-of.ts";
 import type { InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
-import { openaiErrorFormat } from "../../apis/voice.ts";
+import { openaiErrorFormat } from "../../apis/api-error-format.ts";
 import type { HeaderFields } from "../exchange.ts";
 import type { Reply, EndpointHandler, ServerRoute } from "../reply.ts";
 import type { Service } from "../service.ts";

@@ -8,7 +8,7 @@ import {
   trace,
 } from "@opentelemetry/api";
 import type { Attributes, Context, Span, SpanContext, Tracer } from "@opentelemetry/api";
-import type { HeaderReader } from "../../apis/voice.ts";
+import type { HeaderReader } from "../../apis/api-error-format.ts";
 import { Accumulator } from "../../core/accumulate.ts";
 import type { GenerationEnd, GenerationEvent, Timings, Usage } from "../../core/events.ts";
 import type { AttemptObserver, ObservedAttempt } from "../../core/generation-observer.ts";

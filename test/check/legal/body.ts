@@ -2,9 +2,9 @@ import type { Exchange } from "../../../src/check/rules/exchange.ts";
 import { accumulate } from "../../../src/core/accumulate.ts";
 import type { GenerationEvent } from "../../../src/core/events.ts";
 import { invalidRequest } from "../../../src/core/failure.ts";
-import { writeChatResponse } from "../../../src/apis/chat/response-writer.ts";
-import { writeCompletionResponse } from "../../../src/apis/completions/response-writer.ts";
-import { writeEmbeddings } from "../../../src/apis/embeddings/read-request.ts";
+import { writeChatResponse } from "../../../src/apis/chat/write-body.ts";
+import { writeCompletionResponse } from "../../../src/apis/completions/write-body.ts";
+import { writeEmbeddings } from "../../../src/apis/embeddings/embeddings.ts";
 import { writeErrorBody } from "../../../src/apis/error-body.ts";
 import {
   bodyTooLarge,
@@ -17,7 +17,7 @@ import {
   modelNotFound,
   unknownUrl,
 } from "../../../src/apis/failures.ts";
-import { writeModel, writeModelList } from "../../../src/apis/models/read-models.ts";
+import { writeModel, writeModelList } from "../../../src/apis/models/models.ts";
 import { exact, lean, type Profile } from "../../../src/apis/profile.ts";
 import { emptyArray, missingParameter } from "../../../src/apis/request/refusals.ts";
 import { between, oneOf, seeded } from "../random.ts";

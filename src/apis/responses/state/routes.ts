@@ -7,7 +7,7 @@ import type { CalledModel, PortAnswer, PortCall, PortRoute } from "../../port-st
 import { numberAbove, numberBelow, unsupportedEnumValue } from "../../request/refusals.ts";
 import { responseBodyText } from "../form.ts";
 import { idPrefixes, ResponseIds } from "../ids.ts";
-import { responsesRequestInSteps } from "../read-request.ts";
+import { responsesRequestInSteps } from "../request.ts";
 import { compactedItems, storedInputItems, isOfUser, withoutCompactions } from "./input-items.ts";
 import { forgetHistory, historyOf, recall } from "./recall.ts";
 import { cancelResponse, showResponse, stopResponse, requireResponse } from "./show-response.ts";

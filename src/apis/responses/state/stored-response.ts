@@ -1,4 +1,4 @@
-import { isLong, jsonChunks } from "../../../core/json-in-pieces.ts";
+import { isLong, jsonChunks } from "../../../core/json-chunks.ts";
 import type { Keyspace, Keyspaces } from "../../port-state.ts";
 import { sharedDigits } from "../ids.ts";
 

@@ -1,9 +1,9 @@
 import { chatCompletion, chatFinishReason, chatMessage } from "../../../apis/chat/schema.ts";
 import { completion } from "../../../apis/completions/schema.ts";
 import { memberNames } from "../../../apis/members.ts";
-import { requestedChoices } from "../demands.ts";
+import { requestedChoices } from "../expectations.ts";
 import { atName, bodyChoices, isAnswer, isChat, messageOf, notJson, objectOf, shown } from "../place.ts";
-import { isTokenLists, textOfTokens, tokenListsViolation, tokenViolation, usageViolation } from "../usage-counts.ts";
+import { isTokenLists, textOfTokens, tokenListsViolation, tokenViolation, usageViolation } from "../violations.ts";
 import type { BodyRule, Violation } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import type { BodyView, Json } from "../view.ts";

@@ -1,4 +1,4 @@
-import { errorObjectViolation } from "../usage-counts.ts";
+import { errorObjectViolation } from "../violations.ts";
 import { vendorOf } from "../exchange.ts";
 import { atName, notJson, objectOf, shown } from "../place.ts";
 import type { BodyRule } from "../rule.ts";

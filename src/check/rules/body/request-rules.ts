@@ -1,5 +1,5 @@
-import { expectationsOf } from "../demands.ts";
-import { callIn, reasoningTagIn, specialTokenIn } from "../usage-counts.ts";
+import { expectationsOf } from "../expectations.ts";
+import { callIn, reasoningTagIn, specialTokenIn } from "../violations.ts";
 import { atName, bodyChoices, isAnswer, isChat, messageOf, objectOf, shown } from "../place.ts";
 import type { BodyRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";

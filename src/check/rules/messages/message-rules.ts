@@ -7,7 +7,7 @@ import {
   stopReason,
 } from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../core/json.ts";
-import { callIn, reasoningTagIn, specialTokenIn } from "../usage-counts.ts";
+import { callIn, reasoningTagIn, specialTokenIn } from "../violations.ts";
 import { shown } from "../place.ts";
 import { type Json, parsedJson } from "../view.ts";
 import {

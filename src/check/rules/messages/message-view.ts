@@ -1,7 +1,7 @@
 import { promptCounts } from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../core/json.ts";
 import { atEnd, atMember, atName } from "../place.ts";
-import type { Expectations } from "../demands.ts";
+import type { Expectations } from "../expectations.ts";
 import type { Exchange } from "../exchange.ts";
 import type { RuleFacts, Violation } from "../rule.ts";
 import { type BodyView, type Chunk, type Json, parsedJson, type StreamView } from "../view.ts";

@@ -1,6 +1,6 @@
 import { writtenItems } from "../../../apis/responses/schema.ts";
 import { isObject } from "../../../core/json.ts";
-import { textOfTokens } from "../usage-counts.ts";
+import { textOfTokens } from "../violations.ts";
 import { atFrame, atMember, shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
 import type { Json, StreamView } from "../view.ts";

@@ -1,6 +1,6 @@
 import { createResponse, defaultEcho } from "../../../apis/responses/request-schema.ts";
 import { isObject } from "../../../core/json.ts";
-import { callIn, reasoningTagIn, specialTokenIn, textOfTokens, tokenViolation } from "../usage-counts.ts";
+import { callIn, reasoningTagIn, specialTokenIn, textOfTokens, tokenViolation } from "../violations.ts";
 import { shown } from "../place.ts";
 import type { Violation } from "../rule.ts";
 import { type Json, parsedJson } from "../view.ts";

@@ -1,6 +1,6 @@
 import { chatChunk } from "../../../apis/chat/schema.ts";
 import { membersOf } from "../../../apis/members.ts";
-import { callIn, reasoningTagIn, specialTokenIn } from "../usage-counts.ts";
+import { callIn, reasoningTagIn, specialTokenIn } from "../violations.ts";
 import { atChoicePart, shown } from "../place.ts";
 import type { StreamRule, Violation } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";

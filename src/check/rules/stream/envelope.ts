@@ -1,6 +1,6 @@
 import { chatChunk } from "../../../apis/chat/schema.ts";
 import { membersOf } from "../../../apis/members.ts";
-import { requestedChoices } from "../demands.ts";
+import { requestedChoices } from "../expectations.ts";
 import { atFrame, atMember, shown } from "../place.ts";
 import type { Violation, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";

@@ -1,5 +1,5 @@
 import { chatChunk } from "../../../apis/chat/schema.ts";
-import { errorObjectViolation } from "../usage-counts.ts";
+import { errorObjectViolation } from "../violations.ts";
 import { atChoicePart, atEnd, atFrame, atMember, shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
 import type { ChoicePart, Chunk, StreamView } from "../view.ts";

@@ -1,5 +1,5 @@
 import { requestMember } from "../exchange.ts";
-import { textOfTokens, tokenViolation } from "../usage-counts.ts";
+import { textOfTokens, tokenViolation } from "../violations.ts";
 import { atChoicePart, atEnd } from "../place.ts";
 import type { StreamRule, Violation } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";

@@ -1,4 +1,4 @@
-import { expectationsOf } from "../demands.ts";
+import { expectationsOf } from "../expectations.ts";
 import { atChoicePart, shown } from "../place.ts";
 import type { Violation, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";

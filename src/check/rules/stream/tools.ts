@@ -1,5 +1,5 @@
 import { isObject } from "../../../core/json.ts";
-import { expectationsOf } from "../demands.ts";
+import { expectationsOf } from "../expectations.ts";
 import { atChoicePart, shown } from "../place.ts";
 import type { Violation, StreamRule } from "../rule.ts";
 import { type ChoicePart, type Json, parsedJson, type StreamView } from "../view.ts";

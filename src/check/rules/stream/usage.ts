@@ -3,7 +3,7 @@ import { atEnd, atFrame, atMember, shown } from "../place.ts";
 import type { Violation, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { type Chunk, type Json, type StreamView } from "../view.ts";
-import { usageViolation } from "../usage-counts.ts";
+import { usageViolation } from "../violations.ts";
 import { chat, chatAndCompletions, hasContent, hasError, streamRulesOf } from "./stream-rule.ts";
 
 const wrongCounts = "token counts are wrong";

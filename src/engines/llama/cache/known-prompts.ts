@@ -1,6 +1,6 @@
 import type { CacheMiss } from "../../../core/cache-miss.ts";
 import { missCause, sharedSentences } from "./miss-cause.ts";
-import { lastCharacters, divergingTexts } from "./parting-texts.ts";
+import { lastCharacters, divergingTexts } from "./diverging-texts.ts";
 import { charactersOf, isSystem, type PromptOutline } from "./prompt-outline.ts";
 
 /** A prompt that is about to get a slot. */

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { embeddingNeed, needWithEmbeddings } from "./embedding-need.ts";
 import { embeddingPlan, type EmbeddingSettings } from "./embedding-plan.ts";
-import { localEndpoints } from "./endpoints-of.ts";
+import { localEndpoints } from "./local-endpoints.ts";
 import { memoryNeed, totalOf } from "./memory-need.ts";
 import type { ModelFile } from "./read-model-file.ts";
 

@@ -2,7 +2,7 @@ import { randomBytes, randomInt } from "node:crypto";
 import { Worker } from "node:worker_threads";
 import { FailureError } from "../../../core/failure.ts";
 import type { LogListener } from "../../../core/observe.ts";
-import { localEndpoints } from "../file/endpoints-of.ts";
+import { localEndpoints } from "../file/local-endpoints.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenProgress } from "../options.ts";
 import {

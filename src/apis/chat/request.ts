@@ -1,0 +1,165 @@
+import { checkContinuation } from "../../core/continued-message.ts";
+import type { ChatPrompt } from "../../core/request.ts";
+import { runSync, type Steps } from "../../core/steps.ts";
+import type { ReadChoicesRequest } from "../choices-answer.ts";
+import type { ReadOptions } from "../port.ts";
+import { lean } from "../profile.ts";
+import { completeRequest, completeRequestedAnswer, emptyDraft, type RequestDraft } from "../request/draft.ts";
+import {
+  acceptedParameter,
+  readParameters,
+  type RequestParameter,
+  setDraftMember,
+  supportedParameter,
+} from "../request/parameter.ts";
+import { invalidValue } from "../request/refusals.ts";
+import { resolveTools, toolParameters } from "./tools.ts";
+import { z } from "zod";
+import { isObject } from "../../core/json.ts";
+import { commonParameters, outputParameters } from "../request/common-parameters.ts";
+import { checkMetadata, metadataShape } from "../request/check-schema.ts";
+import { extensionParameters, refusedParameters, refusedSamplers } from "../request/extension-parameters.ts";
+import { anyObject, expecting, integerShape } from "../request/shapes.ts";
+import { messagesShape } from "./request-schema.ts";
+import { readMessages } from "./read-messages.ts";
+
+const chat = ["chat"] as const;
+
+const acceptedParameters: readonly RequestParameter[] = [
+  acceptedParameter("service_tier", {
+    endpoints: chat,
+    note: "No effect: there is only one tier.",
+    shape: z.enum(["auto", "default", "flex", "scale", "priority", "fast"]),
+  }),
+  acceptedParameter("store", { endpoints: chat, note: "Nothing is stored.", shape: z.boolean() }),
+  acceptedParameter(
+    "metadata",
+    {
+      endpoints: chat,
+      note: "OpenAI keeps it with stored answers. At most 16 strings.",
+      shape: metadataShape,
+    },
+    checkMetadata,
+  ),
+  supportedParameter(
+    "prediction",
+    {
+      endpoints: chat,
+      note: "It makes answers faster, not different: local models evaluate what they guess from it several tokens at once, where that pays.",
+      shape: z.object({ type: z.literal("content"), content: z.unknown() }, expecting("an object")),
+    },
+    ({ content }, { request }) => {
+      request.prediction = textOf(content);
+    },
+  ),
+  acceptedParameter("safety_identifier", { endpoints: chat, shape: z.string().max(64) }),
+  acceptedParameter("prompt_cache_key", {
+    endpoints: chat,
+    note: "The cache finds the longest common beginning by itself.",
+    shape: z.string(),
+  }),
+  acceptedParameter("prompt_cache_retention", {
+    endpoints: chat,
+    shape: z.enum(["in_memory", "in-memory", "24h"]),
+  }),
+  acceptedParameter("prompt_cache_options", { endpoints: chat, shape: anyObject() }),
+];
+
+/** Every parameter of `POST /v1/chat/completions`. */
+export const chatParameters: readonly RequestParameter[] = [
+  supportedParameter("messages", { endpoints: chat, shape: messagesShape, required: true }, function* (value, draft) {
+    draft.messages = yield* readMessages(value, draft);
+  }),
+  ...commonParameters,
+  supportedParameter(
+    "max_tokens",
+    { endpoints: chat, note: "At least 1. Where both are given, the smaller counts.", shape: integerShape(1) },
+    setDraftMember("maxTokens"),
+  ),
+  supportedParameter(
+    "max_completion_tokens",
+    { endpoints: chat, note: "At least 1.", shape: integerShape(1) },
+    setDraftMember("maxCompletionTokens"),
+  ),
+  supportedParameter("logprobs", { endpoints: chat, shape: z.boolean() }, setDraftMember("logprobs")),
+  supportedParameter(
+    "top_logprobs",
+    { endpoints: chat, note: "0 to 20. Needs `logprobs: true`.", shape: integerShape(0, 20) },
+    setDraftMember("topLogprobs"),
+  ),
+  ...toolParameters,
+  supportedParameter(
+    "reasoning_effort",
+    {
+      endpoints: chat,
+      note: "Passed to the chat template. Where that knows no efforts, `none` turns thinking off and all but `minimal` turn it on.",
+      shape: z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
+    },
+    setDraftMember("reasoningEffort"),
+  ),
+  supportedParameter(
+    "verbosity",
+    {
+      endpoints: chat,
+      note: "Passed on to an upstream; local models are not trained for it.",
+      shape: z.enum(["low", "medium", "high"]),
+    },
+    setDraftMember("verbosity"),
+  ),
+  ...outputParameters,
+  ...extensionParameters,
+  ...acceptedParameters,
+  ...refusedParameters,
+  ...refusedSamplers,
+];
+
+/** Returns a text, or the joined texts of a list of content parts. */
+function textOf(content: unknown): string {
+  if (typeof content === "string") return content;
+  const parts: readonly unknown[] = Array.isArray(content) ? content : [];
+  return parts.map((part) => (isObject(part) && typeof part["text"] === "string" ? part["text"] : "")).join("");
+}
+
+/** Reads the body of `POST /v1/chat/completions`. Throws `FailureError` with OpenAI's messages. */
+export function readChatRequest(body: unknown, requestId: string, options?: ReadOptions): ReadChoicesRequest {
+  return runSync(chatRequestInSteps(body, requestId, options));
+}
+
+/** The same in steps, so that a long body does not block other requests. */
+export function* chatRequestInSteps(
+  body: unknown,
+  requestId: string,
+  { profile = lean, forwards = false }: ReadOptions = {},
+): Steps<ReadChoicesRequest> {
+  const draft = emptyDraft("chat", profile, forwards);
+  const members = yield* readParameters(body, chatParameters, draft);
+  const { legacy, named, ...tools } = resolveTools(draft);
+  checkTemplate(draft);
+  checkLogprobs(draft);
+  const { messages, template, warnings } = draft;
+  const prompt: ChatPrompt = legacy
+    ? { kind: "chat", messages, legacyFunctions: true, template }
+    : { kind: "chat", messages, template };
+  const request = Object.assign(completeRequest(draft, requestId, members), { prompt }, tools);
+  if (draft.logprobs) request.logprobs = { top: draft.topLogprobs ?? 0 };
+  const asked = completeRequestedAnswer(draft);
+  asked.logprobs = draft.logprobs ?? false;
+  asked.namedToolChoice = named;
+  asked.legacyFunctions = legacy;
+  return { request, requested: asked, warnings };
+}
+
+function checkLogprobs({ logprobs, topLogprobs, profile, warnings }: RequestDraft): void {
+  if (topLogprobs === undefined || logprobs) return;
+  if (topLogprobs > 0 || profile.judgesAsVendor) {
+    throw invalidValue("top_logprobs", "'top_logprobs' is only allowed when 'logprobs' is true.");
+  }
+  warnings.push("top_logprobs: 0 has no effect without logprobs");
+}
+
+function checkTemplate({ template, messages, warnings }: RequestDraft): void {
+  checkContinuation(messages, template);
+  if (template.responsePrefix !== undefined && template.addGenerationPrompt === false) {
+    warnings.push("response_prefix is ignored, because add_generation_prompt is false");
+  }
+}

@@ -1,0 +1,137 @@
+import { invalidRequest } from "../../core/failure.ts";
+import { isLong } from "../../core/json-chunks.ts";
+import type { Tool } from "../../core/message.ts";
+import type { GenerationRequest, ReasoningOptions } from "../../core/request.ts";
+import { runSync, type Steps } from "../../core/steps.ts";
+import type { ReadOptions } from "../port.ts";
+import { lean } from "../profile.ts";
+import { completeRequest, completeRequestedAnswer, emptyDraft } from "../request/draft.ts";
+import { readParameters } from "../request/parameter.ts";
+import { maxRepeatedLength } from "../request/shapes.ts";
+import { readInput } from "./read-input.ts";
+import { type DeclaredTools, readResponseTools, readToolChoice } from "./read-tools.ts";
+import { defaultEcho, type ResponseEcho, type ResponseOptions } from "./request-schema.ts";
+import { type ResponsesDraft, responsesParameters } from "./parameters.ts";
+import { withoutCompactions } from "./state/input-items.ts";
+import { nothingRecalled, previousNotFound, type Recalled } from "./state/recall.ts";
+
+export interface ReadResponsesRequest {
+  readonly request: GenerationRequest;
+  readonly responseOptions: ResponseOptions;
+  readonly warnings: readonly string[];
+  readonly preparesOnly: boolean;
+}
+
+/** Reads the body of `POST /v1/responses`. `recalled`: the stored items that it refers to. Throws `FailureError` in OpenAI's words. */
+export function readResponsesRequest(
+  body: unknown,
+  requestId: string,
+  options?: ReadOptions,
+  recalled?: Recalled,
+): ReadResponsesRequest {
+  return runSync(responsesRequestInSteps(body, requestId, options, recalled));
+}
+
+/** The same as `readResponsesRequest`, in steps: for a long body, or many items that it refers to. */
+export function* responsesRequestInSteps(
+  body: unknown,
+  requestId: string,
+  { profile = lean, forwards = false }: ReadOptions = {},
+  recalled: Recalled = nothingRecalled,
+): Steps<ReadResponsesRequest> {
+  const draft: ResponsesDraft = { ...emptyDraft("responses", profile, forwards), include: [], repeated: {} };
+  const members = yield* readParameters(body, responsesParameters, draft);
+  const strict = profile.judgesAsVendor;
+  const { warnings, repeated } = draft;
+  const previousId = repeated["previous_response_id"];
+  if (typeof previousId === "string" && !recalled.previous && !forwards) throw previousNotFound(previousId);
+  const found: Tool[] = [];
+  const messages = yield* readInput(inputOf(draft), { strict, forwards, warnings, found, recalled });
+  if (draft.instructions !== undefined) {
+    messages.unshift({ role: "system", content: draft.instructions, path: "instructions" });
+  }
+  const declared = yield* readResponseTools(draft.toolList ?? [], strict, found);
+  const { tools, hosted, grouped, searches } = declared;
+  for (const { type } of hosted)
+    warnings.push(`tools: nothing here runs a tool of type ${JSON.stringify(type)}; it is left out`);
+  const choice = draft.choice === undefined ? undefined : readToolChoice(draft.choice, declared, forwards);
+  const { includeObfuscation } = completeRequestedAnswer(draft);
+  const echo = echoOf(draft, declared);
+  const summarizes = echo.reasoning.summary !== null;
+  const logprobs = draft.include.includes("message.output_text.logprobs");
+
+  const request = Object.assign(completeRequest(draft, requestId, yield* selfContained(members, recalled)), {
+    prompt: { kind: "chat", messages, template: draft.template } as const,
+    wantsUsage: true,
+  });
+  const reasoning: ReasoningOptions = { ...request.reasoning, ...(summarizes && { show: "summary" }) };
+  if (Object.keys(reasoning).length > 0) request.reasoning = reasoning;
+  if (logprobs) request.logprobs = { top: draft.topLogprobs ?? 0 };
+  if (tools.length > 0) {
+    request.tools = tools;
+    if (choice) request.toolChoice = choice;
+    if (draft.parallelToolCalls !== undefined) request.parallelToolCalls = draft.parallelToolCalls;
+  }
+  if (hosted.length > 0) request.hostedTools = hosted;
+  const responseOptions: ResponseOptions = {
+    echo,
+    summarizes,
+    encryptsReasoning: draft.include.includes("reasoning.encrypted_content"),
+    logprobs,
+    ...(includeObfuscation !== undefined && { includeObfuscation }),
+    grouped,
+    searches,
+  };
+  return { request, responseOptions, warnings, preparesOnly: draft.preparesOnly ?? false };
+}
+
+/** Returns the body with stored items in place of what refers to them: for an upstream of the same API, which does not know them. */
+function* selfContained(
+  body: Readonly<Record<string, unknown>>,
+  { previous, history, references }: Recalled,
+): Steps<Readonly<Record<string, unknown>>> {
+  const { background, previous_response_id: previousId, input, ...rest } = body;
+  const given = input ?? [];
+  const own: readonly unknown[] = Array.isArray(given) ? given : [{ role: "user", content: given }];
+  const known = references.size === 0 ? own : own.map((item) => referenced(item, references));
+  const placed = [...history, ...known].map((item) => ({ item, path: "" }));
+  const items = (yield* withoutCompactions(placed)).map(({ item }) => item);
+  const isUnchanged = items.length === own.length && items.every((item, at) => item === own[at]);
+  if (isUnchanged && background === undefined && !previous) return body;
+  return {
+    ...rest,
+    ...(!previous && previousId !== undefined && { previous_response_id: previousId }),
+    input: isUnchanged ? input : items,
+  };
+}
+
+function referenced(item: unknown, references: Recalled["references"]): unknown {
+  return references.get((item as { readonly id?: string } | null)?.id ?? "") ?? item;
+}
+
+function inputOf({ input, instructions, forwards, repeated }: ResponsesDraft): string | readonly unknown[] {
+  if (input !== undefined && (input.length > 0 || instructions !== undefined || typeof input === "string"))
+    return input;
+  if (forwards || "previous_response_id" in repeated) return [];
+  throw invalidRequest(
+    "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided.",
+    "input",
+    "missing_required_parameter",
+  );
+}
+
+/** Returns the members that repeat the request. They are in each answer, and up to three times in a stream, so their size is limited. */
+function echoOf({ repeated, sampling }: ResponsesDraft, { echo: tools }: DeclaredTools): ResponseEcho {
+  const echo: ResponseEcho = {
+    ...defaultEcho,
+    ...repeated,
+    ...(sampling.frequencyPenalty !== undefined && { frequency_penalty: sampling.frequencyPenalty }),
+    ...(sampling.presencePenalty !== undefined && { presence_penalty: sampling.presencePenalty }),
+    ...(sampling.temperature !== undefined && { temperature: sampling.temperature }),
+    ...(sampling.topP !== undefined && { top_p: sampling.topP }),
+    tools,
+  };
+  if (!isLong(echo, maxRepeatedLength)) return echo;
+  const message = `What a response repeats of its request (instructions, tools, formats) may have at most ${maxRepeatedLength} characters.`;
+  throw invalidRequest(message, null, "request_too_large");
+}

@@ -1,0 +1,253 @@
+import { assistantParts } from "../../core/message.ts";
+import { isObject } from "../../core/json.ts";
+import type { AssistantPart, Content, ContentPart, Message, Tool, ToolCall, ToolChoice } from "../../core/message.ts";
+import { nameWithin } from "../../core/custom-tool.ts";
+import type { ChatPrompt, GenerationRequest, OutputConstraint } from "../../core/request.ts";
+import { writeOutput } from "../chat/send.ts";
+import { bearer } from "../api-error-format.ts";
+import { changedBody, withoutUndefined, writeSampling } from "../adapt/server-profile.ts";
+import type { RequestBody, ServerProfile } from "../adapt/server-profile.ts";
+import type { SourcePort } from "../source-port.ts";
+import { decryptReasoning } from "./encrypted-content.ts";
+import { ResponseReader } from "./read.ts";
+
+/** The `/responses` of another server. */
+export const responsesSource: SourcePort = {
+  name: "responses",
+  singleChoice: true,
+  path: "/responses",
+  answerLimit: { members: ["max_output_tokens"], none: "absent" },
+  headers: bearer,
+  writeRequest: writeResponsesRequest,
+  reader: (options) => new ResponseReader(options),
+};
+
+/** Members that mean the same in the requests of other APIs. */
+const sharedNames = [
+  "max_tool_calls",
+  "metadata",
+  "prompt_cache_key",
+  "prompt_cache_retention",
+  "safety_identifier",
+  "service_tier",
+  "user",
+];
+
+/**
+ * Returns the body of a Responses request to another server. A request that came as a Responses request is passed on unchanged, except
+ * reasoning that this server has encoded. The prompt must be a conversation.
+ */
+export function writeResponsesRequest(request: GenerationRequest, profile: ServerProfile): RequestBody {
+  const { prompt, passthrough, stream } = request;
+  if (prompt.kind !== "chat") throw new TypeError("A Responses request needs a conversation.");
+  const body =
+    passthrough?.dialect === "responses"
+      ? { ...passthrough.body, input: withoutOwnReasoning(passthrough.body["input"]) }
+      : responsesMembers(request, prompt);
+  body["model"] = profile.model ?? request.model;
+  if (stream) body["stream"] = true;
+  else {
+    delete body["stream"];
+    delete body["stream_options"];
+  }
+  const role = profile.instructionRole;
+  if (role && role !== "any" && Array.isArray(body["input"]))
+    body["input"] = body["input"].map((item: unknown) => withRole(item, role));
+  return changedBody(body, profile);
+}
+
+/** Returns the members for a request of another API, except model and stream. The response is not stored: no client could retrieve it. */
+function responsesMembers(request: GenerationRequest, prompt: ChatPrompt): RequestBody {
+  const { tools = [], toolChoice, output, reasoning, limits, logprobs, extra } = request;
+  // The limit has another name here, and each choice is a request of its own.
+  const { n: _, max_tokens: limit, ...sampling } = writeSampling(request);
+  const effort = reasoning?.effort ?? (reasoning?.mode === "off" ? "none" : undefined);
+  const summary = reasoning?.show === "summary" ? "auto" : undefined;
+  const format = output && formatOf(output);
+  const text = withoutUndefined({ format, verbosity: request.verbosity });
+  return withoutUndefined({
+    ...Object.fromEntries(sharedNames.map((name) => [name, extra[name]])),
+    input: writeInput(prompt.messages),
+    ...sampling,
+    max_output_tokens: limit,
+    tools: tools.length > 0 ? writeTools(tools) : undefined,
+    tool_choice: toolChoice && writeChoice(toolChoice, tools),
+    parallel_tool_calls: request.parallelToolCalls,
+    reasoning: (effort ?? summary) ? withoutUndefined({ effort, summary }) : undefined,
+    text: Object.keys(text).length > 0 ? text : undefined,
+    ...(output && !format && writeOutput(output)),
+    ...(logprobs && { include: ["message.output_text.logprobs"], top_logprobs: logprobs.top }),
+    truncation: limits.overflow === "drop-oldest" ? "auto" : undefined,
+    store: false,
+  });
+}
+
+/** Tools of a namespace are inside it. */
+function writeTools(tools: readonly Tool[]): RequestBody[] {
+  const written: RequestBody[] = [];
+  const groups = new Map<string, RequestBody[]>();
+  for (const tool of tools) {
+    const { namespace } = tool;
+    if (namespace === undefined) {
+      written.push(writeTool(tool, tool.name));
+      continue;
+    }
+    let group = groups.get(namespace);
+    if (!group) {
+      groups.set(namespace, (group = []));
+      written.push({ type: "namespace", name: namespace, tools: group });
+    }
+    group.push(writeTool(tool, nameWithin(namespace, tool.name)));
+  }
+  return written;
+}
+
+function writeTool({ kind, description, parameters, strict, inputGrammar, deferred }: Tool, name: string): RequestBody {
+  const described = withoutUndefined({ name, description, defer_loading: deferred });
+  if (kind === "custom") {
+    return { type: "custom", ...described, ...(inputGrammar && { format: { type: "grammar", ...inputGrammar } }) };
+  }
+  // The API makes a function strict unless the request says that it is not.
+  return { type: "function", ...described, parameters: parameters ?? null, strict: strict ?? false };
+}
+
+function writeChoice(choice: ToolChoice, tools: readonly Tool[]): unknown {
+  const named = (name: string): RequestBody => {
+    const { kind = "function", namespace } = tools.find((tool) => tool.name === name) ?? {};
+    const group = namespace !== undefined && { namespace };
+    return { type: kind, name: namespace === undefined ? name : nameWithin(namespace, name), ...group };
+  };
+  switch (choice.type) {
+    case "none":
+    case "auto":
+    case "required":
+      return choice.type;
+    case "named":
+      return named(choice.name);
+    case "allowed":
+      return { type: "allowed_tools", mode: choice.mode, tools: choice.names.map(named) };
+  }
+}
+
+/** Returns `text.format`, or `undefined` if the API has no such format. */
+function formatOf(output: OutputConstraint): RequestBody | undefined {
+  switch (output.type) {
+    case "text":
+      return { type: "text" };
+    case "json-object":
+      return { type: "json_object" };
+    case "json-schema": {
+      const { name, description, schema, strict } = output;
+      return withoutUndefined({ type: "json_schema", name, description, schema, strict });
+    }
+    case "grammar":
+    case "regex":
+    case "choice":
+      return undefined;
+  }
+}
+
+/** Another server cannot decrypt the reasoning that this server has encoded. */
+function withoutOwnReasoning(input: unknown): unknown {
+  return Array.isArray(input) ? input.filter((item: unknown) => !isOwnReasoning(item)) : input;
+}
+
+function isOwnReasoning(item: unknown): boolean {
+  if (!isObject(item) || item["type"] !== "reasoning") return false;
+  const encrypted = item["encrypted_content"];
+  return typeof encrypted === "string" && decryptReasoning(encrypted) !== null;
+}
+
+function withRole(item: unknown, role: "system" | "developer"): unknown {
+  if (!isObject(item)) return item;
+  return item["role"] === "system" || item["role"] === "developer" ? { ...item, role } : item;
+}
+
+/**
+ * Returns a conversation of any API as items. Left out is what items cannot express: names of speakers, whether a tool failed, and
+ * reasoning that the other server has not encrypted itself, which it would refuse.
+ */
+function writeInput(messages: readonly Message[]): RequestBody[] {
+  const items: RequestBody[] = [];
+  const custom = new Set<string>();
+  for (const message of messages) {
+    switch (message.role) {
+      case "system":
+      case "developer":
+      case "user":
+        items.push({ role: message.role, content: writeContent(message.content) });
+        break;
+      case "assistant":
+        for (const part of assistantParts(message)) {
+          if (part.type === "tool-call" && part.kind === "custom") custom.add(part.id);
+          const item = writeItem(part);
+          if (item) items.push(item);
+        }
+        break;
+      case "tool": {
+        const type = custom.has(message.toolCallId) ? "custom_tool_call_output" : "function_call_output";
+        items.push({ type, call_id: message.toolCallId, output: writeContent(message.content) });
+      }
+    }
+  }
+  return items;
+}
+
+function writeItem(part: AssistantPart): RequestBody | undefined {
+  switch (part.type) {
+    case "text": {
+      const phase = part.phase !== undefined && { phase: part.phase };
+      return { role: "assistant", content: part.text, ...phase };
+    }
+    case "refusal":
+      return { type: "message", role: "assistant", content: [{ type: "refusal", refusal: part.refusal }] };
+    case "image":
+      return undefined;
+    case "reasoning": {
+      const { id, summary = [], encrypted } = part;
+      if (encrypted === undefined) return undefined;
+      return {
+        type: "reasoning",
+        ...(id !== undefined && { id }),
+        summary: summary.map((text) => ({ type: "summary_text", text })),
+        encrypted_content: encrypted,
+      };
+    }
+    case "tool-call":
+      return writeCall(part);
+  }
+}
+
+function writeCall({ id, name, arguments: text, kind, namespace }: ToolCall): RequestBody {
+  const group = namespace !== undefined && { namespace };
+  const called = { call_id: id, name: namespace === undefined ? name : nameWithin(namespace, name), ...group };
+  return kind === "custom"
+    ? { type: "custom_tool_call", ...called, input: text }
+    : { type: "function_call", ...called, arguments: text };
+}
+
+function writeContent(content: Content): string | RequestBody[] {
+  return typeof content === "string" ? content : content.map(writePart);
+}
+
+function writePart(part: ContentPart): RequestBody {
+  switch (part.type) {
+    case "text":
+      return { type: "input_text", text: part.text };
+    case "refusal":
+      return { type: "input_text", text: part.refusal };
+    case "image":
+      return { type: "input_image", image_url: part.url, detail: part.detail ?? "auto" };
+    case "audio":
+      return { type: "input_audio", input_audio: { data: part.data, format: part.format } };
+    case "file":
+      if (part.text !== undefined) return { type: "input_text", text: part.text };
+      return {
+        type: "input_file",
+        ...(part.name !== undefined && { filename: part.name }),
+        ...(part.data !== undefined && { file_data: part.data }),
+        ...(part.url !== undefined && { file_url: part.url }),
+        ...(part.id !== undefined && { file_id: part.id }),
+      };
+  }
+}

@@ -1,0 +1,237 @@
+import { z } from "zod";
+import type { DetokenizeRequest, ModelAdapter, SlotState, Tokenization, TokenizeRequest } from "../../core/engine.ts";
+import type { Steps } from "../../core/steps.ts";
+import type { GenerationRequest } from "../../core/request.ts";
+import { chatRequestInSteps } from "../chat/request.ts";
+import type { ReadOptions } from "../port.ts";
+import {
+  invalidValue,
+  missingParameter,
+  parameterFailure,
+  stringTooLong,
+  unsupportedParameter,
+} from "../request/refusals.ts";
+import { integerShape, list } from "../request/shapes.ts";
+import { isObject } from "../../core/json.ts";
+
+export { objectBody } from "../request/refusals.ts";
+
+/** The form of the answer: that of llama.cpp, or of vLLM. */
+export type TokensForm = "llama.cpp" | "vllm";
+
+export interface ReadTokenizeRequest {
+  readonly request: TokenizeRequest;
+  readonly form: TokensForm;
+  /** The answer contains the text of each token. */
+  readonly withTexts: boolean;
+}
+
+/** Tokenizing a text of this length takes some tenths of a second, during which the model does not decode. */
+const maxTextLength = 1_000_000;
+const maxTokens = 1_000_000;
+
+const ids = list(integerShape(0), { phrase: "an array of integers", most: maxTokens });
+
+/**
+ * Reads the body of `POST /tokenize`. Requests of llama.cpp have `content`; those of vLLM have `prompt`, or `messages` with the other
+ * members of a chat request. `model`: the name of the model.
+ *
+ * @throws {FailureError} 400, with OpenAI's message.
+ */
+export function* readTokenizeRequest(
+  body: Readonly<Record<string, unknown>>,
+  model: string,
+  id: string,
+  options: ReadOptions,
+): Steps<ReadTokenizeRequest> {
+  const { content, prompt, messages } = body;
+  const given = { content, prompt, messages };
+  const [name, other] = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+  if (name === undefined) throw missingParameter("content");
+  if (other !== undefined) throw invalidValue(other, `it cannot be combined with '${name}'.`);
+  if (name === "messages") {
+    const request = yield* readPromptRequest(body, model, id, options);
+    const withTexts = flag(body, "return_token_strs") ?? false;
+    return {
+      request: { id, model, input: { kind: "chat", request }, withBytes: withTexts, body },
+      form: "vllm",
+      withTexts,
+    };
+  }
+  const text = content ?? prompt;
+  if (typeof text !== "string") throw parameterFailure(name, text, z.string().safeParse(text).error?.issues ?? []);
+  if (text.length > maxTextLength) throw stringTooLong(name, maxTextLength, text.length);
+  const isLlama = name === "content";
+  const addSpecial = isLlama ? (flag(body, "add_special") ?? false) : (flag(body, "add_special_tokens") ?? true);
+  const parseSpecial = isLlama ? (flag(body, "parse_special") ?? true) : true;
+  const withTexts = flag(body, isLlama ? "with_pieces" : "return_token_strs") ?? false;
+  return {
+    request: { id, model, input: { kind: "text", text, addSpecial, parseSpecial }, withBytes: withTexts, body },
+    form: isLlama ? "llama.cpp" : "vllm",
+    withTexts,
+  };
+}
+
+/** Reads a chat request for its prompt. Throws `FailureError` (400). */
+export function* readPromptRequest(
+  body: Readonly<Record<string, unknown>>,
+  model: string,
+  id: string,
+  options: ReadOptions,
+): Steps<GenerationRequest> {
+  if (body["chat_template"] !== undefined && body["chat_template"] !== null)
+    throw unsupportedParameter("chat_template");
+  return (yield* chatRequestInSteps({ ...body, model }, id, options)).request;
+}
+
+/** Reads the body of `POST /detokenize`, which is the same in llama.cpp and vLLM. Throws `FailureError` (400). */
+export function readDetokenizeRequest(
+  body: Readonly<Record<string, unknown>>,
+  model: string,
+  id: string,
+): DetokenizeRequest {
+  const { tokens } = body;
+  if (tokens === undefined || tokens === null) throw missingParameter("tokens");
+  const checked = ids.safeParse(tokens);
+  if (!checked.success) throw parameterFailure("tokens", tokens, checked.error.issues);
+  return { id, model, tokens: checked.data };
+}
+
+function flag(body: Readonly<Record<string, unknown>>, name: string): boolean | undefined {
+  const value = body[name] ?? undefined;
+  const checked = z.boolean().optional().safeParse(value);
+  if (!checked.success) throw parameterFailure(name, value, checked.error.issues);
+  return checked.data;
+}
+
+const tokensPerStep = 1024;
+
+/**
+ * Writes the answer to `POST /tokenize` in the form of llama.cpp's server (its README, "POST /tokenize") or of vLLM (its
+ * `TokenizeResponse`), in steps. `contextLength`: that of the model, if known.
+ */
+export function* writeTokens(
+  { tokens, bytes }: Tokenization,
+  form: TokensForm,
+  withTexts: boolean,
+  contextLength: number | undefined,
+): Steps<string> {
+  const tokenBytes = withTexts && bytes ? bytes : undefined;
+  if (form === "llama.cpp") {
+    const shown = (id: number, at: number): unknown =>
+      tokenBytes ? { id, piece: textOrBytes(tokenBytes[at] ?? []) } : id;
+    return `{"tokens":${yield* writeList(tokens, shown)}}`;
+  }
+  const numbers = yield* writeList(tokens, (token) => token);
+  const texts = tokenBytes ? yield* writeList(tokenBytes, textOf) : "null";
+  const length = JSON.stringify(contextLength ?? null);
+  return `{"count":${tokens.length},"max_model_len":${length},"tokens":${numbers},"token_strs":${texts}}`;
+}
+
+function* writeList<Item>(items: readonly Item[], shown: (item: Item, at: number) => unknown): Steps<string> {
+  const written: string[] = [];
+  for (let from = 0; from < items.length; from += tokensPerStep) {
+    const some = items.slice(from, from + tokensPerStep).map((item, at) => shown(item, from + at));
+    written.push(JSON.stringify(some).slice(1, -1));
+    yield;
+  }
+  return `[${written.join(",")}]`;
+}
+
+/** Writes the answer to `POST /detokenize`: the text under the names of llama.cpp and of vLLM, whose requests are the same. */
+export function writeText(text: string): string {
+  return JSON.stringify({ content: text, prompt: text });
+}
+
+function textOf(bytes: readonly number[]): string {
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(Uint8Array.from(bytes));
+}
+
+/** Returns the text of a token, or its bytes if they are not whole characters. */
+function textOrBytes(bytes: readonly number[]): string | readonly number[] {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes));
+  } catch {
+    return bytes;
+  }
+}
+
+/** Writes the answer to `GET /slots` in the form of llama.cpp's server, without any part of a prompt or an answer. */
+export function writeSlots(slots: readonly (SlotState & { readonly model: string })[]): string {
+  return JSON.stringify(
+    slots.map(({ id, model, busy, task, contextSize, tokensLeft, ...counts }) => ({
+      id,
+      id_task: task ?? -1,
+      model,
+      n_ctx: contextSize,
+      speculative: false,
+      is_processing: busy,
+      n_prompt_tokens: counts.promptTokens,
+      n_prompt_tokens_processed: counts.evaluatedTokens,
+      n_prompt_tokens_cache: counts.cachedTokens,
+      next_token: [{ has_next_token: busy, n_remain: tokensLeft ?? -1, n_decoded: counts.generatedTokens }],
+    })),
+  );
+}
+
+/** Writes the answer to `GET /lora-adapters` in the form of llama.cpp's server. */
+export function writeAdapters(adapters: readonly (ModelAdapter & { readonly model: string })[]): string {
+  return JSON.stringify(adapters.map(({ id, model, file, scale }) => ({ id, model, path: file, scale })));
+}
+
+/**
+ * Writes the body of a tokenize request to another server. llama.cpp's server and vLLM both accept it, each by the members that it knows.
+ */
+export function writeTokenizeRequest(
+  { input, body }: TokenizeRequest,
+  model: string,
+): Readonly<Record<string, unknown>> {
+  if (input.kind === "chat") return { ...body, model };
+  const { text, addSpecial, parseSpecial } = input;
+  return {
+    model,
+    content: text,
+    add_special: addSpecial,
+    parse_special: parseSpecial,
+    with_pieces: true,
+    prompt: text,
+    add_special_tokens: addSpecial,
+    return_token_strs: true,
+  };
+}
+
+export function writeDetokenizeRequest(
+  { tokens }: DetokenizeRequest,
+  model: string,
+): Readonly<Record<string, unknown>> {
+  return { model, tokens };
+}
+
+/** Returns the tokens in an answer of llama.cpp or vLLM, or `undefined` if it has none. */
+export function readTokens(answer: unknown): Tokenization | undefined {
+  const listed = isObject(answer) ? answer["tokens"] : undefined;
+  if (!Array.isArray(listed)) return undefined;
+  const texts = isObject(answer) && Array.isArray(answer["token_strs"]) ? answer["token_strs"] : undefined;
+  const tokens: number[] = [];
+  const bytes: (readonly number[])[] = [];
+  for (const [at, entry] of listed.entries()) {
+    const [id, text] = isObject(entry) ? [entry["id"], entry["piece"]] : [entry, texts?.[at]];
+    if (typeof id !== "number") return undefined;
+    tokens.push(id);
+    const ownBytes = bytesOf(text);
+    if (ownBytes) bytes.push(ownBytes);
+  }
+  return bytes.length === tokens.length ? { tokens, bytes } : { tokens };
+}
+
+function bytesOf(text: unknown): readonly number[] | undefined {
+  if (typeof text === "string") return [...new TextEncoder().encode(text)];
+  return Array.isArray(text) && text.every((byte) => typeof byte === "number") ? text : undefined;
+}
+
+/** Returns the text in an answer of llama.cpp or vLLM, or `undefined` if it has none. */
+export function readText(answer: unknown): string | undefined {
+  if (!isObject(answer)) return undefined;
+  const text = answer["content"] ?? answer["prompt"] ?? answer["text"];
+  return typeof text === "string" ? text : undefined;
+}

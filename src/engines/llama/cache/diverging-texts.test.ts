@@ -1,0 +1,45 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { divergingTexts } from "./diverging-texts.ts";
+
+const text = fc.string({ unit: fc.constantFrom("a", "ü", "日", "😀", " ", "\n", "x"), maxLength: 60 });
+const utf8 = new TextEncoder();
+
+// A token may hold a part of a character: cut anywhere, and each piece a token of its own.
+test("characters are whole on both sides, however tokens cut them, and each side is as long as is asked for", () => {
+  const lengths = fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 8 });
+  fc.assert(
+    fc.property(text, text, text, lengths, fc.nat(20), fc.nat(20), (start, one, two, cuts, before, after) => {
+      const vocabulary: Uint8Array[] = [];
+      const ids = new Map<string, number>();
+      const tokensOf = (words: string): number[] => {
+        const bytes = utf8.encode(words);
+        const tokens: number[] = [];
+        for (let at = 0, i = 0; at < bytes.length; i++) {
+          const piece = bytes.subarray(at, at + (cuts[i % cuts.length] ?? 1));
+          at += piece.length;
+          const id = ids.get(piece.join()) ?? vocabulary.push(piece) - 1;
+          ids.set(piece.join(), id);
+          tokens.push(id);
+        }
+        return tokens;
+      };
+      const [known, asked] = [tokensOf(start + one), tokensOf(start + two)];
+      let at = 0;
+      while (at < known.length && known[at] === asked[at]) at++;
+      const told = divergingTexts((token) => vocabulary[token] ?? new Uint8Array(), known, asked, at, {
+        before,
+        after,
+      });
+      expect(JSON.stringify(told)).not.toContain("\ufffd");
+      expect(start + one).toContain(told.before + told.known);
+      expect(start + two).toContain(told.before + told.asked);
+      expect(told.before.length).toBeLessThanOrEqual(before);
+      expect(told.known.length).toBeLessThanOrEqual(after);
+      const shared = asked.slice(0, at).flatMap((token) => [...(vocabulary[token] ?? [])]);
+      const common = new TextDecoder().decode(Uint8Array.from(shared), { stream: true }).length;
+      // What is left out is less than a character, which may take two units.
+      expect(told.asked.length).toBeGreaterThanOrEqual(Math.min(after, (start + two).length - common) - 1);
+    }),
+  );
+});
