@@ -5,7 +5,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "nod
 import { rolldown } from "rolldown";
 import { z } from "zod";
 import { reportStyle } from "../dist/check/report/report-style.js";
-import { chatParameters } from "../dist/apis/chat/chat-parameters.js";
+import { chatParameters } from "../dist/apis/chat/request.js";
 
 const from = "src/page";
 const to = "dist/page";

@@ -79,8 +79,8 @@ describe.skipIf(!first || !second)("a server with a certificate of its own", () 
     use(first);
     const models: TruewireConfig["models"] = [{ kind: "engine", engine: new ScriptedEngine(() => answer(["Hi"])) }];
     const start = (config: TruewireConfig): Promise<unknown> => createServer({ port: 0, models, ...config });
-    await expect(start({ tlsCert })).rejects.toThrow("tlsCert: expected tlsKey beside it, a PEM file");
-    await expect(start({ tlsKey })).rejects.toThrow("tlsKey: expected tlsCert beside it, a PEM file");
+    await expect(start({ tlsCert })).rejects.toThrow("tlsCert: expected tlsKey next to it, a PEM file");
+    await expect(start({ tlsKey })).rejects.toThrow("tlsKey: expected tlsCert next to it, a PEM file");
     await expect(start({ tlsCert, tlsKey: join(folder, "none.pem") })).rejects.toThrow(
       /tlsKey: cannot be read: ENOENT/,
     );

@@ -32,12 +32,13 @@ function engine(): ScriptedEngine {
     "overflow",
     "full",
   );
-  return Object.assign(scripted, {
-    countTokens: (request: { model: string }) =>
+  Object.assign(scripted.handlers, {
+    "count-tokens": (request: { model: string }) =>
       request.model === "m"
         ? Promise.resolve(11)
         : Promise.reject(new FailureError({ kind: "unavailable", message: "Loading.", status: 503 })),
   });
+  return scripted;
 }
 
 describe.each(transports)("the Messages API through $name", ({ open }) => {

@@ -36,6 +36,13 @@ const anthropic = (type: string, name: string, schema: z.ZodType): Description =
 const chatModule = "resources/chat/completions/completions";
 const responsesModule = "resources/responses/responses";
 
+/** The events of Responses. The response inside them is compared once, as `responses: answer`. */
+const responseEvents = z.union(
+  [...responses.responseEvents.values(), responses.responseErrorEvent].map((event) =>
+    "response" in event.shape ? event.extend({ response: z.unknown() }) : event,
+  ),
+);
+
 /** Every object of every API that the SDKs declare and that we read or write. */
 export const descriptions: readonly Description[] = [
   openai(`${chatModule}:ChatCompletionCreateParamsBase`, "chat: request", request(chatParameters)),
@@ -45,7 +52,7 @@ export const descriptions: readonly Description[] = [
   openai("resources/completions:Completion", "completions: answer", completions.completion),
   openai(`${responsesModule}:ResponseCreateParamsBase`, "responses: request", request(responsesParameters)),
   openai(`${responsesModule}:Response`, "responses: answer", responses.response),
-  openai(`${responsesModule}:ResponseStreamEvent`, "responses: event", z.union([...responses.responseEvents.values()])),
+  openai(`${responsesModule}:ResponseStreamEvent`, "responses: event", responseEvents),
   openai("resources/embeddings:CreateEmbeddingResponse", "embeddings: answer", embeddings.embeddings),
   openai("resources/models:Model", "models: model", models.openaiModel),
   anthropic("MessageCreateParamsBase", "messages: request", messageRequest),

@@ -110,7 +110,7 @@ const ignored: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
       ...["logprobs", "logprobs.top", "prediction", "promptLogprobs.top", "verbosity"].map(
         (name) => `GenerationRequest.${name}`,
       ),
-      ...["cachePrompt", "ignoreEos", "minTokens", "stopTokenIds"].map((name) => `Limits.${name}`),
+      ...["cachePrompt", "ignoreEos", "minTokens", "stopTokenIds"].map((name) => `AnswerLimits.${name}`),
       ...["adapters", "frequencyPenalty", "presencePenalty", "repeatPenalty", "repeatLastN", "minP", "seed"].map(
         (name) => `Sampling.${name}`,
       ),
@@ -140,7 +140,7 @@ describe("every member of a request is read by each kind of engine, or ignored f
   test("the members are found", () => {
     expect(members.size).toBeGreaterThan(60);
     expect([...members.keys()]).toEqual(
-      expect.arrayContaining(["GenerationRequest.prompt", "Limits.overflow", "Sampling.dry.base"]),
+      expect.arrayContaining(["GenerationRequest.prompt", "AnswerLimits.overflow", "Sampling.dry.base"]),
     );
   });
 
