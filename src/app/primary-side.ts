@@ -25,7 +25,7 @@ export interface PrimarySide {
   close(): Promise<void>;
 }
 
-export interface Models {
+export interface PrimaryModels {
   /** A local model or a program, by its key in the pool, as soon as it is open. */
   readonly find: (key: string) => Promise<Engine>;
   readonly control: ModelControl;
@@ -34,7 +34,7 @@ export interface Models {
 }
 
 /** Throws `ConfigError` where the store cannot be opened. */
-export async function openPrimarySide(config: Config, log: Log, models: Models): Promise<PrimarySide> {
+export async function openPrimarySide(config: Config, log: Log, models: PrimaryModels): Promise<PrimarySide> {
   const store = await openStoreOf(config, log);
   const brief = new MemoryStore(briefly);
   const limiter = await openLimiter(config.sharedLimits, (line) => log.warn({}, line));

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ConfigError } from "./config-error.ts";
 import type { KeyEntry } from "./config.ts";
 import { problemsOf } from "./problems.ts";
-import { expectation, expected, integer, listOf, settings, text } from "./shapes.ts";
+import { expectation, expected, integer, listShape, settings, text } from "./shapes.ts";
 
 /** A key that is known by its hash, and what it may use. */
 export interface KeyConfig {
@@ -35,7 +35,7 @@ const key = settings(
       .regex(/^sha256:[0-9a-f]{64}$/i, { error: hashError })
       .transform((value) => value.slice("sha256:".length).toLowerCase())
       .describe("SHA-256 of the key, as `truewire keys new` prints it: sha256:…"),
-    models: listOf(text("a model's name, such as gpt-*"), "a list such as [small, gpt-*]")
+    models: listShape(text("a model's name, such as gpt-*"), "a list such as [small, gpt-*]")
       .optional()
       .describe("Names of the models that it may use, as clients write them; * matches any text (default: all)"),
     requestsPerMinute: integer(1).optional().describe("The most requests in a minute"),
@@ -59,7 +59,7 @@ const key = settings(
 );
 
 /** Two keys that are the same one would have to be of one name, with one set of limits: which was meant? */
-export const keysSchema: z.ZodType<readonly KeyConfig[], readonly KeyEntry[]> = listOf(
+export const keysSchema: z.ZodType<readonly KeyConfig[], readonly KeyEntry[]> = listShape(
   key,
   "a list such as [{ name: alice, hash: sha256:… }]",
 ).superRefine((keys, context) => {

@@ -9,7 +9,7 @@ import {
   expected,
   flag,
   integer,
-  listOf,
+  listShape,
   mappingOf,
   oneOf,
   settings,
@@ -65,7 +65,7 @@ const toolFormat = z
 
 const answer = {
   name: modelName.optional().describe("The name that clients use"),
-  aliases: listOf(modelName, "a list of names, such as [gpt-4o-mini]")
+  aliases: listShape(modelName, "a list of names, such as [gpt-4o-mini]")
     .default([])
     .describe("Further names for it; * matches any text, as in claude-*"),
   wire: wireSchema.optional(),
@@ -80,7 +80,7 @@ const answer = {
     .describe(
       "With wire: exact, whether choices have logprobs when none were requested (default: by the model's name)",
     ),
-  reasoningFields: listOf(oneOf(["reasoning_content", "reasoning"]), "a list such as [reasoning_content, reasoning]")
+  reasoningFields: listShape(oneOf(["reasoning_content", "reasoning"]), "a list such as [reasoning_content, reasoning]")
     .optional()
     .describe("Names of the members that carry reasoning (default reasoning_content)"),
 };
@@ -147,7 +147,7 @@ const local = settings(
     keepCache: text("a folder, such as /var/lib/truewire/cache")
       .optional()
       .describe("Where what the model knows of conversations is kept over a restart (default: nowhere)"),
-    adapters: listOf(adapter, "a list such as [{ path: style.gguf }]")
+    adapters: listShape(adapter, "a list such as [{ path: style.gguf }]")
       .optional()
       .describe("Changes of the model (LoRA), which requests may use: mappings with a path and a scale"),
     batchSize: integer(1).optional().describe("The most tokens that are evaluated in one pass (default 512)"),
@@ -237,7 +237,7 @@ const upstream = settings(
       .union(
         [
           mappingOf(anyText("the upstream's name of a model, such as qwen3:8b"), servedModels),
-          listOf(modelName, servedModels).transform(underTheirOwnNames),
+          listShape(modelName, servedModels).transform(underTheirOwnNames),
         ],
         {
           error: expected(servedModels),
@@ -246,7 +246,7 @@ const upstream = settings(
       .optional()
       .describe("Name for clients: the upstream's name, or a list of names (default: all that it lists)"),
     fallbacks: mappingOf(
-      listOf(modelName, "a list of models, such as [gpt-4o-mini]"),
+      listShape(modelName, "a list of models, such as [gpt-4o-mini]"),
       "a mapping such as { gpt-4o: [gpt-4o-mini] }",
     )
       .optional()
@@ -280,7 +280,7 @@ const upstream = settings(
           .optional()
           .describe("It accepts members that OpenAI's APIs have in common, such as metadata (default false)"),
         legacyFunctions: flag().optional().describe("It knows only the legacy functions"),
-        drop: listOf(member, "a list of members, such as [logit_bias]")
+        drop: listShape(member, "a list of members, such as [logit_bias]")
           .optional()
           .describe("Members that it does not accept"),
         rename: mappingOf(member, "a mapping such as { max_tokens: max_new_tokens }")
@@ -323,7 +323,7 @@ const upstream = settings(
       .optional()
       .describe("The largest event, and the largest answer that is not streamed (default 16MiB)"),
     passExtra: z
-      .union([z.boolean(), listOf(member, "a list of members")], {
+      .union([z.boolean(), listShape(member, "a list of members")], {
         error: expected("true, false or a list of members such as [citations]"),
       })
       .optional()

@@ -9,7 +9,7 @@ import { problemsOf } from "./problems.ts";
 import { modelOfTarget } from "./target.ts";
 import { storeSchema } from "./store-schema.ts";
 import type { StoreConfig } from "./store-schema.ts";
-import { expectation, expected, flag, integer, listOf, oneOf, settings, text } from "./shapes.ts";
+import { expectation, expected, flag, integer, listShape, oneOf, settings, text } from "./shapes.ts";
 import { bytes, duration, size } from "./units.ts";
 
 /** A valid configuration: times in milliseconds, sizes in bytes, defaults filled in. */
@@ -167,7 +167,7 @@ const server = settings(
         "Keep the last requests in memory, for the page's Inspect (default: on a server for this machine without keys)",
       ),
     inspectSize: size("32MiB", "What these requests may take in memory"),
-    models: listOf(modelSchema, "a list such as [model.gguf, http://localhost:11434/v1]")
+    models: listShape(modelSchema, "a list such as [model.gguf, http://localhost:11434/v1]")
       .default([])
       .describe("What to serve"),
   },

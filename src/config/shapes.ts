@@ -29,7 +29,7 @@ export function oneOf<const Values extends readonly [string, ...string[]]>(
   return z.enum(values, { error: expected(alternatives(values)) });
 }
 
-export function listOf<Item extends z.ZodType>(item: Item, what: string): z.ZodArray<Item> {
+export function listShape<Item extends z.ZodType>(item: Item, what: string): z.ZodArray<Item> {
   return z.array(item, { error: expected(what) });
 }
 

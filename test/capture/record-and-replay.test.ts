@@ -6,17 +6,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import OpenAI from "openai";
-import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { builtMain } from "../support/serve.ts";
 import { serveTurns } from "../support/serve-turns.ts";
+import { closeAfterTest } from "../support/close-after-test.ts";
 
 if (!existsSync("/dev/full")) console.log("skipped: this system has no /dev/full, which is a disk that is always full");
 const folder = mkdtempSync(join(tmpdir(), "truewire-capture-"));
 const file = (name: string): string => join(folder, name);
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Runs a command until the test is over; resolves with its address when it says it. */
@@ -27,7 +24,7 @@ async function start(
   let [stdout, stderr] = ["", ""];
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
   const exited = new Promise<number | null>((resolve) => child.on("exit", resolve));
-  closing.push(() => child.kill("SIGKILL"));
+  closeAfterTest(() => child.kill("SIGKILL"));
   const url = await new Promise<string>((resolve, reject) => {
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       const found = /(http:\/\/\S+)\/v1\b.*\n/.exec((stdout += text));
@@ -59,7 +56,7 @@ async function sending(pieces: readonly Uint8Array[], breaksOff = false): Promis
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  closing.push(() => server.close());
+  closeAfterTest(() => server.close());
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
 }
 
@@ -76,7 +73,7 @@ describe("record and replay", () => {
       ["Hello ", "there."],
       ["Good ", "bye."],
     ]);
-    closing.push(() => server.close());
+    closeAfterTest(() => server.close());
     const output = file("sdk.jsonl");
     const talk = async (url: string): Promise<unknown[]> => {
       const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "sk-very-secret", maxRetries: 0 });
@@ -198,7 +195,7 @@ describe("record and replay", () => {
       request.resume().on("end", () => response.end("{}"));
     });
     await new Promise<void>((resolve) => target.listen(0, "127.0.0.1", resolve));
-    closing.push(() => target.close());
+    closeAfterTest(() => target.close());
     const output = file("pages.jsonl");
     const url = `http://127.0.0.1:${(target.address() as AddressInfo).port}/v1`;
     const recorder = await start("record", url, "--output", output);

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { codexLauncher, startCodex } from "../support/codex.ts";
 import { claudeCode } from "../support/claude-code.ts";
 import { startGateway } from "../upstream/gateway.ts";
@@ -13,6 +13,7 @@ import { hasTemplate, qwen } from "../upstream/strict-servers/qwen.ts";
 import { listOf, startStrict } from "../upstream/strict-servers/strict-server.ts";
 import type { Json, StrictServer, Turn } from "../upstream/strict-servers/strict-server.ts";
 import { vllm } from "../upstream/strict-servers/vllm.ts";
+import { closeAfterTest } from "../support/close-after-test.ts";
 
 /*
  * Codex and Claude Code themselves, over Truewire, over servers that refuse what the real ones refuse: a whole loop of a command, an edit
@@ -21,18 +22,13 @@ import { vllm } from "../upstream/strict-servers/vllm.ts";
 
 const servers: readonly StrictServer[] = [vllm, ...(hasTemplate ? [qwen()] : []), deepseek, mistral, ollama()];
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
-
 /** Truewire before a server whose model makes these turns, one for each result that the conversation has. */
 async function serve(server: StrictServer, turns: readonly Turn[]) {
   const resultsOf = (body: Json): number => listOf(body, "messages").filter(({ role }) => role === "tool").length;
   const upstream = await startStrict(server, (body) => turns[resultsOf(body)] ?? "Done.", ["scripted"]);
-  closing.push(() => upstream.close());
+  closeAfterTest(() => upstream.close());
   const truewire = await startGateway(upstream.url, { aliases: ["claude-*"] });
-  closing.push(() => truewire.close(0));
+  closeAfterTest(() => truewire.close(0));
   return { upstream, truewire };
 }
 
@@ -47,7 +43,7 @@ describe.skipIf(launcher === undefined)("Codex", () => {
       "Done. All of it.",
     ]);
     const codex = await startCodex(launcher ?? "", { url: truewire.url, model: "scripted" });
-    closing.push(() => codex.close());
+    closeAfterTest(() => codex.close());
     const notes = join(codex.folder, "notes.txt");
     writeFileSync(notes, "first\nsecond\nthird\n");
     const { code, items } = await codex.exec("Translate the second line.");
@@ -67,7 +63,7 @@ const claude = claudeCode();
 describe.skipIf(claude === undefined)("Claude Code", () => {
   test.each(servers)("reads a file, edits it and ends: $name", { timeout: 120_000 }, async (server) => {
     const folder = mkdtempSync(join(tmpdir(), "truewire-claude-"));
-    closing.push(() => rmSync(folder, { recursive: true, force: true }));
+    closeAfterTest(() => rmSync(folder, { recursive: true, force: true }));
     for (const name of ["home", "work"]) mkdirSync(join(folder, name));
     const file = join(folder, "work", "sum.js");
     writeFileSync(file, "console.log(1 - 2);\n");

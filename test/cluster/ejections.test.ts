@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { EjectionsOfWorkers, SharedEjections } from "../../src/workers/shared-ejections.ts";
 import { openUpstreamEngine } from "../../src/engines/upstream/upstream-engine.ts";
 import type { Engine } from "../../src/core/engine.ts";
@@ -11,6 +11,7 @@ import { peerPair } from "../support/peer-pair.ts";
 import type { PeerPair } from "../support/peer-pair.ts";
 import { until } from "../support/scripted-engine.ts";
 import { say } from "../upstream/scripted-server.ts";
+import { closeAfterTest } from "../support/close-after-test.ts";
 
 /** A server that fails until it is mended, and counts who asks. */
 async function fragile(): Promise<{
@@ -32,17 +33,12 @@ async function fragile(): Promise<{
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  closing.push(() => {
+  closeAfterTest(() => {
     server.closeAllConnections();
     server.close();
   });
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, asked, state };
 }
-
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
 
 interface Worker {
   readonly engine: Engine;
@@ -56,7 +52,7 @@ async function newWorker(together: EjectionsOfWorkers, urls: readonly string[]):
   // What is out of service already is told before the engine is opened.
   await new Promise(setImmediate);
   const engine = await openUpstreamEngine({ urls, name: "up", models: { m: "m" }, retries: 1, ejections });
-  closing.push(() => engine.close(0));
+  closeAfterTest(() => engine.close(0));
   return { engine, pair };
 }
 

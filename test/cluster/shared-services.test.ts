@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { keyOf } from "../keys/support.ts";
 import { small } from "../models/support.ts";
 import { readExposition, total } from "../observe/read-metrics.ts";
@@ -15,13 +15,9 @@ import type { RunningTruewire } from "../support/serve.ts";
 import { say } from "../upstream/scripted-server.ts";
 import { askAnew, askJson } from "./ask-anew.ts";
 import type { Answered } from "./ask-anew.ts";
+import { closeAfterTest } from "../support/close-after-test.ts";
 
 /** Two workers are one server: whatever a client does at one of them, the other one knows. */
-
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
 
 /** Says how many messages there are; "wait" waits until it is cancelled, "count" counts slowly, "say x" says x. */
 const program = `export default async function* ({ messages, signal }) {
@@ -53,7 +49,7 @@ interface Serving {
 /** Two workers with the program `p`, and these lines of YAML. */
 async function serveTwo(settings: readonly string[] = [], models: readonly string[] = []): Promise<Serving> {
   const folder = mkdtempSync(join(tmpdir(), "truewire-workers-"));
-  closing.push(() => rmSync(folder, { recursive: true, force: true }));
+  closeAfterTest(() => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(join(folder, "p.mjs"), program);
   const own = `{ kind: program, program: ${JSON.stringify(join(folder, "p.mjs"))}, name: p }`;
   const file = join(folder, "truewire.yaml");
@@ -63,7 +59,7 @@ async function serveTwo(settings: readonly string[] = [], models: readonly strin
   };
   configure(models);
   const server = await startTruewire(["--config", file]);
-  closing.push(() => server.stop());
+  closeAfterTest(() => server.stop());
   return { url: server.url, server, configure, reload: () => void server.process.kill("SIGHUP") };
 }
 
@@ -243,10 +239,8 @@ test("a URL that fails is put out of service for both, and its failures are told
         });
       });
       await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-      closing.push(
-        () => server.closeAllConnections(),
-        () => server.close(),
-      );
+      closeAfterTest(() => server.close());
+      closeAfterTest(() => server.closeAllConnections());
       return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
     }),
   );
@@ -287,7 +281,7 @@ test("the numbers of any worker are those of all", async () => {
 
 test("both write into one stream log, whole lines at a time", async () => {
   const folder = mkdtempSync(join(tmpdir(), "truewire-workers-"));
-  closing.push(() => rmSync(folder, { recursive: true, force: true }));
+  closeAfterTest(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "stream.log");
   const serving = await serveTwo([`logStream: ${JSON.stringify(file)}`]);
   const long = "x".repeat(20_000);
@@ -304,7 +298,7 @@ test("both write into one stream log, whole lines at a time", async () => {
 
 test("truewire models works with the models of both workers", async () => {
   const folder = mkdtempSync(join(tmpdir(), "truewire-workers-"));
-  closing.push(() => rmSync(folder, { recursive: true, force: true }));
+  closeAfterTest(() => rmSync(folder, { recursive: true, force: true }));
   const path = join(folder, "a.gguf");
   writeProgrammedModel(path);
   const serving = await serveTwo([], [`{ kind: local, path: ${JSON.stringify(path)}, load: lazy, ${small} }`]);
@@ -340,7 +334,7 @@ test("truewire models works with the models of both workers", async () => {
 test("keys are rotated, and the configuration is read again, in both", async () => {
   const [old, fresh] = [keyOf("old"), keyOf("fresh")];
   const folder = mkdtempSync(join(tmpdir(), "truewire-keys-"));
-  closing.push(() => rmSync(folder, { recursive: true, force: true }));
+  closeAfterTest(() => rmSync(folder, { recursive: true, force: true }));
   const keysFile = join(folder, "keys.yaml");
   const writeKey = ({ entry }: typeof old): void =>
     writeFileSync(keysFile, `- { name: ${entry.name}, hash: "${entry.hash}" }\n`);
@@ -369,7 +363,7 @@ test.skipIf(!isLinux)(
   async () => {
     const { key, entry } = keyOf("old");
     const folder = mkdtempSync(join(tmpdir(), "truewire-keys-"));
-    closing.push(() => rmSync(folder, { recursive: true, force: true }));
+    closeAfterTest(() => rmSync(folder, { recursive: true, force: true }));
     const keysFile = join(folder, "keys.yaml");
     writeFileSync(keysFile, `- { name: old, hash: "${entry.hash}" }\n`);
     const serving = await serveTwo([`keysFile: ${JSON.stringify(keysFile)}`]);
@@ -383,7 +377,7 @@ test.skipIf(!isLinux)(
 test("a configuration that a worker cannot use changes nothing in any; one that it can changes both", async () => {
   const refusing = createServer((_request, response) => response.writeHead(404).end("{}"));
   await new Promise<void>((resolve) => refusing.listen(0, "127.0.0.1", resolve));
-  closing.push(() => refusing.close());
+  closeAfterTest(() => refusing.close());
   const url = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}/v1`;
   const serving = await serveTwo();
   const reload = async (models: readonly string[]): Promise<Answered> => {

@@ -2,9 +2,10 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach } from "vitest";
+import { afterAll } from "vitest";
 import { startTruewire } from "../support/serve.ts";
 import type { RunningTruewire } from "../support/serve.ts";
+import { closeAfterTest } from "../support/close-after-test.ts";
 
 const folders: string[] = [];
 afterAll(() => {
@@ -17,14 +18,9 @@ export function newFolder(): string {
   return folder;
 }
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
-
 /** Does this when the test has ended, however it ended. */
 export function afterwards(close: () => unknown): void {
-  closing.push(close);
+  closeAfterTest(close);
 }
 
 /** `truewire serve` with these arguments; it ends with the test. */

@@ -4,20 +4,16 @@ import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createServer } from "../../src/app/create-server.ts";
 import type { TruewireConfig } from "../../src/config/config.ts";
 import type { Log } from "../../src/server/log.ts";
 import { answer, ScriptedEngine, sleep } from "../support/scripted-engine.ts";
 import { chat, serving } from "../support/transports.ts";
 import { event, finish, role } from "../upstream/scripted-server.ts";
+import { closeAfterTest } from "../support/close-after-test.ts";
 
 const key = "sk-upstream-0123456789";
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
-
 function recording(lines: string[]): Log {
   const note = (fields: object, message: string): void => void lines.push(JSON.stringify({ ...fields, message }));
   return { debug: note, info: note, warn: note, error: note };
@@ -38,7 +34,7 @@ async function gossip(): Promise<string> {
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  closing.push(() => server.close());
+  closeAfterTest(() => server.close());
   return `127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
@@ -50,7 +46,7 @@ describe("a configured secret", () => {
       models: [{ kind: "upstream", name: "gossip", url, key, models: { scripted: "m" }, retries: 1 }],
     };
     const server = await createServer(config, { log: recording(lines) });
-    closing.push(() => server.close(0));
+    closeAfterTest(() => server.close(0));
     return { url: `${server.url}/v1/chat/completions`, lines };
   }
 
@@ -81,7 +77,7 @@ describe("a configured secret", () => {
 describe("--log-stream", () => {
   const folder = (): string => {
     const made = mkdtempSync(join(tmpdir(), "truewire-log-"));
-    closing.push(() => rmSync(made, { recursive: true }));
+    closeAfterTest(() => rmSync(made, { recursive: true }));
     return made;
   };
   const engine = new ScriptedEngine(() => answer(["Hi"]));

@@ -1,26 +1,22 @@
 import type { ServerResponse } from "node:http";
 import OpenAI from "openai";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createServer } from "../../src/app/create-server.ts";
 import type { TruewireConfig } from "../../src/config/config.ts";
 import { event, finish, role, say, startScripted } from "../upstream/scripted-server.ts";
 import { listed, newest, textOf } from "./support.ts";
-
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+import { closeAfterTest } from "../support/close-after-test.ts";
 
 type Script = Parameters<typeof startScripted>[0];
 
 /** A gateway in front of a server that answers so, and a client of it. */
 async function gateway(script: Script, model: object = {}): Promise<{ url: string; client: OpenAI; upstream: string }> {
   const upstream = await startScripted(script);
-  closing.push(upstream.close);
+  closeAfterTest(upstream.close);
   const entry = { kind: "upstream", name: "u", url: upstream.url, ...model } as const;
   const config: TruewireConfig = { port: 0, logLevel: "silent", models: [entry] };
   const server = await createServer(config);
-  closing.push(() => server.close(0));
+  closeAfterTest(() => server.close(0));
   const client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: "none", maxRetries: 0 });
   return { url: server.url, client, upstream: upstream.url };
 }
@@ -138,14 +134,14 @@ describe("an upstream's answer, beside ours", () => {
       response.writeHead(200, { "content-type": "text/event-stream" });
       response.end(role + Array.from({ length: 4000 }, (_, at) => event({ content: `w${at} ` })).join("") + finish);
     });
-    closing.push(upstream.close);
+    closeAfterTest(upstream.close);
     const server = await createServer({
       port: 0,
       logLevel: "silent",
       inspectSize: "1MiB",
       models: [{ kind: "upstream", name: "u", url: upstream.url }],
     });
-    closing.push(() => server.close(0));
+    closeAfterTest(() => server.close(0));
     await ask(new OpenAI({ baseURL: `${server.url}/v1`, apiKey: "none" }));
     const { id, response, events } = await newest(server.url);
     expect(textOf(response.body)).toMatch(/^data: .*"role":"assistant".*data: \[DONE\]\n\n$/s);

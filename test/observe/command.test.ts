@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { builtMain, startTruewire } from "../support/serve.ts";
 import type { RunningTruewire } from "../support/serve.ts";
 import { until } from "../support/scripted-engine.ts";
@@ -9,21 +9,17 @@ import { chat } from "../support/transports.ts";
 import { say, startScripted } from "../upstream/scripted-server.ts";
 import { startReceiver } from "./otlp-receiver.ts";
 import { installedAbove } from "../support/installed-above.ts";
-
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+import { closeAfterTest } from "../support/close-after-test.ts";
 
 async function start(...[args, options]: Parameters<typeof startTruewire>): Promise<RunningTruewire> {
   const running = await startTruewire(args, options);
-  closing.push(() => running.stop("SIGKILL"));
+  closeAfterTest(() => running.stop("SIGKILL"));
   return running;
 }
 
 async function upstream(): Promise<string> {
   const server = await startScripted((response, body) => say(response, body, "Hi"));
-  closing.push(server.close);
+  closeAfterTest(server.close);
   return server.url;
 }
 
@@ -38,7 +34,7 @@ const isAbove = installedAbove("@opentelemetry/sdk-trace-node");
 describe("truewire serve, with a collector", () => {
   test("sends the spans of a local model's phases, which follow one another, and of attempts", async () => {
     const receiver = await startReceiver();
-    closing.push(() => receiver.close());
+    closeAfterTest(() => receiver.close());
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_RESOURCE_ATTRIBUTES: "team=search" };
     const running = await start(["models/demo/demo.gguf", await upstream()], { env });
     await ask(running, "demo");
@@ -85,7 +81,7 @@ describe("truewire serve, with a collector", () => {
   test.skipIf(isAbove)("says in one sentence which packages are missing", async () => {
     // The build, among its dependencies without the optional ones.
     const folder = mkdtempSync(join(tmpdir(), "truewire-peers-"));
-    closing.push(() => rmSync(folder, { recursive: true }));
+    closeAfterTest(() => rmSync(folder, { recursive: true }));
     cpSync(dirname(dirname(builtMain)), join(folder, "dist"), { recursive: true });
     const manifest = JSON.parse(readFileSync("package.json", "utf8")) as { dependencies: Record<string, string> };
     for (const name of Object.keys(manifest.dependencies)) {

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createServer } from "../../src/app/create-server.ts";
 import type { TruewireServer } from "../../src/app/create-server.ts";
 import type { TruewireConfig } from "../../src/config/config.ts";
@@ -8,15 +8,11 @@ import { event, finish, startScripted } from "../upstream/scripted-server.ts";
 import { keyOf } from "../keys/support.ts";
 import { readExposition, total } from "./read-metrics.ts";
 import type { Exposition } from "./read-metrics.ts";
-
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+import { closeAfterTest } from "../support/close-after-test.ts";
 
 async function serve(config: TruewireConfig): Promise<TruewireServer> {
   const server = await createServer({ port: 0, logLevel: "silent", ...config });
-  closing.push(() => server.close(0));
+  closeAfterTest(() => server.close(0));
   return server;
 }
 
@@ -134,7 +130,8 @@ describe("other servers", () => {
     // Its stream has no end mark.
     const works = await startScripted((response) => response.end(event({ role: "assistant", content: "Hi" }) + finish));
     const broken = await startScripted((response) => response.writeHead(500).end("{}"));
-    closing.push(works.close, broken.close);
+    closeAfterTest(works.close);
+    closeAfterTest(broken.close);
     const server = await serve({
       models: [{ kind: "upstream", name: "up", url: [broken.url, works.url], models: ["m"], retries: 5 }],
     });
@@ -216,7 +213,7 @@ describe("who may read the numbers", () => {
     const note = (fields: object): void => void lines.push(fields);
     const log = { debug: () => {}, info: () => {}, warn: note, error: note };
     const server = await createServer({ ...serving(engine), port: 0, metricsKey: "old-key-1" }, { log });
-    closing.push(() => server.close(0));
+    closeAfterTest(() => server.close(0));
     await server.reload({ ...serving(engine), port: 0, metricsKey: ["old-key-1", "new-key-2"], metrics: "off" });
     expect(await status(server, bearer("new-key-2"))).toBe(200);
     expect(lines).toEqual([{ settings: ["metrics"] }]);

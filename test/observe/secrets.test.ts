@@ -1,12 +1,13 @@
 import { writeFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { runTruewire, startTruewire } from "../support/serve.ts";
 import { until } from "../support/scripted-engine.ts";
 import { chat, json } from "../support/transports.ts";
 import { bodyOf, startScripted, streamOf } from "../upstream/scripted-server.ts";
 import { startReceiver } from "./otlp-receiver.ts";
+import { closeAfterTest } from "../support/close-after-test.ts";
 
 // What a client writes, what a model answers and what opens doors stands nowhere but where it belongs.
 
@@ -23,11 +24,6 @@ const keys = {
 };
 const basic = Buffer.from(`someone:${keys.password}`).toString("base64");
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
-
 /** A server that says all that it knows: it repeats the request in its errors, and answers with the keys that it got. */
 async function gossip(): Promise<string> {
   const server = await startScripted((response, body) => {
@@ -41,7 +37,7 @@ async function gossip(): Promise<string> {
     } else if (body["stream"] === true) response.end(streamOf(`${said} ${known}`));
     else response.writeHead(200, { "content-type": "application/json" }).end(bodyOf(`${said} ${known}`));
   });
-  closing.push(server.close);
+  closeAfterTest(server.close);
   return server.url;
 }
 
@@ -66,7 +62,7 @@ models:
 
 function fileWith(text: string): string {
   const folder = mkdtempSync(join(tmpdir(), "truewire-secrets-"));
-  closing.push(() => rmSync(folder, { recursive: true }));
+  closeAfterTest(() => rmSync(folder, { recursive: true }));
   const file = join(folder, "truewire.yaml");
   writeFileSync(file, text);
   return file;
@@ -85,10 +81,10 @@ function expectNoText(text: string, where: string): void {
 describe("prompts, answers and keys", () => {
   test("are in no metrics, no trace, no log, no health, and keys in no answer and no error", async () => {
     const receiver = await startReceiver();
-    closing.push(() => receiver.close());
+    closeAfterTest(() => receiver.close());
     const file = fileWith(configuration(await gossip()));
     const running = await startTruewire(["--config", file], { env: { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url } });
-    closing.push(() => running.stop("SIGKILL"));
+    closeAfterTest(() => running.stop("SIGKILL"));
     const post = async (path: string, init: RequestInit, key = keys.client): Promise<string> => {
       const headers = { ...(init.headers as Record<string, string>), authorization: `Bearer ${key}` };
       return (await fetch(`${running.url}${path}`, { ...init, headers })).text();

@@ -1,28 +1,24 @@
 import { existsSync, readFileSync } from "node:fs";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { TruewireServer } from "../../src/app/create-server.ts";
 import { startGateway } from "./gateway.ts";
 import { anthropic, deepseek, groq, openai, sglang, startLimited, vllm, vllmThatCuts } from "./limited-server.ts";
 import type { LimitedServer, Refuse } from "./limited-server.ts";
+import { closeAfterTest } from "../support/close-after-test.ts";
 
 /*
  * Agents ask for answers of 32,000 or 128,000 tokens. Servers that refuse what does not fit were answered for: vLLM's message about the limit
  * became "prompt is too long: 12037 tokens > 32768 maximum", Claude Code compacted a conversation that fits, and stopped.
  */
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
-
 async function serve(
   refuse: Refuse,
   { listed, counted, ...options }: Parameters<typeof startGateway>[1] & { listed?: object; counted?: number } = {},
 ): Promise<{ server: LimitedServer; gateway: TruewireServer }> {
   const server = await startLimited(refuse, listed, counted);
-  closing.push(() => server.close());
+  closeAfterTest(() => server.close());
   const gateway = await startGateway(server.url, { retries: 0, ...options });
-  closing.push(() => gateway.close(0));
+  closeAfterTest(() => gateway.close(0));
   return { server, gateway };
 }
 
@@ -135,11 +131,11 @@ describe("a limit that does not fit is lowered to what does, before anything is 
 
   test("members that the configuration renames are lowered under their own names", async () => {
     const server = await startLimited(() => null, { max_model_len: 4096 });
-    closing.push(() => server.close());
+    closeAfterTest(() => server.close());
     const gateway = await startGateway(server.url, {
       requests: { maxTokensMember: "max_tokens", rename: { max_tokens: "max_new_tokens" } },
     });
-    closing.push(() => gateway.close(0));
+    closeAfterTest(() => gateway.close(0));
     await ask(gateway, "chat", 32_000, false);
     expect(server.bodies).toMatchObject([{ max_new_tokens: 4095 }]);
   });

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { openUpstreamEngine } from "../../src/engines/upstream/upstream-engine.ts";
 import type { UpstreamOptions } from "../../src/engines/upstream/options.ts";
 import type { Engine } from "../../src/core/engine.ts";
@@ -8,23 +8,19 @@ import type { GenerationRequest } from "../../src/core/request.ts";
 import { readChatRequest } from "../../src/apis/chat/request.ts";
 import { done, event, finish, role, startScripted } from "./scripted-server.ts";
 import type { ScriptedServer } from "./scripted-server.ts";
+import { closeAfterTest } from "../support/close-after-test.ts";
 
 // What an upstream engine does before a client sees anything: headers, attempts, and requests that cannot be sent.
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
-
 async function open(url: string, options: Partial<UpstreamOptions> = {}): Promise<Engine> {
   const engine = await openUpstreamEngine({ urls: [url], name: "test", models: { m: "m" }, ...options });
-  closing.push(() => engine.close(0));
+  closeAfterTest(() => engine.close(0));
   return engine;
 }
 
 async function scripted(...args: Parameters<typeof startScripted>): Promise<ScriptedServer> {
   const server = await startScripted(...args);
-  closing.push(() => server.close());
+  closeAfterTest(() => server.close());
   return server;
 }
 

@@ -1,24 +1,20 @@
 import { brotliCompressSync, createGzip, deflateSync, gzipSync, constants } from "node:zlib";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ask, post, startGateway } from "./gateway.ts";
 import { bodyOf, done, event, finish, role, say, startScripted, streamOf } from "./scripted-server.ts";
 import type { ScriptedServer } from "./scripted-server.ts";
 import { strictMessage } from "./strict-client.ts";
-
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+import { closeAfterTest } from "../support/close-after-test.ts";
 
 async function upstream(...args: Parameters<typeof startScripted>): Promise<ScriptedServer> {
   const server = await startScripted(...args);
-  closing.push(() => server.close());
+  closeAfterTest(() => server.close());
   return server;
 }
 
 async function gateway(...args: Parameters<typeof startGateway>): ReturnType<typeof startGateway> {
   const server = await startGateway(...args);
-  closing.push(() => server.close(0));
+  closeAfterTest(() => server.close(0));
   return server;
 }
 

@@ -1,28 +1,24 @@
 import { createServer as createTcpServer } from "node:net";
 import type { AddressInfo, Server } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { selfSigned } from "../support/certificate.ts";
 import { ask, startGateway } from "./gateway.ts";
 import { say, startScripted } from "./scripted-server.ts";
 import type { ScriptedServer } from "./scripted-server.ts";
+import { closeAfterTest } from "../support/close-after-test.ts";
 
 /** Who pays for the wait, and who multiplies the load: what is tried again inside, and what is the client's to decide. */
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
-
 async function upstream(...args: Parameters<typeof startScripted>): Promise<ScriptedServer> {
   const server = await startScripted(...args);
-  closing.push(() => server.close());
+  closeAfterTest(() => server.close());
   return server;
 }
 
 async function gateway(...args: Parameters<typeof startGateway>): ReturnType<typeof startGateway> {
   const server = await startGateway(...args);
-  closing.push(() => server.close(0));
+  closeAfterTest(() => server.close(0));
   return server;
 }
 
@@ -137,7 +133,7 @@ describe("health", () => {
     // Pauses between probes grew to a minute: after 65 s down it took 27 s until it was used again.
     await new Promise((resolve) => setTimeout(resolve, 9000));
     const again = await startScripted((response, body) => say(response, body, "Hello"), port);
-    closing.push(() => again.close());
+    closeAfterTest(() => again.close());
     const back = performance.now();
     while ((await health(truewire.url)).status !== 200) await new Promise((resolve) => setTimeout(resolve, 50));
     expect(performance.now() - back).toBeLessThan(6000);
@@ -146,6 +142,6 @@ describe("health", () => {
 
 async function listening(server: Server): Promise<string> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  closing.push(() => server.close());
+  closeAfterTest(() => server.close());
   return `127.0.0.1:${(server.address() as AddressInfo).port}`;
 }

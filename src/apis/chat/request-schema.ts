@@ -65,7 +65,7 @@ export const developerMessage = z.object({
   name: nullableText,
 });
 export const userMessage = z.object({ role: z.literal("user"), content: content(userPart), name: nullableText });
-export const assistantMessage = z.object({
+export const chatAssistantMessage = z.object({
   role: z.literal("assistant"),
   content: content(assistantPart).nullish(),
   name: nullableText,
@@ -89,13 +89,13 @@ export const functionMessage = z.object({
 
 const requestMessage = z.discriminatedUnion(
   "role",
-  [systemMessage, assistantMessage, userMessage, functionMessage, toolMessage, developerMessage],
+  [systemMessage, chatAssistantMessage, userMessage, functionMessage, toolMessage, developerMessage],
   anObject,
 );
 
 /** A message of a chat request. */
 export type ChatRequestMessage = z.infer<typeof requestMessage>;
-export type ChatAssistantMessage = z.infer<typeof assistantMessage>;
+export type ChatAssistantMessage = z.infer<typeof chatAssistantMessage>;
 
 export const messagesShape: z.ZodType<ChatRequestMessage[]> = list(requestMessage, {
   phrase: "an array of objects",
@@ -123,15 +123,15 @@ export const customToolFormat = z.discriminatedUnion(
   ],
   anObject,
 );
-export const functionTool = z.object({ type: z.literal("function"), function: functionDefinition });
-export const customTool = z.object({
+export const chatFunctionTool = z.object({ type: z.literal("function"), function: functionDefinition });
+export const chatCustomTool = z.object({
   type: z.literal("custom"),
   custom: z.object(
     { name: z.string().min(1), description: nullableText, format: customToolFormat.nullish() },
     anObject,
   ),
 });
-const requestTool = z.discriminatedUnion("type", [functionTool, customTool], anObject);
+const requestTool = z.discriminatedUnion("type", [chatFunctionTool, chatCustomTool], anObject);
 
 export type FunctionDefinition = z.infer<typeof functionDefinition>;
 export type ChatRequestTool = z.infer<typeof requestTool>;

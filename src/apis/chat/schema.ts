@@ -121,7 +121,7 @@ export const functionToolCall = z.object({
   type: z.literal("function"),
   function: z.object({ name: z.string(), arguments: z.string() }),
 });
-export const customToolCall = z.object({
+export const chatCustomToolCall = z.object({
   id: z.string(),
   type: z.literal("custom"),
   custom: z.object({ name: z.string(), input: z.string() }),
@@ -132,7 +132,7 @@ export const chatMessage = z.object({
   content: z.string().nullable(),
   reasoning_content: reasoningText,
   reasoning: reasoningText,
-  tool_calls: z.array(z.discriminatedUnion("type", [functionToolCall, customToolCall])).optional(),
+  tool_calls: z.array(z.discriminatedUnion("type", [functionToolCall, chatCustomToolCall])).optional(),
   function_call: z.object({ name: z.string(), arguments: z.string() }).optional(),
   refusal: z.string().nullable().optional().meta({ exact: "always" }),
   audio: z.unknown().optional().meta({ lean: "never" }),

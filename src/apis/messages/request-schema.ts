@@ -118,7 +118,7 @@ export const toolUseBlockParam = z.object({
 const objectType = z.literal("object");
 
 /** A tool that the client runs. */
-export const customTool = z.object({
+export const customToolParam = z.object({
   type: z.literal("custom").nullish(),
   name: z
     .string()
@@ -140,7 +140,7 @@ export const anthropicTool = z.looseObject({
   name: z.string().optional(),
 });
 
-const tool = z.union([anthropicTool, customTool]);
+const tool = z.union([anthropicTool, customToolParam]);
 
 const toolDefinition = z.looseObject({ type: z.literal("tool_definition"), definition: tool });
 
@@ -318,7 +318,7 @@ export type DocumentBlockParam = z.infer<typeof documentBlockParam>;
 export type ToolUseBlockParam = z.infer<typeof toolUseBlockParam>;
 export type ToolResultBlockParam = z.infer<typeof toolResultBlockParam>;
 export type ResultBlockParam = z.infer<typeof resultBlock>;
-export type CustomTool = z.infer<typeof customTool>;
+export type CustomTool = z.infer<typeof customToolParam>;
 export type AnthropicTool = z.infer<typeof anthropicTool>;
 export type RequestTool = z.infer<typeof tool>;
 

@@ -20,7 +20,7 @@ import { toolSearch } from "./items.ts";
 import { readDeclaration } from "./read-tools.ts";
 import {
   assistantMessage,
-  assistantParts,
+  assistantContentParts,
   given,
   inputItems,
   inputItemTypes,
@@ -308,7 +308,7 @@ function readInputPart(part: JsonObject, path: string, strict: boolean): Content
     case "input_audio":
       return { type: "audio", ...parsed(inputParts.input_audio, part, path).input_audio };
     case "refusal":
-      if (!strict) return { type: "refusal", refusal: parsed(assistantParts.refusal, part, path).refusal };
+      if (!strict) return { type: "refusal", refusal: parsed(assistantContentParts.refusal, part, path).refusal };
   }
   throw unsupportedEnumValue(`${path}.type`, type, Object.keys(inputParts));
 }
@@ -333,9 +333,9 @@ function readSpoken(
   return content.map((part, index) => {
     const place = `${path}[${index}]`;
     const { type } = parsed(typed, part, place);
-    if (type === "refusal") return { type, refusal: parsed(assistantParts.refusal, part, place).refusal };
+    if (type === "refusal") return { type, refusal: parsed(assistantContentParts.refusal, part, place).refusal };
     if (type === "output_text" || (!strict && (type === "input_text" || type === "text")))
       return { type: "text", text: parsed(inputParts.input_text, part, place).text, ...given({ phase }) };
-    throw unsupportedEnumValue(`${place}.type`, type, Object.keys(assistantParts));
+    throw unsupportedEnumValue(`${place}.type`, type, Object.keys(assistantContentParts));
   });
 }

@@ -97,7 +97,7 @@ export const inputParts = byType([inputText, inputImage, inputFile, inputAudio])
 export const spokenText = z.object({ type: z.literal("output_text"), text });
 export const spokenRefusal = z.object({ type: z.literal("refusal"), refusal: text });
 /** The parts of what the model has said, by their type. */
-export const assistantParts = byType([spokenText, spokenRefusal]);
+export const assistantContentParts = byType([spokenText, spokenRefusal]);
 
 export const inputMessage = z.object({
   type: z.literal("message"),

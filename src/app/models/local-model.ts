@@ -16,7 +16,7 @@ import type { Loadable, LoadOptions } from "./model-keeper.ts";
 import type { Pulls } from "./pulls.ts";
 
 /** A configured GGUF model. */
-export class LocalModel implements Loadable {
+export class LoadableLocalModel implements Loadable {
   readonly #config: LocalModelConfig;
   readonly #name: string;
   readonly #options: OpenOptions;

@@ -2,7 +2,7 @@ import type { LocalModelConfig } from "../../config/model-schema.ts";
 import { ModelOpenError } from "../../engines/llama/model-open-error.ts";
 import type { OpenOptions } from "../open-options.ts";
 import { LoadableEngine } from "./loadable-engine.ts";
-import { gibibytes, LocalModel } from "./local-model.ts";
+import { gibibytes, LoadableLocalModel } from "./local-model.ts";
 import { ModelKeeper } from "./model-keeper.ts";
 import type { KeepSettings } from "./model-keeper.ts";
 import { Pulls } from "./pulls.ts";
@@ -10,7 +10,7 @@ import { Pulls } from "./pulls.ts";
 /** A configured local model, loaded or not. */
 export interface OpenedLocal {
   readonly engine: LoadableEngine;
-  readonly model: LocalModel;
+  readonly model: LoadableLocalModel;
 }
 
 /** All that a server needs for its local models. */
@@ -27,7 +27,7 @@ export class LocalModels {
 
   /** Makes a model known, and loads nothing. Rejects with `ModelOpenError` where its file is missing or no GGUF. */
   async open(config: LocalModelConfig, name: string): Promise<OpenedLocal> {
-    const model = new LocalModel(config, name, this.#options, this.pulls);
+    const model = new LoadableLocalModel(config, name, this.#options, this.pulls);
     const size = await model.look();
     const kept = this.keeper.add(name, model, settingsOf(config), size);
     return { model, engine: new LoadableEngine(kept, this.keeper) };
@@ -80,7 +80,7 @@ function settingsOf({ load = "eager", idleUnload, keep = false }: LocalModelConf
   return { load, keep, ...(idleUnload !== undefined && { idleUnloadMs: idleUnload }) };
 }
 
-function tooLargeFor(name: string, model: LocalModel, budget: number): ModelOpenError {
+function tooLargeFor(name: string, model: LoadableLocalModel, budget: number): ModelOpenError {
   return new ModelOpenError(
     "not-enough-memory",
     `${name} needs ${model.needInWords()}, but the memory for models is ${gibibytes(budget)} (--memory): use fewer slots, a smaller context, or a smaller quantization.`,

@@ -14,7 +14,7 @@ import {
   tooLarge,
 } from "./load-failures.ts";
 import { ModelSchedule } from "./model-schedule.ts";
-import type { Effect, RefusalReason, SlotState } from "./model-schedule.ts";
+import type { Effect, RefusalReason, ModelLoadState } from "./model-schedule.ts";
 import type { ModelSource } from "../../engines/llama/process/model-file.ts";
 
 /** How a model comes and goes. */
@@ -178,7 +178,7 @@ export class ModelKeeper {
     this.#isOut(model);
   }
 
-  stateOf({ id }: KeptModel): SlotState {
+  stateOf({ id }: KeptModel): ModelLoadState {
     return this.#schedule.stateOf(id);
   }
 

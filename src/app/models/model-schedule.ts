@@ -13,7 +13,7 @@ export type Effect =
 /** `too-large`: it never fits next to the models that stay. `no-memory`: it fits only if another model is unloaded. `gone`: it was removed. */
 export type RefusalReason = "too-large" | "no-memory" | "failed" | "gone";
 
-export type SlotState = "out" | "preparing" | "loading" | "in" | "leaving";
+export type ModelLoadState = "out" | "preparing" | "loading" | "in" | "leaving";
 
 interface Slot {
   readonly model: string;
@@ -21,7 +21,7 @@ interface Slot {
   keep: boolean;
   /** In bytes; `undefined` until the model is measured. */
   size: number | undefined;
-  state: SlotState;
+  state: ModelLoadState;
   /** Answers that are being generated. */
   busy: number;
   /** Counts up with every use of any model. */
@@ -171,7 +171,7 @@ export class ModelSchedule {
     return this.#nowOut(slot);
   }
 
-  stateOf(model: string): SlotState {
+  stateOf(model: string): ModelLoadState {
     return this.#slots.get(model)?.state ?? "out";
   }
 

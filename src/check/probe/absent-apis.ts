@@ -1,7 +1,7 @@
 import { request as httpRequest } from "undici";
 import type { Exchange } from "../rules/exchange.ts";
 import { requestHeaders } from "./request-headers.ts";
-import type { Target } from "./send.ts";
+import type { ProbeTarget } from "./send.ts";
 
 /** APIs that a server need not have, and how it answers without them. Anthropic's API rejects the key of another vendor. */
 const optional: readonly { readonly endpoint: Exchange["endpoint"]; readonly lacking: readonly number[] }[] = [
@@ -10,7 +10,7 @@ const optional: readonly { readonly endpoint: Exchange["endpoint"]; readonly lac
 ];
 
 /** Those of them that a server has not. Nothing is generated: the requests are empty. */
-export async function absentApis(target: Target): Promise<ReadonlySet<string | undefined>> {
+export async function absentApis(target: ProbeTarget): Promise<ReadonlySet<string | undefined>> {
   const asked = await Promise.all(
     optional.map(async ({ endpoint, lacking }) => {
       const status = await statusOf(endpoint, target);
@@ -21,7 +21,10 @@ export async function absentApis(target: Target): Promise<ReadonlySet<string | u
 }
 
 /** undefined: there is no answer. */
-async function statusOf(endpoint: Exchange["endpoint"], { url, key, timeout }: Target): Promise<number | undefined> {
+async function statusOf(
+  endpoint: Exchange["endpoint"],
+  { url, key, timeout }: ProbeTarget,
+): Promise<number | undefined> {
   try {
     const { statusCode, body } = await httpRequest(`${url}/${endpoint}`, {
       method: "POST",

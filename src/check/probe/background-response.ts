@@ -4,7 +4,7 @@ import { notShown } from "../rules/group/group-rule.ts";
 import { isRunning, judgeBackground } from "../rules/group/stored.ts";
 import { lastResponse } from "../rules/responses/response-content.ts";
 import { create, idOf, onStored, story } from "./response-request.ts";
-import type { Scenario, Steps } from "./scenario.ts";
+import type { Scenario, ScenarioSteps } from "./scenario.ts";
 
 /** How long it waits between two questions, in milliseconds. */
 const pause = 250;
@@ -22,7 +22,7 @@ export const backgroundResponse: Scenario = {
   },
 };
 
-async function polled(steps: Steps, begun: Exchange): Promise<readonly Exchange[]> {
+async function polled(steps: ScenarioSteps, begun: Exchange): Promise<readonly Exchange[]> {
   const id = idOf(begun);
   if (id === undefined || !isRunning(lastResponse(begun)?.status)) return [];
   const shown: Exchange[] = [];

@@ -3,7 +3,7 @@ import { judgeDisconnect, judgeSideBySide, judgeStreamsApart } from "../rules/gr
 import { openStream } from "./open-stream.ts";
 import type { Probe } from "./probe.ts";
 import type { Scenario } from "./scenario.ts";
-import { send, type Target } from "./send.ts";
+import { send, type ProbeTarget } from "./send.ts";
 
 /** How an API is asked for an answer to one message. */
 interface LiveApi {
@@ -42,7 +42,7 @@ const apis: readonly LiveApi[] = [
   },
 ];
 
-type Measured = (api: LiveApi, target: Target, signal?: AbortSignal) => Promise<GroupVerdict>;
+type Measured = (api: LiveApi, target: ProbeTarget, signal?: AbortSignal) => Promise<GroupVerdict>;
 
 const measured: readonly (readonly [name: string, about: string, run: Measured])[] = [
   ["streams", "several streams in parallel", streamsSideBySide],
@@ -63,7 +63,7 @@ export const liveScenarios: readonly Scenario[] = apis.flatMap((api) =>
 const words = ["amber", "cobalt", "ivory", "scarlet"];
 
 /** Several streams in parallel, each with a word of its own. */
-async function streamsSideBySide(api: LiveApi, target: Target, signal?: AbortSignal): Promise<GroupVerdict> {
+async function streamsSideBySide(api: LiveApi, target: ProbeTarget, signal?: AbortSignal): Promise<GroupVerdict> {
   const asked = words.map((word) => probeOf(api, `Say the word ${word} three times.`, 24, true));
   const results = await Promise.all(asked.map((probe) => send(probe, target, signal)));
   const streams = results.flatMap(({ exchange }, i) =>
@@ -73,7 +73,7 @@ async function streamsSideBySide(api: LiveApi, target: Target, signal?: AbortSig
 }
 
 /** A long stream, and a second one that begins while it runs. */
-async function secondStream(api: LiveApi, target: Target, signal?: AbortSignal): Promise<GroupVerdict> {
+async function secondStream(api: LiveApi, target: ProbeTarget, signal?: AbortSignal): Promise<GroupVerdict> {
   const long = longProbe(api, true);
   const first = await openStream(long, target, signal);
   if (!first) return notShown("no stream could be opened");
@@ -91,7 +91,7 @@ async function secondStream(api: LiveApi, target: Target, signal?: AbortSignal):
 const clients = 8;
 
 /** Abandons several long streams, then requests something short. */
-async function leaveAndAsk(api: LiveApi, target: Target, signal?: AbortSignal): Promise<GroupVerdict> {
+async function leaveAndAsk(api: LiveApi, target: ProbeTarget, signal?: AbortSignal): Promise<GroupVerdict> {
   const short = probeOf(api, "Say hi.", api.fewest, false);
   const alone = await send(short, target, signal);
   const whole = await send(longProbe(api, false), target, signal);

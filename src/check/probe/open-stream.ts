@@ -1,7 +1,7 @@
 import { request as httpRequest } from "undici";
 import type { Probe } from "./probe.ts";
 import { requestHeaders } from "./request-headers.ts";
-import type { Target } from "./send.ts";
+import type { ProbeTarget } from "./send.ts";
 
 export interface OpenStream {
   ended(): boolean;
@@ -11,7 +11,11 @@ export interface OpenStream {
 }
 
 /** Opens the stream of a probe and resolves with its first bytes; undefined when it could not be opened. */
-export async function openStream(probe: Probe, target: Target, signal?: AbortSignal): Promise<OpenStream | undefined> {
+export async function openStream(
+  probe: Probe,
+  target: ProbeTarget,
+  signal?: AbortSignal,
+): Promise<OpenStream | undefined> {
   const { url, key, model, timeout, refused } = target;
   const body = refused.adapted(probe.endpoint, probe.body?.(model) ?? {});
   const started = performance.now();

@@ -3,7 +3,7 @@ import { type GroupVerdict, notShown } from "../rules/group/group-rule.ts";
 import { judgeContinuedBySocket, judgeUnknownBySocket } from "../rules/group/stored.ts";
 import { lastResponse } from "../rules/responses/response-content.ts";
 import { create, question, story } from "./response-request.ts";
-import type { Scenario, Steps } from "./scenario.ts";
+import type { Scenario, ScenarioSteps } from "./scenario.ts";
 import { SocketLine } from "./socket-line.ts";
 
 /** Responses by WebSocket, one after the other on one connection, where that is offered. */
@@ -22,7 +22,7 @@ export const responseSocket: Scenario = {
   },
 };
 
-async function converse(line: SocketLine, steps: Steps): Promise<readonly GroupVerdict[]> {
+async function converse(line: SocketLine, steps: ScenarioSteps): Promise<readonly GroupVerdict[]> {
   const ask = async (id: string, about: string, members: Readonly<Record<string, unknown>>) => {
     const probe = create(`socket/${id}`, about, members);
     const begun = performance.now();

@@ -13,13 +13,13 @@ import { type Judged, judgedResult, judgedTogether } from "./judged.ts";
 import { liveScenarios } from "./live.ts";
 import type { Probe, ProbeResult } from "./probe.ts";
 import { responseSocket } from "./response-socket.ts";
-import { type Scenario, Steps } from "./scenario.ts";
+import { type Scenario, ScenarioSteps } from "./scenario.ts";
 import { messagesProbes } from "./messages-probes.ts";
 import { probes as openaiProbes } from "./probes.ts";
-import { send, type Target } from "./send.ts";
+import { send, type ProbeTarget } from "./send.ts";
 import { storedResponse, unstoredResponse } from "./stored-responses.ts";
 
-export interface CheckOptions extends Omit<Target, "model" | "refused"> {
+export interface CheckOptions extends Omit<ProbeTarget, "model" | "refused"> {
   /** Default: the first that the server lists. */
   readonly model?: string;
   /** Only the probes of these APIs (`chat`, `models`), and those whose id begins so (`text`, `wrong/n`); default: all. */
@@ -81,7 +81,7 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
   const url = options.url.replace(/\/+$/, "");
   const model = options.model ?? (await firstModel(url, options));
   const refused = new RefusedSettings();
-  const target: Target = { ...options, url, model, refused };
+  const target: ProbeTarget = { ...options, url, model, refused };
   const { only } = options;
   // A server without them is legal, unless `--only` asks for them.
   const absent = only === undefined ? await absentApis(target) : undefined;
@@ -117,7 +117,7 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
     report(one.about, one);
   }
   for (const scenario of groups) {
-    const steps = new Steps(target, options.profile, options.signal);
+    const steps = new ScenarioSteps(target, options.profile, options.signal);
     const verdicts = await scenario.run(steps);
     const found = [...steps.judged, judgedTogether(scenario.id, scenario.about, verdicts)];
     judged.push(...found);
@@ -134,7 +134,7 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
  * differently and can change a word. So does another place in a server's cache, and requests take places in turn. A server is accused
  * only where each of its streamed answers differs from all whole ones, asked for in an order in which both get each of two to four places.
  */
-async function judgeTwin(plain: Probe, streamed: Probe, target: Target, signal?: AbortSignal): Promise<Judged> {
+async function judgeTwin(plain: Probe, streamed: Probe, target: ProbeTarget, signal?: AbortSignal): Promise<Judged> {
   const ask = (probe: Probe): Promise<ProbeResult> => send(probe, target, signal);
   const [first, second, third] = [await ask(plain), await ask(streamed), await ask(plain)];
   const judged = { id: `same/${plain.id}`, about: `${plain.about}, streamed and not`, result: second };

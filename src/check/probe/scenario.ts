@@ -3,7 +3,7 @@ import type { GroupVerdict } from "../rules/group/group-rule.ts";
 import type { ProfileName } from "../rules/profile/profile-rule.ts";
 import { type Judged, judgedResult } from "./judged.ts";
 import type { Probe, ProbeResult } from "./probe.ts";
-import { send, type Target } from "./send.ts";
+import { send, type ProbeTarget } from "./send.ts";
 
 /** Several requests that show something together. */
 export interface Scenario {
@@ -11,17 +11,17 @@ export interface Scenario {
   readonly about: string;
   /** The API that it belongs to, as `--only` names it. */
   readonly api: string;
-  run(steps: Steps): Promise<readonly GroupVerdict[]>;
+  run(steps: ScenarioSteps): Promise<readonly GroupVerdict[]>;
 }
 
 /** Sends the requests of a scenario, one after the other, and judges each as that of a probe. */
-export class Steps {
-  readonly target: Target;
+export class ScenarioSteps {
+  readonly target: ProbeTarget;
   readonly signal: AbortSignal | undefined;
   readonly #profile: ProfileName | undefined;
   readonly #judged: Judged[] = [];
 
-  constructor(target: Target, profile: ProfileName | undefined, signal: AbortSignal | undefined) {
+  constructor(target: ProbeTarget, profile: ProfileName | undefined, signal: AbortSignal | undefined) {
     this.target = target;
     this.#profile = profile;
     this.signal = signal;

@@ -4,7 +4,7 @@ import type { Probe, ProbeResult } from "./probe.ts";
 import type { RefusedSettings } from "./refused-settings.ts";
 import { requestHeaders } from "./request-headers.ts";
 
-export interface Target {
+export interface ProbeTarget {
   /** The API's base URL, `…/v1`, without a slash at its end. */
   readonly url: string;
   readonly model: string;
@@ -22,12 +22,12 @@ const maxAnswerBytes = 8 * 1024 * 1024;
  * Sends one probe and gathers everything that comes back, an unfinished answer included. A setting that the model refuses is left out, and
  * it is asked again.
  */
-export async function send(probe: Probe, target: Target, signal?: AbortSignal): Promise<ProbeResult> {
+export async function send(probe: Probe, target: ProbeTarget, signal?: AbortSignal): Promise<ProbeResult> {
   const result = await sendOnce(probe, target, signal);
   return result.exchange && target.refused.learn(result.exchange) ? send(probe, target, signal) : result;
 }
 
-async function sendOnce(probe: Probe, target: Target, signal?: AbortSignal): Promise<ProbeResult> {
+async function sendOnce(probe: Probe, target: ProbeTarget, signal?: AbortSignal): Promise<ProbeResult> {
   const begun = performance.now();
   const whole = probe.rawBody === undefined ? probe.body?.(target.model) : undefined;
   const body = whole && target.refused.adapted(probe.endpoint, whole);

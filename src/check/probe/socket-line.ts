@@ -3,7 +3,7 @@ import type { Exchange } from "../rules/exchange.ts";
 import { isObject } from "../../core/json.ts";
 import { type Json, parsedJson } from "../rules/view.ts";
 import { requestHeaders } from "./request-headers.ts";
-import type { Target } from "./send.ts";
+import type { ProbeTarget } from "./send.ts";
 
 const ends: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed", "error"]);
 
@@ -18,7 +18,7 @@ export class SocketLine {
   }
 
   /** The connection, or why it could not be opened. */
-  static open({ url, key, timeout }: Target): Promise<SocketLine | { readonly refused: string }> {
+  static open({ url, key, timeout }: ProbeTarget): Promise<SocketLine | { readonly refused: string }> {
     const socket = new WebSocket(`${url.replace(/^http/, "ws")}/responses`, {
       headers: requestHeaders({ endpoint: "responses" }, key),
       handshakeTimeout: timeout,

@@ -1,7 +1,7 @@
 import { type GroupVerdict, notShown } from "../rules/group/group-rule.ts";
 import { judgeContinued, judgeDeleted, judgeInputItems, judgeNotKept, judgeShown } from "../rules/group/stored.ts";
 import { create, idOf, onStored, question, story } from "./response-request.ts";
-import type { Scenario, Steps } from "./scenario.ts";
+import type { Scenario, ScenarioSteps } from "./scenario.ts";
 
 /** A response is stored, shown, continued and deleted. */
 export const storedResponse: Scenario = {
@@ -11,7 +11,7 @@ export const storedResponse: Scenario = {
   run: keepAndForget,
 };
 
-async function keepAndForget(steps: Steps): Promise<readonly GroupVerdict[]> {
+async function keepAndForget(steps: ScenarioSteps): Promise<readonly GroupVerdict[]> {
   const created = await steps.ask(create("stored/create", "a response that is to be stored", { input: story }));
   const id = idOf(created);
   if (!created || id === undefined) return [notShown("no response was made that could be stored")];

@@ -1,11 +1,11 @@
-import { brokenBy, concerns, heading, type Report, summaryOf } from "./report.ts";
+import { brokenBy, concerns, heading, type Report, reportSummary } from "./report.ts";
 
 /** For an issue or a pull request. */
 export function markdownReport(report: Report): string {
   const lines = [
     `# ${report.subject}`,
     "",
-    `${report.model === undefined ? "" : `Model \`${report.model}\`. `}${summaryOf(report)}.`,
+    `${report.model === undefined ? "" : `Model \`${report.model}\`. `}${reportSummary(report)}.`,
     "",
   ];
   for (const concern of concerns) {

@@ -1,6 +1,6 @@
 import pc from "picocolors";
 import type { Severity } from "../rules/rule.ts";
-import { brokenBy, concerns, type Evidence, heading, type Report, summaryOf } from "./report.ts";
+import { brokenBy, concerns, type Evidence, heading, type Report, reportSummary } from "./report.ts";
 
 /** Places shown for one rule; the others are counted. */
 const placesShown = 2;
@@ -32,7 +32,7 @@ export function prettyReport(report: Report): string {
     if (isShort(unseen)) lines.push(pc.dim(`  rules: ${unseen.join(", ")}`));
     lines.push("");
   }
-  lines.push(summaryOf(report), "");
+  lines.push(reportSummary(report), "");
   return lines.join("\n");
 }
 

@@ -1,6 +1,6 @@
 import type { Concern, Finding } from "../rules/rule.ts";
 import { element, type HtmlElement, type HtmlTree } from "./html-tree.ts";
-import { brokenBy, concerns, type Evidence, heading, type Judgement, type Report, summaryOf } from "./report.ts";
+import { brokenBy, concerns, type Evidence, heading, type Judgement, type Report, reportSummary } from "./report.ts";
 
 /**
  * A report as `--format html` and the page show it: the findings, and under each the raw bytes of its exchange with the offending ones
@@ -10,7 +10,7 @@ export function reportTree(report: Report, name = "x"): HtmlTree[] {
   const { subject, model, judgements } = report;
   return [
     element("h2", { class: "subject" }, `${subject}${model === undefined ? "" : `, model ${model}`}`),
-    element("p", {}, summaryOf(report)),
+    element("p", {}, reportSummary(report)),
     ...concerns.flatMap((concern) => concernSection(report, concern, name)),
     ...silentSection(report),
     ruleList(report, "passed"),

@@ -76,7 +76,7 @@ export function heading(concern: Concern): string {
 }
 
 /** One line that sums a report up. */
-export function summaryOf({ counts, forms, profile, remarks }: Report): string {
+export function reportSummary({ counts, forms, profile, remarks }: Report): string {
   const numbers = [
     plural(counts.error, "error"),
     plural(counts.warning, "warning"),

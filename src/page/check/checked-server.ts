@@ -1,6 +1,6 @@
 import type { CheckEvent, ShownJudgement } from "../../check/report/check-event.ts";
 import type { Judgement, Report } from "../../check/report/report.ts";
-import { summaryOf } from "../../check/report/report.ts";
+import { reportSummary } from "../../check/report/report.ts";
 import { AdminRefusal, askAdmin } from "../api/ask-admin.ts";
 import { messageIn } from "../api/message-in.ts";
 import { readEvents } from "../api/read-events.ts";
@@ -81,7 +81,7 @@ export class CheckedServer extends Changing {
       else this.#fail("The server that this page is from cannot be reached.");
       this.changed();
     }
-    announcement.say(this.report ? `Checked ${url}: ${summaryOf(this.report)}.` : this.problem || "Stopped.");
+    announcement.say(this.report ? `Checked ${url}: ${reportSummary(this.report)}.` : this.problem || "Stopped.");
   }
 
   #take(event: CheckEvent | { readonly type: "error" }): void {

@@ -3,12 +3,12 @@ import { useEffect, useState } from "preact/hooks";
 import type { InspectedRequest } from "../../inspect/inspected-request.ts";
 import { judgeAside } from "../judge/judge-aside.ts";
 import { JudgedView } from "../judge/judged-view.tsx";
-import type { Judged } from "../judge/judging.ts";
+import type { JudgedCapture } from "../judge/judging.ts";
 import { captureOf } from "./findings.ts";
 
 /** What the rules of `truewire check` say of the answer; they run in the browser. */
 export function FindingsView({ request: { id, outcome, api } }: { readonly request: InspectedRequest }): VNode {
-  const [judged, setJudged] = useState<Judged>();
+  const [judged, setJudged] = useState<JudgedCapture>();
   const [problem, setProblem] = useState("");
   useEffect(() => {
     if (outcome === "open") return;

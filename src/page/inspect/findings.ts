@@ -2,7 +2,7 @@ import type { RequestSummary } from "../../inspect/inspected-request.ts";
 import { AdminRefusal, askAdmin } from "../api/ask-admin.ts";
 import type { Capture } from "../judge/capture.ts";
 import { judgeAside } from "../judge/judge-aside.ts";
-import { readCaptures } from "../judge/read-captures.ts";
+import { droppedCaptures } from "../judge/read-captures.ts";
 import { Changing } from "../parts/changing.ts";
 
 /** What the rules found in one answer. */
@@ -100,7 +100,7 @@ export class Findings extends Changing {
 export async function captureOf(id: string, signal: AbortSignal): Promise<Capture | undefined> {
   try {
     const response = await askAdmin(`requests/${id}/capture`, { signal });
-    return readCaptures(id, await response.text())[0];
+    return droppedCaptures(id, await response.text())[0];
   } catch (error) {
     if (error instanceof AdminRefusal) return undefined;
     throw error;

@@ -1,8 +1,8 @@
 import type { Capture } from "./capture.ts";
-import type { Judged } from "./judging.ts";
+import type { JudgedCapture } from "./judging.ts";
 
 /** Judges captures in a worker, which brings the rules with it and is gone when there are no more. */
-export function judgeAside(captures: Iterable<Capture> | AsyncIterable<Capture>): AsyncIterable<Judged> {
+export function judgeAside(captures: Iterable<Capture> | AsyncIterable<Capture>): AsyncIterable<JudgedCapture> {
   return {
     async *[Symbol.asyncIterator]() {
       let worker: Worker | undefined;
@@ -18,9 +18,9 @@ export function judgeAside(captures: Iterable<Capture> | AsyncIterable<Capture>)
   };
 }
 
-function judgedBy(worker: Worker, capture: Capture): Promise<Judged> {
+function judgedBy(worker: Worker, capture: Capture): Promise<JudgedCapture> {
   return new Promise((resolve, reject) => {
-    worker.addEventListener("message", ({ data }: MessageEvent<Judged>) => resolve(data), { once: true });
+    worker.addEventListener("message", ({ data }: MessageEvent<JudgedCapture>) => resolve(data), { once: true });
     worker.addEventListener("error", ({ message }) => reject(new Error(message)), { once: true });
     worker.postMessage(capture);
   });

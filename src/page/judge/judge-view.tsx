@@ -3,8 +3,8 @@ import { useState } from "preact/hooks";
 import { announcement } from "../parts/announcement.ts";
 import { judgeAside } from "./judge-aside.ts";
 import { JudgedView } from "./judged-view.tsx";
-import type { Judged } from "./judging.ts";
-import { readCaptures } from "./read-captures.ts";
+import type { JudgedCapture } from "./judging.ts";
+import { droppedCaptures } from "./read-captures.ts";
 
 /** Maximum number of captures of one file that are judged; a HAR file may contain thousands. */
 const maxCaptures = 50;
@@ -14,7 +14,7 @@ const longPaste = 50_000;
 
 /** Judges captured answers. The rules run in the page: nothing is sent to a server. */
 export function JudgeView(): VNode {
-  const [all, setAll] = useState<readonly Judged[]>([]);
+  const [all, setAll] = useState<readonly JudgedCapture[]>([]);
   const [left, setLeft] = useState(0);
   const [pasted, setPasted] = useState("");
   const [busy, setBusy] = useState("");
@@ -25,9 +25,9 @@ export function JudgeView(): VNode {
     setBusy(name);
     setProblem("");
     announcement.say(`Judging ${name}.`);
-    const done: Judged[] = [];
+    const done: JudgedCapture[] = [];
     try {
-      const captures = readCaptures(name, text);
+      const captures = droppedCaptures(name, text);
       if (captures.length === 0) throw new Error(`${name}: there is no answer in it`);
       for await (const one of judgeAside(captures.slice(0, maxCaptures))) {
         done.push(one);

@@ -2,7 +2,7 @@ import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { Evidence, RuleOutcome } from "../../check/report/report.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
-import type { Judged } from "./judging.ts";
+import type { JudgedCapture } from "./judging.ts";
 import { paintMarked } from "./mark-painter.ts";
 
 const severities = ["error", "warning", "note"] as const;
@@ -11,7 +11,7 @@ const severities = ["error", "warning", "note"] as const;
 const placesShown = 3;
 
 /** What the rules say of one capture. */
-export function JudgedView({ judged: { capture, report, repaired } }: { readonly judged: Judged }): VNode {
+export function JudgedView({ judged: { capture, report, repaired } }: { readonly judged: JudgedCapture }): VNode {
   const body = useRef<HTMLPreElement>(null);
   const broken = severities.flatMap((severity) =>
     report.rules.filter((rule) => rule.status === "broken" && rule.severity === severity),

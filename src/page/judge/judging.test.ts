@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Capture } from "./capture.ts";
 import { judged } from "./judging.ts";
-import { readCaptures } from "./read-captures.ts";
+import { droppedCaptures } from "./read-captures.ts";
 
 interface Sample {
   readonly path: string;
@@ -76,7 +76,7 @@ const samples: Readonly<Record<string, Sample>> = {
 
 /** One answer in each of the forms in which people have it. */
 const forms: Readonly<Record<string, (sample: Sample, body: string) => readonly Capture[]>> = {
-  "an event stream": (_, body) => readCaptures("a.sse", body),
+  "an event stream": (_, body) => droppedCaptures("a.sse", body),
   "a HAR file": ({ path, request }, body) => {
     const entry = {
       request: { method: "POST", url: `http://h${path}`, postData: { text: JSON.stringify(request) } },
@@ -86,10 +86,10 @@ const forms: Readonly<Record<string, (sample: Sample, body: string) => readonly 
         content: { mimeType: "text/event-stream", text: body },
       },
     };
-    return readCaptures("a.har", JSON.stringify({ log: { entries: [entry] } }));
+    return droppedCaptures("a.har", JSON.stringify({ log: { entries: [entry] } }));
   },
   "what curl -v printed": ({ path }, body) =>
-    readCaptures(
+    droppedCaptures(
       "a.txt",
       `* Connected to h (127.0.0.1) port 80
 > POST ${path} HTTP/1.1\r

@@ -7,7 +7,7 @@ import type { CapturedApi, RepairedCapture } from "../../apis/capture-form.ts";
 import type { Capture } from "./capture.ts";
 
 /** A capture, what the rules say of it, and what Truewire would send in its place. */
-export interface Judged {
+export interface JudgedCapture {
   readonly capture: Capture;
   readonly report: Report;
   /** Of answers that a model has given; none of refusals and of lists. */
@@ -15,7 +15,7 @@ export interface Judged {
 }
 
 /** Throws for no capture, however broken. */
-export function judged(capture: Capture): Judged {
+export function judged(capture: Capture): JudgedCapture {
   const { name, body, request, ...around } = capture;
   const judgement = judgeAnswer(name, body, { ...around, request: request && { ...request } });
   const { exchange } = judgement;

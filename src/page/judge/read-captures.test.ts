@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { writeRecording } from "../../capture/recording.ts";
-import { readCaptures } from "./read-captures.ts";
+import { droppedCaptures } from "./read-captures.ts";
 
 const sse = 'data: {"choices":[{"delta":{"content":"Hi"}}]}\n\ndata: [DONE]\n\n';
 const request = { model: "m", messages: [], stream: true };
 
 test("an event stream, a JSON body and anything else are themselves", () => {
   for (const text of [sse, '{"object":"list","data":[]}', '{"choices":[]}\n', "<html>no</html>", "", "* star\n> quote"])
-    expect(readCaptures("a", text)).toEqual([{ name: "a", body: text }]);
+    expect(droppedCaptures("a", text)).toEqual([{ name: "a", body: text }]);
 });
 
 test("what curl -v has printed: the head is read, the body kept to the letter", () => {
@@ -25,7 +25,7 @@ test("what curl -v has printed: the head is read, the body kept to the letter", 
 { [512 bytes data]
 ${sse}* Connection #0 to host 127.0.0.1 left intact
 `;
-  expect(readCaptures("a", printed)).toEqual([
+  expect(droppedCaptures("a", printed)).toEqual([
     {
       name: "a: POST /v1/chat/completions?x=1",
       body: sse,
@@ -52,12 +52,12 @@ ${nothing}*   Trying 127.0.0.1:8080...
 ${first}\n\n${something}${rest.join("\n\n")}${something}
 * Connection #0 to host 127.0.0.1 left intact
 `;
-  expect(readCaptures("a", printed)).toMatchObject([{ body: sse, status: 200 }]);
+  expect(droppedCaptures("a", printed)).toMatchObject([{ body: sse, status: 200 }]);
 });
 
 test("what curl -i has printed", () => {
   const printed = `HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\n\r\n{"error":{}}`;
-  expect(readCaptures("a", printed)).toEqual([
+  expect(droppedCaptures("a", printed)).toEqual([
     { name: "a", body: '{"error":{}}', status: 429, headers: { "retry-after": "1" } },
   ]);
 });
@@ -76,7 +76,7 @@ test("a HAR file: its JSON and its event streams", () => {
     },
   });
   const entries = [entry("text/html", "<p>"), entry("text/event-stream", btoa(sse), { encoding: "base64" })];
-  expect(readCaptures("a.har", JSON.stringify({ log: { entries } }))).toEqual([
+  expect(droppedCaptures("a.har", JSON.stringify({ log: { entries } }))).toEqual([
     {
       name: "a.har: log.entries[1]: POST /v1/chat/completions",
       body: sse,
@@ -100,7 +100,7 @@ test("a recording, its characters cut anywhere, and what broke off", () => {
     request: { method: "POST", path: "/v1/chat/completions", body: JSON.stringify(request) },
     response: { status: 200, headers: [["Content-Type", "text/event-stream"]] as const, pieces: cut, brokeOff: true },
   };
-  expect(readCaptures("r", `${writeRecording(exchange)}\n${writeRecording(exchange)}\n`)).toMatchObject([
+  expect(droppedCaptures("r", `${writeRecording(exchange)}\n${writeRecording(exchange)}\n`)).toMatchObject([
     { name: "r:1: POST /v1/chat/completions", body: "data: ü\n\n", request, complete: false },
     { name: "r:2: POST /v1/chat/completions" },
   ]);
@@ -112,15 +112,15 @@ test("the report of truewire check has its answers", () => {
     request: { method: "POST", path: "/chat/completions", body: request },
     response: { status: 200, headers: null, body: sse, complete: true },
   };
-  expect(readCaptures("r.json", JSON.stringify({ exchanges: [exchange, { id: "not shown" }] }))).toEqual([
+  expect(droppedCaptures("r.json", JSON.stringify({ exchanges: [exchange, { id: "not shown" }] }))).toEqual([
     { name: "r.json: text/stream", body: sse, method: "POST", path: "/chat/completions", request, status: 200 },
   ]);
 });
 
 test("lines of captures, and one alone", () => {
   const line = JSON.stringify({ id: 7, request, body: sse });
-  expect(readCaptures("a", line)).toEqual([{ name: "a: 7", body: sse, request }]);
-  const two = readCaptures("a", `${line}\n${line}\n`);
+  expect(droppedCaptures("a", line)).toEqual([{ name: "a: 7", body: sse, request }]);
+  const two = droppedCaptures("a", `${line}\n${line}\n`);
   expect(two.map(({ name }) => name)).toEqual(["a, line 1: 7", "a, line 2: 7"]);
 });
 
@@ -129,7 +129,7 @@ test("a stream log: the events of each request", () => {
   const line = (id: string, event: string): string =>
     `2026-11-22T09:00:00.000Z ${id} ${event.replaceAll("\n", "\\n")}\n`;
   const log = line("req_a", first) + line("req_b", first) + line("req_a", second);
-  expect(readCaptures("log", log)).toEqual([
+  expect(droppedCaptures("log", log)).toEqual([
     { name: "req_a", body: sse },
     { name: "req_b", body: `${first}\n\n` },
   ]);

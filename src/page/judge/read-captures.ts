@@ -12,7 +12,7 @@ import type { Capture } from "./capture.ts";
  * the JSON report of `truewire check`, lines of JSON as `truewire repair --jsonl` takes them, a file of `--log-stream`; else the text is
  * itself an answer's body.
  */
-export function readCaptures(name: string, text: string): Capture[] {
+export function droppedCaptures(name: string, text: string): Capture[] {
   if (/^[*>] /m.test(text) && /^< HTTP\//m.test(text)) return [captureOf(readTranscript(text, name))];
   if (text.startsWith('{"truewire":')) return ofRecording(name, text);
   const value = parsed(text);

@@ -1,13 +1,13 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { Conversation } from "./conversation.ts";
-import type { Tool } from "./tool.ts";
+import type { PlayTool } from "./tool.ts";
 import type { AnswerTurn } from "./turn.ts";
 
 interface Properties {
   readonly turn: AnswerTurn;
   readonly conversation: Conversation;
-  readonly tools: readonly Tool[];
+  readonly tools: readonly PlayTool[];
 }
 
 /** Where a person answers the calls of a model. */

@@ -7,7 +7,7 @@ export type Language = "curl" | "Node" | "Python";
 export const languages: readonly Language[] = ["curl", "Node", "Python"];
 
 /** Where a request goes, and what its code has to know. */
-export interface Target {
+export interface CopyTarget {
   /** The API's base URL, without a slash at its end. */
   readonly baseUrl: string;
   /** The server requires a key: the code reads it from `OPENAI_API_KEY`, as OpenAI's libraries do. The key itself is never copied. */
@@ -17,11 +17,11 @@ export interface Target {
 }
 
 /** A program that sends the request and prints the answer as it comes. */
-export function copyAs(language: Language, body: ChatBody, target: Target): string {
+export function copyAs(language: Language, body: ChatBody, target: CopyTarget): string {
   return writers[language](body, target);
 }
 
-const writers: Readonly<Record<Language, (body: ChatBody, target: Target) => string>> = {
+const writers: Readonly<Record<Language, (body: ChatBody, target: CopyTarget) => string>> = {
   curl: (body, { baseUrl, keyNeeded }) =>
     [
       `curl -N ${baseUrl}/chat/completions \\`,

@@ -1,5 +1,5 @@
 /** What the page puts into `messages`: OpenAI's chat form, as far as the page makes it. */
-export type Message =
+export type PlayMessage =
   | { readonly role: "system"; readonly content: string }
   | { readonly role: "user"; readonly content: string | readonly Part[] }
   | {

@@ -1,4 +1,4 @@
-import type { Message } from "./message.ts";
+import type { PlayMessage } from "./message.ts";
 import { valueOf } from "./parameter.ts";
 import type { Settings } from "./settings.ts";
 import { definitionOf } from "./tool.ts";
@@ -6,15 +6,15 @@ import { definitionOf } from "./tool.ts";
 /** The JSON of a request to `POST /v1/chat/completions`. */
 export interface ChatBody {
   readonly model: string;
-  readonly messages: readonly Message[];
+  readonly messages: readonly PlayMessage[];
   readonly [name: string]: unknown;
 }
 
 /** Returns the request for the conversation so far. Throws an error for people if they must correct something first. */
-export function requestBody(settings: Settings, said: readonly Message[]): ChatBody {
+export function requestBody(settings: Settings, said: readonly PlayMessage[]): ChatBody {
   const { model, system, tools, toolChoice, choices, alternatives } = settings;
   if (model === "") throw new Error("the server has not sent its list of models yet");
-  const messages: readonly Message[] = system.trim() === "" ? said : [{ role: "system", content: system }, ...said];
+  const messages: readonly PlayMessage[] = system.trim() === "" ? said : [{ role: "system", content: system }, ...said];
   const format = responseFormat(settings);
   return {
     model,

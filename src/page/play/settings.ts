@@ -1,6 +1,6 @@
 import { Changing } from "../parts/changing.ts";
 import type { Parameter } from "./parameter.ts";
-import type { Tool } from "./tool.ts";
+import type { PlayTool } from "./tool.ts";
 
 /** What a person has set for the questions to come, in the texts that were entered. */
 export class Settings extends Changing {
@@ -10,7 +10,7 @@ export class Settings extends Changing {
   parameters: Readonly<Record<string, string>> = {};
   /** Of all parameters; empty until the page has them. */
   table: readonly Parameter[] = [];
-  tools: readonly Tool[] = [];
+  tools: readonly PlayTool[] = [];
   /** "", `none`, `required`, or the name of a tool after `tool:`. */
   toolChoice = "";
   format: "text" | "json" | "schema" = "text";

@@ -2,14 +2,14 @@ import type { VNode } from "preact";
 import { announcement } from "../parts/announcement.ts";
 import type { Settings } from "./settings.ts";
 import { toolIn } from "./tool.ts";
-import type { Tool } from "./tool.ts";
+import type { PlayTool } from "./tool.ts";
 
 /** The tools that a model may call, and what they give back. */
 export function ToolSettings({ settings }: { readonly settings: Settings }): VNode {
   const { tools, toolChoice } = settings;
   const add = (): void => {
     const id = Math.max(0, ...tools.map((tool) => tool.id)) + 1;
-    const tool: Tool = { id, name: "", description: "", parameters: "", canned: "" };
+    const tool: PlayTool = { id, name: "", description: "", parameters: "", canned: "" };
     settings.set({ tools: [...tools, tool] });
   };
   return (
@@ -51,8 +51,8 @@ export function ToolSettings({ settings }: { readonly settings: Settings }): VNo
   );
 }
 
-function ToolFields({ tool, settings }: { readonly tool: Tool; readonly settings: Settings }): VNode {
-  const change = (values: Partial<Tool>): void =>
+function ToolFields({ tool, settings }: { readonly tool: PlayTool; readonly settings: Settings }): VNode {
+  const change = (values: Partial<PlayTool>): void =>
     settings.set({ tools: settings.tools.map((other) => (other.id === tool.id ? { ...other, ...values } : other)) });
   const remove = (): void => {
     const { toolChoice } = settings;

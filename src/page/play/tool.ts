@@ -1,7 +1,7 @@
 import { isObject } from "../../core/json.ts";
 
 /** A tool as the user entered it. */
-export interface Tool {
+export interface PlayTool {
   readonly id: number;
   readonly name: string;
   readonly description: string;
@@ -12,7 +12,7 @@ export interface Tool {
 }
 
 /** A tool in the form that requests have. */
-export interface ToolDefinition {
+export interface PlayToolDefinition {
   readonly type: "function";
   readonly function: { readonly name: string; readonly description?: string; readonly parameters?: unknown };
 }
@@ -21,7 +21,7 @@ export interface ToolDefinition {
  * What a pasted text says of a tool: the whole definition in OpenAI's form, the function alone, Anthropic's form, or only the schema of its
  * parameters (whose `title` then names it). undefined: it is no JSON object.
  */
-export function toolIn(text: string): Partial<Omit<Tool, "id">> | undefined {
+export function toolIn(text: string): Partial<Omit<PlayTool, "id">> | undefined {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -42,7 +42,7 @@ export function toolIn(text: string): Partial<Omit<Tool, "id">> | undefined {
 }
 
 /** Returns the definition for a request. Throws an error for people if they must correct something. */
-export function definitionOf({ name, description, parameters }: Tool): ToolDefinition {
+export function definitionOf({ name, description, parameters }: PlayTool): PlayToolDefinition {
   if (name.trim() === "") throw new Error("a tool has no name");
   let schema: unknown;
   if (parameters.trim() !== "") {

@@ -1,5 +1,5 @@
 import type { Answer, Choice } from "./answer.ts";
-import type { Message } from "./message.ts";
+import type { PlayMessage } from "./message.ts";
 import type { ChatBody } from "./request-body.ts";
 
 /** One step of a conversation. */
@@ -41,12 +41,12 @@ export interface Result {
  * there: APIs and templates want it in the middle of a round of calls, and leave it out once the next question is asked
  * (api-docs.deepseek.com, "Thinking Mode"; OpenAI's harmony format).
  */
-export function messagesOf(turns: readonly Turn[]): Message[] {
+export function messagesOf(turns: readonly Turn[]): PlayMessage[] {
   const question = turns.findLastIndex(({ kind }) => kind === "question");
   return turns.flatMap((turn, at) => messagesOfTurn(turn, at > question));
 }
 
-function messagesOfTurn(turn: Turn, inCalls: boolean): readonly Message[] {
+function messagesOfTurn(turn: Turn, inCalls: boolean): readonly PlayMessage[] {
   if (turn.kind === "question") {
     const { text, images } = turn;
     if (images.length === 0) return [{ role: "user", content: text }];
@@ -60,7 +60,7 @@ function messagesOfTurn(turn: Turn, inCalls: boolean): readonly Message[] {
   return choice ? [assistantMessage(choice, inCalls)] : [];
 }
 
-function assistantMessage({ text, reasoning, refusal, calls }: Choice, inCalls: boolean): Message {
+function assistantMessage({ text, reasoning, refusal, calls }: Choice, inCalls: boolean): PlayMessage {
   return {
     role: "assistant",
     content: text.empty && calls.length > 0 ? null : text.toString(),

@@ -12,7 +12,7 @@ import { shown } from "../place.ts";
 import { type Json, parsedJson } from "../view.ts";
 import {
   callsIn,
-  expectationsOf,
+  messageExpectations,
   isUncut,
   type MessageBlock,
   type MessageRule,
@@ -144,9 +144,9 @@ const contentRules: readonly MessageRule[] = messageRulesOf([
     says: "Only tools that the request declared are called.",
     source: "Anthropic's documentation: Tool use; recordings 244 of 245 calls (a proxy had added the tool)",
     breaks: ["every agent (there is nothing to run)"],
-    shown: (view) => hasCalls(view) && expectationsOf(view).tools !== undefined,
+    shown: (view) => hasCalls(view) && messageExpectations(view).tools !== undefined,
     *judge(view) {
-      const { tools } = expectationsOf(view);
+      const { tools } = messageExpectations(view);
       for (const { value, at } of callsIn(view))
         if (isNamed(value.name) && tools?.has(value.name) === false) yield at("name", `a call of ${shown(value.name)}`);
     },
@@ -169,7 +169,7 @@ const contentRules: readonly MessageRule[] = messageRulesOf([
     says: "Text does not contain tool calls in the model's own markup.",
     source: "LM Studio #2115, oMLX #2565; recordings 902 of 902",
     breaks: ["every agent: it sees text and no call"],
-    shown: (view) => view.exchange.request.body !== undefined && !expectationsOf(view).silent,
+    shown: (view) => view.exchange.request.body !== undefined && !messageExpectations(view).silent,
     *judge({ blocks, message }) {
       // A call that the limit cut before its name was complete can only be shown as the text that it is.
       if (message.stop_reason === "max_tokens") return;
@@ -316,9 +316,9 @@ const requestRules: readonly MessageRule[] = messageRulesOf([
     says: "The text does not contain a stop sequence of the request.",
     source: "Anthropic's documentation: stop_sequences; recordings: no counterexample",
     breaks: ["agents that parse text up to a mark"],
-    shown: (view) => expectationsOf(view).stops.length > 0,
+    shown: (view) => messageExpectations(view).stops.length > 0,
     *judge(view) {
-      const stop = expectationsOf(view).stops.find((one) => messageText(view).includes(one));
+      const stop = messageExpectations(view).stops.find((one) => messageText(view).includes(one));
       if (stop !== undefined) yield view.at("stop_reason", `the stop sequence ${shown(stop)} in the text`);
     },
   },
@@ -329,11 +329,11 @@ const requestRules: readonly MessageRule[] = messageRulesOf([
     says: "A message has at most max_tokens tokens.",
     source: "Anthropic's documentation: max_tokens; recordings 894 of 894",
     breaks: ["callers that budget"],
-    shown: (view) => view.isComplete && expectationsOf(view).limit !== undefined && isObject(view.message.usage),
+    shown: (view) => view.isComplete && messageExpectations(view).limit !== undefined && isObject(view.message.usage),
     *judge(view) {
       const { usage } = view.message;
       const used = isObject(usage) ? usage.output_tokens : 0;
-      const { limit = Infinity } = expectationsOf(view);
+      const { limit = Infinity } = messageExpectations(view);
       if (typeof used === "number" && used > limit) yield view.at("output_tokens", `${used} tokens, ${limit} allowed`);
     },
   },
@@ -344,7 +344,7 @@ const requestRules: readonly MessageRule[] = messageRulesOf([
     says: "With tool_choice any, or a named tool, there is a call.",
     source: `${choice}; recordings: no counterexample`,
     breaks: ["agents and structured extraction"],
-    shown: (view) => isUncut(view) && expectationsOf(view).forced,
+    shown: (view) => isUncut(view) && messageExpectations(view).forced,
     *judge(view) {
       if (callsIn(view).length === 0) yield view.at("stop_reason", "no call");
     },
@@ -356,10 +356,10 @@ const requestRules: readonly MessageRule[] = messageRulesOf([
     says: "With a named tool, only that tool is called.",
     source: `${choice}; recordings: no counterexample`,
     breaks: ["agents and structured extraction"],
-    shown: (view) => expectationsOf(view).named !== undefined,
+    shown: (view) => messageExpectations(view).named !== undefined,
     *judge(view) {
       for (const { value, at } of callsIn(view))
-        if (value.name !== expectationsOf(view).named) yield at("name", `a call of ${shown(value.name)}`);
+        if (value.name !== messageExpectations(view).named) yield at("name", `a call of ${shown(value.name)}`);
     },
   },
   {
@@ -369,7 +369,7 @@ const requestRules: readonly MessageRule[] = messageRulesOf([
     says: "With tool_choice none, or without tools, there is no call.",
     source: `${choice}; recordings: no counterexample`,
     breaks: ["agents that want an answer in words"],
-    shown: (view) => expectationsOf(view).silent,
+    shown: (view) => messageExpectations(view).silent,
     *judge(view) {
       for (const { value, at } of callsIn(view)) yield at("name", `a call of ${shown(value.name)}`);
     },
@@ -381,7 +381,7 @@ const requestRules: readonly MessageRule[] = messageRulesOf([
     says: "With disable_parallel_tool_use there is at most one call.",
     source: `${choice}, disable_parallel_tool_use; recordings: no counterexample; ogx #5975`,
     breaks: ["agents whose tools must run one after the other"],
-    shown: (view) => expectationsOf(view).single,
+    shown: (view) => messageExpectations(view).single,
     *judge(view) {
       const [, second] = callsIn(view);
       if (second) yield second.at("name", `${callsIn(view).length} calls`);
@@ -394,7 +394,7 @@ const requestRules: readonly MessageRule[] = messageRulesOf([
     says: "With output_config.format the text is one JSON value.",
     source: "Anthropic's documentation: Structured outputs; recordings 32 of 32 bodies",
     breaks: ["structured extraction (JSON.parse throws)"],
-    shown: (view) => isUncut(view) && expectationsOf(view).json && callsIn(view).length === 0,
+    shown: (view) => isUncut(view) && messageExpectations(view).json && callsIn(view).length === 0,
     *judge(view) {
       const text = messageText(view);
       if (parsedJson(text) === undefined)
@@ -408,7 +408,7 @@ const requestRules: readonly MessageRule[] = messageRulesOf([
     says: "With thinking disabled there is no thinking block.",
     source: "Anthropic's documentation: Extended thinking; recordings: no counterexample",
     breaks: ["callers that want none (they wait and pay for it)"],
-    shown: (view) => expectationsOf(view).withoutThinking,
+    shown: (view) => messageExpectations(view).withoutThinking,
     *judge({ blocks }) {
       for (const { value, at } of blocks) if (value.type === "thinking") yield at("thinking", "a thinking block");
     },

@@ -212,7 +212,7 @@ export interface MessageExpectations extends Expectations {
   readonly withoutThinking: boolean;
 }
 
-export function expectationsOf({ exchange }: MessageView): MessageExpectations {
+export function messageExpectations({ exchange }: MessageView): MessageExpectations {
   const { body } = exchange.request;
   const {
     stop_sequences: stops,

@@ -123,7 +123,7 @@ function* tokenOffences(view: ResponseView): Generator<Violation> {
 }
 
 /** Rules about what a request expects of its response. Source: specification, `CreateResponse`. */
-export const requestRules: readonly ResponseRule[] = responseRuleList([
+export const responseRequestRules: readonly ResponseRule[] = responseRuleList([
   {
     id: "responses/required",
     severity: "error",

@@ -7,7 +7,7 @@ import { ownIdViolations, shown } from "../place.ts";
 import type { Violation } from "../rule.ts";
 import { schemaViolation } from "../spec/validate.ts";
 import type { Json } from "../view.ts";
-import { echoRules, requestRules } from "./request-rules.ts";
+import { echoRules, responseRequestRules } from "./request-rules.ts";
 import {
   clientCalls,
   contentParts,
@@ -393,6 +393,6 @@ const usageRules: readonly ResponseRule[] = responseRuleList([
 export const everyResponseRule: readonly ResponseRule[] = [
   ...responseRules,
   ...usageRules,
-  ...requestRules,
+  ...responseRequestRules,
   ...echoRules,
 ];
