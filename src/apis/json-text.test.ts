@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { JsonValue } from "./json-text.ts";
-import { rustFloatText, JsonText, jsonText } from "./json-text.ts";
-import { obfuscate } from "./obfuscation.ts";
+import { jsonText, JsonText, type JsonValue, rustFloatText } from "./json-text.ts";
+import { obfuscate } from "./chat/write-stream.ts";
 
 const json = fc.jsonValue() as fc.Arbitrary<JsonValue>;
 

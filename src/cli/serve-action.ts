@@ -1,17 +1,18 @@
-import { existsSync } from "node:fs";
+import colors from "picocolors";
+import { existsSync, readdirSync } from "node:fs";
 import { ConfigError } from "../config/config-error.ts";
-import type { ModelEntry, TruewireConfig } from "../config/config.ts";
+import type { LocalModel, ModelEntry, TruewireConfig } from "../config/config.ts";
 import { readConfigFile } from "../config/read-config-file.ts";
 import { parseConfig } from "../config/schema.ts";
 import { modelOfTarget } from "../config/target.ts";
-import { createServer } from "../app/create-server.ts";
-import type { ServerOptions, TruewireServer } from "../app/create-server.ts";
+import { createServer, type ServerOptions, type TruewireServer } from "../app/create-server.ts";
 import { outliveReaders, reportRejections } from "../app/process-events.ts";
 import { workerCount } from "../app/worker-count.ts";
-import { bundledModel } from "./bundled-model.ts";
-import { printReady } from "./print-ready.ts";
 import { openProgressLine } from "./progress-line.ts";
-import { notifySystemd } from "./notify-systemd.ts";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import type { ModelInfo } from "../core/engine.ts";
+import { spawn } from "node:child_process";
 
 type Options = Readonly<Record<string, unknown>>;
 
@@ -198,4 +199,73 @@ function listenError(error: unknown, { host = "127.0.0.1", port = 8080 }: Truewi
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** The demo model that comes with the package. Throws when this installation has none. */
+export function bundledModel(): LocalModel {
+  const folder = join(dirname(createRequire(import.meta.url).resolve("truewire/package.json")), "models/demo");
+  const file = existsSync(folder) ? readdirSync(folder).find((name) => name.endsWith(".gguf")) : undefined;
+  if (file === undefined) {
+    throw new Error("This installation has no demo model. Name what to serve, for example: truewire serve model.gguf");
+  }
+  // A model of this size often does not end its strings or its reasoning.
+  return {
+    kind: "local",
+    path: join(folder, file),
+    name: "demo",
+    defaults: { maxStringTokens: 100, maxReasoningTokens: 200 },
+  };
+}
+
+/** The most names that are printed; an upstream may have hundreds. */
+const maxNames = 8;
+
+/** Prints the address of the API, the served models and a curl line to try. */
+export function printReady(server: TruewireServer, config: TruewireConfig, demo: boolean): void {
+  const models = server.models();
+  const [first] = models;
+  const names = models.slice(0, maxNames).map(({ id }) => id);
+  if (models.length > maxNames) names.push(`and ${models.length - maxNames} more`);
+  // The key itself is not printed: what is printed may be kept.
+  const { apiKey = [], keys = [], keysFile } = config;
+  const withKey = apiKey.length > 0 || keys.length > 0 || keysFile !== undefined;
+  const key = withKey ? ' -H "Authorization: Bearer $OPENAI_API_KEY"' : "";
+  const lines = [
+    ...(demo ? ["No model was named, so this serves the bundled demo model, a small one for trying things out."] : []),
+    `${colors.bold(`${server.url}/v1`)} serves the OpenAI API. ${first ? `${models.length === 1 ? "Model" : "Models"}: ${names.join(", ")}` : "No upstream answers yet; their models are taken in when they do."}`,
+  ];
+  if (first) {
+    const [path, body] = exampleOf(first);
+    lines.push(
+      withKey ? "Try it, with your key in OPENAI_API_KEY:" : "Try it:",
+      `  curl -N ${server.url}/v1/${path}${key} -H "Content-Type: application/json" -d ${shellQuoted(JSON.stringify(body))}`,
+    );
+  }
+  console.log(lines.join("\n"));
+}
+
+/** A request that the model answers: its path, and its body. */
+function exampleOf({ id: model, endpoints }: ModelInfo): readonly [path: string, body: object] {
+  if (endpoints.includes("chat"))
+    return ["chat/completions", { model, stream: true, messages: [{ role: "user", content: "Hello!" }] }];
+  if (endpoints.includes("completions")) return ["completions", { model, stream: true, prompt: "Hello" }];
+  if (endpoints.includes("embeddings")) return ["embeddings", { model, input: "Hello" }];
+  return ["rerank", { model, query: "What is it?", documents: ["A cat.", "A stone."] }];
+}
+
+function shellQuoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/**
+ * Reports the server's state to systemd if it asks for it (`Type=notify`). Node cannot open datagram sockets of the file system, so this
+ * runs `systemd-notify`; where that is missing, the start ends with systemd's time-out. Source: sd_notify(3), systemd-notify(1).
+ */
+export function notifySystemd(state: "ready" | "reloading" | "stopping", status: string): void {
+  if (process.env.NOTIFY_SOCKET === undefined) return;
+  const command = spawn("systemd-notify", [`${state.toUpperCase()}=1`, `MAINPID=${process.pid}`, `STATUS=${status}`], {
+    stdio: "ignore",
+  });
+  command.on("error", (error) => console.error(`truewire: systemd-notify cannot be run: ${error.message}`));
+  command.unref();
 }

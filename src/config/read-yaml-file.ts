@@ -1,9 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { isScalar, LineCounter, parseDocument, visit } from "yaml";
-import type { Document } from "yaml";
-import { ConfigError } from "./config-error.ts";
-import type { ConfigProblem } from "./config-error.ts";
-import { withEnvironment } from "./environment.ts";
+import { type Document, isScalar, LineCounter, parseDocument, visit } from "yaml";
+import { ConfigError, type ConfigProblem } from "./config-error.ts";
 
 /**
  * Reads a YAML (or JSON, which is YAML) file, with `${NAME}` for environment variables. `check` throws a `ConfigError` for what is wrong
@@ -80,4 +77,17 @@ function lineOf(document: Document, path: readonly (string | number)[], lines: L
     if (range) return lines.linePos(range[0]).line;
   }
   return 1;
+}
+
+/**
+ * Replaces environment variables in a text: `${NAME}`, or `${NAME:-default}` with a default for when it is not set; `$${` becomes `${`.
+ * Throws an Error for a variable that is not set and has no such text.
+ */
+export function withEnvironment(text: string, environment: Readonly<Record<string, string | undefined>>): string {
+  return text.replace(/\$\$\{|\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}/g, (_, name?: string, otherwise?: string) => {
+    if (name === undefined) return "${";
+    const value = environment[name] ?? otherwise;
+    if (value === undefined) throw new Error(`the environment variable ${name} is not set`);
+    return value;
+  });
 }

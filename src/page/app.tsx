@@ -1,16 +1,16 @@
 import type { VNode } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { KeyDialog } from "./key-dialog.tsx";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Models } from "./api/models.ts";
-import { Announcer } from "./parts/announcer.tsx";
 import { useChanges } from "./parts/changing.ts";
 import { CheckView } from "./check/check-view.tsx";
 import { InspectView } from "./inspect/inspect-view.tsx";
 import { JudgeView } from "./judge/judge-view.tsx";
 import { Conversation } from "./play/conversation.ts";
-import { loadTable } from "./play/load-table.ts";
 import { PlayView } from "./play/play-view.tsx";
 import { Settings } from "./play/settings.ts";
+import { announcement } from "./parts/announcement.ts";
+import { clientKey } from "./api/saved-key.ts";
+import type { Parameter } from "./play/parameter.ts";
 
 const views = [
   { name: "play", title: "Play" },
@@ -90,4 +90,74 @@ export function App(): VNode {
 function placeInAddress(): { readonly view: (typeof views)[number]["name"]; readonly chosen: string } {
   const [view, chosen = ""] = location.hash.slice(1).split("/");
   return { view: views.find(({ name }) => name === view)?.name ?? "play", chosen };
+}
+
+/** Where screen readers hear announcements. */
+export function Announcer(): VNode {
+  useChanges(announcement);
+  return (
+    <div class="unseen" role="status" aria-live="polite">
+      {announcement.text}
+    </div>
+  );
+}
+
+interface Properties {
+  /** The key that was entered before is not one of the server's. */
+  readonly refused: boolean;
+  readonly onDone: () => void;
+  readonly onCancel: () => void;
+}
+
+/** Asks for the key of a server that has one. */
+export function KeyDialog({ refused, onDone, onCancel }: Properties): VNode {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  const use = (event: Event): void => {
+    event.preventDefault();
+    clientKey.value = input.current?.value.trim() ?? "";
+    dialog.current?.close();
+    onDone();
+  };
+  return (
+    <dialog ref={dialog} aria-labelledby="key-title" onClose={onCancel}>
+      <form class="stack" onSubmit={use}>
+        <h2 id="key-title">This server wants a key</h2>
+        <label class="field">
+          <span>API key</span>
+          <input
+            ref={input}
+            type="password"
+            autocomplete="off"
+            defaultValue={clientKey.value}
+            aria-describedby="key-note"
+            aria-invalid={refused}
+          />
+        </label>
+        <p id="key-note" class="note">
+          {refused && <strong>The server does not know this key. </strong>}
+          It is kept for this tab only, and forgotten when the tab is closed.
+        </p>
+        <div class="row end">
+          <button type="button" onClick={() => dialog.current?.close()}>
+            Cancel
+          </button>
+          <button type="submit" class="main">
+            Use this key
+          </button>
+        </div>
+      </form>
+    </dialog>
+  );
+}
+
+/** Loads the table of parameters, which the build writes next to the scripts. Returns no parameters if the server has just stopped. */
+export async function loadTable(): Promise<readonly Parameter[]> {
+  try {
+    const response = await fetch(new URL("parameters.json", import.meta.url));
+    return (await response.json()) as readonly Parameter[];
+  } catch {
+    return [];
+  }
 }

@@ -1,9 +1,7 @@
 import type { Format, Reasoning } from "../../src/formats/format.ts";
-import { parseMessage } from "../../src/formats/parse-job.ts";
-import type { ParseJob, ParsedText } from "../../src/formats/parse-job.ts";
-import { isObject } from "../../src/core/json.ts";
-import type { JsonObject } from "../../src/core/json.ts";
-import { readJob } from "../../src/cli/parse-line.ts";
+import { type ParsedText, type ParseJob, parseMessage } from "../../src/formats/parse-job.ts";
+import { isObject, type JsonObject } from "../../src/core/json.ts";
+import { readJob } from "../../src/cli/parse-action.ts";
 
 /**
  * Reads a test vector as a job of `truewire parse --jsonl`, including the switches that other servers' own tests have in `params`:

@@ -1,9 +1,10 @@
 import { type GroupVerdict, notShown } from "../rules/group/group-rule.ts";
 import { judgeDisconnect, judgeSideBySide, judgeStreamsApart } from "../rules/group/live.ts";
-import { openStream } from "./open-stream.ts";
 import type { Probe } from "./probe.ts";
 import type { Scenario } from "./scenario.ts";
-import { send, type ProbeTarget } from "./send.ts";
+import { type ProbeTarget, send } from "./send.ts";
+import { request as httpRequest } from "undici";
+import { requestHeaders } from "./request-headers.ts";
 
 /** How an API is asked for an answer to one message. */
 interface LiveApi {
@@ -122,4 +123,56 @@ function probeOf(api: LiveApi, text: string, tokens: number, stream: boolean): P
     body: (model) => ({ model, ...api.body(text, tokens), temperature: 0, ...(stream && { stream }) }),
     expects: "any",
   };
+}
+
+export interface OpenStream {
+  ended(): boolean;
+  /** From the request to the end of the answer, or to now. */
+  milliseconds(): number;
+  leave(): void;
+}
+
+/** Opens the stream of a probe and resolves with its first bytes; undefined when it could not be opened. */
+export async function openStream(
+  probe: Probe,
+  target: ProbeTarget,
+  signal?: AbortSignal,
+): Promise<OpenStream | undefined> {
+  const { url, key, model, timeout, refused } = target;
+  const body = refused.adapted(probe.endpoint, probe.body?.(model) ?? {});
+  const started = performance.now();
+  const gone = new AbortController();
+  const limit = AbortSignal.timeout(timeout);
+  try {
+    const response = await httpRequest(url + probe.path(model), {
+      method: "POST",
+      headers: { "content-type": "application/json", ...requestHeaders(probe, key) },
+      body: JSON.stringify(body),
+      signal: AbortSignal.any([gone.signal, limit, ...(signal ? [signal] : [])]),
+    });
+    if (response.statusCode !== 200) {
+      const answer = { status: response.statusCode, headers: null, body: await response.body.text(), complete: true };
+      const request = { method: "POST", path: probe.path(model), body };
+      const isLearned = refused.learn({ endpoint: probe.endpoint, request, response: answer });
+      return isLearned ? await openStream(probe, target, signal) : undefined;
+    }
+    let end: number | undefined;
+    const begun = new Promise<void>((resolve) => {
+      response.body.on("data", () => resolve());
+      response.body
+        .on("end", () => {
+          end = performance.now();
+          resolve();
+        })
+        .on("error", () => resolve());
+    });
+    await begun;
+    return {
+      ended: () => end !== undefined,
+      milliseconds: () => (end ?? performance.now()) - started,
+      leave: () => gone.abort(),
+    };
+  } catch {
+    return undefined;
+  }
 }

@@ -1,14 +1,12 @@
 import { request as httpRequest } from "undici";
-import { apiOfEndpoint } from "../rules/exchange.ts";
+import { apiOfEndpoint, type Exchange } from "../rules/exchange.ts";
 import type { GroupVerdict } from "../rules/group/group-rule.ts";
 import { judgeSame } from "../rules/group/same.ts";
 import type { ProfileName } from "../rules/profile/profile-rule.ts";
 import { isObject } from "../../core/json.ts";
-import { absentApis } from "./absent-apis.ts";
 import { RefusedSettings } from "./refused-settings.ts";
 import { requestHeaders } from "./request-headers.ts";
-import { backgroundResponse } from "./background-response.ts";
-import { compactedResponse } from "./compacted-response.ts";
+import { backgroundResponse, compactedResponse, storedResponse, unstoredResponse } from "./response-scenarios.ts";
 import { type Judged, judgedResult, judgedTogether } from "./judged.ts";
 import { liveScenarios } from "./live.ts";
 import type { Probe, ProbeResult } from "./probe.ts";
@@ -16,8 +14,7 @@ import { responseSocket } from "./response-socket.ts";
 import { type Scenario, ScenarioSteps } from "./scenario.ts";
 import { messagesProbes } from "./messages-probes.ts";
 import { probes as openaiProbes } from "./probes.ts";
-import { send, type ProbeTarget } from "./send.ts";
-import { storedResponse, unstoredResponse } from "./stored-responses.ts";
+import { type ProbeTarget, send } from "./send.ts";
 
 export interface CheckOptions extends Omit<ProbeTarget, "model" | "refused"> {
   /** Default: the first that the server lists. */
@@ -208,4 +205,40 @@ async function pooled<T, R>(items: readonly T[], limit: number, work: (item: T) 
   };
   await Promise.all(Array.from({ length: Math.max(1, limit) }, worker));
   return results;
+}
+
+/** APIs that a server need not have, and how it answers without them. Anthropic's API rejects the key of another vendor. */
+const optional: readonly { readonly endpoint: Exchange["endpoint"]; readonly lacking: readonly number[] }[] = [
+  { endpoint: "responses", lacking: [404, 405, 501] },
+  { endpoint: "messages", lacking: [401, 403, 404, 405, 501] },
+];
+
+/** Those of them that a server has not. Nothing is generated: the requests are empty. */
+export async function absentApis(target: ProbeTarget): Promise<ReadonlySet<string | undefined>> {
+  const asked = await Promise.all(
+    optional.map(async ({ endpoint, lacking }) => {
+      const status = await statusOf(endpoint, target);
+      return status === undefined || lacking.includes(status) ? [endpoint] : [];
+    }),
+  );
+  return new Set(asked.flat());
+}
+
+/** undefined: there is no answer. */
+async function statusOf(
+  endpoint: Exchange["endpoint"],
+  { url, key, timeout }: ProbeTarget,
+): Promise<number | undefined> {
+  try {
+    const { statusCode, body } = await httpRequest(`${url}/${endpoint}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...requestHeaders({ endpoint }, key) },
+      body: "{}",
+      signal: AbortSignal.timeout(timeout),
+    });
+    await body.dump();
+    return statusCode;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,14 +1,18 @@
-import type { VNode } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { h, type TargetedMouseEvent, type VNode } from "preact";
+import { useMemo, useRef, useState } from "preact/hooks";
 import { baseUrl } from "../api/base-url.ts";
 import { adminKey } from "../api/saved-key.ts";
 import { useChanges } from "../parts/changing.ts";
 import { Field } from "../parts/field.tsx";
 import { CheckedServer } from "./checked-server.ts";
 import { ProbeTable } from "./probe-table.tsx";
-import { ReportView } from "./report-view.tsx";
-import { RuleDifferences } from "./rule-differences.tsx";
-import { ServerFields } from "./server-fields.tsx";
+import { htmlReport } from "../../check/report/html.ts";
+import type { HtmlTree } from "../../check/report/html-tree.ts";
+import { jsonReport } from "../../check/report/json.ts";
+import { reportTree } from "../../check/report/report-tree.ts";
+import type { Report } from "../../check/report/report.ts";
+import { saveFile } from "../parts/save-file.ts";
+import { signs } from "./outcome.ts";
 
 const apis = ["chat", "completions", "responses", "messages", "embeddings", "models"];
 
@@ -119,5 +123,140 @@ function Progress({ server }: { readonly server: CheckedServer }): VNode | null 
       <progress max={all || 1} value={done} aria-label={`Check of ${url}`} />
       <p class="note">{all === 0 ? `Asking ${url}…` : `${done} of ${all}: ${about}`}</p>
     </div>
+  );
+}
+
+/** The report of a check, as `truewire check --format html` writes it. `name`: unlike that of any other report on the page. */
+export function ReportView({ report, name }: { readonly report: Report; readonly name: string }): VNode {
+  const shown = useMemo(() => reportTree(report, name).map(nodeOf), [report, name]);
+  // The address names the view of the page: a link within the report must not change it.
+  const follow = (event: TargetedMouseEvent<HTMLElement>): void => {
+    const link = event.target instanceof Element ? event.target.closest("a[href^='#']") : null;
+    const target = link && document.getElementById(link.getAttribute("href")?.slice(1) ?? "");
+    if (!target) return;
+    event.preventDefault();
+    target.setAttribute("open", "");
+    target.scrollIntoView({ block: "start" });
+    target.querySelector("summary")?.focus({ preventScroll: true });
+  };
+  const host = URL.canParse(report.subject) ? new URL(report.subject).host.replace(":", "-") : "server";
+  return (
+    <section class="report" aria-label={`Report on ${report.subject}`} onClick={follow}>
+      <div class="row end">
+        <button type="button" onClick={() => saveFile(`check-${host}.html`, "text/html", htmlReport(report))}>
+          Save as HTML
+        </button>
+        <button type="button" onClick={() => saveFile(`check-${host}.json`, "application/json", jsonReport(report))}>
+          Save as JSON
+        </button>
+      </div>
+      {shown}
+    </section>
+  );
+}
+
+function nodeOf(tree: HtmlTree): VNode | string {
+  return typeof tree === "string" ? tree : h(tree.tag, tree.attributes, ...tree.children.map(nodeOf));
+}
+
+/** The rules that one of two servers breaks and the other does not. */
+export function RuleDifferences({ reports }: { readonly reports: readonly [Report, Report] }): VNode {
+  const [one, other] = reports;
+  const statuses = new Map(other.rules.map(({ id, status }) => [id, status]));
+  const rules = one.rules.flatMap(({ id, severity, says, status }) => {
+    const there = statuses.get(id);
+    const differs = status !== there && (status === "broken" || there === "broken");
+    return differs ? [{ id, severity, says, found: [status, there ?? "not shown"] }] : [];
+  });
+  if (rules.length === 0) return <p class="banner">Both break the same rules.</p>;
+  return (
+    <section class="stack probes" aria-label="Rules on which they differ">
+      <h2>Rules on which they differ</h2>
+      <div class="rows" tabIndex={0} role="region" aria-label="Table of rules">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Rule</th>
+              {reports.map(({ subject }, at) => (
+                <th key={at} scope="col">
+                  {subject}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rules.map(({ id, severity, says, found }) => (
+              <tr key={id}>
+                <th scope="row">
+                  {says} <code>{id}</code>
+                </th>
+                {found.map((status, at) => (
+                  <td
+                    key={at}
+                    class={status === "broken" ? severity : status.replace(" ", "-")}
+                    data-server={reports[at]?.subject}
+                  >
+                    {status === "broken"
+                      ? `${signs[severity]} broken (${severity})`
+                      : status === "passed"
+                        ? "✓ passed"
+                        : "– not shown"}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+interface Properties {
+  readonly server: CheckedServer;
+  readonly title: string;
+}
+
+/** Where a server is, and how it lets one in. */
+export function ServerFields({ server, title }: Properties): VNode {
+  useChanges(server);
+  return (
+    <fieldset class="tool stack">
+      <legend>{title}</legend>
+      <Field label="Base URL">
+        {(ids) => (
+          <input
+            {...ids}
+            type="url"
+            required
+            placeholder="http://127.0.0.1:11434/v1"
+            value={server.url}
+            onInput={({ currentTarget }) => server.set({ url: currentTarget.value })}
+          />
+        )}
+      </Field>
+      <Field label="Key for it" note="If it needs one. It is sent to this server alone, and kept nowhere.">
+        {(ids) => (
+          <input
+            {...ids}
+            type="password"
+            autocomplete="off"
+            value={server.key}
+            onInput={({ currentTarget }) => server.set({ key: currentTarget.value })}
+          />
+        )}
+      </Field>
+      <Field label="Model to ask">
+        {(ids) => (
+          <input
+            {...ids}
+            type="text"
+            placeholder="the first that it lists"
+            value={server.model}
+            onInput={({ currentTarget }) => server.set({ model: currentTarget.value })}
+          />
+        )}
+      </Field>
+    </fieldset>
   );
 }

@@ -1,17 +1,20 @@
 import type { VNode } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
 import { recordingOf as captureOfRequest } from "../../inspect/capture-of.ts";
 import { AdminRefusal, askAdmin } from "../api/ask-admin.ts";
 import { announcement } from "../parts/announcement.ts";
 import { saveFile } from "../parts/save-file.ts";
 import { Tabs } from "../parts/tabs.tsx";
-import { EventsView } from "./events-view.tsx";
-import { FactsView } from "./facts-view.tsx";
-import { FindingsView } from "./findings-view.tsx";
 import { PromptView } from "./prompt-view.tsx";
 import { SentView } from "./sent-view.tsx";
 import { WireView } from "./wire-view.tsx";
+import { MarkedText } from "./marked-text.tsx";
+import { countInWords, timeInWords } from "./words.ts";
+import { judgeAside } from "../judge/judge-aside.ts";
+import { JudgedView } from "../judge/judged-view.tsx";
+import type { JudgedCapture } from "../judge/judging.ts";
+import { captureOf } from "./findings.ts";
 
 const tabs = [
   { name: "request", title: "Request" },
@@ -114,4 +117,93 @@ function Download({ request }: { readonly request: InspectedRequest | undefined 
       Download with its answer
     </button>
   );
+}
+
+/** The engine's events, with the time of each batch. */
+export function EventsView({ request }: { readonly request: InspectedRequest }): VNode {
+  const { pieces, left_out: leftOut } = request.events;
+  const text = useMemo(() => {
+    const lines = pieces.map(({ ms, events }) =>
+      events.map((event) => `${ms.toFixed(1).padStart(9)} ms  ${lineOf(event)}\n`).join(""),
+    );
+    if (leftOut)
+      lines.splice(leftOut.after, 0, `… ${countInWords(leftOut.pieces, "batch")} were not kept in memory …\n`);
+    return lines.join("");
+  }, [pieces]);
+  if (pieces.length === 0) return <p class="note">No engine has sent events.</p>;
+  return <MarkedText class="tall" label="Events" text={text} />;
+}
+
+function lineOf({ type, ...rest }: { readonly type: string }): string {
+  return `${type.padEnd(15)} ${JSON.stringify(rest)}`;
+}
+
+/** The head of a request: what it was, how it ended, what it cost. */
+export function FactsView({ summary, actions }: { readonly summary: RequestSummary; readonly actions: VNode }): VNode {
+  const { method, path, model, outcome, status, error } = summary;
+  return (
+    <header class="stack">
+      <div class="row">
+        <h2>
+          {method} {path}
+        </h2>
+        {actions}
+      </div>
+      <p class="verdict">
+        <span class={outcome === "failed" || outcome === "refused" ? "chip error" : "chip"}>
+          {outcome}
+          {status === undefined ? "" : ` · ${status}`}
+        </span>
+        {model !== undefined && <span class="chip">{model}</span>}
+        {factsOf(summary).map((fact) => (
+          <span key={fact} class="chip">
+            {fact}
+          </span>
+        ))}
+      </p>
+      {error !== undefined && <p class="banner wrong">{error}</p>}
+    </header>
+  );
+}
+
+function factsOf(summary: RequestSummary): string[] {
+  const { ms, first_ms: firstMs, outcome, stream, key, finish, attempts = 0 } = summary;
+  const { prompt_tokens: prompt, cached_tokens: cached, completion_tokens: completion } = summary;
+  return [
+    ...(key === undefined ? [] : [`key ${key}`]),
+    ...(stream === undefined ? [] : [stream ? "stream" : "whole"]),
+    ...(firstMs === undefined ? [] : [`first token after ${timeInWords(firstMs)}`]),
+    ...(outcome === "open" ? [] : [`over after ${timeInWords(ms)}`]),
+    ...(prompt === undefined ? [] : [`${countInWords(prompt, "prompt token")}${ofCache(cached)}`]),
+    ...(completion === undefined ? [] : [countInWords(completion, "token")]),
+    ...(finish === undefined ? [] : [finish]),
+    ...(attempts > 1 ? [countInWords(attempts, "attempt")] : []),
+  ];
+}
+
+function ofCache(cached: number | undefined): string {
+  return cached === undefined ? "" : `, ${cached} of them from the cache`;
+}
+
+/** What the rules of `truewire check` say of the answer; they run in the browser. */
+export function FindingsView({ request: { id, outcome, api } }: { readonly request: InspectedRequest }): VNode {
+  const [judged, setJudged] = useState<JudgedCapture>();
+  const [problem, setProblem] = useState("");
+  useEffect(() => {
+    if (outcome === "open") return;
+    const leaving = new AbortController();
+    const judge = async (): Promise<void> => {
+      const capture = await captureOf(id, leaving.signal);
+      if (!capture) return setProblem("It was never answered, or was too long to be kept whole: it cannot be judged.");
+      for await (const one of judgeAside([capture])) if (!leaving.signal.aborted) setJudged(one);
+    };
+    judge().catch((error: unknown) => {
+      if (!leaving.signal.aborted) setProblem(error instanceof Error ? error.message : String(error));
+    });
+    return () => leaving.abort();
+  }, [id, outcome]);
+  if (outcome === "open") return <p class="note">It is judged when it is over.</p>;
+  if (api === undefined) return <p class="note">The rules apply to answers of models only.</p>;
+  if (problem !== "") return <p class="note">{problem}</p>;
+  return judged ? <JudgedView judged={judged} /> : <p class="waiting">Judging…</p>;
 }

@@ -1,12 +1,17 @@
 import type { VNode } from "preact";
-import { useMemo, useRef, useState } from "preact/hooks";
-import type { InspectedAttempt, InspectedRequest, ShownRepair, TimedText } from "../../inspect/inspected-request.ts";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type {
+  InspectedAttempt,
+  InspectedRequest,
+  ShownRepair,
+  TapeContents,
+  TimedText,
+} from "../../inspect/inspected-request.ts";
 import type { Mark } from "../judge/mark-painter.ts";
-import { Frames } from "./frames.tsx";
-import { repairMarks } from "./repair-marks.ts";
 import { Body, Headers } from "./sent-view.tsx";
 import { Timeline } from "./timeline.tsx";
 import { timeInWords } from "./words.ts";
+import { FramesPainter } from "./frames-painter.ts";
 
 const nothing: readonly Mark[] = [];
 
@@ -123,4 +128,60 @@ function pauseToShow(pieces: readonly TimedText[]): { readonly ms: number; reado
     if (pause > longest.ms) longest = { ms: pause, before: ms };
   }
   return longest.ms >= 100 ? longest : undefined;
+}
+
+interface Properties {
+  readonly label: string;
+  readonly tape: TapeContents<TimedText>;
+  /** Ordered by offset, each within one chunk. */
+  readonly marks: readonly Mark[];
+}
+
+/** Pieces of a text with their times. While there are more with each look, only the new ones are painted. */
+export function Frames({ label, tape, marks }: Properties): VNode {
+  const root = useRef<HTMLDivElement>(null);
+  const painter = useRef<{ readonly painter: FramesPainter; readonly marks: readonly Mark[] }>(null);
+  useEffect(() => {
+    if (!root.current) return;
+    const isSame = painter.current?.marks.length === marks.length && tape.left_out === undefined;
+    if (!isSame || !painter.current) painter.current = { painter: new FramesPainter(root.current, marks), marks };
+    const painting = new AbortController();
+    void painter.current.painter.paint(tape, painting.signal);
+    return () => painting.abort();
+  }, [tape, marks]);
+  return <div ref={root} class="frames" tabIndex={0} role="region" aria-label={label} />;
+}
+
+/** The places of repairs in what a server sent, in order: one mark for each frame, from its beginning to the end of its line. */
+export function repairMarks(
+  { pieces, left_out: leftOut }: TapeContents<TimedText>,
+  repairs: readonly ShownRepair[],
+): Mark[] {
+  const sentences = new Map<number, Set<string>>();
+  for (const { at, sentence } of repairs) {
+    if (at === undefined) continue;
+    const known = sentences.get(at);
+    if (known) known.add(sentence);
+    else sentences.set(at, new Set([sentence]));
+  }
+  const places = [...sentences.keys()].toSorted((a, b) => a - b);
+  const marks: Mark[] = [];
+  let next = 0;
+  let offset = 0;
+  for (const [index, { text }] of pieces.entries()) {
+    if (index === leftOut?.after) offset += leftOut.characters;
+    while ((places[next] ?? Infinity) < offset) next++;
+    const isLast = index === pieces.length - 1;
+    for (let at = places[next]; at !== undefined; at = places[++next]) {
+      const end = offset + text.length;
+      if (at > end || (at === end && !isLast)) break;
+      // A repair of missing text at the end is marked after the last character.
+      const start = Math.min(at, offset + text.trimEnd().length);
+      const lineEnd = text.indexOf("\n", start - offset);
+      const title = [...(sentences.get(at) ?? [])].join(" ");
+      marks.push({ start, end: lineEnd === -1 ? end : offset + lineEnd, severity: "warning", title });
+    }
+    offset += text.length;
+  }
+  return marks;
 }

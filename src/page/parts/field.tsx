@@ -1,6 +1,5 @@
 import type { VNode } from "preact";
 import { useId } from "preact/hooks";
-import { Note } from "./note.tsx";
 
 /** What ties a control to its label and its note. */
 export interface FieldIds {
@@ -25,5 +24,15 @@ export function Field({ label, note = "", children }: Properties): VNode {
       {children({ id, ...(note !== "" && { "aria-describedby": noteId }) })}
       {note !== "" && <Note id={noteId} text={note} />}
     </div>
+  );
+}
+
+/** A note of the documentation: names in backticks are shown as code. */
+export function Note({ text, id }: { readonly text: string; readonly id?: string }): VNode {
+  const parts = text.split("`");
+  return (
+    <p class="note" id={id}>
+      {parts.map((part, at) => (at % 2 === 1 ? <code key={at}>{part}</code> : part))}
+    </p>
   );
 }

@@ -3,7 +3,6 @@ import { useRef, useState } from "preact/hooks";
 import { announcement } from "../parts/announcement.ts";
 import { useChanges } from "../parts/changing.ts";
 import type { Conversation } from "./conversation.ts";
-import { imageUrls } from "./image-urls.ts";
 import type { Settings } from "./settings.ts";
 
 interface Properties {
@@ -119,4 +118,19 @@ export function Composer({ conversation, ready, settings, blind, children }: Pro
       </div>
     </form>
   );
+}
+
+/** The images among files, as `data:` URLs. */
+export async function imageUrls(files: FileList | null | undefined): Promise<string[]> {
+  const images = [...(files ?? [])].filter(({ type }) => type.startsWith("image/"));
+  return Promise.all(images.map(dataUrl));
+}
+
+function dataUrl(file: File): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.addEventListener("load", () => resolve(String(reader.result)));
+    reader.addEventListener("error", () => reject(reader.error ?? new Error("The file cannot be read.")));
+    reader.readAsDataURL(file);
+  });
 }

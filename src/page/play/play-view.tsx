@@ -4,11 +4,11 @@ import type { Models } from "../api/models.ts";
 import { useChanges } from "../parts/changing.ts";
 import { Composer } from "./composer.tsx";
 import type { Conversation } from "./conversation.ts";
-import { Examples } from "./examples-view.tsx";
 import type { Settings } from "./settings.ts";
 import { SettingsPanel } from "./settings-panel.tsx";
 import { TokenTip } from "./token-tip.tsx";
 import { TurnView } from "./turn-view.tsx";
+import { type Example, examples, fresh } from "./examples.ts";
 
 interface Properties {
   readonly models: Models;
@@ -90,6 +90,36 @@ export function PlayView({ models, settings, conversation }: Properties): VNode 
         <SettingsPanel models={models} settings={settings} />
       </aside>
       <TokenTip />
+    </div>
+  );
+}
+
+/** What a page without a conversation offers. */
+export function Examples({
+  settings,
+  conversation,
+}: {
+  readonly settings: Settings;
+  readonly conversation: Conversation;
+}): VNode {
+  const go = (example: Example): void => {
+    settings.set({ ...fresh, ...example.settings });
+    conversation.ask(example.question, []);
+  };
+  return (
+    <div class="examples">
+      <h2>Ask a model, and see what it says</h2>
+      <p>Write below, or begin with one of these.</p>
+      <ul>
+        {examples.map((example) => (
+          <li key={example.title}>
+            <button type="button" onClick={() => go(example)}>
+              <strong>{example.title}</strong>
+              <span>{example.question}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
     </div>
   );
 }

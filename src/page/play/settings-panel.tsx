@@ -2,10 +2,8 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { Models } from "../api/models.ts";
 import { useChanges } from "../parts/changing.ts";
-import { Field } from "../parts/field.tsx";
-import { FormatSettings } from "./format-settings.tsx";
-import { ParameterField } from "./parameter-field.tsx";
-import { sorted } from "./parameter.ts";
+import { Field, type FieldIds } from "../parts/field.tsx";
+import { kindOf, optionsOf, type Parameter, sorted } from "./parameter.ts";
 import type { Settings } from "./settings.ts";
 import { ToolSettings } from "./tool-settings.tsx";
 
@@ -118,4 +116,93 @@ export function SettingsPanel({ models, settings }: { readonly models: Models; r
       </details>
     </>
   );
+}
+
+/** What the answer must look like. */
+export function FormatSettings({ settings, note }: { readonly settings: Settings; readonly note: string }): VNode {
+  const { format, schema } = settings;
+  return (
+    <details>
+      <summary>Form of the answer{format !== "text" && <span class="count">JSON</span>}</summary>
+      <div class="stack">
+        <Field label="The answer is" note={`\`response_format\`: ${note}`}>
+          {(ids) => (
+            <select
+              {...ids}
+              value={format}
+              onChange={({ currentTarget }) => settings.set({ format: currentTarget.value as Settings["format"] })}
+            >
+              <option value="text">text</option>
+              <option value="json">JSON, any object</option>
+              <option value="schema">JSON that fits a schema</option>
+            </select>
+          )}
+        </Field>
+        {format === "schema" && (
+          <Field label="JSON schema">
+            {(ids) => (
+              <textarea
+                {...ids}
+                rows={6}
+                class="code"
+                value={schema}
+                onInput={({ currentTarget }) => settings.set({ schema: currentTarget.value })}
+              />
+            )}
+          </Field>
+        )}
+      </div>
+    </details>
+  );
+}
+
+/** One parameter: its name as the API has it, what it does, and its value. Blank: it is not sent. */
+export function ParameterField({
+  parameter,
+  settings,
+}: {
+  readonly parameter: Parameter;
+  readonly settings: Settings;
+}): VNode {
+  const { name, note } = parameter;
+  const value = settings.parameters[name] ?? "";
+  const set = (text: string): void => settings.set({ parameters: { ...settings.parameters, [name]: text } });
+  return (
+    <Field label={<code>{name}</code>} note={note}>
+      {(ids) => control(parameter, value, set, ids)}
+    </Field>
+  );
+}
+
+function control(parameter: Parameter, value: string, set: (text: string) => void, ids: FieldIds): VNode {
+  const onInput = ({ currentTarget }: { readonly currentTarget: { readonly value: string } }): void =>
+    set(currentTarget.value);
+  switch (kindOf(parameter)) {
+    case "choice":
+      return (
+        <select {...ids} value={value} onChange={onInput}>
+          <option value="">default</option>
+          {optionsOf(parameter).map((option) => (
+            <option key={option}>{option}</option>
+          ))}
+        </select>
+      );
+    case "number":
+      return (
+        <input
+          {...ids}
+          type="number"
+          placeholder="default"
+          step={parameter.type === "integer" ? 1 : "any"}
+          min={parameter.minimum}
+          max={parameter.maximum}
+          value={value}
+          onInput={onInput}
+        />
+      );
+    case "text":
+      return <input {...ids} type="text" placeholder="default" value={value} onInput={onInput} />;
+    case "json":
+      return <textarea {...ids} rows={1} class="code" placeholder="default" value={value} onInput={onInput} />;
+  }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { judgeCapture } from "../../check-capture.ts";
-import { obfuscate } from "../../../apis/obfuscation.ts";
+import { obfuscate } from "../../../apis/chat/write-stream.ts";
 
 const json =
   '{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":';

@@ -1,5 +1,5 @@
 import type { Exchange } from "../../../../src/check/rules/exchange.ts";
-import { obfuscate } from "../../../../src/apis/obfuscation.ts";
+import { obfuscate } from "../../../../src/apis/chat/write-stream.ts";
 
 export type Json = Record<string, unknown>;
 

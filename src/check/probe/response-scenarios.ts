@@ -1,7 +1,79 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Exchange } from "../rules/exchange.ts";
 import { type GroupVerdict, notShown } from "../rules/group/group-rule.ts";
-import { judgeContinued, judgeDeleted, judgeInputItems, judgeNotKept, judgeShown } from "../rules/group/stored.ts";
-import { create, idOf, onStored, question, story } from "./response-request.ts";
+import {
+  isRunning,
+  judgeBackground,
+  judgeCompacted,
+  judgeContinued,
+  judgeDeleted,
+  judgeInputItems,
+  judgeNotKept,
+  judgeShown,
+} from "../rules/group/stored.ts";
+import { lastResponse } from "../rules/responses/response-content.ts";
+import { create, earlierAnswer, idOf, onStored, question, story } from "./response-request.ts";
 import type { Scenario, ScenarioSteps } from "./scenario.ts";
+import { isObject } from "../../core/json.ts";
+import { parsedJson } from "../rules/view.ts";
+
+/** How long it waits between two questions, in milliseconds. */
+const pause = 250;
+
+/** A response in the background, asked for until it has ended. */
+export const backgroundResponse: Scenario = {
+  id: "responses/background",
+  about: "Responses: a response in the background",
+  api: "responses",
+  async run(steps) {
+    const begun = await steps.ask(
+      create("background/create", "a response in the background", { input: story, background: true }),
+    );
+    return [begun ? judgeBackground(begun, await polled(steps, begun)) : notShown("no answer")];
+  },
+};
+
+async function polled(steps: ScenarioSteps, begun: Exchange): Promise<readonly Exchange[]> {
+  const id = idOf(begun);
+  if (id === undefined || !isRunning(lastResponse(begun)?.status)) return [];
+  const shown: Exchange[] = [];
+  const deadline = performance.now() + steps.target.timeout;
+  while (performance.now() < deadline) {
+    const found = await steps.ask(onStored("GET", "responses", "background/get", "it is shown as it is then", id));
+    if (!found) break;
+    shown.push(found);
+    if (found.response.status !== 200 || !isRunning(lastResponse(found)?.status)) break;
+    await sleep(pause, undefined, steps.signal && { signal: steps.signal });
+  }
+  return shown;
+}
+
+const history = [{ type: "message", role: "user", content: story }, earlierAnswer];
+
+/** Compacts a history and continues it. */
+export const compactedResponse: Scenario = {
+  id: "responses/compact",
+  about: "Responses: a history that is compacted",
+  api: "responses",
+  async run(steps) {
+    const compaction = await steps.ask({
+      ...create("compact/create", "a history to be compacted", {}),
+      endpoint: "response-compaction",
+      path: () => "/responses/compact",
+      body: (model) => ({ model, input: history }),
+    });
+    const output = compaction && outputOf(compaction);
+    const input = [...(output ?? []), { type: "message", role: "user", content: question }];
+    const next =
+      output && (await steps.ask(create("compact/continue", "a compacted history continues", { input, store: false })));
+    return [compaction ? judgeCompacted(compaction, next) : notShown("no answer")];
+  },
+};
+
+function outputOf({ response }: Exchange): readonly unknown[] | undefined {
+  const value = response.status === 200 ? parsedJson(response.body) : undefined;
+  return isObject(value) && Array.isArray(value.output) ? value.output : undefined;
+}
 
 /** A response is stored, shown, continued and deleted. */
 export const storedResponse: Scenario = {
