@@ -210,7 +210,7 @@ export interface EngineHealth {
   /** Requests that wait for a slot, or for the model to load. */
   readonly queued?: number;
   /** Another model needs its memory: it is unloaded when its answers have ended. */
-  readonly isMemoryNeeded?: boolean;
+  readonly wanted?: boolean;
   /** Engine-specific counters (decode steps, restarts), for /health and tests. */
   readonly counters?: Readonly<Record<string, number>>;
   /** A sentence on why it is not ready. */

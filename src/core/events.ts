@@ -94,7 +94,7 @@ export interface Annotation {
   readonly end?: number;
   readonly citedText?: string;
   /** The annotation in the source's API, for a client of the same API. */
-  readonly dialectJson?: DialectJson;
+  readonly native?: DialectJson;
 }
 
 /** JSON that exists in one API only. Writers of other APIs omit it. */

@@ -102,7 +102,7 @@ async function answer(
     keepAliveMs: settings.keepAliveMs,
     readerPatienceMs: settings.readerPatienceMs,
     othersWait() {
-      const { queued = 0, isMemoryNeeded: wanted = false } = engine.health();
+      const { queued = 0, wanted = false } = engine.health();
       return queued > 0 || wanted;
     },
     ...(service.streamLog && { streamLog: service.streamLog }),

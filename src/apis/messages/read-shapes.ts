@@ -193,7 +193,7 @@ export function neutralCitation(citation: JsonObject): Annotation {
     ...(url !== undefined && { url }),
     ...(title !== undefined && { title }),
     ...(citedText !== undefined && { citedText }),
-    dialectJson: { dialect: "messages", value: citation },
+    native: { dialect: "messages", value: citation },
   };
 }
 

@@ -294,7 +294,7 @@ test("a citation and a block of a server's tool go on as they came", () => {
   const events: GenerationEvent[] = [
     item(search),
     item(result),
-    { type: "annotation", choice: 0, annotation: { dialectJson: { dialect: "messages", value: citation } } },
+    { type: "annotation", choice: 0, annotation: { native: { dialect: "messages", value: citation } } },
     text("so"),
     { type: "extra", place: "chunk", dialect: "messages", value: { stop_reason: "pause_turn" } },
     finish("stop"),

@@ -715,7 +715,7 @@ function annotationOf(raw: JsonObject): Annotation {
     ...(title !== undefined && { title }),
     ...(typeof start === "number" && { start }),
     ...(typeof end === "number" && { end }),
-    dialectJson: { dialect: "responses", value: raw },
+    native: { dialect: "responses", value: raw },
   };
 }
 

@@ -91,7 +91,7 @@ export class LoadableEngine implements Engine {
     if (engine) {
       const { queued = 0, ...health } = engine.health();
       const wanted = this.#keeper.isWanted(this.model);
-      return { ...health, queued: queued + waiting, ...(wanted && { isMemoryNeeded: wanted }) };
+      return { ...health, queued: queued + waiting, ...(wanted && { wanted }) };
     }
     const state = this.#keeper.stateOf(this.model);
     if (state === "loading" || state === "preparing") {

@@ -89,10 +89,10 @@ function reasoningLimit(
   { reasoning }: ModelRequest,
   reading: AnswerReading,
   defaults: LlamaEngineOptions["defaults"],
-): { thoughtLimit?: ReasoningLimit } {
+): { reasoningLimit?: ReasoningLimit } {
   const closing = reasoningClosings(reading.format, reading.prefix);
   const tokens = reasoning?.budgetTokens ?? defaults?.maxReasoningTokens;
-  return tokens === undefined || closing.length === 0 ? {} : { thoughtLimit: { tokens, closing } };
+  return tokens === undefined || closing.length === 0 ? {} : { reasoningLimit: { tokens, closing } };
 }
 
 /** Rejects a prompt that is too long for any tokenization: to tokenize megabytes would delay all other answers. */

@@ -34,13 +34,13 @@ export class PromptReport {
   #cached = 0;
 
   constructor(options: PromptReportOptions) {
-    const { n, bestOf, logprobs, echo, extras: telling } = options.message;
+    const { n, bestOf, logprobs, echo, extras } = options.message;
     const tasksPerPrompt = Math.max(n, bestOf);
     this.#options = options;
     this.promptNumber = Math.floor(options.number / tasksPerPrompt);
     this.isReporter = options.number % tasksPerPrompt === 0;
     const ofEcho = echo ? logprobs?.top : undefined;
-    const ofPrompt = this.isReporter ? telling.promptLogprobs?.top : undefined;
+    const ofPrompt = this.isReporter ? extras.promptLogprobs?.top : undefined;
     this.top = ofEcho === undefined ? ofPrompt : Math.max(ofEcho, ofPrompt ?? 0);
   }
 
@@ -52,10 +52,10 @@ export class PromptReport {
   /** The prefill starts, after `cached` tokens that are in the KV cache. Returns events that come before the answer. */
   start(cached: number): GenerationEvent[] {
     const { prompt, message, number } = this.#options;
-    const { logprobs, echo, extras: telling } = message;
+    const { logprobs, echo, extras } = message;
     this.#started = performance.now();
     this.#cached = cached;
-    if (telling.wantsTokenIds && this.isReporter && telling.promptLogprobs === undefined)
+    if (extras.wantsTokenIds && this.isReporter && extras.promptLogprobs === undefined)
       this.#events.push({ type: "prompt", prompt: this.promptNumber, tokens: prompt });
     if (this.top !== undefined) {
       this.#windows = [null];
@@ -110,8 +110,8 @@ export class PromptReport {
   #report(windows: readonly (LogitWindow | null)[]): GenerationEvent[] {
     this.#windows = undefined;
     const { prompt, vocabulary, message, number } = this.#options;
-    const { logprobs, echo, extras: telling } = message;
-    const { promptLogprobs } = telling;
+    const { logprobs, echo, extras } = message;
+    const { promptLogprobs } = extras;
     if (promptLogprobs && this.isReporter) {
       const ranked = prompt.map((token, at) => {
         const window = windows[at] ?? null;

@@ -85,14 +85,14 @@ export class TaskGroup implements TaskRequest {
   }
 
   takeResults(): { tokens: number; events: GenerationEvent[]; written?: RawText[] } {
-    const { extras: telling, prompts, inspected } = this.#message;
+    const { extras, prompts, inspected } = this.#message;
     const generated = this.#generatedTokens;
     const tokens = generated - this.#takenTokens;
     this.#takenTokens = generated;
     if (generated > 0) this.#firstToken ??= performance.now();
     let events = this.tasks.flatMap((task) => task.takeEvents());
     // The usage of one prompt is known before its first token. That of several is not: tasks may still wait for a slot.
-    if (events.length > 0 && telling.wantsRunningUsage) {
+    if (events.length > 0 && extras.wantsRunningUsage) {
       events.unshift({ type: "usage", usage: this.#usage() });
     } else if (events.length > 0 && !this.#hasPromptUsage && prompts.length === 1) {
       this.#hasPromptUsage = true;

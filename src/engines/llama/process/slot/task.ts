@@ -362,13 +362,13 @@ export class Task {
 
   #accept({ token, window }: SampledToken): void {
     const { vocabulary } = this.#environment;
-    const { limits, logprobs, extras: telling } = this.#message;
+    const { limits, logprobs, extras } = this.#message;
     this.#tokens.push(token);
     if (this.generatedTokens === 0) this.#report.progress(this.prompt.length);
     this.generatedTokens++;
     const bytes = vocabulary.bytes(token);
     if (this.#text) this.#text.text += this.#text.decoder.push(bytes);
-    if (telling.wantsTokenIds) this.#assembler.add([{ type: "tokens", choice: this.number, tokens: [token] }]);
+    if (extras.wantsTokenIds) this.#assembler.add([{ type: "tokens", choice: this.number, tokens: [token] }]);
     const logprob = window && tokenLogprob(vocabulary, token, window, logprobs?.top ?? 0);
     this.logprobSum += logprob?.logprob ?? 0;
     // Where a grammar allows the end of the answer, nothing else may follow.
