@@ -15,7 +15,7 @@ test("profile lean is compact, and has the context size under the names of vLLM 
 });
 
 test("profile lean has OpenRouter's input modalities if they are known", () => {
-  const { contextLength: _, ...blind } = { ...model, sees: false };
+  const { contextLength: _, ...blind } = { ...model, takesImages: false };
   expect(writeModel(blind, lean)).toContain('"owned_by":"me","architecture":{"input_modalities":["text"]}}');
   expect(writeModel({ ...blind, takesImages: true }, lean)).toContain('"input_modalities":["text","image"]}');
 });

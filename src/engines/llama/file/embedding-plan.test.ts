@@ -15,17 +15,32 @@ type File = Parameters<typeof embeddingPlan>[0];
 
 test.each<[string, File, Partial<EmbeddingSettings>, object | null]>([
   ["a model that generates", generates, {}, null],
-  ["told how", generates, { pooling: "mean" }, { pooling: "mean", only: false, longest: 512, batchSize: 512 }],
-  ["by its last token", generates, { pooling: "last" }, { only: false, longest: 4096, batchSize: 512 }],
-  ["an encoder", encoder, {}, { pooling: "cls", only: true, longest: 512, batchSize: 512, keepsCache: false }],
-  ["told otherwise", encoder, { pooling: "mean" }, { pooling: "mean", only: true }],
-  ["with more than it has learned", encoder, { contextSize: 4096 }, { longest: 512 }],
-  ["with less", encoder, { contextSize: 100 }, { longest: 100, batchSize: 100 }],
-  ["a decoder for embeddings", decoder, {}, { pooling: "last", only: true, longest: 8192, batchSize: 512 }],
-  ["in one pass", decoder, { pooling: "mean" }, { only: true, longest: 8192, batchSize: 8192, keepsCache: true }],
+  [
+    "told how",
+    generates,
+    { pooling: "mean" },
+    { pooling: "mean", isOnlyUse: false, maxInputTokens: 512, batchSize: 512 },
+  ],
+  ["by its last token", generates, { pooling: "last" }, { isOnlyUse: false, maxInputTokens: 4096, batchSize: 512 }],
+  [
+    "an encoder",
+    encoder,
+    {},
+    { pooling: "cls", isOnlyUse: true, maxInputTokens: 512, batchSize: 512, hasKvCache: false },
+  ],
+  ["told otherwise", encoder, { pooling: "mean" }, { pooling: "mean", isOnlyUse: true }],
+  ["with more than it has learned", encoder, { contextSize: 4096 }, { maxInputTokens: 512 }],
+  ["with less", encoder, { contextSize: 100 }, { maxInputTokens: 100, batchSize: 100 }],
+  ["a decoder for embeddings", decoder, {}, { pooling: "last", isOnlyUse: true, maxInputTokens: 8192, batchSize: 512 }],
+  [
+    "in one pass",
+    decoder,
+    { pooling: "mean" },
+    { isOnlyUse: true, maxInputTokens: 8192, batchSize: 8192, hasKvCache: true },
+  ],
   ["that is to generate", decoder, { pooling: "none" }, null],
-  ["a reranker", { ...decoder, poolingType: 4 }, {}, { pooling: "rank", only: true, batchSize: 8192 }],
-  ["made one", generates, { pooling: "rank" }, { pooling: "rank", only: true }],
+  ["a reranker", { ...decoder, poolingType: 4 }, {}, { pooling: "rank", isOnlyUse: true, batchSize: 8192 }],
+  ["made one", generates, { pooling: "rank" }, { pooling: "rank", isOnlyUse: true }],
 ])("%s", (_, file, over, expected) => {
   const plan = embeddingPlan(file, { ...settings, ...over });
   if (expected) expect(plan).toMatchObject(expected);

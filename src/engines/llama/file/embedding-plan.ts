@@ -15,7 +15,7 @@ export interface EmbeddingPlan {
   readonly isOnlyUse: boolean;
   /** Maximum length of an input in tokens. */
   readonly maxInputTokens: number;
-  /** Maximum batch size in tokens. Less than `longest` if an input can be evaluated in several batches. */
+  /** Maximum batch size in tokens. Less than `maxInputTokens` if an input can be evaluated in several batches. */
   readonly batchSize: number;
   /** The context has a KV cache, as for models that generate. */
   readonly hasKvCache: boolean;
