@@ -149,7 +149,7 @@ export function writtenCallId(id: string, { profile, random }: MessageContext): 
  * Returns an annotation as a citation: unchanged if it came from this API, as a search result if it names a page, and `undefined` if
  * Anthropic has no form for it.
  */
-export function citationOf({ native: native, url, title, citedText }: Annotation): JsonObject | undefined {
+export function citationOf({ native, url, title, citedText }: Annotation): JsonObject | undefined {
   if (native?.dialect === "messages") return native.value;
   if (url === undefined) return undefined;
   return {

@@ -132,7 +132,7 @@ export function reasoningItem(id: string, reasoning: ReasoningContent, form: Rea
 }
 
 /** Returns an annotation as Responses has it, or null if Responses has no such annotation. */
-export function annotationObject({ native: native, url, title, start, end }: Annotation): JsonValue | null {
+export function annotationObject({ native, url, title, start, end }: Annotation): JsonValue | null {
   // An annotation from a source of the same API was read from JSON.
   if (native?.dialect === "responses") return native.value as JsonValue;
   if (url === undefined) return null;
