@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { promptMarks } from "./prompt-view.tsx";
-import { repairMarks } from "./wire-view.tsx";
+import { promptMarks } from "./prompt-marks.ts";
+import { repairMarks } from "./repair-marks.ts";
 
 test("a prompt's control tokens and quotes are marked, and the cache ends between two tokens", () => {
   const prompt = {

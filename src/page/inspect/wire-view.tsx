@@ -1,3 +1,4 @@
+import { repairMarks } from "./repair-marks.ts";
 import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type {
@@ -150,38 +151,4 @@ export function Frames({ label, tape, marks }: Properties): VNode {
     return () => painting.abort();
   }, [tape, marks]);
   return <div ref={root} class="frames" tabIndex={0} role="region" aria-label={label} />;
-}
-
-/** The places of repairs in what a server sent, in order: one mark for each frame, from its beginning to the end of its line. */
-export function repairMarks(
-  { pieces, left_out: leftOut }: TapeContents<TimedText>,
-  repairs: readonly ShownRepair[],
-): Mark[] {
-  const sentences = new Map<number, Set<string>>();
-  for (const { at, sentence } of repairs) {
-    if (at === undefined) continue;
-    const known = sentences.get(at);
-    if (known) known.add(sentence);
-    else sentences.set(at, new Set([sentence]));
-  }
-  const places = [...sentences.keys()].toSorted((a, b) => a - b);
-  const marks: Mark[] = [];
-  let next = 0;
-  let offset = 0;
-  for (const [index, { text }] of pieces.entries()) {
-    if (index === leftOut?.after) offset += leftOut.characters;
-    while ((places[next] ?? Infinity) < offset) next++;
-    const isLast = index === pieces.length - 1;
-    for (let at = places[next]; at !== undefined; at = places[++next]) {
-      const end = offset + text.length;
-      if (at > end || (at === end && !isLast)) break;
-      // A repair of missing text at the end is marked after the last character.
-      const start = Math.min(at, offset + text.trimEnd().length);
-      const lineEnd = text.indexOf("\n", start - offset);
-      const title = [...(sentences.get(at) ?? [])].join(" ");
-      marks.push({ start, end: lineEnd === -1 ? end : offset + lineEnd, severity: "warning", title });
-    }
-    offset += text.length;
-  }
-  return marks;
 }
