@@ -117,20 +117,26 @@ function findEndpoint(reply: Reply, service: Service): void {
       masked: (text) => service.settings.mask.text(text),
     });
   }
-  const methods = Object.keys(route.methods).flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name]));
-  if (method === "OPTIONS") return reply.send(204, null, "", preflightHeaders(exchange, methods));
+  if (method === "OPTIONS") return reply.send(204, null, "", preflightHeaders(exchange, methodsOf(route)));
   reply.endpoint = route.methods[(method === "HEAD" ? "GET" : method) as keyof typeof route.methods];
   if (reply.endpoint) return;
   if (exchange.header("upgrade")?.toLowerCase() === "websocket") throw noWebSocket();
-  throw methodNotAllowed(method, path, [...methods, "OPTIONS"]);
+  throw methodNotAllowed(method, path, [...methodsOf(route), "OPTIONS"]);
+}
+
+function methodsOf({ methods }: ServerRoute): string[] {
+  return Object.keys(methods).flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name]));
 }
 
 /** Finds the client of the key. Throws `FailureError` 401 or 403. */
-async function authenticate(reply: Reply, { settings: { keys, admin } }: Service): Promise<void> {
+function authenticate(reply: Reply, { settings: { keys, admin } }: Service): Promise<void> | void {
   const { open, admin: isAdmin } = routeIn(reply);
   if (isAdmin === true) return admin.check(reply.key, reply.exchange);
-  if (!keys.required) return;
-  const client = await (open === true ? keys.find(reply.key) : keys.check(reply.key, reply.profile));
+  if (keys.required) return findClient(reply, keys, open === true);
+}
+
+async function findClient(reply: Reply, keys: Service["settings"]["keys"], isOpen: boolean): Promise<void> {
+  const client = await (isOpen ? keys.find(reply.key) : keys.check(reply.key, reply.profile));
   reply.client = client;
   reply.record.keyName = client?.name;
   reply.isStranger = client === undefined || client.models !== undefined;
@@ -191,11 +197,11 @@ function onlyModel(directory: ModelView): ServedModel {
 }
 
 /** Takes the request from the client's limits. Throws `FailureError` 429. */
-async function takeLimits(reply: Reply, { limiter }: Service): Promise<void> {
+function takeLimits(reply: Reply, { limiter }: Service): Promise<void> | void {
   const { endpoint, read, client } = reply;
   if (typeof endpoint !== "object" || !read || !client?.limits) return;
   const { prompt = 0, reserved } = endpoint.cost?.(read, client.limits) ?? {};
-  await reply.takeLimits(limiter, prompt, reserved);
+  return reply.takeLimits(limiter, prompt, reserved);
 }
 
 function answer(reply: Reply, service: Service): Promise<void> | void {

@@ -177,10 +177,29 @@ function readParameter<Draft extends RequestDraft>(
     draft.extra[name] = value;
     return undefined;
   }
-  if (typeof value === "object") return readInSteps(parameter, value, draft);
+  if (!isShort(value)) return readInSteps(parameter, value, draft);
   const checked = shape.safeParse(value);
   if (draft.forwards && !checked.success) return readInSteps(parameter, value, draft);
   return take(parameter, value, checked, draft);
+}
+
+/** Values inside one value that are checked without steps. */
+const maxShort = 64;
+
+/** Whether checking a value takes so little time that it needs no steps. */
+function isShort(value: unknown): boolean {
+  return valuesLeft(value, maxShort) >= 0;
+}
+
+/** Returns `budget` without the number of values inside `value`; negative if there are more. Ends as soon as it is negative. */
+function valuesLeft(value: unknown, budget: number): number {
+  if (typeof value !== "object" || value === null) return budget - 1;
+  let left = budget - 1;
+  for (const name in value) {
+    left = valuesLeft((value as Readonly<Record<string, unknown>>)[name], left);
+    if (left < 0) break;
+  }
+  return left;
 }
 
 function* readInSteps<Draft extends RequestDraft>(
