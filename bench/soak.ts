@@ -5,7 +5,8 @@
 // Clients use all APIs (chat, completions, responses with and without store and background, messages, embeddings, tokenize) with the demo
 // model and an upstream that fails occasionally; a quarter of them disconnect in the middle. Meanwhile the model's process is killed every
 // 40 seconds and the configuration is read again every 15 seconds. Every 10 seconds the memory, open descriptors and handles of all of the
-// server's processes are noted, and its open requests (Linux).
+// server's processes are noted, and its open requests (Linux). Each process collects its garbage every 10 seconds: V8 otherwise lets garbage
+// grow to several times what is in use, which takes longer than the soak and looks like a leak.
 //
 // Exit code 1: something leaks. After a warm-up of a quarter of the time (at least one minute), a line is fitted to each series. It leaks
 // where the line rises by more than the noise explains: the slope is more than 3 standard errors above 0 (with fewer independent samples
@@ -111,8 +112,13 @@ models:
 }
 writeConfig(0);
 
-/** Each process of the server writes how many handles and requests keep it running into a file of its own. */
+/** Each process of the server collects garbage, and writes into a file of its own how many handles and requests keep it running. */
 const noteHandles = `import { writeFileSync } from "node:fs";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc");
+setInterval(collect, ${sampleEveryMs}).unref();
 setInterval(() => writeFileSync(process.env.SOAK_HANDLES + "/handles." + process.pid, String(process.getActiveResourcesInfo().length)), 2000).unref();`;
 const server = await startTruewire(["--config", config], {
   env: {
