@@ -16,7 +16,7 @@ export function incorrectApiKey(key: string): FailureError {
 /** 401 in this server's own words. */
 export function unknownOwnKey(key: string): FailureError {
   return unauthorized(
-    `Incorrect API key provided: ${maskKey(key)}. This server takes only the keys that it was started with (--api-key).`,
+    `Incorrect API key provided: ${maskKey(key)}. This server accepts only the keys of its own configuration (apiKey, keys or keysFile).`,
     "invalid_api_key",
   );
 }
@@ -29,7 +29,7 @@ export function expiredKey(name: string): FailureError {
 /** 401 for a request without any key, in this server's own words. */
 export function missingOwnKey(): FailureError {
   return unauthorized(
-    "You didn't provide an API key. Send one of the keys that this server was started with (--api-key), as 'Authorization: Bearer KEY' or 'X-Api-Key: KEY'.",
+    "You didn't provide an API key. Send one of the keys of this server's configuration (apiKey, keys or keysFile), as 'Authorization: Bearer KEY' or 'X-Api-Key: KEY'.",
     null,
   );
 }

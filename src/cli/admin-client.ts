@@ -1,3 +1,4 @@
+import { withScheme } from "../config/target.ts";
 import type { ControlledModels, Progress } from "../server/admin/model-control.ts";
 
 /** Where the server is, and how to enter. */
@@ -24,7 +25,7 @@ export class AdminClient {
   readonly #key: string | undefined;
 
   constructor(flags: ServerFlags) {
-    const url = flags.url ?? process.env.TRUEWIRE_URL ?? "http://127.0.0.1:8080";
+    const url = withScheme(flags.url ?? process.env.TRUEWIRE_URL ?? "http://127.0.0.1:8080");
     if (!URL.canParse(url))
       throw new Error(`--url must be the address of a server, such as http://127.0.0.1:8080, not ${url}.`);
     this.#url = url.replace(/\/+$/, "").replace(/\/v1$/, "");

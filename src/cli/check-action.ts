@@ -15,6 +15,7 @@ import { prettyReport } from "../check/report/pretty.ts";
 import type { Report } from "../check/report/report.ts";
 import { reportOf } from "../check/report/report-of.ts";
 import type { ProfileName } from "../check/rules/profile/profile-rule.ts";
+import { withScheme } from "../config/target.ts";
 import { profileNamed } from "../apis/profile.ts";
 import { ruleList } from "../check/report/rule-list.ts";
 
@@ -77,8 +78,9 @@ export async function checkAction(url: string | undefined, flags: CheckFlags): P
   return error > 0 || warning > warningsAllowed ? 1 : 0;
 }
 
-async function checkServer(url: string | undefined, flags: CheckFlags, profile?: ProfileName): Promise<Report> {
-  if (url === undefined || !URL.canParse(url))
+async function checkServer(target: string | undefined, flags: CheckFlags, profile?: ProfileName): Promise<Report> {
+  const url = target === undefined ? "" : withScheme(target);
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
     throw new CheckError("Give the API's base URL, such as http://localhost:11434/v1, or a capture with --file.");
   const only = flags.only === undefined ? undefined : [flags.only].flat();
   const key = flags.key ?? (isMessagesOnly(only) ? process.env.ANTHROPIC_API_KEY : process.env.OPENAI_API_KEY);

@@ -195,9 +195,10 @@ export function configCommand(program: Command): void {
     .description("check a configuration file and report every mistake with its line")
     .argument("[file]", "the configuration file", "truewire.yaml")
     .action(async (file: string) => {
-      const { readConfigFile } = await import("../config/read-config-file.ts");
-      const { models = [] } = await readConfigFile(file, process.env);
-      console.log(`${file} is valid. It has ${models.length} ${models.length === 1 ? "entry" : "entries"} in models.`);
+      const { checkConfigFile } = await import("../config/read-config-file.ts");
+      const { models, missing } = await checkConfigFile(file, process.env);
+      console.log(`${file} is valid. It has ${models === 1 ? "1 entry" : `${models} entries`} in models.`);
+      for (const path of missing) console.error(`truewire: The model file ${path} does not exist.`);
     });
 
   config

@@ -19,8 +19,7 @@ const { version } = createRequire(import.meta.url)("truewire/package.json") as {
 
 const program = new Command("truewire")
   .description("The OpenAI API, exactly, over anything that generates text.")
-  .version(version)
-  .showHelpAfterError("(run truewire --help for the commands and options)");
+  .version(version);
 const commands = [
   serveCommand,
   modelsCommand,
@@ -35,6 +34,7 @@ const commands = [
   keysCommand,
 ];
 for (const add of commands) add(program);
+hintAtHelp(program, "truewire");
 
 try {
   await program.parseAsync();
@@ -43,4 +43,11 @@ try {
   const shown = error instanceof Error ? (process.env.TRUEWIRE_DEBUG ? error.stack : error.message) : String(error);
   console.error(`truewire: ${shown}`);
   process.exitCode = 1;
+}
+
+/** Lets each command's errors name the help of that command. */
+function hintAtHelp(command: Command, path: string): void {
+  const what = command.commands.length > 0 ? "the commands and options" : "its arguments and options";
+  command.showHelpAfterError(`(run ${path} --help for ${what})`);
+  for (const each of command.commands) hintAtHelp(each, `${path} ${each.name()}`);
 }

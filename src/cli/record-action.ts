@@ -1,5 +1,6 @@
 import { appendFileSync, closeSync, fstatSync, ftruncateSync, openSync } from "node:fs";
 import { FailureError } from "../core/failure.ts";
+import { withScheme } from "../config/target.ts";
 import { restrictedOrigins } from "../server/origins.ts";
 import { recordServer } from "../capture/record-server.ts";
 import { writeRecording } from "../capture/recording.ts";
@@ -7,7 +8,7 @@ import { listenUntilSignal } from "./listen-until-signal.ts";
 
 /** Records until a signal ends it. Throws an error of one sentence when it cannot start. */
 export async function record(
-  url: string,
+  target: string,
   {
     output,
     corsOrigin,
@@ -19,6 +20,7 @@ export async function record(
     readonly corsOrigin: readonly string[];
   },
 ): Promise<void> {
+  const url = withScheme(target);
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
     throw new Error(`${url} is not a base URL; expected one such as http://localhost:11434/v1`);
   }

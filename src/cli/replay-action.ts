@@ -11,7 +11,7 @@ export async function replay(
 ): Promise<void> {
   const factor = speed === "max" ? Infinity : Number(speed);
   if (!(factor > 0)) throw new Error(`--speed must be a number above 0, or max, not ${speed}`);
-  const captures = await Promise.all(files.map(async (file) => readCaptures(await readFile(file, "utf8"), file)));
+  const captures = await Promise.all(files.map(async (file) => readCaptures(await textOf(file), file)));
   const all = captures.flat();
   const finder = new ExchangeFinder(all);
   const server = replayServer({ finder, speed: factor, log: (line) => console.error(line) });
@@ -19,4 +19,13 @@ export async function replay(
   console.log(
     `${here}/v1 answers as ${all.length === 1 ? "1 capture does" : `${all.length} captures do`}. Ctrl+C ends it.`,
   );
+}
+
+async function textOf(file: string): Promise<string> {
+  return readFile(file, "utf8").catch((cause: NodeJS.ErrnoException) => {
+    const why = cause.code === "ENOENT" ? "there is no such file" : `cannot be read (${cause.code ?? cause.message})`;
+    throw new Error(`${file}: ${why}; expected a recording of truewire record, a HAR file or a captured answer.`, {
+      cause,
+    });
+  });
 }

@@ -2,7 +2,7 @@ import colors from "picocolors";
 import { existsSync, readdirSync } from "node:fs";
 import { ConfigError } from "../config/config-error.ts";
 import type { LocalModel, ModelEntry, TruewireConfig } from "../config/config.ts";
-import { readConfigFile } from "../config/read-config-file.ts";
+import { noModels, readConfigFile } from "../config/read-config-file.ts";
 import { parseConfig } from "../config/schema.ts";
 import { modelOfTarget } from "../config/target.ts";
 import { createServer, type ServerOptions, type TruewireServer } from "../app/create-server.ts";
@@ -67,7 +67,7 @@ export async function serve(targets: readonly string[], options: Options): Promi
       ...(file !== undefined && { readConfig: () => configuration(targets, options, file) }),
     });
   } catch (error) {
-    throw listenError(error, config) ?? error;
+    throw listenError(error, config) ?? withOptionNames(error, options);
   } finally {
     bar?.close();
   }
@@ -94,6 +94,18 @@ export async function serve(targets: readonly string[], options: Options): Promi
   // Last, since a supervisor that reads it may send a signal immediately.
   printReady(server, config, targets.length === 0 && file === undefined);
   notifySystemd("ready", statusOf(server));
+}
+
+/** Names the options of the command line, where a configuration is invalid because of their values. */
+function withOptionNames(error: unknown, options: Options): unknown {
+  if (!(error instanceof ConfigError)) return error;
+  const lines = error.problems.map(({ path, message, line }) => {
+    const setting = path[0] === "models" ? path[2] : path[0];
+    const given = Object.entries(options).find((option) => setting !== undefined && settingOf(option)[0] === setting);
+    if (line !== undefined || given === undefined) return undefined;
+    return `--${given[0].replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} ${String(given[1])}: ${message}`;
+  });
+  return lines.includes(undefined) ? error : new Error([...new Set(lines)].join("\n"), { cause: error });
 }
 
 /** One process, or several that share its port. */
@@ -125,11 +137,7 @@ async function configuration(targets: readonly string[], options: Options, file?
   const models: (string | ModelEntry)[] = [...(fromFile.models ?? [])];
   for (const target of targets) models.push(withOptions(modelOfTarget(target), options));
   if (models.length === 0 && file === undefined) models.push(withOptions(bundledModel(), options));
-  if (models.length === 0)
-    throw new ConfigError(
-      [{ path: ["models"], message: "is empty; expected a model to serve, such as [model.gguf]" }],
-      file,
-    );
+  if (models.length === 0) throw noModels(file);
   return { ...fromEnvironment(), ...fromFile, ...own, models };
 }
 

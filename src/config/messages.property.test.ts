@@ -75,7 +75,9 @@ const raw = /record|received|invalid input|invalid option|union|too (small|big)|
 
 function expectPlain({ message }: ConfigProblem): void {
   expect(message).not.toMatch(raw);
-  expect(message).toMatch(/^(?:is missing; )?expected \S|^there is no such setting$|^must |needs/);
+  expect(message).toMatch(
+    /^(?:is missing; )?expected \S|^there is no such setting(?:; did you mean \w+\?)?$|^must |needs/,
+  );
 }
 
 describe("for every setting", () => {

@@ -5,7 +5,8 @@ import type { ConfigProblem } from "./config-error.ts";
 export function problemsOf(issue: z.core.$ZodIssue): ConfigProblem[] {
   const path = issue.path.filter((part) => typeof part !== "symbol");
   if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => ({ path: [...path, key], message: "there is no such setting" }));
+    const messages = issue.message.split("\n");
+    return issue.keys.map((key, at) => ({ path: [...path, key], message: messages[at] ?? "there is no such setting" }));
   }
   const closer = issue.code === "invalid_union" ? insideOf(issue.errors) : undefined;
   if (!closer) return [{ path, message: issue.message }];

@@ -70,7 +70,7 @@ describe("readConfigFile", () => {
 
   test.each([
     ["port: x\n", "truewire.yaml:1: port: expected a whole number from 0 to 65535"],
-    ["# a comment\nhost: h\nprot: 1\n", "truewire.yaml:3: prot: there is no such setting"],
+    ["# a comment\nhost: h\nprot: 1\n", "truewire.yaml:3: prot: there is no such setting; did you mean port?"],
     [
       "models:\n  - kind: local\n    path: x\n    slots: many\n",
       "truewire.yaml:4: models[0].slots: expected a whole number, 1 or more",

@@ -1,4 +1,6 @@
+import { existsSync } from "node:fs";
 import { dirname, isAbsolute, resolve } from "node:path";
+import { ConfigError } from "./config-error.ts";
 import type { ModelEntry, TruewireConfig } from "./config.ts";
 import { readYamlFile } from "./read-yaml-file.ts";
 import { parseConfig } from "./schema.ts";
@@ -14,6 +16,30 @@ export async function readConfigFile(
 ): Promise<TruewireConfig> {
   const value = await readYamlFile(file, environment, (read) => void parseConfig((read ?? {}) as TruewireConfig));
   return withPathsFrom((value ?? {}) as TruewireConfig, dirname(resolve(file)));
+}
+
+/**
+ * Reads a configuration file as `readConfigFile` does, and finds what only `serve` would notice. Throws `ConfigError` if it serves no
+ * model. `missing`: the model files of this machine that do not exist.
+ */
+export async function checkConfigFile(
+  file: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<{ readonly models: number; readonly missing: readonly string[] }> {
+  const { models = [] } = await readConfigFile(file, environment);
+  if (models.length === 0) throw noModels(file);
+  const paths = models.flatMap((model) =>
+    typeof model === "object" && model.kind === "local" && !model.path.startsWith("hf:") ? [model.path] : [],
+  );
+  return { models: models.length, missing: paths.filter((path) => !existsSync(path)) };
+}
+
+/** The error for a configuration that serves no model. */
+export function noModels(file: string | undefined): ConfigError {
+  return new ConfigError(
+    [{ path: ["models"], message: "is empty; expected a model to serve, such as [model.gguf]" }],
+    file,
+  );
 }
 
 function withPathsFrom(config: TruewireConfig, folder: string): TruewireConfig {

@@ -61,13 +61,13 @@ describe("parseConfig", () => {
   });
 
   test.each([
-    [{ prot: 1 }, "prot: there is no such setting"],
+    [{ prot: 1 }, "prot: there is no such setting; did you mean port?"],
     [{ port: 65_536 }, "port: expected a whole number from 0 to 65535"],
     [{ port: "http" }, "port: expected a whole number from 0 to 65535"],
     [{ hold: "soon" }, "hold: expected a time such as 500ms, 10s or 2m"],
     [{ hold: -1 }, "hold: expected a time such as 500ms, 10s or 2m"],
     [{ bodyLimit: "big" }, "bodyLimit: expected a size such as 1048576, 512KiB or 32MiB"],
-    [{ store: { age: 1 } }, "store.age: there is no such setting"],
+    [{ store: { color: 1 } }, "store.color: there is no such setting"],
     [
       { store: "mongodb://localhost" },
       "store: expected memory, a folder, or a URL such as redis://localhost:6379, or a mapping such as { at: ./responses, maxAge: 7d }",
@@ -93,7 +93,10 @@ describe("parseConfig", () => {
       { models: [{ kind: "local", path: "x", tensorSplit: [0, 0] }] },
       "models[0].tensorSplit: expected a list of numbers such as [3, 1], not all of them 0",
     ],
-    [{ models: [{ kind: "local", path: "x", slot: 1 }] }, "models[0].slot: there is no such setting"],
+    [
+      { models: [{ kind: "local", path: "x", slot: 1 }] },
+      "models[0].slot: there is no such setting; did you mean slots?",
+    ],
     [{ models: [{ kind: "remote" }] }, "models[0].kind: expected local, upstream or program"],
     [{ models: [{ kind: "upstream", url: "ftp://x" }] }, "models[0].url: expected the base URL of a server"],
     [

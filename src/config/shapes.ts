@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { nearest } from "../core/nearest.ts";
 
 /**
  * The words for a value that does not fit: `what` is what a person would write there, with an example. A schema that has no words of
@@ -40,7 +41,17 @@ export function mappingOf<Value extends z.ZodType>(value: Value, what: string): 
 
 /** Names that are ours; another one is refused. */
 export function settings<Shape extends z.ZodRawShape>(shape: Shape, what: string): z.ZodObject<Shape, z.core.$strict> {
-  return z.strictObject(shape, { error: expected(what) });
+  return z.strictObject(shape, {
+    error: (issue) =>
+      issue.code === "unrecognized_keys"
+        ? issue.keys.map((key) => unknownSetting(key, Object.keys(shape))).join("\n")
+        : expected(what)(issue),
+  });
+}
+
+function unknownSetting(typed: string, known: readonly string[]): string {
+  const meant = nearest(typed, known);
+  return meant === undefined ? "there is no such setting" : `there is no such setting; did you mean ${meant}?`;
 }
 
 /** A number, from `minimum` to `maximum`. */

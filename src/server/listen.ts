@@ -40,6 +40,10 @@ export interface ListenOptions {
 
 type UpgradeListener = (request: IncomingMessage, connection: Duplex, head: Buffer) => void;
 
+/** The first byte of a TLS connection: a handshake record. Source: RFC 8446, section 5.1. */
+const tlsHandshake = 0x16;
+const handshakeCode = "TLS_HANDSHAKE";
+
 /** File descriptors that are kept free for upstreams, logs and the system's own needs. */
 const reservedDescriptors = 32;
 
@@ -85,12 +89,13 @@ export async function listen(
     if (!server.listening) response.setHeader("Connection", "close");
     onRequest(request, response);
   });
-  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+  server.on("clientError", (error: NodeJS.ErrnoException & { readonly rawPacket?: Uint8Array }, socket) => {
     if (refused.has(socket)) return;
+    const code = error.rawPacket?.[0] === tlsHandshake ? handshakeCode : error.code;
     const answered = responses.get(socket)?.headersSent === true && responses.get(socket)?.writableFinished === false;
-    if (socket.writable && !answered && error.code !== "ECONNRESET") {
-      const failure = connectionFailure(error.code);
-      log.warn({ status: failure.failure.status, code: error.code }, failure.message);
+    if (socket.writable && !answered && code !== "ECONNRESET") {
+      const failure = connectionFailure(code);
+      log.warn({ status: failure.failure.status, code }, failure.message);
       socket.write(rawAnswer(failure));
     }
     socket.destroy();
@@ -171,6 +176,10 @@ function connectionFailure(code: string | undefined): FailureError {
     new FailureError({ ...invalidRequest(message).failure, status });
   if (code === "ERR_HTTP_REQUEST_TIMEOUT") return refused(408, "The request was not complete in time.");
   if (code === "HPE_HEADER_OVERFLOW") return refused(431, "The request's headers are too large.");
+  if (code === handshakeCode)
+    return refused(400, "The client speaks HTTPS, but this port serves HTTP: use http:// in the URL.");
+  if (code === "ERR_SSL_HTTP_REQUEST")
+    return refused(400, "The client speaks HTTP, but this port serves HTTPS: use https:// in the URL.");
   return refused(400, "The request is not valid HTTP.");
 }
 

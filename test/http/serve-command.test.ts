@@ -240,13 +240,13 @@ describe("truewire serve, when it cannot", () => {
     [
       "a wrong value",
       async () => [program, "--hold", "soon"],
-      /^truewire: hold: expected a time such as 500ms, 10s or 2m\n$/,
+      /^truewire: --hold soon: expected a time such as 500ms, 10s or 2m\n$/,
     ],
-    ["a wrong wire", async () => [program, "--wire", "fat"], /^truewire: wire: expected lean or exact\n$/],
+    ["a wrong wire", async () => [program, "--wire", "fat"], /^truewire: --wire fat: expected lean or exact\n$/],
     [
       "an unknown format",
       async () => [program, "--tool-format", "smoke"],
-      /^truewire: toolFormat: format "smoke" is not known; known are .*hermes/,
+      /^truewire: --tool-format smoke: format "smoke" is not known; known are .*hermes/,
     ],
     [
       "a configuration that is not there",
@@ -286,6 +286,42 @@ describe("truewire serve, when it cannot", () => {
     writeProgrammedModel(file, { architecture: "never-heard-of" });
     return file;
   }
+});
+
+describe("commands that cannot", () => {
+  test.each([
+    [["serve", "--prot", "80"], /unknown option '--prot'\n\(Did you mean --port\?\)\n\(run truewire serve --help /],
+    [["models", "lst"], /unknown command 'lst'\n\(Did you mean list\?\)\n\(run truewire models --help /],
+    [["serve", "--context-size", "12abc", "x.gguf"], /^truewire: --context-size 12abc: expected a whole number/],
+    [
+      ["serve", "--config", "typo.yaml"],
+      /^truewire: typo\.yaml:1: modles: there is no such setting; did you mean models\?\n$/,
+    ],
+    [["config", "check", "empty.yaml"], /^truewire: empty\.yaml: models: is empty; expected a model/],
+    [["replay", "nope.jsonl"], /^truewire: nope\.jsonl: there is no such file; expected a recording/],
+    [["check", "localhost:1"], /^truewire: http:\/\/localhost:1 does not answer: /],
+  ] as [string[], RegExp][])("%j: what was expected, and what to do next", async (args, sentence) => {
+    await writeFile(join(folder, "typo.yaml"), "modles: []\n");
+    await writeFile(join(folder, "empty.yaml"), "models: []\n");
+    const { code, stdout, stderr } = await runTruewire(args, { cwd: folder });
+    expect(stderr).toMatch(sentence);
+    expect(code).not.toBe(0);
+    expect(stdout).toBe("");
+  });
+
+  test("config check names the model files that do not exist", async () => {
+    await writeFile(join(folder, "missing.yaml"), "models: [nowhere.gguf]\n");
+    const { code, stdout, stderr } = await runTruewire(["config", "check", "missing.yaml"], { cwd: folder });
+    expect([code, stdout]).toEqual([0, "missing.yaml is valid. It has 1 entry in models.\n"]);
+    expect(stderr).toMatch(/^truewire: The model file .*nowhere\.gguf does not exist\.\n$/);
+  });
+
+  test("HTTPS to the port of HTTP is a sentence in the log", async () => {
+    const server = await startTruewire([program]);
+    await expect(fetch(`${server.url.replace("http:", "https:")}/v1/models`)).rejects.toThrow();
+    await until(() => server.stderr().includes("use http://"), "the log names the scheme");
+    await server.stop();
+  });
 });
 
 describe("file descriptors", () => {

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { nearest } from "../../core/nearest.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { RequestDraft } from "./draft.ts";
 import { missingModel } from "../failures.ts";
@@ -136,7 +137,13 @@ export function* readParameters<Draft extends RequestDraft>(
     if (rest) yield* rest;
   }
   if (unknown.length > maxUnknownMembers) throw tooManyUnknown();
-  for (const name of unknown) draft.extra[name] = members[name];
+  for (const name of unknown) {
+    draft.extra[name] = members[name];
+    const meant = draft.forwards ? undefined : nearest(name, places.keys());
+    if (meant !== undefined && !(meant in members)) {
+      draft.warnings.push(`'${name}' is not a parameter and has no effect; did you mean '${meant}'?`);
+    }
+  }
   return members;
 }
 

@@ -36,24 +36,28 @@ export function tooLarge(model: string): FailureError {
   );
 }
 
-/** Models that are never unloaded use the memory that the model needs. */
-export function memoryPinned(model: string): FailureError {
+/** Models that are never unloaded (`kept`) use the memory that the model needs. */
+export function memoryPinned(model: string, kept: readonly string[]): FailureError {
   return refusal(
     model,
     "no_room",
     `There is not enough free memory for the model '${model}': models that stay loaded use it.`,
     60,
-    notAgain,
+    {
+      ...notAgain,
+      cause: `${kept.join(", ")} stay loaded (keep); raise the memory limit (--memory) or keep fewer models.`,
+    },
   );
 }
 
-/** The model would fit only if another one was unloaded, which the caller excludes. */
-export function noFreeMemory(model: string): FailureError {
+/** The model would fit only if another one was unloaded, which the caller excludes. `loaded`: the names of the loaded models. */
+export function noFreeMemory(model: string, loaded: readonly string[]): FailureError {
   return refusal(
     model,
     "no_room",
     `There is not enough free memory for the model '${model}' next to the models that are loaded.`,
     10,
+    { cause: `${loaded.join(", ")} use the memory. Unload one: truewire models unload NAME` },
   );
 }
 

@@ -282,10 +282,18 @@ export class ModelKeeper {
     ticket.settle(why && this.#failureOf(ticket.model, why));
   }
 
+  /** The names of the loaded models; `keep`: only of those that stay loaded. */
+  #loaded(keep: boolean): string[] {
+    const models = [...this.#models.values()].filter((model) => this.stateOf(model) === "in");
+    return models.filter(({ settings }) => settings.keep || !keep).map(({ name }) => name);
+  }
+
   #failureOf(model: KeptModel, why: RefusalReason): FailureError {
     if (why === "too-large")
-      return (this.sizeOf(model) ?? 0) > this.budget ? tooLarge(model.name) : memoryPinned(model.name);
-    if (why === "no-memory") return noFreeMemory(model.name);
+      return (this.sizeOf(model) ?? 0) > this.budget
+        ? tooLarge(model.name)
+        : memoryPinned(model.name, this.#loaded(true));
+    if (why === "no-memory") return noFreeMemory(model.name, this.#loaded(false));
     if (why === "gone" || !model.failure) return new FailureError(shuttingDown.failure);
     return loadFailed(model.name, model.failure, model.retryAt - performance.now());
   }

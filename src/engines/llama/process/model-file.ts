@@ -42,7 +42,11 @@ export async function modelFile(
 /** The error for a download that failed. */
 export function downloadFailed({ model }: ModelSource, cause: unknown): ModelOpenError {
   const reason = cause instanceof Error ? cause.message : String(cause);
-  return new ModelOpenError("download-failed", `${model} could not be downloaded: ${reason}`, cause);
+  const isOffline = /fetch failed|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH/.test(reason);
+  const why = isOffline
+    ? "huggingface.co cannot be reached from this machine. Check the network and the proxy (HTTPS_PROXY), or download the file elsewhere and pass its path"
+    : reason;
+  return new ModelOpenError("download-failed", `${model} could not be downloaded: ${why}`, cause);
 }
 
 async function download(
