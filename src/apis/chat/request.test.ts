@@ -177,6 +177,15 @@ test("other servers' names of a limit and of constraints", () => {
   expect(asked({ ebnf: 'root ::= "a"' }).output).toEqual({ type: "grammar", gbnf: 'root ::= "a"', path: "ebnf" });
 });
 
+test("a member that is nearly a parameter is a warning, except where the request is forwarded", () => {
+  expect(read({ temprature: 0.2 }).warnings).toEqual([
+    "'temprature' is not a parameter and has no effect; did you mean 'temperature'?",
+  ]);
+  expect(read({ temprature: 0.2, temperature: 1 }).warnings).toEqual([]);
+  expect(read({ temprature: 0.2 }, { forwards: true }).warnings).toEqual([]);
+  expect(read({ entirely_unknown: 0.2 }).warnings).toEqual([]);
+});
+
 test("a tool choice that requires no call needs no tools, except in profile exact", () => {
   for (const more of [{ tool_choice: "none" }, { tool_choice: "auto" }, { function_call: "auto" }]) {
     const { request, warnings } = read(more);
