@@ -8,12 +8,15 @@ import { membersOf, variantsOf } from "../members.ts";
  * - `.optional()`: today's answers have it in some cases only, which the comment names.
  * - `.meta({ since })`: every answer has had it since that month; older recordings do not.
  * - both: every answer has had it since that month, and the checker accepts answers of before.
+ * - `.meta(nullInExact)`: profile `exact` writes `null` where an answer has no value for it, and `lean` leaves the member out.
  *
- * Source: 487 recorded streams and 965 recorded bodies of api.anthropic.com, April 2024 to August 2026; the types of Anthropic's
+ * Source: 489 recorded streams and 968 recorded bodies of api.anthropic.com, April 2024 to October 2026; the types of Anthropic's
  * TypeScript SDK 1.12.0; https://platform.claude.com/docs/en/api/messages.
  */
 
 const count = z.int().min(0);
+
+const nullInExact = { exact: "always" };
 
 const cacheCreation = z.object({
   ephemeral_5m_input_tokens: count,
@@ -195,8 +198,23 @@ const stopDetails = z.object({
 });
 
 /** `null` since September 2026 where the request names no container. */
-const container = z.object({ id: z.string(), expires_at: z.string() }).nullable().optional().meta({ since: "2026-09" });
+const container = z
+  .object({ id: z.string(), expires_at: z.string() })
+  .nullable()
+  .optional()
+  .meta({ since: "2026-09", ...nullInExact });
+
+/** A block of the request that Anthropic has changed. */
 const inputTransformation = z.looseObject({ type: z.string(), path: z.string(), reason: z.string() });
+
+/**
+ * Why the request did not use the prompt cache of the previous one. `cache_miss_reason` is `null` while the comparison is running.
+ * Source: https://platform.claude.com/docs/en/build-with-claude/cache-diagnostics.
+ */
+export const cacheDiagnostics = z.looseObject({
+  cache_miss_reason: z.looseObject({ type: z.string(), cache_missed_input_tokens: count.optional() }).nullable(),
+});
+
 const contextManagement = z.looseObject({ applied_edits: z.array(z.unknown()) });
 
 const identity = {
@@ -222,10 +240,13 @@ export const message = z.object({
   ...stop,
   stop_details: stopDetails.nullable().meta({ since: "2026-04" }),
   usage: messageUsage,
-  // What Anthropic changed in the request, where the request has `block_binding`.
+  // Where the request has `thinking.block_binding`.
   input_transformations: z.array(inputTransformation).optional(),
-  // Of the prompt cache; `null` where the request does not ask for them.
-  diagnostics: z.looseObject({}).nullable().optional().meta({ since: "2026-09" }),
+  // `null` where the request does not ask for them, and where it has used the cache.
+  diagnostics: cacheDiagnostics
+    .nullable()
+    .optional()
+    .meta({ since: "2026-09", ...nullInExact }),
   context_management: contextManagement.optional(),
 });
 
@@ -258,6 +279,13 @@ export const errorStatuses: Readonly<Record<string, readonly number[]>> = {
   overloaded_error: [503, 529],
 };
 
+/** The delta of `message_delta`. */
+export const messageEnding = z.object({
+  ...stop,
+  stop_details: stopDetails.nullable().meta({ since: "2026-04" }),
+  container,
+});
+
 /** The events of a stream. */
 export const streamEvent = z.discriminatedUnion("type", [
   z.object({ type: z.literal("message_start"), message }),
@@ -266,11 +294,7 @@ export const streamEvent = z.discriminatedUnion("type", [
   z.object({ type: z.literal("content_block_stop"), index: count }),
   z.object({
     type: z.literal("message_delta"),
-    delta: z.object({
-      ...stop,
-      stop_details: stopDetails.nullable().meta({ since: "2026-04" }),
-      container,
-    }),
+    delta: messageEnding,
     usage: messageDeltaUsage,
     context_management: contextManagement.optional(),
   }),

@@ -50,6 +50,9 @@ function written(events: readonly GenerationEvent[], context: MessageContext = c
   return events.map((event) => writer.write([event])).join("");
 }
 
+/** A stream of profile `exact` without the members that profile `lean` leaves out. */
+const withoutNulls = (stream: string) => stream.replaceAll(/,"(container|diagnostics)":null/g, "");
+
 type Json = { [name: string]: unknown };
 
 /** What a client makes of the stream, as Anthropic's SDKs do it; and its checks: one block after another, in their order. */
@@ -122,8 +125,33 @@ describe("the events of a message", () => {
     expect(stream).toContain('"delta":{"type":"text_delta","text":"Hi"}        }\n\n');
     expect(stream).toContain('{"type":"message_stop"        }\n\n');
     expect(stream).toContain('data: {"type": "ping"}\n\n');
-    expect(stream.replace(/ {8}\}$/gm, "}")).toBe(
-      written([{ type: "start", choice: 0 }, text("Hi"), finish("stop"), done]),
+    const plain = written([{ type: "start", choice: 0 }, text("Hi"), finish("stop"), done]);
+    expect(withoutNulls(stream.replace(/ {8}\}$/gm, "}"))).toBe(plain);
+  });
+
+  test("profile exact has the members that are null since September 2026, profile lean only those with a value", () => {
+    const nulls = { container: null, diagnostics: null };
+    const native: GenerationEvent = {
+      type: "extra",
+      place: "chunk",
+      dialect: "messages",
+      value: { ...nulls, input_transformations: [{ reason: "r", path: "p", type: "t" }] },
+    };
+    const ending = [text("Hi"), finish("stop"), done];
+    const exactStream = written([{ type: "start", choice: 0 }, ...ending], contextOf(exact));
+    expect(exactStream).toContain('"content":[],"container":null,"stop_reason":null,');
+    expect(exactStream).toContain('"inference_geo":"not_available"},"diagnostics":null}');
+    expect(exactStream).toContain(
+      '"delta":{"stop_reason":"end_turn","stop_sequence":null,"stop_details":null,"container":null},',
+    );
+    expect(written([{ type: "start", choice: 0 }, ...ending])).not.toMatch(/container|diagnostics/);
+    // Of an upstream of this API, both profiles keep them.
+    expect(written([{ type: "start", choice: 0 }, native, ...ending])).toContain(
+      '"inference_geo":"not_available"},"input_transformations":[{"type":"t","path":"p","reason":"r"}],"diagnostics":null}',
+    );
+    const diagnostics = { cache_miss_reason: { cache_missed_input_tokens: 3701, type: "tools_changed" } };
+    expect(written([{ ...native, value: { diagnostics } }, ...ending])).toContain(
+      '"diagnostics":{"cache_miss_reason":{"type":"tools_changed","cache_missed_input_tokens":3701}}}',
     );
   });
 

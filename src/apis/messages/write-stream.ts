@@ -32,6 +32,7 @@ import {
   writeDeltaUsage,
   messageEnd,
   messageHead,
+  unsetMembers,
   writeUsage,
 } from "./write.ts";
 import type { MessageContext } from "./write.ts";
@@ -343,6 +344,7 @@ export class MessageStreamWriter implements StreamWriter {
   #messageStart(): string {
     this.#started = true;
     const message = {
+      ...unsetMembers(schema.message, this.#context.profile),
       ...messageHead(this.#context, this.#source),
       content: [],
       stop_reason: null,
@@ -366,7 +368,8 @@ export class MessageStreamWriter implements StreamWriter {
       const json = errorJson(end.failure, options.requestId);
       return messageEventText("error", json.slice(0, -1), padding(profile, random));
     }
-    const { container, context_management: management } = this.#native.message;
+    const { container = unsetMembers(schema.messageEnding, profile)["container"], context_management: management } =
+      this.#native.message;
     const start = this.#started ? "" : this.#messageStart();
     const ending = messageEnd(this.#finish, this.#refused, this.#native);
     const delta = JSON.stringify({ ...ending, container });

@@ -9,8 +9,10 @@ import { tokensInCharacters } from "../../core/estimate-tokens.ts";
 import type { Annotation, SourceIdentity, Usage } from "../../core/events.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
-import { inWireOrder, orderedMembers } from "../members.ts";
+import type * as z from "zod";
+import { inWireOrder, membersOf, orderedMembers, presenceOf } from "../members.ts";
 import type { AnswerContext, AnswerSettings } from "../port.ts";
+import type { Profile } from "../profile.ts";
 import { messageForms } from "./form.ts";
 import { toolUseId } from "./ids.ts";
 import { noNativeMembers, withNativeMembers } from "./native-members.ts";
@@ -49,6 +51,7 @@ export function writeMessageResponse(generation: Generation, context: MessageCon
   for (const extra of extras) native = withNativeMembers(native, extra);
   const counted = usage ?? estimatedUsage(context.options, charactersOf(choice));
   const message = {
+    ...unsetMembers(schema.message, context.profile),
     ...messageHead(context, source),
     content: (choice?.parts ?? []).flatMap((part) => blockOf(part, context) ?? []),
     ...messageEnd(choice?.finish ?? null, typeof choice?.refusal === "string", native),
@@ -56,6 +59,12 @@ export function writeMessageResponse(generation: Generation, context: MessageCon
     ...native.message,
   };
   return JSON.stringify(inWireOrder(schema.message, message));
+}
+
+/** Returns the optional members that the answers of a profile always have, with their value in an answer that sets none: `null`. */
+export function unsetMembers(described: z.ZodObject, { name: profile }: Profile): Readonly<Record<string, null>> {
+  const unset = membersOf(described).filter((member) => !member.always && presenceOf(member, profile) === "always");
+  return Object.fromEntries(unset.map(({ name }) => [name, null]));
 }
 
 /** The number of characters that the model has generated. */
