@@ -159,9 +159,6 @@ export const gaps: Readonly<Record<string, Reasons>> = {
       "[type=response.reasoning_summary_part.done].status",
     ]),
   },
-  "messages: request": {
-    ...because("not supported; handled as an unknown member", ["workspace_id"]),
-  },
   "messages: answer": {
     ...because("not written; passed on unchanged from an upstream that speaks the API", [
       "container.skills",
