@@ -284,7 +284,10 @@ export const messageRequest = z.object({
   inference_geo: accepted("It is where the server is."),
   mcp_servers: accepted("No server is asked for its tools."),
   speed: accepted("There is one."),
-  diagnostics: accepted("`usage` tells what the cache found."),
+  diagnostics: honoured(
+    "The message says where the request diverges from that of `previous_message_id` (docs/messages.md).",
+    z.object({ previous_message_id: z.string().nullish() }).optional(),
+  ),
   fallbacks: accepted("The server's own configuration names the models that stand in for others."),
   fallback_credit_token: accepted(""),
   billing_policy: accepted(""),

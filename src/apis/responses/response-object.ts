@@ -41,8 +41,8 @@ export class ResponseObject {
   readonly endMark: string;
   /** The events that a stream opens with. */
   readonly opening: readonly ("created" | "queued" | "in_progress")[];
-  /** The comparison with the response that the request names; "pending" while there is no result, `undefined` if it names none. */
-  cacheDiagnostics: CacheDiagnostics | "pending" | undefined;
+  /** Compares the request with that of the response that it names, if it names one. `promptTokens`: if they are counted. */
+  cacheDiagnostics: ((promptTokens: number | undefined) => CacheDiagnostics) | undefined;
   /** Encrypted reasoning that its maker needs to be given again, by the ids of the items. */
   readonly encrypted: Record<string, string> = {};
   readonly #context: AnswerContext;
@@ -156,7 +156,7 @@ export class ResponseObject {
       model: this.#model,
       moderation: form.moderation,
       output: state.output,
-      prompt_cache_diagnostics: this.#diagnostics(state.event, isOver),
+      prompt_cache_diagnostics: this.#diagnostics(state, isOver),
       prompt_cache_retention: echo["prompt_cache_retention"] ?? form.promptCacheRetention,
       reasoning: form.reasoning(echo.reasoning.effort, echo.reasoning.summary),
       service_tier: this.#serviceTier(isOver),
@@ -171,10 +171,9 @@ export class ResponseObject {
   }
 
   /** `created` has no diagnostics, and the result is in the last event only (recordings of 2026-09-29). */
-  #diagnostics(event: ResponseState["event"], isOver: boolean): JsonValue | undefined {
-    const result = this.cacheDiagnostics;
-    if (result === undefined || event === "created") return undefined;
-    const shown = isOver && result !== "pending" ? result : ({ type: "unavailable" } as const);
+  #diagnostics({ event, usage }: ResponseState, isOver: boolean): JsonValue | undefined {
+    if (this.cacheDiagnostics === undefined || event === "created") return undefined;
+    const shown = isOver ? this.cacheDiagnostics(usage?.promptTokens) : ({ type: "unavailable" } as const);
     return orderedMembers(cacheDiagnostics, shown) as JsonValue;
   }
 
