@@ -78,20 +78,17 @@ describe.each(wires)("the comparison of requests, %s", (wire) => {
     const parts = cacheMissReasons[wire].filter(([part]) => part !== "compaction");
     fc.assert(
       fc.property(request, fc.nat(), fc.nat(), message, (earlier, first, index, other) => {
-        let later = { ...earlier, messages: [...earlier.messages, other] };
+        const later = { ...earlier, messages: [...earlier.messages, other] };
         const changed = parts[first % parts.length];
         if (!changed) return;
         const at = index % earlier.messages.length;
         // Everything that is compared later changes, too.
         for (const [part] of parts.slice(parts.indexOf(changed))) {
-          if (part === "messages") {
-            const changedMessage: Message = { role: "user", content: `${JSON.stringify(later.messages[at])}!` };
-            later = { ...later, messages: later.messages.with(at, changedMessage) };
-          } else if (part === "system") {
-            later = { ...later, system: [{ role: "system", content: `${JSON.stringify(later.system)}!` }] };
-          } else if (part === "tools")
-            later = { ...later, tools: [...(later.tools ?? []), { name: "x", schema: null }] };
-          else later = { ...later, settings: { ...later.settings, [part]: `${JSON.stringify(later.settings)}!` } };
+          if (part === "messages")
+            later.messages = later.messages.with(at, user(`${JSON.stringify(later.messages[at])}!`));
+          else if (part === "system") later.system = [{ role: "system", content: `${JSON.stringify(later.system)}!` }];
+          else if (part === "tools") later.tools = [...(later.tools ?? []), { name: "x", schema: null }];
+          else later.settings = Object.assign({}, later.settings, { [part]: `${JSON.stringify(later.settings)}!` });
         }
         expect(verdict(wire, earlier, later)).toBe(changed[1]);
       }),

@@ -203,26 +203,31 @@ export const responseError = z.object({ code: z.string(), message: z.string() })
 
 export const incompleteDetails = z.object({ reason: z.enum(["max_output_tokens", "content_filter"]).optional() });
 
+export const cacheDiagnosticsType = z.enum(["cache_hit", "cache_miss", "comparison_response_not_found", "unavailable"]);
+export const cacheMissReason = z.enum([
+  "model_changed",
+  "service_tier_changed",
+  "prompt_cache_key_changed",
+  "tools_changed",
+  "text_format_changed",
+  "reasoning_effort_changed",
+  "verbosity_changed",
+  "context_compacted",
+  "input_changed",
+]);
+
 /** Why the prompt cache had less than a client expected; for a request with `prompt_cache_options.comparison_response_id`. */
 export const cacheDiagnostics = z.object({
-  type: z.enum(["cache_hit", "cache_miss", "comparison_response_not_found", "unavailable"]),
+  // OpenAI may add types and reasons.
+  type: z.string(),
   cache_missed_tokens: count.optional(),
   comparison_reusable_tokens: count.optional(),
-  reason: z
-    .enum([
-      "model_changed",
-      "service_tier_changed",
-      "prompt_cache_key_changed",
-      "tools_changed",
-      "text_format_changed",
-      "reasoning_effort_changed",
-      "verbosity_changed",
-      "context_compacted",
-      "input_changed",
-    ])
-    .optional(),
+  reason: z.string().optional(),
 });
-export type CacheDiagnostics = z.infer<typeof cacheDiagnostics>;
+export type CacheDiagnostics = z.infer<typeof cacheDiagnostics> & {
+  readonly type: z.infer<typeof cacheDiagnosticsType>;
+  readonly reason?: z.infer<typeof cacheMissReason>;
+};
 
 export const response = z.object({
   id: z.string(),
