@@ -142,6 +142,7 @@ export class ResponseObject {
     const { echo } = this.#options;
     const form = this.#form;
     const isOver = !running.has(state.event);
+    const usage = this.#options.countsTokens ? state.usage : undefined;
     if (isOver) this.#last = state;
     const members: { [name: string]: JsonValue | undefined } = {
       ...echo,
@@ -149,9 +150,11 @@ export class ResponseObject {
       object: "response",
       created_at: this.#created,
       status: state.event === "created" ? (echo.background ? "queued" : "in_progress") : state.event,
+      access_programs: form.accessPrograms === undefined ? undefined : (echo["access_programs"] ?? form.accessPrograms),
       billing: this.#isBody ? form.billing : undefined,
       completed_at: state.event === "completed" ? Math.floor(this.#now()) : null,
       error: state.failure ?? null,
+      image: echo["image"] === undefined ? undefined : form.image,
       incomplete_details: state.incompleteReason === undefined ? null : { reason: state.incompleteReason },
       model: this.#model,
       moderation: form.moderation,
@@ -161,7 +164,7 @@ export class ResponseObject {
       reasoning: form.reasoning(echo.reasoning.effort, echo.reasoning.summary),
       service_tier: this.#serviceTier(isOver),
       tool_usage: form.toolUsage,
-      usage: state.event === "completed" || state.event === "incomplete" ? usageObject(state.usage) : null,
+      usage: state.event === "completed" || state.event === "incomplete" ? usageObject(usage) : null,
     };
     for (const name of floatMembers) {
       const value = members[name];

@@ -1,5 +1,5 @@
 import type { Generation } from "../../../core/accumulate.ts";
-import type { AnswerContext, ReadOptions, StreamWriter } from "../../port.ts";
+import type { AnswerContext, PreparesOnly, ReadOptions, StreamWriter } from "../../port.ts";
 import type { DetachedAnswer, InTurns, StorableRequest, Keyspace, Keyspaces } from "../../port-state.ts";
 import { responseBodyText } from "../form.ts";
 import { responsesRequestInSteps } from "../request.ts";
@@ -41,7 +41,7 @@ export async function readStoredRequest(
 class StoredResponsesRequest implements StorableRequest {
   readonly request: StorableRequest["request"];
   readonly warnings: StorableRequest["warnings"];
-  readonly preparesOnly: boolean;
+  readonly preparesOnly?: PreparesOnly;
   readonly detach?: (context: AnswerContext, processName?: string) => DetachedAnswer;
   readonly #options: ResponseOptions;
   readonly #input: unknown;
@@ -61,7 +61,7 @@ class StoredResponsesRequest implements StorableRequest {
   ) {
     this.request = read.request;
     this.warnings = read.warnings;
-    this.preparesOnly = read.preparesOnly;
+    if (read.preparesOnly) this.preparesOnly = read.preparesOnly;
     this.#options = read.responseOptions;
     // It was read as a request, so it is an object.
     this.#input = (body as { readonly input?: unknown }).input;
