@@ -6,7 +6,7 @@ import type {
   Generation,
 } from "../../core/accumulate.ts";
 import { tokensInCharacters } from "../../core/estimate-tokens.ts";
-import type { Annotation, SourceIdentity, Usage } from "../../core/events.ts";
+import type { Annotation, DialectJson, SourceIdentity, Usage } from "../../core/events.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type * as z from "zod";
@@ -60,7 +60,7 @@ export function writeMessageResponse(generation: Generation, context: MessageCon
     ...diagnosticsMember(context.options, head.id, usage),
     content: (choice?.parts ?? []).flatMap((part) => blockOf(part, context) ?? []),
     ...messageEnd(choice?.finish ?? null, typeof choice?.refusal === "string", native),
-    usage: writeUsage(counted, native.usage, context.settings),
+    usage: writeUsage(reportedUsage(counted, { native, options: context.options }), native.usage, context.settings),
     ...native.message,
   };
   return JSON.stringify(inWireOrder(schema.message, message));
@@ -106,7 +106,7 @@ function blockOf(part: GeneratedPart, context: MessageContext): JsonObject | und
         id: writtenCallId(part.id, context),
         name: part.name,
         input: callInput(part.arguments),
-        caller: { type: "direct" },
+        ...callMembers(part.native),
       };
     case "item":
       return part.dialect === "messages" ? part.value : undefined;
@@ -128,6 +128,11 @@ function thinkingBlock(part: GeneratedReasoning, { options }: MessageContext): J
     thinking: isShown ? text : "",
     signature: signature ?? newSignature(isShown ? "" : text, encrypted, id),
   };
+}
+
+/** The members of a `tool_use` block after its input. */
+export function callMembers(native: DialectJson | undefined): JsonObject {
+  return { caller: schema.directCaller, ...(native?.dialect === "messages" && native.value) };
 }
 
 /** Returns the arguments of a call as an object. */
@@ -218,7 +223,7 @@ function stopReasonOf(finish: GeneratedFinish | null): string {
   }
 }
 
-/** The usage of a whole message, and of `message_start`. The tokens of the prompt are in three counts, which do not overlap. */
+/** The usage of a whole message. The tokens of the prompt are in three counts, which do not overlap. */
 export function writeUsage(usage: Usage | undefined, native: JsonObject, settings: AnswerSettings): JsonObject {
   const { promptTokens = 0, completionTokens = 0, promptDetails = {}, completionDetails = {} } = usage ?? {};
   const read = promptDetails["cached_tokens"] ?? 0;
@@ -239,6 +244,19 @@ export function writeUsage(usage: Usage | undefined, native: JsonObject, setting
     service_tier: native["service_tier"] ?? serviceTier(settings),
     inference_geo: native["inference_geo"] ?? "not_available",
   });
+}
+
+/**
+ * Returns a usage as the message reports it: without the count of thinking tokens where there are none and the request enables no thinking.
+ * An upstream of this API may send that count for every request (`native`).
+ */
+export function reportedUsage(
+  usage: Usage | undefined,
+  { native, options }: { readonly native: NativeMembers; readonly options: MessageOptions },
+): Usage | undefined {
+  const { reasoning_tokens: thinking, ...others } = usage?.completionDetails ?? {};
+  const isReported = options.reasoning !== "hidden" || native.usage["output_tokens_details"] !== undefined;
+  return usage === undefined || thinking !== 0 || isReported ? usage : { ...usage, completionDetails: others };
 }
 
 /** The usage of `message_delta`: the final values of the members that this event has. */
