@@ -74,9 +74,8 @@ export interface Fingerprint extends PromptBeginning {
 
 /** A fingerprint as it is stored. Its size has a limit. The names of the members are those of the stored text. */
 export interface StoredFingerprint extends PromptBeginning {
-  /** Groups of `group` messages, and the last message alone. */
+  /** Of groups of messages (`groupStarts`). */
   readonly messages: readonly Part[];
-  readonly group: number;
   /** The number of messages. */
   readonly count: number;
 }
@@ -94,7 +93,8 @@ export type Comparison<Reason extends string> = Divergence<Reason> | "pending" |
 
 /** The number of characters that are digested in one step. */
 const chunkSize = 64 * 1024;
-const maxGroups = 256;
+/** The number of messages at the end of a conversation whose digests are stored one by one. */
+const singleMessages = 16;
 
 /** Computes the fingerprint of a request, in steps. */
 export function* fingerprint({ settings, tools, prompt }: ComparedRequest): Steps<Fingerprint> {
@@ -128,20 +128,25 @@ export function* fingerprint({ settings, tools, prompt }: ComparedRequest): Step
   };
 }
 
-/** Returns the form of a fingerprint that is stored: at most about 10 KB. */
+/** Returns the form of a fingerprint that is stored: about 1 KB for a conversation of 5,000 messages. */
 export function storedFingerprint({ settings, tools, system, messages }: Fingerprint): StoredFingerprint {
-  const last = messages.length - 1;
-  const group = Math.max(1, Math.ceil(last / maxGroups));
-  const parts: Part[] = [];
-  for (let at = 0; at < last; at += group) parts.push(partOf(messages.slice(at, Math.min(at + group, last))));
-  return {
-    settings,
-    tools,
-    system,
-    messages: [...parts, ...messages.slice(-1).map((message) => partOf([message]))],
-    group,
-    count: messages.length,
-  };
+  const starts = groupStarts(messages.length);
+  const groups = starts.map((start, index) => partOf(messages.slice(start, starts[index + 1])));
+  return { settings, tools, system, messages: groups, count: messages.length };
+}
+
+/**
+ * Returns where the groups of a conversation begin: of one message each at its end, and of twice as many with each group before. Most
+ * divergences are near the end, and a conversation that stores the fingerprint of each turn takes little space.
+ */
+function groupStarts(count: number): number[] {
+  const starts: number[] = [];
+  for (let start = count, size = 1; start > 0;) {
+    if (starts.length >= singleMessages) size *= 2;
+    start = Math.max(0, start - size);
+    starts.push(start);
+  }
+  return starts.reverse();
 }
 
 /**
@@ -216,18 +221,19 @@ export class CacheComparison<Reason extends string> {
 
 /** Returns the index of the first group of messages that differs, or null if none does. */
 function divergingMessage(
-  { messages: groups, group, count }: StoredFingerprint,
+  { messages: groups, count }: StoredFingerprint,
   { messages }: Fingerprint,
 ): number | "unavailable" | null {
-  for (const [index, [digest]] of groups.entries()) {
-    const isLast = index === groups.length - 1;
-    const start = isLast ? count - 1 : index * group;
-    const end = isLast ? count : Math.min(start + group, count - 1);
+  const starts = groupStarts(count);
+  for (const [index, start] of starts.entries()) {
+    const end = starts[index + 1] ?? count;
     if (start >= messages.length) return null;
     if (end > messages.length) return "unavailable";
-    const isSame = isLast
-      ? messages[start]?.digests.includes(digest) === true
-      : partOf(messages.slice(start, end))[0] === digest;
+    const digest = groups[index]?.[0] ?? "";
+    const isSame =
+      end === count
+        ? messages[start]?.digests.includes(digest) === true
+        : partOf(messages.slice(start, end))[0] === digest;
     if (!isSame) return index;
   }
   return null;

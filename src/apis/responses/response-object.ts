@@ -1,8 +1,9 @@
-import type { SourceIdentity, Usage } from "../../core/events.ts";
+import type { ExtraEvent, SourceIdentity, Usage } from "../../core/events.ts";
+import { isObject } from "../../core/json.ts";
 import { nameWithin } from "../../core/custom-tool.ts";
 import { JsonText } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
-import { orderedMembers } from "../members.ts";
+import { inWireOrder, orderedMembers } from "../members.ts";
 import type { AnswerContext } from "../port.ts";
 import { encryptReasoning } from "./encrypted-content.ts";
 import type { EncryptedReasoning } from "./encrypted-content.ts";
@@ -85,6 +86,13 @@ export class ResponseObject {
     if (profile.resolvesModels && source?.model?.startsWith(`${model}-`) === true) this.#model = source.model;
     this.#tier = source?.serviceTier;
     this.#id = own ?? this.#ids.response(this.#created);
+  }
+
+  /** Takes over the members of an upstream's response that no other event has. */
+  passOn({ place, dialect, value }: ExtraEvent): void {
+    const { prompt_cache_diagnostics: found } = value;
+    if (place === "chunk" && dialect === "responses" && isObject(found))
+      this.cacheDiagnostics = () => found as CacheDiagnostics;
   }
 
   /** True for a background response, which is generated even if its client has disconnected. */
@@ -177,7 +185,7 @@ export class ResponseObject {
   #diagnostics({ event, usage }: ResponseState, isOver: boolean): JsonValue | undefined {
     if (this.cacheDiagnostics === undefined || event === "created") return undefined;
     const shown = isOver ? this.cacheDiagnostics(usage?.promptTokens) : ({ type: "unavailable" } as const);
-    return orderedMembers(cacheDiagnostics, shown) as JsonValue;
+    return inWireOrder(cacheDiagnostics, shown) as JsonValue;
   }
 
   #serviceTier(isOver: boolean): string | null {
