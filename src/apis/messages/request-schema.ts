@@ -322,7 +322,10 @@ export const messageRequest = z.object({
   inference_geo: accepted("Ignored."),
   mcp_servers: accepted("Ignored: this server does not connect to MCP servers."),
   speed: accepted("Ignored: there is one speed. `usage` has no `speed`, as in every recorded answer of Anthropic."),
-  diagnostics: accepted("`usage` tells what the cache found."),
+  diagnostics: honoured(
+    "The message says where the request diverges from that of `previous_message_id` (docs/messages.md).",
+    z.object({ previous_message_id: z.string().nullish() }).optional(),
+  ),
   fallbacks: accepted("Ignored: fallbacks are part of the server's configuration."),
   fallback_credit_token: accepted("Ignored."),
   billing_policy: accepted("Ignored."),

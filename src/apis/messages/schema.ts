@@ -278,7 +278,7 @@ const inputTransformation = z.looseObject({ type: z.string(), path: z.string(), 
  * Why the request did not use the prompt cache of the previous one. `cache_miss_reason` is `null` while the comparison is running.
  * Source: https://platform.claude.com/docs/en/build-with-claude/cache-diagnostics.
  */
-export const cacheDiagnostics = z.looseObject({
+export const messageDiagnostics = z.looseObject({
   cache_miss_reason: z
     .discriminatedUnion("type", [
       z.object({
@@ -318,7 +318,7 @@ export const message = z.object({
   // Where the request has `thinking.block_binding`.
   input_transformations: z.array(inputTransformation).optional(),
   // `null` where the request does not ask for them, and where it has used the cache.
-  diagnostics: cacheDiagnostics
+  diagnostics: messageDiagnostics
     .nullable()
     .optional()
     .meta({ since: "2026-09", ...nullInExact }),

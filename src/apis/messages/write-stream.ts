@@ -29,6 +29,7 @@ import {
   callMembers,
   writtenCallId,
   citationOf,
+  diagnosticsMember,
   estimatedUsage,
   writeDeltaUsage,
   messageEnd,
@@ -348,9 +349,11 @@ export class MessageStreamWriter implements StreamWriter {
 
   #messageStart(): string {
     this.#started = true;
+    const head = messageHead(this.#context, this.#source);
     const message = {
       ...unsetMembers(schema.message, this.#context.profile),
-      ...messageHead(this.#context, this.#source),
+      ...head,
+      ...diagnosticsMember(this.#context.options, head.id, this.#usage),
       content: [],
       stop_reason: null,
       stop_sequence: null,

@@ -13,6 +13,7 @@ import type * as z from "zod";
 import { inWireOrder, membersOf, orderedMembers, presenceOf } from "../members.ts";
 import type { AnswerContext, AnswerSettings } from "../port.ts";
 import type { Profile } from "../profile.ts";
+import type { MessageDiagnosis } from "./diagnosis.ts";
 import { messageForms } from "./form.ts";
 import { toolUseId } from "./ids.ts";
 import { noNativeMembers, withNativeMembers } from "./native-members.ts";
@@ -29,6 +30,8 @@ export interface MessageOptions {
   readonly reasoning: ReasoningDisplay;
   /** Estimates the tokens of the prompt for a source that does not count them. Without it, such an answer reports 0. */
   readonly estimatePrompt?: () => number;
+  /** Present if the request has `diagnostics`, unless an upstream of this API diagnoses it. */
+  readonly diagnosis?: MessageDiagnosis;
 }
 
 /**
@@ -50,9 +53,11 @@ export function writeMessageResponse(generation: Generation, context: MessageCon
   let native = noNativeMembers;
   for (const extra of extras) native = withNativeMembers(native, extra);
   const counted = usage ?? estimatedUsage(context.options, charactersOf(choice));
+  const head = messageHead(context, source);
   const message = {
     ...unsetMembers(schema.message, context.profile),
-    ...messageHead(context, source),
+    ...head,
+    ...diagnosticsMember(context.options, head.id, usage),
     content: (choice?.parts ?? []).flatMap((part) => blockOf(part, context) ?? []),
     ...messageEnd(choice?.finish ?? null, typeof choice?.refusal === "string", native),
     usage: writeUsage(reportedUsage(counted, { native, options: context.options }), native.usage, context.settings),
@@ -65,6 +70,15 @@ export function writeMessageResponse(generation: Generation, context: MessageCon
 export function unsetMembers(described: z.ZodObject, { name: profile }: Profile): Readonly<Record<string, null>> {
   const unset = membersOf(described).filter((member) => !member.always && presenceOf(member, profile) === "always");
   return Object.fromEntries(unset.map(({ name }) => [name, null]));
+}
+
+/** Returns the member `diagnostics` of a message, if its request asks for it. Called once for a message. */
+export function diagnosticsMember(
+  { diagnosis }: MessageOptions,
+  id: string,
+  usage: Usage | undefined,
+): { readonly diagnostics?: JsonObject | null } {
+  return diagnosis ? { diagnostics: diagnosis.begin(id, usage?.promptTokens) } : {};
 }
 
 /** The number of characters that the model has generated. */
