@@ -142,8 +142,7 @@ describe("thinking blocks of this server", () => {
     const [thinking, text] = content ?? [];
     const joined = [{ type: "text", text: "Begun:" }, thinking, text];
     const begun = { ...first, messages: [...first.messages, { role: "assistant", content: "Begun:" }] };
-    const [whole] = answers(begun, exactly);
-    const own = (whole?.["content"] as JsonObject[])[0];
+    const [own] = answers(begun, exactly).flatMap(({ content: blocks }) => blocks as JsonObject[]);
     expect(refusalOf(next([joined[0], own, text]), exactly)).toBe("read");
     expect(refusalOf(next([thinking, own, text]), exactly)).toBe(words(about, "1.content.1"));
     expect(refusalOf(next([{ type: "thinking", thinking: "", signature: "others" }, thinking, text]), exactly)).toBe(

@@ -128,7 +128,7 @@ function differenceOf(
   return prefixes.has(bound.prefix) ? undefined : "prefix";
 }
 
-/** The sentence for other messages is not known, so there is none. */
+/** Anthropic's sentence about different messages is not known, and left out. */
 const differences: Readonly<Record<Part, string>> = {
   system: " The `system` prompt differs from the one this block was created with.",
   tools: " The `tools` list differs from the one this block was created with.",

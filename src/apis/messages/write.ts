@@ -268,7 +268,7 @@ export function writeUsage(usage: Usage | undefined, native: JsonObject, setting
 }
 
 /**
- * Returns a usage as the message reports it: without the count of thinking tokens where there are none and the request enables no thinking.
+ * Returns a usage as the message reports it. A count of 0 thinking tokens is left out if the request does not enable thinking.
  * An upstream of this API may send that count for every request (`native`).
  */
 export function reportedUsage(
