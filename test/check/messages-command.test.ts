@@ -66,7 +66,7 @@ describe("--only messages", () => {
     const headers = seen.map((request) => request.headers);
     expect(
       new Set(headers.map((one) => [one["anthropic-version"], one["x-api-key"], one.authorization].join())),
-    ).toEqual(new Set(["2023-06-01,secret,"]));
+    ).toEqual(new Set(["2023-06-01,secret,", "2026-10-21,secret,"]));
     // The script says the same to everything; the form is right nevertheless.
     const broken = rules
       .filter(({ status, severity }) => status === "broken" && severity !== "note")
@@ -139,5 +139,19 @@ describe("a capture", () => {
         expect(findings).toEqual([]);
       }
     }
+  });
+
+  // It was judged as an answer of the chat API: six errors.
+  test("a line of a batch's results is judged as its message", () => {
+    let judged = 0;
+    for (let seed = 0; seed < 50; seed++) {
+      const { exchange: one } = legalMessageBody(seed);
+      if (one.endpoint !== "messages" || one.response.status !== 200) continue;
+      const result = { type: "succeeded", message: JSON.parse(one.response.body) as unknown };
+      const { exchange: read, findings } = judgeCapture("capture", `${JSON.stringify({ custom_id: "0", result })}\n`);
+      expect([read?.endpoint, findings]).toEqual(["messages", []]);
+      judged++;
+    }
+    expect(judged).toBeGreaterThan(5);
   });
 });

@@ -1,34 +1,43 @@
 import type * as z from "zod";
 import type { ModelInfo } from "../../core/engine.ts";
+import type { JsonObject } from "../../core/json.ts";
 import { inWireOrder } from "../members.ts";
 import { keyIn as bearerIn } from "../api-error-format.ts";
-import type { AnswerContext, Port } from "../port.ts";
+import type { AnswerContext, ReadRequest } from "../port.ts";
+import type { ServedPort } from "../port-state.ts";
 import type { RateLevels } from "../rate-limits.ts";
 import type { ModelListFormat, ApiErrorFormat } from "../api-error-format.ts";
+import { diagnose, isDiagnosed } from "./diagnosis.ts";
 import { anthropicError, errorJson } from "./error-object.ts";
 import { messageForms } from "./form.ts";
 import { messageId } from "./ids.ts";
 import { messageRequestInSteps } from "./request.ts";
+import type { ReadMessageRequest } from "./request.ts";
 import * as schema from "./schema.ts";
 import { MessageStreamWriter } from "./write-stream.ts";
 import { writeMessageResponse } from "./write.ts";
 import type { MessageContext, MessageOptions } from "./write.ts";
 
 /**
- * Lists models as Anthropic does, for clients that expect its form. All models are on one page. An unknown time of creation is 1970-01-01,
- * unknown limits are `null`. Source: recordings of 2026, and the types of Anthropic's SDK 0.120.0.
+ * Lists models as Anthropic does, for clients that expect its form. All models are active and on one page. An unknown time of creation is
+ * 1970-01-01, unknown limits are `null`. Source: recordings of 2026, and the types of Anthropic's SDK 1.12.0.
  */
 const anthropicModels: ModelListFormat = {
   isRequested: (header) => header("anthropic-version") !== undefined || header("x-api-key") !== undefined,
-  list: (models) =>
-    jsonOf(schema.modelInfoPage, {
+  list(all, queryValues) {
+    const lifecycles = queryValues?.("lifecycle[]") ?? [];
+    const models = lifecycles.length === 0 || lifecycles.includes(active) ? all : [];
+    return jsonOf(schema.modelInfoPage, {
       data: models.map(modelObject),
       has_more: false,
       first_id: models[0]?.id ?? null,
       last_id: models.at(-1)?.id ?? null,
-    }),
+    });
+  },
   one: (model) => jsonOf(schema.modelInfo, modelObject(model)),
 };
+
+const active = "active" as const;
 
 const yes = { supported: true };
 const no = { supported: false };
@@ -49,9 +58,14 @@ function modelObject({ id, created, contextLength, maxOutputTokens, takesImages:
       effort: { supported: true, low: yes, medium: yes, high: yes, xhigh: yes, max: yes },
       image_input: sees === true ? yes : no,
       pdf_input: no,
+      server_tools: { supported: false, web_search: no, code_execution: no },
       structured_outputs: yes,
-      thinking: { supported: true, types: { enabled: yes, adaptive: yes } },
+      thinking: { supported: true, types: { enabled: yes, adaptive: yes, between_tools: yes, disabled: yes } },
     },
+    lifecycle: active,
+    deprecated_at: null,
+    retires_at: null,
+    line: null,
   };
 }
 
@@ -100,18 +114,25 @@ function atFullSecond(unixMs: number): string {
 }
 
 /** `POST /v1/messages`. */
-export const messagesPort: Port = {
+export const messagesPort: ServedPort = {
   name: "messages",
   path: "/messages",
   errorFormat: anthropicFormat,
   *readRequest(body, requestId, options) {
-    const read = yield* messageRequestInSteps(body, requestId, options);
-    return {
-      request: read.request,
-      warnings: read.warnings,
-      streamWriter: (context) => new MessageStreamWriter(messageContext(context, read.options)),
-      writeResponse: (generation, context) => writeMessageResponse(generation, messageContext(context, read.options)),
-    };
+    return withWriters(yield* messageRequestInSteps(body, requestId, options));
+  },
+  state: {
+    isNeeded: isDiagnosed,
+    async readRequest(body, requestId, options, keyspaces, inTurns) {
+      const read = await inTurns(messageRequestInSteps(body, requestId, options));
+      const { request } = read;
+      const diagnosis = await diagnose(body as JsonObject, request, keyspaces.stored, inTurns);
+      return {
+        ...withWriters({ ...read, options: { ...read.options, diagnosis } }),
+        store: () => diagnosis.stored(),
+      };
+    },
+    routes: [],
   },
   tokenCounter: {
     path: "/messages/count_tokens",
@@ -123,6 +144,15 @@ export const messagesPort: Port = {
   probePath: "/api/hello",
   streamHeaders: ({ name }) => messageForms[name].streamHeaders,
 };
+
+function withWriters({ request, warnings, options }: ReadMessageRequest): ReadRequest {
+  return {
+    request,
+    warnings,
+    streamWriter: (context) => new MessageStreamWriter(messageContext(context, options)),
+    writeResponse: (generation, context) => writeMessageResponse(generation, messageContext(context, options)),
+  };
+}
 
 function messageContext(context: AnswerContext, options: MessageOptions): MessageContext {
   return { ...context, options, id: messageId(context.created, context.random) };

@@ -27,6 +27,7 @@ import { callInput } from "./write.ts";
 export const messagesSource: SourcePort = {
   name: "messages",
   singleChoice: true,
+  prewarms: true,
   path: "/messages",
   answerLimit: { members: ["max_tokens"], none: "required" },
   modelsPath: "/models?limit=1000",

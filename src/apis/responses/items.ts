@@ -178,10 +178,17 @@ function itemLogprobs(tokens: readonly TokenLogprob[], number: NumberForm): Json
  */
 export function usageObject(usage: Usage = { promptTokens: 0, completionTokens: 0 }): JsonValue {
   const { promptTokens, completionTokens, totalTokens, promptDetails = {}, completionDetails = {} } = usage;
+  const { ttl_12h_tokens, ttl_30m_tokens } = usage.cacheWriteDetails ?? {};
+  const byTtl =
+    ttl_12h_tokens !== undefined && ttl_30m_tokens !== undefined ? { ttl_12h_tokens, ttl_30m_tokens } : undefined;
   const { cache_write_tokens: written = 0, cached_tokens: cached = 0 } = promptDetails;
   return {
     input_tokens: promptTokens,
-    input_tokens_details: { cache_write_tokens: written, cached_tokens: cached },
+    input_tokens_details: {
+      cache_write_tokens: written,
+      cache_write_tokens_details: byTtl,
+      cached_tokens: cached,
+    },
     output_tokens: completionTokens,
     output_tokens_details: { reasoning_tokens: completionDetails["reasoning_tokens"] ?? 0 },
     total_tokens: totalTokens ?? promptTokens + completionTokens,

@@ -3,6 +3,7 @@ import { invalidRequest } from "../../core/failure.ts";
 import type { JsonSchema } from "../../core/message.ts";
 import type { OutputConstraint } from "../../core/request.ts";
 import type { JsonValue } from "../json-text.ts";
+import type { PreparesOnly } from "../port.ts";
 import { checkMetadata, checkName, checkSchema } from "../request/check-schema.ts";
 import { commonParameters } from "../request/common-parameters.ts";
 import type { RequestDraft } from "../request/draft.ts";
@@ -16,7 +17,17 @@ import {
 } from "../request/parameter.ts";
 import { missingParameter, numberBelow, unsupportedEnumValue, unsupportedParameter } from "../request/refusals.ts";
 import { toStrictSchema } from "./read-tools.ts";
-import { asSent, createResponse, defaultEcho, reasoningEcho, textEcho, type TextOptions } from "./request-schema.ts";
+import {
+  asSent,
+  createResponse,
+  defaultEcho,
+  promptCacheEcho,
+  reasoningEcho,
+  repeatedWhenSent,
+  textEcho,
+  type TextOptions,
+} from "./request-schema.ts";
+import { cacheTtls } from "./schema.ts";
 
 /** A request to `/responses` while its parameters are read. What depends on several of them is read from these when all are known. */
 export interface ResponsesDraft extends RequestDraft {
@@ -27,7 +38,7 @@ export interface ResponsesDraft extends RequestDraft {
   /** `tool_choice` as the client sent it. */
   choice?: unknown;
   /** The response is to be empty. */
-  preparesOnly?: boolean;
+  prepares?: PreparesOnly;
   /** The members of the response that repeat the request, by their names. */
   readonly repeated: { [name: string]: JsonValue };
 }
@@ -60,7 +71,7 @@ function add<Name extends keyof Shapes>(
 ): ResponsesParameter {
   const shape = createResponse.shape[name] as unknown as z.ZodType<Value<Name>>;
   return treat(name, { endpoints, note, shape }, (value: Value<Name>, draft: ResponsesDraft) => {
-    if (name in defaultEcho) draft.repeated[name] = asSent(value);
+    if (name in defaultEcho || repeatedWhenSent.has(name)) draft.repeated[name] = asSent(value);
     read(value, draft);
   });
 }
@@ -133,14 +144,21 @@ const own: readonly ResponsesParameter[] = [
     },
   ),
   add(acceptedParameter, "metadata", "At most 16 strings.", checkMetadata),
-  add(acceptedParameter, "service_tier", "There is one tier."),
+  add(acceptedParameter, "service_tier", "There is one tier; the answer names it: `default`."),
+  add(acceptedParameter, "access_programs", "Profile `exact` repeats it."),
+  add(acceptedParameter, "image", "Images are never compressed; profile `exact` says so."),
   add(supportedParameter, "store", "With `false`, the response is not stored (docs/responses.md)."),
   add(acceptedParameter, "max_tool_calls", "It counts tools that OpenAI runs."),
   add(acceptedParameter, "user", "It has no effect here."),
   add(acceptedParameter, "safety_identifier", ""),
   add(acceptedParameter, "prompt_cache_key", "The cache finds the longest common beginning by itself."),
   add(acceptedParameter, "prompt_cache_retention", ""),
-  add(acceptedParameter, "prompt_cache_options", ""),
+  add(
+    supportedParameter,
+    "prompt_cache_options",
+    "`prewarm` processes the prompt for later requests and generates nothing (docs/responses.md). `mode` and `ttl` are repeated: the cache finds the longest common beginning by itself. Profile `exact` takes only the values of OpenAI for `ttl`.",
+    readPromptCacheOptions,
+  ),
   add(acceptedParameter, "context_management", "Nothing is compacted."),
   add(
     supportedParameter,
@@ -157,7 +175,7 @@ const own: readonly ResponsesParameter[] = [
     "generate",
     "With `false`, the response is empty, and `previous_response_id` can continue it. Codex sends instructions and tools this way before the first prompt.",
     (value, draft) => {
-      draft.preparesOnly = !value;
+      if (!value) draft.prepares ??= "state";
     },
   ),
   refuseAlways("conversation", "No conversations are stored."),
@@ -220,6 +238,15 @@ function readInclude(value: readonly string[], draft: ResponsesDraft): void {
     if (draft.profile.judgesAsVendor) throw unsupportedEnumValue(path, name, includable);
     draft.warnings.push(`${path}: ${JSON.stringify(name)} is not known`);
   }
+}
+
+function readPromptCacheOptions(options: Value<"prompt_cache_options">, draft: ResponsesDraft): void {
+  const { ttl } = options;
+  const isKnown = ttl === undefined || ttl === null || cacheTtls.some((known) => known === ttl);
+  if (!isKnown && !draft.forwards && draft.profile.judgesAsVendor)
+    throw unsupportedEnumValue("prompt_cache_options.ttl", ttl, cacheTtls);
+  draft.repeated["prompt_cache_options"] = promptCacheEcho(options);
+  if (options.prewarm === true) draft.prepares = "cache";
 }
 
 function readText(options: TextOptions, draft: ResponsesDraft): void {

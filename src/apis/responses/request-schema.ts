@@ -13,7 +13,7 @@ import {
   maxTools,
   strings,
 } from "../request/shapes.ts";
-import { hostedItemTypes } from "./schema.ts";
+import { accessPrograms, cacheModes, cacheTtls, hostedItemTypes, serviceTiers } from "./schema.ts";
 
 /*
  * The objects of a request to the Responses API. The schemas list the members that are read, in the order in which they are validated;
@@ -221,17 +221,33 @@ export const reasoningOptions = z.object(
   expecting("an object"),
 );
 
+export const promptCacheOptions = z.object(
+  {
+    comparison_response_id: optionalText,
+    mode: z.enum(cacheModes).nullish(),
+    prewarm: z.boolean().nullish(),
+    /** Profile `exact` takes one of `cacheTtls`. */
+    ttl: optionalText,
+  },
+  expecting("an object"),
+);
+
 function echoed<Schema extends z.ZodType>(echo: JsonValue, schema: Schema): Schema {
   return schema.meta({ echo });
 }
 
+/** A response has the member only if its request has it. */
+const whenSent = { echoWhenSent: true };
+
 /** The body of `POST /v1/responses`: OpenAI's parameters, except `model`, `stream` and `stream_options`, which other APIs have, too. */
 export const createResponse = z.object({
+  access_programs: accessPrograms.meta(whenSent),
   background: echoed(false, z.boolean()),
   context_management: z.array(anyObject(), expecting("an array of objects")),
   conversation: z.union([text, anyObject()]),
   /** Documented for WebSocket only. */
   generate: z.boolean(),
+  image: z.object({ context_compression: z.enum(["auto", "enabled", "disabled"]).nullish() }).meta(whenSent),
   include: strings(1000),
   input: z.union([text, list(z.unknown(), { most: maxMessages })], expecting("one of a string or array of objects")),
   instructions: echoed(null, z.string()),
@@ -244,11 +260,11 @@ export const createResponse = z.object({
   previous_response_id: echoed(null, z.string()),
   prompt: anyObject(),
   prompt_cache_key: echoed(null, z.string()),
-  prompt_cache_options: anyObject(),
+  prompt_cache_options: promptCacheOptions.meta(whenSent),
   prompt_cache_retention: echoed(null, z.enum(["in_memory", "in-memory", "24h"])),
   reasoning: echoed({ effort: null, summary: null }, reasoningOptions),
   safety_identifier: echoed(null, z.string().max(64)),
-  service_tier: echoed(null, z.enum(["auto", "default", "flex", "scale", "priority", "fast"])),
+  service_tier: echoed(null, z.enum(serviceTiers)),
   store: echoed(true, z.boolean()),
   temperature: echoed(1, decimalShape(0, 2)),
   text: echoed({ format: { type: "text" }, verbosity: "medium" }, textOptions),
@@ -280,6 +296,24 @@ export const defaultEcho = {
     }),
   ),
 } as unknown as ResponseEcho;
+
+/** The parameters that a response repeats only if its request has them. */
+export const repeatedWhenSent: ReadonlySet<string> = new Set(
+  membersOf(createResponse).flatMap(({ name, schema }) => (schema.meta()?.["echoWhenSent"] === true ? [name] : [])),
+);
+
+/** `prompt_cache_options` as a response repeats it. Source: recordings of 2026-09-29. */
+export function promptCacheEcho({
+  comparison_response_id: id,
+  mode,
+  ttl,
+}: z.output<typeof promptCacheOptions>): JsonValue {
+  return {
+    comparison_response_id: id ?? undefined,
+    mode: mode ?? cacheModes[0],
+    ttl: cacheTtls.find((known) => known === ttl) ?? cacheTtls[0],
+  };
+}
 
 /** `reasoning` as a response repeats it. */
 export function reasoningEcho({ effort, summary, generate_summary: older }: z.output<typeof reasoningOptions>) {
@@ -314,6 +348,8 @@ export interface ResponseOptions {
   /** Reasoning items have `encrypted_content`, which clients give back. */
   readonly encryptsReasoning: boolean;
   readonly logprobs: boolean;
+  /** The usage of the response is that of its engine, else 0. */
+  readonly countsTokens: boolean;
   /** `undefined`: the profile's default. */
   readonly includeObfuscation?: boolean;
   /** The tools of namespaces, by the one name under which a model knows them. */

@@ -3,7 +3,7 @@ import { isLong } from "../../core/json-chunks.ts";
 import type { Tool } from "../../core/message.ts";
 import type { GenerationRequest, ReasoningOptions } from "../../core/request.ts";
 import { runSync, type Steps } from "../../core/steps.ts";
-import type { ReadOptions } from "../port.ts";
+import type { PreparesOnly, ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
 import { completeRequest, completeRequestedAnswer, emptyDraft } from "../request/draft.ts";
 import { readParameters } from "../request/parameter.ts";
@@ -19,7 +19,7 @@ export interface ReadResponsesRequest {
   readonly request: GenerationRequest;
   readonly responseOptions: ResponseOptions;
   readonly warnings: readonly string[];
-  readonly preparesOnly: boolean;
+  readonly preparesOnly?: PreparesOnly;
 }
 
 /** Reads the body of `POST /v1/responses`. `recalled`: the stored items that it refers to. Throws `FailureError` in OpenAI's words. */
@@ -41,6 +41,8 @@ export function* responsesRequestInSteps(
 ): Steps<ReadResponsesRequest> {
   const draft: ResponsesDraft = { ...emptyDraft("responses", profile, forwards), include: [], repeated: {} };
   const members = yield* readParameters(body, responsesParameters, draft);
+  const { prepares } = draft;
+  if (prepares !== undefined) draft.maxTokens = 0;
   const strict = profile.judgesAsVendor;
   const { warnings, repeated } = draft;
   const previousId = repeated["previous_response_id"];
@@ -78,11 +80,12 @@ export function* responsesRequestInSteps(
     summarizes,
     encryptsReasoning: draft.include.includes("reasoning.encrypted_content"),
     logprobs,
+    countsTokens: prepares !== "state",
     ...(includeObfuscation !== undefined && { includeObfuscation }),
     grouped,
     searches,
   };
-  return { request, responseOptions, warnings, preparesOnly: draft.preparesOnly ?? false };
+  return { request, responseOptions, warnings, ...(prepares !== undefined && { preparesOnly: prepares }) };
 }
 
 /** Returns the body with stored items in place of what refers to them: for an upstream of the same API, which does not know them. */

@@ -1,8 +1,9 @@
-import type { SourceIdentity, Usage } from "../../core/events.ts";
+import type { ExtraEvent, SourceIdentity, Usage } from "../../core/events.ts";
+import { isObject } from "../../core/json.ts";
 import { nameWithin } from "../../core/custom-tool.ts";
 import { JsonText } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
-import { orderedMembers } from "../members.ts";
+import { inWireOrder, orderedMembers } from "../members.ts";
 import type { AnswerContext } from "../port.ts";
 import { encryptReasoning } from "./encrypted-content.ts";
 import type { EncryptedReasoning } from "./encrypted-content.ts";
@@ -12,7 +13,8 @@ import { ResponseIds } from "./ids.ts";
 import { toolSearch, usageObject } from "./items.ts";
 import type { CallKind } from "./items.ts";
 import type { ResponseOptions } from "./request-schema.ts";
-import { floatMembers, response } from "./schema.ts";
+import { cacheDiagnostics, floatMembers, response } from "./schema.ts";
+import type { CacheDiagnostics } from "./schema.ts";
 
 /** The state of a response at one of its events. */
 export interface ResponseState {
@@ -40,6 +42,8 @@ export class ResponseObject {
   readonly endMark: string;
   /** The events that a stream opens with. */
   readonly opening: readonly ("created" | "queued" | "in_progress")[];
+  /** Compares the request with that of the response that it names, if it names one. `promptTokens`: if they are counted. */
+  cacheDiagnostics: ((promptTokens: number | undefined) => CacheDiagnostics) | undefined;
   /** Encrypted reasoning that its maker needs to be given again, by the ids of the items. */
   readonly encrypted: Record<string, string> = {};
   readonly #context: AnswerContext;
@@ -84,6 +88,13 @@ export class ResponseObject {
     this.#id = own ?? this.#ids.response(this.#created);
   }
 
+  /** Takes over the members of an upstream's response that no other event has. */
+  passOn({ place, dialect, value }: ExtraEvent): void {
+    const { prompt_cache_diagnostics: found } = value;
+    if (place === "chunk" && dialect === "responses" && isObject(found))
+      this.cacheDiagnostics = () => found as CacheDiagnostics;
+  }
+
   /** True for a background response, which is generated even if its client has disconnected. */
   get isBackground(): boolean {
     return this.#options.echo.background;
@@ -106,6 +117,7 @@ export class ResponseObject {
     body.#created = this.#created;
     body.#model = this.#model;
     body.#tier = this.#tier;
+    body.cacheDiagnostics = this.cacheDiagnostics;
     return responseBodyText(body.at(state), this.#context.profile);
   }
 
@@ -138,6 +150,7 @@ export class ResponseObject {
     const { echo } = this.#options;
     const form = this.#form;
     const isOver = !running.has(state.event);
+    const usage = this.#options.countsTokens ? state.usage : undefined;
     if (isOver) this.#last = state;
     const members: { [name: string]: JsonValue | undefined } = {
       ...echo,
@@ -145,24 +158,34 @@ export class ResponseObject {
       object: "response",
       created_at: this.#created,
       status: state.event === "created" ? (echo.background ? "queued" : "in_progress") : state.event,
+      access_programs: form.accessPrograms === undefined ? undefined : (echo["access_programs"] ?? form.accessPrograms),
       billing: this.#isBody ? form.billing : undefined,
       completed_at: state.event === "completed" ? Math.floor(this.#now()) : null,
       error: state.failure ?? null,
+      image: echo["image"] === undefined ? undefined : form.image,
       incomplete_details: state.incompleteReason === undefined ? null : { reason: state.incompleteReason },
       model: this.#model,
       moderation: form.moderation,
       output: state.output,
+      prompt_cache_diagnostics: this.#diagnostics(state, isOver),
       prompt_cache_retention: echo["prompt_cache_retention"] ?? form.promptCacheRetention,
       reasoning: form.reasoning(echo.reasoning.effort, echo.reasoning.summary),
       service_tier: this.#serviceTier(isOver),
       tool_usage: form.toolUsage,
-      usage: state.event === "completed" || state.event === "incomplete" ? usageObject(state.usage) : null,
+      usage: state.event === "completed" || state.event === "incomplete" ? usageObject(usage) : null,
     };
     for (const name of floatMembers) {
       const value = members[name];
       if (typeof value === "number") members[name] = new JsonText(this.number(value));
     }
     return orderedMembers(response, members);
+  }
+
+  /** `created` has no diagnostics, and the result is in the last event only (recordings of 2026-09-29). */
+  #diagnostics({ event, usage }: ResponseState, isOver: boolean): JsonValue | undefined {
+    if (this.cacheDiagnostics === undefined || event === "created") return undefined;
+    const shown = isOver ? this.cacheDiagnostics(usage?.promptTokens) : ({ type: "unavailable" } as const);
+    return inWireOrder(cacheDiagnostics, shown) as JsonValue;
   }
 
   #serviceTier(isOver: boolean): string | null {

@@ -8,7 +8,7 @@ import { membersOf, variantsOf } from "../members.ts";
  * Members are required where the specification requires them; OpenAI sends more of them than that. Three notes say more:
  * - `.meta({ since })`: OpenAI's answers have had the member since that month.
  * - `.meta({ profile })`: only profile `exact` has the member: "exact" always, "exact body" in bodies that are not streamed,
- *   "exact, some" in some cases.
+ *   "exact, some" in some cases. "some": both profiles have it in some cases.
  * - `.meta({ float: true })`: the number is printed with a point even if it is whole.
  *
  * Where recordings differ from the specification, they are followed: `response.function_call_arguments.done` has no name, and an
@@ -63,7 +63,22 @@ export const urlCitation = z.object({
   url: z.string(),
 });
 
-const annotation = withOtherTypes(z.discriminatedUnion("type", [urlCitation]), /^(?!url_citation$)/);
+const annotation = withOtherTypes(
+  z.discriminatedUnion("type", [
+    urlCitation,
+    z.object({ type: z.literal("file_citation"), file_id: z.string(), filename: z.string(), index: count }),
+    z.object({
+      type: z.literal("container_file_citation"),
+      container_id: z.string(),
+      end_index: count,
+      file_id: z.string(),
+      filename: z.string(),
+      start_index: count,
+    }),
+    z.object({ type: z.literal("file_path"), file_id: z.string(), index: count }),
+  ]),
+  /^(?!(url_citation|file_citation|container_file_citation|file_path)$)/,
+);
 
 export const outputText = z.object({
   type: z.literal("output_text"),
@@ -90,6 +105,7 @@ export const functionCall = z.object({
   type: z.literal("function_call"),
   status: itemStatus.optional(),
   arguments: z.string(),
+  async: z.boolean().optional(),
   call_id: z.string(),
   name: z.string(),
   namespace: z.string().optional(),
@@ -99,6 +115,7 @@ export const customToolCall = z.object({
   type: z.literal("custom_tool_call"),
   // The specification has none; OpenAI's answers do.
   status: z.unknown().optional(),
+  async: z.boolean().optional(),
   call_id: z.string(),
   input: z.string(),
   name: z.string(),
@@ -167,6 +184,7 @@ export const responseUsage = z.object({
   input_tokens: count,
   input_tokens_details: z.object({
     cache_write_tokens: count.optional().meta({ since: "2026-07" }),
+    cache_write_tokens_details: z.object({ ttl_12h_tokens: count, ttl_30m_tokens: count }).optional(),
     cached_tokens: count,
   }),
   output_tokens: count,
@@ -199,21 +217,85 @@ export const responseReasoning = z.object({
 });
 
 /** The error of a response that failed. */
-export const responseError = z.object({ code: z.string(), message: z.string() });
+export const responseError = z.object({
+  type: optionalNull.string,
+  code: z.string(),
+  message: z.string(),
+  misalignment: z
+    .object({
+      detailed_explanation: z.string().optional(),
+      error_type: z.string().optional(),
+      review_target: optionalNull.string,
+      steer: z.object({ message: z.string() }).optional(),
+    })
+    .optional(),
+  param: optionalNull.string,
+});
 
-export const incompleteDetails = z.object({ reason: z.enum(["max_output_tokens", "content_filter"]).optional() });
+export const incompleteDetails = z.object({
+  reason: z.enum(["max_output_tokens", "max_messages", "content_filter", "steered"]).optional(),
+});
+
+/** Reasoning of the input that the server has left out. The order of the members is predicted: no recording has any. */
+const inputTransformation = z.object({
+  id: z.string(),
+  type: z.literal("reasoning"),
+  action: z.literal("removed"),
+  reason: z.string(),
+});
+
+export const accessPrograms = z.object({ cyber: z.enum(["standard", "daybreak_blue", "daybreak_red"]) });
+
+export const cacheModes = ["implicit", "explicit"] as const;
+/** How long a prompt stays in the cache at least. */
+export const cacheTtls = ["30m", "12h"] as const;
+
+export const cacheDiagnosticsType = z.enum(["cache_hit", "cache_miss", "comparison_response_not_found", "unavailable"]);
+export const cacheMissReason = z.enum([
+  "model_changed",
+  "service_tier_changed",
+  "prompt_cache_key_changed",
+  "tools_changed",
+  "text_format_changed",
+  "reasoning_effort_changed",
+  "verbosity_changed",
+  "context_compacted",
+  "input_changed",
+]);
+
+/** Why the prompt cache had less than a client expected; for a request with `prompt_cache_options.comparison_response_id`. */
+export const cacheDiagnostics = z.object({
+  // OpenAI may add types and reasons.
+  type: z.string(),
+  cache_missed_tokens: count.optional(),
+  comparison_reusable_tokens: count.optional(),
+  reason: z.string().optional(),
+});
+export type CacheDiagnostics = z.infer<typeof cacheDiagnostics> & {
+  readonly type: z.infer<typeof cacheDiagnosticsType>;
+  readonly reason?: z.infer<typeof cacheMissReason>;
+};
+
+/** The tiers that a request may name. */
+export const serviceTiers = ["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"] as const;
 
 export const response = z.object({
   id: z.string(),
   object: z.literal("response"),
   created_at: z.number(),
   status: z.enum(["completed", "failed", "in_progress", "cancelled", "queued", "incomplete"]).optional(),
+  access_programs: accessPrograms.nullable().optional().meta({ since: "2026-09", profile: "exact" }),
   background: optionalNull.boolean,
   billing: z.unknown().optional().meta({ profile: "exact body" }),
   completed_at: optionalNull.number,
   error: responseError.nullable(),
   frequency_penalty: z.unknown().optional().meta(float),
+  image: z
+    .object({ context_compression: z.enum(["enabled", "disabled"]) })
+    .optional()
+    .meta({ profile: "exact, some" }),
   incomplete_details: incompleteDetails.nullable(),
+  input_transformations: z.array(inputTransformation).optional().meta({ profile: "some" }),
   instructions: z.union([z.string(), z.array(z.looseObject({}))]).nullable(),
   max_output_tokens: optionalNull.integer,
   max_tool_calls: optionalNull.integer,
@@ -224,11 +306,20 @@ export const response = z.object({
   presence_penalty: z.unknown().optional().meta(float),
   previous_response_id: optionalNull.string,
   prompt: z.unknown().optional().meta({ profile: "exact, some" }),
+  prompt_cache_diagnostics: cacheDiagnostics.optional().meta({ profile: "some" }),
   prompt_cache_key: optionalNull.string,
+  prompt_cache_options: z
+    .object({
+      comparison_response_id: optionalNull.string,
+      mode: z.enum(cacheModes),
+      ttl: z.enum(cacheTtls),
+    })
+    .optional()
+    .meta({ profile: "some" }),
   prompt_cache_retention: z.enum(["in_memory", "in-memory", "24h"]).nullable().optional(),
   reasoning: responseReasoning.nullable().optional(),
   safety_identifier: optionalNull.string,
-  service_tier: z.enum(["auto", "default", "flex", "scale", "priority", "fast"]).nullable().optional(),
+  service_tier: z.enum(serviceTiers).nullable().optional(),
   store: optionalNull.boolean,
   temperature: z.number().min(0).max(2).nullable().meta(float),
   text: z
@@ -296,6 +387,7 @@ const atItem = { output_index: count, sequence_number: count };
 const inItem = { item_id: z.string(), ...atItem };
 const content = { content_index: count };
 const summary = { summary_index: count };
+const command = { command_index: count };
 const delta = { delta: z.string() };
 const logprobs = { logprobs: z.array(responseLogprob) };
 /** Characters that hide the length of a delta. */
@@ -372,6 +464,42 @@ export const responseEvents: ReadonlyMap<unknown, z.ZodObject> = new Map<unknown
   event("response.function_call_arguments.done", { arguments: z.string(), ...inItem }),
   event("response.custom_tool_call_input.delta", { ...delta, ...hidden }),
   event("response.custom_tool_call_input.done", { input: z.string(), ...inItem }),
+  event("response.compaction.compacting", inItem),
+  event("response.shell_call_command.added", { command: z.string(), ...command, ...atItem }),
+  event("response.shell_call_command.delta", { ...command, ...delta, ...obfuscation, ...atItem }),
+  event("response.shell_call_command.done", { command: z.string(), ...command, ...atItem }),
+  event("response.shell_call_output_content.delta", {
+    ...command,
+    delta: z.object({ stderr: z.string().optional(), stdout: z.string().optional() }),
+    ...inItem,
+  }),
+  event("response.shell_call_output_content.done", {
+    ...command,
+    item_id: z.string(),
+    output: z.array(
+      z.object({
+        created_by: z.string().optional(),
+        outcome: z.discriminatedUnion("type", [
+          z.object({ type: z.literal("timeout") }),
+          z.object({ type: z.literal("exit"), exit_code: z.int() }),
+        ]),
+        stderr: z.string(),
+        stdout: z.string(),
+      }),
+    ),
+    ...atItem,
+  }),
+  event("response.image_generation_call.partial_image", {
+    background: z.string().optional(),
+    item_id: z.string(),
+    output_format: z.string().optional(),
+    output_index: count,
+    partial_image_b64: z.string(),
+    partial_image_index: count,
+    quality: z.string().optional(),
+    sequence_number: count,
+    size: z.string().optional(),
+  }),
 ]);
 
 /** The event that reports a failure. */

@@ -15,6 +15,7 @@ import { ResponseReader } from "./read.ts";
 export const responsesSource: SourcePort = {
   name: "responses",
   singleChoice: true,
+  prewarms: true,
   path: "/responses",
   answerLimit: { members: ["max_output_tokens"], none: "absent" },
   headers: bearer,
