@@ -112,17 +112,25 @@ models:
 }
 writeConfig(0);
 
-/** Each process of the server collects garbage, and writes into a file of its own how many handles and requests keep it running. */
+/**
+ * Each process of the server collects garbage, and writes into a file of its own the memory that is then in use (V8's heap and buffers, in
+ * bytes), and how many handles and requests keep it running.
+ */
 const noteHandles = `import { writeFileSync } from "node:fs";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc");
-setInterval(collect, ${sampleEveryMs}).unref();
-setInterval(() => writeFileSync(process.env.SOAK_HANDLES + "/handles." + process.pid, String(process.getActiveResourcesInfo().length)), 2000).unref();`;
+let used = 0;
+setInterval(() => {
+  collect();
+  const { heapUsed, external } = process.memoryUsage();
+  used = heapUsed + external;
+}, ${sampleEveryMs}).unref();
+setInterval(() => writeFileSync(process.env.SOAK_NOTES + "/note." + process.pid, used + " " + process.getActiveResourcesInfo().length), 2000).unref();`;
 const server = await startTruewire(["--config", config], {
   env: {
-    SOAK_HANDLES: folder,
+    SOAK_NOTES: folder,
     NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(noteHandles)}`,
   },
   stderrTo: join(folder, "stderr"),
@@ -160,6 +168,8 @@ const isModel = ({ command }: ServerProcess): boolean => command.includes("engin
 interface Sample {
   readonly second: number;
   readonly serverMiB: number;
+  /** In use in the server's processes after a collection. */
+  readonly usedMiB: number;
   readonly modelMiB: number;
   readonly descriptors: number;
   readonly handles: number;
@@ -181,22 +191,21 @@ async function sample(second: number): Promise<Sample> {
       return 0;
     }
   };
-  const handles = ({ pid }: ServerProcess): number => {
+  const note = ({ pid }: ServerProcess, at: 0 | 1): number => {
     try {
-      return Number(readFileSync(join(folder, `handles.${pid}`), "utf8"));
+      return Number(readFileSync(join(folder, `note.${pid}`), "utf8").split(" ")[at]);
     } catch {
       return 0;
     }
   };
+  const isServer = (process: ServerProcess): boolean => !isModel(process);
   return {
     second,
-    serverMiB: sum(
-      all.filter((process) => !isModel(process)),
-      mebibytes,
-    ),
+    serverMiB: sum(all.filter(isServer), mebibytes),
+    usedMiB: sum(all.filter(isServer), (process) => note(process, 0) / 1024 ** 2),
     modelMiB: sum(all.filter(isModel), mebibytes),
     descriptors: sum(all, descriptors),
-    handles: sum(all, handles),
+    handles: sum(all, (process) => note(process, 1)),
     openRequests: await openRequests(),
   };
 }
@@ -348,7 +357,10 @@ interface Fit {
 }
 
 /** Least squares; the standard error accounts for noise in which each value resembles the one before it. */
-function fit(series: "serverMiB" | "modelMiB" | "descriptors" | "handles", leastRise: (mean: number) => number): Fit {
+function fit(
+  series: "serverMiB" | "usedMiB" | "modelMiB" | "descriptors" | "handles",
+  leastRise: (mean: number) => number,
+): Fit {
   const points = samples.filter(({ second }) => second * 1000 >= warmUpMs);
   const n = points.length;
   const mean = (numbers: readonly number[]): number => numbers.reduce((sum, number) => sum + number, 0) / n;
@@ -370,6 +382,7 @@ function fit(series: "serverMiB" | "modelMiB" | "descriptors" | "handles", least
 const memoryRise = (mean: number): number => mean * 0.05;
 const fits = [
   fit("serverMiB", memoryRise),
+  fit("usedMiB", memoryRise),
   fit("modelMiB", memoryRise),
   fit("descriptors", () => 4),
   fit("handles", () => 4),
@@ -412,6 +425,6 @@ function round(value: number): number {
   return Math.round(value * 100) / 100;
 }
 
-function line({ second, serverMiB, modelMiB, descriptors, handles, openRequests }: Sample): string {
-  return `${second} s: server ${Math.round(serverMiB)} MiB, model ${Math.round(modelMiB)} MiB, ${descriptors} descriptors, ${handles} handles, ${openRequests} open`;
+function line({ second, serverMiB, usedMiB, modelMiB, descriptors, handles, openRequests }: Sample): string {
+  return `${second} s: server ${Math.round(serverMiB)} MiB (${Math.round(usedMiB)} in use), model ${Math.round(modelMiB)} MiB, ${descriptors} descriptors, ${handles} handles, ${openRequests} open`;
 }
