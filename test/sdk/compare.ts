@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { descriptions } from "./descriptions.ts";
 import { readSdk } from "./read-sdk.ts";
 import { missing, shapeOfSchema } from "./shape.ts";
@@ -11,22 +10,28 @@ export interface Difference {
   readonly missing: readonly string[];
 }
 
-/** The SDKs that are compared. */
-export const sdks: readonly string[] = [...new Set(descriptions.map(({ sdk }) => sdk))];
+/**
+ * The SDKs that are compared → the packages of `node_modules` that are versions of each: the one that the client tests use, and the newest
+ * one if that is another.
+ */
+export const sdks: Readonly<Record<string, readonly string[]>> = {
+  openai: ["openai", "openai-7"],
+  "@anthropic-ai/sdk": ["@anthropic-ai/sdk"],
+};
 
 /**
  * Compares an SDK's type declarations with our descriptions.
  *
- * @param sdk Name of the package.
- * @param modules Absolute path of the `node_modules` folder that has the package.
+ * @param sdk Name of the SDK.
+ * @param folder Absolute path of a package that is a version of it: `/…/node_modules/openai-7`.
  */
-export function compareWith(sdk: string, modules: string): readonly Difference[] {
+export function compareWith(sdk: string, folder: string): readonly Difference[] {
   const compared = descriptions.filter((description) => description.sdk === sdk);
   const types = compared.map(({ type: path }) => {
     const [module = "", type = ""] = path.split(":");
     return { module, type };
   });
-  const shapes = readSdk(join(modules, sdk), types);
+  const shapes = readSdk(folder, types);
   return compared.map(({ name, type, schema }, at) => {
     const shape = shapes[at];
     return { name, missing: shape ? missing(shape, shapeOfSchema(schema)) : [`the SDK no longer exports ${type}`] };

@@ -22,8 +22,8 @@ export interface Description {
 }
 
 /** Returns the schema of a request whose members are in a table of parameters. */
-function request(parameters: readonly { readonly name: string }[]): z.ZodType {
-  return z.object(Object.fromEntries(parameters.map(({ name }) => [name, z.unknown()])));
+function request(parameters: readonly { readonly name: string; readonly shape: z.ZodType }[]): z.ZodType {
+  return z.object(Object.fromEntries(parameters.map(({ name, shape }) => [name, shape])));
 }
 
 const openai = (type: string, name: string, schema: z.ZodType): Description => ({ sdk: "openai", type, name, schema });
