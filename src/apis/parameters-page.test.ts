@@ -1,12 +1,16 @@
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import type * as z from "zod";
 import { chatParameters } from "./chat/request.ts";
 import { completionParameters } from "./completions/request.ts";
+import { membersOf } from "./members.ts";
 import { messageParameters } from "./messages/request-schema.ts";
 import { extensionParameters } from "./request/extension-parameters.ts";
+import { rerankRequest } from "./rerank/schema.ts";
 import type { RequestParameter } from "./request/parameter.ts";
 import { responsesParameters } from "./responses/parameters.ts";
+import { detokenizeRequest, llamaTokenize, vllmTokenize } from "./tokens/schema.ts";
 
 // docs/parameters.md is generated from the tables that read requests.
 // `npx vitest run --project unit src/apis/parameters-page.test.ts -u` writes it anew.
@@ -124,6 +128,26 @@ logs a warning; it leaves out blocks of unknown types. \`POST /v1/messages/count
 
 ${table(messageParameters)}
 
+## POST /v1/rerank
+
+The parameters of Cohere's and Jina's APIs, vLLM and llama.cpp's server.
+
+${schemaTable(rerankRequest)}
+
+## POST /tokenize
+
+The parameters of llama.cpp's server:
+
+${schemaTable(llamaTokenize)}
+
+Those of vLLM, which also accepts \`messages\` and the other parameters of chat instead of \`prompt\`:
+
+${schemaTable(vllmTokenize)}
+
+## POST /detokenize
+
+${schemaTable(detokenizeRequest)}
+
 ## Extensions
 
 Parameters of messages and templates are for chat only; all others are for chat and completions.
@@ -134,6 +158,16 @@ ${table(chatParameters.filter(({ origin, treatment }) => origin === "extension" 
 
 ${table(chatParameters.filter(({ origin, treatment }) => origin === "extension" && treatment === "refused"))}
 `;
+}
+
+/** Returns the table of a request whose members are all supported. */
+function schemaTable(schema: z.ZodObject): string {
+  return table(
+    membersOf(schema).map(({ name, schema: member, always }) => {
+      const note = member.meta()?.["note"];
+      return { name, treatment: "honoured", required: always, note: typeof note === "string" ? note : "" };
+    }),
+  );
 }
 
 /** What the page shows of parameters. */

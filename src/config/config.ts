@@ -1,4 +1,3 @@
-import type { serviceTiers } from "../apis/chat/schema.ts";
 import type { SourceApi } from "../apis/source-port.ts";
 import type { Engine } from "../core/engine.ts";
 import type { ServerProfile } from "../apis/adapt/server-profile.ts";
@@ -123,7 +122,7 @@ export interface StoreOptions {
 }
 
 export type WireName = "lean" | "exact";
-export type ServiceTier = (typeof serviceTiers)[number];
+export type ServiceTier = "auto" | "default" | "flex" | "scale" | "priority" | "fast";
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 export type LogFormat = "json" | "pretty";
 export type MetricsAccess = "on" | "open" | "off";

@@ -136,7 +136,7 @@ export const chatParameters: readonly RequestParameter[] = [
 function checkCacheOptions(options: z.infer<typeof promptCacheOptions>, { profile, warnings }: RequestDraft): void {
   const path = "prompt_cache_options";
   for (const name of Object.keys(options)) {
-    if (name in promptCacheOptions.shape) continue;
+    if (Object.hasOwn(promptCacheOptions.shape, name)) continue;
     if (profile.judgesAsVendor)
       throw invalidRequest(`Unknown parameter: '${path}.${name}'.`, `${path}.${name}`, "unknown_parameter");
     warnings.push(`${path}.${name} has no effect in chat completions`);

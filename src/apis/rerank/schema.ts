@@ -3,7 +3,7 @@ import { expecting, integerShape, list } from "../request/shapes.ts";
 
 /*
  * The objects of `POST /v1/rerank`: what Cohere's API (v2/rerank), Jina's, vLLM and llama.cpp's server have in common. The keys of a shape are
- * in the order of the wire.
+ * in the order of the wire; `.meta({ note })` of a request's member is its row in docs/parameters.md.
  */
 
 const count = z.int().min(0);
@@ -16,12 +16,16 @@ const document = z.union([z.string(), z.object({ text: z.string() })], expecting
 
 export const rerankRequest = z.object({
   model: z.string(),
-  query: z.string().min(1),
-  documents: list(document, { phrase: "an array of strings", least: 1, most: maxDocuments }),
-  top_n: integerShape(1).optional(),
-  return_documents: z.boolean().optional(),
-  /** llama.cpp's server: scores as the model makes them, not between 0 and 1. */
-  raw_scores: z.boolean().optional(),
+  query: z.string().min(1).meta({ note: "Not empty." }),
+  documents: list(document, { phrase: "an array of strings", least: 1, most: maxDocuments }).meta({
+    note: "1 to 10,000 texts, or objects with a `text`.",
+  }),
+  top_n: integerShape(1).optional().meta({ note: "The number of documents in the answer; default: all." }),
+  return_documents: z.boolean().optional().meta({ note: "Adds the text of each document to the answer." }),
+  raw_scores: z
+    .boolean()
+    .optional()
+    .meta({ note: "llama.cpp: returns the scores of the model unchanged, not as numbers from 0 to 1." }),
 });
 
 export const rankedDocument = z.object({

@@ -3,7 +3,8 @@ import { integerShape, list } from "../request/shapes.ts";
 
 /*
  * The objects of `/tokenize`, `/detokenize`, `/slots` and `/lora-adapters`. Source: README of llama.cpp's server; vLLM's
- * `TokenizeCompletionRequest`, `TokenizeChatRequest` and `TokenizeResponse`. The keys of a shape are in the order of the wire.
+ * `TokenizeCompletionRequest`, `TokenizeChatRequest` and `TokenizeResponse`. The keys of a shape are in the order of the wire;
+ * `.meta({ note })` of a request's member is its row in docs/parameters.md.
  */
 
 const count = z.int().min(0);
@@ -12,21 +13,22 @@ const count = z.int().min(0);
 const maxTextLength = 1_000_000;
 const maxTokens = 1_000_000;
 
-const text = z.string().max(maxTextLength);
+const text = z.string().max(maxTextLength).meta({ note: "At most 1,000,000 characters." });
+const flag = (note: string) => z.boolean().optional().meta({ note });
 
 /** A request to `POST /tokenize` in the form of llama.cpp. */
 export const llamaTokenize = z.object({
   content: text,
-  add_special: z.boolean().optional(),
-  parse_special: z.boolean().optional(),
-  with_pieces: z.boolean().optional(),
+  add_special: flag("Adds the special tokens that the model's tokenizer adds; default `false`."),
+  parse_special: flag("Reads special tokens in the text; default `true`."),
+  with_pieces: flag("Returns each token as `id` and `piece`, its text."),
 });
 
 /** A request to `POST /tokenize` in the form of vLLM. */
 export const vllmTokenize = z.object({
   prompt: text,
-  add_special_tokens: z.boolean().optional(),
-  return_token_strs: z.boolean().optional(),
+  add_special_tokens: flag("Adds the special tokens that the model's tokenizer adds; default `true`."),
+  return_token_strs: flag("Adds `token_strs`, the text of each token."),
 });
 
 /** The members that vLLM adds to a chat request for `POST /tokenize`. */
@@ -34,7 +36,9 @@ export const vllmChatTokenize = vllmTokenize.pick({ return_token_strs: true });
 
 /** A request to `POST /detokenize`, the same in llama.cpp and vLLM. */
 export const detokenizeRequest = z.object({
-  tokens: list(integerShape(0), { phrase: "an array of integers", most: maxTokens }),
+  tokens: list(integerShape(0), { phrase: "an array of integers", most: maxTokens }).meta({
+    note: "At most 1,000,000 token ids.",
+  }),
 });
 
 /** With pieces: the text of each token, or its bytes if they are not whole characters. */
