@@ -473,6 +473,16 @@ describe("usage", () => {
     expect(result.events.filter(({ type }) => type === "usage")).toHaveLength(1);
   });
 
+  test("OpenAI's counts of text and image tokens are read", () => {
+    const prompt_tokens_details = { cached_tokens: 3, audio_tokens: 0, text_tokens: 4, image_tokens: 1 };
+    const completion_tokens_details = { reasoning_tokens: 1, text_tokens: 1 };
+    const detailed = { ...usage, prompt_tokens_details, completion_tokens_details };
+    expect(read(hello + finish("stop") + chunk(null, { usage: detailed }) + done).usage).toMatchObject({
+      promptDetails: prompt_tokens_details,
+      completionDetails: completion_tokens_details,
+    });
+  });
+
   test("missing or all zero: no usage is emitted", () => {
     expect(read(hello + finish("stop") + done).usage).toBeUndefined();
     expect(read(hello + finish("stop") + chunk(null, { usage: zeros }) + done).usage).toBeUndefined();

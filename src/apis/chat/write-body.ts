@@ -38,11 +38,11 @@ export function writeChatResponse(
     service_tier: shownTier(form.serviceTier, settings, source),
     system_fingerprint: form.systemFingerprint ? systemFingerprint : undefined,
   };
-  const body: Members = {
-    ...orderedMembers(chatCompletion, members),
-    ...(generation.prompts?.[0] && promptMembers(generation.prompts[0], asked)),
-    ...extraMembers(generation, context, undefined, "chunk"),
-  };
+  const body = Object.assign(
+    orderedMembers(chatCompletion, members),
+    generation.prompts?.[0] && promptMembers(generation.prompts[0], asked),
+    extraMembers(generation, context, undefined, "chunk"),
+  );
   return jsonText(body, form.body.indent) + form.body.end;
 }
 
@@ -63,7 +63,7 @@ function choiceObject(
     stop_str: asked.includeStopString ? choice.finish?.stop : undefined,
     token_ids: asked.includeTokenIds && choice.tokens ? [...choice.tokens] : undefined,
   };
-  return { ...orderedMembers(chatChoice, members), ...extraMembers(generation, context, choice.choice, "choice") };
+  return Object.assign(orderedMembers(chatChoice, members), extraMembers(generation, context, choice.choice, "choice"));
 }
 
 function message(choice: GeneratedChoice, generation: Generation, context: ChoicesContext, form: ChatForm): Members {
@@ -81,7 +81,7 @@ function message(choice: GeneratedChoice, generation: Generation, context: Choic
     audio,
     annotations: annotations ?? (choiceForm.annotations ? [] : undefined),
   };
-  return { ...orderedMembers(chatMessage, members), ...extras };
+  return Object.assign(orderedMembers(chatMessage, members), extras);
 }
 
 /** Returns `null` for a message of only calls or a refusal, and `""` for an empty message. */

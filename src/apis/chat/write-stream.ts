@@ -32,8 +32,6 @@ import {
   showsLogprobsKey,
 } from "./form.ts";
 import { answerIdentity, shownTier } from "../identity.ts";
-import { orderedMembers } from "../members.ts";
-import { chatChunk } from "./schema.ts";
 import { randomBase62 } from "../ids.ts";
 
 /** The state of one choice. */
@@ -385,7 +383,10 @@ export class ChatStreamWriter implements StreamWriter {
   }
 }
 
-/** The members that every chunk of a stream repeats, prepared once. A test compares all chunks with the order of `chatChunk` in schema.ts. */
+/**
+ * The members that every chunk of a stream repeats, prepared once. Their order is that of `chatChunk` in schema.ts, which a test compares with
+ * these templates.
+ */
 class ChatEnvelope {
   /** Each chunk ends with random characters that depend on its length. */
   readonly obfuscated: boolean;
@@ -404,17 +405,10 @@ class ChatEnvelope {
     this.obfuscated = asked.includeObfuscation ?? form.obfuscates;
     this.#usage = asked.includeUsage && form.nullUsage && !asked.includeRunningUsage ? '"usage":null' : null;
     this.#showsLogprobs = showsLogprobsKey(form, context);
-    const members = {
-      id,
-      object: "chat.completion.chunk",
-      created,
-      model,
-      service_tier: serviceTier,
-      system_fingerprint: form.systemFingerprint ? systemFingerprint : undefined,
-      choices: [],
-    };
-    const json = JSON.stringify(orderedMembers<unknown>(chatChunk, members));
-    this.#start = json.slice(0, json.lastIndexOf('"choices":'));
+    this.#start =
+      `{"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},` +
+      (serviceTier === undefined ? "" : `"service_tier":${JSON.stringify(serviceTier)},`) +
+      (form.systemFingerprint ? `"system_fingerprint":${JSON.stringify(systemFingerprint)},` : "");
   }
 
   /** Writes one element of `choices`. `delta`, `logprobs` and `finish` are JSON; `extras` begins with a comma or is empty. */
