@@ -33,7 +33,11 @@ export const audioContentPart = z.object({
   input_audio: z.object({ data: z.string(), format: z.enum(["wav", "mp3"]) }, anObject),
   prompt_cache_breakpoint,
 });
-export const fileContentPart = z.object({ type: z.literal("file"), file: anyObject(), prompt_cache_breakpoint });
+export const fileContentPart = z.object({
+  type: z.literal("file"),
+  file: z.object({ file_data: nullableText, file_id: nullableText, filename: nullableText }, anObject),
+  prompt_cache_breakpoint,
+});
 
 const userPart = z.discriminatedUnion(
   "type",
