@@ -122,8 +122,8 @@ ${responsesParameters
 ## POST /v1/messages
 
 Anthropic's parameters. Profile \`exact\` refuses, as Anthropic does, members that are in no table, a request without the header
-\`anthropic-version\`, histories whose tool results do not match their calls, and empty messages. Profile \`lean\` accepts them and
-logs a warning; it leaves out blocks of unknown types. \`POST /v1/messages/count_tokens\` has the same parameters, without
+\`anthropic-version\`, histories whose tool results do not match their calls, and empty messages. Profile \`lean\` takes them and
+tells the log; blocks of a type that is not known here are left out. \`POST /v1/messages/count_tokens\` takes the same, without
 \`max_tokens\`.
 
 ${table(messageParameters)}
