@@ -336,6 +336,7 @@ describe("prompt_cache_options", () => {
   ])("%s is refused in profile exact only", (param, prompt_cache_options, message, code) => {
     expect(refusal({ prompt_cache_options }, { profile: exact })).toEqual({ message, param, code });
     read({ prompt_cache_options });
+    read({ prompt_cache_options }, { profile: exact, forwards: true });
   });
 
   test("OpenAI's own values, and breakpoints of contents, are accepted", () => {

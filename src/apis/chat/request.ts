@@ -133,15 +133,18 @@ export const chatParameters: readonly RequestParameter[] = [
 ];
 
 /** Throws `FailureError` for what OpenAI refuses, in profile `exact`. OpenAI's words for unknown members are those of Responses. */
-function checkCacheOptions(options: z.infer<typeof promptCacheOptions>, { profile, warnings }: RequestDraft): void {
+function checkCacheOptions(options: z.infer<typeof promptCacheOptions>, draft: RequestDraft): void {
+  const { profile, warnings, forwards } = draft;
+  // An upstream of the same API judges them itself.
+  if (forwards) return;
   const path = "prompt_cache_options";
-  for (const name of Object.keys(options)) {
-    if (Object.hasOwn(promptCacheOptions.shape, name)) continue;
-    if (profile.judgesAsVendor)
-      throw invalidRequest(`Unknown parameter: '${path}.${name}'.`, `${path}.${name}`, "unknown_parameter");
-    warnings.push(`${path}.${name} has no effect in chat completions`);
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(promptCacheOptions.shape, name));
+  if (!profile.judgesAsVendor) {
+    if (unknown !== undefined) warnings.push(`${path} has members that have no effect in chat completions`);
+    return;
   }
-  if (!profile.judgesAsVendor) return;
+  if (unknown !== undefined)
+    throw invalidRequest(`Unknown parameter: '${path}.${unknown}'.`, `${path}.${unknown}`, "unknown_parameter");
   const { mode, ttl } = options;
   if (typeof mode === "string" && !cacheModes.includes(mode))
     throw unsupportedEnumValue(`${path}.mode`, mode, cacheModes);
