@@ -181,6 +181,8 @@ export interface ModelInfo {
   /** Unix time in seconds. */
   readonly created: number;
   readonly ownedBy: string;
+  /** The date of an announced shutdown, as the upstream writes it. */
+  readonly shutdownDate?: string;
   /** The id in answers of profile `exact`, if it differs from the requested one. */
   readonly resolvedId?: string;
   /** The maximum of prompt and answer together, in tokens, if known. */

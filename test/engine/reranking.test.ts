@@ -154,7 +154,7 @@ describe("POST /v1/rerank", () => {
     [{ model: "ranks", query: "", documents }, "query", "Invalid 'query': empty string."],
     [{ model: "ranks", query }, "documents", "Missing required parameter: 'documents'."],
     [{ model: "ranks", query, documents: [] }, "documents", "Invalid 'documents': empty array."],
-    [{ model: "ranks", query, documents: ["a", { image: "b" }] }, "documents[1]", "Invalid type for 'documents[1]'"],
+    [{ model: "ranks", query, documents: ["a", { image: "b" }] }, "documents[1].text", "Missing required parameter"],
     [{ model: "ranks", query, documents, top_n: 0 }, "top_n", "Invalid 'top_n'"],
     [{ model: "ranks", query, documents, return_documents: "yes" }, "return_documents", "Invalid type"],
   ])("%j is refused", async (body, param, message) => {

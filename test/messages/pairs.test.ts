@@ -1,25 +1,10 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
 import type { TruewireServer } from "../../src/app/create-server.ts";
-import { openBuilt } from "../engine/local-engine.ts";
-import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { answerOf } from "../fixtures/scripts.ts";
-import type { ScriptedServer } from "../upstream/scripted-server.ts";
 import { byChat, byCompletions, byMessages, byResponses, nothing } from "./scenario-clients.ts";
 import type { Answer } from "./scenario-clients.ts";
-import {
-  chatUpstream,
-  completionsUpstream,
-  messagesUpstream,
-  noChatModel,
-  onlyChatModel,
-  program,
-  responsesUpstream,
-  scripts,
-} from "./scenario-sources.ts";
+import { noChatModel, onlyChatModel, scripts } from "./scenario-sources.ts";
+import { scenarioSources, serveScenarios } from "./scenario-server.ts";
 import { scenarios } from "./scenarios.ts";
 import type { Scenario } from "./scenarios.ts";
 
@@ -50,14 +35,6 @@ const expected: Readonly<Record<Scenario, Answer>> = {
   error: { ...nothing(), tokens: null },
 };
 
-const sources = [
-  "local model",
-  "program",
-  "chat upstream",
-  "completions upstream",
-  "responses upstream",
-  "messages upstream",
-] as const;
 const clients = { chat: byChat, completions: byCompletions, responses: byResponses, messages: byMessages } as const;
 
 const anyTokens = [expect.any(Number), expect.any(Number)] as const;
@@ -65,7 +42,7 @@ const anyTokens = [expect.any(Number), expect.any(Number)] as const;
 /** The answer that each client gets from each source. An error comes before anything is sent, or after some of it. */
 function expectedOf(
   client: keyof typeof clients,
-  source: (typeof sources)[number],
+  source: (typeof scenarioSources)[number],
   scenario: Scenario,
   how: "stream" | "whole",
 ): Answer {
@@ -87,44 +64,15 @@ function expectedOf(
 }
 
 let server: TruewireServer;
-let folder: string;
-const upstreams: ScriptedServer[] = [];
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "truewire-pairs-"));
-  const path = join(folder, "local.gguf");
-  writeProgrammedModel(path, { scripts });
-  const [chat, completions] = [await chatUpstream(), await completionsUpstream()];
-  const [responses, messages] = [await responsesUpstream(), await messagesUpstream()];
-  upstreams.push(chat, completions, responses, messages);
-  server = await createServer({
-    port: 0,
-    logLevel: "silent",
-    models: [
-      { kind: "engine", engine: await openBuilt({ model: path, name: "local model" }) },
-      { kind: "program", program, name: "program" },
-      { kind: "upstream", url: chat.url, models: { "chat upstream": "m" }, name: "chat" },
-      { kind: "upstream", url: completions.url, models: { "completions upstream": "m" }, name: "completions" },
-      {
-        kind: "upstream",
-        url: responses.url,
-        api: "responses",
-        models: { "responses upstream": "m" },
-        name: "responses",
-      },
-      { kind: "upstream", url: messages.url, api: "messages", models: { "messages upstream": "m" }, name: "messages" },
-    ],
-  });
+  server = await serveScenarios();
 });
 
-afterAll(async () => {
-  await server.close();
-  for (const upstream of upstreams) await upstream.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => server.close());
 
 describe.each(Object.keys(clients) as (keyof typeof clients)[])("a client of %s", (client) => {
-  describe.each(sources)("before a source of kind %s", (source) => {
+  describe.each(scenarioSources)("before a source of kind %s", (source) => {
     test.each(scenarios)("%s", async (scenario) => {
       const streamed = await clients[client](server, source, scenario, true);
       const whole = await clients[client](server, source, scenario, false);

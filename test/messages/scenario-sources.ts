@@ -22,6 +22,7 @@ const programEvents: Readonly<Record<Scenario, readonly GenerationEvent[]>> = {
 export const scripts = {
   greeting: { say: "Which script?" },
   text: { say: "Hello there." },
+  "tool-answer": { say: "Hello there." },
   reasoning: { say: "<think>\nHm.\n</think>\n\nYes." },
   calls: {
     say: 'I look.<tool_call>\n{"name": "look", "arguments": {"at":1}}\n</tool_call>\n<tool_call>\n{"name": "wait", "arguments": {}}\n</tool_call>',
@@ -226,7 +227,8 @@ const deltas: Readonly<Record<string, string>> = {
 
 export function responsesUpstream(): Promise<ScriptedServer> {
   return startScripted((response, body) => {
-    const scenario = asked((body["input"] as Json[]).at(-1)?.["content"]);
+    const input = body["input"] as string | Json[];
+    const scenario = asked(typeof input === "string" ? input : input.at(-1)?.["content"]);
     const items = responseItems[scenario].map((item, index): Json => ({ id: `item_${index}`, ...item }));
     const status = scenario === "cut" ? "incomplete" : "completed";
     const usage = { input_tokens: 9, output_tokens: 4, total_tokens: 13 };

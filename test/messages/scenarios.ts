@@ -13,7 +13,8 @@ export function promptOf(scenario: Scenario, kind: "turn" | "text"): string {
   return " x".repeat(length) + (kind === "turn" ? ` #${scenario}` : ` <|script:${scenario}|>`);
 }
 
+/** The scenario that a content names; the result of a tool names none and is answered by "text". */
 export function asked(content: unknown): Scenario {
-  const text = typeof content === "string" ? content : JSON.stringify(content);
-  return scenarios.find((name) => text.includes(name)) ?? "text";
+  const text = typeof content === "string" ? content : (JSON.stringify(content) ?? "");
+  return scenarios.find((name) => text.includes(`#${name}`) || text.includes(`script:${name}`)) ?? "text";
 }

@@ -7,6 +7,12 @@ function because(reason: string, paths: readonly string[]): Reasons {
 
 /** What the SDKs declare and our descriptions lack, by the name of the description. A test fails when a line is missing or no longer true. */
 export const gaps: Readonly<Record<string, Reasons>> = {
+  "responses: request": {
+    ...because("accepted without an effect on local models; passed on to an upstream that speaks the API", [
+      "reasoning.context",
+      "reasoning.mode",
+    ]),
+  },
   "responses: answer": {
     ...because("a convenience of the SDK, not on the wire", ["output_text"]),
     ...because(
@@ -85,6 +91,12 @@ export const gaps: Readonly<Record<string, Reasons>> = {
       "text.format[type=text]",
       "text.format[type=json_schema]",
     ]),
+    ...because("written and read, described as any value", [
+      "prompt_cache_diagnostics[type=cache_hit]",
+      "prompt_cache_diagnostics[type=cache_miss]",
+      "prompt_cache_diagnostics[type=comparison_response_not_found]",
+      "prompt_cache_diagnostics[type=unavailable]",
+    ]),
     ...because("there are no conversations yet", ["conversation"]),
     ...because("deprecated; passed on unchanged from an upstream that speaks the API", ["reasoning.generate_summary"]),
   },
@@ -149,6 +161,71 @@ export const gaps: Readonly<Record<string, Reasons>> = {
     ...because("in no recording; not written", [
       "[type=response.function_call_arguments.done].name",
       "[type=response.reasoning_summary_part.done].status",
+    ]),
+  },
+  "messages: request": {
+    ...because(
+      "a tool of Anthropic, described with any members: passed on to an upstream that speaks the API; a local model refuses it or leaves it out",
+      [
+        "tools[][type=bash_20250124]",
+        "tools[][type=browser_toolset_20260801]",
+        "tools[][type=code_execution_20250522]",
+        "tools[][type=code_execution_20250825]",
+        "tools[][type=code_execution_20260120]",
+        "tools[][type=code_execution_20260521]",
+        "tools[][type=computer_toolset_20260801]",
+        "tools[][type=memory_20250818]",
+        "tools[][type=text_editor_20250124]",
+        "tools[][type=text_editor_20250429]",
+        "tools[][type=text_editor_20250728]",
+        "tools[][type=tool_search_tool_bm25]",
+        "tools[][type=tool_search_tool_bm25_20251119]",
+        "tools[][type=tool_search_tool_regex]",
+        "tools[][type=tool_search_tool_regex_20251119]",
+        "tools[][type=web_fetch_20250910]",
+        "tools[][type=web_fetch_20260209]",
+        "tools[][type=web_fetch_20260309]",
+        "tools[][type=web_fetch_20260318]",
+        "tools[][type=web_search_20250305]",
+        "tools[][type=web_search_20260209]",
+        "tools[][type=web_search_20260318]",
+      ],
+    ),
+    ...because("a JSON Schema, described as any object", [
+      "tools[][type=custom].input_schema.properties",
+      "tools[][type=custom].input_schema.required",
+    ]),
+    ...because(
+      "a block of a tool that Anthropic runs, described by its type: left out of the prompt of a local model, passed on to an upstream that speaks the API",
+      [
+        "messages[][role=assistant].content[][type=bash_code_execution_tool_result].cache_control",
+        "messages[][role=assistant].content[][type=bash_code_execution_tool_result].tool_use_id",
+        "messages[][role=assistant].content[][type=code_execution_tool_result].cache_control",
+        "messages[][role=assistant].content[][type=code_execution_tool_result].tool_use_id",
+        "messages[][role=assistant].content[][type=container_upload].cache_control",
+        "messages[][role=assistant].content[][type=container_upload].file_id",
+        "messages[][role=assistant].content[][type=server_tool_use].cache_control",
+        "messages[][role=assistant].content[][type=server_tool_use].caller",
+        "messages[][role=assistant].content[][type=server_tool_use].id",
+        "messages[][role=assistant].content[][type=server_tool_use].input",
+        "messages[][role=assistant].content[][type=server_tool_use].name",
+        "messages[][role=assistant].content[][type=text_editor_code_execution_tool_result].cache_control",
+        "messages[][role=assistant].content[][type=text_editor_code_execution_tool_result].tool_use_id",
+        "messages[][role=assistant].content[][type=tool_search_tool_result].cache_control",
+        "messages[][role=assistant].content[][type=tool_search_tool_result].tool_use_id",
+        "messages[][role=assistant].content[][type=web_fetch_tool_result].cache_control",
+        "messages[][role=assistant].content[][type=web_fetch_tool_result].caller",
+        "messages[][role=assistant].content[][type=web_fetch_tool_result].tool_use_id",
+        "messages[][role=assistant].content[][type=web_search_tool_result].cache_control",
+        "messages[][role=assistant].content[][type=web_search_tool_result].caller",
+        "messages[][role=assistant].content[][type=web_search_tool_result].tool_use_id",
+      ],
+    ),
+    ...because("accepted without an effect on local models; passed on to an upstream that speaks the API", [
+      "messages[][role=assistant].content[][type=document].source[type=content].content[][type=image].transformations",
+      "messages[][role=assistant].content[][type=image].transformations",
+      "messages[][role=assistant].content[][type=tool_result].content[][type=browser_state]",
+      "messages[][role=assistant].content[][type=tool_result].content[][type=image].transformations",
     ]),
   },
   "messages: answer": {

@@ -4,7 +4,13 @@ import type { AssistantMessage, AssistantPart, Content, ContentPart, FilePart, M
 import { StepCounter } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { RequestDraft } from "../request/draft.ts";
-import type { ChatAssistantMessage, ChatRequestContent, ChatRequestMessage } from "./request-schema.ts";
+import type {
+  ChatAssistantMessage,
+  ChatRequestContent,
+  ChatRequestMessage,
+  fileContentPart,
+} from "./request-schema.ts";
+import type { z } from "zod";
 
 /**
  * Converts the messages of a chat request to API-neutral messages. The result of a tool gets the name of the tool from the call with the
@@ -102,7 +108,7 @@ function neutralPart(part: Exclude<ChatRequestContent, string>[number]): Content
   }
 }
 
-function neutralFile({ filename, file_data: data, file_id: id }: Readonly<Record<string, unknown>>): FilePart {
+function neutralFile({ filename, file_data: data, file_id: id }: z.infer<typeof fileContentPart>["file"]): FilePart {
   return {
     type: "file",
     ...(typeof filename === "string" && { name: filename }),

@@ -473,6 +473,16 @@ describe("usage", () => {
     expect(result.events.filter(({ type }) => type === "usage")).toHaveLength(1);
   });
 
+  test("OpenAI's counts of text and image tokens are read", () => {
+    const prompt_tokens_details = { cached_tokens: 3, audio_tokens: 0, text_tokens: 4, image_tokens: 1 };
+    const completion_tokens_details = { reasoning_tokens: 1, text_tokens: 1 };
+    const detailed = { ...usage, prompt_tokens_details, completion_tokens_details };
+    expect(read(hello + finish("stop") + chunk(null, { usage: detailed }) + done).usage).toMatchObject({
+      promptDetails: prompt_tokens_details,
+      completionDetails: completion_tokens_details,
+    });
+  });
+
   test("missing or all zero: no usage is emitted", () => {
     expect(read(hello + finish("stop") + done).usage).toBeUndefined();
     expect(read(hello + finish("stop") + chunk(null, { usage: zeros }) + done).usage).toBeUndefined();
@@ -784,4 +794,31 @@ describe("choices that were not requested", () => {
     );
     expect(events.filter(({ type }) => type === "finish")).toHaveLength(100_000);
   });
+});
+
+// A whole answer's audio was written in the order of a stream's.
+test("audio is passed on, in the order of OpenAI's streams and of its whole answers", () => {
+  const ofChunk = { id: "audio_1", transcript: "Hi", data: "AA==", expires_at: 1 };
+  const ofMessage = { id: "audio_1", data: "AA==", transcript: "Hi", expires_at: 1 };
+  const audioIn = ({ events }: Read): unknown[] =>
+    events.flatMap((event) => (event.type === "extra" ? [event.value] : []));
+  const stream = role + delta({ content: null, audio: ofMessage }) + finish("stop") + done;
+  expect(JSON.stringify(audioIn(read(stream)))).toBe(JSON.stringify([{ content: null, audio: ofChunk }]));
+  const message = { role: "assistant", content: null, refusal: null, audio: ofChunk };
+  const body = JSON.stringify({
+    ...envelope,
+    object: "chat.completion",
+    choices: [{ index: 0, message, finish_reason: "stop" }],
+  });
+  expect(JSON.stringify(audioIn(readPieces([body], {})))).toBe(JSON.stringify([{ content: null, audio: ofMessage }]));
+});
+
+test("calls of custom tools are read with their kind", () => {
+  const header = call({ index: 0, id: "call_1", type: "custom", custom: { name: "patch", input: "" } });
+  const rest = call({ index: 0, custom: { input: "*** Begin" } });
+  const { choices, repairs } = read(role + header + rest + finish("tool_calls") + done);
+  expect(choices[0]?.toolCalls).toMatchObject([
+    { id: "call_1", kind: "custom", name: "patch", arguments: "*** Begin" },
+  ]);
+  expect(repairs).toEqual([]);
 });

@@ -6,14 +6,19 @@ import type { JsonValue } from "../json-text.ts";
 import { jsonText } from "../json-text.ts";
 import { chatLogprobs } from "../logprobs.ts";
 import { promptMembers } from "../prompt-report.ts";
+import { orderedMembers } from "../members.ts";
 import { chatUsage, timingsObject } from "../usage.ts";
 import { chatForms, finishReason, reasoningFields, showsLogprobsKey } from "./form.ts";
 import type { ChatForm } from "./form.ts";
+import { chatChoice, chatCompletion, chatMessage } from "./schema.ts";
 import { writeCalls } from "./write-messages.ts";
 
 type Members = { [name: string]: JsonValue | undefined };
 
-/** Writes the body of a chat answer that is not streamed. Its members are in the order of `chatCompletion`. `form`: default is the form of the profile. */
+/**
+ * Writes the body of a chat answer that is not streamed. Members of the schema are in its order, those that a source adds after them.
+ * `form`: default is the form of the profile.
+ */
 export function writeChatResponse(
   generation: Generation,
   context: ChoicesContext,
@@ -22,7 +27,7 @@ export function writeChatResponse(
   const { requested: asked, settings } = context;
   const { usage, timings, source } = generation;
   const { id, created, model, systemFingerprint } = answerIdentity(context, "chatcmpl-", source);
-  const body: Members = {
+  const members: Members = {
     id,
     object: "chat.completion",
     created,
@@ -32,9 +37,12 @@ export function writeChatResponse(
     ...(usage && timings && asked.includeTimings && { timings: timingsObject(timings, usage) }),
     service_tier: shownTier(form.serviceTier, settings, source),
     system_fingerprint: form.systemFingerprint ? systemFingerprint : undefined,
-    ...(generation.prompts?.[0] && promptMembers(generation.prompts[0], asked)),
-    ...extraMembers(generation, context, undefined, "chunk"),
   };
+  const body = Object.assign(
+    orderedMembers(chatCompletion, members),
+    generation.prompts?.[0] && promptMembers(generation.prompts[0], asked),
+    extraMembers(generation, context, undefined, "chunk"),
+  );
   return jsonText(body, form.body.indent) + form.body.end;
 }
 
@@ -47,32 +55,33 @@ function choiceObject(
   const { requested: asked } = context;
   const choiceForm = form.choice(choice.choice);
   const logprobs = asked.logprobs ? chatLogprobs(choice.textLogprobs, choice.refusalLogprobs, form.number) : null;
-  return {
+  const members: Members = {
     index: choice.choice,
     message: message(choice, generation, context, form),
     logprobs: showsLogprobsKey(form, context) ? logprobs : undefined,
     finish_reason: choice.finish ? finishReason(choice.finish.reason, asked, choiceForm) : null,
     stop_str: asked.includeStopString ? choice.finish?.stop : undefined,
     token_ids: asked.includeTokenIds && choice.tokens ? [...choice.tokens] : undefined,
-    ...extraMembers(generation, context, choice.choice, "choice"),
   };
+  return Object.assign(orderedMembers(chatChoice, members), extraMembers(generation, context, choice.choice, "choice"));
 }
 
 function message(choice: GeneratedChoice, generation: Generation, context: ChoicesContext, form: ChatForm): Members {
   const choiceForm = form.choice(choice.choice);
-  const { annotations, ...extras } = extraMembers(generation, context, choice.choice, "delta");
+  const { annotations, audio, ...extras } = extraMembers(generation, context, choice.choice, "delta");
   const reasoning: Members = {};
   if (choice.reasoning !== null)
     for (const field of reasoningFields(form, context)) reasoning[field] = choice.reasoning;
-  return {
+  const members: Members = {
     role: "assistant",
     content: content(choice),
     ...reasoning,
     ...writeCalls(choice.toolCalls, context.requested.legacyFunctions),
     refusal: choice.refusal ?? choiceForm.refusal,
-    ...extras,
+    audio,
     annotations: annotations ?? (choiceForm.annotations ? [] : undefined),
   };
+  return Object.assign(orderedMembers(chatMessage, members), extras);
 }
 
 /** Returns `null` for a message of only calls or a refusal, and `""` for an empty message. */

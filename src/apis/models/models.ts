@@ -3,6 +3,8 @@ import { parseTolerantly } from "../tolerant/read-response.ts";
 import { RepairLog } from "../tolerant/repairs.ts";
 import type { ModelInfo } from "../../core/engine.ts";
 import type { Profile } from "../profile.ts";
+import { orderedMembers } from "../members.ts";
+import { openaiModel } from "./schema.ts";
 
 /** A model in the list of a server. */
 export interface ListedModel {
@@ -10,6 +12,8 @@ export interface ListedModel {
   /** Unix time in seconds; 0 if unknown. */
   readonly created: number;
   readonly ownedBy: string | null;
+  /** The date of an announced shutdown, as OpenAI writes it. */
+  readonly shutdownDate?: string;
   /** The maximum of prompt and answer tokens together, or `null` if unknown. */
   readonly contextLength: number | null;
   /** Whether the server refuses requests whose prompt and token limit exceed `contextLength` together. */
@@ -31,12 +35,13 @@ export function readModelList(body: string): readonly ListedModel[] | null {
   return list.filter(isObject).flatMap((entry) => {
     const id = entry["id"] ?? entry["name"] ?? entry["model"];
     if (typeof id !== "string" || id === "") return [];
-    const { created = secondsOf(entry["created_at"]), owned_by: owner } = entry;
+    const { created = secondsOf(entry["created_at"]), owned_by: owner, shutdown_date: shutdownDate } = entry;
     return [
       {
         id,
         created: typeof created === "number" && created > 0 ? Math.floor(created) : 0,
         ownedBy: typeof owner === "string" && owner !== "" ? owner : null,
+        ...(typeof shutdownDate === "string" && { shutdownDate }),
         ...context(entry),
         sees: sight(entry) ?? sight(withCapabilities.find(({ name }) => name === id) ?? {}),
       },
@@ -99,8 +104,10 @@ export function writeModel(model: ModelInfo, profile: Profile): string {
   return write(modelObject(model, profile), profile);
 }
 
-function modelObject({ id, created, ownedBy, contextLength, takesImages: sees }: ModelInfo, { name }: Profile): object {
-  const model = { id, object: "model", created, owned_by: ownedBy };
+function modelObject(info: ModelInfo, { name }: Profile): object {
+  const { id, created, ownedBy, shutdownDate, contextLength, takesImages: sees } = info;
+  const members = { id, object: "model", created, owned_by: ownedBy, shutdown_date: shutdownDate };
+  const model = orderedMembers<unknown>(openaiModel, members);
   if (!forms[name].extended) return model;
   return {
     ...model,

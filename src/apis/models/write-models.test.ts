@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ModelInfo } from "../../core/engine.ts";
 import { exact, lean } from "../profile.ts";
-import { writeModel, writeModelList } from "./models.ts";
+import { readModelList, writeModel, writeModelList } from "./models.ts";
 
 const model: ModelInfo = { id: "tiny", created: 5, ownedBy: "me", contextLength: 512, endpoints: ["chat"] };
 
@@ -32,4 +32,11 @@ test("profile exact is indented, without a final line feed", () => {
     }
   ]
 }`);
+});
+
+test("a shutdown that an upstream has announced is passed on", () => {
+  const entry = { id: "tiny", object: "model", created: 5, owned_by: "me", shutdown_date: "2027-01-31" };
+  const [listed] = readModelList(JSON.stringify({ object: "list", data: [entry] })) ?? [];
+  expect(listed?.shutdownDate).toBe("2027-01-31");
+  expect(JSON.parse(writeModel({ ...model, shutdownDate: "2027-01-31" }, exact))).toEqual(entry);
 });

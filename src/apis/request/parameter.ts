@@ -6,6 +6,7 @@ import { missingModel } from "../failures.ts";
 import { missingParameter, objectBody, parameterFailure, tooManyUnknown } from "./refusals.ts";
 import { checkedInSteps, maxUnknownMembers } from "./shapes.ts";
 import { isObject } from "../../core/json.ts";
+import { membersOf } from "../members.ts";
 
 /**
  * One parameter of a request: its schema, its effect and its documentation. docs/parameters.md is generated from these.
@@ -231,6 +232,27 @@ function take<Draft extends RequestDraft>(
   if (!checked.success) throw parameterFailure(name, value, checked.error.issues);
   if (treatment === "accepted") draft.extra[name] = value;
   return parameter.read(checked.data, draft) ?? undefined;
+}
+
+/**
+ * Checks the members of a body that `schema` lists, in its order. A `null` counts as absent. Returns the checked members, and all others as
+ * they are. Throws `FailureError` (400).
+ */
+export function checkedMembers<Schema extends z.ZodObject>(
+  schema: Schema,
+  body: Readonly<Record<string, unknown>>,
+): { readonly read: z.infer<Schema>; readonly others: Record<string, unknown> } {
+  const read: Record<string, unknown> = {};
+  const others = { ...body };
+  for (const { name, schema: member, always } of membersOf(schema)) {
+    const value = body[name] ?? undefined;
+    delete others[name];
+    if (value === undefined && always) throw missingParameter(name);
+    const checked = member.safeParse(value);
+    if (!checked.success) throw parameterFailure(name, value, checked.error.issues);
+    if (checked.data !== undefined) read[name] = checked.data;
+  }
+  return { read: read as z.infer<Schema>, others };
 }
 
 /** The result of a check for a server of the same API. */

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { readRanking } from "./rerank.ts";
+import { readRanking, readRerankRequest, writeRanking } from "./rerank.ts";
+import { ranking } from "./schema.ts";
 
 const scores = [0.25, 0.75];
 const results = [
@@ -32,4 +33,18 @@ test.each([
   ["an error", { error: { message: "Down.", type: "server_error" } }, "Down."],
 ])("%s is a bad answer", (_, body, message) => {
   expect(() => readRanking(body, 2)).toThrow(message);
+});
+
+test("a ranking is written as the schema describes it", () => {
+  const read = readRerankRequest(
+    { model: "m", query: "q", documents: ["a", { text: "b" }], return_documents: true, x: 1 },
+    "r",
+  );
+  expect(read.request).toMatchObject({ documents: ["a", "b"], extra: { x: 1 } });
+  const json = writeRanking({ scores, promptTokens: 9 }, read, "m");
+  const value: unknown = JSON.parse(json);
+  expect(ranking.safeParse(value).error?.issues).toBeUndefined();
+  expect(value).toMatchObject({
+    results: [{ index: 1, relevance_score: 0.75, document: { text: "b" } }, { index: 0 }],
+  });
 });

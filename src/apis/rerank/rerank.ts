@@ -1,18 +1,11 @@
 import type { RerankAnswer, RerankRequest } from "../../core/engine.ts";
 import { isObject } from "../../core/json.ts";
-import {
-  arrayTooLong,
-  emptyArray,
-  emptyString,
-  invalidType,
-  missingParameter,
-  numberBelow,
-  objectBody,
-  requiredModel,
-  typePhrase,
-} from "../request/refusals.ts";
+import { checkedMembers } from "../request/parameter.ts";
+import { objectBody, requiredModel } from "../request/refusals.ts";
 import { FailureError } from "../../core/failure.ts";
 import { badAnswer, readFailure } from "../tolerant/read-failure.ts";
+import { serialize } from "../members.ts";
+import { ranking, rerankRequest } from "./schema.ts";
 
 export interface ReadRerankRequest {
   readonly request: RerankRequest;
@@ -22,59 +15,23 @@ export interface ReadRerankRequest {
   readonly withDocuments: boolean;
 }
 
-/** Cohere's limit of documents per request ("Best practices for using Rerank"). */
-const maxDocuments = 10_000;
-
-/**
- * Reads the body of `POST /v1/rerank`, which Cohere's and Jina's APIs, vLLM and llama.cpp's server have in common. Throws `FailureError`
- * (400) with messages in the form of OpenAI's.
- */
+/** Reads the body of `POST /v1/rerank`. Throws `FailureError` (400) with messages in the form of OpenAI's. */
 export function readRerankRequest(body: unknown, requestId: string): ReadRerankRequest {
-  const { model: name, query, documents, top_n: topN, return_documents: withDocuments, ...others } = objectBody(body);
-  const { raw_scores: raw, ...extra } = others;
-  const model = requiredModel(name);
-  if (query === undefined || query === null) throw missingParameter("query");
-  if (typeof query !== "string") throw invalidType("query", "a string", typePhrase(query));
-  if (query === "") throw emptyString("query");
+  const members = objectBody(body);
+  const model = requiredModel(members["model"]);
+  const { read, others } = checkedMembers(rerankRequest, members);
   return {
     request: {
       id: requestId,
       model,
-      query,
-      documents: documentsIn(documents),
-      ...(flag("raw_scores", raw) && { rawScores: true }),
-      extra,
+      query: read.query,
+      documents: read.documents.map((document) => (typeof document === "string" ? document : document.text)),
+      ...(read.raw_scores === true && { rawScores: true }),
+      extra: others,
     },
-    ...topNOf(topN),
-    withDocuments: flag("return_documents", withDocuments),
+    ...(read.top_n !== undefined && { topN: read.top_n }),
+    withDocuments: read.return_documents ?? false,
   };
-}
-
-/** Reads texts, or objects with a `text`. */
-function documentsIn(documents: unknown): readonly string[] {
-  if (documents === undefined || documents === null) throw missingParameter("documents");
-  if (!Array.isArray(documents)) throw invalidType("documents", "an array of strings", typePhrase(documents));
-  if (documents.length === 0) throw emptyArray("documents");
-  if (documents.length > maxDocuments) throw arrayTooLong("documents", maxDocuments, documents.length);
-  return documents.map((document: unknown, at) => {
-    const text = isObject(document) ? document["text"] : document;
-    if (typeof text === "string") return text;
-    throw invalidType(`documents[${at}]`, "a string or an object with a text", typePhrase(document));
-  });
-}
-
-function topNOf(value: unknown): { topN?: number } {
-  if (value === undefined || value === null) return {};
-  if (typeof value !== "number" || !Number.isInteger(value))
-    throw invalidType("top_n", "an integer", typePhrase(value));
-  if (value < 1) throw numberBelow("top_n", "integer", 1, value);
-  return { topN: value };
-}
-
-function flag(name: string, value: unknown): boolean {
-  if (value === undefined || value === null) return false;
-  if (typeof value !== "boolean") throw invalidType(name, "a boolean", typePhrase(value));
-  return value;
 }
 
 /**
@@ -109,17 +66,14 @@ function tokensIn({ usage, meta }: Readonly<Record<string, unknown>>): number | 
   return typeof tokens === "number" ? tokens : null;
 }
 
-/**
- * Writes the answer to `POST /v1/rerank`: the best document first; of equals, the earlier one. Its members are those of Cohere's and Jina's
- * APIs: token counts are in `usage`, as in Jina, vLLM and llama.cpp's server, and in `meta`, as in Cohere's API.
- */
+/** Writes the answer to `POST /v1/rerank`: the best document first; of equals, the earlier one. */
 export function writeRanking(
   { scores, promptTokens }: RerankAnswer,
   { request, topN, withDocuments }: ReadRerankRequest,
   model: string,
 ): string {
   const ranked = scores.map((score, index) => ({ index, score })).sort((one, other) => other.score - one.score);
-  return JSON.stringify({
+  return serialize(ranking, {
     id: request.id,
     object: "list",
     model,

@@ -1,18 +1,22 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { DetokenizeRequest, ModelAdapter, SlotState, Tokenization, TokenizeRequest } from "../../core/engine.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { chatRequestInSteps } from "../chat/request.ts";
 import type { ReadOptions } from "../port.ts";
-import {
-  invalidValue,
-  missingParameter,
-  parameterFailure,
-  stringTooLong,
-  unsupportedParameter,
-} from "../request/refusals.ts";
-import { integerShape, list } from "../request/shapes.ts";
+import { checkedMembers } from "../request/parameter.ts";
+import { invalidValue, missingParameter, unsupportedParameter } from "../request/refusals.ts";
 import { isObject } from "../../core/json.ts";
+import { serialize } from "../members.ts";
+import {
+  detokenized,
+  detokenizeRequest,
+  llamaTokenize,
+  loraAdapter,
+  slot,
+  vllmChatTokenize,
+  vllmTokenize,
+} from "./schema.ts";
 
 export { objectBody } from "../request/refusals.ts";
 
@@ -25,12 +29,6 @@ export interface ReadTokenizeRequest {
   /** The answer contains the text of each token. */
   readonly withTexts: boolean;
 }
-
-/** Tokenizing a text of this length takes some tenths of a second, during which the model does not decode. */
-const maxTextLength = 1_000_000;
-const maxTokens = 1_000_000;
-
-const ids = list(integerShape(0), { phrase: "an array of integers", most: maxTokens });
 
 /**
  * Reads the body of `POST /tokenize`. Requests of llama.cpp have `content`; those of vLLM have `prompt`, or `messages` with the other
@@ -51,25 +49,35 @@ export function* readTokenizeRequest(
   if (other !== undefined) throw invalidValue(other, `it cannot be combined with '${name}'.`);
   if (name === "messages") {
     const request = yield* readPromptRequest(body, model, id, options);
-    const withTexts = flag(body, "return_token_strs") ?? false;
+    const withTexts = checkedMembers(vllmChatTokenize, body).read.return_token_strs ?? false;
     return {
       request: { id, model, input: { kind: "chat", request }, withBytes: withTexts, body },
       form: "vllm",
       withTexts,
     };
   }
-  const text = content ?? prompt;
-  if (typeof text !== "string") throw parameterFailure(name, text, z.string().safeParse(text).error?.issues ?? []);
-  if (text.length > maxTextLength) throw stringTooLong(name, maxTextLength, text.length);
-  const isLlama = name === "content";
-  const addSpecial = isLlama ? (flag(body, "add_special") ?? false) : (flag(body, "add_special_tokens") ?? true);
-  const parseSpecial = isLlama ? (flag(body, "parse_special") ?? true) : true;
-  const withTexts = flag(body, isLlama ? "with_pieces" : "return_token_strs") ?? false;
+  const read = name === "content" ? readLlama(body) : readVllm(body);
   return {
-    request: { id, model, input: { kind: "text", text, addSpecial, parseSpecial }, withBytes: withTexts, body },
-    form: isLlama ? "llama.cpp" : "vllm",
-    withTexts,
+    request: { id, model, input: { kind: "text", ...read.input }, withBytes: read.withTexts, body },
+    form: read.form,
+    withTexts: read.withTexts,
   };
+}
+
+interface ReadText extends Pick<ReadTokenizeRequest, "form" | "withTexts"> {
+  readonly input: { readonly text: string; readonly addSpecial: boolean; readonly parseSpecial: boolean };
+}
+
+function readLlama(body: Readonly<Record<string, unknown>>): ReadText {
+  const { content, add_special, parse_special, with_pieces } = checkedMembers(llamaTokenize, body).read;
+  const input = { text: content, addSpecial: add_special ?? false, parseSpecial: parse_special ?? true };
+  return { input, form: "llama.cpp", withTexts: with_pieces ?? false };
+}
+
+function readVllm(body: Readonly<Record<string, unknown>>): ReadText {
+  const { prompt, add_special_tokens, return_token_strs } = checkedMembers(vllmTokenize, body).read;
+  const input = { text: prompt, addSpecial: add_special_tokens ?? true, parseSpecial: true };
+  return { input, form: "vllm", withTexts: return_token_strs ?? false };
 }
 
 /** Reads a chat request for its prompt. Throws `FailureError` (400). */
@@ -90,18 +98,7 @@ export function readDetokenizeRequest(
   model: string,
   id: string,
 ): DetokenizeRequest {
-  const { tokens } = body;
-  if (tokens === undefined || tokens === null) throw missingParameter("tokens");
-  const checked = ids.safeParse(tokens);
-  if (!checked.success) throw parameterFailure("tokens", tokens, checked.error.issues);
-  return { id, model, tokens: checked.data };
-}
-
-function flag(body: Readonly<Record<string, unknown>>, name: string): boolean | undefined {
-  const value = body[name] ?? undefined;
-  const checked = z.boolean().optional().safeParse(value);
-  if (!checked.success) throw parameterFailure(name, value, checked.error.issues);
-  return checked.data;
+  return { id, model, tokens: checkedMembers(detokenizeRequest, body).read.tokens };
 }
 
 const tokensPerStep = 1024;
@@ -140,7 +137,7 @@ function* writeList<Item>(items: readonly Item[], shown: (item: Item, at: number
 
 /** Writes the answer to `POST /detokenize`: the text under the names of llama.cpp and of vLLM, whose requests are the same. */
 export function writeText(text: string): string {
-  return JSON.stringify({ content: text, prompt: text });
+  return serialize(detokenized, { content: text, prompt: text });
 }
 
 function textOf(bytes: readonly number[]): string {
@@ -156,9 +153,13 @@ function textOrBytes(bytes: readonly number[]): string | readonly number[] {
   }
 }
 
+const slotList = z.array(slot);
+const adapterList = z.array(loraAdapter);
+
 /** Writes the answer to `GET /slots` in the form of llama.cpp's server, without any part of a prompt or an answer. */
 export function writeSlots(slots: readonly (SlotState & { readonly model: string })[]): string {
-  return JSON.stringify(
+  return serialize(
+    slotList,
     slots.map(({ id, model, busy, task, contextSize, tokensLeft, ...counts }) => ({
       id,
       id_task: task ?? -1,
@@ -176,7 +177,10 @@ export function writeSlots(slots: readonly (SlotState & { readonly model: string
 
 /** Writes the answer to `GET /lora-adapters` in the form of llama.cpp's server. */
 export function writeAdapters(adapters: readonly (ModelAdapter & { readonly model: string })[]): string {
-  return JSON.stringify(adapters.map(({ id, model, file, scale }) => ({ id, model, path: file, scale })));
+  return serialize(
+    adapterList,
+    adapters.map(({ id, model, file, scale }) => ({ id, model, path: file, scale })),
+  );
 }
 
 /**

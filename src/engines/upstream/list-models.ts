@@ -67,12 +67,13 @@ export async function listUpstreamModels(
   const models = readModelList(text);
   if (!models) throw new ModelListError(`${target.url}/models did not return a model list`, statusCode);
   await native.learn(models, target, headers);
-  return models.map(({ id, created, ownedBy, contextLength, contextIsEnforced, sees }) => {
+  return models.map(({ id, created, ownedBy, shutdownDate, contextLength, contextIsEnforced, sees }) => {
     const known = sees ?? native.sees(id);
     return {
       id,
       created,
       ownedBy: ownedBy ?? "upstream",
+      ...(shutdownDate !== undefined && { shutdownDate }),
       endpoints: upstreamEndpoints(source),
       ...(source.prewarms === true && { prewarms: "upstream" as const }),
       ...(contextLength !== null && { contextLength }),
