@@ -37,6 +37,8 @@ export interface ResponsesDraft extends RequestDraft {
   toolList?: readonly unknown[];
   /** `tool_choice` as the client sent it. */
   choice?: unknown;
+  /** `prompt_cache_options.ttl`. */
+  cacheTtl?: string;
   /** The response is to be empty. */
   prepares?: PreparesOnly;
   /** The members of the response that repeat the request, by their names. */
@@ -246,6 +248,9 @@ function readPromptCacheOptions(options: Value<"prompt_cache_options">, draft: R
   if (!isKnown && !draft.forwards && draft.profile.judgesAsVendor)
     throw unsupportedEnumValue("prompt_cache_options.ttl", ttl, cacheTtls);
   draft.repeated["prompt_cache_options"] = promptCacheEcho(options);
+  // For the note that an upstream of another API does not get it.
+  draft.extra["prompt_cache_options"] = options;
+  if (isKnown && ttl) draft.cacheTtl = ttl;
   if (options.prewarm === true) draft.prepares = "cache";
 }
 

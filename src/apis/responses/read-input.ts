@@ -21,6 +21,7 @@ import { readDeclaration } from "./read-tools.ts";
 import {
   assistantMessage,
   assistantContentParts,
+  cacheBreakpoint,
   given,
   inputItems,
   inputItemTypes,
@@ -28,7 +29,7 @@ import {
   parsed,
   typed,
 } from "./request-schema.ts";
-import { hostedItemTypes } from "./schema.ts";
+import { cacheTtls, hostedItemTypes, minutesOfTtl } from "./schema.ts";
 import { type PlacedItem, withoutCompactions } from "./state/input-items.ts";
 import type { Recalled } from "./state/recall.ts";
 
@@ -38,6 +39,8 @@ export interface InputOptions {
   /** The request is forwarded to another server, which may decrypt reasoning that this server cannot. */
   readonly forwards: boolean;
   readonly warnings: string[];
+  /** How long a breakpoint without a time of its own is cached: the request's `prompt_cache_options.ttl`. */
+  readonly cacheTtl?: string | undefined;
   /** Receives the tools that the conversation brings. */
   readonly found: Tool[];
   readonly recalled: Recalled;
@@ -131,7 +134,7 @@ class InputReader {
       case "function_call_output":
       case "custom_tool_call_output": {
         const { output, call_id: id } = parsed(inputItems[type], item, path);
-        return this.#result(id, readContent(output, `${path}.output`, this.#isStrict), path);
+        return this.#result(id, this.#content(output, `${path}.output`), path);
       }
       case "tool_search_call": {
         if (!hasCallId(item)) break;
@@ -171,7 +174,22 @@ class InputReader {
     const { role, content } = parsed(inputItems.message, item, path);
     if (role === "assistant") return;
     this.#endTurn();
-    this.#messages.push({ role, content: readContent(content, `${path}.content`, strict), path });
+    this.#messages.push({ role, content: this.#content(content, `${path}.content`), path });
+  }
+
+  /** Reads what a user, a system or a tool says. */
+  #content(content: string | readonly JsonObject[], path: string): Content {
+    if (typeof content === "string") return content;
+    return content.map((value, index) => {
+      const place = `${path}[${index}]`;
+      const part = readInputPart(value, place, this.#isStrict);
+      if ((value["prompt_cache_breakpoint"] ?? null) === null || part.type === "refusal") return part;
+      const at = `${place}.prompt_cache_breakpoint`;
+      const ttl = parsed(cacheBreakpoint, value["prompt_cache_breakpoint"], at)?.ttl ?? this.#options.cacheTtl;
+      const minutes = minutesOfTtl(ttl ?? cacheTtls[0]);
+      if (minutes === undefined && this.#isStrict) throw unsupportedEnumValue(`${at}.ttl`, String(ttl), cacheTtls);
+      return { ...part, cacheMinutes: minutes ?? 30 };
+    });
   }
 
   #reasoning(item: JsonObject, path: string): void {
@@ -286,13 +304,6 @@ const otherNames: Readonly<Record<string, string>> = {
   image_url: "input_image",
   file: "input_file",
 };
-
-/** Reads what a user, a system or a tool says. */
-function readContent(content: string | readonly JsonObject[], path: string, strict: boolean): Content {
-  return typeof content === "string"
-    ? content
-    : content.map((part, index) => readInputPart(part, `${path}[${index}]`, strict));
-}
 
 function readInputPart(part: JsonObject, path: string, strict: boolean): ContentPart {
   const { type } = parsed(typed, part, path);

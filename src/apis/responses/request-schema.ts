@@ -70,6 +70,8 @@ function byType<const Schemas extends readonly Typed[]>(schemas: Schemas): ByTyp
 /** Any object that says what it is. */
 export const typed = z.object({ type: text });
 
+export const cacheBreakpoint = z.object({ mode: z.literal("explicit").nullish(), ttl: optionalText }).nullish();
+
 export const inputText = z.object({ type: z.literal("input_text"), text });
 export const inputImage = z.object({
   type: z.literal("input_image"),

@@ -48,7 +48,8 @@ export function* responsesRequestInSteps(
   const previousId = repeated["previous_response_id"];
   if (typeof previousId === "string" && !recalled.previous && !forwards) throw previousNotFound(previousId);
   const found: Tool[] = [];
-  const messages = yield* readInput(inputOf(draft), { strict, forwards, warnings, found, recalled });
+  const { cacheTtl } = draft;
+  const messages = yield* readInput(inputOf(draft), { strict, forwards, warnings, found, recalled, cacheTtl });
   if (draft.instructions !== undefined) {
     messages.unshift({ role: "system", content: draft.instructions, path: "instructions" });
   }

@@ -250,6 +250,11 @@ export const cacheModes = ["implicit", "explicit"] as const;
 /** How long a prompt stays in the cache at least. */
 export const cacheTtls = ["30m", "12h"] as const;
 
+/** Returns a time in the cache in minutes, or `undefined` for one that OpenAI does not have. */
+export function minutesOfTtl(ttl: unknown): number | undefined {
+  return ttl === "30m" ? 30 : ttl === "12h" ? 720 : undefined;
+}
+
 /** Why the prompt cache had less than a client expected; for a request with `prompt_cache_options.comparison_response_id`. */
 export const cacheDiagnostics = z.object({
   type: z.enum(["cache_hit", "cache_miss", "comparison_response_not_found", "unavailable"]),
