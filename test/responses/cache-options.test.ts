@@ -12,7 +12,7 @@ import { startGateway } from "../upstream/gateway.ts";
 
 type Options = OpenAI.Responses.ResponseCreateParamsNonStreaming;
 /** Members that openai 6 does not declare. */
-type Body = Omit<Options, "model"> & { prompt_cache_options?: object; generate?: boolean };
+type Body = Omit<Options, "model" | "prompt_cache_options"> & { prompt_cache_options?: object; generate?: boolean };
 
 const instructions = "Answer in one short sentence, and name the city that the question is about.";
 
@@ -138,7 +138,11 @@ describe("prewarm over a server of another API", () => {
   }
 
   const prewarm = (client: OpenAI, input: unknown): Promise<OpenAI.Responses.Response> =>
-    client.responses.create({ model: "m", input, prompt_cache_options: { prewarm: true, ttl: "12h" } } as Options);
+    client.responses.create({
+      model: "m",
+      input,
+      prompt_cache_options: { prewarm: true, ttl: "12h" },
+    } as unknown as Options);
 
   test("a chat server has no such request, and is not asked", async () => {
     const { client, bodies } = await over("chat", {});

@@ -31,6 +31,9 @@ export function wireOrder(names: readonly string[], isResponse = false): string[
 /** Members that contain JSON of the client's own, in the client's order. */
 export const clientJsonMembers = ["parameters", "schema", "input_schema", "output_schema", "metadata"] as const;
 
+/** Members of `usage.attribution` whose names are ids, in the order of the items (ChatGPT's backend; recordings of 2026-09-27). */
+export const attributionMembers = ["items"] as const;
+
 /** Members of a moderation's result that list kinds of harm, in an order of their own. */
 export const harmMembers = ["categories", "category_applied_input_types", "category_scores"] as const;
 
@@ -181,6 +184,8 @@ const otherItems = [
 const item = withOtherTypes(writtenItem, new RegExp(`^(compaction|${otherItems})$|:`));
 
 export const responseUsage = z.object({
+  // ChatGPT's backend says which item cost what.
+  attribution: z.unknown().optional(),
   input_tokens: count,
   input_tokens_details: z.object({
     cache_write_tokens: count.optional().meta({ since: "2026-07" }),
