@@ -10,7 +10,7 @@ import { responseBodyText, responseForms } from "./form.ts";
 import type { NumberForm, ResponseForm } from "./form.ts";
 import { ResponseIds } from "./ids.ts";
 import { toolSearch, usageObject } from "./items.ts";
-import type { CallKind } from "./items.ts";
+import type { CallItem, CallKind } from "./items.ts";
 import type { ResponseOptions } from "./request-schema.ts";
 import { cacheDiagnostics, floatMembers, response } from "./schema.ts";
 import type { CacheDiagnostics } from "./schema.ts";
@@ -123,9 +123,10 @@ export class ResponseObject {
   }
 
   /** Separates the name of a call from its namespace. `name` begins with the namespace. */
-  callName(name: string, namespace: string | undefined): { readonly name: string; readonly namespace?: string } {
-    if (namespace !== undefined) return { name: nameWithin(namespace, name), namespace };
-    return this.#options.grouped.get(name) ?? { name };
+  callName(name: string, namespace: string | undefined): Pick<CallItem, "name" | "namespace" | "isAsync"> {
+    const isAsync = this.#options.asyncTools.has(name);
+    if (namespace !== undefined) return { name: nameWithin(namespace, name), namespace, isAsync };
+    return { ...(this.#options.grouped.get(name) ?? { name }), isAsync };
   }
 
   /** Returns the `encrypted_content` of a reasoning item, or `undefined` if it has no such member. */
