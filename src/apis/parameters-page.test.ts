@@ -120,9 +120,9 @@ ${responsesParameters
 ## POST /v1/messages
 
 Anthropic's parameters. Profile \`exact\` refuses, as Anthropic does, members that are in no table, a request without the header
-\`anthropic-version\`, histories whose tool results do not match their calls, and empty messages. Profile \`lean\` takes them and
-tells the log; blocks of a type that is not known here are left out. \`POST /v1/messages/count_tokens\` takes the same, without
-\`max_tokens\`.
+\`anthropic-version\` or with an unknown version, histories whose tool results do not match their calls, and empty messages. Profile
+\`lean\` accepts them and logs a warning; blocks of an unknown type are left out. \`POST /v1/messages/count_tokens\` accepts the
+same parameters, without \`max_tokens\`.
 
 ${table(messageParameters)}
 

@@ -142,6 +142,8 @@ export interface ToolCallStartEvent {
   readonly namespace?: string;
   /** The id of the item that contains the call, if it differs from the call's id. */
   readonly itemId?: string;
+  /** Members that calls have in one API only, such as Anthropic's `caller`. */
+  readonly native?: DialectJson;
 }
 
 export interface ToolCallDeltaEvent {

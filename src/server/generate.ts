@@ -31,7 +31,9 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
   return {
     api: port.name,
     async read(body, options, reply, service) {
-      const kept = port.state && (await readKept(port.state, body, options, reply, service));
+      const { state } = port;
+      const isKept = state !== undefined && state.isNeeded?.(body, options) !== false;
+      const kept = isKept ? await readKept(state, body, options, reply, service) : undefined;
       const read = kept ?? (await takeSteps(port.readRequest(body, reply.requestId, options)));
       const { request, warnings } = read;
       const { record, requestId } = reply;

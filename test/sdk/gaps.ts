@@ -151,16 +151,12 @@ export const gaps: Readonly<Record<string, Reasons>> = {
       "[type=response.reasoning_summary_part.done].status",
     ]),
   },
-  "messages: request": {
-    ...because("not supported; handled as an unknown member", ["workspace_id"]),
-  },
   "messages: answer": {
     ...because("not written; passed on unchanged from an upstream that speaks the API", [
       "container.skills",
       "content[][type=container_upload].file_id",
-      "content[][type=tool_use].toolset_name",
-      "usage.speed",
     ]),
+    ...because("in no recorded answer; passed on unchanged from an upstream that speaks the API", ["usage.speed"]),
     ...because("described as a caller of any type", [
       "content[][type=server_tool_use].caller[type=direct]",
       "content[][type=server_tool_use].caller[type=code_execution_20250825]",
@@ -176,11 +172,14 @@ export const gaps: Readonly<Record<string, Reasons>> = {
   "messages: event": {
     ...because("not written; passed on unchanged from an upstream that speaks the API", [
       "[type=content_block_start].content_block[type=container_upload].file_id",
-      "[type=content_block_start].content_block[type=tool_use].toolset_name",
       "[type=message_delta].delta.container.skills",
       "[type=message_start].message.content[][type=container_upload].file_id",
-      "[type=message_start].message.content[][type=tool_use].toolset_name",
+    ]),
+    ...because("in no recorded answer; passed on unchanged from an upstream that speaks the API", [
       "[type=message_start].message.usage.speed",
+    ]),
+    ...because("in no recorded message_start, but in every message_delta of a request with thinking", [
+      "[type=message_start].message.usage.output_tokens_details",
     ]),
     ...because("described as a caller of any type", [
       "[type=content_block_start].content_block[type=server_tool_use].caller[type=direct]",

@@ -130,6 +130,8 @@ function today(value: unknown): unknown {
   return {
     ...value,
     model: null,
+    container: value["container"] ?? null,
+    diagnostics: value["diagnostics"] ?? null,
     stop_details: value["stop_details"] ?? null,
     content: shown.map((block) => (block["type"] === "tool_use" ? { caller: { type: "direct" }, ...block } : block)),
     usage: {

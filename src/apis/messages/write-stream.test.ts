@@ -5,7 +5,9 @@ import type { GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import { exact, lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
 import type { MessageContext, ReasoningDisplay } from "./write.ts";
+import { readResponseBody } from "../tolerant/read-response.ts";
 import { messageId, toolUseId } from "./ids.ts";
+import { MessageReader } from "./read.ts";
 import { writeMessageResponse } from "./write.ts";
 import { decodeSignature } from "./signature.ts";
 import { MessageStreamWriter } from "./write-stream.ts";
@@ -49,6 +51,9 @@ function written(events: readonly GenerationEvent[], context: MessageContext = c
   const writer = new MessageStreamWriter(context);
   return events.map((event) => writer.write([event])).join("");
 }
+
+/** A stream of profile `exact` without the members that profile `lean` leaves out. */
+const withoutNulls = (stream: string) => stream.replaceAll(/,"(container|diagnostics)":null/g, "");
 
 type Json = { [name: string]: unknown };
 
@@ -122,9 +127,64 @@ describe("the events of a message", () => {
     expect(stream).toContain('"delta":{"type":"text_delta","text":"Hi"}        }\n\n');
     expect(stream).toContain('{"type":"message_stop"        }\n\n');
     expect(stream).toContain('data: {"type": "ping"}\n\n');
-    expect(stream.replace(/ {8}\}$/gm, "}")).toBe(
-      written([{ type: "start", choice: 0 }, text("Hi"), finish("stop"), done]),
+    const plain = written([{ type: "start", choice: 0 }, text("Hi"), finish("stop"), done]);
+    expect(withoutNulls(stream.replace(/ {8}\}$/gm, "}"))).toBe(plain);
+  });
+
+  test("profile exact has the members that are null since September 2026, profile lean only those with a value", () => {
+    const nulls = { container: null, diagnostics: null };
+    const native: GenerationEvent = {
+      type: "extra",
+      place: "chunk",
+      dialect: "messages",
+      value: { ...nulls, input_transformations: [{ reason: "r", path: "p", type: "t" }] },
+    };
+    const ending = [text("Hi"), finish("stop"), done];
+    const exactStream = written([{ type: "start", choice: 0 }, ...ending], contextOf(exact));
+    expect(exactStream).toContain('"content":[],"container":null,"stop_reason":null,');
+    expect(exactStream).toContain('"inference_geo":"not_available"},"diagnostics":null}');
+    expect(exactStream).toContain(
+      '"delta":{"stop_reason":"end_turn","stop_sequence":null,"stop_details":null,"container":null},',
     );
+    expect(written([{ type: "start", choice: 0 }, ...ending])).not.toMatch(/container|diagnostics/);
+    // Of an upstream of this API, both profiles keep them.
+    expect(written([{ type: "start", choice: 0 }, native, ...ending])).toContain(
+      '"inference_geo":"not_available"},"input_transformations":[{"type":"t","path":"p","reason":"r"}],"diagnostics":null}',
+    );
+    const diagnostics = { cache_miss_reason: { cache_missed_input_tokens: 3701, type: "tools_changed" } };
+    expect(written([{ ...native, value: { diagnostics } }, ...ending])).toContain(
+      '"diagnostics":{"cache_miss_reason":{"type":"tools_changed","cache_missed_input_tokens":3701}}}',
+    );
+  });
+
+  test("thinking tokens are counted where thinking is on, and never in message_start", () => {
+    const usage = (thinking: number): GenerationEvent => ({
+      type: "usage",
+      usage: { promptTokens: 4, completionTokens: 2, completionDetails: { reasoning_tokens: thinking } },
+    });
+    const counts = (context: MessageContext, thinking: number) =>
+      written([usage(thinking), { type: "start", choice: 0 }, text("Hi"), finish("stop"), done], context).match(
+        /"(message_start|message_delta|output_tokens_details)"/g,
+      );
+    const events = ['"message_start"', '"message_delta"'];
+    expect(counts(contextOf(exact, "hidden"), 0)).toEqual(events);
+    expect(counts(contextOf(exact, "shown"), 0)).toEqual([...events, '"output_tokens_details"']);
+    expect(counts(contextOf(exact, "hidden"), 3)).toEqual([...events, '"output_tokens_details"']);
+  });
+
+  // A gateway wrote `caller: {type: "direct"}` for every call, and no toolset_name.
+  test("a call keeps the caller and the toolset that an upstream of this API sends", () => {
+    const block = { type: "tool_use", id: "toolu_1", name: "click", input: {} };
+    const native = { caller: { type: "code_execution_20260120", tool_id: "srvtoolu_1" }, toolset_name: "browser" };
+    const reader = new MessageReader({ newCallId: () => "toolu_new" });
+    const events = readResponseBody(
+      JSON.stringify({ content: [{ ...block, ...native }], stop_reason: "tool_use" }),
+      reader,
+    );
+    expect(message(written(events)).content).toEqual([{ ...block, ...native }]);
+    expect(JSON.parse(writeMessageResponse(accumulate(events), contextOf()))).toMatchObject({
+      content: [{ ...block, ...native }],
+    });
   });
 
   test("nothing shows before the first delta, so that an early failure keeps its status", () => {

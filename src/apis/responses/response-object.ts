@@ -1,8 +1,9 @@
-import type { SourceIdentity, Usage } from "../../core/events.ts";
+import type { ExtraEvent, SourceIdentity, Usage } from "../../core/events.ts";
+import { isObject } from "../../core/json.ts";
 import { nameWithin } from "../../core/custom-tool.ts";
 import { JsonText } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
-import { orderedMembers } from "../members.ts";
+import { inWireOrder, orderedMembers } from "../members.ts";
 import type { AnswerContext } from "../port.ts";
 import { encryptReasoning } from "./encrypted-content.ts";
 import type { EncryptedReasoning } from "./encrypted-content.ts";
@@ -41,8 +42,8 @@ export class ResponseObject {
   readonly endMark: string;
   /** The events that a stream opens with. */
   readonly opening: readonly ("created" | "queued" | "in_progress")[];
-  /** The comparison with the response that the request names; "pending" while there is no result, `undefined` if it names none. */
-  cacheDiagnostics: CacheDiagnostics | "pending" | undefined;
+  /** Compares the request with that of the response that it names, if it names one. `promptTokens`: if they are counted. */
+  cacheDiagnostics: ((promptTokens: number | undefined) => CacheDiagnostics) | undefined;
   /** Encrypted reasoning that its maker needs to be given again, by the ids of the items. */
   readonly encrypted: Record<string, string> = {};
   readonly #context: AnswerContext;
@@ -85,6 +86,13 @@ export class ResponseObject {
     if (profile.resolvesModels && source?.model?.startsWith(`${model}-`) === true) this.#model = source.model;
     this.#tier = source?.serviceTier;
     this.#id = own ?? this.#ids.response(this.#created);
+  }
+
+  /** Takes over the members of an upstream's response that no other event has. */
+  passOn({ place, dialect, value }: ExtraEvent): void {
+    const { prompt_cache_diagnostics: found } = value;
+    if (place === "chunk" && dialect === "responses" && isObject(found))
+      this.cacheDiagnostics = () => found as CacheDiagnostics;
   }
 
   /** True for a background response, which is generated even if its client has disconnected. */
@@ -160,7 +168,7 @@ export class ResponseObject {
       model: this.#model,
       moderation: form.moderation,
       output: state.output,
-      prompt_cache_diagnostics: this.#diagnostics(state.event, isOver),
+      prompt_cache_diagnostics: this.#diagnostics(state, isOver),
       prompt_cache_retention: echo["prompt_cache_retention"] ?? form.promptCacheRetention,
       reasoning: form.reasoning(echo.reasoning.effort, echo.reasoning.summary),
       service_tier: this.#serviceTier(isOver),
@@ -175,11 +183,10 @@ export class ResponseObject {
   }
 
   /** `created` has no diagnostics, and the result is in the last event only (recordings of 2026-09-29). */
-  #diagnostics(event: ResponseState["event"], isOver: boolean): JsonValue | undefined {
-    const result = this.cacheDiagnostics;
-    if (result === undefined || event === "created") return undefined;
-    const shown = isOver && result !== "pending" ? result : ({ type: "unavailable" } as const);
-    return orderedMembers(cacheDiagnostics, shown) as JsonValue;
+  #diagnostics({ event, usage }: ResponseState, isOver: boolean): JsonValue | undefined {
+    if (this.cacheDiagnostics === undefined || event === "created") return undefined;
+    const shown = isOver ? this.cacheDiagnostics(usage?.promptTokens) : ({ type: "unavailable" } as const);
+    return inWireOrder(cacheDiagnostics, shown) as JsonValue;
   }
 
   #serviceTier(isOver: boolean): string | null {

@@ -260,26 +260,31 @@ export function minutesOfTtl(ttl: unknown): number | undefined {
   return ttl === "30m" ? 30 : ttl === "12h" ? 720 : undefined;
 }
 
+export const cacheDiagnosticsType = z.enum(["cache_hit", "cache_miss", "comparison_response_not_found", "unavailable"]);
+export const cacheMissReason = z.enum([
+  "model_changed",
+  "service_tier_changed",
+  "prompt_cache_key_changed",
+  "tools_changed",
+  "text_format_changed",
+  "reasoning_effort_changed",
+  "verbosity_changed",
+  "context_compacted",
+  "input_changed",
+]);
+
 /** Why the prompt cache had less than a client expected; for a request with `prompt_cache_options.comparison_response_id`. */
 export const cacheDiagnostics = z.object({
-  type: z.enum(["cache_hit", "cache_miss", "comparison_response_not_found", "unavailable"]),
+  // OpenAI may add types and reasons.
+  type: z.string(),
   cache_missed_tokens: count.optional(),
   comparison_reusable_tokens: count.optional(),
-  reason: z
-    .enum([
-      "model_changed",
-      "service_tier_changed",
-      "prompt_cache_key_changed",
-      "tools_changed",
-      "text_format_changed",
-      "reasoning_effort_changed",
-      "verbosity_changed",
-      "context_compacted",
-      "input_changed",
-    ])
-    .optional(),
+  reason: z.string().optional(),
 });
-export type CacheDiagnostics = z.infer<typeof cacheDiagnostics>;
+export type CacheDiagnostics = z.infer<typeof cacheDiagnostics> & {
+  readonly type: z.infer<typeof cacheDiagnosticsType>;
+  readonly reason?: z.infer<typeof cacheMissReason>;
+};
 
 /** The tiers that a request may name. */
 export const serviceTiers = ["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"] as const;
