@@ -1,7 +1,14 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createServer } from "../../src/app/create-server.ts";
+import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { startTruewire } from "../support/serve.ts";
+import { serving } from "../support/transports.ts";
 import { startGateway } from "../upstream/gateway.ts";
 import { startScripted } from "../upstream/scripted-server.ts";
 import type { ScriptedServer } from "../upstream/scripted-server.ts";
@@ -253,4 +260,111 @@ describe.each([
       /resp_|msg_|diagnostics|prompt_cache_options|comparison/,
     );
   });
+});
+
+/** What an upstream of the same API answers, with its own diagnostics. */
+const message = {
+  model: "m",
+  id: "msg_01Theirs",
+  type: "message",
+  role: "assistant",
+  content: [{ type: "text", text: "Yes." }],
+  stop_reason: "end_turn",
+  stop_sequence: null,
+  usage: { input_tokens: 5, output_tokens: 1 },
+  diagnostics: { cache_miss_reason: { type: "tools_changed", cache_missed_input_tokens: 3701 } },
+};
+const response = {
+  id: "resp_theirs",
+  object: "response",
+  created_at: 1_760_000_000,
+  status: "completed",
+  model: "m",
+  output: [
+    {
+      id: "msg_1",
+      type: "message",
+      status: "completed",
+      role: "assistant",
+      content: [{ type: "output_text", text: "Yes.", annotations: [], logprobs: [] }],
+    },
+  ],
+  prompt_cache_diagnostics: { type: "cache_miss", cache_missed_tokens: 4175, reason: "routed_elsewhere" },
+};
+
+test.each([
+  { api: "messages" as const, path: "messages", answer: message, member: "diagnostics" },
+  { api: "responses" as const, path: "responses", answer: response, member: "prompt_cache_diagnostics" },
+])("an upstream that speaks $api diagnoses its own answers", async ({ api, path, answer, member }) => {
+  const upstream = await startScripted((reply, body) => {
+    if (body["stream"] !== true || api === "messages") {
+      reply.setHeader("content-type", "application/json");
+      return reply.end(JSON.stringify(answer));
+    }
+    const { prompt_cache_diagnostics, ...created } = response;
+    const event = (type: string, more: object, sequence_number: number) =>
+      `event: ${type}\ndata: ${JSON.stringify({ type, response: { ...created, ...more }, sequence_number })}\n\n`;
+    const running = { status: "in_progress", output: [] };
+    reply.setHeader("content-type", "text/event-stream");
+    reply.end(
+      event("response.created", running, 0) +
+        event("response.in_progress", { ...running, prompt_cache_diagnostics: { type: "unavailable" } }, 1) +
+        event("response.completed", { prompt_cache_diagnostics }, 2),
+    );
+  });
+  const gateway = await startGateway(upstream.url, { api });
+  try {
+    const asks = {
+      messages: { max_tokens: 10, messages: [{ role: "user", content: "Hi" }] },
+      responses: { input: "Hi" },
+    }[api];
+    // The gateway knows neither id; the upstream may.
+    const compares = {
+      messages: { diagnostics: { previous_message_id: "msg_01Earlier" } },
+      responses: { prompt_cache_options: { comparison_response_id: "resp_earlier" } },
+    }[api];
+    const post = (members: object) =>
+      fetch(`${gateway.url}/v1/${path}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", "anthropic-version": "2023-06-01" },
+        body: JSON.stringify({ model: "m", ...asks, ...compares, ...members }),
+      });
+    const whole = (await (await post({})).json()) as Record<string, unknown>;
+    expect(whole[member]).toEqual((answer as Record<string, unknown>)[member]);
+    expect(upstream.requests[0]?.body).toMatchObject(compares);
+    if (api === "messages") return;
+    const stream = await (await post({ stream: true })).text();
+    const [created, inProgress, ...rest] = stream.split("\n\n").filter((event) => event.includes('"response":'));
+    expect(created).not.toContain(member);
+    expect(inProgress).toContain('"prompt_cache_diagnostics":{"type":"unavailable"}');
+    expect(rest.at(-1)).toContain(
+      '"prompt_cache_diagnostics":{"type":"cache_miss","cache_missed_tokens":4175,"reason":"routed_elsewhere"}',
+    );
+  } finally {
+    await gateway.close(0);
+    await upstream.close();
+  }
+});
+
+test("servers with the same store find each other's fingerprints", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "truewire-fingerprints-"));
+  // An answer does not wait for the comparison, so the engine takes longer than the store.
+  const engine = new ScriptedEngine(async function* () {
+    for (let at = 0; at < 50; at++) await readdir(folder);
+    yield* answer(["Hi"]);
+  });
+  const servers = [];
+  try {
+    for (let at = 0; at < 2; at++)
+      servers.push(await createServer({ port: 0, logLevel: "silent", ...serving(engine, { store: folder }) }));
+    const [one, other] = servers.map(({ url }) => new Anthropic({ baseURL: url, apiKey: "k", maxRetries: 0 }));
+    const body = { model: "scripted", max_tokens: 10, messages: [{ role: "user" as const, content: "Hi" }] };
+    const first = await one?.messages.create({ ...body, diagnostics: { previous_message_id: null } });
+    const diagnostics = { previous_message_id: first?.id ?? "" };
+    const second = await other?.messages.create({ ...body, system: "Be brief.", diagnostics });
+    expect(second?.diagnostics?.cache_miss_reason?.type).toBe("system_changed");
+  } finally {
+    await Promise.all(servers.map((server) => server.close(0)));
+    rmSync(folder, { recursive: true, force: true });
+  }
 });

@@ -37,13 +37,14 @@ export function capturedRequest(response: JsonObject = {}, events: readonly Gene
   const tools = (Array.isArray(list) ? accepted(() => read(list)) : undefined) ?? read([]);
   const summarizes = events.some((event) => event.type === "reasoning-delta" && event.summary !== undefined);
   const logprobs = events.some((event) => event.type === "text-delta" && event.logprobs !== undefined);
-  const { grouped, searches } = tools;
+  const { asyncTools, grouped, searches } = tools;
   return {
     echo: echoOf(response, tools),
     summarizes,
     encryptsReasoning: false,
     logprobs,
     countsTokens: true,
+    asyncTools,
     grouped,
     searches,
   };

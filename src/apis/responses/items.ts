@@ -71,6 +71,8 @@ export interface CallItem {
   readonly kind: CallKind;
   readonly name: string;
   readonly namespace?: string;
+  /** The model does not wait for its output. */
+  readonly isAsync: boolean;
 }
 
 /** The input of a whole call for which the model wrote none. */
@@ -80,11 +82,12 @@ export function emptyInput(kind: CallKind): string {
 
 export function callItem(call: CallItem, status: ItemStatus, text: string): JsonValue {
   const { id, callId, kind, name, namespace } = call;
+  const runs = call.isAsync || undefined;
   switch (kind) {
     case "custom":
-      return { id, type: "custom_tool_call", status, call_id: callId, input: text, name, namespace };
+      return { id, type: "custom_tool_call", status, async: runs, call_id: callId, input: text, name, namespace };
     case "function":
-      return { id, type: "function_call", status, arguments: text, call_id: callId, name, namespace };
+      return { id, type: "function_call", status, arguments: text, async: runs, call_id: callId, name, namespace };
     case "search":
       return { id, type: "tool_search_call", status, arguments: objectIn(text), call_id: callId, execution: "client" };
   }

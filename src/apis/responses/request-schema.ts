@@ -70,6 +70,8 @@ function byType<const Schemas extends readonly Typed[]>(schemas: Schemas): ByTyp
 /** Any object that says what it is. */
 export const typed = z.object({ type: text });
 
+export const cacheBreakpoint = z.object({ mode: z.literal("explicit").nullish(), ttl: optionalText }).nullish();
+
 export const inputText = z.object({ type: z.literal("input_text"), text });
 export const inputImage = z.object({
   type: z.literal("input_image"),
@@ -129,10 +131,13 @@ export const inputCustomCall = z.object({
   namespace: optionalText,
   name: text,
 });
+/** Without a `call_id`, it is an output that no call of the model has asked for, and names its tool. */
 export const functionCallOutput = z.object({
   type: z.literal("function_call_output"),
   output: textOrParts,
-  call_id: text,
+  call_id: optionalText,
+  namespace: optionalText,
+  name: optionalText,
 });
 export const customCallOutput = z.object({
   type: z.literal("custom_tool_call_output"),
@@ -154,43 +159,7 @@ export const additionalTools = z.object({ type: z.literal("additional_tools"), t
 export const itemReference = z.object({ type: z.literal("item_reference"), id: text });
 export const inputCompaction = z.object({ type: z.literal("compaction"), encrypted_content: z.unknown().optional() });
 
-/** The items that a request may contain and that are read, by their type. */
-export const inputItems = byType([
-  inputMessage,
-  inputReasoning,
-  inputFunctionCall,
-  functionCallOutput,
-  inputCustomCall,
-  customCallOutput,
-  inputSearchCall,
-  toolSearchOutput,
-  additionalTools,
-  itemReference,
-  inputCompaction,
-]);
-
-/** Every type of item that OpenAI knows. */
-export const inputItemTypes: readonly string[] = [...Object.keys(inputItems), ...hostedItemTypes];
-
-export const functionTool = z.object({
-  name: text,
-  description: optionalText,
-  parameters: optionalObject,
-  strict: z.boolean().nullish(),
-  defer_loading: z.boolean().nullish(),
-  output_schema: z.unknown().optional(),
-});
-export const customTool = z.object({ name: text, description: optionalText, format: optionalObject });
-export const customFormat = z.object({ type: word(["text", "grammar"]) });
-export const customGrammar = z.object({ syntax: word(["lark", "regex"]), definition: text });
-export const namespaceTool = z.object({ name: text, tools: objects(anyObject()) });
-export const toolInNamespace = z.object({ type: word(["function", "custom"]) });
-export const toolSearchTool = z.object({ execution: optionalText, parameters: optionalObject });
-/** What every tool may have. */
-export const toolDeclaration = z.object({ type: text, description: optionalText });
-
-export const namedToolChoice = z.object({ name: text, namespace: optionalText });
-export const allowedToolsChoice = z.object({ mode: word(["auto", "required"]), tools: objects(anyObject()) });
+const reasoningEffort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]).nullish();
 
 export const jsonSchemaFormat = z.object({
   type: z.literal("json_schema"),
@@ -204,16 +173,69 @@ const textFormat = z.discriminatedUnion(
   [z.object({ type: z.literal("text") }), z.object({ type: z.literal("json_object") }), jsonSchemaFormat],
   expecting("an object"),
 );
+/** Changes settings of the request from its place on. */
+export const configurationUpdate = z.object({
+  type: z.literal("configuration_update"),
+  reasoning: z.object({ effort: reasoningEffort }).nullish(),
+  text: z.object({ format: textFormat.nullish() }).nullish(),
+});
+
+/** The items that a request may contain and that are read, by their type. */
+export const inputItems = byType([
+  inputMessage,
+  inputReasoning,
+  inputFunctionCall,
+  functionCallOutput,
+  inputCustomCall,
+  customCallOutput,
+  inputSearchCall,
+  toolSearchOutput,
+  additionalTools,
+  itemReference,
+  inputCompaction,
+  configurationUpdate,
+]);
+
+/** Every type of item that OpenAI knows. */
+export const inputItemTypes: readonly string[] = [...Object.keys(inputItems), ...hostedItemTypes];
+
+export const functionTool = z.object({
+  name: text,
+  description: optionalText,
+  parameters: optionalObject,
+  strict: z.boolean().nullish(),
+  defer_loading: z.boolean().nullish(),
+  async: z.boolean().nullish(),
+  output_schema: z.unknown().optional(),
+});
+export const customTool = z.object({
+  name: text,
+  description: optionalText,
+  format: optionalObject,
+  async: z.boolean().nullish(),
+});
+export const customFormat = z.object({ type: word(["text", "grammar"]) });
+export const customGrammar = z.object({ syntax: word(["lark", "regex"]), definition: text });
+export const namespaceTool = z.object({ name: text, tools: objects(anyObject()) });
+export const toolInNamespace = z.object({ type: word(["function", "custom"]) });
+export const toolSearchTool = z.object({ execution: optionalText, parameters: optionalObject });
+/** What every tool may have. */
+export const toolDeclaration = z.object({ type: text, description: optionalText });
+
+export const namedToolChoice = z.object({ name: text, namespace: optionalText });
+export const allowedToolsChoice = z.object({ mode: word(["auto", "required"]), tools: objects(anyObject()) });
+
 export const textOptions = z.object(
   { format: textFormat.nullish(), verbosity: z.enum(["low", "medium", "high"]).nullish() },
   expecting("an object"),
 );
 export type TextOptions = z.output<typeof textOptions>;
+export type TextFormat = z.output<typeof textFormat>;
 
 const summaryKind = z.enum(["auto", "concise", "detailed"]).nullish();
 export const reasoningOptions = z.object(
   {
-    effort: z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]).nullish(),
+    effort: reasoningEffort,
     summary: summaryKind,
     /** The older name of `summary`. */
     generate_summary: summaryKind,
@@ -354,6 +376,8 @@ export interface ResponseOptions {
   readonly includeObfuscation?: boolean;
   /** The tools of namespaces, by the one name under which a model knows them. */
   readonly grouped: ReadonlyMap<string, { readonly namespace: string; readonly name: string }>;
+  /** The names of the tools whose calls do not wait for an output. */
+  readonly asyncTools: ReadonlySet<string>;
   /** A call of `toolSearch` is the client's search for tools, an item of its own. */
   readonly searches: boolean;
 }

@@ -8,10 +8,10 @@ import { lean } from "../profile.ts";
 import { completeRequest, completeRequestedAnswer, emptyDraft } from "../request/draft.ts";
 import { readParameters } from "../request/parameter.ts";
 import { maxRepeatedLength } from "../request/shapes.ts";
-import { readInput } from "./read-input.ts";
+import { type ConfigurationUpdate, readInput } from "./read-input.ts";
 import { type DeclaredTools, readResponseTools, readToolChoice } from "./read-tools.ts";
 import { defaultEcho, type ResponseEcho, type ResponseOptions } from "./request-schema.ts";
-import { type ResponsesDraft, responsesParameters } from "./parameters.ts";
+import { applyUpdate, type ResponsesDraft, responsesParameters } from "./parameters.ts";
 import { withoutCompactions } from "./state/input-items.ts";
 import { nothingRecalled, previousNotFound, type Recalled } from "./state/recall.ts";
 
@@ -48,12 +48,15 @@ export function* responsesRequestInSteps(
   const previousId = repeated["previous_response_id"];
   if (typeof previousId === "string" && !recalled.previous && !forwards) throw previousNotFound(previousId);
   const found: Tool[] = [];
-  const messages = yield* readInput(inputOf(draft), { strict, forwards, warnings, found, recalled });
+  const { cacheTtl } = draft;
+  const updates: ConfigurationUpdate[] = [];
+  const messages = yield* readInput(inputOf(draft), { strict, forwards, warnings, found, updates, recalled, cacheTtl });
+  for (const update of updates) applyUpdate(update, draft);
   if (draft.instructions !== undefined) {
     messages.unshift({ role: "system", content: draft.instructions, path: "instructions" });
   }
   const declared = yield* readResponseTools(draft.toolList ?? [], strict, found);
-  const { tools, hosted, grouped, searches } = declared;
+  const { tools, hosted, asyncTools, grouped, searches } = declared;
   for (const { type } of hosted)
     warnings.push(`tools: nothing here runs a tool of type ${JSON.stringify(type)}; it is left out`);
   const choice = draft.choice === undefined ? undefined : readToolChoice(draft.choice, declared, forwards);
@@ -82,6 +85,7 @@ export function* responsesRequestInSteps(
     logprobs,
     countsTokens: prepares !== "state",
     ...(includeObfuscation !== undefined && { includeObfuscation }),
+    asyncTools,
     grouped,
     searches,
   };

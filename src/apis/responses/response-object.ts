@@ -11,7 +11,7 @@ import { responseBodyText, responseForms } from "./form.ts";
 import type { NumberForm, ResponseForm } from "./form.ts";
 import { ResponseIds } from "./ids.ts";
 import { toolSearch, usageObject } from "./items.ts";
-import type { CallKind } from "./items.ts";
+import type { CallItem, CallKind } from "./items.ts";
 import type { ResponseOptions } from "./request-schema.ts";
 import { cacheDiagnostics, floatMembers, response } from "./schema.ts";
 import type { CacheDiagnostics } from "./schema.ts";
@@ -56,6 +56,8 @@ export class ResponseObject {
   #created: number;
   #model: string;
   #tier: string | null | undefined;
+  /** The members of an upstream's response that take the place of ours. */
+  #passed: { [name: string]: JsonValue } = {};
   /** The state in which the response ended. */
   #last: ResponseState | undefined;
 
@@ -90,9 +92,11 @@ export class ResponseObject {
 
   /** Takes over the members of an upstream's response that no other event has. */
   passOn({ place, dialect, value }: ExtraEvent): void {
-    const { prompt_cache_diagnostics: found } = value;
-    if (place === "chunk" && dialect === "responses" && isObject(found))
-      this.cacheDiagnostics = () => found as CacheDiagnostics;
+    if (place !== "chunk" || dialect !== "responses") return;
+    const { prompt_cache_diagnostics: found, ...others } = value;
+    if (isObject(found)) this.cacheDiagnostics = () => found as CacheDiagnostics;
+    for (const [name, member] of Object.entries(inWireOrder(response, others) as object))
+      if (this.#form.passes.has(name)) this.#passed[name] = member as JsonValue;
   }
 
   /** True for a background response, which is generated even if its client has disconnected. */
@@ -118,6 +122,7 @@ export class ResponseObject {
     body.#model = this.#model;
     body.#tier = this.#tier;
     body.cacheDiagnostics = this.cacheDiagnostics;
+    body.#passed = this.#passed;
     return responseBodyText(body.at(state), this.#context.profile);
   }
 
@@ -131,9 +136,10 @@ export class ResponseObject {
   }
 
   /** Separates the name of a call from its namespace. `name` begins with the namespace. */
-  callName(name: string, namespace: string | undefined): { readonly name: string; readonly namespace?: string } {
-    if (namespace !== undefined) return { name: nameWithin(namespace, name), namespace };
-    return this.#options.grouped.get(name) ?? { name };
+  callName(name: string, namespace: string | undefined): Pick<CallItem, "name" | "namespace" | "isAsync"> {
+    const isAsync = this.#options.asyncTools.has(name);
+    if (namespace !== undefined) return { name: nameWithin(namespace, name), namespace, isAsync };
+    return { ...(this.#options.grouped.get(name) ?? { name }), isAsync };
   }
 
   /** Returns the `encrypted_content` of a reasoning item, or `undefined` if it has no such member. */
@@ -173,7 +179,9 @@ export class ResponseObject {
       service_tier: this.#serviceTier(isOver),
       tool_usage: form.toolUsage,
       usage: state.event === "completed" || state.event === "incomplete" ? usageObject(usage) : null,
+      ...this.#passed,
     };
+    if (state.event !== "incomplete") members["incomplete_details"] = null;
     for (const name of floatMembers) {
       const value = members[name];
       if (typeof value === "number") members[name] = new JsonText(this.number(value));

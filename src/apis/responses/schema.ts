@@ -9,6 +9,7 @@ import { membersOf, variantsOf } from "../members.ts";
  * - `.meta({ since })`: OpenAI's answers have had the member since that month.
  * - `.meta({ profile })`: only profile `exact` has the member: "exact" always, "exact body" in bodies that are not streamed,
  *   "exact, some" in some cases. "some": both profiles have it in some cases.
+ * - `.meta({ passes: true })`: an upstream's own value takes the place of ours.
  * - `.meta({ float: true })`: the number is printed with a point even if it is whole.
  *
  * Where recordings differ from the specification, they are followed: `response.function_call_arguments.done` has no name, and an
@@ -31,11 +32,15 @@ export function wireOrder(names: readonly string[], isResponse = false): string[
 /** Members that contain JSON of the client's own, in the client's order. */
 export const clientJsonMembers = ["parameters", "schema", "input_schema", "output_schema", "metadata"] as const;
 
+/** Members of `usage.attribution` whose names are ids, in the order of the items (ChatGPT's backend; recordings of 2026-09-27). */
+export const attributionMembers = ["items"] as const;
+
 /** Members of a moderation's result that list kinds of harm, in an order of their own. */
 export const harmMembers = ["categories", "category_applied_input_types", "category_scores"] as const;
 
 const count = z.int().min(0);
 const float = { float: true };
+const passes = { passes: true };
 const optionalNull = {
   string: z.string().nullable().optional(),
   boolean: z.boolean().nullable().optional(),
@@ -181,6 +186,8 @@ const otherItems = [
 const item = withOtherTypes(writtenItem, new RegExp(`^(compaction|${otherItems})$|:`));
 
 export const responseUsage = z.object({
+  // ChatGPT's backend says which item cost what.
+  attribution: z.unknown().optional(),
   input_tokens: count,
   input_tokens_details: z.object({
     cache_write_tokens: count.optional().meta({ since: "2026-07" }),
@@ -250,6 +257,11 @@ export const cacheModes = ["implicit", "explicit"] as const;
 /** How long a prompt stays in the cache at least. */
 export const cacheTtls = ["30m", "12h"] as const;
 
+/** Returns a time in the cache in minutes, or `undefined` for one that OpenAI does not have. */
+export function minutesOfTtl(ttl: unknown): number | undefined {
+  return ttl === "30m" ? 30 : ttl === "12h" ? 720 : undefined;
+}
+
 export const cacheDiagnosticsType = z.enum(["cache_hit", "cache_miss", "comparison_response_not_found", "unavailable"]);
 export const cacheMissReason = z.enum([
   "model_changed",
@@ -284,7 +296,10 @@ export const response = z.object({
   object: z.literal("response"),
   created_at: z.number(),
   status: z.enum(["completed", "failed", "in_progress", "cancelled", "queued", "incomplete"]).optional(),
-  access_programs: accessPrograms.nullable().optional().meta({ since: "2026-09", profile: "exact" }),
+  access_programs: accessPrograms
+    .nullable()
+    .optional()
+    .meta({ since: "2026-09", profile: "exact", ...passes }),
   background: optionalNull.boolean,
   billing: z.unknown().optional().meta({ profile: "exact body" }),
   completed_at: optionalNull.number,
@@ -293,9 +308,12 @@ export const response = z.object({
   image: z
     .object({ context_compression: z.enum(["enabled", "disabled"]) })
     .optional()
-    .meta({ profile: "exact, some" }),
-  incomplete_details: incompleteDetails.nullable(),
-  input_transformations: z.array(inputTransformation).optional().meta({ profile: "some" }),
+    .meta({ profile: "exact, some", ...passes }),
+  incomplete_details: incompleteDetails.nullable().meta(passes),
+  input_transformations: z
+    .array(inputTransformation)
+    .optional()
+    .meta({ profile: "some", ...passes }),
   instructions: z.union([z.string(), z.array(z.looseObject({}))]).nullable(),
   max_output_tokens: optionalNull.integer,
   max_tool_calls: optionalNull.integer,
@@ -306,7 +324,7 @@ export const response = z.object({
   presence_penalty: z.unknown().optional().meta(float),
   previous_response_id: optionalNull.string,
   prompt: z.unknown().optional().meta({ profile: "exact, some" }),
-  prompt_cache_diagnostics: cacheDiagnostics.optional().meta({ profile: "some" }),
+  prompt_cache_diagnostics: cacheDiagnostics.optional().meta({ profile: "some", ...passes }),
   prompt_cache_key: optionalNull.string,
   prompt_cache_options: z
     .object({
@@ -315,7 +333,7 @@ export const response = z.object({
       ttl: z.enum(cacheTtls),
     })
     .optional()
-    .meta({ profile: "some" }),
+    .meta({ profile: "some", ...passes }),
   prompt_cache_retention: z.enum(["in_memory", "in-memory", "24h"]).nullable().optional(),
   reasoning: responseReasoning.nullable().optional(),
   safety_identifier: optionalNull.string,
@@ -338,6 +356,9 @@ export const response = z.object({
   user: optionalNull.string,
   metadata: z.record(z.string(), z.string()).nullable(),
 });
+
+/** The members of a response that are passed on from an upstream's. */
+export const passedMembers = membersOf(response).filter(({ schema }) => schema.meta()?.["passes"] === true);
 
 /** Members whose numbers are floats, wherever they are. */
 export const floatMembers: readonly string[] = [response, responseTopLogprob].flatMap((object) =>

@@ -1,5 +1,6 @@
 import { membersOf } from "../../../apis/members.ts";
 import {
+  attributionMembers,
   clientJsonMembers,
   floatMembers,
   harmMembers,
@@ -48,7 +49,8 @@ export const responseProfileRules: readonly ProfileRule[] = [
       shown: (view) => isResponseStream(view) && streamState(view).lifecycle.length > 0,
       *judge(view, profile) {
         for (const event of streamState(view).lifecycle) {
-          const found = memberViolation(responseIn(event), wanted(profile, false), profile === "lean");
+          const value = responseIn(event);
+          const found = memberViolation(value, wanted(profile, false, value), profile === "lean");
           if (found !== undefined) yield atMember(event.chunk, "response", `a response with ${found}`);
         }
       },
@@ -57,7 +59,7 @@ export const responseProfileRules: readonly ProfileRule[] = [
       shown: isWholeResponse,
       *judge(view, profile) {
         const found = isObject(view.value)
-          ? memberViolation(view.value, wanted(profile, true), profile === "lean")
+          ? memberViolation(view.value, wanted(profile, true, view.value), profile === "lean")
           : undefined;
         if (found !== undefined) yield atName(view, "object", found);
       },
@@ -165,9 +167,14 @@ function* numbers(json: string, profile: ProfileName, exact: RegExp): Generator<
   }
 }
 
-/** Returns the members that a response has in a profile, with a `?` after those that it may have. */
-function wanted(profile: ProfileName, isBody: boolean): readonly string[] {
-  return membersOf(response).flatMap(({ name, schema }) => {
+/** Answers are judged by the form of this month, and by those of later months from then on. */
+const formDate = "2026-08";
+
+/** Returns the members that a response has in a profile, with a `?` after those that it may have: since its month, or not yet. */
+function wanted(profile: ProfileName, isBody: boolean, { created_at: created }: Json): readonly string[] {
+  const month = typeof created === "number" ? new Date(created * 1000).toISOString().slice(0, 7) : "9999";
+  return membersOf(response).flatMap(({ name, schema, since = "" }) => {
+    if (profile === "exact" && since >= formDate && since >= month) return [`${name}?`];
     const only = schema.meta()?.["profile"];
     if (only === undefined) return [name];
     if (only === "some") return [`${name}?`];
@@ -177,7 +184,13 @@ function wanted(profile: ProfileName, isBody: boolean): readonly string[] {
 }
 
 /** Members inside which no order is judged: JSON of the client's own, and lists that have another order. */
-const otherOrder: ReadonlySet<string> = new Set([...clientJsonMembers, ...harmMembers, "arguments", "environment"]);
+const otherOrder: ReadonlySet<string> = new Set([
+  ...clientJsonMembers,
+  ...harmMembers,
+  ...attributionMembers,
+  "arguments",
+  "environment",
+]);
 
 /** Returns the first object of a response or event whose members are not in OpenAI's order, or `undefined`. */
 function outOfOrder(value: Json): { readonly member: string; readonly found: string } | undefined {
