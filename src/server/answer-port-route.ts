@@ -6,7 +6,7 @@ import { readJsonBody } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
 import { countPromptTokens } from "./token-endpoints.ts";
-import { takeSteps } from "./turns.ts";
+import { inTurns } from "./turns.ts";
 import { sendEvents } from "./write-answer.ts";
 
 /** Answers a further path of an API, such as `/responses/{id}/cancel`. */
@@ -28,7 +28,7 @@ export async function answerPortRoute(
       return reply.profile;
     },
     keyspaces: keyspacesOf(service, owner),
-    inTurns: takeSteps,
+    inTurns: inTurns,
     now: () => Math.floor(Date.now() / 1000),
     random: Math.random,
     async readBody() {

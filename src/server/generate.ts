@@ -15,7 +15,7 @@ import { warningHeader } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
 import type { BatchObserver, GenerationRun } from "./run-generation.ts";
 import type { Service } from "./service.ts";
-import { takeSteps } from "./turns.ts";
+import { inTurns } from "./turns.ts";
 import { sendEvents, streamAnswer, wholeAnswer } from "./write-answer.ts";
 
 interface ReadGeneration extends NamedRequest {
@@ -30,7 +30,7 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
     api: port.name,
     async read(body, options, reply, service) {
       const kept = port.state && (await readKept(port.state, body, options, reply, service));
-      const read = kept ?? (await takeSteps(port.readRequest(body, reply.requestId, options)));
+      const read = kept ?? (await inTurns(port.readRequest(body, reply.requestId, options)));
       const { request, warnings } = read;
       const { record, requestId } = reply;
       record.model = request.model;
@@ -153,7 +153,7 @@ async function readKept(
 ): Promise<StorableRequest> {
   const owner = await storeOwnerOf(client, key);
   const keyspaces = keyspacesOf(service, owner, exchange.connectionStore);
-  return state.readRequest(body, requestId, options, keyspaces, takeSteps).catch((error: unknown) => {
+  return state.readRequest(body, requestId, options, keyspaces, inTurns).catch((error: unknown) => {
     throw storeFailure(error);
   });
 }

@@ -1,4 +1,5 @@
 import { FailureError, invalidRequest } from "../core/failure.ts";
+import type { Steps } from "../core/steps.ts";
 import { malformedJson } from "../apis/failures.ts";
 import { BodyCounter, bodyLimits } from "../apis/body-counter.ts";
 import type { BodyLease } from "./body-budget.ts";
@@ -48,7 +49,7 @@ async function parsed(bytes: Uint8Array, decoder: Decoder): Promise<unknown> {
   }
 }
 
-function* readInSteps(bytes: Uint8Array, decoder: Decoder): Generator<undefined, unknown, undefined> {
+function* readInSteps(bytes: Uint8Array, decoder: Decoder): Steps<unknown> {
   const text = decoder === utf8 ? withoutMark(bytes) : yield* transcoded(bytes, decoder);
   const counter = new BodyCounter();
   for (let at = 0; at < text.length; at += stepSize) {
@@ -64,7 +65,7 @@ function withoutMark(bytes: Uint8Array): Uint8Array {
 }
 
 /** Converts a text of another charset to UTF-8. */
-function* transcoded(bytes: Uint8Array, decoder: Decoder): Generator<undefined, Uint8Array, undefined> {
+function* transcoded(bytes: Uint8Array, decoder: Decoder): Steps<Uint8Array> {
   const encoder = new TextEncoder();
   const chunks: Uint8Array[] = [];
   let size = 0;
