@@ -28,14 +28,12 @@ export async function answerPortRoute(
       return reply.profile;
     },
     keyspaces: keyspacesOf(service, owner),
-    inTurns: inTurns,
+    inTurns,
     now: () => Math.floor(Date.now() / 1000),
     random: Math.random,
     async readBody() {
       await reply.takeLimits(service.limiter);
-      const received = await readJsonBody(reply, service);
-      record.received(received);
-      return received.value;
+      return readJsonBody(reply, service);
     },
     readOptions(body) {
       const from = directory.namedIn(body)?.from;

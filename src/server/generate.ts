@@ -12,6 +12,7 @@ import { MaskedEvents } from "./mask.ts";
 import type { ServedModel } from "./model-directory.ts";
 import type { BodyOptions, ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
 import { warningHeader } from "./reply.ts";
+import { loggedError } from "../core/failure.ts";
 import { RequestRecord } from "./request-record.ts";
 import type { BatchObserver, GenerationRun } from "./run-generation.ts";
 import type { Service } from "./service.ts";
@@ -35,7 +36,6 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
       const { record, requestId } = reply;
       record.model = request.model;
       record.stream = request.stream;
-      record.prompted(request.prompt);
       if (warnings.length > 0) {
         const shown = shownWarnings(warnings);
         service.log.warn({ req: requestId, warnings: shown }, "the request was accepted with reservations");
@@ -163,7 +163,7 @@ async function keepAnswer(kept: StorableRequest, { requestId }: Reply, { log }: 
   try {
     await kept.store();
   } catch (error) {
-    log.error({ req: requestId, cause: String(error) }, "the answer could not be kept");
+    log.error({ req: requestId, cause: loggedError(error) }, "the answer could not be kept");
   }
 }
 

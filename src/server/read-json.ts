@@ -5,7 +5,6 @@ import { BodyCounter, bodyLimits } from "../apis/body-counter.ts";
 import type { BodyLease } from "./body-budget.ts";
 import { IncrementalJson } from "./incremental-json.ts";
 import { joined, readAll } from "./body-budget.ts";
-import type { ReceivedJson } from "./request-record.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
 import { inTurns } from "./turns.ts";
@@ -17,18 +16,18 @@ import { inTurns } from "./turns.ts";
  * Rejects with `FailureError`: 400 malformed, or beyond `bodyLimits`; 408 too slow while other bodies wait; 413 too large; 415 for another
  * type, charset or encoding; 503 budget used up.
  */
-export async function readJsonBody(reply: Reply, { settings, bodies }: Service): Promise<ReceivedJson> {
+export async function readJsonBody(reply: Reply, { settings, bodies }: Service): Promise<unknown> {
   const { exchange } = reply;
   const { bodyLimit } = settings;
   const decoder = decoderFor(exchange.header("content-type"));
-  if (exchange.parsedBody !== undefined) return { value: exchange.parsedBody, bytes: undefined };
+  if (exchange.parsedBody !== undefined) return exchange.parsedBody;
   const lease = (reply.bodyLease ??= bodies.lease());
   const received = await exchange.readBody(bodyLimit, lease);
   const encoding = exchange.header("content-encoding")?.trim().toLowerCase() ?? "";
   const isPlain = encoding === "" || encoding === "identity";
   if (isPlain) reply.record.inspection?.body(received);
   const bytes = isPlain ? received : await decompressed(received, encoding, bodyLimit, lease);
-  return { value: await parsed(bytes, decoder), bytes: bytes.length };
+  return parsed(bytes, decoder);
 }
 
 /** A body up to this size is parsed in one step, which takes a few milliseconds. In bytes. */

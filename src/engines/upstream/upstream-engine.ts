@@ -2,9 +2,9 @@ import type { Engine, EngineAnswer, EngineHealth, EngineQuestion, ModelInfo, Que
 import type { GenerationEvent } from "../../core/events.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
 import type { Inspection } from "../../core/inspection.ts";
+import { loggedFailure } from "../../core/failure.ts";
 import { isLong, jsonChunks } from "../../core/json-chunks.ts";
 import type { GenerationRequest } from "../../core/request.ts";
-import { withoutQuotations } from "../../core/without-texts.ts";
 import { completionsSource } from "../../apis/completions/port.ts";
 import { modelOnlyChats } from "../../apis/failures.ts";
 import { toolCallId } from "../../apis/ids.ts";
@@ -197,9 +197,14 @@ class UpstreamEngine implements Engine {
       observe: (attempt) => observer?.attempt(attempt),
       retried: (failure, model, target) => {
         this.#retries++;
-        const { status, message } = failure;
-        const error = log && withoutQuotations(message, [request.prompt]);
-        log?.("tried again", "info", { req: request.id, model, url: target.url, status, error });
+        const { status } = failure;
+        log?.("tried again", "info", {
+          req: request.id,
+          model,
+          url: target.url,
+          status,
+          error: loggedFailure(failure),
+        });
       },
       closed: (stream, attempt) => {
         this.#lifecycle.end(stream);
