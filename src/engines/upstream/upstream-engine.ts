@@ -33,7 +33,6 @@ import type { UpstreamOptions } from "./options.ts";
 import { UpstreamQuestions } from "./questions.ts";
 import { shownUrl, TargetSet, type UpstreamTarget } from "./targets.ts";
 import { inBackground, type OpenTransport } from "./transport.ts";
-import { openTransport } from "./undici-transport.ts";
 
 // Why there is no HTTP client library, retry library or SSE reader here: tolerance is what this project sells. A client library reports
 // "terminated" where a request must know whether its bytes ever reached the server (then it is repeated on a new connection without
@@ -53,10 +52,7 @@ const newCallId = (): string => toolCallId(Math.random);
  * Opens an engine that generates by sending requests to servers with OpenAI's or Anthropic's API, or nearly. Resolves when its models are
  * known. Rejects with an Error if the options name no models and no server lists them.
  */
-export async function openUpstreamEngine(
-  options: UpstreamOptions,
-  transport: OpenTransport = openTransport,
-): Promise<Engine> {
+export async function openUpstreamEngine(options: UpstreamOptions, transport: OpenTransport): Promise<Engine> {
   const engine = new UpstreamEngine(options, transport);
   await engine.open();
   return engine;
