@@ -5,7 +5,7 @@ const [quote, backslash, comma, colon, letterU] = [0x22, 0x5c, 0x2c, 0x3a, 0x75]
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /** The least number of bytes that are searched for the end of an item. */
-const minSearched = 1024;
+const minSearched = 256;
 
 /** Has no state between complete texts, so one decoder is shared. */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
