@@ -1,5 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { sourcePorts } from "../../src/apis/source-ports.ts";
+import { readResponseBody } from "../../src/apis/tolerant/read-response.ts";
 import { failureOfText, readFailure } from "../../src/apis/tolerant/read-failure.ts";
 import type { EndEvent, GenerationFailure } from "../../src/core/events.ts";
 import { internalError } from "../../src/apis/failures.ts";
@@ -53,6 +55,25 @@ test("no text of an upstream is logged, whatever the form of its error", () => {
       expect(linesOf(failureOfText(JSON.stringify(body) + secret, status))).not.toContain(secret);
     }),
     { numRuns: 2000 },
+  );
+});
+
+const members = fc.constantFrom("type", "status", "event", "response", "choices", "finish_reason", "output", "object");
+const answers = fc.tuple(fc.dictionary(members, fc.oneof(foreign, bodies), { maxKeys: 4 }), bodies);
+
+// A Responses answer with an unknown `status` was logged with it.
+test.each(["chat", "responses", "messages"] as const)("no text of an answer that %s cannot read is logged", (api) => {
+  fc.assert(
+    fc.property(answers, fc.boolean(), foreign, ([body, other], isStream, name) => {
+      const value = JSON.stringify(Object.keys(body).length > 0 ? body : other);
+      const reader = sourcePorts[api].reader({ newCallId: () => "call_1", choices: 1 });
+      const event = `event: ${name.replaceAll(/[\r\n]/g, "")}\ndata: ${value}\n\n`;
+      const events = isStream ? [...reader.push(event), ...reader.end()] : readResponseBody(value, reader);
+      for (const event of events) {
+        if (event.type === "end" && "failure" in event.end) expect(linesOf(event.end.failure)).not.toContain(secret);
+      }
+    }),
+    { numRuns: 1000, examples: [[[{ status: secret, object: "response" }, null], false, ""]] },
   );
 });
 
