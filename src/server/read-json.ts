@@ -75,7 +75,7 @@ function* transcoded(bytes: Uint8Array, decoder: Decoder): Steps<Uint8Array> {
     size += chunk.length;
     yield;
   }
-  return joined(chunks, size);
+  return yield* joined(chunks, size);
 }
 
 function decoded(bytes: Uint8Array, decoder: Decoder, stream = false): string {
