@@ -18,7 +18,7 @@ import type { StorableRequest, PortState, Keyspaces } from "../src/apis/port-sta
 import { lean } from "../src/apis/profile.ts";
 import { responsesPort } from "../src/apis/responses/port.ts";
 import { AssembledTexts } from "../src/server/client-stores.ts";
-import { takeSteps } from "../src/server/turns.ts";
+import { inTurns } from "../src/server/turns.ts";
 import { MemoryStore } from "../src/kv/memory-store.ts";
 import { openStore } from "../src/kv/open.ts";
 import type { Store } from "../src/kv/store.ts";
@@ -104,7 +104,7 @@ async function measure(place: string, at: string): Promise<Result> {
 
 /** Keeps one response; its id. */
 async function converse(keeper: PortState, shelves: Keyspaces, previous: string | undefined): Promise<string> {
-  const read = await keeper.readRequest(bodyOf(previous), "req_1", { profile: lean }, shelves, takeSteps);
+  const read = await keeper.readRequest(bodyOf(previous), "req_1", { profile: lean }, shelves, inTurns);
   const writer = read.streamWriter(context);
   const text = writer.write([
     { type: "start", choice: 0 },
@@ -120,7 +120,7 @@ async function converse(keeper: PortState, shelves: Keyspaces, previous: string 
 
 async function readOn(shelves: Keyspaces, id: string): Promise<StorableRequest | undefined> {
   try {
-    return await state?.readRequest(bodyOf(id), "req_1", { profile: lean }, shelves, takeSteps);
+    return await state?.readRequest(bodyOf(id), "req_1", { profile: lean }, shelves, inTurns);
   } catch {
     // It has made way for others.
     return undefined;

@@ -5,6 +5,12 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const page = "docs/api.md";
+/** Each entry of the package with its declaration file. */
+const entries = [
+  ["truewire", "index.d.ts"],
+  ["truewire/server", "server.d.ts"],
+  ["truewire/fetch", "fetch.d.ts"],
+];
 const check = process.argv.includes("--check");
 const folder = process.argv.slice(2).find((argument) => !argument.startsWith("--")) ?? "dist";
 const exported = readExports(folder);
@@ -25,21 +31,26 @@ else if (readFileSync(page, "utf8") !== text) {
 }
 
 /**
- * What the package exports, in the order of its index: `{ name, kind, text, doc, example }`. `kind` is "function", "class", "const" or
+ * What the package exports, in the order of its entries: `{ name, entry, kind, text, doc, example }`. `kind` is "function", "class", "const" or
  * "type"; `text` the declaration; `doc` the docstring without its example; `example` the code of `@example`, undefined: it has none.
  */
 function readExports(folder) {
-  const index = readFileSync(join(folder, "index.d.ts"), "utf8");
   const found = [];
   const renamed = new Map();
-  for (const [, names, from] of index.matchAll(/^export (?:type )?\{([^}]*)\} from "([^"]+)";/gm)) {
+  const statements = entries.flatMap(([entry, file]) =>
+    [...readFileSync(join(folder, file), "utf8").matchAll(/^export (?:type )?\{([^}]*)\} from "([^"]+)";/gm)].map(
+      ([, names, from]) => [entry, names, from],
+    ),
+  );
+  for (const [entry, names, from] of statements) {
     const file = join(folder, from.replace(/\.(ts|js)$/, ".d.ts"));
     const declarations = readDeclarations(readFileSync(file, "utf8"));
     for (const [, own, as] of names.matchAll(/(\w+)(?: as (\w+))?/g)) {
       const declaration = declarations.get(own);
       if (!declaration) throw new Error(`${file} does not declare ${own}`);
       if (as) renamed.set(own, as);
-      found.push({ name: as ?? own, ...declaration });
+      if (found.some(({ name }) => name === (as ?? own))) continue;
+      found.push({ name: as ?? own, entry, ...declaration });
     }
   }
   return found.map((entry) => ({ ...entry, text: entry.text.replace(/\w+/g, (word) => renamed.get(word) ?? word) }));
@@ -113,6 +124,7 @@ function docText(comment) {
 
 function writePage(exported) {
   const of = (...kinds) => exported.filter(({ kind }) => kinds.includes(kind));
+  const functionsOf = (one) => of("function", "class", "const").filter(({ entry }) => entry === one);
   const link = ({ name }) => `[\`${name}\`](#${name.toLowerCase()})`;
   const entry = ({ name, doc, text, example }) =>
     [`### ${name}`, doc, fenced("typescript", text), ...(example === undefined ? [] : [fenced("js", example)])]
@@ -121,9 +133,10 @@ function writePage(exported) {
   return `${[
     "# The library",
     "<!-- Written by scripts/api-page.mjs from the docstrings in src/: change them there, then run `npm run api`. -->",
-    'Everything here is imported from `"truewire"`. In the examples, a line `// → …` is what the `console.log` before it prints; a test ' +
+    'A line `import` of an example names the entry. `"truewire"` and `"truewire/fetch"` need nothing of Node and run in browsers; ' +
+      '`"truewire/server"` has what needs Node, and the types of its configuration. In the examples, a line `// → …` is what the `console.log` before it prints; a test ' +
       "runs each of them. The data types of messages and events are the same everywhere: what one function gives, the others take.",
-    `Functions: ${of("function", "class", "const").map(link).join(", ")}.`,
+    entries.map(([entry]) => `- \`"${entry}"\`: ${functionsOf(entry).map(link).join(", ")}`).join("\n"),
     "## Functions and classes",
     ...of("function", "class", "const").map(entry),
     "## Types",

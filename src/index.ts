@@ -1,33 +1,6 @@
-export { createServer } from "./app/create-server.ts";
-export type { ServerOptions, TruewireServer } from "./app/create-server.ts";
-export { createHandler } from "./app/create-handler.ts";
-export type { Handler, HandlerOptions } from "./app/create-handler.ts";
+/** Functions for chat streams, messages and texts of models, which need nothing of Node and run in a browser as they are. */
 export { ConfigError } from "./config/config-error.ts";
 export type { ConfigProblem } from "./config/config-error.ts";
-export type {
-  AdapterEntry,
-  AnswerOptions,
-  Duration,
-  EngineModel,
-  GenerationDefaults,
-  KeyEntry,
-  CacheType,
-  LocalModel,
-  LogFormat,
-  LogLevel,
-  MetricsAccess,
-  ModelEntry,
-  ProgramModel,
-  ServiceTier,
-  Size,
-  TruewireConfig,
-  UpstreamModel,
-  UpstreamRequests,
-  UpstreamTimeouts,
-  UpstreamTls,
-  WireName,
-} from "./config/config.ts";
-export type { Log, LogFields } from "./server/log.ts";
 export { defineProgram, RequestError } from "./engines/program/program.ts";
 export type {
   Program,
@@ -85,8 +58,6 @@ export { readTokenLogprobs, writeTokenLogprobs } from "./library/token-logprobs.
 export type { LogprobShape } from "./library/token-logprobs.ts";
 export { imagePart, inlineImages, readDataUrl } from "./library/image-parts.ts";
 export type { DownloadImage, ImageBytes } from "./library/image-parts.ts";
-export { downloadImage } from "./library/download-image.ts";
-export type { DownloadImageOptions } from "./library/download-image.ts";
 export { FailureError } from "./core/failure.ts";
 export type {
   Annotation,
@@ -189,8 +160,6 @@ export type {
 export type { RequestedAnswer } from "./apis/choices-answer.ts";
 export type { AnswerSettings } from "./apis/port.ts";
 export { cancellable } from "./core/cancellable.ts";
-export type { OpenOptions } from "./app/open-options.ts";
-export type { StoreOptions } from "./config/config.ts";
 export type { SourceApi } from "./apis/source-port.ts";
 export type {
   Args as FormatArguments,

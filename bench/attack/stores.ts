@@ -8,7 +8,7 @@ import type { Keyspaces } from "../../src/apis/port-state.ts";
 import { lean } from "../../src/apis/profile.ts";
 import { responsesPort } from "../../src/apis/responses/port.ts";
 import { AssembledTexts } from "../../src/server/client-stores.ts";
-import { takeSteps } from "../../src/server/turns.ts";
+import { inTurns } from "../../src/server/turns.ts";
 import { MemoryStore } from "../../src/kv/memory-store.ts";
 import { openStore } from "../../src/kv/open.ts";
 import type { Store } from "../../src/kv/store.ts";
@@ -239,7 +239,7 @@ async function longChain(stage: Stage, place: string, links: number): Promise<Re
   for (let link = 0; link < links; link++) {
     const { reads, bytesRead, bytesKept } = store;
     const body = { model: "m", input: "Hello", ...(previous !== undefined && { previous_response_id: previous }) };
-    const read = await responsesPort.state?.readRequest(body, "req_1", { profile: lean }, shelves, takeSteps);
+    const read = await responsesPort.state?.readRequest(body, "req_1", { profile: lean }, shelves, inTurns);
     const text = read?.streamWriter(context).write([
       { type: "start", choice: 0 },
       { type: "text-delta", choice: 0, text: "word" },

@@ -1,4 +1,4 @@
-import { FailureError, invalidRequest } from "../core/failure.ts";
+import { FailureError, invalidRequest, loggedError } from "../core/failure.ts";
 
 /**
  * Failures with OpenAI's messages (recordings of 2023 to 2026, and bodies quoted in issue threads). Failures of request parameters are in
@@ -124,7 +124,8 @@ export function internalError(cause: unknown): FailureError {
     message: "The server had an error while processing your request. Sorry about that!",
     status: 500,
     kind: "internal",
-    cause,
+    // A string is logged as it is, and a thrown one may be anything.
+    ...(cause !== undefined && { cause: cause instanceof Error ? cause : loggedError(cause) }),
   });
 }
 

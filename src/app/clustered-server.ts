@@ -11,6 +11,7 @@ import { maskedLog } from "../server/mask.ts";
 import type { ServerOptions, TruewireServer } from "./create-server.ts";
 import { EnginePool, isShared } from "./engine-pool.ts";
 import { oneAfterAnother } from "./one-after-another.ts";
+import { nodeRuntime } from "./runtime.ts";
 import { readServerFiles } from "./server-files.ts";
 import { PoolControl } from "./pool-control.ts";
 import { openPrimarySide } from "./primary-side.ts";
@@ -28,12 +29,16 @@ export async function createClusteredServer(
   options: ServerOptions,
 ): Promise<TruewireServer> {
   let current = parseConfig(config);
-  let newest: WorkerConfig = { config, files: await readServerFiles(current) };
+  let newest: WorkerConfig = { config, files: await readServerFiles(current, nodeRuntime) };
   let settings = settingsOf(current, newest.files.keys, false);
   const log = maskedLog(options.log ?? openLog(current.logLevel, current.logFormat, {}), () => settings.mask);
   warnOfOpenAddress(current, settings, log);
 
-  const pool = new EnginePool({ log, ...(options.onProgress && { onProgress: options.onProgress }) });
+  const pool = new EnginePool({
+    log,
+    runtime: nodeRuntime,
+    ...(options.onProgress && { onProgress: options.onProgress }),
+  });
   const { readConfig } = options;
   let directory = new ModelDirectory([]);
   const side = await openPrimarySide(current, log, {
@@ -105,7 +110,7 @@ export async function createClusteredServer(
   const reload = oneAfterAnother(async (next: TruewireConfig): Promise<void> => {
     const parsed = parseConfig(next);
     const goesOn = withFixedSettings(next, config);
-    const files = await readServerFiles(parseConfig(goesOn));
+    const files = await readServerFiles(parseConfig(goesOn), nodeRuntime);
     const before = newest;
     directory = await pool.use(sharedOf(parsed), async () => {
       const [first, ...others] = workers.ready;

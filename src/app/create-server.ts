@@ -1,18 +1,26 @@
+import { listen } from "../server/listen.ts";
+import { descriptorLimit } from "../server/descriptor-limit.ts";
+import { openLog } from "../server/logger.ts";
+import { openStreamLog } from "../server/stream-log.ts";
+import { openWebSockets } from "../server/web-sockets.ts";
+import { readPage } from "./read-page.ts";
+import { openChecker } from "./checking/open-checker.ts";
+import { openProcesses } from "./processes.ts";
 import type { AddressInfo } from "node:net";
 import type { TruewireConfig } from "../config/config.ts";
 import { parseConfig } from "../config/schema.ts";
 import type { OpenOptions } from "./open-options.ts";
 import type { ModelInfo } from "../core/engine.ts";
 import { MemoryLimiter } from "../kv/memory-limiter.ts";
-import { openLimiter } from "../kv/open.ts";
 import { AssembledTexts } from "../server/client-stores.ts";
 import { MemoryStore } from "../kv/memory-store.ts";
-import { noStore, openStoreOf } from "./open-store-of.ts";
+import { noStore, openLimiterOf, openStoreOf } from "./open-store-of.ts";
 import { openObserving } from "./open-observing.ts";
 import { EnginePool } from "./engine-pool.ts";
 import { inspectorOf, settingsOf, warnOfFixedSettings, warnOfOpenAddress } from "./settings-of-config.ts";
 import { PoolControl } from "./pool-control.ts";
 import { oneAfterAnother } from "./one-after-another.ts";
+import { nodeRuntime } from "./runtime.ts";
 import { readServerFiles } from "./server-files.ts";
 import type { WorkerSide } from "./worker-side.ts";
 import { healthOf } from "../server/health.ts";
@@ -56,7 +64,7 @@ export interface ServerOptions {
  * (`EADDRINUSE`), and what an engine throws that cannot be opened.
  *
  * @example
- * import { createServer } from "truewire";
+ * import { createServer } from "truewire/server";
  *
  * const program = () => "Hello from a program.";
  * const server = await createServer({ port: 0, logLevel: "silent", models: [{ kind: "program", name: "hello", program }] });
@@ -80,27 +88,7 @@ export async function openServer(
   side?: WorkerSide,
 ): Promise<TruewireServer> {
   let current = parseConfig(config);
-  // Node's modules are loaded only here, since `createHandler` in other runtimes imports this file, too.
-  const [
-    { listen },
-    { descriptorLimit },
-    { openLog },
-    { openStreamLog },
-    { openWebSockets },
-    { readPage },
-    { openChecker },
-    { openProcesses },
-  ] = await Promise.all([
-    import("../server/listen.ts"),
-    import("../server/descriptor-limit.ts"),
-    import("../server/logger.ts"),
-    import("../server/stream-log.ts"),
-    import("../server/web-sockets.ts"),
-    import("./read-page.ts"),
-    import("./checking/open-checker.ts"),
-    import("./processes.ts"),
-  ]);
-  const { keys, certificate } = side?.files ?? (await readServerFiles(current));
+  const { keys, certificate } = side?.files ?? (await readServerFiles(current, nodeRuntime));
   let settings = settingsOf(current, keys, false);
   const inspector = side ? undefined : inspectorOf(current, settings);
   const log = maskedLog(
@@ -113,6 +101,7 @@ export async function openServer(
   const openFiles = descriptorLimit();
   const pool = new EnginePool({
     log,
+    runtime: nodeRuntime,
     ...(openFiles !== undefined && { descriptorLimit: openFiles }),
     ...(options.onProgress && { onProgress: options.onProgress }),
     ...(side && { openShared: (key) => side.engines.open(key), ejections: side.ejections }),
@@ -178,8 +167,8 @@ export async function openServer(
   const { http } = listener;
   if (!side) warnOfOpenAddress(current, settings, log);
   try {
-    service.store = side?.store ?? (await openStoreOf(current, log));
-    service.limiter = side?.limiter ?? (await openLimiter(current.sharedLimits, (line) => log.warn({}, line)));
+    service.store = side?.store ?? (await openStoreOf(current, log, nodeRuntime));
+    service.limiter = side?.limiter ?? (await openLimiterOf(current, log, nodeRuntime));
     service.directory = await pool.use(current);
   } catch (error) {
     http.close();
@@ -192,7 +181,7 @@ export async function openServer(
   const goOver = async (next: TruewireConfig): Promise<void> => {
     const parsed = parseConfig(next);
     // Read before anything changes: a certificate that is broken must not cost the rest.
-    const read = side?.files ?? (await readServerFiles(parsed));
+    const read = side?.files ?? (await readServerFiles(parsed, nodeRuntime));
     const nextSettings = settingsOf(parsed, read.keys, false);
     const inspector = side ? undefined : inspectorOf({ ...parsed, host }, nextSettings, service.inspector);
     service.directory = await pool.use(parsed);

@@ -4,7 +4,8 @@ import type { Engine } from "../core/engine.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
 import type { LocalModels, OpenedLocal } from "./models/local-models.ts";
 import { nameOf, openEngine, servedEngine } from "./open-engine.ts";
-import type { OpenedEngine, PoolOptions } from "./open-options.ts";
+import type { OpenedEngine } from "./open-options.ts";
+import type { PoolOptions } from "./runtime.ts";
 
 /** How long a model that a new configuration no longer names may finish its open streams, in milliseconds. */
 const patience = 24 * 3_600_000;
@@ -31,7 +32,7 @@ export class EnginePool {
 
   /** What local models need, opened when it is needed first. */
   async openLocals(): Promise<LocalModels> {
-    const { openLocalModels } = await import("./models/local-models.ts");
+    const { openLocalModels } = await this.#options.runtime.localModels();
     return (this.#locals ??= openLocalModels(this.#options));
   }
 

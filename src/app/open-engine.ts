@@ -1,7 +1,8 @@
 import type { LocalModelConfig, ModelConfig } from "../config/model-schema.ts";
 import type { ServedEngine } from "../server/model-directory.ts";
 import { exact, lean } from "../apis/profile.ts";
-import type { PoolOptions, OpenedEngine } from "./open-options.ts";
+import type { OpenedEngine } from "./open-options.ts";
+import type { PoolOptions } from "./runtime.ts";
 
 /** An engine with how the answers of one configured model look. */
 export function servedEngine(model: ModelConfig, opened: OpenedEngine): ServedEngine {

@@ -26,19 +26,3 @@ export async function openObserving({ metrics: access = "on" }: Config, log: Log
     },
   };
 }
-
-/**
- * For a handler inside another server: metrics only if the configuration turns them on, and traces through what that server has
- * registered.
- */
-export async function openObservingOfHandler({ metrics: access = "off" }: Config): Promise<Observing> {
-  const { openTracing } = await import("../server/tracing/tracing.ts");
-  const metrics = access === "off" ? undefined : (await import("../server/metrics/open-metrics.ts")).openMetrics();
-  const environment = typeof process === "undefined" ? {} : process.env;
-  return {
-    of: { tracing: openTracing(environment), ...(metrics && { metrics }) },
-    async close() {
-      metrics?.close();
-    },
-  };
-}

@@ -1,6 +1,4 @@
 import type { Log } from "../server/log.ts";
-import type { SharedEjections } from "../workers/shared-ejections.ts";
-import type { Engine } from "../core/engine.ts";
 import type { LogListener } from "../core/observe.ts";
 import type { ServedEngine } from "../server/model-directory.ts";
 
@@ -15,13 +13,6 @@ export interface OpenOptions {
     name: string,
     progress: { readonly phase: "download" | "load"; readonly fraction: number },
   ) => void;
-}
-
-export interface PoolOptions extends OpenOptions {
-  /** In a worker: opens a local model or a program of the primary process by its key in the pool. Absent: this process opens it. */
-  readonly openShared?: (key: string) => Promise<Engine>;
-  /** In a worker: ejected URLs of upstreams, shared by all workers. */
-  readonly ejections?: SharedEjections;
 }
 
 /** Returns an observer that writes an engine's messages to the server's log, with the model's name. */

@@ -4,10 +4,10 @@ import type { LocalProgramOptions } from "../engines/program/open-local-program.
 import { formatOf } from "./format-of.ts";
 import type { Engine } from "../core/engine.ts";
 import { observerOf } from "./open-options.ts";
-import type { OpenOptions } from "./open-options.ts";
+import type { PoolOptions } from "./runtime.ts";
 
 /** Opens a user's program: a module runs in its own threads, a function in this one. Throws `ProgramLoadError`. */
-export async function openProgramModel(model: ProgramModelConfig, name: string, options: OpenOptions): Promise<Engine> {
+export async function openProgramModel(model: ProgramModelConfig, name: string, options: PoolOptions): Promise<Engine> {
   const { program, watch, threads, toolFormat, showErrors } = model;
   const errors = showErrors === undefined ? {} : { showErrors };
   const format = toolFormat === undefined ? {} : { format: formatOf(toolFormat) };
@@ -16,7 +16,7 @@ export async function openProgramModel(model: ProgramModelConfig, name: string, 
     // The engine checks what it was given, and says what it expected.
     return openLocalProgram({ program: program as LocalProgramOptions["program"], name, log, ...format, ...errors });
   }
-  const { openProgramEngine } = await import("../engines/program/open-program-engine.ts");
+  const { openProgramEngine } = await options.runtime.programEngine();
   return openProgramEngine({
     program,
     name,

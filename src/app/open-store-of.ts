@@ -2,19 +2,31 @@ import { ConfigError } from "../config/config-error.ts";
 import type { Config } from "../config/schema.ts";
 import type { Log } from "../server/log.ts";
 import { MemoryStore } from "../kv/memory-store.ts";
-import { openStore } from "../kv/open.ts";
+import type { Limiter } from "../kv/limits.ts";
+import { MemoryLimiter } from "../kv/memory-limiter.ts";
 import type { Store } from "../kv/store.ts";
+import type { Runtime } from "./runtime.ts";
 
 /** A placeholder until the store is open: a server that loads its models takes no requests. */
 export const noStore: Store = new MemoryStore({ maxCount: 0, maxBytes: 0, maxAgeMs: 0 });
 
 /** Opens the store of a configuration. Throws `ConfigError` if it cannot be opened. */
-export async function openStoreOf({ store }: Config, log: Log): Promise<Store> {
+export async function openStoreOf({ store }: Config, log: Log, runtime: Runtime): Promise<Store> {
   const { at, maxCount, maxSize, maxAge } = store;
+  const limits = { maxCount, maxBytes: maxSize, maxAgeMs: maxAge };
+  if (at === "memory") return new MemoryStore(limits);
   try {
-    return await openStore(at, { maxCount, maxBytes: maxSize, maxAgeMs: maxAge }, (line) => log.warn({}, line));
+    const { openStore } = await runtime.stores();
+    return await openStore(at, limits, (line) => log.warn({}, line));
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new ConfigError([{ path: ["store", "at"], message: `cannot be opened: ${reason}` }]);
   }
+}
+
+/** Opens the limiter of a configuration: in Redis, or in this process. Rejects if Redis cannot be reached. */
+export async function openLimiterOf({ sharedLimits }: Config, log: Log, runtime: Runtime): Promise<Limiter> {
+  if (sharedLimits === undefined) return new MemoryLimiter();
+  const { openLimiter } = await runtime.stores();
+  return openLimiter(sharedLimits, (line) => log.warn({}, line));
 }

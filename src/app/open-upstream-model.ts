@@ -2,11 +2,13 @@ import type { UpstreamModelConfig } from "../config/model-schema.ts";
 import { findApi } from "../engines/upstream/find-api.ts";
 import { mayComeUp } from "../engines/upstream/list-models.ts";
 import { openUpstreamEngine } from "../engines/upstream/upstream-engine.ts";
+import type { OpenTransport } from "../engines/upstream/transport.ts";
 import type { UpstreamOptions } from "../engines/upstream/options.ts";
 import { formatOf } from "./format-of.ts";
 import { LateEngine } from "./late-engine.ts";
 import { observerOf } from "./open-options.ts";
-import type { OpenedEngine, PoolOptions } from "./open-options.ts";
+import type { OpenedEngine } from "./open-options.ts";
+import type { PoolOptions } from "./runtime.ts";
 
 /**
  * Opens a configured upstream. Where its models are not given and it does not answer, it is taken in when it comes. Rejects with an
@@ -31,14 +33,15 @@ export async function openUpstreamModel(
     format: toolFormat === undefined || toolFormat === "auto" ? toolFormat : formatOf(toolFormat),
     timeouts: model.timeouts,
     retries: model.retries,
-    tls: tls && (await (await import("./certificates.ts")).readCertificates(tls)),
+    tls: tls && (await (await options.runtime.certificates()).readCertificates(tls)),
     answerLimit: model.answerLimit,
     descriptorLimit: options.descriptorLimit,
     // Two upstreams with one name may have another key.
     ejections: options.ejections?.of(JSON.stringify(model)),
     log: observerOf(options.log, name),
   };
-  const open = async (): Promise<OpenedEngine> => openNow(settings);
+  const { openTransport } = await options.runtime.transport();
+  const open = async (): Promise<OpenedEngine> => openNow(settings, openTransport);
   try {
     return await open();
   } catch (error) {
@@ -53,9 +56,9 @@ export async function openUpstreamModel(
   }
 }
 
-async function openNow(settings: UpstreamOptions): Promise<OpenedEngine> {
+async function openNow(settings: UpstreamOptions, transport: OpenTransport): Promise<OpenedEngine> {
   // Where the models are given, nothing is asked before the first request: the server need not be up.
-  const api = settings.api ?? (settings.models ? "chat" : await findApi(settings));
+  const api = settings.api ?? (settings.models ? "chat" : await findApi(settings, transport));
   const forwards = api === "chat" ? ["chat", "completions"] : [api];
-  return { engine: await openUpstreamEngine({ ...settings, api }), forwards };
+  return { engine: await openUpstreamEngine({ ...settings, api }, transport), forwards };
 }

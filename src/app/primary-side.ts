@@ -9,14 +9,14 @@ import { shareStore } from "../workers/shared-store.ts";
 import type { WorkerProcess } from "../workers/worker-processes.ts";
 import type { Config } from "../config/schema.ts";
 import type { Engine } from "../core/engine.ts";
-import { openLimiter } from "../kv/open.ts";
 import type { ModelControl } from "../server/admin/model-control.ts";
 import type { Log } from "../server/log.ts";
 import type { ModelDirectory } from "../server/model-directory.ts";
 import { openMetrics } from "../server/metrics/open-metrics.ts";
 import { briefly } from "../server/service.ts";
 import { MemoryStore } from "../kv/memory-store.ts";
-import { openStoreOf } from "./open-store-of.ts";
+import { openLimiterOf, openStoreOf } from "./open-store-of.ts";
+import { nodeRuntime } from "./runtime.ts";
 
 /** What the workers of a server use together. */
 export interface PrimarySide {
@@ -35,9 +35,9 @@ export interface PrimaryModels {
 
 /** Throws `ConfigError` where the store cannot be opened. */
 export async function openPrimarySide(config: Config, log: Log, models: PrimaryModels): Promise<PrimarySide> {
-  const store = await openStoreOf(config, log);
+  const store = await openStoreOf(config, log, nodeRuntime);
   const brief = new MemoryStore(briefly);
-  const limiter = await openLimiter(config.sharedLimits, (line) => log.warn({}, line));
+  const limiter = await openLimiterOf(config, log, nodeRuntime);
   const metrics = config.metrics === "off" ? undefined : openMetrics();
   const states = new EngineStates();
   const limits = new LimiterOfWorkers(limiter);

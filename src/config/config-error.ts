@@ -2,7 +2,8 @@
  * An invalid configuration. The message is for people: one line for each problem, with its place and what was expected there.
  *
  * @example
- * import { ConfigError, createHandler } from "truewire";
+ * import { ConfigError } from "truewire";
+ * import { createHandler } from "truewire/server";
  *
  * try {
  *   createHandler({ hold: "soon" });

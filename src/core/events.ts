@@ -341,6 +341,8 @@ export type FailureKind =
 export interface GenerationFailure {
   readonly kind: FailureKind;
   readonly message: string;
+  /** The source or a program wrote the message, which may quote the conversation or a key: it is not logged. */
+  readonly isForeign?: true;
   /** The HTTP status if nothing has been sent yet. */
   readonly status: number;
   /** The path of the invalid parameter (`messages[1].content`), if any. */
@@ -361,7 +363,7 @@ export interface GenerationFailure {
   readonly retryAfterSeconds?: number;
   /** Response headers of the source for the client (`x-ratelimit-…`), in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** For the log only; never sent to a client. */
+  /** For the log only; never sent to a client. Of an `Error`, its name, code and stack are logged without the message; a string as it is. */
   readonly cause?: unknown;
 }
 

@@ -28,6 +28,36 @@ export function invalidRequest(message: string, param: string | null = null, cod
   return new FailureError({ kind: "invalid-request", message, status: 400, param, code });
 }
 
+/**
+ * The text of a failure for the log, without what a client, a source or a program wrote: the message of a failure of this server (5xx),
+ * else the code or the kind. Refusals (4xx) quote the request.
+ */
+export function loggedFailure({ kind, status, message, code, isForeign }: GenerationFailure): string {
+  if (isForeign) return kind;
+  return status >= 500 ? message : (code ?? kind);
+}
+
+/** An error for the log: its name, the system's code and its stack. Not its message, which may quote a conversation or a key. */
+export function loggedError(error: unknown): string {
+  try {
+    if (!(error instanceof Error)) return `a thrown ${typeof error}`;
+    const { name, message, stack = "" } = error;
+    const head = message === "" ? name : `${name}: ${message}`;
+    const code = systemCode(error) ?? systemCode(error.cause);
+    const frames = stack.startsWith(`${head}\n`) ? stack.slice(head.length) : "";
+    return (/^[A-Z]\w{0,40}Error$/.test(name) ? name : "Error") + (code === undefined ? "" : ` (${code})`) + frames;
+  } catch {
+    // A getter of the error has thrown.
+    return "an error";
+  }
+}
+
+/** Node's and undici's codes of errors, such as `ECONNRESET`. */
+function systemCode(error: unknown): string | undefined {
+  const code: unknown = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" && /^(?:E[A-Z]{3,14}|(?:ERR|UND_ERR)_[A-Z_]{3,40})$/.test(code) ? code : undefined;
+}
+
 /** The kind of a failure, by its HTTP status. */
 export function kindOfStatus(status: number): FailureKind {
   return kinds[status] ?? (status < 500 ? "invalid-request" : "internal");

@@ -1,3 +1,5 @@
+import type { Steps } from "./steps.ts";
+
 /**
  * Serializes plain data (objects, arrays, strings, numbers, booleans, null, undefined) as `JSON.stringify` does, in chunks of about `size`
  * characters, so that other requests are served while a large value is serialized. Throws `RangeError` if the value is nested too deeply.
@@ -11,6 +13,16 @@ export function* jsonChunks(value: unknown, size: number): Generator<string, voi
     chunk = "";
   }
   if (chunk !== "") yield chunk;
+}
+
+/** Joins chunks, one in each step. */
+export function* joinChunks(chunks: Iterable<string, void, undefined>): Steps<string> {
+  const read: string[] = [];
+  for (const chunk of chunks) {
+    read.push(chunk);
+    yield;
+  }
+  return read.join("");
 }
 
 /** Whether a value's JSON may be longer than `size` characters. Stops as soon as this is known. */

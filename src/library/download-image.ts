@@ -1,4 +1,5 @@
 import type { Dispatcher } from "undici";
+import { openDownloads } from "./guarded-downloads.ts";
 import { imageTypeOf } from "./image-parts.ts";
 import type { ImageBytes } from "./image-parts.ts";
 import { invalidRequest } from "../core/failure.ts";
@@ -23,7 +24,7 @@ const maxRedirects = 3;
  * PNG, JPEG, GIF or WebP. Rejects with `FailureError` (400, `invalid_image_url`). Node only.
  *
  * @example
- * import { downloadImage } from "truewire";
+ * import { downloadImage } from "truewire/server";
  *
  * await downloadImage("http://127.0.0.1:9/secret.png").catch((error) => console.log(error.message));
  * // → The image http://127.0.0.1:9/secret.png cannot be fetched: 127.0.0.1 is not a public address.
@@ -32,7 +33,6 @@ export async function downloadImage(url: string | URL, options: DownloadImageOpt
   const { maxBytes = defaultMaxBytes, timeoutMs = 10_000, allowPrivateAddresses = false } = options;
   const limit = AbortSignal.timeout(timeoutMs);
   const signal = options.signal ? AbortSignal.any([options.signal, limit]) : limit;
-  const { openDownloads } = await import("./guarded-downloads.ts");
   const downloads = openDownloads({ timeoutMs, allowPrivateAddresses });
   const { isPublic } = downloads;
   try {

@@ -6,7 +6,7 @@ import { readJsonBody } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
 import { countPromptTokens } from "./token-endpoints.ts";
-import { takeSteps } from "./turns.ts";
+import { inTurns } from "./turns.ts";
 import { sendEvents } from "./write-answer.ts";
 
 /** Answers a further path of an API, such as `/responses/{id}/cancel`. */
@@ -28,14 +28,12 @@ export async function answerPortRoute(
       return reply.profile;
     },
     keyspaces: keyspacesOf(service, owner),
-    inTurns: takeSteps,
+    inTurns,
     now: () => Math.floor(Date.now() / 1000),
     random: Math.random,
     async readBody() {
       await reply.takeLimits(service.limiter);
-      const received = await readJsonBody(reply, service);
-      record.received(received);
-      return received.value;
+      return readJsonBody(reply, service);
     },
     readOptions(body) {
       const from = directory.namedIn(body)?.from;

@@ -1,5 +1,6 @@
 import type { Assembled, Keyspace, Keyspaces } from "../apis/port-state.ts";
 import { FailureError } from "../core/failure.ts";
+import { joinChunks } from "../core/json-chunks.ts";
 import { BoundedIndex } from "../kv/memory-store.ts";
 import { ownerOf } from "../kv/store.ts";
 import type { Store } from "../kv/store.ts";
@@ -53,19 +54,10 @@ function keyspace(store: Store, owner: string): Keyspace {
       return text;
     },
     async set(key, text) {
-      await store.set(`${owner} ${key}`, typeof text === "string" ? text : await inTurns(joined(text)));
+      await store.set(`${owner} ${key}`, typeof text === "string" ? text : await inTurns(joinChunks(text)));
     },
     delete: (key) => store.delete(`${owner} ${key}`),
   };
-}
-
-function* joined(texts: Iterable<string, void, undefined>): Generator<undefined, string, undefined> {
-  const parts: string[] = [];
-  for (const text of texts) {
-    parts.push(text);
-    yield;
-  }
-  return parts.join("");
 }
 
 /** The failure that a client receives when a store rejects; a `FailureError` is returned unchanged. */

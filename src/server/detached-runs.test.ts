@@ -48,7 +48,7 @@ test("a writer that throws ends the run: the answer is stored, its readers end, 
   await runs.stop();
   expect(read).toEqual(["opening"]);
   expect(stored).toEqual(["opening"]);
-  expect(errors).toEqual([{ response: "resp_1", cause: "Error: a defect" }]);
+  expect(errors).toEqual([{ response: "resp_1", cause: expect.stringMatching(/^Error\n +at /) as unknown }]);
   expect(vi.getTimerCount()).toBe(0);
   expect(await runs.find("o", "resp_1")).toBeUndefined();
 });

@@ -1,4 +1,4 @@
-import { FailureError } from "../core/failure.ts";
+import { FailureError, loggedError } from "../core/failure.ts";
 import type { DetachedAnswer, DetachedRun } from "../apis/port-state.ts";
 import { beatMs } from "../apis/port-state.ts";
 import { Departure } from "./exchange.ts";
@@ -160,13 +160,13 @@ class Run implements OwnRun {
       if (end.kind === "client-gone") this.#add(writer.write([{ type: "end", end }]));
     } catch (error) {
       // A defect of the writer: the answer has no end, and is stored as failed.
-      this.#log.error({ response: answer.id, cause: String(error) }, "the answer could not be written");
+      this.#log.error({ response: answer.id, cause: loggedError(error) }, "the answer could not be written");
       await beating;
     }
     try {
       await answer.end(this.#chunks.join(""), this.#isCancelled);
     } catch (error) {
-      this.#log.error({ response: answer.id, cause: String(error) }, "the answer could not be kept");
+      this.#log.error({ response: answer.id, cause: loggedError(error) }, "the answer could not be kept");
     }
     this.#hasEnded = true;
     this.#wake();
@@ -178,7 +178,7 @@ class Run implements OwnRun {
       this.#isCancelled = true;
       this.stop();
     } catch (error) {
-      this.#log.warn({ response: this.#detached.answer.id, cause: String(error) }, "the store cannot be reached");
+      this.#log.warn({ response: this.#detached.answer.id, cause: loggedError(error) }, "the store cannot be reached");
     }
   }
 

@@ -14,10 +14,11 @@ import { MaskedEvents } from "./mask.ts";
 import type { ServedModel } from "./model-directory.ts";
 import type { BodyOptions, ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
 import { warningHeader } from "./reply.ts";
+import { loggedError } from "../core/failure.ts";
 import { RequestRecord } from "./request-record.ts";
 import type { Batch, BatchObserver, GenerationRun } from "./run-generation.ts";
 import type { Service } from "./service.ts";
-import { takeSteps } from "./turns.ts";
+import { inTurns } from "./turns.ts";
 import { sendEvents, streamAnswer, wholeAnswer } from "./write-answer.ts";
 
 interface ReadGeneration extends NamedRequest {
@@ -34,12 +35,11 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
       const { state } = port;
       const isKept = state !== undefined && state.isNeeded?.(body, options) !== false;
       const kept = isKept ? await readKept(state, body, options, reply, service) : undefined;
-      const read = kept ?? (await takeSteps(port.readRequest(body, reply.requestId, options)));
+      const read = kept ?? (await inTurns(port.readRequest(body, reply.requestId, options)));
       const { request, warnings } = read;
       const { record, requestId } = reply;
       record.model = request.model;
       record.stream = request.stream;
-      record.prompted(request.prompt);
       if (warnings.length > 0) {
         const shown = shownWarnings(warnings);
         service.log.warn({ req: requestId, warnings: shown }, "the request was accepted with reservations");
@@ -183,7 +183,7 @@ async function readKept(
 ): Promise<StorableRequest> {
   const owner = await storeOwnerOf(client, key);
   const keyspaces = keyspacesOf(service, owner, exchange.connectionStore);
-  return state.readRequest(body, requestId, options, keyspaces, takeSteps).catch((error: unknown) => {
+  return state.readRequest(body, requestId, options, keyspaces, inTurns).catch((error: unknown) => {
     throw storeFailure(error);
   });
 }
@@ -193,7 +193,7 @@ async function keepAnswer(kept: StorableRequest, { requestId }: Reply, { log }: 
   try {
     await kept.store();
   } catch (error) {
-    log.error({ req: requestId, cause: String(error) }, "the answer could not be kept");
+    log.error({ req: requestId, cause: loggedError(error) }, "the answer could not be kept");
   }
 }
 

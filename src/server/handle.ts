@@ -159,7 +159,6 @@ function requireReady(reply: Reply, { state }: Service): void {
 async function receiveBody(reply: Reply, service: Service): Promise<void> {
   if (typeof reply.endpoint !== "object") return;
   reply.received = await readJsonBody(reply, service);
-  reply.record.received(reply.received);
 }
 
 /** Validates the request and finds its model, whose profile decides what is refused. Throws `FailureError` 400, 404 or 503. */
@@ -167,7 +166,7 @@ async function findModel(reply: Reply, service: Service): Promise<void> {
   const { endpoint, exchange, record } = reply;
   if (typeof endpoint !== "object") return;
   const directory = modelsOf(reply.client, service.directory);
-  const value = reply.received?.value;
+  const value = reply.received;
   const body = exchange.readMessage ? exchange.readMessage(value) : value;
   const named = directory.namedIn(body);
   const profile = reply.useProfile(named?.from.profile);

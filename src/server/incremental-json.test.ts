@@ -223,3 +223,27 @@ describe("for every text, in chunks of every size", () => {
     );
   });
 });
+
+// If each level of nested lists were searched anew for 64 KiB, a body of 7 MB would take seconds.
+test("a body of deeply nested lists is not searched once for each level", () => {
+  const text = `${"[1,".repeat(900)}"${"x".repeat(70_000)}"${"]".repeat(900)}`;
+  let examined = 0;
+  const bytes = new Proxy(new TextEncoder().encode(text), {
+    get(target, name) {
+      if (typeof name === "string" && /^\d/.test(name)) examined++;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
+  expect(told(inChunks(bytes, 64 * 1024))).toBe(told(JSON.parse(text)));
+  expect(examined / text.length).toBeLessThan(30);
+});
+
+// 30 MB of blanks held the event loop for 35 ms in one step.
+test("blanks are skipped in steps", () => {
+  const bytes = new TextEncoder().encode(`[${" ".repeat(100_000)}]`);
+  const steps = new IncrementalJson(bytes, 1000).read();
+  let count = 0;
+  while (steps.next().done !== true) count++;
+  expect(count).toBeGreaterThanOrEqual(100);
+});

@@ -5,6 +5,7 @@ import type { BodyLease } from "./body-budget.ts";
 import { Departure, ClientGone, withoutBase } from "./exchange.ts";
 import type { HttpExchange, HeaderFields } from "./exchange.ts";
 import { isLoopback } from "./origins.ts";
+import { inTurns } from "./turns.ts";
 
 /** How long the rest of a refused body is read and discarded, so that the client can read the refusal. In milliseconds. */
 const lingerMs = 2000;
@@ -108,7 +109,7 @@ export class NodeExchange implements HttpExchange {
       };
       const onEnd = (): void => {
         lease.complete(size);
-        settle(() => resolve(joined(chunks, size)));
+        settle(() => resolve(inTurns(joined(chunks, size))));
       };
       const onClose = (): void => settle(() => reject(new ClientGone()));
       const declared = declaredLength(request);

@@ -1,10 +1,10 @@
 import { FailureError, invalidRequest } from "../core/failure.ts";
+import type { Steps } from "../core/steps.ts";
 import { malformedJson } from "../apis/failures.ts";
 import { BodyCounter, bodyLimits } from "../apis/body-counter.ts";
 import type { BodyLease } from "./body-budget.ts";
 import { IncrementalJson } from "./incremental-json.ts";
 import { joined, readAll } from "./body-budget.ts";
-import type { ReceivedJson } from "./request-record.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
 import { inTurns } from "./turns.ts";
@@ -16,18 +16,18 @@ import { inTurns } from "./turns.ts";
  * Rejects with `FailureError`: 400 malformed, or beyond `bodyLimits`; 408 too slow while other bodies wait; 413 too large; 415 for another
  * type, charset or encoding; 503 budget used up.
  */
-export async function readJsonBody(reply: Reply, { settings, bodies }: Service): Promise<ReceivedJson> {
+export async function readJsonBody(reply: Reply, { settings, bodies }: Service): Promise<unknown> {
   const { exchange } = reply;
   const { bodyLimit } = settings;
   const decoder = decoderFor(exchange.header("content-type"));
-  if (exchange.parsedBody !== undefined) return { value: exchange.parsedBody, bytes: undefined };
+  if (exchange.parsedBody !== undefined) return exchange.parsedBody;
   const lease = (reply.bodyLease ??= bodies.lease());
   const received = await exchange.readBody(bodyLimit, lease);
   const encoding = exchange.header("content-encoding")?.trim().toLowerCase() ?? "";
   const isPlain = encoding === "" || encoding === "identity";
   if (isPlain) reply.record.inspection?.body(received);
   const bytes = isPlain ? received : await decompressed(received, encoding, bodyLimit, lease);
-  return { value: await parsed(bytes, decoder), bytes: bytes.length };
+  return parsed(bytes, decoder);
 }
 
 /** A body up to this size is parsed in one step, which takes a few milliseconds. In bytes. */
@@ -48,7 +48,7 @@ async function parsed(bytes: Uint8Array, decoder: Decoder): Promise<unknown> {
   }
 }
 
-function* readInSteps(bytes: Uint8Array, decoder: Decoder): Generator<undefined, unknown, undefined> {
+function* readInSteps(bytes: Uint8Array, decoder: Decoder): Steps<unknown> {
   const text = decoder === utf8 ? withoutMark(bytes) : yield* transcoded(bytes, decoder);
   const counter = new BodyCounter();
   for (let at = 0; at < text.length; at += stepSize) {
@@ -64,7 +64,7 @@ function withoutMark(bytes: Uint8Array): Uint8Array {
 }
 
 /** Converts a text of another charset to UTF-8. */
-function* transcoded(bytes: Uint8Array, decoder: Decoder): Generator<undefined, Uint8Array, undefined> {
+function* transcoded(bytes: Uint8Array, decoder: Decoder): Steps<Uint8Array> {
   const encoder = new TextEncoder();
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -75,7 +75,7 @@ function* transcoded(bytes: Uint8Array, decoder: Decoder): Generator<undefined, 
     size += chunk.length;
     yield;
   }
-  return joined(chunks, size);
+  return yield* joined(chunks, size);
 }
 
 function decoded(bytes: Uint8Array, decoder: Decoder, stream = false): string {

@@ -15,7 +15,7 @@ import type { Client } from "./keys/key-ring.ts";
 import { UsageLease } from "./keys/usage-lease.ts";
 import type { Mask } from "./mask.ts";
 import type { ServedModel } from "./model-directory.ts";
-import type { ObservedApi, ReceivedJson, RequestRecord } from "./request-record.ts";
+import type { ObservedApi, RequestRecord } from "./request-record.ts";
 import type { Service, ServiceSettings } from "./service.ts";
 
 export type Method = "GET" | "POST" | "DELETE";
@@ -69,7 +69,7 @@ export class Reply {
   route: ServerRoute | undefined;
   parameter = "";
   endpoint: EndpointHandler | ModelEndpoint | undefined;
-  received: ReceivedJson | undefined;
+  received: unknown;
   read: NamedRequest | undefined;
   model: ServedModel | undefined;
   /** The client's header `X-Truewire-Wire`. Precedence: header, model, server. */
@@ -184,9 +184,8 @@ export class Reply {
     const { cause, ...rest } = thrown;
     const failure: GenerationFailure = this.#mask.value(rest);
     if (cause !== undefined) this.record.cause = cause;
-    this.record.refusalKind = failure.kind;
     // The message about a wrong key quotes the key, and a short key without a mask.
-    this.record.refusal = failure.status === 401 ? (failure.code ?? "no key") : failure.message;
+    this.record.refusal = failure.status === 401 ? { ...failure, message: failure.code ?? "no key" } : failure;
     // The writer of an open stream has ended it, unless the writer failed.
     if (this.#sent) return this.end("");
     const { status, contentType, body, headers } = this.conventions.writeFailure(failure, this.profile, this.requestId);

@@ -1,17 +1,17 @@
 import type { CacheMiss } from "../core/cache-miss.ts";
-import type { FailureKind, FinishReason, GenerationEnd, GenerationEvent, Timings, Usage } from "../core/events.ts";
-import { maxComparedText, withoutQuotations } from "../core/without-texts.ts";
+import type {
+  FinishReason,
+  GenerationEnd,
+  GenerationEvent,
+  GenerationFailure,
+  Timings,
+  Usage,
+} from "../core/events.ts";
+import { loggedError, loggedFailure } from "../core/failure.ts";
 import type { AttemptObserver, GenerationObserver, ObservedAttempt } from "../core/generation-observer.ts";
 import type { WatchedRequest } from "./inspect/watched-request.ts";
 import type { LogFields } from "./log.ts";
 import type { RequestTrace } from "./tracing/tracing.ts";
-
-/** The body of a request. */
-export interface ReceivedJson {
-  readonly value: unknown;
-  /** The decompressed length; undefined: a framework has parsed the body. */
-  readonly bytes: number | undefined;
-}
 
 /** "refused": an error of the client (4xx); "failed": an error of this server or the source (5xx). */
 export type RequestOutcome = "finished" | "refused" | "failed" | "cancelled";
@@ -63,15 +63,12 @@ export class RequestRecord implements GenerationObserver {
   /** Measured by the process of a local model. */
   timings: Timings | undefined;
   end: GenerationEnd | undefined;
-  /** The error message of a request that was refused before an engine was asked. */
-  refusal: string | undefined;
-  refusalKind: FailureKind | undefined;
+  /** Why the request was refused before an engine was asked. */
+  refusal: GenerationFailure | undefined;
   /** The cause of a failure; only for the log. */
   cause: unknown;
   readonly finishes: FinishReason[] = [];
   readonly receivedAt: number = performance.now();
-  /** The client's texts, which are removed from logged errors. null: too long to be searched for. */
-  #clientTexts: unknown[] | null = [];
 
   attempt(attempt: ObservedAttempt): AttemptObserver {
     this.attempts++;
@@ -138,8 +135,8 @@ export class RequestRecord implements GenerationObserver {
   /** The kind of the error; undefined if there was none. */
   errorType(outcome: RequestOutcome): string | undefined {
     if (outcome === "cancelled") return "cancelled";
-    const failure = this.end && "failure" in this.end ? this.end.failure.kind : this.refusalKind;
-    return failure ?? (outcome === "finished" ? undefined : "internal");
+    const failure = this.end && "failure" in this.end ? this.end.failure : this.refusal;
+    return failure?.kind ?? (outcome === "finished" ? undefined : "internal");
   }
 
   /** Ends the spans of the request. */
@@ -152,22 +149,6 @@ export class RequestRecord implements GenerationObserver {
   /** Prompt tokens that were found in a cache. */
   get cachedTokens(): number | undefined {
     return this.usage?.promptDetails?.["cached_tokens"];
-  }
-
-  /** The body of the request. */
-  received({ value, bytes }: ReceivedJson): void {
-    if (bytes !== undefined && bytes > maxComparedText) this.#clientTexts = null;
-    else this.#clientTexts?.push(value);
-  }
-
-  /** The prompt, earlier turns included. */
-  prompted(prompt: unknown): void {
-    this.#clientTexts?.push(prompt);
-  }
-
-  /** Removes quotations of the client's texts. Names of models and tools may be logged. */
-  #withoutQuotations(message: string): string {
-    return withoutQuotations(message, this.#clientTexts?.flatMap(withoutNames) ?? null);
   }
 
   #now(): number {
@@ -202,11 +183,9 @@ export class RequestRecord implements GenerationObserver {
     if (traceId !== undefined) fields["trace"] = traceId;
     if (failure) {
       fields["end"] = this.end?.kind;
-      fields["error"] = this.#withoutQuotations(failure.message);
-    } else if (this.refusal !== undefined) fields["error"] = this.#withoutQuotations(this.refusal);
-    if (cause !== undefined) {
-      fields["cause"] = this.#withoutQuotations(causeText(cause));
-    }
+      fields["error"] = loggedFailure(failure);
+    } else if (this.refusal) fields["error"] = loggedFailure(this.refusal);
+    if (cause !== undefined) fields["cause"] = typeof cause === "string" ? cause : loggedError(cause);
     return fields;
   }
 }
@@ -228,18 +207,6 @@ const deltas: ReadonlySet<GenerationEvent["type"]> = new Set([
   "tool-call-delta",
 ]);
 
-/** The values of an object's members, except the names of models and tools. */
-function withoutNames(value: unknown): unknown[] {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return [value];
-  const members = value as Readonly<Record<string, unknown>>;
-  return Object.keys(members).flatMap((name) => (name === "model" || name === "tools" ? [] : [members[name]]));
-}
-
 const none: ReadonlyMap<string, number> = new Map();
 
 const unobserved: AttemptObserver = { headers: {}, ended() {} };
-
-function causeText(cause: unknown): string {
-  if (cause instanceof Error) return cause.stack ?? cause.message;
-  return typeof cause === "string" ? cause : JSON.stringify(cause);
-}

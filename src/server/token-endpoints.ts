@@ -17,7 +17,7 @@ import { ClientGone } from "./exchange.ts";
 import { modelNamed, modelsOf, type ServedModel } from "./model-directory.ts";
 import type { ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
-import { takeSteps } from "./turns.ts";
+import { inTurns } from "./turns.ts";
 
 /** The body of an endpoint of llama.cpp's server, in which `model` is optional. The endpoint reads the rest once it has the model. */
 interface BodyOfModel extends NamedRequest {
@@ -38,11 +38,11 @@ export const tokenizeEndpoint: ModelEndpoint<BodyOfModel> = {
     const name = named ?? model.info.id;
     const { engine, forwards } = model.from;
     const options = { profile: reply.profile, forwards: forwards?.includes("chat") ?? false };
-    const { request, form, withTexts } = await takeSteps(readTokenizeRequest(body, name, reply.requestId, options));
+    const { request, form, withTexts } = await inTurns(readTokenizeRequest(body, name, reply.requestId, options));
     if (!canAnswer(engine, "tokenize")) throw hasNoTokenizer(name);
     const question = { kind: "tokenize", request: { ...request, model: model.engineModel } } as const;
     const tokens = await untilGone(reply, engine.ask(question, reply.exchange.departure.signal));
-    const written = await takeSteps(writeTokens(tokens, form, withTexts, model.info.contextLength));
+    const written = await inTurns(writeTokens(tokens, form, withTexts, model.info.contextLength));
     reply.send(200, "application/json", written);
   },
 };
@@ -67,7 +67,7 @@ export const applyTemplateEndpoint: ModelEndpoint<BodyOfModel> = {
     const name = named ?? model.info.id;
     const { engine } = model.from;
     const options = { profile: reply.profile, forwards: false };
-    const request = await takeSteps(readPromptRequest(body, name, reply.requestId, options));
+    const request = await inTurns(readPromptRequest(body, name, reply.requestId, options));
     if (!canAnswer(engine, "apply-template"))
       throw new FailureError({
         kind: "internal",
@@ -89,7 +89,7 @@ export function tokenCountEndpoint(
   return {
     api,
     async read(body, options, { requestId }) {
-      const request = await takeSteps(counter.readRequest(body, requestId, options));
+      const request = await inTurns(counter.readRequest(body, requestId, options));
       return { name: request.model, request };
     },
     async answer({ request }, model, reply) {

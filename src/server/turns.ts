@@ -13,28 +13,19 @@ const soon: (run: () => void) => void =
   typeof setImmediate === "function" ? setImmediate : (run) => void setTimeout(run, 0);
 
 /**
- * Runs long work in turns of about 5 ms, between which other requests are served. Several such works take turns, one in each iteration of
- * the event loop. Each step of `work` should take at most a millisecond. Rejects with what a step throws.
+ * Runs work immediately for up to about 2 ms, and the rest in turns of about 5 ms, between which other requests are served. Several such
+ * works take turns, one in each iteration of the event loop. Each step of `work` should take at most a millisecond. Rejects with what a
+ * step throws.
  */
-export async function inTurns<T>(work: Iterator<unknown, T, undefined>): Promise<T> {
-  for (;;) {
-    await turn();
-    const until = performance.now() + turnMs;
+export async function inTurns<T>(work: Steps<T>): Promise<T> {
+  for (let ms = maxImmediateMs; ; ms = turnMs) {
+    const until = performance.now() + ms;
     do {
       const step = work.next();
       if (step.done === true) return step.value;
     } while (performance.now() < until);
+    await turn();
   }
-}
-
-/** Runs work immediately for up to about 2 ms, and the rest in turns. Rejects with what a step throws. */
-export async function takeSteps<T>(work: Steps<T>): Promise<T> {
-  const until = performance.now() + maxImmediateMs;
-  do {
-    const step = work.next();
-    if (step.done === true) return step.value;
-  } while (performance.now() < until);
-  return inTurns(work);
 }
 
 /** Waits for a turn. */

@@ -1,7 +1,7 @@
 import type { CacheMiss } from "../core/cache-miss.ts";
 import type { EngineAnswer, EngineHealth, ModelInfo, QuestionKind } from "../core/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../core/events.ts";
-import { FailureError } from "../core/failure.ts";
+import { FailureError, loggedError } from "../core/failure.ts";
 import { internalError } from "../apis/failures.ts";
 
 /**
@@ -95,5 +95,5 @@ export function portableBatch(batch: readonly GenerationEvent[]): readonly Gener
 function portableFailure(failure: GenerationFailure): GenerationFailure {
   const { cause } = failure;
   if (cause === undefined || typeof cause === "string") return failure;
-  return { ...failure, cause: cause instanceof Error ? (cause.stack ?? cause.message) : String(JSON.stringify(cause)) };
+  return { ...failure, cause: loggedError(cause) };
 }

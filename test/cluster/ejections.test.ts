@@ -2,6 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { EjectionsOfWorkers, SharedEjections } from "../../src/workers/shared-ejections.ts";
+import { openTransport } from "../../src/engines/upstream/undici-transport.ts";
 import { openUpstreamEngine } from "../../src/engines/upstream/upstream-engine.ts";
 import type { Engine } from "../../src/core/engine.ts";
 import { runSync } from "../../src/core/steps.ts";
@@ -51,7 +52,10 @@ async function newWorker(together: EjectionsOfWorkers, urls: readonly string[]):
   together.join(pair.primary);
   // What is out of service already is told before the engine is opened.
   await new Promise(setImmediate);
-  const engine = await openUpstreamEngine({ urls, name: "up", models: { m: "m" }, retries: 1, ejections });
+  const engine = await openUpstreamEngine(
+    { urls, name: "up", models: { m: "m" }, retries: 1, ejections },
+    openTransport,
+  );
   closeAfterTest(() => engine.close(0));
   return { engine, pair };
 }

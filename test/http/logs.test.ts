@@ -70,7 +70,8 @@ describe("the log", () => {
       end: "engine-error",
       error: "It broke.",
     });
-    expect(String(lines[3]?.cause)).toContain("deep down");
+    expect(lines[3]?.cause).toMatch(/^Error\n +at .*logs\.test\.ts/);
+    expect(JSON.stringify(lines)).not.toContain("deep down");
     expect(lines[4]).toMatchObject({ level: "info", message: "cancelled by client" });
     await server.close(0);
   });

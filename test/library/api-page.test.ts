@@ -38,10 +38,13 @@ const urlOf = (name: string): string => pathToFileURL(join(folder, `${name}.mjs`
 
 beforeAll(async () => {
   await mkdir(folder, { recursive: true });
-  const index = JSON.stringify(pathToFileURL(join(dist, "index.js")).href);
+  const entry = (name = "index"): string => `from ${JSON.stringify(pathToFileURL(join(dist, `${name}.js`)).href)}`;
   await writeFile(join(folder, "run-examples.mjs"), runner);
   for (const { name, code } of examples) {
-    await writeFile(join(folder, `${name}.mjs`), code.replaceAll('from "truewire"', `from ${index}`));
+    await writeFile(
+      join(folder, `${name}.mjs`),
+      code.replaceAll(/from "truewire(?:\/(\w+))?"/g, (_, name?: string) => entry(name)),
+    );
   }
   const files = examples.map(({ name }) => urlOf(name));
   const { stdout } = await run(process.execPath, [join(folder, "run-examples.mjs"), ...files], { timeout: 110_000 });

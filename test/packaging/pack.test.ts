@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
+import { rolldown } from "rolldown";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { said } from "../support/fixture-server.ts";
@@ -92,7 +93,7 @@ describe("the packed tarball", { timeout: 300_000 }, () => {
   test("as a library: createServer, createHandler and their types", async () => {
     await writeFile(
       join(folder, "library.mjs"),
-      `import { createHandler, createServer } from "truewire";
+      `import { createHandler, createServer } from "truewire/server";
        const models = [{ kind: "program", name: "up", program: ({ messages }) => messages.at(-1).content.toUpperCase() }];
        const request = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ model: "up", messages: [{ role: "user", content: "hi" }] }) };
        const server = await createServer({ port: 0, logLevel: "silent", models });
@@ -105,6 +106,21 @@ describe("the packed tarball", { timeout: 300_000 }, () => {
     );
     const { stdout } = await run(process.execPath, ["library.mjs"], { cwd: folder });
     expect(stdout).toBe("HI HI\n");
+  });
+
+  // Without `sideEffects: false`, all of the package was in the bundle: 456 kB.
+  test("a bundle of one function is small and needs nothing of Node", async () => {
+    await writeFile(
+      join(folder, "one.mjs"),
+      'import { readChatStream } from "truewire"; console.log(typeof readChatStream);',
+    );
+    const build = await rolldown({ input: join(folder, "one.mjs"), platform: "browser" });
+    const { output } = await build.generate({ format: "esm", minify: true });
+    await build.close();
+    expect(output.map(({ fileName }) => fileName)).toHaveLength(1);
+    const [{ code, imports }] = output;
+    expect(imports).toEqual([]);
+    expect(code.length).toBeLessThan(60_000);
   });
 
   test("the rules of the checker by themselves", async () => {

@@ -91,7 +91,8 @@ test("an exception is a 500 before the first text and an error inside the stream
   const message = `The program failed. The server's log says why, under the request id ${early.headers.get("x-request-id")}.`;
   expect(await early.json()).toEqual({ error: { message, type: "server_error", param: null, code: null } });
   expect(early.headers.get("x-should-retry")).toBe("false");
-  await expect.poll(() => server.stderr()).toContain("disk full");
+  await expect.poll(() => server.stderr()).toMatch(/"cause":"Error\\n +at .*fails-early\.js:1/);
+  expect(server.stderr()).not.toContain("disk full");
   const late = await (await fetch(`${server.url}/v1/chat/completions`, post("fails", true))).text();
   expect(late).toContain('"content":"half"');
   expect(late).toMatch(

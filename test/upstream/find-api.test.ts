@@ -1,6 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
+import { openTransport } from "../../src/engines/upstream/undici-transport.ts";
 import { findApi } from "../../src/engines/upstream/find-api.ts";
 import { ask, startGateway } from "./gateway.ts";
 
@@ -61,7 +62,7 @@ describe("a server whose API nobody has named", () => {
     // A GET decided: 404 (llama.cpp's answer at paths for POST) was "not there", and 200 (a page at every path) was chat.
     for (const get of [200, 404, 405]) {
       const { url, asked } = await serve(statuses, get);
-      expect(await findApi({ urls: [url], name: "test" })).toBe(api);
+      expect(await findApi({ urls: [url], name: "test" }, openTransport)).toBe(api);
       expect(asked.every((line) => /^POST \S+ 0$/.test(line))).toBe(true);
     }
   });
@@ -75,12 +76,12 @@ describe("a server whose API nobody has named", () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     closers.push(() => new Promise((resolve) => server.close(resolve)));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    await findApi({ urls: [url], name: "test", headers: { Authorization: "Token x" } });
+    await findApi({ urls: [url], name: "test", headers: { Authorization: "Token x" } }, openTransport);
     expect(seen).toEqual(["/chat/completions", "/responses", "/messages"].map((path) => [path, "Token x"]));
   });
 
   test("that does not answer is taken for chat", async () => {
-    expect(await findApi({ urls: ["http://127.0.0.1:1/v1"], name: "test" })).toBe("chat");
+    expect(await findApi({ urls: ["http://127.0.0.1:1/v1"], name: "test" }, openTransport)).toBe("chat");
   });
 
   test("is asked in the API that was found", async () => {

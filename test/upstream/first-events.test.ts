@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { openTransport } from "../../src/engines/upstream/undici-transport.ts";
 import { openUpstreamEngine } from "../../src/engines/upstream/upstream-engine.ts";
 import type { UpstreamOptions } from "../../src/engines/upstream/options.ts";
 import type { Engine } from "../../src/core/engine.ts";
@@ -13,7 +14,7 @@ import { closeAfterTest } from "../support/close-after-test.ts";
 // What an upstream engine does before a client sees anything: headers, attempts, and requests that cannot be sent.
 
 async function open(url: string, options: Partial<UpstreamOptions> = {}): Promise<Engine> {
-  const engine = await openUpstreamEngine({ urls: [url], name: "test", models: { m: "m" }, ...options });
+  const engine = await openUpstreamEngine({ urls: [url], name: "test", models: { m: "m" }, ...options }, openTransport);
   closeAfterTest(() => engine.close(0));
   return engine;
 }

@@ -1,6 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
+import { openTransport } from "../../src/engines/upstream/undici-transport.ts";
 import { openUpstreamEngine } from "../../src/engines/upstream/upstream-engine.ts";
 
 const closers: (() => Promise<unknown>)[] = [];
@@ -26,7 +27,7 @@ async function listed(
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   closers.push(() => new Promise((resolve) => server.close(resolve)));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-  const engine = await openUpstreamEngine({ urls: [url], name: "test", api: "chat" });
+  const engine = await openUpstreamEngine({ urls: [url], name: "test", api: "chat" }, openTransport);
   const models = engine.models();
   await engine.close(0);
   return { sees: Object.fromEntries(models.map(({ id, takesImages: sees }) => [id, sees])), asked };

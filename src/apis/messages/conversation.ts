@@ -1,6 +1,6 @@
 import { assistantCalls, assistantContent, assistantParts } from "../../core/message.ts";
 import { invalidRequest } from "../../core/failure.ts";
-import { isLong, jsonChunks } from "../../core/json-chunks.ts";
+import { isLong, joinChunks, jsonChunks } from "../../core/json-chunks.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type {
   AssistantMessage,
@@ -425,13 +425,7 @@ function* argumentsOf(input: JsonObject, path: string): Steps<string> {
   const { INVALID_JSON: text } = input;
   if (typeof text === "string" && Object.keys(input).length === 1) return text;
   try {
-    if (!isLong(input, chunkLength)) return JSON.stringify(input);
-    const chunks: string[] = [];
-    for (const chunk of jsonChunks(input, chunkLength)) {
-      chunks.push(chunk);
-      yield;
-    }
-    return chunks.join("");
+    return isLong(input, chunkLength) ? yield* joinChunks(jsonChunks(input, chunkLength)) : JSON.stringify(input);
   } catch {
     throw refusal(path, "the input of a `tool_use` block is nested too deeply");
   }

@@ -188,7 +188,7 @@ export class ResponseReader extends AnswerReader {
     const status = nonEmpty(response["status"]) ?? "completed";
     if (status === "failed" || status === "cancelled") return this.fail(failureOfResponse(response));
     if (status !== "completed" && status !== "incomplete") {
-      return this.fail(badAnswer(`The upstream's response is ${status}, not complete.`));
+      return this.fail({ ...badAnswer(`The upstream's response is ${status}, not complete.`), isForeign: true });
     }
     this.#identify(response);
     this.#start();

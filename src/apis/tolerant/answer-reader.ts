@@ -152,6 +152,5 @@ function readFrame(data: string, { event, bare, ending }: FrameOptions, repairs:
   if (typeof value === "string" || event === "error" || !looksLikeObject) {
     return { kind: "failure", failure: failureOfText(typeof value === "string" ? value : data) };
   }
-  const cause = new Error(data.slice(0, 300));
-  return { kind: "failure", failure: badAnswer("The upstream sent an event that is not JSON.", cause) };
+  return { kind: "failure", failure: badAnswer("The upstream sent an event that is not JSON.") };
 }

@@ -60,6 +60,7 @@ export function failureOfText(body: string, status?: number): GenerationFailure 
   return {
     kind: kindOfStatus(known),
     message: words === "" ? `The upstream failed${status === undefined ? "" : ` with status ${status}`}.` : words,
+    isForeign: true,
     status: known,
     sourceType: typeOfStatus(known),
     param: null,
@@ -83,11 +84,11 @@ function failureFrom(error: JsonObject, responseStatus: number | undefined): Gen
   const failure: GenerationFailure = {
     kind: named ?? kindOfStatus(status),
     message: message === null ? "The upstream reported an error without a message." : shown(message, maxMessage),
+    isForeign: true,
     status,
     sourceType: type ?? typeOfStatus(status),
     param: shownOrNull(error["param"]),
     code: ownCode === null ? null : shown(ownCode, maxName),
-    cause: boundedCause(error),
   };
   // A rate limit may also concern tokens.
   if (status === 401 || status === 403 || status === 429) return failure;
@@ -150,11 +151,6 @@ function shown(words: string, max: number): string {
 function shownOrNull(value: unknown): string | null {
   const words = text(value);
   return words === null ? null : shown(words, maxName);
-}
-
-function boundedCause(error: JsonObject): unknown {
-  const json = JSON.stringify(error);
-  return json.length > maxMessage ? `${json.slice(0, maxMessage)}…` : error;
 }
 
 /** Kinds by code or type, for failures whose status is not specific. */

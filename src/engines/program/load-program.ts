@@ -1,5 +1,5 @@
 import { extname } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { classify, ProgramLoadError } from "./classify-program.ts";
 import type { LoadedProgram } from "./classify-program.ts";
 
@@ -35,8 +35,14 @@ async function importDefault(path: string): Promise<unknown> {
 /** A program that imports "truewire" gets the running copy: with `npx truewire serve` or a global installation there is no other. */
 async function importThroughJiti(path: string): Promise<unknown> {
   const { createJiti } = await import("jiti");
-  const truewire: unknown = await import(new URL(`../../index${extname(import.meta.url)}`, import.meta.url).href);
-  const jiti = createJiti(pathToFileURL(path).href, { moduleCache: false, virtualModules: { truewire } });
+  const entry = (name: string): URL => new URL(`../../${name}${extname(import.meta.url)}`, import.meta.url);
+  const truewire: unknown = await import(entry("index").href);
+  const jiti = createJiti(pathToFileURL(path).href, {
+    moduleCache: false,
+    virtualModules: { truewire },
+    // Few programs need it, so it is not loaded for the others.
+    alias: { "truewire/server": fileURLToPath(entry("server")) },
+  });
   return jiti.import(path, { default: true });
 }
 

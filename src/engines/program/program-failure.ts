@@ -1,7 +1,7 @@
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { EndEvent, GenerationFailure } from "../../core/events.ts";
-import { FailureError, kindOfStatus } from "../../core/failure.ts";
+import { FailureError, kindOfStatus, loggedError } from "../../core/failure.ts";
 
 export interface FailureOptions {
   /** The id in the answer's headers and in the log. */
@@ -13,7 +13,7 @@ export interface FailureOptions {
 /**
  * The end of a generation whose program has thrown. A `RequestError`, or an error of the AI SDK (which has the provider's `statusCode`),
  * keeps its status and message. Any other exception becomes a 500 that names the request id, and the header `x-should-retry: false`, which
- * OpenAI's and Anthropic's SDKs obey: a retry would fail again. The exception is in `cause`, for the log.
+ * OpenAI's and Anthropic's SDKs obey: a retry would fail again. `cause` says for the log where the exception was thrown.
  */
 export function failureEnd(thrown: unknown, { requestId, showErrors }: FailureOptions): EndEvent {
   if (thrown instanceof FailureError) return { type: "end", end: { kind: "rejected", failure: thrown.failure } };
@@ -23,10 +23,11 @@ export function failureEnd(thrown: unknown, { requestId, showErrors }: FailureOp
     const failure: GenerationFailure = {
       kind: thrown.code === "context_length_exceeded" ? "context-overflow" : kindOfStatus(status),
       message,
+      isForeign: true,
       status,
       param: text(thrown.param),
       code: text(thrown.code),
-      cause: thrown,
+      cause: loggedError(thrown),
     };
     return { type: "end", end: { kind: "rejected", failure } };
   }
@@ -35,9 +36,10 @@ export function failureEnd(thrown: unknown, { requestId, showErrors }: FailureOp
     const failure: GenerationFailure = {
       kind: kindOfStatus(upstream),
       message,
+      isForeign: true,
       status: upstream,
       ...(thrown.isRetryable === false && notAgain),
-      cause: thrown,
+      cause: loggedError(thrown),
     };
     return { type: "end", end: { kind: "upstream-error", failure } };
   }
@@ -46,9 +48,10 @@ export function failureEnd(thrown: unknown, { requestId, showErrors }: FailureOp
     message: showErrors
       ? `The program failed: ${message}`
       : `The program failed. The server's log says why, under the request id ${requestId}.`,
+    ...(showErrors && { isForeign: true }),
     status: 500,
     ...notAgain,
-    cause: thrown,
+    cause: loggedError(thrown),
   };
   return { type: "end", end: { kind: "engine-error", failure } };
 }

@@ -1,5 +1,6 @@
 /** The worker thread of a program module: loads it, runs it, sends its events. Started by `worker-pool.ts`. */
 import { parentPort, workerData } from "node:worker_threads";
+import { loggedError } from "../../core/failure.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { toolCallId } from "../../apis/ids.ts";
@@ -87,7 +88,7 @@ function untilAborted<T>(iterable: AsyncIterable<T>, signal: AbortSignal): Async
 function cloneable(event: GenerationEvent): GenerationEvent {
   if (event.type !== "end" || !("failure" in event.end) || event.end.failure.cause === undefined) return event;
   const { cause } = event.end.failure;
-  const text = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
+  const text = typeof cause === "string" ? cause : loggedError(cause);
   return { ...event, end: { ...event.end, failure: { ...event.end.failure, cause: text } } };
 }
 

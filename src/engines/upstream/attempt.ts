@@ -236,7 +236,10 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     const why = error instanceof Error ? error.message : String(error);
     this.abort({
       kind: "upstream-error",
-      failure: badAnswer(`The answer of the upstream ${this.#options.upstream} cannot be read: ${why}.`, error),
+      failure: {
+        ...badAnswer(`The answer of the upstream ${this.#options.upstream} cannot be read: ${why}.`, error),
+        isForeign: true,
+      },
     });
   }
 

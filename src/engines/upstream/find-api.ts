@@ -4,7 +4,6 @@ import { sourcePorts } from "../../apis/source-ports.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { UpstreamTarget } from "./targets.ts";
 import type { OpenTransport } from "./transport.ts";
-import { openTransport } from "./undici-transport.ts";
 
 /** A server refuses an empty request at once. */
 const timeoutMs = 3000;
@@ -17,7 +16,7 @@ const timeoutMs = 3000;
  * server and others answer 404 to a GET at paths that take POST only, and web servers answer 200 to a GET at every path. Sources: FastAPI
  * (vLLM, SGLang, LiteLLM) answers 422 or 400, gin (Ollama) 400, cpp-httplib (llama.cpp) 400 or 500.
  */
-export async function findApi(options: UpstreamOptions, open: OpenTransport = openTransport): Promise<SourceApi> {
+export async function findApi(options: UpstreamOptions, open: OpenTransport): Promise<SourceApi> {
   const [url = ""] = options.urls;
   const target = new UpstreamTarget(url, options, open);
   try {

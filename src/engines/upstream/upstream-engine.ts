@@ -2,9 +2,9 @@ import type { Engine, EngineAnswer, EngineHealth, EngineQuestion, ModelInfo, Que
 import type { GenerationEvent } from "../../core/events.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
 import type { Inspection } from "../../core/inspection.ts";
+import { loggedFailure } from "../../core/failure.ts";
 import { isLong, jsonChunks } from "../../core/json-chunks.ts";
 import type { GenerationRequest } from "../../core/request.ts";
-import { withoutQuotations } from "../../core/without-texts.ts";
 import { completionsSource } from "../../apis/completions/port.ts";
 import { modelOnlyChats } from "../../apis/failures.ts";
 import { toolCallId } from "../../apis/ids.ts";
@@ -33,7 +33,6 @@ import type { UpstreamOptions } from "./options.ts";
 import { UpstreamQuestions } from "./questions.ts";
 import { shownUrl, TargetSet, type UpstreamTarget } from "./targets.ts";
 import { inBackground, type OpenTransport } from "./transport.ts";
-import { openTransport } from "./undici-transport.ts";
 
 // Why there is no HTTP client library, retry library or SSE reader here: tolerance is what this project sells. A client library reports
 // "terminated" where a request must know whether its bytes ever reached the server (then it is repeated on a new connection without
@@ -53,10 +52,7 @@ const newCallId = (): string => toolCallId(Math.random);
  * Opens an engine that generates by sending requests to servers with OpenAI's or Anthropic's API, or nearly. Resolves when its models are
  * known. Rejects with an Error if the options name no models and no server lists them.
  */
-export async function openUpstreamEngine(
-  options: UpstreamOptions,
-  transport: OpenTransport = openTransport,
-): Promise<Engine> {
+export async function openUpstreamEngine(options: UpstreamOptions, transport: OpenTransport): Promise<Engine> {
   const engine = new UpstreamEngine(options, transport);
   await engine.open();
   return engine;
@@ -198,9 +194,14 @@ class UpstreamEngine implements Engine {
       observe: (attempt) => observer?.attempt(attempt),
       retried: (failure, model, target) => {
         this.#retries++;
-        const { status, message } = failure;
-        const error = log && withoutQuotations(message, [request.prompt]);
-        log?.("tried again", "info", { req: request.id, model, url: target.url, status, error });
+        const { status } = failure;
+        log?.("tried again", "info", {
+          req: request.id,
+          model,
+          url: target.url,
+          status,
+          error: loggedFailure(failure),
+        });
       },
       closed: (stream, attempt) => {
         this.#lifecycle.end(stream);

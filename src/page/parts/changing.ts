@@ -1,6 +1,9 @@
 import { useEffect, useState } from "preact/hooks";
 
-/** State that views show and that changes on its own. Its listeners are called once per frame, after all changes. */
+/**
+ * State that views show and that changes on its own. Its listeners are called once per frame, after all changes. `@preact/signals` would add
+ * 2.8 kB to the compressed page (this file: 0.3 kB), and needs a new array or map for every change of one (version 2.11).
+ */
 export class Changing {
   readonly #listeners = new Set<() => void>();
   #changes = 0;

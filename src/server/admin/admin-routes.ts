@@ -50,7 +50,7 @@ function controlOf({ control }: Service): ModelControl {
 /** A handler that acts on the model in the body: `{"model": "…"}`. */
 function modelTask(act: (control: ModelControl, name: string, task: ControlTask) => Promise<object>): EndpointHandler {
   return async (reply, service) => {
-    const { value: body } = await readJsonBody(reply, service);
+    const body = await readJsonBody(reply, service);
     const name = typeof body === "object" && body !== null && "model" in body ? body.model : undefined;
     if (typeof name !== "string" || name === "")
       throw invalidRequest('Expected a body such as {"model": "NAME"}.', "model", "missing_required_parameter");
@@ -107,8 +107,7 @@ async function checkServer(reply: Reply, service: Service): Promise<void> {
       status: 404,
       kind: "not-found",
     });
-  const { value } = await readJsonBody(reply, service);
-  const asked = readCheck(value);
+  const asked = readCheck(await readJsonBody(reply, service));
   const events = checker.check(asked, reply.exchange.departure.signal);
   await sendEvents(reply, textsOf(events, reply, settings.mask), eventHeaders, settings.keepAliveMs);
 }

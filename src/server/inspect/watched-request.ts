@@ -1,7 +1,7 @@
 import { sentenceOfRepair } from "../../apis/tolerant/repairs.ts";
 import { describeCacheMiss } from "../../core/cache-miss.ts";
 import type { CacheMiss } from "../../core/cache-miss.ts";
-import type { FailureKind, FinishReason, GenerationEnd, GenerationEvent, Usage } from "../../core/events.ts";
+import type { FinishReason, GenerationEnd, GenerationEvent, GenerationFailure, Usage } from "../../core/events.ts";
 import type { Inspection, InspectedPrompt, ReceivedAnswer, SentRequest } from "../../core/inspection.ts";
 import { isObject } from "../../core/json.ts";
 import type { GenerationRequest } from "../../core/request.ts";
@@ -32,8 +32,7 @@ export interface RequestFacts {
   readonly attempts: number;
   readonly repairs: ReadonlyMap<string, number>;
   readonly end: GenerationEnd | undefined;
-  readonly refusal: string | undefined;
-  readonly refusalKind: FailureKind | undefined;
+  readonly refusal: GenerationFailure | undefined;
   readonly receivedAt: number;
 }
 
@@ -203,7 +202,7 @@ export class WatchedRequest implements Inspection {
     const { id, number, method, path, mask } = this.#options;
     const { api, model = modelIn(this.#body), keyName, stream, status, firstMs } = facts;
     const { usage, cachedTokens, cacheMiss, attempts, repairs, end, refusal } = facts;
-    const error = end && "failure" in end ? end.failure.message : refusal;
+    const error = end && "failure" in end ? end.failure.message : refusal?.message;
     const finish = [...new Set(facts.finishes)].join(", ");
     return {
       id,

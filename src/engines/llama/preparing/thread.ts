@@ -1,7 +1,7 @@
 /** Entry point of the preparing thread, which `process/preparing-thread.ts` starts. */
 import { parentPort, workerData } from "node:worker_threads";
 import type { GenerationFailure } from "../../../core/events.ts";
-import { FailureError } from "../../../core/failure.ts";
+import { FailureError, loggedError } from "../../../core/failure.ts";
 import type { ModelRequest } from "../protocol.ts";
 import { Preparer } from "./preparer.ts";
 import type { FromThread, ThreadAnswer, ThreadJob, ThreadSetup } from "./thread-messages.ts";
@@ -35,9 +35,9 @@ function post(message: FromThread): void {
 
 /** Converts an error to a failure. A cause may be any value, so only its text is sent. */
 function failureOf(error: unknown): GenerationFailure {
-  if (!(error instanceof FailureError)) return { ...unprepared, cause: textOf(error) };
+  if (!(error instanceof FailureError)) return { ...unprepared, cause: loggedError(error) };
   const { cause, ...failure } = error.failure;
-  return cause === undefined ? failure : { ...failure, cause: textOf(cause) };
+  return cause === undefined ? failure : { ...failure, cause: loggedError(cause) };
 }
 
 const unprepared: GenerationFailure = {
@@ -51,8 +51,4 @@ const unprepared: GenerationFailure = {
 /** For the log only. */
 function checkFailure(error: unknown): GenerationFailure {
   return { ...unprepared, message: error instanceof Error ? error.message : String(error) };
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -1,5 +1,5 @@
 import type { GenerationEvent, GenerationFailure } from "../../../core/events.ts";
-import { FailureError } from "../../../core/failure.ts";
+import { FailureError, loggedError } from "../../../core/failure.ts";
 import type { JsonSchema } from "../../../core/message.ts";
 import type { LogListener } from "../../../core/observe.ts";
 import type { Sampling } from "../../../core/request.ts";
@@ -161,7 +161,7 @@ export class Intake {
       if (errors === null) log(`${requestId}: ${what}: valid, as checked beyond the grammar`, "info");
       else log(`${requestId}: ${what}: not valid: ${errors}`, "warn");
     } catch (error) {
-      log(`${requestId}: ${what}: could not be checked: ${failureOf(error).message}`, "warn");
+      log(`${requestId}: ${what}: could not be checked (${failureOf(error).kind})`, "warn");
     }
   }
 }
@@ -192,7 +192,7 @@ function failureOf(error: unknown): GenerationFailure {
     message: "The request could not be prepared for the model.",
     status: 500,
     kind: "internal",
-    cause: String(error),
+    cause: loggedError(error),
   };
 }
 

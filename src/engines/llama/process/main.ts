@@ -1,6 +1,6 @@
 import { randomBytes, randomInt } from "node:crypto";
 import { Worker } from "node:worker_threads";
-import { FailureError } from "../../../core/failure.ts";
+import { FailureError, loggedError } from "../../../core/failure.ts";
 import type { LogListener } from "../../../core/observe.ts";
 import { localEndpoints } from "../file/local-endpoints.ts";
 import { ModelOpenError } from "../model-open-error.ts";
@@ -146,7 +146,7 @@ function failed(error: unknown): ModelAnswer {
   const failure =
     error instanceof FailureError
       ? error.failure
-      : { kind: "internal" as const, status: 500, message: "The model could not answer.", cause: String(error) };
+      : { kind: "internal" as const, status: 500, message: "The model could not answer.", cause: loggedError(error) };
   return { about: "failure", failure };
 }
 

@@ -1,0 +1,129 @@
+import type { TruewireConfig } from "../config/config.ts";
+import { parseConfig } from "../config/schema.ts";
+import type { Config } from "../config/schema.ts";
+import { openTracing } from "../server/tracing/tracing.ts";
+import type { HttpExchange } from "../server/exchange.ts";
+import { FetchExchange } from "../server/fetch-exchange.ts";
+import { handle } from "../server/handle.ts";
+import { silentLog } from "../server/log.ts";
+import type { Log } from "../server/log.ts";
+import { ModelDirectory } from "../server/model-directory.ts";
+import { maskedLog } from "../server/mask.ts";
+import { BodyBudget } from "../server/body-budget.ts";
+import { DetachedRuns } from "../server/detached-runs.ts";
+import { briefly, Requests } from "../server/service.ts";
+import type { Service } from "../server/service.ts";
+import { MemoryLimiter } from "../kv/memory-limiter.ts";
+import { AssembledTexts } from "../server/client-stores.ts";
+import { MemoryStore } from "../kv/memory-store.ts";
+import { noStore, openLimiterOf, openStoreOf } from "./open-store-of.ts";
+import { EnginePool } from "./engine-pool.ts";
+import { keysOf } from "./server-files.ts";
+import { PoolControl } from "./pool-control.ts";
+import type { Observing } from "./open-observing.ts";
+import type { Runtime } from "./runtime.ts";
+import { settingsOf } from "./settings-of-config.ts";
+
+/** The API inside another server. */
+export interface EmbeddedHandler {
+  /** The fetch handler for Hono, Next.js, Bun, Deno and Workers. Needs no `this`. */
+  readonly fetch: (request: Request) => Promise<Response>;
+  /** Opens the models now instead of at the first request. Rejects if a model cannot be opened; an upstream that is down is retried. */
+  ready(): Promise<void>;
+  /** Lets open answers finish within `graceMs` (default: the configuration's `grace`), and releases the models. */
+  close(graceMs?: number): Promise<void>;
+}
+
+export interface HandlerOptions {
+  /** Where to log; default: nowhere. */
+  readonly log?: Log;
+  /** Prefix of the API's paths (`/api/ai`), if the framework does not remove it. */
+  readonly basePath?: string;
+}
+
+/** A handler without the forms that its runtime adds. `answer` never rejects. */
+export interface OpenHandler extends EmbeddedHandler {
+  answer(exchange: HttpExchange): Promise<void>;
+}
+
+/** Throws `ConfigError` for an invalid configuration. */
+export function openHandler(config: TruewireConfig, options: HandlerOptions, runtime: Runtime): OpenHandler {
+  const parsed = parseConfig(config);
+  const { basePath = "" } = options;
+  const settings = settingsOf(parsed, parsed.keys, true);
+  const log = maskedLog(options.log ?? silentLog, () => settings.mask);
+  const ownLimiter = new MemoryLimiter();
+  const pool = new EnginePool({ log, runtime });
+  const service: Service = {
+    state: "loading",
+    control: new PoolControl({ pool, directory: () => service.directory }),
+    settings,
+    directory: new ModelDirectory([]),
+    log,
+    requests: new Requests(),
+    bodies: new BodyBudget(settings.bodyBudget),
+    store: noStore,
+    brief: new MemoryStore(briefly),
+    assembled: new AssembledTexts(),
+    runs: new DetachedRuns(),
+    limiter: ownLimiter,
+  };
+  const open = async (): Promise<ModelDirectory> => {
+    if (parsed.keysFile !== undefined) service.settings = settingsOf(parsed, await keysOf(parsed, runtime), true);
+    if (!observing) Object.assign(service, (observing = await openObserving(parsed, runtime)).of);
+    if (service.store === noStore) service.store = await openStoreOf(parsed, log, runtime);
+    if (service.limiter === ownLimiter) service.limiter = await openLimiterOf(parsed, log, runtime);
+    return pool.use(parsed);
+  };
+  let observing: Observing | undefined;
+  let opening: Promise<void> | undefined;
+  const ready = (): Promise<void> =>
+    (opening ??= open().then(
+      (directory) => {
+        service.directory = directory;
+        service.state = "ready";
+      },
+      (error: unknown) => {
+        // The next request tries again: an upstream may have been down.
+        opening = undefined;
+        log.error({ error: String(error) }, "a model could not be opened");
+        throw error;
+      },
+    ));
+  const answer = async (exchange: HttpExchange): Promise<void> => {
+    if (service.state === "loading") await ready().catch(() => {});
+    await handle(exchange, service);
+  };
+  return {
+    answer,
+    fetch(request: Request): Promise<Response> {
+      const exchange = new FetchExchange(request, basePath);
+      void answer(exchange);
+      return exchange.response;
+    },
+    ready,
+    async close(graceMs: number = parsed.grace): Promise<void> {
+      service.state = "closing";
+      await pool.close(graceMs);
+      await service.runs.stop();
+      await service.store.close();
+      await service.limiter.close();
+      await observing?.close();
+    },
+  };
+}
+
+/**
+ * For a handler inside another server: metrics only if the configuration turns them on, and traces through what that server has
+ * registered.
+ */
+async function openObserving({ metrics: access = "off" }: Config, runtime: Runtime): Promise<Observing> {
+  const metrics = access === "off" ? undefined : (await runtime.metrics()).openMetrics();
+  const environment = typeof process === "undefined" ? {} : process.env;
+  return {
+    of: { tracing: openTracing(environment), ...(metrics && { metrics }) },
+    async close() {
+      metrics?.close();
+    },
+  };
+}

@@ -1,0 +1,24 @@
+import type { Engine } from "../core/engine.ts";
+import type { SharedEjections } from "../workers/shared-ejections.ts";
+import type { OpenOptions } from "./open-options.ts";
+
+/** The parts of a server that need Node, each loaded when a configuration asks for it. */
+export const nodeRuntime = {
+  localModels: () => import("./models/local-models.ts"),
+  programEngine: () => import("../engines/program/open-program-engine.ts"),
+  transport: () => import("../engines/upstream/undici-transport.ts"),
+  certificates: () => import("./certificates.ts"),
+  keysFile: () => import("../config/read-keys-file.ts"),
+  stores: () => import("../kv/open.ts"),
+  metrics: () => import("../server/metrics/open-metrics.ts"),
+};
+
+export type Runtime = Readonly<typeof nodeRuntime>;
+
+export interface PoolOptions extends OpenOptions {
+  readonly runtime: Runtime;
+  /** In a worker: opens a local model or a program of the primary process by its key in the pool. Absent: this process opens it. */
+  readonly openShared?: (key: string) => Promise<Engine>;
+  /** In a worker: ejected URLs of upstreams, shared by all workers. */
+  readonly ejections?: SharedEjections;
+}

@@ -1,0 +1,34 @@
+/** The server and what else needs Node (`truewire/server`). */
+export { createServer } from "./app/create-server.ts";
+export type { ServerOptions, TruewireServer } from "./app/create-server.ts";
+export { createHandler } from "./app/create-handler.ts";
+export type { Handler } from "./app/create-handler.ts";
+export type { EmbeddedHandler, HandlerOptions } from "./app/open-handler.ts";
+export type {
+  AdapterEntry,
+  AnswerOptions,
+  Duration,
+  EngineModel,
+  GenerationDefaults,
+  KeyEntry,
+  CacheType,
+  LocalModel,
+  LogFormat,
+  LogLevel,
+  MetricsAccess,
+  ModelEntry,
+  ProgramModel,
+  ServiceTier,
+  Size,
+  TruewireConfig,
+  UpstreamModel,
+  UpstreamRequests,
+  UpstreamTimeouts,
+  UpstreamTls,
+  WireName,
+} from "./config/config.ts";
+export type { StoreOptions } from "./config/config.ts";
+export type { Log, LogFields } from "./server/log.ts";
+export { downloadImage } from "./library/download-image.ts";
+export type { DownloadImageOptions } from "./library/download-image.ts";
+export type { OpenOptions } from "./app/open-options.ts";
