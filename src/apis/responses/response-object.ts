@@ -18,9 +18,15 @@ import { floatMembers, response } from "./schema.ts";
 export interface ResponseState {
   readonly event: "created" | "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
   readonly output: readonly JsonValue[];
-  readonly incompleteReason?: "max_output_tokens" | "content_filter";
+  readonly incompleteReason?: "max_output_tokens" | "content_filter" | "steered";
   readonly failure?: { readonly code: string; readonly message: string };
   readonly usage?: Usage | undefined;
+}
+
+/** A steered response was stopped, so its source may not have reported its usage. */
+function hasUsage({ event, incompleteReason, usage }: ResponseState): boolean {
+  if (incompleteReason === "steered") return usage !== undefined;
+  return event === "completed" || event === "incomplete";
 }
 
 const running: ReadonlySet<ResponseState["event"]> = new Set(["created", "queued", "in_progress"]);
@@ -156,7 +162,7 @@ export class ResponseObject {
       reasoning: form.reasoning(echo.reasoning.effort, echo.reasoning.summary),
       service_tier: this.#serviceTier(isOver),
       tool_usage: form.toolUsage,
-      usage: state.event === "completed" || state.event === "incomplete" ? usageObject(state.usage) : null,
+      usage: hasUsage(state) ? usageObject(state.usage) : null,
     };
     for (const name of floatMembers) {
       const value = members[name];
