@@ -38,8 +38,8 @@ describe.skipIf(!isHere)("against OpenAI's specification", () => {
     const ours = (table: OwnedTable): string[] =>
       table.flatMap(({ name, origin }) => (origin === "openai" ? [name] : [])).sort();
     expect(ours(chatParameters)).toEqual(documented("CreateChatCompletionRequest"));
-    // `generate` is documented for WebSocket alone.
-    expect(ours(responsesParameters)).toEqual([...documented("CreateResponse"), "generate"].sort());
+    // `generate` and `stream_id` are documented for WebSocket alone.
+    expect(ours(responsesParameters)).toEqual([...documented("CreateResponse"), "generate", "stream_id"].sort());
     // A format for completions is an extension of other servers, under OpenAI's name.
     expect(ours(completionParameters)).toEqual([...documented("CreateCompletionRequest"), "response_format"].sort());
   });

@@ -161,8 +161,7 @@ export interface PortSocket {
 /** The API's side of one connection. Has state, but does no I/O. Texts of events have the form of an SSE stream. */
 export interface SocketConnection {
   /**
-   * Receives a message (parsed JSON of any shape) of `bytes` bytes. Returns the events that answer it at once, or the request that it
-   * contains. Does not throw: an invalid message is a request with a refusal.
+   * Receives a message (parsed JSON of any shape) of `bytes` bytes. Returns the events that answer it, or the request that it contains. Does not throw: an invalid message is a request with a refusal.
    */
   receive(message: unknown, bytes: number): string | SocketRequest;
   /** Why a request cannot open another lane. */
@@ -188,7 +187,7 @@ export interface SocketRequest {
 }
 
 export interface SocketRequestEnd {
-  /** Events that follow the answer; "" if there are none. */
+  /** Events that follow the answer; may be "". */
   readonly events: string;
   /** The key of a text in the connection's store that later requests must not find. */
   readonly evicted?: string;

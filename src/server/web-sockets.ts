@@ -224,7 +224,7 @@ class Session {
 
   close(): void {
     this.#isClosing = true;
-    // They are told that the server is stopping.
+    // Their answer is that the server is stopping.
     for (const task of this.#lanes.clear()) this.#run(task, false);
     if (this.#open === 0) this.#line.close(1001, "The server is stopping.");
   }

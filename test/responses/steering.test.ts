@@ -254,7 +254,10 @@ describe("response.steer", () => {
         [{ role: "user", content: [{ type: "output_text", text: "x" }] }],
         "Invalid value: 'output_text'. Supported values are: 'input_text', 'input_image', and 'input_file'.",
       ],
-      [[{ type: "function_call_output", call_id: "x", output: "y" }], "Invalid value: 'function_call_output'. Supported values are: 'message'."],
+      [
+        [{ type: "function_call_output", call_id: "x", output: "y" }],
+        "Invalid value: 'function_call_output'. Supported values are: 'message'.",
+      ],
     ] as const) {
       expect(await failure(() => client.steer(id, input, members))).toEqual([
         "invalid_input",

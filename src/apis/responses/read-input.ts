@@ -65,7 +65,7 @@ export function* readInput(input: string | readonly unknown[], options: InputOpt
   return reader.done();
 }
 
-/** The maximum number of messages of the user between a call and its result that are moved behind it. */
+/** The maximum number of messages of the user between a call and its result that are moved after the result. */
 const maxSteers = 32;
 
 function partCount(item: unknown): number {
@@ -236,7 +236,7 @@ class InputReader {
     this.#messages.splice(this.#placeOfResult(), 0, { role: "tool", content, toolCallId, ...given({ name }), path });
   }
 
-  /** A steer may stand between a call and its result. Chat templates and other servers take the result first. */
+  /** A steer may come between a call and its result. Chat templates and other servers take the result first. */
   #placeOfResult(): number {
     const { length } = this.#messages;
     let place = length;
