@@ -161,7 +161,8 @@ export interface PortSocket {
 /** The API's side of one connection. Has state, but does no I/O. Texts of events have the form of an SSE stream. */
 export interface SocketConnection {
   /**
-   * Receives a message (parsed JSON of any shape) of `bytes` bytes. Returns the events that answer it, or the request that it contains. Does not throw: an invalid message is a request with a refusal.
+   * Receives a message (parsed JSON of any shape) of `bytes` bytes. Returns the events that answer it, or the request that it contains.
+   * Does not throw: an invalid message is a request with a refusal, or one whose `readBody` throws.
    */
   receive(message: unknown, bytes: number): string | SocketRequest;
   /** Why a request cannot open another lane. */

@@ -75,7 +75,6 @@ describe.each(["chat", "responses"] as const)("lanes and steering over an upstre
       id,
       incomplete_details: { reason: "steered" },
       output: [{ type: "reasoning" }],
-      usage: null,
     });
     expect([said(ofA), said(client.ofLane("b"))]).toEqual(["Done.", "The plan."]);
     expect(upstream.requests).toHaveLength(3);

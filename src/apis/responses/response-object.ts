@@ -23,12 +23,6 @@ export interface ResponseState {
   readonly usage?: Usage | undefined;
 }
 
-/** A steered response was stopped, so its source may not have reported its usage. */
-function hasUsage({ event, incompleteReason, usage }: ResponseState): boolean {
-  if (incompleteReason === "steered") return usage !== undefined;
-  return event === "completed" || event === "incomplete";
-}
-
 const running: ReadonlySet<ResponseState["event"]> = new Set(["created", "queued", "in_progress"]);
 
 /**
@@ -162,7 +156,7 @@ export class ResponseObject {
       reasoning: form.reasoning(echo.reasoning.effort, echo.reasoning.summary),
       service_tier: this.#serviceTier(isOver),
       tool_usage: form.toolUsage,
-      usage: hasUsage(state) ? usageObject(state.usage) : null,
+      usage: state.event === "completed" || state.event === "incomplete" ? usageObject(state.usage) : null,
     };
     for (const name of floatMembers) {
       const value = members[name];
