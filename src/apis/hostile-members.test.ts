@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { responseWriter } from "../../test/support/response-stream.ts";
 import { hostileBodies, validAnswers, validBodies } from "../../test/support/hostile-bodies.ts";
 import { accumulate } from "../core/accumulate.ts";
 import type { GenerationEvent } from "../core/events.ts";
@@ -111,6 +112,24 @@ describe("objects whose members hide what every object inherits", () => {
         if (!(error instanceof FailureError)) throw new Error(name, { cause: error });
         expect(error.failure.status, name).toBeLessThan(500);
       }
+    }
+  });
+
+  test("at every place of a steer are accepted or refused", () => {
+    const connection = responsesSocket.connect(() => 0);
+    const request = connection.receive({ type: "response.create", stream_id: "a" }, 1);
+    if (typeof request === "string") throw new Error(request);
+    const writer = responseWriter(lean);
+    request.answering(writer);
+    writer.open();
+    const content = [{ type: "input_text", text: "Hi" }];
+    const input = [{ type: "message", role: "user", content }];
+    const steer = { type: "response.steer", previous_response_id: writer.responseId, input };
+    for (const { name, text } of [{ name: "valid", text: JSON.stringify(steer) }, ...hostileBodies(steer)]) {
+      const received = connection.receive(JSON.parse(text), 1);
+      if (typeof received === "string")
+        expect(received, name).toMatch(/^data: \{"type":"(response\.steer\.(accepted|failed)|error)"/);
+      else expect(() => received.readBody(), name).toThrow(FailureError);
     }
   });
 });

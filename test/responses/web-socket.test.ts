@@ -288,8 +288,8 @@ describe("the limits of a connection", () => {
     idle.close();
     const old = await opened({ lifeMs: 30 });
     await until(() => old.client.closed !== undefined, "it is closed");
-    expect(old.client.events).toMatchObject([
-      { type: "error", status: 400, error: { code: "websocket_connection_limit_reached" } },
+    expect(old.client.texts).toEqual([
+      '{"type":"error","error":{"type":"invalid_request_error","code":"websocket_connection_limit_reached","message":"Responses websocket connection limit reached (60 minutes). Create a new websocket connection to continue."},"status":400}',
     ]);
     old.close();
   });
