@@ -18,6 +18,7 @@ import { WebSockets } from "../../src/server/web-sockets.ts";
 import type { SocketLimits } from "../../src/server/web-sockets.ts";
 import { KeyRing } from "../../src/server/keys/key-ring.ts";
 import { MemoryLimiter } from "../../src/kv/memory-limiter.ts";
+import { Mask } from "../../src/server/mask.ts";
 import { ModelDirectory } from "../../src/server/model-directory.ts";
 import { unrestrictedOrigins } from "../../src/server/origins.ts";
 import { MemoryStore } from "../../src/kv/memory-store.ts";
@@ -233,9 +234,12 @@ describe("Responses by WebSocket", () => {
 });
 
 describe("the limits of a connection", () => {
-  const opened = async (limits: Partial<SocketLimits>): Promise<{ client: SocketClient; close: () => void }> => {
+  const opened = async (
+    limits: Partial<SocketLimits>,
+    script: Script = count,
+  ): Promise<{ client: SocketClient; close: () => void }> => {
     const brief = new MemoryStore({ maxCount: 0, maxBytes: 0, maxAgeMs: 0 });
-    const engine = new ScriptedEngine(count);
+    const engine = new ScriptedEngine(script);
     const sockets = new WebSockets(
       {
         state: "ready",
@@ -244,6 +248,10 @@ describe("the limits of a connection", () => {
           keys: new KeyRing([], [], false),
           origins: unrestrictedOrigins,
           bodyLimit: 1e6,
+          mask: new Mask([]),
+          holdMs: 1000,
+          keepAliveMs: 10_000,
+          readerPatienceMs: 10_000,
         } as never,
         directory: new ModelDirectory([{ name: "x", engine, aliases: [], settings: {} }]),
         log: silentLog,
@@ -292,6 +300,26 @@ describe("the limits of a connection", () => {
       '{"type":"error","error":{"type":"invalid_request_error","code":"websocket_connection_limit_reached","message":"Responses websocket connection limit reached (60 minutes). Create a new websocket connection to continue."},"status":400}',
     ]);
     old.close();
+  });
+
+  test("one that is too old takes no more requests, and ends when its responses have ended", async () => {
+    let goOn: () => void = () => {};
+    const waiting = new Promise<void>((resolve) => (goOn = resolve));
+    const { client, close } = await opened({ lifeMs: 2000 }, async function* () {
+      await waiting;
+      yield* answer(["x"]);
+    });
+    client.send({ stream_id: "a", input: "x" });
+    await until(() => {
+      client.socket.send('{"type":"response.create"}');
+      return client.events.some(({ error }) => error?.code === "websocket_connection_limit_reached");
+    }, "it is too old");
+    expect(client.closed).toBeUndefined();
+    goOn();
+    await until(() => client.closed !== undefined, "it is closed");
+    expect(client.ofLane("a").at(-1)?.type).toBe("response.completed");
+    expect(client.closed?.code).toBe(1000);
+    close();
   });
 
   test("one whose client is gone without a word is given up", async () => {
