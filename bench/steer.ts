@@ -142,7 +142,7 @@ const ways: Readonly<Record<string, (round: string) => Promise<Measured>>> = {
   "cancel, without the cache": (round) => askAgain(round, { cache_prompt: false }),
 };
 
-/** Leaves the connection, and sends the conversation with what has come so far. */
+/** Leaves the connection, and sends the conversation with the text that it has received. */
 async function askAgain(round: string, members: object): Promise<Measured> {
   const line = await Line.open();
   const { said } = await begin(line, round);

@@ -79,6 +79,8 @@ describe("lanes", () => {
     const few = opened({ maxWaiting: 2 }).lanes;
     const task = { lane: "a", number: 0 };
     expect([1, 2, 3, 4].map(() => few.add("a", task, 1))).toEqual([null, null, null, "too-many-waiting"]);
+    // A task of a free lane does not wait.
+    expect([1, 2].map(() => few.add("b", { lane: "b", number: 0 }, 1))).toEqual([null, "too-many-waiting"]);
     const { lanes } = opened();
     expect([1, 5000, 1].map((bytes) => lanes.add("a", task, bytes))).toEqual([null, null, "too-many-waiting"]);
     expect(lanes.clear()).toHaveLength(1);

@@ -46,12 +46,13 @@ export class Lanes<Task> {
 
   /** Adds a task to a lane; `undefined` is the lane without a name. Returns why the task cannot be added. */
   add(name: string | undefined, task: Task, bytes: number): "too-many-lanes" | "too-many-waiting" | null {
-    const { maxLanes, maxWaiting, maxWaitingBytes } = this.#limits;
+    const { maxRunning, maxLanes, maxWaiting, maxWaitingBytes } = this.#limits;
     const known = this.#lanes.get(name);
     const named = this.#lanes.size - (this.#lanes.has(undefined) ? 1 : 0);
     if (!known && name !== undefined && named >= maxLanes) return "too-many-lanes";
+    const mustWait = known?.isRunning === true || this.#running >= maxRunning;
     const isFull = this.#waiting >= maxWaiting || (this.#waiting > 0 && this.#waitingBytes + bytes > maxWaitingBytes);
-    if (isFull) return "too-many-waiting";
+    if (mustWait && isFull) return "too-many-waiting";
     const lane = known ?? { name, isRunning: false, waiting: [] };
     this.#lanes.set(name, lane);
     lane.waiting.push({ task, bytes });
