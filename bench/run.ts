@@ -10,6 +10,7 @@ const benches: Readonly<Record<string, () => Promise<unknown>>> = {
   soak: () => import("./soak.ts"),
   speculation: () => import("./speculation.ts"),
   stall: () => import("./stall.ts"),
+  steer: () => import("./steer.ts"),
   store: () => import("./store.ts"),
   wire: () => import("./wire.ts"),
   workers: () => import("./workers.ts"),

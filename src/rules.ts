@@ -28,5 +28,6 @@ export {
   judgeShown,
   judgeUnknownBySocket,
 } from "./check/rules/group/stored.ts";
+export { judgeLaneId, judgeLaneLimit, judgeLaneQueue, judgeLanes, judgeSteer } from "./check/rules/group/lanes.ts";
 export type { LeavingTimes } from "./check/rules/group/live.ts";
 export type { GroupVerdict } from "./check/rules/group/group-rule.ts";

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { responseWriter } from "../../test/support/response-stream.ts";
 import { hostileBodies, validAnswers, validBodies } from "../../test/support/hostile-bodies.ts";
 import { accumulate } from "../core/accumulate.ts";
 import type { GenerationEvent } from "../core/events.ts";
@@ -99,14 +100,36 @@ describe("objects whose members hide what every object inherits", () => {
   );
 
   test("at every place of a message of a WebSocket are read or refused", () => {
+    const readSocketMessage = (message: unknown): unknown => {
+      const received = responsesSocket.connect(() => 0).receive(message, 1);
+      return typeof received === "string" ? JSON.parse(received.slice("data: ".length)) : received.readBody();
+    };
     const body = { type: "response.create", model: "m", input: "Hi", stream_options: { include_obfuscation: false } };
     for (const { name, text } of hostileBodies(body)) {
       try {
-        readAt("/v1/responses", responsesSocket.readMessage(JSON.parse(text)));
+        readAt("/v1/responses", readSocketMessage(JSON.parse(text)));
       } catch (error) {
         if (!(error instanceof FailureError)) throw new Error(name, { cause: error });
         expect(error.failure.status, name).toBeLessThan(500);
       }
+    }
+  });
+
+  test("at every place of a steer are accepted or refused", () => {
+    const connection = responsesSocket.connect(() => 0);
+    const request = connection.receive({ type: "response.create", stream_id: "a" }, 1);
+    if (typeof request === "string") throw new Error(request);
+    const writer = responseWriter(lean);
+    request.answering(writer);
+    writer.open();
+    const content = [{ type: "input_text", text: "Hi" }];
+    const input = [{ type: "message", role: "user", content }];
+    const steer = { type: "response.steer", previous_response_id: writer.responseId, input };
+    for (const { name, text } of [{ name: "valid", text: JSON.stringify(steer) }, ...hostileBodies(steer)]) {
+      const received = connection.receive(JSON.parse(text), 1);
+      if (typeof received === "string")
+        expect(received, name).toMatch(/^data: \{"type":"(response\.steer\.(accepted|failed)|error)"/);
+      else expect(() => received.readBody(), name).toThrow(FailureError);
     }
   });
 });

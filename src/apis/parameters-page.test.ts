@@ -42,8 +42,8 @@ describe.skipIf(!isHere)("against OpenAI's specification", () => {
     const ours = (table: OwnedTable): string[] =>
       table.flatMap(({ name, origin }) => (origin === "openai" ? [name] : [])).sort();
     expect(ours(chatParameters)).toEqual(documented("CreateChatCompletionRequest"));
-    // `generate` is documented for WebSocket alone; the others are newer than the specification (openai 7.57).
-    const newer = ["access_programs", "generate", "image"];
+    // `generate` and `stream_id` are documented for WebSockets alone; the others are newer than the specification (openai 7.57).
+    const newer = ["access_programs", "generate", "image", "stream_id"];
     expect(ours(responsesParameters)).toEqual([...documented("CreateResponse"), ...newer].sort());
     // A format for completions is an extension of other servers, under OpenAI's name.
     expect(ours(completionParameters)).toEqual([...documented("CreateCompletionRequest"), "response_format"].sort());

@@ -1,3 +1,4 @@
+import type { FailureError } from "../core/failure.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import type { Steps } from "../core/steps.ts";
 import type { AnswerContext, Port, ReadOptions, ReadRequest, StreamWriter } from "./port.ts";
@@ -147,16 +148,52 @@ export interface CalledModel {
 export type PortAnswer = { readonly body: string } | { readonly events: AsyncIterable<string> };
 
 /**
- * An API over WebSocket: each message is a request, and each event of its stream is returned as a message. The server parses JSON,
- * processes one request after the other, and omits what only HTTP streams need.
+ * An API over WebSocket: each message is a request, and each event of its stream is returned as a message. The server parses JSON, runs the
+ * requests of one lane one after the other and those of different lanes in parallel, and omits what only HTTP streams need.
  */
 export interface PortSocket {
-  /** Converts a message (parsed JSON of any shape) to the body of a streaming request. Throws `FailureError`. */
-  readMessage(message: unknown): unknown;
-  /** The message for a failure. `body`: the JSON of the HTTP answer. */
-  writeFailure(status: number, body: string): string;
-  /** The failure of a request during another one; a body as above. */
-  readonly busy: string;
-  /** The failure of a connection that has reached its maximum duration; a body as above. */
-  readonly tooOld: string;
+  /** The maximum number of requests of one connection that run; further ones wait. */
+  readonly maxRunning: number;
+  /** The maximum number of lanes with a name in one connection. */
+  readonly maxLanes: number;
+  /** Opens the API's side of a connection. `random` is uniform in [0, 1). */
+  connect(random: () => number): SocketConnection;
+}
+
+/** The API's side of one connection. Has state, but does no I/O. Texts of events have the form of an SSE stream. */
+export interface SocketConnection {
+  /**
+   * Receives a message (parsed JSON of any shape) of `bytes` bytes. Returns the events that answer it, or the request that it contains.
+   * Does not throw: an invalid message is a request with a refusal, or one whose `readBody` throws.
+   */
+  receive(message: unknown, bytes: number): string | SocketRequest;
+  /** Why a request cannot open another lane. */
+  readonly tooManyLanes: FailureError;
+  /** The event for a connection that has reached its maximum duration. */
+  readonly expired: string;
+}
+
+/** One request of a connection. */
+export interface SocketRequest {
+  /** Requests of the same lane run in order; `undefined` is a lane, too. */
+  readonly lane: string | undefined;
+  /** Set: the request is refused, without waiting for its lane. */
+  refusal?: FailureError;
+  /** Returns the body of the streaming request. Called when the request runs. Throws `FailureError`. */
+  readBody(): unknown;
+  /** Called with the writer of the answer, before anything is written. */
+  answering(writer: StreamWriter): void;
+  /** Returns the events for a failure before the answer began. `body`: the JSON of the HTTP answer. */
+  failed(status: number, body: string): string;
+  /** Called once, when the request has ended. */
+  ended(): SocketRequestEnd;
+}
+
+export interface SocketRequestEnd {
+  /** Events that follow the answer; may be "". */
+  readonly events: string;
+  /** The key of a text in the connection's store that later requests must not find. */
+  readonly evicted?: string;
+  /** A request that runs next in this lane, before those that wait, and its message. */
+  readonly next?: { readonly request: SocketRequest; readonly message: unknown };
 }

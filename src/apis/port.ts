@@ -121,4 +121,7 @@ export interface StreamWriter {
 
   /** The text that keeps a silent connection open. */
   keepAlive(): string;
+
+  /** The answer is complete although the generation is not: the server ends the generation. */
+  readonly isComplete?: boolean;
 }

@@ -23,7 +23,7 @@ export interface ClientStores {
 export function keyspacesOf({ store, brief, assembled }: ClientStores, owner: string, ofConnection?: Store): Keyspaces {
   return {
     stored: keyspace(store, owner),
-    temporary: keyspace(ofConnection ?? brief, owner),
+    temporary: ofConnection ? keyspace(ofConnection, connectionOwner) : keyspace(brief, owner),
     assembled: assembled.of(owner),
     ofConnection: ofConnection !== undefined,
   };
@@ -35,6 +35,14 @@ export function keyspacesOf({ store, brief, assembled }: ClientStores, owner: st
  */
 export async function storeOwnerOf(client: Client | undefined, key: string): Promise<string> {
   return client?.name === undefined ? hashOf(key) : `@${encodeURIComponent(client.name)}`;
+}
+
+/** A connection belongs to one client, so its store has one owner. */
+const connectionOwner = "";
+
+/** Deletes a text from the store of a connection. */
+export async function deleteFromConnection(store: Store, key: string): Promise<void> {
+  await store.delete(`${connectionOwner} ${key}`);
 }
 
 /** Reading this many texts, or characters of a text counted as one more, takes about a millisecond. */

@@ -1,5 +1,6 @@
 import { exact, lean, profileNamed } from "../apis/profile.ts";
 import type { Profile } from "../apis/profile.ts";
+import type { StreamWriter } from "../apis/port.ts";
 import { unsupportedEnumValue } from "../apis/request/refusals.ts";
 import { FailureError } from "../core/failure.ts";
 import type { Store } from "../kv/store.ts";
@@ -24,6 +25,8 @@ export interface HttpExchange {
   headers(): readonly (readonly [name: string, value: string])[];
   /** The body as a framework (`express.json()`) has already parsed it. */
   readonly parsedBody?: unknown;
+  /** The bytes of `parsedBody`, if they are known. */
+  readonly parsedBytes?: Uint8Array;
   /**
    * Reads the body. Rejects with 413 beyond `limit` bytes, with `ClientGone` if the client leaves while sending, and with 503 or 408 if
    * the budget of `lease` is used up.
@@ -31,6 +34,8 @@ export interface HttpExchange {
   readBody(limit: number, lease: BodyLease): Promise<Uint8Array>;
   /** Present if the body is a message of a connection: converts it to a request body. Throws `FailureError`. */
   readMessage?(body: unknown): unknown;
+  /** Called with the writer of a streamed answer, before anything is written. */
+  answering?(writer: StreamWriter): void;
   /** Present if the client sends further requests over the same connection: a store that ends with the connection. */
   readonly connectionStore?: Store;
   /** Whether the connection comes from this machine; absent if that is not known. */

@@ -77,9 +77,16 @@ async function answer(
   if (reply.exchange.header("x-truewire-cache")?.trim().toLowerCase() === "explain") explainMisses(reply);
   const detached = kept?.detach?.(context, service.processes?.own);
   const own = detached ? recordOfRun(record) : record;
+  // A steered response is stopped before its engine reports the final usage. Upstreams may not take the parameter for this.
+  const isSteerable = reply.exchange.answering !== undefined && (forwards ?? []).length === 0;
+  const runRequest: GenerationRequest = {
+    ...request,
+    ...(detached && { stream: true }),
+    ...(isSteerable && { wantsRunningUsage: true }),
+  };
   const run: GenerationRun = {
     engine: prewarms(model, preparesOnly) ? engine : silent,
-    request: requestFor(model, detached ? { ...request, stream: true } : request, reply),
+    request: requestFor(model, runRequest, reply),
     observer: own,
     observers: [
       ...(preparesOnly ? [(events: Batch) => withoutContent(events, preparesOnly)] : []),
@@ -102,8 +109,10 @@ async function answer(
 
   const keep = kept && (() => keepAnswer(kept, reply, service));
   if (!request.stream) return wholeAnswer(reply, run, (generation) => read.writeResponse(generation, context), keep);
+  const writer = read.streamWriter(context);
+  reply.exchange.answering?.(writer);
   await streamAnswer(reply, run, {
-    writer: read.streamWriter(context),
+    writer,
     headers: port.streamHeaders(profile),
     holdMs: settings.holdMs,
     keepAliveMs: settings.keepAliveMs,

@@ -20,7 +20,11 @@ export async function readJsonBody(reply: Reply, { settings, bodies }: Service):
   const { exchange } = reply;
   const { bodyLimit } = settings;
   const decoder = decoderFor(exchange.header("content-type"));
-  if (exchange.parsedBody !== undefined) return exchange.parsedBody;
+  const { parsedBody, parsedBytes } = exchange;
+  if (parsedBody !== undefined) {
+    if (parsedBytes) reply.record.inspection?.body(parsedBytes);
+    return parsedBody;
+  }
   const lease = (reply.bodyLease ??= bodies.lease());
   const received = await exchange.readBody(bodyLimit, lease);
   const encoding = exchange.header("content-encoding")?.trim().toLowerCase() ?? "";
@@ -28,6 +32,11 @@ export async function readJsonBody(reply: Reply, { settings, bodies }: Service):
   if (isPlain) reply.record.inspection?.body(received);
   const bytes = isPlain ? received : await decompressed(received, encoding, bodyLimit, lease);
   return parsed(bytes, decoder);
+}
+
+/** Parses a message of a WebSocket, which is UTF-8. Rejects with `FailureError`, as `readJsonBody` does. */
+export function readJsonMessage(bytes: Uint8Array): Promise<unknown> {
+  return parsed(bytes, utf8);
 }
 
 /** A body up to this size is parsed in one step, which takes a few milliseconds. In bytes. */

@@ -32,6 +32,8 @@ export interface GenerationRun {
  * any, has resolved, so a slow reader slows down its own source. When the client leaves, the iteration is ended, which cancels the work
  * of the engine, and nothing more is written.
  *
+ * If `isComplete` returns true after a write, the rest of the generation is not needed: it is cancelled, and ends as `done`.
+ *
  * Observers and `write` see exactly one `end` event, unless the client has left: an exception becomes `engine-error`, a missing end
  * `truncated`.
  */
@@ -39,6 +41,7 @@ export async function runGeneration(
   run: GenerationRun,
   departure: Departure,
   write: (events: Batch) => Promise<void> | undefined,
+  isComplete: () => boolean = () => false,
 ): Promise<GenerationEnd> {
   const { engine, observer, observers = [], onTruncated } = run;
   let { request } = run;
@@ -79,7 +82,15 @@ export async function runGeneration(
       const wait = emit(step.value);
       if (wait) await wait;
       const last = step.value.at(-1);
-      if (last?.type !== "end") continue;
+      if (last?.type !== "end") {
+        if (!isComplete()) continue;
+        await iterator.return?.();
+        await emit([
+          { type: "finish", choice: 0, reason: "stop" },
+          { type: "end", end: { kind: "done" } },
+        ]);
+        return { kind: "done" };
+      }
       // The engine may run code after its last batch.
       const after = await iterator.next();
       if (after.done !== true) leave();

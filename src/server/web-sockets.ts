@@ -4,18 +4,21 @@ import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import type { RawData, WebSocket } from "ws";
 import { writeErrorBody } from "../apis/error-body.ts";
-import { bodyTooLarge } from "../apis/failures.ts";
-import type { PortSocket } from "../apis/port-state.ts";
+import type { StreamWriter } from "../apis/port.ts";
+import type { PortSocket, SocketConnection, SocketRequest } from "../apis/port-state.ts";
 import { lean } from "../apis/profile.ts";
-import type { FailureError } from "../core/failure.ts";
+import { FailureError } from "../core/failure.ts";
 import { MemoryStore } from "../kv/memory-store.ts";
 import type { Store, StoreLimits } from "../kv/store.ts";
 import { bodyTooSlow } from "./body-budget.ts";
 import type { BodyLease } from "./body-budget.ts";
+import { deleteFromConnection } from "./client-stores.ts";
 import { Departure } from "./exchange.ts";
 import type { HttpExchange, HeaderFields } from "./exchange.ts";
 import { admit, handle } from "./handle.ts";
+import { Lanes } from "./lanes.ts";
 import { NodeExchange } from "./node-exchange.ts";
+import { readJsonMessage } from "./read-json.ts";
 import { socketAt } from "./routes.ts";
 import type { Service } from "./service.ts";
 
@@ -32,10 +35,18 @@ export interface SocketLimits {
 const standardLimits: SocketLimits = { pingMs: 30_000, idleMs: 15 * 60_000, lifeMs: 60 * 60_000 };
 
 /** The limits of a connection's store, which keeps conversations that must not be stored permanently. */
-const connectionStoreLimits: StoreLimits = { maxCount: 16, maxBytes: 16 * 1024 * 1024, maxAgeMs: 60 * 60_000 };
+const connectionStoreLimits: StoreLimits = { maxCount: 128, maxBytes: 32 * 1024 * 1024, maxAgeMs: 60 * 60_000 };
+
+/** The maximum number of requests of a connection that wait for their lane, and of their bytes. */
+const maxWaiting = 256;
+const maxWaitingBytes = 32 * 1024 * 1024;
+/** The maximum number of messages of a connection that are not answered: those that run, wait, or are being parsed. */
+const maxOpen = 1024;
 
 /** The bytes that may wait for a reader before its source has to wait, too. */
 const maxBuffered = 256 * 1024;
+/** The bytes of events outside of streams that may wait for a reader before the connection is cut. */
+const maxUnsent = 1024 * 1024;
 
 /** For `createServer` of node:http: a request counts as an upgrade only if its path has a WebSocket; otherwise the header is ignored. */
 export class UpgradableRequest extends IncomingMessage {
@@ -114,22 +125,41 @@ export class WebSockets {
   }
 }
 
-/** One connection, which answers one request at a time. */
-class Session implements MessageLine {
+/** A message that is a request, until it has been answered. */
+interface Task {
+  readonly request: SocketRequest;
+  /** The parsed message; undefined: it is not valid JSON. */
+  readonly message: unknown;
+  readonly bytes: Uint8Array | undefined;
+  readonly lease: BodyLease;
+}
+
+/** One connection. Its messages are received one after the other; its requests run in lanes. */
+class Session {
   readonly #line: WebSocket;
   readonly #by: OpenedBy;
-  readonly #socket: PortSocket;
+  readonly #connection: SocketConnection;
   readonly #service: Service;
   readonly #limits: SocketLimits;
   readonly #store = new MemoryStore(connectionStoreLimits);
   readonly #born = performance.now();
   readonly #timer: NodeJS.Timeout;
-  #running: SocketExchange | null = null;
+  readonly #lanes: Lanes<Task>;
+  readonly #running = new Set<SocketExchange>();
+  /** Settles when the connection is closed. */
+  readonly #closed: Promise<void>;
+  /** Settles when the messages that have arrived are received. */
+  #inbox: Promise<void> = Promise.resolve();
+  /** The number of messages that are neither answered nor refused. */
+  #open = 0;
+  /** The bytes of events outside of streams that the client has not taken. */
+  #unsentBytes = 0;
   /** The lease of the message that is being received. */
   #lease: BodyLease;
   #lastRequest = performance.now();
   #isAlive = true;
   #isClosing = false;
+  #isExpired = false;
 
   constructor(
     line: WebSocket,
@@ -142,7 +172,11 @@ class Session implements MessageLine {
   ) {
     this.#line = line;
     this.#by = by;
-    this.#socket = socket;
+    this.#connection = socket.connect(Math.random);
+    const { maxRunning, maxLanes } = socket;
+    this.#lanes = new Lanes<Task>({ maxRunning, maxLanes, maxWaiting, maxWaitingBytes }, (task) =>
+      this.#run(task, true),
+    );
     this.#service = service;
     this.#limits = limits;
     this.#timer = setInterval(() => this.#check(), limits.pingMs);
@@ -153,23 +187,35 @@ class Session implements MessageLine {
     });
     // An invalid message (too large, not UTF-8) closes the connection with a code that says why.
     line.on("error", () => {});
-    line.on("message", (data) => this.#request(data));
+    line.on("message", (data) => this.#message(data));
+    this.#closed = new Promise((resolve) => line.on("close", () => resolve()));
     line.on("close", () => {
       clearInterval(this.#timer);
       this.#lease.release();
-      this.#running?.departure.happen();
+      for (const { lease } of this.#lanes.clear()) lease.release();
+      for (const { departure } of this.#running) departure.happen();
       gone();
     });
   }
 
-  send(text: string): Promise<void> | undefined {
-    const line = this.#line;
-    if (line.readyState !== line.OPEN) return undefined;
-    if (line.bufferedAmount + text.length < maxBuffered) {
-      line.send(text);
-      return undefined;
-    }
-    return new Promise((resolve) => line.send(text, () => resolve()));
+  /** Sends the events of a stream. Returns a promise if the reader is slow. It resolves when the reader has caught up, or left. */
+  send(events: string): Promise<void> | undefined {
+    let wait: Promise<void> | undefined;
+    for (const message of messagesOf(events)) wait = this.#send(message) ?? wait;
+    return wait;
+  }
+
+  /** Sends events that no stream waits for. The connection is cut if its client takes too few of them. */
+  sendNow(events: string): void {
+    if (events === "") return;
+    if (this.#unsentBytes > maxUnsent) return this.cut();
+    this.#unsentBytes += events.length;
+    const taken = (): void => {
+      this.#unsentBytes -= events.length;
+    };
+    const wait = this.send(events);
+    if (wait) void wait.then(taken);
+    else taken();
   }
 
   cut(): void {
@@ -178,7 +224,20 @@ class Session implements MessageLine {
 
   close(): void {
     this.#isClosing = true;
-    if (!this.#running) this.#line.close(1001, "The server is stopping.");
+    // Their answer is that the server is stopping.
+    for (const task of this.#lanes.clear()) this.#run(task, false);
+    if (this.#open === 0) this.#line.close(1001, "The server is stopping.");
+  }
+
+  #send(text: string): Promise<void> | undefined {
+    const line = this.#line;
+    // An engine that never waits would otherwise keep the connection from closing.
+    if (line.readyState !== line.OPEN) return this.#closed;
+    if (line.bufferedAmount + text.length < maxBuffered) {
+      line.send(text);
+      return undefined;
+    }
+    return new Promise((resolve) => line.send(text, () => resolve()));
   }
 
   #newLease(): BodyLease {
@@ -200,33 +259,71 @@ class Session implements MessageLine {
   }
 
   /** Closes the connection because a message cannot be received. */
-  #refuse({ failure }: FailureError): void {
-    void this.send(this.#socket.writeFailure(failure.status, writeErrorBody(failure, lean).body));
+  #refuse(refusal: FailureError): void {
+    const { failure } = refusal;
+    const request = this.#connection.receive(undefined, 0);
+    if (typeof request !== "string") this.sendNow(request.failed(failure.status, writeErrorBody(failure, lean).body));
     // RFC 6455's registry: 1013, Try Again Later.
     this.#line.close(1013, "There is no memory for the message.");
     this.#line.resume();
     this.#lease.release();
   }
 
-  #request(data: RawData): void {
+  #message(data: RawData): void {
     const lease = this.#lease;
     this.#lease = this.#newLease();
-    if (this.#running) {
+    if (this.#open >= maxOpen) {
       lease.release();
-      void this.send(this.#socket.writeFailure(400, this.#socket.busy));
-      return;
+      return this.#refuse(tooManyMessages());
     }
+    this.#open++;
+    const bytes = Buffer.isBuffer(data) ? data : Buffer.concat(Array.isArray(data) ? data : [Buffer.from(data)]);
+    lease.complete(bytes.length);
+    this.#inbox = this.#inbox.then(() => this.#receive(bytes, lease));
+  }
+
+  async #receive(bytes: Uint8Array, lease: BodyLease): Promise<void> {
     this.#lastRequest = performance.now();
-    const message = Buffer.isBuffer(data) ? data : Buffer.concat(Array.isArray(data) ? data : [Buffer.from(data)]);
-    const exchange = new SocketExchange(message, this.#by, this.#socket, this, this.#store, () => {
-      this.#running = null;
-      this.#lastRequest = performance.now();
-      // After the last message, which is being sent.
-      if (this.#isClosing) setImmediate(() => this.close());
-    });
-    this.#running = exchange;
-    lease.complete(message.length);
-    void handle(exchange, this.#service).finally(() => lease.release());
+    // What is not valid JSON is refused where it is read as a request.
+    const message: unknown = await readJsonMessage(bytes).catch(() => undefined);
+    const received = this.#connection.receive(message, bytes.length);
+    const isAnswered = typeof received === "string";
+    if (isAnswered || this.#isExpired || this.#line.readyState !== this.#line.OPEN) {
+      this.sendNow(isAnswered ? received : this.#connection.expired);
+      return this.#settle(lease);
+    }
+    const task: Task = { request: received, message, bytes, lease };
+    if (message !== undefined && !received.refusal && !this.#isClosing) {
+      const full = this.#lanes.add(received.lane, task, bytes.length);
+      if (full === null) return;
+      received.refusal = full === "too-many-lanes" ? this.#connection.tooManyLanes : tooManyWaiting();
+    }
+    this.#run(task, false);
+  }
+
+  #run(task: Task, isInLane: boolean): void {
+    const exchange = new SocketExchange(task, this.#by, this, this.#store);
+    this.#running.add(exchange);
+    void handle(exchange, this.#service).finally(() => this.#ended(task, exchange, isInLane));
+  }
+
+  #ended({ request, lease }: Task, exchange: SocketExchange, isInLane: boolean): void {
+    this.#running.delete(exchange);
+    this.#lastRequest = performance.now();
+    const { events, evicted, next } = request.ended();
+    if (evicted !== undefined) void deleteFromConnection(this.#store, evicted);
+    this.sendNow(events);
+    if (next && !exchange.departure.happened) return this.#run({ ...next, bytes: undefined, lease }, isInLane);
+    if (isInLane) this.#lanes.finish(request.lane);
+    this.#settle(lease);
+  }
+
+  /** Called when a message is answered. */
+  #settle(lease: BodyLease): void {
+    lease.release();
+    this.#open--;
+    // After the last message, which is being sent.
+    if (this.#isClosing && this.#open === 0) setImmediate(() => this.close());
   }
 
   #check(): void {
@@ -234,25 +331,38 @@ class Session implements MessageLine {
     if (!this.#isAlive) return this.cut();
     this.#isAlive = false;
     this.#line.ping();
-    if (this.#running) return;
     const now = performance.now();
-    if (now - this.#born > lifeMs) {
-      void this.send(this.#socket.writeFailure(400, this.#socket.tooOld));
-      this.#line.close(1000, "The connection has lasted as long as one may.");
-    } else if (now - this.#lastRequest > idleMs) this.#line.close(1000, "There was no request for long.");
+    this.#isExpired = now - this.#born > lifeMs;
+    if (this.#open > 0) return;
+    if (this.#isExpired) {
+      this.sendNow(this.#connection.expired);
+      this.#line.close(1000, "The connection has reached its maximum duration.");
+    } else if (now - this.#lastRequest > idleMs) this.#line.close(1000, "The connection was idle for too long.");
   }
+}
+
+function tooManyWaiting(): FailureError {
+  return new FailureError({
+    message: `Too many requests wait on this connection (at most ${maxWaiting}, with ${maxWaitingBytes} bytes). Send the next one when a response has ended.`,
+    status: 429,
+    kind: "overloaded",
+    param: null,
+    code: "websocket_queue_full",
+  });
+}
+
+function tooManyMessages(): FailureError {
+  return new FailureError({
+    message: `More than ${maxOpen} messages of this connection are not answered yet.`,
+    status: 429,
+    kind: "overloaded",
+    param: null,
+    code: "websocket_queue_full",
+  });
 }
 
 function pathOf(url: string): string {
   return url.split("?", 1)[0] ?? url;
-}
-
-/** A connection that sends messages. */
-export interface MessageLine {
-  /** Returns a promise if the reader is slow. It resolves when the reader has caught up, or left. */
-  send(text: string): Promise<void> | undefined;
-  /** Closes the connection immediately. */
-  cut(): void;
 }
 
 /** The request that opened the connection. */
@@ -263,33 +373,27 @@ export interface OpenedBy {
 }
 
 /** One request on a connection: a message, treated as an HTTP request. The events of its stream are sent as messages. */
-export class SocketExchange implements HttpExchange {
+class SocketExchange implements HttpExchange {
   readonly method = "POST";
   readonly path: string;
   readonly departure: Departure = new Departure();
+  readonly parsedBody: unknown;
+  readonly parsedBytes?: Uint8Array;
   readonly connectionStore: Store;
   readonly #by: OpenedBy;
-  readonly #socket: PortSocket;
-  readonly #line: MessageLine;
-  readonly #message: Uint8Array;
-  readonly #onEnd: () => void;
+  readonly #request: SocketRequest;
+  readonly #bytes: Uint8Array;
+  readonly #session: Session;
 
-  /** `onEnd` is called when the answer is complete, before its last message is sent. */
-  constructor(
-    message: Uint8Array,
-    by: OpenedBy,
-    socket: PortSocket,
-    line: MessageLine,
-    connectionStore: Store,
-    onEnd: () => void,
-  ) {
+  constructor({ request, message, bytes }: Task, by: OpenedBy, session: Session, connectionStore: Store) {
     this.path = by.path;
     this.connectionStore = connectionStore;
-    this.#message = message;
+    this.parsedBody = message;
+    if (bytes) this.parsedBytes = bytes;
+    this.#bytes = bytes ?? new Uint8Array();
     this.#by = by;
-    this.#socket = socket;
-    this.#line = line;
-    this.#onEnd = onEnd;
+    this.#request = request;
+    this.#session = session;
   }
 
   query(): undefined {}
@@ -306,35 +410,34 @@ export class SocketExchange implements HttpExchange {
     return this.#by.headers();
   }
 
-  async readBody(limit: number): Promise<Uint8Array> {
-    if (this.#message.length > limit) throw bodyTooLarge(limit);
-    return this.#message;
+  async readBody(): Promise<Uint8Array> {
+    return this.#bytes;
   }
 
-  readMessage(body: unknown): unknown {
-    return this.#socket.readMessage(body);
+  readMessage(): unknown {
+    return this.#request.readBody();
+  }
+
+  answering(writer: StreamWriter): void {
+    this.#request.answering(writer);
   }
 
   send(status: number, _headers: HeaderFields, body: string): void {
-    this.#onEnd();
-    void this.#line.send(this.#socket.writeFailure(status, body));
+    this.#session.sendNow(this.#request.failed(status, body));
   }
 
   open(): void {}
 
   write(text: string): Promise<void> | undefined {
-    let wait: Promise<void> | undefined;
-    for (const message of messagesOf(text)) wait = this.#line.send(message) ?? wait;
-    return wait;
+    return this.#session.send(text);
   }
 
   end(text: string): void {
-    this.#onEnd();
-    void this.write(text);
+    void this.#session.send(text);
   }
 
   cut(): void {
-    this.#line.cut();
+    this.#session.cut();
   }
 }
 

@@ -84,7 +84,7 @@ export async function streamAnswer(reply: Reply, run: GenerationRun, options: St
   };
 
   try {
-    await runGeneration(run, exchange.departure, write);
+    await runGeneration(run, exchange.departure, write, () => writer.isComplete === true);
   } catch (cause) {
     // A defect of this server: an open stream still ends as every stream of its API does.
     if (reply.sent)

@@ -106,6 +106,78 @@ test("Truewire keeps responses: all is shown, by WebSocket, too, and nothing fou
   for (const rule of ["json", "error", "continued", "unknown"]) expect(shown).toContain(`socket/${rule}`);
 });
 
+test("Truewire's lanes and steering: nothing is found, in the exact profile neither", async () => {
+  for (const profile of ["lean", "exact"] as const) {
+    const server = await createServer({ port: 0, logLevel: "silent", wire: profile, ...serving(engine()) });
+    closing.push(() => server.close(0));
+    const run = await runCheck({
+      url: `${server.url}/v1`,
+      model: "scripted",
+      only: ["responses/lanes"],
+      timeout: 20_000,
+      concurrency: 1,
+      profile,
+    });
+    expect(run.judged.flatMap(({ findings }) => findings.map(({ rule, found }) => `${rule}: ${found}`))).toEqual([]);
+    const shown = new Set(run.judged.flatMap((judged) => judged.shown));
+    for (const rule of ["lanes", "lane-queue", "lane-limit", "lane-id", "steer"])
+      expect(shown).toContain(`socket/${rule}`);
+  }
+});
+
+/** A server with WebSocket that answers each message by itself, as it would POST. `edit` changes its messages. */
+async function withoutLanes(edit: (event: string, body: Json) => string | undefined): Promise<string> {
+  const url = await faulty(() => undefined);
+  const server = createHttpServer();
+  const sockets = new WebSocketServer({ server });
+  closing.push(async () => sockets.close());
+  sockets.on("connection", (line) => {
+    line.on("message", async (message: Buffer) => {
+      const body = JSON.parse(message.toString()) as Json;
+      const { type, stream_id: _, ...rest } = body;
+      if (type !== "response.create") return;
+      const response = await fetch(`${url}/responses`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ ...rest, stream: true }),
+      });
+      for (const [, event = ""] of (await response.text()).matchAll(/^data: (\{.*)$/gm)) {
+        const edited = edit(event, body);
+        if (edited !== undefined) line.send(edited);
+      }
+    });
+  });
+  return opened(server);
+}
+
+test("a server without lanes is accused of nothing, unless the exact profile is demanded", async () => {
+  const url = await withoutLanes((event) => event);
+  const run = await checked(url, ["responses/lanes"]);
+  expect(brokenIn(run)).toEqual([]);
+  expect(reasonsIn(run)["responses/lanes"]).toBe(
+    "no lanes are offered by WebSocket (no event has a stream_id); steering is not offered by WebSocket (there is no answer)",
+  );
+  const demanded = await runCheck({
+    url,
+    model: "scripted",
+    only: ["responses/lanes"],
+    timeout: 5000,
+    concurrency: 1,
+    profile: "exact",
+  });
+  expect(brokenIn(demanded)).toEqual(expect.arrayContaining(["socket/lanes", "socket/steer"]));
+});
+
+test("a server that mixes its lanes, and knows no limits, is found out", async () => {
+  const url = await withoutLanes((event, { stream_id: lane }) => {
+    const value = JSON.parse(event) as Json;
+    const isNamed = lane !== undefined && value["type"] !== "response.completed";
+    return JSON.stringify({ ...value, ...(isNamed && { stream_id: lane }) });
+  });
+  const run = await checked(url, ["responses/lanes"]);
+  expect(brokenIn(run)).toEqual(expect.arrayContaining(["socket/lanes", "socket/lane-id", "socket/lane-limit"]));
+});
+
 // A server that keeps nothing is legal: one sentence, no error.
 test("a server without state is told so, in one sentence", async () => {
   const url = await faulty((asked) =>

@@ -3,7 +3,6 @@ import { createServer as createHttpServer, request as httpRequest } from "node:h
 import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { WebSocket } from "ws";
 import { createHandler } from "../../src/app/create-handler.ts";
 import { createServer } from "../../src/app/create-server.ts";
 import type { TruewireServer } from "../../src/app/create-server.ts";
@@ -19,69 +18,21 @@ import { WebSockets } from "../../src/server/web-sockets.ts";
 import type { SocketLimits } from "../../src/server/web-sockets.ts";
 import { KeyRing } from "../../src/server/keys/key-ring.ts";
 import { MemoryLimiter } from "../../src/kv/memory-limiter.ts";
+import { Mask } from "../../src/server/mask.ts";
 import { ModelDirectory } from "../../src/server/model-directory.ts";
 import { unrestrictedOrigins } from "../../src/server/origins.ts";
 import { MemoryStore } from "../../src/kv/memory-store.ts";
+import { idOf, said, SocketClient } from "../support/response-socket.ts";
 import { answer, failed, ScriptedEngine, until } from "../support/scripted-engine.ts";
 import type { Script } from "../support/scripted-engine.ts";
 import { json, serving } from "../support/transports.ts";
 
-/** An event, as a client reads it. */
-interface Event {
-  readonly type: string;
-  readonly status?: number;
-  readonly error?: { readonly code: string | null; readonly message: string; readonly param: string | null };
-  readonly response?: { readonly id: string; readonly output: readonly unknown[] };
-  readonly [member: string]: unknown;
-}
-
-/** A client's end of a connection. */
-class Client {
-  readonly socket: WebSocket;
-  readonly events: Event[] = [];
-  closed: { readonly code: number } | undefined;
-
-  constructor(url: string, headers: Record<string, string> = {}) {
-    this.socket = new WebSocket(`${url.replace("http", "ws")}/v1/responses`, { headers });
-    this.socket.on("message", (data: Buffer) => this.events.push(JSON.parse(data.toString()) as Event));
-    this.socket.on("close", (code) => (this.closed = { code }));
-    this.socket.on("error", () => {});
-  }
-
-  async opened(): Promise<this> {
-    await once(this.socket, "open");
-    return this;
-  }
-
-  send(body: object): void {
-    this.socket.send(JSON.stringify({ type: "response.create", model: "scripted", ...body }));
-  }
-
-  /** All events up to the one that ends the answer. */
-  async answer(body: object): Promise<Event[]> {
-    this.events.length = 0;
-    this.send(body);
-    await until(() => ends.has(this.events.at(-1)?.type ?? ""), "the answer ends");
-    return [...this.events];
-  }
-}
-
-const ends = new Set(["response.completed", "response.incomplete", "response.failed", "error"]);
-
 /** How many messages it was told. */
 const count: Script = ({ prompt }) => answer([`${prompt.kind === "chat" ? prompt.messages.length : 0}`]);
 
-function said(events: readonly Event[]): string {
-  return events.map((event) => (event.type === "response.output_text.delta" ? String(event["delta"]) : "")).join("");
-}
-
-function idOf(events: readonly Event[]): string {
-  return events.at(-1)?.response?.id ?? "";
-}
-
 describe("Responses by WebSocket", () => {
   const servers: TruewireServer[] = [];
-  const clients: Client[] = [];
+  const clients: SocketClient[] = [];
   afterEach(async () => {
     for (const { socket } of clients.splice(0)) socket.terminate();
     await Promise.all(servers.splice(0).map((server) => server.close(0)));
@@ -93,8 +44,8 @@ describe("Responses by WebSocket", () => {
     servers.push(server);
     return [server.url, engine];
   };
-  const connect = async (url: string, headers: Record<string, string> = {}): Promise<Client> => {
-    const client = new Client(url, headers);
+  const connect = async (url: string, headers: Record<string, string> = {}): Promise<SocketClient> => {
+    const client = new SocketClient(url, headers);
     clients.push(client);
     return client.opened();
   };
@@ -198,24 +149,6 @@ describe("Responses by WebSocket", () => {
     }
   });
 
-  test("one request at a time", async () => {
-    let goOn: () => void = () => {};
-    const waiting = new Promise<void>((resolve) => (goOn = resolve));
-    const [url, engine] = await serve(async function* () {
-      await waiting;
-      yield* answer(["x"]);
-    });
-    const client = await connect(url);
-    client.send({ input: "x" });
-    await until(() => engine.running === 1, "it runs");
-    client.send({ input: "y" });
-    await until(() => client.events.length > 0, "it is told");
-    expect(client.events).toMatchObject([{ type: "error", status: 400, error: { code: "response_in_progress" } }]);
-    goOn();
-    await until(() => client.events.at(-1)?.type === "response.completed", "the first one ends");
-    expect(engine.requests).toHaveLength(1);
-  });
-
   test("a client that leaves cancels what it asked for", async () => {
     const [url, engine] = await serve(async function* (_, signal) {
       const [first] = answer(["x"]);
@@ -237,7 +170,7 @@ describe("Responses by WebSocket", () => {
       [{ authorization: "Bearer wrong" }, 401],
       [{ authorization: "Bearer right", origin: "https://evil.example" }, 403],
     ] as const) {
-      const client = new Client(url, headers);
+      const client = new SocketClient(url, headers);
       clients.push(client);
       const [, response] = (await once(client.socket, "unexpected-response")) as [unknown, IncomingMessage];
       expect(response.statusCode).toBe(status);
@@ -301,9 +234,12 @@ describe("Responses by WebSocket", () => {
 });
 
 describe("the limits of a connection", () => {
-  const opened = async (limits: Partial<SocketLimits>): Promise<{ client: Client; close: () => void }> => {
+  const opened = async (
+    limits: Partial<SocketLimits>,
+    script: Script = count,
+  ): Promise<{ client: SocketClient; close: () => void }> => {
     const brief = new MemoryStore({ maxCount: 0, maxBytes: 0, maxAgeMs: 0 });
-    const engine = new ScriptedEngine(count);
+    const engine = new ScriptedEngine(script);
     const sockets = new WebSockets(
       {
         state: "ready",
@@ -312,6 +248,10 @@ describe("the limits of a connection", () => {
           keys: new KeyRing([], [], false),
           origins: unrestrictedOrigins,
           bodyLimit: 1e6,
+          mask: new Mask([]),
+          holdMs: 1000,
+          keepAliveMs: 10_000,
+          readerPatienceMs: 10_000,
         } as never,
         directory: new ModelDirectory([{ name: "x", engine, aliases: [], settings: {} }]),
         log: silentLog,
@@ -338,7 +278,7 @@ describe("the limits of a connection", () => {
       () => {},
       (request, connection, head) => void sockets.upgrade(request, connection, head),
     );
-    const client = new Client(`http://127.0.0.1:${(http.address() as AddressInfo).port}`);
+    const client = new SocketClient(`http://127.0.0.1:${(http.address() as AddressInfo).port}`);
     return {
       client: await client.opened(),
       close: () => {
@@ -356,10 +296,30 @@ describe("the limits of a connection", () => {
     idle.close();
     const old = await opened({ lifeMs: 30 });
     await until(() => old.client.closed !== undefined, "it is closed");
-    expect(old.client.events).toMatchObject([
-      { type: "error", status: 400, error: { code: "websocket_connection_limit_reached" } },
+    expect(old.client.texts).toEqual([
+      '{"type":"error","error":{"type":"invalid_request_error","code":"websocket_connection_limit_reached","message":"Responses websocket connection limit reached (60 minutes). Create a new websocket connection to continue."},"status":400}',
     ]);
     old.close();
+  });
+
+  test("one that is too old takes no more requests, and ends when its responses have ended", async () => {
+    let goOn: () => void = () => {};
+    const waiting = new Promise<void>((resolve) => (goOn = resolve));
+    const { client, close } = await opened({ lifeMs: 2000 }, async function* () {
+      await waiting;
+      yield* answer(["x"]);
+    });
+    client.send({ stream_id: "a", input: "x" });
+    await until(() => {
+      client.socket.send('{"type":"response.create"}');
+      return client.events.some(({ error }) => error?.code === "websocket_connection_limit_reached");
+    }, "it is too old");
+    expect(client.closed).toBeUndefined();
+    goOn();
+    await until(() => client.closed !== undefined, "it is closed");
+    expect(client.ofLane("a").at(-1)?.type).toBe("response.completed");
+    expect(client.closed?.code).toBe(1000);
+    close();
   });
 
   test("one whose client is gone without a word is given up", async () => {

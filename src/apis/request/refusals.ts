@@ -12,6 +12,10 @@ export function missingParameter(path: string): FailureError {
   return invalidRequest(`Missing required parameter: '${path}'.`, path, "missing_required_parameter");
 }
 
+export function unknownParameter(path: string): FailureError {
+  return invalidRequest(`Unknown parameter: '${path}'.`, path, "unknown_parameter");
+}
+
 /** `expected` and `got` have articles: "an integer", "one of a string or array of objects". */
 export function invalidType(path: string, expected: string, got: string): FailureError {
   const message = `Invalid type for '${path}': expected ${expected}, but got ${got} instead.`;
@@ -134,6 +138,8 @@ function failureOf(issue: Issue, name: string, before: Path, root: unknown): Fai
       return invalidType(param, expectedPhrase(issue.message) ?? zodTypePhrase(issue.expected), valuePhrase(value));
     case "invalid_value":
       return wrongValue(param, value, issue.values.map(String));
+    case "unrecognized_keys":
+      return unknownParameter(pathText(name, [...path, ...issue.keys.slice(0, 1)]));
     case "too_small":
       return tooSmall(issue, param, value);
     case "too_big":

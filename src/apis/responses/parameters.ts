@@ -1,5 +1,4 @@
-import type { z } from "zod";
-import { invalidRequest } from "../../core/failure.ts";
+import { z } from "zod";
 import type { JsonSchema } from "../../core/message.ts";
 import type { OutputConstraint } from "../../core/request.ts";
 import type { JsonValue } from "../json-text.ts";
@@ -16,7 +15,13 @@ import {
   type RequestParameter,
   supportedParameter,
 } from "../request/parameter.ts";
-import { missingParameter, numberBelow, unsupportedEnumValue, unsupportedParameter } from "../request/refusals.ts";
+import {
+  missingParameter,
+  numberBelow,
+  unknownParameter,
+  unsupportedEnumValue,
+  unsupportedParameter,
+} from "../request/refusals.ts";
 import type { ConfigurationUpdate } from "./read-input.ts";
 import { toStrictSchema } from "./read-tools.ts";
 import {
@@ -186,6 +191,18 @@ const own: readonly ResponsesParameter[] = [
       if (!value) draft.prepares ??= "state";
     },
   ),
+  refusedParameter(
+    "stream_id",
+    "openai",
+    {
+      endpoints,
+      note: "The lane of a request on a WebSocket (docs/responses.md). On HTTP it is ignored; profile `exact` refuses it.",
+      shape: z.unknown(),
+    },
+    (_, draft: ResponsesDraft) => {
+      if (draft.profile.judgesAsVendor) throw unknownParameter("stream_id");
+    },
+  ),
   refuseAlways("conversation", "No conversations are stored."),
   refuseAlways("prompt", "No prompts are stored."),
   refuseAlways("moderation", "No moderation of prompts and answers."),
@@ -227,7 +244,7 @@ export const responsesParameters: readonly ResponsesParameter[] = [
 
 function asExtension({ name, shape, note, read }: RequestParameter): ResponsesParameter {
   return extensionParameter(name, { endpoints, note, shape }, (value, draft: ResponsesDraft) => {
-    if (draft.profile.judgesAsVendor) throw invalidRequest(`Unknown parameter: '${name}'.`, name, "unknown_parameter");
+    if (draft.profile.judgesAsVendor) throw unknownParameter(name);
     read(value, draft);
   });
 }

@@ -77,6 +77,9 @@ export function* readInput(input: string | readonly unknown[], options: InputOpt
   return reader.done();
 }
 
+/** The maximum number of messages of the user between a call and its result that are moved after the result. */
+const maxSteers = 32;
+
 function partCount(item: unknown): number {
   const content = isObject(item) ? (item["content"] ?? item["output"]) : undefined;
   return 1 + (Array.isArray(content) ? content.length : 0);
@@ -303,7 +306,18 @@ class InputReader {
       warnings.push(`${path}: ${message}`);
     }
     this.#endTurn();
-    this.#messages.push({ role: "tool", content, toolCallId, ...given({ name }), path });
+    this.#messages.splice(this.#placeOfResult(), 0, { role: "tool", content, toolCallId, ...given({ name }), path });
+  }
+
+  /** A steer may come between a call and its result. Chat templates and other servers take the result first. */
+  #placeOfResult(): number {
+    const { length } = this.#messages;
+    let place = length;
+    while (length - place < maxSteers && this.#messages[place - 1]?.role === "user") place--;
+    const { role, content } = this.#messages[place - 1] ?? {};
+    const isCall =
+      Array.isArray(content) && content.some(({ type }: { readonly type: string }) => type === "tool-call");
+    return role === "tool" || (role === "assistant" && isCall) ? place : length;
   }
 
   #reference(item: JsonObject, path: string): void {

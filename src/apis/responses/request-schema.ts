@@ -110,6 +110,24 @@ export const inputMessage = z.object({
 /** A message of the model. */
 export const assistantMessage = inputMessage.omit({ type: true }).extend({ phase: optionalText });
 
+const steerContent = z.discriminatedUnion("type", [inputText, inputImage, inputFile], expecting("an object"));
+const steerMessage = z.strictObject(
+  {
+    type: z.literal("message").optional(),
+    role: z.literal("user"),
+    content: z.union(
+      [text, list(steerContent, { least: 1, most: maxParts })],
+      expecting("one of a string or array of objects"),
+    ),
+  },
+  expecting("an object"),
+);
+/** The `input` of `response.steer`: a text, or messages of the user. Source: openai 7.57, `ResponseSteerEvent`. */
+export const steerInput = z.union(
+  [text, list(steerMessage, { least: 1, most: maxMessages })],
+  expecting("one of a string or array of objects"),
+);
+
 export const inputReasoning = z.object({
   type: z.literal("reasoning"),
   id: optionalText,

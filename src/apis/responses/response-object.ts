@@ -20,7 +20,7 @@ import type { CacheDiagnostics } from "./schema.ts";
 export interface ResponseState {
   readonly event: "created" | "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
   readonly output: readonly JsonValue[];
-  readonly incompleteReason?: "max_output_tokens" | "content_filter";
+  readonly incompleteReason?: "max_output_tokens" | "content_filter" | "steered";
   readonly failure?: { readonly code: string; readonly message: string };
   readonly usage?: Usage | undefined;
 }

@@ -415,11 +415,49 @@ const logprobs = { logprobs: z.array(responseLogprob) };
 const obfuscation = { obfuscation: z.unknown().optional().meta({ since: "2025-08" }) };
 const hidden = { item_id: z.string(), ...obfuscation, ...atItem };
 
-function event<Type extends string, Shape extends z.ZodRawShape>(type: Type, shape: Shape) {
-  return [type, z.object({ type: z.literal(type), ...shape })] as const;
+/**
+ * The lane of a WebSocket connection, in each event of a request that names one. Its place is predicted: OpenAI's order is the alphabet's,
+ * and no recording of a lane is public. Source: openai 7.57, `ResponsesServerEvent`.
+ */
+const streamId = z.string().optional().meta({ place: "predicted" });
+
+function event(type: string, shape: z.ZodRawShape): readonly [type: string, schema: z.ZodObject] {
+  const members: z.ZodRawShape = { type: z.literal(type), ...shape, stream_id: streamId };
+  const ordered = wireOrder(Object.keys(members)).map((name) => [name, members[name]] as const);
+  return [type, z.object(Object.fromEntries(ordered) as z.ZodRawShape)];
 }
 
 const whole = { response, sequence_number: count };
+
+/** A steer: input for a response that is being generated. */
+const steer = z.object({ id: z.string(), previous_response_id: z.string() });
+
+export const steerErrorCodes = [
+  "response_not_found",
+  "invalid_input",
+  "steering_not_supported",
+  "too_many_pending_steers",
+  "response_already_completed",
+  "response_not_active",
+  "successor_creation_failed",
+] as const;
+export type SteerErrorCode = (typeof steerErrorCodes)[number];
+
+/** The events that answer `response.steer`, on a WebSocket only. Their order is predicted. Source: openai 7.57, `ResponseSteerEvent`. */
+export const steerEvents: ReadonlyMap<unknown, z.ZodObject> = new Map<unknown, z.ZodObject>([
+  event("response.steer.accepted", { sequence_number: count, steer }),
+  event("response.steer.pending", {
+    reason: z.string(),
+    required_input: z.array(z.looseObject({ type: z.string() })),
+    sequence_number: count,
+    steer,
+  }),
+  event("response.steer.failed", {
+    error: z.object({ type: z.literal("invalid_request_error"), code: z.string(), message: z.string() }),
+    sequence_number: count,
+    steer: z.object({ id: z.string().optional(), input: z.unknown(), previous_response_id: z.string() }),
+  }),
+]);
 
 /** The events of a stream by their type; events of other types are not described. */
 export const responseEvents: ReadonlyMap<unknown, z.ZodObject> = new Map<unknown, z.ZodObject>([
@@ -533,10 +571,15 @@ export const responseErrorEvent = z.object({
     param: z.string().nullable(),
   }),
   sequence_number: count,
+  stream_id: streamId,
 });
 
 /** The event with which OpenAI keeps a silent connection open. */
-export const keepAliveEvent = z.object({ type: z.literal("keepalive"), sequence_number: count });
+export const keepAliveEvent = z.object({
+  type: z.literal("keepalive"),
+  sequence_number: count,
+  stream_id: streamId,
+});
 
 /** Every event that this server writes, by its type. */
 export const writtenEvents: ReadonlyMap<unknown, z.ZodObject> = new Map<unknown, z.ZodObject>([

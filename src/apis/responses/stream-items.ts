@@ -30,6 +30,8 @@ export class ResponseEventWriter {
   readonly response: ResponseObject;
   /** The items as the whole response shows them. */
   readonly output: JsonValue[] = [];
+  /** The lane of a WebSocket connection, which each event repeats. Set before the first event. */
+  streamId: string | undefined;
   #number = 0;
 
   constructor(response: ResponseObject) {
@@ -44,7 +46,12 @@ export class ResponseEventWriter {
   write(type: string, members: { readonly [name: string]: JsonValue | undefined }): string {
     const schema = writtenEvents.get(type);
     if (schema === undefined) throw new TypeError(`No schema for the event ${type}.`);
-    const event = orderedMembers(schema, { type, ...members, sequence_number: this.nextNumber() });
+    const event = orderedMembers(schema, {
+      type,
+      ...members,
+      sequence_number: this.nextNumber(),
+      stream_id: this.streamId,
+    });
     return `event: ${type}\ndata: ${jsonText(event)}\n\n`;
   }
 
@@ -72,6 +79,7 @@ interface DeltaPlace {
   readonly summaryIndex?: number;
   /** The event has `logprobs`. */
   readonly hasLogprobs?: boolean;
+  readonly streamId: string | undefined;
   /** Makes the characters that hide a delta's length; undefined: the event has no `obfuscation`. */
   readonly obfuscate: (() => number) | undefined;
 }
@@ -88,7 +96,7 @@ class DeltaTemplate {
   readonly #end: string;
 
   constructor(type: string, place: DeltaPlace) {
-    const { itemId, outputIndex, contentIndex, summaryIndex } = place;
+    const { itemId, outputIndex, contentIndex, summaryIndex, streamId } = place;
     const content = contentIndex === undefined ? "" : `"content_index":${contentIndex},`;
     this.#start = `event: ${type}\ndata: {"type":"${type}",${content}"delta":`;
     this.#itemId = `,"item_id":${JSON.stringify(itemId)},`;
@@ -96,7 +104,9 @@ class DeltaTemplate {
     this.#random = place.obfuscate;
     this.#place = `"output_index":${outputIndex},"sequence_number":`;
     this.#plain = `${this.#itemId}${this.#hasLogprobs ? '"logprobs":[],' : ""}${this.#place}`;
-    this.#end = summaryIndex === undefined ? "}\n\n" : `,"summary_index":${summaryIndex}}\n\n`;
+    const lane = streamId === undefined ? "" : `,"stream_id":${JSON.stringify(streamId)}`;
+    const summary = summaryIndex === undefined ? "" : `,"summary_index":${summaryIndex}`;
+    this.#end = `${lane}${summary}}\n\n`;
   }
 
   write(text: string, number: number, logprobs?: string): string {
@@ -134,8 +144,9 @@ class OpenItem {
     return this.events.write(type, { ...members, item_id: this.id, output_index: this.#outputIndex });
   }
 
-  protected template(type: string, place: Omit<DeltaPlace, "itemId" | "outputIndex">): DeltaTemplate {
-    return new DeltaTemplate(type, { itemId: this.id, outputIndex: this.#outputIndex, ...place });
+  protected template(type: string, place: Omit<DeltaPlace, "itemId" | "outputIndex" | "streamId">): DeltaTemplate {
+    const { streamId } = this.events;
+    return new DeltaTemplate(type, { itemId: this.id, outputIndex: this.#outputIndex, streamId, ...place });
   }
 }
 

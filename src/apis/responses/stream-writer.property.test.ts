@@ -5,6 +5,7 @@ import {
   responseOptions,
   responseContext,
   responseEvents,
+  responseWriter,
   writtenResponse,
 } from "../../../test/support/response-stream.ts";
 import type { ResponseEvent } from "../../../test/support/response-stream.ts";
@@ -48,15 +49,23 @@ describe.each([lean, exact])("any legal generation in profile $name", (profile) 
 
   test("has the members of every event and item in the order of the schemas, and no others", () => {
     fc.assert(
-      fc.property(legalBatches({ logprobs: true }), members, (batches, asked) => {
-        for (const event of responseEvents(writtenResponse(batches, profile, asked))) {
-          const schema = writtenEvents.get(event.type);
-          expect(schema, event.type).toBeDefined();
-          if (!schema) continue;
-          expect(serialize(schema, event as unknown as JsonValue)).toBe(JSON.stringify(event));
-          expect(Object.keys(event).filter((name) => !(name in schema.shape))).toEqual([]);
-        }
-      }),
+      fc.property(
+        legalBatches({ logprobs: true }),
+        members,
+        fc.constantFrom(undefined, "a.b"),
+        (batches, asked, lane) => {
+          const writer = responseWriter(profile, asked);
+          writer.streamId = lane;
+          for (const event of responseEvents(batches.map((events) => writer.write(events)).join(""))) {
+            expect(event["stream_id"]).toBe(lane);
+            const schema = writtenEvents.get(event.type);
+            expect(schema, event.type).toBeDefined();
+            if (!schema) continue;
+            expect(serialize(schema, event as unknown as JsonValue)).toBe(JSON.stringify(event));
+            expect(Object.keys(event).filter((name) => !(name in schema.shape))).toEqual([]);
+          }
+        },
+      ),
       { numRuns: 200 },
     );
   });

@@ -30,6 +30,9 @@ import { OpenCallItem, OpenMessageItem, OpenReasoningItem, ResponseEventWriter }
  * For the same reason, the calls after a complete one are written when they are complete, or when the limit cuts them. An incomplete call
  * could not be taken back if the generation fails, and clients run a call of any status (source code of Codex CLI and the AI
  * SDK).
+ *
+ * A steered response ends before its next item begins, with the reason `steered`. If it has a call, the client must answer that first, so
+ * the response ends by itself.
  */
 export class ResponseStreamWriter implements StreamWriter {
   readonly #response: ResponseObject;
@@ -48,6 +51,10 @@ export class ResponseStreamWriter implements StreamWriter {
   #finish: FinishEvent | null = null;
   #usage: Usage | undefined;
   #ended = false;
+  #isSteered = false;
+  /** Steering has ended the response: further items are left out. */
+  #isCut = false;
+  #failure: GenerationFailure | null = null;
 
   constructor(response: ResponseObject) {
     this.#response = response;
@@ -58,6 +65,41 @@ export class ResponseStreamWriter implements StreamWriter {
     let text = "";
     for (const event of events) if (!this.#ended) text += this.#event(event);
     return text;
+  }
+
+  /** Sets the lane, which every event repeats. Called before the first event. */
+  set streamId(lane: string | undefined) {
+    this.#events.streamId = lane;
+  }
+
+  /** "" before the first event. */
+  get responseId(): string {
+    return this.#opened ? this.#response.id : "";
+  }
+
+  /** `null` until the response has ended. */
+  get outcome(): "completed" | "failed" | null {
+    if (!this.#ended) return null;
+    return this.#failure === null ? "completed" : "failed";
+  }
+
+  /** The items that are complete. */
+  get output(): readonly JsonValue[] {
+    return this.#events.output;
+  }
+
+  get isComplete(): boolean {
+    return this.#isCut;
+  }
+
+  /** Ends the response when the current item is complete. */
+  steer(): void {
+    this.#isSteered = true;
+  }
+
+  /** Takes the number of an event that another object writes. */
+  takeNumber(): number {
+    return this.#events.nextNumber();
   }
 
   open(): string {
@@ -91,7 +133,11 @@ export class ResponseStreamWriter implements StreamWriter {
       case "progress":
         return "";
     }
-    if ((event.choice ?? 0) !== 0 || this.#finish !== null) return "";
+    if ((event.choice ?? 0) !== 0 || this.#finish !== null || this.#isCut) return "";
+    if (this.#isSteered && this.#wouldBeginItem(event)) {
+      this.#isCut = true;
+      return this.#closeForNext();
+    }
     switch (event.type) {
       case "part-start":
         return this.#partStart(event);
@@ -124,6 +170,27 @@ export class ResponseStreamWriter implements StreamWriter {
       case "markup":
       case "tokens":
         return "";
+    }
+  }
+
+  /** Whether an event begins an item that steering may leave out. */
+  #wouldBeginItem(event: GenerationEvent): boolean {
+    const item = this.#item;
+    if (this.#wroteCall || item?.kind === "call") return false;
+    switch (event.type) {
+      case "text-delta":
+      case "refusal-delta":
+        return event.text !== "" && item?.kind !== "message";
+      case "reasoning-delta":
+        return event.text !== "" && item?.kind !== "reasoning";
+      case "part-start":
+        return item?.kind !== "message" || item.sourceId !== event.id || item.phase !== event.phase;
+      case "tool-call-start":
+        return true;
+      case "extra":
+        return event.place === "item" && event.dialect === "responses";
+      default:
+        return false;
     }
   }
 
@@ -249,6 +316,7 @@ export class ResponseStreamWriter implements StreamWriter {
     // A background response whose client is gone was cancelled: its followers only need the end of the stream.
     if (end.kind === "client-gone") return this.#response.isBackground ? this.#response.endMark : "";
     const failure = end.kind === "done" || this.#wroteCall ? null : end.failure;
+    this.#failure = failure;
     const text = this.open() + (failure === null ? this.#completed() : this.#failed(failure));
     return text + this.#response.endMark;
   }
@@ -258,7 +326,8 @@ export class ResponseStreamWriter implements StreamWriter {
     const isHalf = this.#item?.kind === "call" && !(this.#callHasEnded && this.#item.hasBegun);
     const closed = isHalf ? "" : this.#closeItem("completed");
     const usage = this.#usage;
-    const reason = this.#finish === null ? undefined : incompleteReason(this.#finish.reason);
+    const ownReason = this.#finish === null ? undefined : incompleteReason(this.#finish.reason);
+    const reason = this.#isCut ? "steered" : ownReason;
     return (
       closed +
       this.#events.writeResponse(

@@ -10,6 +10,7 @@ import { backgroundResponse, compactedResponse, storedResponse, unstoredResponse
 import { type Judged, judgedResult, judgedTogether } from "./judged.ts";
 import { liveScenarios } from "./live.ts";
 import type { Probe, ProbeResult } from "./probe.ts";
+import { responseLanes } from "./response-lanes.ts";
 import { responseSocket } from "./response-socket.ts";
 import { type Scenario, ScenarioSteps } from "./scenario.ts";
 import { messagesProbes } from "./messages-probes.ts";
@@ -70,6 +71,7 @@ const scenarios: readonly Scenario[] = [
   backgroundResponse,
   compactedResponse,
   responseSocket,
+  responseLanes,
   ...liveScenarios,
 ];
 

@@ -18,12 +18,13 @@ export interface Scenario {
 export class ScenarioSteps {
   readonly target: ProbeTarget;
   readonly signal: AbortSignal | undefined;
-  readonly #profile: ProfileName | undefined;
+  /** The profile that is demanded. */
+  readonly profile: ProfileName | undefined;
   readonly #judged: Judged[] = [];
 
   constructor(target: ProbeTarget, profile: ProfileName | undefined, signal: AbortSignal | undefined) {
     this.target = target;
-    this.#profile = profile;
+    this.profile = profile;
     this.signal = signal;
   }
 
@@ -43,6 +44,6 @@ export class ScenarioSteps {
   note(result: ProbeResult): void {
     const last = this.#judged.at(-1);
     if (last?.id === result.probe.id && last.findings.length === 0) this.#judged.pop();
-    this.#judged.push(judgedResult(result, this.#profile));
+    this.#judged.push(judgedResult(result, this.profile));
   }
 }

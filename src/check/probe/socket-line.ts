@@ -7,6 +7,9 @@ import type { ProbeTarget } from "./send.ts";
 
 const ends: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed", "error"]);
 
+/** The maximum number of messages of one conversation that are collected: a server may send without end. */
+const maxMessages = 100_000;
+
 /** A connection by WebSocket to the Responses API. */
 export class SocketLine {
   readonly #socket: WebSocket;
@@ -61,13 +64,45 @@ export class SocketLine {
     return messages.length === 0 ? undefined : exchangeOf(body, messages, complete);
   }
 
+  /**
+   * Sends messages and collects those that come until `step` returns true, the time is up or the connection ends. `step` is called with all
+   * messages after each one, and may send more.
+   */
+  async converse(
+    first: readonly Json[],
+    step: (messages: readonly Json[], send: (message: Json) => void) => boolean,
+  ): Promise<readonly string[]> {
+    const texts: string[] = [];
+    const messages: Json[] = [];
+    const socket = this.#socket;
+    const send = (message: Json): void => socket.send(JSON.stringify(message));
+    if (socket.readyState !== socket.OPEN) return texts;
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        socket.off("message", take).off("close", done);
+        resolve();
+      };
+      const take = (data: RawData): void => {
+        const value = parsedJson(data.toString());
+        texts.push(data.toString());
+        messages.push(isObject(value) ? value : {});
+        if (texts.length >= maxMessages || step(messages, send)) done();
+      };
+      const timer = setTimeout(done, this.#timeout);
+      socket.on("message", take).on("close", done);
+      for (const message of first) send(message);
+    });
+    return texts;
+  }
+
   close(): void {
     this.#socket.terminate();
   }
 }
 
 /** A message as an event of a stream. */
-function transcribed(text: string, isBinary: boolean): string {
+export function transcribed(text: string, isBinary: boolean): string {
   if (isBinary) return `: a binary message of ${text.length} characters\n\n`;
   return `${text
     .split(/\r\n|\n|\r/)
@@ -75,7 +110,8 @@ function transcribed(text: string, isBinary: boolean): string {
     .join("")}\n`;
 }
 
-function exchangeOf(body: Json, messages: readonly string[], complete: boolean): Exchange {
+/** Messages that answer a request, as an exchange to judge. */
+export function exchangeOf(body: Json, messages: readonly string[], complete: boolean): Exchange {
   const [first = ""] = messages;
   const value = messages.length === 1 ? parsedJson(first.replace(/^data: /, "")) : undefined;
   const isRefusal = isObject(value) && value.type === "error";

@@ -1,6 +1,7 @@
 import { bodyRules, profileRules } from "./judge.ts";
 import { expectationRules } from "./group/expectation.ts";
 import type { GroupRule } from "./group/group-rule.ts";
+import { laneRules } from "./group/lanes.ts";
 import { liveRules } from "./group/live.ts";
 import { sameRules } from "./group/same.ts";
 import { storedRules } from "./group/stored.ts";
@@ -24,6 +25,7 @@ export const everyRule: readonly EveryRule[] = [
   ...expectationRules,
   ...sameRules,
   ...storedRules,
+  ...laneRules,
   ...liveRules,
 ];
 

@@ -9,7 +9,7 @@ import { ResponseObject } from "../response-object.ts";
 import { wholeResponseObject } from "../response-writer.ts";
 import { ResponseStreamWriter } from "../stream-writer.ts";
 import { storedInputItems } from "./input-items.ts";
-import { deleteResponse, eventsKey, findIn, putResponse, stopKey, storageKey } from "./stored-response.ts";
+import { deleteResponse, eventsKey, findIn, putResponse, stopKey } from "./stored-response.ts";
 import type { FoundResponse, RunningResponse, StoredResponse } from "./stored-response.ts";
 import { diagnosisOf } from "./diagnosis.ts";
 import type { ResponseDiagnosis } from "./diagnosis.ts";
@@ -25,16 +25,9 @@ export async function readStoredRequest(
   inTurns: InTurns,
 ): Promise<StorableRequest> {
   const recalled = await recall(body, shelves, options.forwards);
-  try {
-    const read = await inTurns(responsesRequestInSteps(body, requestId, options, recalled));
-    const diagnosis = options.forwards === true ? undefined : await diagnosisOf(body, read, shelves, inTurns);
-    return new StoredResponsesRequest(read, body, recalled, shelves, diagnosis);
-  } catch (error) {
-    // A failed turn ends the conversation of a connection: OpenAI forgets the response that the turn continues.
-    const { previous } = recalled;
-    if (shelves.ofConnection && previous) await shelves.temporary.delete(storageKey(previous.stored.id));
-    throw error;
-  }
+  const read = await inTurns(responsesRequestInSteps(body, requestId, options, recalled));
+  const diagnosis = options.forwards === true ? undefined : await diagnosisOf(body, read, shelves, inTurns);
+  return new StoredResponsesRequest(read, body, recalled, shelves, diagnosis);
 }
 
 /** A request whose answer may be stored. */

@@ -6,6 +6,7 @@ import { partMutations } from "./parts.ts";
 import { profileMutations } from "./profile.ts";
 import { responseMutations } from "./response.ts";
 import { sameResponseMutations } from "./same.ts";
+import { laneMutations } from "./lanes.ts";
 import { socketMutations } from "./sockets.ts";
 import { storedBodyMutations } from "./stored-bodies.ts";
 import { storedMutations } from "./stored.ts";
@@ -22,4 +23,5 @@ export const illegalResponses: readonly IllegalChange[] = [
   ...storedMutations,
   ...storedBodyMutations,
   ...socketMutations,
+  ...laneMutations,
 ];

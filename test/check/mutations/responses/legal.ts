@@ -4,6 +4,7 @@ import { seeded } from "../../random.ts";
 import { bodyDraftOf, bodyExchangeOf } from "../body/body-draft.ts";
 import type { LegalChange } from "../mutation.ts";
 import { legalSameResponses } from "./same.ts";
+import { legalLanes } from "./lanes.ts";
 import { legalSockets } from "./sockets.ts";
 import { legalStored } from "./stored.ts";
 import {
@@ -50,6 +51,7 @@ export const legalResponses: readonly LegalChange[] = [
   ...legalSameResponses,
   ...legalStored,
   ...legalSockets,
+  ...legalLanes,
   onStream("comments between events", true, (draft, random) => {
     draft.rewrite = (body) =>
       body.replaceAll("\n\nevent", () => (random() < 0.5 ? "\n\n: keep-alive\n\nevent" : "\n\nevent"));
