@@ -1,5 +1,6 @@
 import { bodyRules, profileRules } from "./judge.ts";
 import { expectationRules } from "./group/expectation.ts";
+import { diagnosisRules } from "./group/diagnosed.ts";
 import type { GroupRule } from "./group/group-rule.ts";
 import { liveRules } from "./group/live.ts";
 import { sameRules } from "./group/same.ts";
@@ -24,6 +25,7 @@ export const everyRule: readonly EveryRule[] = [
   ...expectationRules,
   ...sameRules,
   ...storedRules,
+  ...diagnosisRules,
   ...liveRules,
 ];
 
