@@ -5,21 +5,24 @@ import { prompts, saying } from "./prompts.ts";
 import { create, idOf, story } from "./response-request.ts";
 import type { Scenario, ScenarioSteps } from "./scenario.ts";
 
-/** Vendors cache prompts of 1,024 tokens and more. */
-const instructions = `You know this of the user: ${story} `.repeat(30);
-const changed = `You are brief. ${instructions}`;
+/** The vendors cache prompts of 1,024 tokens and more. A model with a small context gets a shorter one. */
+const lengths = [24, 2];
 
 /** A request, the same again, and one with another system prompt, which both name the first. `compared`: without an id, the first. */
 async function diagnosed(
   steps: ScenarioSteps,
   compared: (name: string, about: string, system: string, id?: string) => Probe,
 ): Promise<readonly GroupVerdict[]> {
-  const first = await steps.ask(compared("first", "a request to compare with", instructions));
-  const id = idOf(first);
-  if (id === undefined) return [notShown("no answer to compare with")];
-  const same = await steps.ask(compared("same", "the same request, compared with it", instructions, id));
-  const other = await steps.ask(compared("changed", "another system prompt, compared with it", changed, id));
-  return [same && other ? judgeDiagnosed(same, other) : notShown("no answer")];
+  for (const length of lengths) {
+    const system = `You know this of the user: ${story} `.repeat(length);
+    const id = idOf(await steps.ask(compared("first", "a request to compare with", system)));
+    if (id === undefined) continue;
+    const same = await steps.ask(compared("same", "the same request, compared with it", system, id));
+    const changed = `You are brief. ${system}`;
+    const other = await steps.ask(compared("changed", "another system prompt, compared with it", changed, id));
+    return [same && other ? judgeDiagnosed(same, other) : notShown("no answer")];
+  }
+  return [notShown("no answer to compare with")];
 }
 
 /** Cache diagnostics of the Messages API. */
