@@ -301,7 +301,7 @@ function* addJson(digest: Digest, value: unknown): Steps<void> {
 
 /** A digest of 64 bits, which is not cryptographic: a client can only deceive itself. Source: cyrb53 by bryc, public domain. */
 class Digest {
-  /** The number of characters so far. */
+  /** In characters. */
   length = 0;
   #high = 0xdeadbeef;
   #low = 0x41c6ce57;

@@ -101,8 +101,8 @@ const contentRules: readonly MessageRule[] = messageRulesOf([
       if (reason === null) return;
       if (!isObject(reason) || !isNamed(reason.type))
         return yield at("cache_miss_reason", `cache_miss_reason is ${shown(reason)}`);
-      const offence = missReasons.get(reason.type)?.safeParse(reason).success === false;
-      if (offence) yield at("cache_miss_reason", `cache_miss_reason is ${shown(reason)}`);
+      const isWrong = missReasons.get(reason.type)?.safeParse(reason).success === false;
+      if (isWrong) yield at("cache_miss_reason", `cache_miss_reason is ${shown(reason)}`);
     },
   },
   {
