@@ -290,7 +290,8 @@ function* digestOf(value: unknown): Steps<Digest> {
   return digest;
 }
 
-function* addJson(digest: Digest, value: unknown): Steps<void> {
+/** Adds the JSON of a value to a digest, in steps. */
+export function* addJson(digest: Digest, value: unknown): Steps<void> {
   let isFirst = true;
   for (const chunk of jsonChunks(value, chunkSize)) {
     if (!isFirst) yield;
@@ -300,7 +301,7 @@ function* addJson(digest: Digest, value: unknown): Steps<void> {
 }
 
 /** A digest of 64 bits, which is not cryptographic: a client can only deceive itself. Source: cyrb53 by bryc, public domain. */
-class Digest {
+export class Digest {
   /** In characters. */
   length = 0;
   #high = 0xdeadbeef;
