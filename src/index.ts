@@ -126,6 +126,7 @@ export type {
   AssistantMessage,
   AssistantPart,
   AudioPart,
+  CacheablePart,
   Content,
   ContentPart,
   FilePart,

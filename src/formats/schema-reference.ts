@@ -6,7 +6,7 @@ const known = new WeakMap<object, ReadonlyMap<string, JsonSchema>>();
 
 /**
  * Returns what a `$ref` in a document refers to: `#`, `#/…` (RFC 6901), `#name` (`$anchor`, or `$id: "#name"` in draft-07), or the `$id` of
- * an embedded schema. `undefined` if there is none; other documents are never fetched.
+ * an embedded schema. `undefined` if it refers to nothing; other documents are never fetched.
  */
 export function findReference(document: unknown, reference: string): unknown {
   if (reference === "#" || reference.startsWith("#/")) return follow(document, reference);

@@ -92,7 +92,7 @@ function* callsWithResult(items: readonly PlacedItem[]): Steps<ReadonlySet<unkno
   return ids;
 }
 
-/** The output of an async tool's call while there is none. */
+/** The output of an async tool's call until its real one comes. */
 const noOutputYet = "The output is not available yet.";
 
 class InputReader {

@@ -117,7 +117,7 @@ interface ReadTool {
   readonly tool: Tool;
   /** The tool as the response repeats it. */
   readonly shown: JsonValue;
-  /** The model goes on without the output of a call, which comes in a later request. */
+  /** The model continues without the output of a call, which comes in a later request. */
   readonly isAsync: boolean;
 }
 

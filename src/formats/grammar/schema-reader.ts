@@ -338,7 +338,7 @@ class References {
     this.#document = document;
   }
 
-  /** Returns the schema that a `$ref` refers to. @throws {SchemaError} at `path` if there is none. */
+  /** Returns the schema that a `$ref` refers to. @throws {SchemaError} at `path` if it refers to nothing. */
   resolve(reference: string, path: string): JsonSchema {
     let schema = this.#found.get(reference);
     if (schema !== undefined) return schema;
