@@ -33,10 +33,11 @@ export interface AroundCapture {
 /** The same for an answer of which more is known than its body. */
 export function judgeAnswer(
   name: string,
-  body: string,
+  captured: string,
   { method = "POST", path = "", request, status, headers, complete = true }: AroundCapture,
   demanded?: ProfileName | "openai",
 ): Judgement & { readonly exchange: Exchange } {
+  const body = batchResult(captured) ?? captured;
   const exchange: Exchange = {
     endpoint: endpointOfPath(method, path) ?? endpointOf(body, request),
     request: { method, path, ...(request && { body: request }) },
@@ -44,6 +45,15 @@ export function judgeAnswer(
   };
   const { findings, shown } = judge(exchange, demanded);
   return { id: name, about: "a capture", exchange, findings, shown };
+}
+
+/** Returns the message or the error in one line of the results of an Anthropic batch; undefined for any other body. */
+function batchResult(body: string): string | undefined {
+  if (!/^\s*\{\s*"custom_id"/.test(body)) return undefined;
+  const value = parsedJson(body);
+  const result = isObject(value) && isObject(value.result) ? value.result : {};
+  const answer = result.message ?? result.error;
+  return isObject(answer) ? JSON.stringify(answer) : undefined;
 }
 
 /** Which endpoint a path means; undefined where it does not say. */
