@@ -84,9 +84,12 @@ describe.each(wires)("the comparison of requests, %s", (wire) => {
         const at = index % earlier.messages.length;
         // Everything that is compared later changes, too.
         for (const [part] of parts.slice(parts.indexOf(changed))) {
-          if (part === "messages")
-            later.messages = later.messages.with(at, user(`${JSON.stringify(later.messages[at])}!`));
-          else if (part === "system") later.system = [{ role: "system", content: `${JSON.stringify(later.system)}!` }];
+          if (part === "messages") {
+            // The name differs, too: a part that follows an empty last message is no change.
+            const content = `${JSON.stringify(later.messages[at])}!`;
+            later.messages = later.messages.with(at, { role: "user", name: "changed", content });
+          } else if (part === "system")
+            later.system = [{ role: "system", content: `${JSON.stringify(later.system)}!` }];
           else if (part === "tools") later.tools = [...(later.tools ?? []), { name: "x", schema: null }];
           else later.settings = Object.assign({}, later.settings, { [part]: `${JSON.stringify(later.settings)}!` });
         }

@@ -1,3 +1,4 @@
+import type * as z from "zod";
 import { estimateTokens, tokensInCharacters } from "../core/estimate-tokens.ts";
 import { jsonChunks } from "../core/json-chunks.ts";
 import { assistantParts } from "../core/message.ts";
@@ -5,6 +6,7 @@ import type { AssistantPart, ContentPart, Message } from "../core/message.ts";
 import type { ChatPrompt } from "../core/request.ts";
 import { StepCounter } from "../core/steps.ts";
 import type { Steps } from "../core/steps.ts";
+import type { messageDiagnostics } from "./messages/schema.ts";
 import type { CacheDiagnostics } from "./responses/schema.ts";
 
 /*
@@ -39,10 +41,11 @@ export const cacheMissReasons = {
     ["messages", "input_changed"],
   ],
 } as const satisfies {
-  readonly messages: Reasons<string>;
+  readonly messages: Reasons<NonNullable<MessageDiagnostics["cache_miss_reason"]>["type"]>;
   readonly responses: Reasons<NonNullable<CacheDiagnostics["reason"]>>;
 };
 
+type MessageDiagnostics = z.infer<typeof messageDiagnostics>;
 type Reasons<Reason extends string> = readonly (readonly [ComparedPart, Reason])[];
 
 /** What is compared of a request. */
@@ -299,7 +302,7 @@ export function* addJson(digest: Digest, value: unknown): Steps<void> {
 
 /** A digest of 64 bits, which is not cryptographic: a client can only deceive itself. Source: cyrb53 by bryc, public domain. */
 export class Digest {
-  /** The number of characters so far. */
+  /** In characters. */
   length = 0;
   #high = 0xdeadbeef;
   #low = 0x41c6ce57;

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -19,7 +19,9 @@ type Step = string | { readonly tool: string; readonly input: object };
 describe.skipIf(!existsSync(claude))("Claude Code", () => {
   let folder: string;
   let server: TruewireServer | undefined;
+  let environment: Readonly<Record<string, string>>;
   beforeEach(() => {
+    environment = {};
     folder = mkdtempSync(join(tmpdir(), "truewire-claude-"));
     for (const name of ["home", "work"]) mkdirSync(join(folder, name));
     writeFileSync(join(folder, "work", "sum.js"), "console.log(1 - 2);\n");
@@ -52,6 +54,7 @@ describe.skipIf(!existsSync(claude))("Claude Code", () => {
           ANTHROPIC_API_KEY: "sk-ant-test",
           CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
           DISABLE_AUTOUPDATER: "1",
+          ...environment,
         },
         stdio: ["ignore", "pipe", "pipe"],
         timeout: 100_000,
@@ -112,6 +115,28 @@ describe.skipIf(!existsSync(claude))("Claude Code", () => {
     expect(compacted).toBe(true);
     expect(JSON.parse(stdout)).toMatchObject({ is_error: false, result: "All is well." });
     expect(engine.requests.length).toBeGreaterThan(3);
+  });
+
+  // It sends `diagnostics` only to api.anthropic.com, or to a server that this variable declares to be the same. A session that is resumed
+  // keeps its system prompt and tools, whatever the options say.
+  test("it sends `diagnostics`, and its transcript has the reason", { timeout: 180_000 }, async () => {
+    environment = { _CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL: "1" };
+    await serve(() => said("Done."));
+    const first = JSON.parse((await run("Say done.", "--model", "claude-opus-5")).stdout) as { session_id: string };
+    await run("Once more.", "--model", "claude-sonnet-5", "--resume", first.session_id);
+    const found = new Map<string, unknown>();
+    const projects = join(folder, "home", ".claude", "projects");
+    for (const name of readdirSync(projects, { recursive: true, encoding: "utf8" })) {
+      if (!name.endsWith(".jsonl")) continue;
+      for (const line of readFileSync(join(projects, name), "utf8").split("\n").filter(Boolean)) {
+        const { message } = JSON.parse(line) as { message?: { id?: string; diagnostics?: unknown } };
+        if (message?.id !== undefined) found.set(message.id, message.diagnostics);
+      }
+    }
+    expect([...found.values()]).toEqual([
+      null,
+      { cache_miss_reason: { type: "model_changed", cache_missed_input_tokens: expect.any(Number) } },
+    ]);
   });
 
   test("an error that follows a call keeps it from being run", { timeout: 120_000 }, async () => {

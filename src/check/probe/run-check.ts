@@ -7,6 +7,7 @@ import { isObject } from "../../core/json.ts";
 import { RefusedSettings } from "./refused-settings.ts";
 import { requestHeaders } from "./request-headers.ts";
 import { backgroundResponse, compactedResponse, storedResponse, unstoredResponse } from "./response-scenarios.ts";
+import { diagnosedMessage, diagnosedResponse } from "./diagnosis-scenarios.ts";
 import { type Judged, judgedResult, judgedTogether } from "./judged.ts";
 import { liveScenarios } from "./live.ts";
 import type { Probe, ProbeResult } from "./probe.ts";
@@ -72,6 +73,8 @@ const scenarios: readonly Scenario[] = [
   compactedResponse,
   responseSocket,
   responseLanes,
+  diagnosedMessage,
+  diagnosedResponse,
   ...liveScenarios,
 ];
 

@@ -1,5 +1,6 @@
 import { bodyRules, profileRules } from "./judge.ts";
 import { expectationRules } from "./group/expectation.ts";
+import { diagnosisRules } from "./group/diagnosed.ts";
 import type { GroupRule } from "./group/group-rule.ts";
 import { laneRules } from "./group/lanes.ts";
 import { liveRules } from "./group/live.ts";
@@ -26,6 +27,7 @@ export const everyRule: readonly EveryRule[] = [
   ...sameRules,
   ...storedRules,
   ...laneRules,
+  ...diagnosisRules,
   ...liveRules,
 ];
 

@@ -1,5 +1,6 @@
 import { illegalBodies } from "./body/illegal-bodies.ts";
 import { legalBodies } from "./body/legal-bodies.ts";
+import { diagnosisMutations, legalDiagnoses } from "./group/diagnosed.ts";
 import { expectationMutations, legalExpectations } from "./group/expectations.ts";
 import { legalLives, liveMutations } from "./group/live.ts";
 import { legalSames, sameMutations } from "./group/same.ts";
@@ -22,6 +23,7 @@ export const illegalChanges: readonly IllegalChange[] = [
   ...expectationMutations,
   ...sameMutations,
   ...liveMutations,
+  ...diagnosisMutations,
   ...messageMutations,
 ];
 
@@ -33,6 +35,7 @@ export const legalChanges: readonly LegalChange[] = [
   ...legalExpectations,
   ...legalSames,
   ...legalLives,
+  ...legalDiagnoses,
   ...legalMessages,
   ...legalGroups,
 ];

@@ -67,7 +67,7 @@ function* responseFingerprint(input: unknown, { request, responseOptions }: Read
   });
 }
 
-/** Returns the items that replace earlier parts of a conversation, or undefined if there are none. */
+/** Returns the items that replace earlier parts of a conversation, or undefined without any. */
 function compactionsIn(input: unknown): readonly unknown[] | undefined {
   if (!Array.isArray(input)) return undefined;
   const compactions = input.filter((item: unknown) => isObject(item) && compactionTypes.has(item["type"]));

@@ -2,6 +2,7 @@ import * as z from "zod";
 import { isOpen, membersOf, unwrapped, variantsOf } from "../../../apis/members.ts";
 import {
   contentBlock,
+  messageDiagnostics,
   messageIdentity,
   messageUsage as usageSchema,
   stopReason,
@@ -30,6 +31,11 @@ const ending = "the answer seems to end wrongly";
 const wrongCounts = "token counts are wrong";
 const misunderstood = "requests are misunderstood";
 const shapes = "Anthropic's documentation: Messages; official SDKs: the types of 0.120.0";
+
+/** The schemas of the reasons of a cache miss, by type. */
+const missReasons = variantsOf(
+  unwrapped(messageDiagnostics.shape.cache_miss_reason) as z.ZodDiscriminatedUnion,
+) as ReadonlyMap<unknown, z.ZodObject>;
 
 const hasCalls = (view: MessageView) => callsIn(view).length > 0;
 const isNamed = (value: unknown) => typeof value === "string" && value !== "";
@@ -79,6 +85,38 @@ const contentRules: readonly MessageRule[] = messageRulesOf([
       if (typeof id === "string" && !id.startsWith("msg_")) yield view.at("id", `id ${shown(id)}`);
       for (const { value, at } of callsIn(view))
         if (typeof value.id === "string" && !value.id.startsWith("toolu_")) yield at("id", `id ${shown(value.id)}`);
+    },
+  },
+  {
+    id: "messages/diagnostics",
+    severity: "error",
+    concern: "requests are misunderstood",
+    says: "diagnostics is null or has cache_miss_reason: null, or an object with a type, and with a count of tokens where the request has changed.",
+    source: "Anthropic's documentation: Cache diagnostics; the types of SDK 1.12.0; recordings since 2026-09",
+    breaks: ["typed clients (Go, Rust, Java, C#)"],
+    shown: ({ message }) => isObject(message.diagnostics),
+    *judge({ message, at }) {
+      const { diagnostics } = message;
+      const reason = isObject(diagnostics) ? diagnostics.cache_miss_reason : undefined;
+      if (reason === null) return;
+      if (!isObject(reason) || !isNamed(reason.type))
+        return yield at("cache_miss_reason", `cache_miss_reason is ${shown(reason)}`);
+      const isWrong = missReasons.get(reason.type)?.safeParse(reason).success === false;
+      if (isWrong) yield at("cache_miss_reason", `cache_miss_reason is ${shown(reason)}`);
+    },
+  },
+  {
+    id: "messages/diagnostics-known",
+    severity: "note",
+    concern: "it differs from Anthropic",
+    says: `The reason of a cache miss is one of ${[...missReasons.keys()].join(", ")}.`,
+    source: "Anthropic's documentation: Cache diagnostics",
+    shown: ({ message }) => isObject(message.diagnostics) && isObject(message.diagnostics.cache_miss_reason),
+    *judge({ message, at }) {
+      const { diagnostics } = message;
+      const reason = isObject(diagnostics) ? diagnostics.cache_miss_reason : undefined;
+      if (isObject(reason) && isNamed(reason.type) && !missReasons.has(reason.type))
+        yield at("cache_miss_reason", `the reason ${shown(reason.type)}`);
     },
   },
   {

@@ -1,7 +1,14 @@
 import * as z from "zod";
 import { membersOf } from "../../../apis/members.ts";
 import { idPrefixes } from "../../../apis/responses/ids.ts";
-import { incompleteDetails, response as schema, responseUsage, writtenItems } from "../../../apis/responses/schema.ts";
+import {
+  cacheDiagnosticsType,
+  cacheMissReason,
+  incompleteDetails,
+  response as schema,
+  responseUsage,
+  writtenItems,
+} from "../../../apis/responses/schema.ts";
 import { isObject } from "../../../core/json.ts";
 import { ownIdViolations, shown } from "../place.ts";
 import type { Violation } from "../rule.ts";
@@ -248,6 +255,36 @@ const responseRules: readonly ResponseRule[] = responseRuleList([
     },
   },
   {
+    id: "responses/diagnostics",
+    severity: "error",
+    concern: "requests are misunderstood",
+    says: "prompt_cache_diagnostics of a cache miss have their reason and the number of missed tokens.",
+    source: "OpenAI's documentation: Prompt cache diagnostics; the types of SDK 7.57.0",
+    breaks: ["typed clients (Go, Rust, Java, C#)"],
+    shown: ({ response }) => diagnosticsOf(response)?.type === "cache_miss",
+    *judge({ response, at }) {
+      const { reason, cache_missed_tokens: tokens } = diagnosticsOf(response) ?? {};
+      if (!isText(reason)) yield at("prompt_cache_diagnostics", `reason is ${shown(reason)}`);
+      if (tokens === undefined) yield at("prompt_cache_diagnostics", "no cache_missed_tokens");
+    },
+  },
+  {
+    id: "responses/diagnostics-known",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "prompt_cache_diagnostics have a type and a reason that OpenAI documents.",
+    source: "OpenAI's documentation: Prompt cache diagnostics",
+    breaks: [],
+    shown: ({ response }) => diagnosticsOf(response) !== undefined,
+    *judge({ response, at }) {
+      const { type, reason } = diagnosticsOf(response) ?? {};
+      if (isText(type) && !cacheDiagnosticsType.safeParse(type).success)
+        yield at("prompt_cache_diagnostics", `the type ${shown(type)}`);
+      if (isText(reason) && !cacheMissReason.safeParse(reason).success)
+        yield at("prompt_cache_diagnostics", `the reason ${shown(reason)}`);
+    },
+  },
+  {
     id: "responses/whole-items",
     severity: "error",
     concern: "the answer seems to end wrongly",
@@ -262,6 +299,10 @@ const responseRules: readonly ResponseRule[] = responseRuleList([
     },
   },
 ]);
+
+function diagnosticsOf({ prompt_cache_diagnostics: found }: Json): Json | undefined {
+  return isObject(found) ? found : undefined;
+}
 
 /** Whether a request only prepares for later ones. */
 function preparesOnly({ exchange }: ResponseView): boolean {

@@ -56,6 +56,19 @@ export const contentMutations: readonly IllegalChange[] = [
   ...spoiled("messages/message", "role", messages, ["user", null]),
   ...spoiled("messages/message", "model", messages, ["", null]),
   ...spoiled("messages/message", "content", bodies, [null, "Hi", {}, [{ text: "Hi" }]]),
+  onTold("messages/diagnostics", "no reason", messages, (message) => (message["diagnostics"] = {})),
+  onTold("messages/diagnostics", "a reason without a type", messages, (message) => {
+    message["diagnostics"] = { cache_miss_reason: { cache_missed_input_tokens: 7 } };
+  }),
+  onTold("messages/diagnostics", "a change without tokens", messages, (message) => {
+    message["diagnostics"] = { cache_miss_reason: { type: "tools_changed" } };
+  }),
+  onTold("messages/diagnostics", "tokens that are a text", messages, (message) => {
+    message["diagnostics"] = { cache_miss_reason: { type: "system_changed", cache_missed_input_tokens: "7" } };
+  }),
+  onTold("messages/diagnostics-known", "another reason", messages, (message) => {
+    message["diagnostics"] = { cache_miss_reason: { type: "weather_changed" } };
+  }),
   ...spoiled("messages/block-members", "text", blocks("text"), [null, 7]),
   ...spoiled("messages/block-members", "thinking", blocks("thinking"), [null]),
   ...spoiled("messages/block-members", "signature", blocks("thinking"), [null]),

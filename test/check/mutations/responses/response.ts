@@ -33,6 +33,18 @@ export const responseMutations: readonly IllegalChange[] = [
   ...spoiledMember("responses/object", "object", whole, ["chat.completion", null]),
   ...spoiledMember("responses/created", "created_at", whole, ["2026-01-01", null, 1.5, 0, 1_700_000_000_000]),
   ...spoiledMember("responses/model", "model", whole, ["", null]),
+  ...[{ cache_missed_tokens: 7 }, { reason: "tools_changed" }].map((found) =>
+    onResponse("responses/diagnostics", `a miss with ${Object.keys(found).join()} only`, ({ response }) => {
+      response.prompt_cache_diagnostics = { type: "cache_miss", ...found };
+      return true;
+    }),
+  ),
+  ...[{ type: "cache_lost" }, { type: "cache_miss", cache_missed_tokens: 7, reason: "weather_changed" }].map((found) =>
+    onResponse("responses/diagnostics-known", `the type ${found.type}`, ({ response }) => {
+      response.prompt_cache_diagnostics = found;
+      return true;
+    }),
+  ),
   ...spoiledMember("responses/end", "status", whole, ["in_progress", "done", null]),
   onResponse("responses/end", "incomplete without a reason", (draft) => {
     if (draft.response.status !== "incomplete") return false;
