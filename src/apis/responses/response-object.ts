@@ -12,7 +12,8 @@ import { ResponseIds } from "./ids.ts";
 import { toolSearch, usageObject } from "./items.ts";
 import type { CallKind } from "./items.ts";
 import type { ResponseOptions } from "./request-schema.ts";
-import { floatMembers, response } from "./schema.ts";
+import { cacheDiagnostics, floatMembers, response } from "./schema.ts";
+import type { CacheDiagnostics } from "./schema.ts";
 
 /** The state of a response at one of its events. */
 export interface ResponseState {
@@ -40,6 +41,8 @@ export class ResponseObject {
   readonly endMark: string;
   /** The events that a stream opens with. */
   readonly opening: readonly ("created" | "queued" | "in_progress")[];
+  /** The comparison with the response that the request names; "pending" while there is no result, `undefined` if it names none. */
+  cacheDiagnostics: CacheDiagnostics | "pending" | undefined;
   /** Encrypted reasoning that its maker needs to be given again, by the ids of the items. */
   readonly encrypted: Record<string, string> = {};
   readonly #context: AnswerContext;
@@ -106,6 +109,7 @@ export class ResponseObject {
     body.#created = this.#created;
     body.#model = this.#model;
     body.#tier = this.#tier;
+    body.cacheDiagnostics = this.cacheDiagnostics;
     return responseBodyText(body.at(state), this.#context.profile);
   }
 
@@ -152,6 +156,7 @@ export class ResponseObject {
       model: this.#model,
       moderation: form.moderation,
       output: state.output,
+      prompt_cache_diagnostics: this.#diagnostics(state.event, isOver),
       prompt_cache_retention: echo["prompt_cache_retention"] ?? form.promptCacheRetention,
       reasoning: form.reasoning(echo.reasoning.effort, echo.reasoning.summary),
       service_tier: this.#serviceTier(isOver),
@@ -163,6 +168,14 @@ export class ResponseObject {
       if (typeof value === "number") members[name] = new JsonText(this.number(value));
     }
     return orderedMembers(response, members);
+  }
+
+  /** `created` has no diagnostics, and the result is in the last event only (recordings of 2026-09-29). */
+  #diagnostics(event: ResponseState["event"], isOver: boolean): JsonValue | undefined {
+    const result = this.cacheDiagnostics;
+    if (result === undefined || event === "created") return undefined;
+    const shown = isOver && result !== "pending" ? result : ({ type: "unavailable" } as const);
+    return orderedMembers(cacheDiagnostics, shown) as JsonValue;
   }
 
   #serviceTier(isOver: boolean): string | null {

@@ -8,7 +8,7 @@ import { membersOf, variantsOf } from "../members.ts";
  * Members are required where the specification requires them; OpenAI sends more of them than that. Three notes say more:
  * - `.meta({ since })`: OpenAI's answers have had the member since that month.
  * - `.meta({ profile })`: only profile `exact` has the member: "exact" always, "exact body" in bodies that are not streamed,
- *   "exact, some" in some cases.
+ *   "exact, some" in some cases. "some": both profiles have it in some cases.
  * - `.meta({ float: true })`: the number is printed with a point even if it is whole.
  *
  * Where recordings differ from the specification, they are followed: `response.function_call_arguments.done` has no name, and an
@@ -203,6 +203,27 @@ export const responseError = z.object({ code: z.string(), message: z.string() })
 
 export const incompleteDetails = z.object({ reason: z.enum(["max_output_tokens", "content_filter"]).optional() });
 
+/** Why the prompt cache had less than a client expected; for a request with `prompt_cache_options.comparison_response_id`. */
+export const cacheDiagnostics = z.object({
+  type: z.enum(["cache_hit", "cache_miss", "comparison_response_not_found", "unavailable"]),
+  cache_missed_tokens: count.optional(),
+  comparison_reusable_tokens: count.optional(),
+  reason: z
+    .enum([
+      "model_changed",
+      "service_tier_changed",
+      "prompt_cache_key_changed",
+      "tools_changed",
+      "text_format_changed",
+      "reasoning_effort_changed",
+      "verbosity_changed",
+      "context_compacted",
+      "input_changed",
+    ])
+    .optional(),
+});
+export type CacheDiagnostics = z.infer<typeof cacheDiagnostics>;
+
 export const response = z.object({
   id: z.string(),
   object: z.literal("response"),
@@ -224,6 +245,7 @@ export const response = z.object({
   presence_penalty: z.unknown().optional().meta(float),
   previous_response_id: optionalNull.string,
   prompt: z.unknown().optional().meta({ profile: "exact, some" }),
+  prompt_cache_diagnostics: cacheDiagnostics.optional().meta({ profile: "some" }),
   prompt_cache_key: optionalNull.string,
   prompt_cache_retention: z.enum(["in_memory", "in-memory", "24h"]).nullable().optional(),
   reasoning: responseReasoning.nullable().optional(),
