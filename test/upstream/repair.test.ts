@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { exact, lean } from "../../src/apis/profile.ts";
-import { repairCapture } from "../../src/apis/repair-capture.ts";
+import { repairCapture } from "../../src/check/repair.ts";
 import { answerId } from "../../src/apis/ids.ts";
 import { builtMain } from "../support/serve.ts";
 

@@ -49,7 +49,7 @@ export const completionUsage = z.object({
 
 export const chatTopLogprob = z.object({
   token: z.string(),
-  logprob: z.number(),
+  logprob: z.number().meta({ float: true }),
   bytes: z.array(z.int().min(0).max(255)).nullable(),
 });
 export const chatTokenLogprob = chatTopLogprob.extend({ top_logprobs: z.array(chatTopLogprob) });

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { membersOf, variantsOf } from "../members.ts";
+import type { EarlierOrder } from "../members.ts";
 
 /*
  * The objects that Anthropic's Messages API answers with. The keys of each shape are in the order in which Anthropic writes them.
@@ -202,7 +203,7 @@ const container = z
   .object({ id: z.string(), expires_at: z.string() })
   .nullable()
   .optional()
-  .meta({ since: "2026-09", ...nullInExact });
+  .meta({ since: "2026-09", proof: "null", ...nullInExact });
 
 /** A block of the request that Anthropic has changed. */
 const inputTransformation = z.looseObject({ type: z.string(), path: z.string(), reason: z.string() });
@@ -232,26 +233,25 @@ const stop = {
 };
 
 /** A message. Its model has been the first member since 30 October 2025. */
-export const message = z.object({
-  model: modelId,
-  ...identity,
-  content,
-  container,
-  ...stop,
-  stop_details: stopDetails.nullable().meta({ since: "2026-04" }),
-  usage: messageUsage,
-  // Where the request has `thinking.block_binding`.
-  input_transformations: z.array(inputTransformation).optional(),
-  // `null` where the request does not ask for them, and where it has used the cache.
-  diagnostics: cacheDiagnostics
-    .nullable()
-    .optional()
-    .meta({ since: "2026-09", ...nullInExact }),
-  context_management: contextManagement.optional(),
-});
-
-/** A message as it was before 30 October 2025. */
-export const messageUntil2025 = messageIdentity.extend({ content, ...stop, usage: messageUsage });
+export const message = z
+  .object({
+    model: modelId,
+    ...identity,
+    content,
+    container,
+    ...stop,
+    stop_details: stopDetails.nullable().meta({ since: "2026-04" }),
+    usage: messageUsage,
+    // Where the request has `thinking.block_binding`.
+    input_transformations: z.array(inputTransformation).optional(),
+    // `null` where the request does not ask for them, and where it has used the cache.
+    diagnostics: cacheDiagnostics
+      .nullable()
+      .optional()
+      .meta({ since: "2026-09-26", proof: "null", ...nullInExact }),
+    context_management: contextManagement.optional(),
+  })
+  .meta({ firstUntil: { date: "2025-10-30", names: ["id", "type", "role", "model"] } satisfies EarlierOrder });
 
 /** The body of an error, and the data of the event `error`. */
 export const errorResponse = z.object({

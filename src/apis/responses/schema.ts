@@ -31,8 +31,25 @@ export function wireOrder(names: readonly string[], isResponse = false): string[
 /** Members that contain JSON of the client's own, in the client's order. */
 export const clientJsonMembers = ["parameters", "schema", "input_schema", "output_schema", "metadata"] as const;
 
-/** Members of a moderation's result that list kinds of harm, in an order of their own. */
+/** Members of a moderation's result that list kinds of harm, in the order of `harms`. */
 export const harmMembers = ["categories", "category_applied_input_types", "category_scores"] as const;
+
+/** The order in which a moderation lists kinds of harm. Source: a recording of 2026-07. */
+export const harms = [
+  "harassment",
+  "harassment/threatening",
+  "sexual",
+  "hate",
+  "hate/threatening",
+  "illicit",
+  "illicit/violent",
+  "self-harm/intent",
+  "self-harm/instructions",
+  "self-harm",
+  "sexual/minors",
+  "violence",
+  "violence/graphic",
+];
 
 const count = z.int().min(0);
 const float = { float: true };
@@ -229,28 +246,40 @@ export const response = z.object({
   object: z.literal("response"),
   created_at: z.number(),
   status: z.enum(["completed", "failed", "in_progress", "cancelled", "queued", "incomplete"]).optional(),
-  background: optionalNull.boolean,
-  billing: z.unknown().optional().meta({ profile: "exact body" }),
-  completed_at: optionalNull.number,
+  background: optionalNull.boolean.meta({ since: "2025-05" }),
+  billing: z.unknown().optional().meta({ since: "2025-10", profile: "exact body" }),
+  completed_at: optionalNull.number.meta({ since: "2025-12" }),
+  // Where the response belongs to a conversation.
+  conversation: z.looseObject({ id: z.string() }).nullable().optional().meta({ profile: "some" }),
   error: responseError.nullable(),
-  frequency_penalty: z.unknown().optional().meta(float),
+  frequency_penalty: z
+    .unknown()
+    .optional()
+    .meta({ since: "2026-01", ...float }),
   incomplete_details: incompleteDetails.nullable(),
   instructions: z.union([z.string(), z.array(z.looseObject({}))]).nullable(),
   max_output_tokens: optionalNull.integer,
-  max_tool_calls: optionalNull.integer,
+  max_tool_calls: optionalNull.integer.meta({ since: "2025-06" }),
   model: z.string(),
-  moderation: z.looseObject({}).nullable().optional().meta({ since: "2026-07", profile: "exact" }),
+  moderation: z.looseObject({}).nullable().optional().meta({ since: "2026-04", profile: "exact" }),
   output: z.array(item),
   parallel_tool_calls: z.boolean(),
-  presence_penalty: z.unknown().optional().meta(float),
+  presence_penalty: z
+    .unknown()
+    .optional()
+    .meta({ since: "2026-01", ...float }),
   previous_response_id: optionalNull.string,
   prompt: z.unknown().optional().meta({ profile: "exact, some" }),
   prompt_cache_diagnostics: cacheDiagnostics.optional().meta({ profile: "some" }),
-  prompt_cache_key: optionalNull.string,
-  prompt_cache_retention: z.enum(["in_memory", "in-memory", "24h"]).nullable().optional(),
+  prompt_cache_key: optionalNull.string.meta({ since: "2025-07" }),
+  prompt_cache_retention: z.enum(["in_memory", "in-memory", "24h"]).nullable().optional().meta({ since: "2025-11" }),
   reasoning: responseReasoning.nullable().optional(),
-  safety_identifier: optionalNull.string,
-  service_tier: z.enum(["auto", "default", "flex", "scale", "priority", "fast"]).nullable().optional(),
+  safety_identifier: optionalNull.string.meta({ since: "2025-07" }),
+  service_tier: z
+    .enum(["auto", "default", "flex", "scale", "priority", "fast"])
+    .nullable()
+    .optional()
+    .meta({ since: "2025-05" }),
   store: optionalNull.boolean,
   temperature: z.number().min(0).max(2).nullable().meta(float),
   text: z
@@ -262,7 +291,7 @@ export const response = z.object({
   tool_choice: toolChoice,
   tool_usage: z.unknown().optional().meta({ since: "2026-07", profile: "exact" }),
   tools: z.array(z.looseObject({ type: z.string() })),
-  top_logprobs: optionalNull.integer,
+  top_logprobs: optionalNull.integer.meta({ since: "2025-06" }),
   top_p: z.number().min(0).max(1).nullable().meta(float),
   truncation: z.enum(["auto", "disabled"]).nullable().optional(),
   usage: responseUsage.nullable().optional(),

@@ -10,7 +10,7 @@ import {
 import { isObject } from "../../../core/json.ts";
 import { atEnd, atFrame, atMember, atName } from "../place.ts";
 import { apiOfEndpoint } from "../exchange.ts";
-import { memberViolation } from "../profile/member-order.ts";
+import { answerDate, memberViolation } from "../profile/member-order.ts";
 import type { ProfileName, ProfileRule } from "../profile/profile-rule.ts";
 import type { Violation } from "../rule.ts";
 import type { BodyView, Json, StreamView } from "../view.ts";
@@ -47,8 +47,9 @@ export const responseProfileRules: readonly ProfileRule[] = [
     stream: {
       shown: (view) => isResponseStream(view) && streamState(view).lifecycle.length > 0,
       *judge(view, profile) {
+        const expected = wanted(profile, false, answerDate(view));
         for (const event of streamState(view).lifecycle) {
-          const found = memberViolation(responseIn(event), wanted(profile, false), profile === "lean");
+          const found = memberViolation(responseIn(event), expected, profile === "lean");
           if (found !== undefined) yield atMember(event.chunk, "response", `a response with ${found}`);
         }
       },
@@ -57,7 +58,7 @@ export const responseProfileRules: readonly ProfileRule[] = [
       shown: isWholeResponse,
       *judge(view, profile) {
         const found = isObject(view.value)
-          ? memberViolation(view.value, wanted(profile, true), profile === "lean")
+          ? memberViolation(view.value, wanted(profile, true, answerDate(view)), profile === "lean")
           : undefined;
         if (found !== undefined) yield atName(view, "object", found);
       },
@@ -165,10 +166,14 @@ function* numbers(json: string, profile: ProfileName, exact: RegExp): Generator<
   }
 }
 
-/** Returns the members that a response has in a profile, with a `?` after those that it may have. */
-function wanted(profile: ProfileName, isBody: boolean): readonly string[] {
-  return membersOf(response).flatMap(({ name, schema }) => {
+/**
+ * Returns the members that a response has in a profile, with a `?` after those that it may have. `date`: of the answer's form; newer
+ * members may be absent.
+ */
+function wanted(profile: ProfileName, isBody: boolean, date: string): readonly string[] {
+  return membersOf(response).flatMap(({ name, schema, since = "" }) => {
     const only = schema.meta()?.["profile"];
+    if (profile === "exact" && since > date) return [`${name}?`];
     if (only === undefined) return [name];
     if (only === "some") return [`${name}?`];
     if (profile !== "exact" || (only === "exact body" && !isBody)) return [];

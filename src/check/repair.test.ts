@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { answerId } from "./ids.ts";
-import { exact, lean } from "./profile.ts";
-import { repairCapture } from "./repair-capture.ts";
+import { answerId } from "../apis/ids.ts";
+import { exact, lean } from "../apis/profile.ts";
+import { repairCapture } from "./repair.ts";
 
 const options = { profile: exact, from: "auto", random: () => 0.5, now: 1_760_000_000 } as const;
 /** Before OpenAI began to obfuscate, so that nothing in a stream is random. */
