@@ -44,9 +44,9 @@ export function capturedEvents(capture: string): readonly (JsonObject | undefine
   return events;
 }
 
-/** Whether a capture is a body, not a stream. */
+/** Whether a capture is a JSON body, not a stream. */
 export function isBody(capture: string): boolean {
-  return /^\s*\{/.test(capture);
+  return /^\s*\{/.test(capture) && parsed(capture) !== undefined;
 }
 
 function parsed(json: string): JsonObject | undefined {
