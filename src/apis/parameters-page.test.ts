@@ -77,23 +77,22 @@ const extensions: ReadonlySet<string> = new Set(extensionParameters.map(({ name 
 function page(): string {
   return `# Request parameters
 
-What Truewire does with every parameter of OpenAI's specification of August 2026, and with the usual ones of other servers.
-This page is written from the tables that read requests; \`src/apis/parameters-page.test.ts\` fails when it is out of date.
+How Truewire handles the parameters of OpenAI's and Anthropic's APIs, and those that other servers have added.
+This page is generated from the tables that read requests; \`src/apis/parameters-page.test.ts\` fails when it is out of date.
 
-- **honoured**: it does what its documentation says.
-- **accepted**: it is validated and has no effect, which does no harm.
-- **refused**: it cannot be honoured, and an answer without it would not be what was asked. The answer is a 400 that names the
-  parameter, with code \`unsupported_parameter\` or \`unsupported_value\`. A model behind another server is different: there,
-  what is refused here is passed on for that server to judge.
+- **honoured**: the parameter has its documented effect.
+- **accepted**: the parameter is validated and has no effect, which is harmless.
+- **refused**: the parameter is not supported, and ignoring it would give a different answer. The answer is a 400 that names the
+  parameter, with code \`unsupported_parameter\` or \`unsupported_value\`. Upstreams that speak the same API get the parameter
+  unchanged.
 
-A parameter that is \`null\` counts as not there. Members that are in no table are never refused; engines that forward requests
-send them on.
+A parameter that is \`null\` counts as absent. Members that are in no table are never refused; upstreams get them unchanged.
 
 Profile \`exact\` refuses what OpenAI itself refuses and no other server does: more than four stop strings, empty lists of tools,
 names of functions and schemas outside \`^[a-zA-Z0-9_-]{1,64}$\`, schemas with a \`type\` that JSON Schema does not have,
-strict schemas with objects that are open or have optional properties, or with a \`$ref\` to anything but their own definitions,
+strict schemas with objects that are open or have optional properties, or with a \`$ref\` outside their own definitions,
 \`stream_options\` without \`stream\`, \`parallel_tool_calls\` without \`tools\`, and histories whose tool results do not
-match their calls. Profile \`lean\` takes them; where something has no effect, the log says so.
+match their calls. Profile \`lean\` accepts them and logs what has no effect.
 
 ## POST /v1/chat/completions
 
@@ -107,10 +106,10 @@ ${table(completionParameters.filter(({ origin }) => origin === "openai"))}
 
 ${table(responsesParameters.filter(({ origin }) => origin === "openai"))}
 
-Of the extensions below it takes ${responsesParameters
+Responses support these of the extensions below: ${responsesParameters
     .filter(({ origin, name }) => origin === "extension" && extensions.has(name))
     .map(({ name }) => `\`${name}\``)
-    .join(", ")}; and of chat's parameters
+    .join(", ")}; and these parameters of chat:
 ${responsesParameters
   .filter(({ origin, name }) => origin === "extension" && !extensions.has(name))
   .map(({ name }) => `\`${name}\``)
@@ -119,19 +118,19 @@ ${responsesParameters
 ## POST /v1/messages
 
 Anthropic's parameters. Profile \`exact\` refuses, as Anthropic does, members that are in no table, a request without the header
-\`anthropic-version\`, histories whose tool results do not match their calls, and empty messages. Profile \`lean\` takes them and
-tells the log; blocks of a type that is not known here are left out. \`POST /v1/messages/count_tokens\` takes the same, without
+\`anthropic-version\`, histories whose tool results do not match their calls, and empty messages. Profile \`lean\` accepts them and
+logs a warning; it leaves out blocks of unknown types. \`POST /v1/messages/count_tokens\` has the same parameters, without
 \`max_tokens\`.
 
 ${table(messageParameters)}
 
 ## Extensions
 
-Those about messages and templates are for chat only; all others work on chat and completions.
+Parameters of messages and templates are for chat only; all others are for chat and completions.
 
 ${table(chatParameters.filter(({ origin, treatment }) => origin === "extension" && treatment === "honoured"))}
 
-## Samplers that are not here
+## Samplers that are not supported
 
 ${table(chatParameters.filter(({ origin, treatment }) => origin === "extension" && treatment === "refused"))}
 `;

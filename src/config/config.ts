@@ -1,3 +1,4 @@
+import type { serviceTiers } from "../apis/chat/schema.ts";
 import type { SourceApi } from "../apis/source-port.ts";
 import type { Engine } from "../core/engine.ts";
 import type { ServerProfile } from "../apis/adapt/server-profile.ts";
@@ -122,7 +123,7 @@ export interface StoreOptions {
 }
 
 export type WireName = "lean" | "exact";
-export type ServiceTier = "auto" | "default" | "flex" | "scale" | "priority";
+export type ServiceTier = (typeof serviceTiers)[number];
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 export type LogFormat = "json" | "pretty";
 export type MetricsAccess = "on" | "open" | "off";
@@ -145,7 +146,7 @@ export interface AnswerOptions {
   readonly serviceTier?: ServiceTier;
   /**
    * Form `exact`: whether choices have a `logprobs` member when no log probabilities were requested. Default: by the model's name, as
-   * OpenAI has it: not those of reasoning, audio and search models (`o4-mini`, `gpt-5…`, `gpt-audio`, `…-search-preview`).
+   * OpenAI has it: not those of reasoning, audio and search models (`o4-mini`, `gpt-5…`, `gpt-6…`, `gpt-audio`, `…-search-preview`).
    */
   readonly logprobsKey?: boolean;
   /** Names of the members that carry reasoning; default `reasoning_content`. */

@@ -80,7 +80,7 @@ describe("parseConfig", () => {
     ],
     [
       { models: [{ kind: "local", path: "x", serviceTier: "gold" }] },
-      "models[0].serviceTier: expected auto, default, flex, scale or priority",
+      "models[0].serviceTier: expected auto, default, flex, scale, priority or fast",
     ],
     // This one said "is missing" once, of any value of a wrong type.
     [{ models: [{ kind: "local", path: "x", logprobsKey: "no" }] }, "models[0].logprobsKey: expected true or false"],

@@ -6,8 +6,9 @@ import * as messages from "../../src/apis/messages/schema.ts";
 import * as models from "../../src/apis/models/schema.ts";
 import * as responses from "../../src/apis/responses/schema.ts";
 import { chatParameters } from "../../src/apis/chat/request.ts";
+import type { RequestParameter } from "../../src/apis/request/parameter.ts";
 import { completionParameters } from "../../src/apis/completions/request.ts";
-import { messageRequest } from "../../src/apis/messages/request-schema.ts";
+import { messageParameters, messageRequest } from "../../src/apis/messages/request-schema.ts";
 import { responsesParameters } from "../../src/apis/responses/parameters.ts";
 
 /** An object of an API, as the vendor's SDK declares it and as we describe it. */
@@ -19,20 +20,30 @@ export interface Description {
   /** Names it in reports: `chat: request`. */
   readonly name: string;
   readonly schema: z.ZodType;
+  /** Of a request: what each of its members does. */
+  readonly parameters: readonly Parameter[];
 }
+
+type Parameter = Pick<RequestParameter, "name" | "treatment">;
 
 /** Returns the schema of a request whose members are in a table of parameters. */
-function request(parameters: readonly { readonly name: string }[]): z.ZodType {
-  return z.object(Object.fromEntries(parameters.map(({ name }) => [name, z.unknown()])));
+function request(parameters: readonly Pick<RequestParameter, "name" | "shape">[]): z.ZodType {
+  return z.object(Object.fromEntries(parameters.map(({ name, shape }) => [name, shape])));
 }
 
-const openai = (type: string, name: string, schema: z.ZodType): Description => ({ sdk: "openai", type, name, schema });
-const anthropic = (type: string, name: string, schema: z.ZodType): Description => ({
-  sdk: "@anthropic-ai/sdk",
-  type: `resources/messages/messages:${type}`,
+const openai = (type: string, name: string, schema: z.ZodType, parameters: readonly Parameter[] = []): Description => ({
+  sdk: "openai",
+  type,
   name,
   schema,
+  parameters,
 });
+const anthropic = (
+  type: string,
+  name: string,
+  schema: z.ZodType,
+  parameters: readonly Parameter[] = [],
+): Description => ({ sdk: "@anthropic-ai/sdk", type: `resources/messages/messages:${type}`, name, schema, parameters });
 const chatModule = "resources/chat/completions/completions";
 const responsesModule = "resources/responses/responses";
 
@@ -45,17 +56,27 @@ const responseEvents = z.union(
 
 /** Every object of every API that the SDKs declare and that we read or write. */
 export const descriptions: readonly Description[] = [
-  openai(`${chatModule}:ChatCompletionCreateParamsBase`, "chat: request", request(chatParameters)),
+  openai(`${chatModule}:ChatCompletionCreateParamsBase`, "chat: request", request(chatParameters), chatParameters),
   openai(`${chatModule}:ChatCompletion`, "chat: answer", chat.chatCompletion),
   openai(`${chatModule}:ChatCompletionChunk`, "chat: chunk", chat.chatChunk),
-  openai("resources/completions:CompletionCreateParamsBase", "completions: request", request(completionParameters)),
+  openai(
+    "resources/completions:CompletionCreateParamsBase",
+    "completions: request",
+    request(completionParameters),
+    completionParameters,
+  ),
   openai("resources/completions:Completion", "completions: answer", completions.completion),
-  openai(`${responsesModule}:ResponseCreateParamsBase`, "responses: request", request(responsesParameters)),
+  openai(
+    `${responsesModule}:ResponseCreateParamsBase`,
+    "responses: request",
+    request(responsesParameters),
+    responsesParameters,
+  ),
   openai(`${responsesModule}:Response`, "responses: answer", responses.response),
   openai(`${responsesModule}:ResponseStreamEvent`, "responses: event", responseEvents),
   openai("resources/embeddings:CreateEmbeddingResponse", "embeddings: answer", embeddings.embeddings),
   openai("resources/models:Model", "models: model", models.openaiModel),
-  anthropic("MessageCreateParamsBase", "messages: request", messageRequest),
+  anthropic("MessageCreateParamsBase", "messages: request", messageRequest, messageParameters),
   anthropic("Message", "messages: answer", messages.message),
   anthropic("RawMessageStreamEvent", "messages: event", messages.streamEvent),
   anthropic("MessageTokensCount", "messages: count_tokens answer", messages.tokenCount),

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { listOf } from "../../src/apis/request/shapes.ts";
 
 /**
  * What a type or a schema allows, reduced to what can be compared: literals, objects with their members, and arrays. A union has all of
@@ -36,7 +37,9 @@ export function shapeOfSchema(schema: z.ZodType): Shape {
     return shape;
   };
   const add = (one: z.ZodType, shape: Shape): void => {
-    if (one instanceof z.ZodOptional || one instanceof z.ZodNullable || one instanceof z.ZodDefault)
+    const list = listOf(one);
+    if (list) shape.elements.push(shapeOf(list.item));
+    else if (one instanceof z.ZodOptional || one instanceof z.ZodNullable || one instanceof z.ZodDefault)
       add(one.unwrap() as z.ZodType, shape);
     else if (one instanceof z.ZodLazy) add(one.unwrap() as z.ZodType, shape);
     else if (one instanceof z.ZodReadonly) add(one.unwrap() as z.ZodType, shape);

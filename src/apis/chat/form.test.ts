@@ -12,6 +12,9 @@ test.each([
   ["o4-mini-2025-04-16", false],
   ["gpt-5", false],
   ["gpt-5.1-2025-11-13", false],
+  ["gpt-6-astra", false],
+  ["gpt-6.1-sol", false],
+  ["gpt-daybreak-blue", false],
   ["gpt-audio-2025-08-28", false],
   ["gpt-4o-mini-search-preview", false],
 ])("%s: %j", (model, has) => {

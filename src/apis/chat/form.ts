@@ -152,9 +152,9 @@ export function reasoningFields(
 
 /**
  * Models whose choices have no `logprobs` member in OpenAI's answers: reasoning, audio and search models. Those of gpt-3.5, 4, 4o and 4.1
- * always have it. Source: recordings of 2024 to 2026 without a counterexample.
+ * always have it. Source: recordings of 2024 to 2026 without a counterexample; predicted for the models since gpt-6, of which there are none.
  */
-const withoutKey = /^(?:o\d(?:-|$)|gpt-5|gpt-audio)|-search-preview/;
+const withoutKey = /^(?:o\d(?:-|$)|gpt-[5-9]|gpt-daybreak|gpt-audio)|-search-preview/;
 
 /** Returns whether OpenAI's answers of the model with this id have the member `logprobs`. */
 export function hasLogprobsKey(model: string): boolean {

@@ -785,3 +785,30 @@ describe("choices that were not requested", () => {
     expect(events.filter(({ type }) => type === "finish")).toHaveLength(100_000);
   });
 });
+
+// A whole answer's audio was written in the order of a stream's.
+test("audio is passed on, in the order of OpenAI's streams and of its whole answers", () => {
+  const ofChunk = { id: "audio_1", transcript: "Hi", data: "AA==", expires_at: 1 };
+  const ofMessage = { id: "audio_1", data: "AA==", transcript: "Hi", expires_at: 1 };
+  const audioIn = ({ events }: Read): unknown[] =>
+    events.flatMap((event) => (event.type === "extra" ? [event.value] : []));
+  const stream = role + delta({ content: null, audio: ofMessage }) + finish("stop") + done;
+  expect(JSON.stringify(audioIn(read(stream)))).toBe(JSON.stringify([{ content: null, audio: ofChunk }]));
+  const message = { role: "assistant", content: null, refusal: null, audio: ofChunk };
+  const body = JSON.stringify({
+    ...envelope,
+    object: "chat.completion",
+    choices: [{ index: 0, message, finish_reason: "stop" }],
+  });
+  expect(JSON.stringify(audioIn(readPieces([body], {})))).toBe(JSON.stringify([{ content: null, audio: ofMessage }]));
+});
+
+test("calls of custom tools are read with their kind", () => {
+  const header = call({ index: 0, id: "call_1", type: "custom", custom: { name: "patch", input: "" } });
+  const rest = call({ index: 0, custom: { input: "*** Begin" } });
+  const { choices, repairs } = read(role + header + rest + finish("tool_calls") + done);
+  expect(choices[0]?.toolCalls).toMatchObject([
+    { id: "call_1", kind: "custom", name: "patch", arguments: "*** Begin" },
+  ]);
+  expect(repairs).toEqual([]);
+});

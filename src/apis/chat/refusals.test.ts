@@ -318,3 +318,38 @@ describe("profile exact also refuses what only OpenAI does", () => {
     expect(() => read(strict(schema), { profile: exact })).not.toThrow();
   });
 });
+
+describe("prompt_cache_options", () => {
+  test.each([
+    [
+      "prompt_cache_options.ttl",
+      { ttl: "5m" },
+      "Invalid value: '5m'. Supported values are: '30m' and '12h'.",
+      "invalid_value",
+    ],
+    [
+      "prompt_cache_options.prewarm",
+      { prewarm: true },
+      "Unknown parameter: 'prompt_cache_options.prewarm'.",
+      "unknown_parameter",
+    ],
+  ])("%s is refused in profile exact only", (param, prompt_cache_options, message, code) => {
+    expect(refusal({ prompt_cache_options }, { profile: exact })).toEqual({ message, param, code });
+    read({ prompt_cache_options });
+  });
+
+  test("OpenAI's own values, and breakpoints of contents, are accepted", () => {
+    const prompt_cache_breakpoint = { mode: "explicit", ttl: "12h" };
+    const image_url = { url: "https://example.com/a.png", detail: "original" };
+    read(
+      {
+        prompt_cache_options: { mode: "explicit", ttl: "12h" },
+        ...user([
+          { type: "text", text: "x", prompt_cache_breakpoint },
+          { type: "image_url", image_url, prompt_cache_breakpoint },
+        ]),
+      },
+      { profile: exact },
+    );
+  });
+});

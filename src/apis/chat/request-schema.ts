@@ -9,21 +9,31 @@ import { anyObject, expecting, list, maxCalls, maxMessages, maxParts, maxTools }
 const anObject = expecting("an object");
 const nullableText = z.string().nullish();
 
-export const textContentPart = z.object({ type: z.literal("text"), text: z.string() });
+/**
+ * The end of a prompt prefix that later requests repeat. Truewire finds the longest cached prefix without it, so that a time to live that
+ * OpenAI would refuse has no effect either.
+ */
+const prompt_cache_breakpoint = z
+  .object({ mode: z.string().nullish(), ttl: nullableText }, expecting("an object"))
+  .nullish();
+
+export const textContentPart = z.object({ type: z.literal("text"), text: z.string(), prompt_cache_breakpoint });
 export const refusalContentPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
 export const imageContentPart = z.object({
   type: z.literal("image_url"),
   // A bare URL is not in OpenAI's specification, but many programs send it.
   image_url: z.union(
-    [z.string(), z.object({ url: z.string(), detail: z.enum(["auto", "low", "high"]).nullish() })],
+    [z.string(), z.object({ url: z.string(), detail: z.enum(["auto", "low", "high", "original"]).nullish() })],
     expecting("an object"),
   ),
+  prompt_cache_breakpoint,
 });
 export const audioContentPart = z.object({
   type: z.literal("input_audio"),
   input_audio: z.object({ data: z.string(), format: z.enum(["wav", "mp3"]) }, anObject),
+  prompt_cache_breakpoint,
 });
-export const fileContentPart = z.object({ type: z.literal("file"), file: anyObject() });
+export const fileContentPart = z.object({ type: z.literal("file"), file: anyObject(), prompt_cache_breakpoint });
 
 const userPart = z.discriminatedUnion(
   "type",
@@ -74,6 +84,8 @@ export const chatAssistantMessage = z.object({
   reasoning: nullableText,
   tool_calls: list(requestToolCall, { phrase: "an array of objects", most: maxCalls }).nullish(),
   function_call: calledFunction.nullish(),
+  /** Refers to an earlier audio answer of OpenAI. */
+  audio: z.object({ id: z.string() }).nullish(),
 });
 export const toolMessage = z.object({
   role: z.literal("tool"),
@@ -177,3 +189,6 @@ export const functionCallShape = z.union(
   [z.enum(["none", "auto"]), namedFunction],
   expecting("one of a string or object"),
 );
+
+/** How OpenAI caches the prompt. Responses have further members. */
+export const promptCacheOptions = z.looseObject({ mode: nullableText, ttl: nullableText }, anObject);

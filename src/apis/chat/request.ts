@@ -1,4 +1,5 @@
 import { checkContinuation } from "../../core/continued-message.ts";
+import { invalidRequest } from "../../core/failure.ts";
 import type { ChatPrompt } from "../../core/request.ts";
 import { runSync, type Steps } from "../../core/steps.ts";
 import type { ReadChoicesRequest } from "../choices-answer.ts";
@@ -12,31 +13,36 @@ import {
   setDraftMember,
   supportedParameter,
 } from "../request/parameter.ts";
-import { invalidValue } from "../request/refusals.ts";
+import { invalidValue, unsupportedEnumValue } from "../request/refusals.ts";
 import { resolveTools, toolParameters } from "./tools.ts";
 import { z } from "zod";
 import { isObject } from "../../core/json.ts";
 import { commonParameters, outputParameters } from "../request/common-parameters.ts";
 import { checkMetadata, metadataShape } from "../request/check-schema.ts";
 import { extensionParameters, refusedParameters, refusedSamplers } from "../request/extension-parameters.ts";
-import { anyObject, expecting, integerShape } from "../request/shapes.ts";
-import { messagesShape } from "./request-schema.ts";
+import { expecting, integerShape } from "../request/shapes.ts";
+import { messagesShape, promptCacheOptions } from "./request-schema.ts";
 import { readMessages } from "./read-messages.ts";
+import { serviceTiers } from "./schema.ts";
 
 const chat = ["chat"] as const;
+
+/** Source: OpenAI's guide to prompt caching; `12h` since 2026-11-03. */
+const cacheModes: readonly string[] = ["implicit", "explicit"];
+const cacheTtls: readonly string[] = ["30m", "12h"];
 
 const acceptedParameters: readonly RequestParameter[] = [
   acceptedParameter("service_tier", {
     endpoints: chat,
-    note: "No effect: there is only one tier.",
-    shape: z.enum(["auto", "default", "flex", "scale", "priority", "fast"]),
+    note: "No effect on local models, which have one tier.",
+    shape: z.enum(serviceTiers),
   }),
-  acceptedParameter("store", { endpoints: chat, note: "Nothing is stored.", shape: z.boolean() }),
+  acceptedParameter("store", { endpoints: chat, note: "No effect: chat answers are not stored.", shape: z.boolean() }),
   acceptedParameter(
     "metadata",
     {
       endpoints: chat,
-      note: "OpenAI keeps it with stored answers. At most 16 strings.",
+      note: "No effect: OpenAI keeps it with stored answers. At most 16 strings.",
       shape: metadataShape,
     },
     checkMetadata,
@@ -45,24 +51,33 @@ const acceptedParameters: readonly RequestParameter[] = [
     "prediction",
     {
       endpoints: chat,
-      note: "It makes answers faster, not different: local models evaluate what they guess from it several tokens at once, where that pays.",
+      note: "A local model takes draft tokens from it and verifies several of them in one decode step where that is faster. The answer does not change.",
       shape: z.object({ type: z.literal("content"), content: z.unknown() }, expecting("an object")),
     },
     ({ content }, { request }) => {
       request.prediction = textOf(content);
     },
   ),
-  acceptedParameter("safety_identifier", { endpoints: chat, shape: z.string().max(64) }),
+  acceptedParameter("safety_identifier", { endpoints: chat, note: "No effect.", shape: z.string().max(64) }),
   acceptedParameter("prompt_cache_key", {
     endpoints: chat,
-    note: "The cache finds the longest common beginning by itself.",
+    note: "No effect: the prompt cache finds the longest cached prefix of each prompt.",
     shape: z.string(),
   }),
   acceptedParameter("prompt_cache_retention", {
     endpoints: chat,
+    note: "No effect on local models.",
     shape: z.enum(["in_memory", "in-memory", "24h"]),
   }),
-  acceptedParameter("prompt_cache_options", { endpoints: chat, shape: anyObject() }),
+  acceptedParameter(
+    "prompt_cache_options",
+    {
+      endpoints: chat,
+      note: "`mode` and `ttl` have no effect on local models. Further members belong to Responses: profile `exact` refuses them, `lean` ignores them with a warning.",
+      shape: promptCacheOptions,
+    },
+    checkCacheOptions,
+  ),
 ];
 
 /** Every parameter of `POST /v1/chat/completions`. */
@@ -73,7 +88,11 @@ export const chatParameters: readonly RequestParameter[] = [
   ...commonParameters,
   supportedParameter(
     "max_tokens",
-    { endpoints: chat, note: "At least 1. Where both are given, the smaller counts.", shape: integerShape(1) },
+    {
+      endpoints: chat,
+      note: "At least 1. If `max_completion_tokens` is present too, the smaller of the two applies.",
+      shape: integerShape(1),
+    },
     setDraftMember("maxTokens"),
   ),
   supportedParameter(
@@ -84,7 +103,7 @@ export const chatParameters: readonly RequestParameter[] = [
   supportedParameter("logprobs", { endpoints: chat, shape: z.boolean() }, setDraftMember("logprobs")),
   supportedParameter(
     "top_logprobs",
-    { endpoints: chat, note: "0 to 20. Needs `logprobs: true`.", shape: integerShape(0, 20) },
+    { endpoints: chat, note: "0 to 20. Requires `logprobs: true`.", shape: integerShape(0, 20) },
     setDraftMember("topLogprobs"),
   ),
   ...toolParameters,
@@ -92,7 +111,7 @@ export const chatParameters: readonly RequestParameter[] = [
     "reasoning_effort",
     {
       endpoints: chat,
-      note: "Passed to the chat template. Where that knows no efforts, `none` turns thinking off and all but `minimal` turn it on.",
+      note: "Passed to the chat template. If the template does not support efforts, `none` disables reasoning, and every value but `none` and `minimal` enables it.",
       shape: z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
     },
     setDraftMember("reasoningEffort"),
@@ -101,7 +120,7 @@ export const chatParameters: readonly RequestParameter[] = [
     "verbosity",
     {
       endpoints: chat,
-      note: "Passed on to an upstream; local models are not trained for it.",
+      note: "Sent to upstreams. No effect on local models.",
       shape: z.enum(["low", "medium", "high"]),
     },
     setDraftMember("verbosity"),
@@ -112,6 +131,22 @@ export const chatParameters: readonly RequestParameter[] = [
   ...refusedParameters,
   ...refusedSamplers,
 ];
+
+/** Throws `FailureError` for what OpenAI refuses, in profile `exact`. OpenAI's words for unknown members are those of Responses. */
+function checkCacheOptions(options: z.infer<typeof promptCacheOptions>, { profile, warnings }: RequestDraft): void {
+  const path = "prompt_cache_options";
+  for (const name of Object.keys(options)) {
+    if (name in promptCacheOptions.shape) continue;
+    if (profile.judgesAsVendor)
+      throw invalidRequest(`Unknown parameter: '${path}.${name}'.`, `${path}.${name}`, "unknown_parameter");
+    warnings.push(`${path}.${name} has no effect in chat completions`);
+  }
+  if (!profile.judgesAsVendor) return;
+  const { mode, ttl } = options;
+  if (typeof mode === "string" && !cacheModes.includes(mode))
+    throw unsupportedEnumValue(`${path}.mode`, mode, cacheModes);
+  if (typeof ttl === "string" && !cacheTtls.includes(ttl)) throw unsupportedEnumValue(`${path}.ttl`, ttl, cacheTtls);
+}
 
 /** Returns a text, or the joined texts of a list of content parts. */
 function textOf(content: unknown): string {

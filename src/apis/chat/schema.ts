@@ -61,7 +61,9 @@ export const choiceLogprobs = z.object({
 const logprobs = choiceLogprobs.nullable().optional().meta({ lean: "always", exact: "sometimes" });
 
 export const chatFinishReason = z.enum(["stop", "length", "tool_calls", "content_filter", "function_call"]);
-const serviceTier = z.enum(["auto", "default", "flex", "scale", "priority"]).nullable().optional().meta(exactOnly);
+/** `fast` since openai 7.24: an answer has the tier that served it. */
+export const serviceTiers = ["auto", "default", "flex", "scale", "priority", "fast"] as const;
+const serviceTier = z.enum(serviceTiers).nullable().optional().meta(exactOnly);
 const systemFingerprint = z.string().nullable().optional().meta(inBothProfiles);
 /** Reasoning has no member in OpenAI's API; these are the names of DeepSeek, vLLM and llama.cpp, and of OpenRouter and Ollama. */
 const reasoningText = z.unknown().optional().meta({ exact: "never" });
@@ -71,6 +73,22 @@ export const chunkToolCall = z.object({
   id: z.string().optional(),
   type: z.enum(["function", "custom"]).optional(),
   function: z.object({ name: z.string().optional(), arguments: z.string().optional() }).optional(),
+  custom: z.object({ name: z.string().optional(), input: z.string().optional() }).optional(),
+});
+
+/** Audio of an answer. Truewire generates none and passes on that of an upstream. */
+export const chatAudio = z.object({
+  id: z.string(),
+  data: z.string(),
+  transcript: z.string(),
+  expires_at: z.int(),
+});
+/** Audio in a stream has another order (recordings of 2025). */
+export const chunkAudio = z.object({
+  id: z.string().optional(),
+  transcript: z.string().optional(),
+  data: z.string().optional(),
+  expires_at: z.int().optional(),
 });
 
 export const chunkDelta = z.object({
@@ -81,7 +99,7 @@ export const chunkDelta = z.object({
   tool_calls: z.array(chunkToolCall).optional(),
   function_call: z.object({ name: z.string().optional(), arguments: z.string().optional() }).optional(),
   refusal: z.string().nullable().optional(),
-  audio: z.unknown().optional(),
+  audio: chunkAudio.optional(),
 });
 
 export const chunkChoice = z
@@ -113,7 +131,7 @@ export const chatChunk = z.object({
   prompt_progress: extensionOf("llama.cpp"),
   usage: completionUsage.nullable().optional(),
   timings: extensionOf("llama.cpp"),
-  obfuscation: z.unknown().optional(),
+  obfuscation: z.string().optional(),
 });
 
 export const functionToolCall = z.object({
@@ -135,7 +153,7 @@ export const chatMessage = z.object({
   tool_calls: z.array(z.discriminatedUnion("type", [functionToolCall, chatCustomToolCall])).optional(),
   function_call: z.object({ name: z.string(), arguments: z.string() }).optional(),
   refusal: z.string().nullable().optional().meta({ exact: "always" }),
-  audio: z.unknown().optional().meta({ lean: "never" }),
+  audio: chatAudio.nullable().optional().meta({ lean: "never" }),
   annotations: z.array(z.looseObject({})).optional().meta(exactOnly),
 });
 
@@ -162,6 +180,8 @@ export const chatCompletion = z.object({
   prompt_logprobs: extensionOf("vLLM"),
   prompt_token_ids: extensionOf("vLLM"),
   moderation: z.unknown().optional().meta({ lean: "never", exact: "never" }),
+  // Of stored answers (openai 7.57). No recording shows its place.
+  metadata: z.record(z.string(), z.string()).nullable().optional().meta({ lean: "never" }),
 });
 
 export const errorObjectSchema = z.object({

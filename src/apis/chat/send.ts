@@ -59,7 +59,10 @@ function withExtraFor(request: GenerationRequest, profile: ServerProfile, note: 
   const { extra, passthrough } = request;
   if (!passthrough) return request;
   const isShared = (name: string): boolean => profile.sharedMembers === true && sharedRequestMembers.has(name);
-  const kept = Object.entries(extra).filter(([name]) => isShared(name));
+  const kept = Object.entries(extra)
+    .filter(([name]) => isShared(name))
+    // Chat completions do not have this tier of Responses.
+    .map(([name, value]) => [name, name === "service_tier" && value === "ultrafast" ? "priority" : value]);
   for (const name of Object.keys(extra)) if (!isShared(name)) note("foreign-member");
   return { ...request, extra: Object.fromEntries(kept) };
 }

@@ -105,7 +105,7 @@ export const toolParameters: readonly RequestParameter[] = [
     "tools",
     {
       endpoints: ["chat"],
-      note: "Functions, and custom tools with text input; a local model's calls are held to their grammars, `regex` or `lark` (OpenAI's subset).",
+      note: "Functions, and custom tools with text input. The calls of a local model follow the grammars of custom tools, `regex` or `lark` (OpenAI's subset).",
       shape: toolsShape,
     },
     function* (value, draft) {
@@ -123,7 +123,7 @@ export const toolParameters: readonly RequestParameter[] = [
     "tool_choice",
     {
       endpoints: ["chat"],
-      note: "`none`, `auto`, `required`, a tool by name, `allowed_tools`. Only allowed with `tools`; profile `lean` takes `none` and `auto` without.",
+      note: "`none`, `auto`, `required`, a tool by name, `allowed_tools`. Requires `tools`; profile `lean` also accepts `none` and `auto` without them.",
       shape: toolChoiceShape,
     },
     (value, draft) => {
@@ -139,7 +139,7 @@ export const toolParameters: readonly RequestParameter[] = [
     "functions",
     {
       endpoints: ["chat"],
-      note: "The legacy form of `tools`; the answer is in that form, too.",
+      note: "The legacy form of `tools`. The answer has the legacy form too.",
       shape: functionsShape,
     },
     (value, draft) => {

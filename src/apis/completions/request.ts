@@ -39,7 +39,12 @@ const maxPrompts = 10_000;
 export const completionParameters: readonly RequestParameter[] = [
   supportedParameter(
     "prompt",
-    { endpoints: completions, note: "Text or token ids, one prompt or several.", shape: z.unknown(), required: true },
+    {
+      endpoints: completions,
+      note: "A text, an array of texts, an array of token ids, or an array of these.",
+      shape: z.unknown(),
+      required: true,
+    },
     (value, draft) => {
       draft.prompts = prompts(value);
     },
@@ -49,25 +54,25 @@ export const completionParameters: readonly RequestParameter[] = [
     "max_tokens",
     {
       endpoints: completions,
-      note: "Default 16, as OpenAI's. 0 with `echo` scores the prompt.",
+      note: "Default 16, as in OpenAI's API. 0 together with `echo` scores the prompt.",
       shape: integerShape(0),
     },
     setDraftMember("maxTokens"),
   ),
   supportedParameter(
     "logprobs",
-    { endpoints: completions, note: "0 to 5; profile `lean` gives up to 20.", shape: integerShape(0) },
+    { endpoints: completions, note: "0 to 5; profile `lean` allows up to 20.", shape: integerShape(0) },
     readLogprobs,
   ),
   supportedParameter("echo", { endpoints: completions, shape: z.boolean() }, setDraftMember("echo")),
   supportedParameter(
     "best_of",
-    { endpoints: completions, note: "0 to 20, at least `n`. Not with streams.", shape: integerShape(0, 20) },
+    { endpoints: completions, note: "0 to 20, at least `n`. Not for streams.", shape: integerShape(0, 20) },
     setDraftMember("bestOf"),
   ),
   supportedParameter(
     "suffix",
-    { endpoints: completions, note: "For models that are trained to fill in the middle.", shape: z.string() },
+    { endpoints: completions, note: "Requires a model that supports fill-in-the-middle.", shape: z.string() },
     setDraftMember("suffix"),
   ),
   ...outputParameters,

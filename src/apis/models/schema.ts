@@ -6,6 +6,8 @@ export const openaiModel = z.object({
   object: z.literal("model"),
   created: z.int(),
   owned_by: z.string(),
+  /** The date of an announced shutdown; since openai 7.57. */
+  shutdown_date: z.string().nullable().optional().meta({ lean: "never" }),
 });
 
 export const openaiModelList = z.object({ object: z.literal("list"), data: z.array(openaiModel) });

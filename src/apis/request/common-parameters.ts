@@ -45,7 +45,7 @@ export const commonParameters: readonly RequestParameter[] = [
   supportedParameter(
     "stream_options",
     {
-      note: "`include_usage`, `include_obfuscation`, and vLLM's `continuous_usage_stats`, which with `include_usage` gives every chunk the usage so far. Only allowed with `stream: true`.",
+      note: "`include_usage`, `include_obfuscation`, and vLLM's `continuous_usage_stats`, which together with `include_usage` adds the current usage to every chunk. Requires `stream: true`.",
       shape: z.object(
         {
           include_usage: z.boolean().nullish(),
@@ -61,7 +61,7 @@ export const commonParameters: readonly RequestParameter[] = [
   supportedParameter(
     "stop",
     {
-      note: "A string or a list. OpenAI takes up to 4 strings; profile `lean` takes 1,000. In total they may have 65,536 characters. Empty strings are ignored.",
+      note: "A string or a list. OpenAI allows up to 4 strings, profile `lean` up to 1,000, with at most 65,536 characters in total. Empty strings are ignored.",
       shape: stringOrStrings(1000),
     },
     readStop,
@@ -85,7 +85,7 @@ export const commonParameters: readonly RequestParameter[] = [
   supportedParameter(
     "logit_bias",
     {
-      note: 'Token ids of the model that answers (`/tokenize` tells them), -100 to 100; fractions are allowed. Profile `lean` also takes texts, whose tokens get the bias each, and llama.cpp\'s list: `[[15043, 1.5], [" Hello", -1], [42, false]]`, where `false` bans.',
+      note: 'Biases of -100 to 100 by token id of the model that answers (`/tokenize` returns the ids); fractions are allowed. Profile `lean` also accepts texts, each of whose tokens gets the bias, and llama.cpp\'s list: `[[15043, 1.5], [" Hello", -1], [42, false]]`, where `false` bans the token.',
       shape: z.unknown(),
     },
     readLogitBias,
@@ -93,12 +93,12 @@ export const commonParameters: readonly RequestParameter[] = [
   supportedParameter(
     "seed",
     {
-      note: "The same request gives the same answer on the same build of a local model, running alone.",
+      note: "The same request gives the same answer if the local model, its build and its settings are the same and no other request runs at the same time.",
       shape: wideIntegerShape(),
     },
     setMember("sampling", "seed"),
   ),
-  acceptedParameter("user", { note: "No effect: answers do not depend on the user.", shape: z.string() }),
+  acceptedParameter("user", { note: "No effect.", shape: z.string() }),
 ];
 
 function readStop(value: string | string[], draft: RequestDraft): void {
@@ -202,47 +202,47 @@ export const outputParameters: readonly RequestParameter[] = [
   supportedParameter(
     "response_format",
     {
-      note: 'As OpenAI\'s; on completions an extension. Also llama.cpp\'s `{"type":"json_object","schema":{…}}`.',
+      note: 'As in OpenAI\'s API; an extension of legacy completions. llama.cpp\'s `{"type":"json_object","schema":{…}}` is supported too.',
       shape: responseFormat,
     },
     readResponseFormat,
   ),
-  extensionParameter("grammar", { note: "GBNF, as llama.cpp's.", shape: z.string() }, (value, draft) => {
+  extensionParameter("grammar", { note: "llama.cpp: a grammar in GBNF.", shape: z.string() }, (value, draft) => {
     addGrammar("grammar", value, draft);
   }),
-  extensionParameter("json_schema", { note: "llama.cpp's: a JSON Schema.", shape: schemaOrText }, (value, draft) => {
+  extensionParameter("json_schema", { note: "llama.cpp: a JSON Schema.", shape: schemaOrText }, (value, draft) => {
     addSchema("json_schema", value, draft);
   }),
   extensionParameter(
     "guided_json",
-    { note: "vLLM's: a JSON Schema, or its text.", shape: schemaOrText },
+    { note: "vLLM: a JSON Schema as an object or as a string.", shape: schemaOrText },
     (value, draft) => {
       addSchema("guided_json", value, draft);
     },
   ),
-  extensionParameter("guided_regex", { note: "vLLM's.", shape: z.string() }, (value, draft) => {
+  extensionParameter("guided_regex", { note: "vLLM: a regular expression.", shape: z.string() }, (value, draft) => {
     add("guided_regex", { type: "regex", pattern: value, path: "guided_regex" }, draft);
   }),
-  extensionParameter("regex", { note: "SGLang's name for `guided_regex`.", shape: z.string() }, (value, draft) => {
+  extensionParameter("regex", { note: "SGLang: the same as `guided_regex`.", shape: z.string() }, (value, draft) => {
     add("regex", { type: "regex", pattern: value, path: "regex" }, draft);
   }),
-  extensionParameter("ebnf", { note: "SGLang's name for `grammar`.", shape: z.string() }, (value, draft) => {
+  extensionParameter("ebnf", { note: "SGLang: the same as `grammar`.", shape: z.string() }, (value, draft) => {
     addGrammar("ebnf", value, draft);
   }),
   extensionParameter(
     "guided_choice",
-    { note: "vLLM's: one of these texts.", shape: strings(200_000) },
+    { note: "vLLM: the answer is one of these strings.", shape: strings(200_000) },
     (value, draft) => {
       addChoice("guided_choice", value, draft);
     },
   ),
-  extensionParameter("guided_grammar", { note: "vLLM's; GBNF.", shape: z.string() }, (value, draft) => {
+  extensionParameter("guided_grammar", { note: "vLLM: the same as `grammar`.", shape: z.string() }, (value, draft) => {
     addGrammar("guided_grammar", value, draft);
   }),
   extensionParameter(
     "structured_outputs",
     {
-      note: "vLLM's: one of `json`, `regex`, `choice`, `grammar`, `json_object`.",
+      note: "vLLM: an object with one of `json`, `regex`, `choice`, `grammar`, `json_object`.",
       shape: structuredOutputs,
     },
     readStructuredOutputs,

@@ -9,11 +9,11 @@ const maxBreakers = 32;
 const maxBreakersLength = 4096;
 
 const budgetNote =
-  "vLLM's: a thought is closed when it has so many tokens. Local models whose format closes thoughts with a marker; an upstream judges it itself.";
+  "vLLM: the maximum number of reasoning tokens. A local model's reasoning is ended after them if its format has an end marker. Sent to upstreams unchanged.";
 
 /** Common parameters of llama.cpp, vLLM, tabbyAPI and other servers, under the names that they have there. */
 export const extensionParameters: readonly RequestParameter[] = [
-  extensionParameter("top_k", { note: "0 and -1 turn it off.", shape: integerShape(-1) }, (value, { sampling }) => {
+  extensionParameter("top_k", { note: "0 and -1 disable it.", shape: integerShape(-1) }, (value, { sampling }) => {
     sampling.topK = Math.max(value, 0);
   }),
   extensionParameter("min_p", { note: "0 to 1.", shape: decimalShape(0, 1) }, setMember("sampling", "minP")),
@@ -22,22 +22,18 @@ export const extensionParameters: readonly RequestParameter[] = [
     { note: "The same as `repeat_penalty`.", shape: decimalShape(0) },
     setRepeatPenalty,
   ),
-  extensionParameter(
-    "repeat_penalty",
-    { note: "llama.cpp's; 1 turns it off.", shape: decimalShape(0) },
-    setRepeatPenalty,
-  ),
+  extensionParameter("repeat_penalty", { note: "llama.cpp; 1 disables it.", shape: decimalShape(0) }, setRepeatPenalty),
   extensionParameter(
     "repeat_last_n",
     {
-      note: "How many of the last tokens `repeat_penalty` applies to; 0 turns it off, -1: all of the context.",
+      note: "The number of last tokens that `repeat_penalty` applies to; 0 disables it, -1 is the whole context.",
       shape: integerShape(-1),
     },
     setMember("sampling", "repeatLastN"),
   ),
   extensionParameter(
     "xtc_probability",
-    { note: "0 to 1; 0 turns XTC off.", shape: decimalShape(0, 1) },
+    { note: "0 to 1; 0 disables XTC.", shape: decimalShape(0, 1) },
     setMember("xtc", "probability"),
   ),
   extensionParameter(
@@ -47,27 +43,27 @@ export const extensionParameters: readonly RequestParameter[] = [
   ),
   extensionParameter(
     "dry_multiplier",
-    { note: "0 turns DRY off.", shape: decimalShape(0) },
+    { note: "0 disables DRY.", shape: decimalShape(0) },
     setMember("dry", "multiplier"),
   ),
   extensionParameter("dry_base", { shape: decimalShape(0) }, setMember("dry", "base")),
   extensionParameter("dry_allowed_length", { shape: integerShape(0) }, setMember("dry", "allowedLength")),
   extensionParameter(
     "dry_penalty_last_n",
-    { note: "0 turns DRY off; -1: all of the context.", shape: integerShape(-1) },
+    { note: "0 disables DRY; -1 is the whole context.", shape: integerShape(-1) },
     setMember("dry", "lastN"),
   ),
   extensionParameter(
     "dry_sequence_breakers",
     {
-      note: "A list, or a string that is a JSON list: up to 32 strings of 4,096 characters in total.",
+      note: "An array, or a string with a JSON array, of up to 32 strings with at most 4,096 characters in total.",
       shape: stringOrStrings(maxBreakers),
     },
     readSequenceBreakers,
   ),
   extensionParameter(
     "n_predict",
-    { note: "llama.cpp's name for `max_tokens`; -1: no limit.", shape: integerShape(-1) },
+    { note: "llama.cpp: the same as `max_tokens`; -1 is no limit.", shape: integerShape(-1) },
     (value, draft) => {
       draft.maxTokens ??= value < 0 ? Infinity : value;
     },
@@ -81,13 +77,13 @@ export const extensionParameters: readonly RequestParameter[] = [
   ),
   extensionParameter(
     "cache_prompt",
-    { note: "Keep the prompt in the model's cache for later requests; default true.", shape: z.boolean() },
+    { note: "Keeps the prompt in the prompt cache for later requests; default `true`.", shape: z.boolean() },
     setMember("limits", "cachePrompt"),
   ),
   extensionParameter(
     "lora",
     {
-      note: 'llama.cpp\'s: how much of which adapters is used, such as `[{"id": 0, "scale": 0.5}]`; those that are not named are not used. Default: as the local model is configured. `GET /lora-adapters` lists them.',
+      note: 'llama.cpp: the scales of LoRA adapters, such as `[{"id": 0, "scale": 0.5}]`; adapters that are not listed have scale 0. The default is the configuration of the local model. `GET /lora-adapters` lists the adapters.',
       shape: list(z.object({ id: integerShape(0), scale: decimalShape() }), {
         phrase: "an array of objects",
         most: 100,
@@ -109,7 +105,7 @@ export const extensionParameters: readonly RequestParameter[] = [
     "documents",
     {
       endpoints: ["chat"],
-      note: "Passed unchanged to chat templates that show documents.",
+      note: "Passed unchanged to the chat template.",
       shape: list(anyObject(), { phrase: "an array of objects", most: 10_000 }),
     },
     setMember("template", "documents"),
@@ -123,21 +119,21 @@ export const extensionParameters: readonly RequestParameter[] = [
     "continue_final_message",
     {
       endpoints: ["chat"],
-      note: "Continue the last message, which must be the assistant's. Needs `add_generation_prompt: false`, excludes `response_prefix`.",
+      note: "Continues the last message, which must have the role `assistant`. Requires `add_generation_prompt: false`. Cannot be combined with `response_prefix`.",
       shape: z.boolean(),
     },
     setMember("template", "continueFinalMessage"),
   ),
   extensionParameter(
     "response_prefix",
-    { endpoints: ["chat"], note: "Appended to the prompt; the answer goes on from there.", shape: z.string() },
+    { endpoints: ["chat"], note: "Appended to the prompt. The model continues it.", shape: z.string() },
     setMember("template", "responsePrefix"),
   ),
   extensionParameter(
     "reasoning_format",
     {
       endpoints: ["chat"],
-      note: "llama.cpp's. `none`: a model's thoughts stay in the text, between its own markers; otherwise they are sent apart from it.",
+      note: "llama.cpp. With `none`, reasoning stays in the text, between the model's own markers; otherwise it is sent in a member of its own.",
       shape: z.enum(["none", "auto", "deepseek"]),
     },
     (value, { request }) => {
@@ -153,7 +149,7 @@ export const extensionParameters: readonly RequestParameter[] = [
     "thinking_budget_tokens",
     {
       endpoints: ["chat"],
-      note: "llama.cpp's name for `thinking_token_budget`; -1: no limit.",
+      note: "llama.cpp: the same as `thinking_token_budget`; -1 is no limit.",
       shape: integerShape(-1),
     },
     (value, draft) => {
@@ -163,7 +159,7 @@ export const extensionParameters: readonly RequestParameter[] = [
   extensionParameter(
     "return_token_ids",
     {
-      note: "vLLM's: the answer has `token_ids` in each choice and `prompt_token_ids`, in a stream those of each chunk. Local models only; an upstream's are passed on.",
+      note: "vLLM: adds `token_ids` to each choice (in a stream, those of the chunk) and `prompt_token_ids` to the answer. Local models; those of an upstream are passed on.",
       shape: z.boolean(),
     },
     (value, { request, asked }) => {
@@ -175,7 +171,7 @@ export const extensionParameters: readonly RequestParameter[] = [
   extensionParameter(
     "prompt_logprobs",
     {
-      note: "vLLM's: how likely the prompt's own tokens are, with 0 to 20 alternatives each, as `prompt_logprobs`. Local models only; an upstream's are passed on. Not with streams.",
+      note: "vLLM: adds `prompt_logprobs`, the log probabilities of the prompt's tokens with 0 to 20 alternatives each. Not for streams. Local models; those of an upstream are passed on.",
       shape: integerShape(0, 20),
     },
     (value, { request, asked }) => {
@@ -186,7 +182,7 @@ export const extensionParameters: readonly RequestParameter[] = [
   extensionParameter(
     "return_progress",
     {
-      note: "llama.cpp's: a stream begins with chunks that say how far the reading of the prompt is, as `prompt_progress`. Local models; an upstream's are passed on.",
+      note: "llama.cpp: a stream begins with chunks with `prompt_progress`, the progress of prompt processing. Local models; those of an upstream are passed on.",
       shape: z.boolean(),
     },
     (value, { request, asked }) => {
@@ -199,7 +195,7 @@ export const extensionParameters: readonly RequestParameter[] = [
     "include_reasoning",
     {
       endpoints: ["chat"],
-      note: "Whether the answer shows reasoning; default: yes in profile `lean`, no in `exact`.",
+      note: "Whether the answer contains reasoning; default `true` in profile `lean`, `false` in `exact`.",
       shape: z.boolean(),
     },
     setMember("asked", "includeReasoning"),
@@ -207,7 +203,7 @@ export const extensionParameters: readonly RequestParameter[] = [
   extensionParameter(
     "include_stop_str",
     {
-      note: "Show the stop string that ended a choice as `stop_str`, beside its `finish_reason`. The string itself is never part of the text.",
+      note: "Adds `stop_str`, the stop string that ended the choice, after `finish_reason`. The text never contains the stop string.",
       shape: z.boolean(),
     },
     (value, { asked }) => {
@@ -217,14 +213,14 @@ export const extensionParameters: readonly RequestParameter[] = [
   extensionParameter(
     "include_timings",
     {
-      note: "Add `timings` (milliseconds, tokens a second) beside `usage`; in a stream, to the last chunk, whose `choices` is empty.",
+      note: "Adds `timings` (milliseconds, tokens per second) after `usage`; in a stream to the last chunk, whose `choices` is empty.",
       shape: z.boolean(),
     },
     setTimings,
   ),
   extensionParameter(
     "timings_per_token",
-    { note: "llama.cpp's name for `include_timings`; they are sent once, at the end.", shape: z.boolean() },
+    { note: "llama.cpp: the same as `include_timings`. Timings are sent once, at the end.", shape: z.boolean() },
     setTimings,
   ),
 ];
@@ -280,20 +276,20 @@ export const refusedParameters: readonly RequestParameter[] = [
     "openai",
     {
       endpoints: ["chat"],
-      note: '`["text"]` is accepted; audio output is refused.',
+      note: '`["text"]` is accepted. Audio output is not supported.',
       shape: list(z.enum(["text", "audio"]), { phrase: "an array of strings", most: 16 }),
     },
     (value) => {
       if (value.includes("audio")) throw unsupportedValue("modalities", "audio");
     },
   ),
-  refuseAlways("audio", "Audio output."),
-  refuseAlways("web_search_options", "No web search."),
-  refuseAlways("moderation", "No moderation of prompts and answers."),
+  refuseAlways("audio", "Audio output is not supported."),
+  refuseAlways("web_search_options", "Web search is not supported."),
+  refuseAlways("moderation", "Moderation is not supported."),
 ];
 
 /**
- * Samplers of other engines. A value that turns the sampler off is accepted: some programs send every known sampler with every request.
+ * Samplers of other engines. A value that disables the sampler is accepted: some programs send every known sampler with every request.
  */
 export const refusedSamplers: readonly RequestParameter[] = [
   sampler("typical_p", 1),
@@ -326,7 +322,7 @@ function refuseAlways(name: string, note: string): RequestParameter {
 }
 
 function sampler(name: string, ...off: readonly (number | boolean)[]): RequestParameter {
-  const note = `Only accepted with a value that turns it off (${off.map((value) => `\`${value}\``).join(", ")}).`;
+  const note = `Accepted only with a value that disables it (${off.map((value) => `\`${value}\``).join(", ")}).`;
   return refusedParameter(name, "extension", { note, shape: z.unknown() }, (value) => {
     if (!off.includes(value as number | boolean)) throw unsupportedParameter(name);
   });

@@ -3,6 +3,19 @@ import type { SourceIdentity, ExtraEvent, GenerationEvent } from "../../core/eve
 import { answerId } from "../ids.ts";
 import type { RepairLog } from "./repairs.ts";
 import type { JsonObject } from "../../core/json.ts";
+import type * as z from "zod";
+import {
+  chatAudio,
+  chatChoice,
+  chatChunk,
+  chatCompletion,
+  chatMessage,
+  chunkAudio,
+  chunkChoice,
+  chunkDelta,
+} from "../chat/schema.ts";
+import { completionChoice } from "../completions/schema.ts";
+import { inWireOrder, memberNames } from "../members.ts";
 
 /** Reads the identity of an answer from its chunks. */
 export class SourceReader {
@@ -72,26 +85,15 @@ function isOpenAiId(id: string, created: number, hasItsMembers: boolean): boolea
   );
 }
 
-const chunkMembers = new Set([
-  "id",
-  "object",
-  "created",
-  "model",
-  "choices",
-  "usage",
-  "system_fingerprint",
-  "service_tier",
-  "obfuscation",
-]);
-const choiceMembers = new Set(["index", "delta", "message", "text", "logprobs", "finish_reason"]);
+/** Returns the members of these objects, without those that other projects added and those that are passed on as they are. */
+function readMembers(schemas: readonly z.ZodObject[], passedOn: readonly string[] = []): Set<string> {
+  return new Set(schemas.flatMap((schema) => memberNames(schema).filter((name) => !passedOn.includes(name))));
+}
+
+const chunkMembers = readMembers([chatChunk, chatCompletion], ["moderation", "metadata"]);
+const choiceMembers = readMembers([chunkChoice, chatChoice, completionChoice]);
 const deltaMembers = new Set([
-  "role",
-  "content",
-  "refusal",
-  "tool_calls",
-  "function_call",
-  "reasoning_content",
-  "reasoning",
+  ...readMembers([chunkDelta, chatMessage], ["audio", "annotations"]),
   "reasoning_text",
   "thinking",
 ]);
@@ -111,7 +113,7 @@ export class ExtraReader {
   choice(raw: JsonObject, choice: number, out: GenerationEvent[]): void {
     this.#read(raw, choiceMembers, "choice", choice, out);
     const delta = raw["delta"] ?? raw["message"];
-    if (isObject(delta)) this.#read(delta, deltaMembers, "delta", choice, out);
+    if (isObject(delta)) this.#read(delta, deltaMembers, "delta", choice, out, raw["delta"] === undefined);
   }
 
   #read(
@@ -120,6 +122,7 @@ export class ExtraReader {
     place: ExtraEvent["place"],
     choice: number | undefined,
     out: GenerationEvent[],
+    isMessage = false,
   ): void {
     let added: Record<string, unknown> | undefined;
     for (const name in value) {
@@ -133,7 +136,7 @@ export class ExtraReader {
       else {
         // OpenAI's audio deltas also have "content": null, and these members first (recordings of 2025).
         if (value["content"] === null) added["content"] = null;
-        added[name] = isObject(member) ? inOrder(member, ["id", "transcript", "data", "expires_at"]) : member;
+        added[name] = inWireOrder(isMessage ? chatAudio : chunkAudio, member);
       }
     }
     if (added) out.push({ type: "extra", place, value: added, ...(choice !== undefined && { choice }) });
@@ -145,10 +148,4 @@ export class ExtraReader {
     this.#last.set(key, text);
     return false;
   }
-}
-
-/** The same members, those named first. */
-function inOrder(value: JsonObject, names: readonly string[]): JsonObject {
-  const first = names.filter((name) => name in value).map((name) => [name, value[name]]);
-  return { ...(Object.fromEntries(first) as JsonObject), ...value };
 }
