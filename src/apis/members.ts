@@ -140,6 +140,12 @@ export function nested(schema: z.ZodObject, value: JsonObject): readonly Nested[
   });
 }
 
+/** Returns the time since which answers have a dated member, in Unix seconds; 0 without a date. */
+export function memberSince(schema: z.ZodObject, name: string): number {
+  const since = membersOf(schema).find((member) => member.name === name)?.since;
+  return since === undefined ? 0 : Date.parse(since) / 1000;
+}
+
 /**
  * Returns the date of an answer's form, as `2026-04`: that of the newest dated member in `value` and in the objects inside it. "" without
  * one. A member with `.meta({ proof: "null" })` proves its date only where it is `null`: with a value, it is an older feature that few

@@ -6,13 +6,21 @@ import { completion } from "./completions/schema.ts";
 import { randomBase62 } from "./ids.ts";
 import { JsonText, jsonText, rustFloatText } from "./json-text.ts";
 import type { JsonValue } from "./json-text.ts";
-import { inWireOrder } from "./members.ts";
+import { inWireOrder, memberSince } from "./members.ts";
 import { message, streamEvent } from "./messages/schema.ts";
 import { messageEventText, padding, pingText } from "./messages/write-stream.ts";
 import { exact } from "./profile.ts";
 import { bodyNumber, pythonJson, streamNumber } from "./responses/form.ts";
 import type { NumberForm } from "./responses/form.ts";
-import { clientJsonMembers, floatMembers, harmMembers, harms, responseEvents, wireOrder } from "./responses/schema.ts";
+import {
+  clientJsonMembers,
+  floatMembers,
+  harmMembers,
+  harms,
+  response,
+  responseEvents,
+  wireOrder,
+} from "./responses/schema.ts";
 import { SseFrameReader } from "./sse/frame-reader.ts";
 import { doneText } from "./sse-text.ts";
 import { RepairLog } from "./tolerant/repairs.ts";
@@ -86,13 +94,14 @@ export function orderedCapture(
   return events.map(stream(events, asked, random)).join("") + end + added.replaceAll("\r", "");
 }
 
+const textDelta = responseEvents.get("response.output_text.delta") ?? response;
 const serdeFloat = (value: number): JsonText => new JsonText(rustFloatText(value));
 
 const printing: Readonly<Record<CapturedApi, Printing>> = {
   chat: {
     body: (answer) => `${jsonText(inWireOrder(chatCompletion, answer, serdeFloat) as JsonValue, 2)}\n`,
     stream(events, request, random) {
-      const obfuscates = isObfuscated(events, request, chatObfuscationSince);
+      const obfuscates = isObfuscated(events, request, memberSince(chatChunk, "obfuscation"));
       const announcesCalls = events.some(announcesSeveralCalls);
       return (event) => {
         const { obfuscation: _, ...members } = event;
@@ -117,7 +126,7 @@ const printing: Readonly<Record<CapturedApi, Printing>> = {
   responses: {
     body: (answer, request) => pythonJson(inResponsesOrder("", answer, bodyNumber, request)),
     stream(events, request, random) {
-      const obfuscates = isObfuscated(events, request, responsesObfuscationSince);
+      const obfuscates = isObfuscated(events, request, memberSince(textDelta, "obfuscation"));
       return (event) => {
         const { obfuscation: _, ...members } = event;
         const { type, delta } = members;
@@ -143,10 +152,6 @@ const printing: Readonly<Record<CapturedApi, Printing>> = {
     end: "",
   },
 };
-
-/** 2025-08-05 and 2025-08-06: no recorded stream before has `obfuscation`, every one since does. Unix seconds. */
-const chatObfuscationSince = 1_754_352_000;
-const responsesObfuscationSince = 1_754_438_400;
 
 /** Whether the deltas of a stream had `obfuscation`, which a capture may have lost. */
 function isObfuscated(events: readonly JsonObject[], { stream_options: options }: JsonObject, since: number): boolean {

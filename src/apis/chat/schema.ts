@@ -131,7 +131,8 @@ export const chatChunk = z.object({
   prompt_progress: extensionOf("llama.cpp"),
   usage: completionUsage.nullable().optional(),
   timings: extensionOf("llama.cpp"),
-  obfuscation: z.string().optional(),
+  // Unless the request says otherwise.
+  obfuscation: z.string().optional().meta({ since: "2025-08-05" }),
 });
 
 export const functionToolCall = z.object({

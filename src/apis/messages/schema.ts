@@ -61,7 +61,11 @@ export const promptCounts = ["input_tokens", "cache_creation_input_tokens", "cac
 /** The usage of `message_delta`: cumulative since August 2025, `output_tokens` alone before. */
 export const messageDeltaUsage = messageUsage
   .omit({ cache_creation: true, service_tier: true, inference_geo: true })
-  .extend({ input_tokens: count.meta({ since: "2025-08" }) });
+  .extend({
+    input_tokens: count.meta({ since: "2025-08" }),
+    cache_creation_input_tokens: count.nullable().meta({ since: "2025-08" }),
+    cache_read_input_tokens: count.nullable().meta({ since: "2025-08" }),
+  });
 
 export const citation = z.object({
   type: z.enum([

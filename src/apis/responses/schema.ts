@@ -350,7 +350,7 @@ const summary = { summary_index: count };
 const delta = { delta: z.string() };
 const logprobs = { logprobs: z.array(responseLogprob) };
 /** Characters that hide the length of a delta. */
-const obfuscation = { obfuscation: z.unknown().optional().meta({ since: "2025-08" }) };
+const obfuscation = { obfuscation: z.unknown().optional().meta({ since: "2025-08-06" }) };
 const hidden = { item_id: z.string(), ...obfuscation, ...atItem };
 
 function event<Type extends string, Shape extends z.ZodRawShape>(type: Type, shape: Shape) {

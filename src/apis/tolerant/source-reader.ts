@@ -75,7 +75,7 @@ export class SourceReader {
  * OpenAI's ids contain the time of creation in the five characters after the prefix (2,664 of 2,666 ids, the others one second off); its
  * search models use a UUID. For other ids, members that only OpenAI sends decide. Source: recordings of 2023 to 2026.
  */
-function isOpenAiId(id: string, created: number, hasItsMembers: boolean): boolean {
+export function isOpenAiId(id: string, created: number, hasItsMembers: boolean): boolean {
   if (/^chatcmpl-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)) return hasItsMembers;
   const prefix = /^(chatcmpl-|cmpl-)[0-9A-Za-z]{29}$/.exec(id)?.[1] as "chatcmpl-" | "cmpl-" | undefined;
   if (prefix === undefined) return false;

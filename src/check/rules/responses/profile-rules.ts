@@ -73,7 +73,8 @@ export const responseProfileRules: readonly ProfileRule[] = [
     breaks,
     judges: "profile",
     stream: {
-      shown: isResponseStream,
+      // Before, events had another order.
+      shown: (view) => isResponseStream(view) && answerDate(view) >= "2026-01",
       *judge(view) {
         for (const chunk of view.chunks) {
           const found = outOfOrder(chunk.value);
