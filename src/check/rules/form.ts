@@ -17,8 +17,10 @@ export type Form = "lean" | "exact" | `${"OpenAI's" | "Anthropic's"} of ${string
 export function formOf(exchange: Exchange): Form | undefined {
   if (exchange.response.status >= 400) return undefined;
   if (exchange.endpoint !== "chat") return datedForm(exchange);
-  if (!isStream(exchange)) return undefined;
-  const view = streamView(exchange);
+  return isStream(exchange) ? chatForm(streamView(exchange)) : undefined;
+}
+
+function chatForm(view: StreamView): Form | undefined {
   const first = [...view.choices.values()][0]?.[0];
   return first && (firstDeltas(view).every(isRoleAlone) ? roleForm(first) : openaiForm(view, first));
 }
@@ -42,7 +44,8 @@ export function isBeforeExact(view: StreamView | BodyView): boolean {
   if (!isObject(first) || view.exchange.endpoint !== "chat") return false;
   const { id, created } = first;
   if (typeof id !== "string" || typeof created !== "number") return false;
-  return created < memberSince(chatChunk, "obfuscation") && isOpenAiId(id, created, false);
+  if (created >= memberSince(chatChunk, "obfuscation") || !isOpenAiId(id, created, false)) return false;
+  return !("chunks" in view) || chatForm(view)?.startsWith("OpenAI's of") === true;
 }
 
 function firstDeltas(view: StreamView): ChoicePart[] {
