@@ -57,9 +57,17 @@ export function objectSchema(schema: z.ZodType, value: JsonObject): z.ZodObject 
   if (!(inner instanceof z.ZodUnion)) return undefined;
   for (const alternative of inner.options as readonly z.ZodType[]) {
     const found = objectSchema(alternative, value);
-    if (found !== undefined && !isOpen(found)) return found;
+    if (found !== undefined && !(found === alternative && isOpen(found))) return found;
   }
   return undefined;
+}
+
+/** Returns the schema of the items of a list, or of the first list in a union. */
+function itemSchema(schema: z.ZodType): z.ZodType | undefined {
+  if (schema instanceof z.ZodArray) return schema.element as z.ZodType;
+  return schema instanceof z.ZodUnion && !(schema instanceof z.ZodDiscriminatedUnion)
+    ? (schema.options as readonly z.ZodType[]).map(itemSchema).find((item) => item !== undefined)
+    : undefined;
 }
 
 const variants = new WeakMap<z.ZodDiscriminatedUnion, ReadonlyMap<unknown, z.ZodObject>>();
@@ -86,10 +94,10 @@ export function variantsOf(union: z.ZodDiscriminatedUnion): ReadonlyMap<unknown,
  */
 export function inWireOrder(schema: z.ZodType, value: unknown, printFloat?: (value: number) => unknown): unknown {
   const inner = unwrapped(schema);
-  if (Array.isArray(value))
-    return inner instanceof z.ZodArray
-      ? value.map((item: unknown) => inWireOrder(inner.element as z.ZodType, item, printFloat))
-      : value;
+  if (Array.isArray(value)) {
+    const item = itemSchema(inner);
+    return item ? value.map((one: unknown) => inWireOrder(item, one, printFloat)) : value;
+  }
   if (typeof value === "number" && printFloat && inner.meta()?.["float"] === true) return printFloat(value);
   if (isObject(value) && inner instanceof z.ZodRecord)
     return Object.fromEntries(
@@ -131,7 +139,8 @@ export function nested(schema: z.ZodObject, value: JsonObject): readonly Nested[
   return membersOf(schema).flatMap(({ name, schema: member }) => {
     const inner = unwrapped(member);
     const held = value[name];
-    const [kind, items] = inner instanceof z.ZodArray ? [inner.element as z.ZodType, held] : [inner, [held]];
+    const item = Array.isArray(held) ? itemSchema(inner) : undefined;
+    const [kind, items] = item ? [item, held] : [inner, [held]];
     return (Array.isArray(items) ? (items as unknown[]) : []).filter(isObject).flatMap((object) => {
       const described = objectSchema(kind, object);
       if (described === undefined) return [];

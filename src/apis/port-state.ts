@@ -12,6 +12,8 @@ export type ServedPort = Port & { readonly state?: PortState; readonly socket?: 
  * which keys.
  */
 export interface PortState {
+  /** Whether a request needs the state; absent: every request does. Others are read by `Port.readRequest`. `body`: JSON of any shape. */
+  isNeeded?(body: unknown, options: ReadOptions): boolean;
   /** Like `Port.readRequest`, for a request that may refer to stored texts. Rejects with `FailureError`. */
   readRequest(
     body: unknown,

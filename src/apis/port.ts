@@ -59,13 +59,19 @@ export interface ReadOptions {
   readonly header?: HeaderReader;
 }
 
+/**
+ * What a request prepares for later ones. "cache": the prompt is in the model's prompt cache. "state": the answer can be continued; the
+ * prompt is put into the cache where no other server has to be asked, and the answer counts no tokens.
+ */
+export type PreparesOnly = "state" | "cache";
+
 /** A parsed request, with the writers of its answer in the requested form. */
 export interface ReadRequest {
   readonly request: GenerationRequest;
   /** Parameters that were ignored, and probable mistakes, for the log. */
   readonly warnings: readonly string[];
-  /** The client only announces a later request: the answer is empty, and no engine is used. */
-  readonly preparesOnly?: boolean;
+  /** The request prepares later ones: its answer is empty. */
+  readonly preparesOnly?: PreparesOnly;
   /** A writer for the streamed answer. */
   streamWriter(context: AnswerContext): StreamWriter;
   /** The body of the answer without a stream; `generation.end` is "done". */

@@ -11,6 +11,8 @@ export interface SourcePort {
   readonly modelsPath?: string;
   /** Its answers have one choice: several choices become several requests. */
   readonly singleChoice?: boolean;
+  /** Its servers process a prompt for later requests, and generate nothing, if the request says so. */
+  readonly prewarms?: boolean;
   /** The path below the base URL. */
   readonly path: string;
   /** The headers for authentication, in lower case. `key`: undefined without a key. */

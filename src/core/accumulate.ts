@@ -1,5 +1,6 @@
 import type {
   Annotation,
+  DialectJson,
   EndEvent,
   ExtraEvent,
   FinishReason,
@@ -93,6 +94,8 @@ export interface GeneratedCall {
   readonly kind: "function" | "custom";
   readonly namespace?: string;
   readonly itemId?: string;
+  /** Members that calls have in one API only. */
+  readonly native?: DialectJson;
   /** null: the call is incomplete. */
   readonly status: "succeeded" | "failed" | null;
 }
@@ -153,9 +156,10 @@ export class Accumulator {
         openPart(this.#choice(event.choice), "text").annotations.push(event.annotation);
         break;
       case "tool-call-start": {
-        const { id, name, kind = "function", namespace, itemId } = event;
+        const { id, name, kind = "function", namespace, itemId, native } = event;
         const choice = this.#choice(event.choice);
-        const call: GrowingCall = { type: "tool-call", id, name, kind, namespace, itemId, arguments: [], status: null };
+        const growing = { namespace, itemId, native, arguments: [], status: null };
+        const call: GrowingCall = { type: "tool-call", id, name, kind, ...growing };
         choice.open = null;
         choice.calls[event.index] = call;
         choice.parts.push(call);
@@ -277,6 +281,7 @@ interface GrowingCall {
   readonly kind: "function" | "custom";
   readonly namespace: string | undefined;
   readonly itemId: string | undefined;
+  readonly native: DialectJson | undefined;
   readonly arguments: string[];
   status: GeneratedCall["status"];
 }
@@ -357,10 +362,26 @@ function wholeChoice(choice: number, { parts: grown, tokens, finish }: GrowingCh
   return tokens ? { ...whole, tokens } : whole;
 }
 
-function wholeCall({ id, name, kind, arguments: chunks, namespace, itemId, status }: GrowingCall): GeneratedCall {
-  const call = { id, name, arguments: chunks.join(""), kind, status };
-  if (namespace === undefined && itemId === undefined) return call;
-  return { ...call, ...(namespace !== undefined && { namespace }), ...(itemId !== undefined && { itemId }) };
+function wholeCall({
+  id,
+  name,
+  kind,
+  arguments: chunks,
+  namespace,
+  itemId,
+  native,
+  status,
+}: GrowingCall): GeneratedCall {
+  return {
+    id,
+    name,
+    arguments: chunks.join(""),
+    kind,
+    status,
+    ...(namespace !== undefined && { namespace }),
+    ...(itemId !== undefined && { itemId }),
+    ...(native !== undefined && { native }),
+  };
 }
 
 function wholeText({ chunks, id, phase, annotations, logprobs }: GrowingPart): GeneratedText {

@@ -189,6 +189,11 @@ export interface ModelInfo {
   readonly maxOutputTokens?: number;
   /** Its LoRA adapters that requests may select. */
   readonly adapters?: readonly ModelAdapter[];
+  /**
+   * With `limits.maxTokens` 0 it puts the prompt into its prompt cache and generates nothing: "local" by itself, "upstream" by a request to
+   * a server that may bill it. Absent: it does not.
+   */
+  readonly prewarms?: "local" | "upstream";
   /** Whether it takes images. */
   readonly takesImages?: boolean;
   /** What it supports: conversations (in all APIs), completions of a text, embeddings, rankings. A model without chat template has completions only. */

@@ -142,6 +142,8 @@ export interface ToolCallStartEvent {
   readonly namespace?: string;
   /** The id of the item that contains the call, if it differs from the call's id. */
   readonly itemId?: string;
+  /** Members that calls have in one API only, such as Anthropic's `caller`. */
+  readonly native?: DialectJson;
 }
 
 export interface ToolCallDeltaEvent {
@@ -246,6 +248,8 @@ export interface Usage {
    * `cache_write_tokens` (written to one), `audio_tokens`, …
    */
   readonly promptDetails?: Readonly<Record<string, number>>;
+  /** The tokens written to a cache by how long they stay there: `ttl_30m_tokens`, `ttl_12h_tokens`. */
+  readonly cacheWriteDetails?: Readonly<Record<string, number>>;
   /** Details of the completion's tokens: `reasoning_tokens`, `audio_tokens`, … */
   readonly completionDetails?: Readonly<Record<string, number>>;
 }

@@ -50,7 +50,13 @@ export type ContentPart = TextPart | RefusalPart | ImagePart | AudioPart | FileP
 /** A part of the model's output. */
 export type AssistantPart = TextPart | RefusalPart | ImagePart | ReasoningPart | ToolCallPart;
 
-export interface TextPart {
+/** A part of a prompt that a server may have to cache on request. */
+export interface CacheablePart {
+  /** The prompt up to the end of this part is to be cached for this time. Source: OpenAI's `prompt_cache_breakpoint`. */
+  readonly cacheMinutes?: number;
+}
+
+export interface TextPart extends CacheablePart {
   readonly type: "text";
   readonly text: string;
   /** The role of the text in the turn, if the model states it (`commentary` before a call, `final_answer`). Source: Responses, `phase`. */
@@ -62,14 +68,14 @@ export interface RefusalPart {
   readonly refusal: string;
 }
 
-export interface ImagePart {
+export interface ImagePart extends CacheablePart {
   readonly type: "image";
   /** An http(s) or a data URL. */
   readonly url: string;
   readonly detail?: string;
 }
 
-export interface AudioPart {
+export interface AudioPart extends CacheablePart {
   readonly type: "audio";
   /** Base64. */
   readonly data: string;
@@ -77,7 +83,7 @@ export interface AudioPart {
 }
 
 /** A file: its text, its bytes, or where it is. */
-export interface FilePart {
+export interface FilePart extends CacheablePart {
   readonly type: "file";
   readonly name?: string;
   /** A text document's own text. */

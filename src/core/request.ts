@@ -133,7 +133,7 @@ export interface Sampling {
 
 /** The conditions that end a choice. */
 export interface AnswerLimits {
-  /** May exceed the context size: the answer then ends when the context is full. */
+  /** May exceed the context size: the answer then ends when the context is full. 0: the prompt is only processed (`ModelInfo.prewarms`). */
   readonly maxTokens?: number;
   /** The minimum number of tokens. */
   readonly minTokens?: number;

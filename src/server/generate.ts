@@ -2,9 +2,11 @@ import { describeCacheMiss } from "../core/cache-miss.ts";
 import type { CacheMiss } from "../core/cache-miss.ts";
 import type { Engine } from "../core/engine.ts";
 import { estimateTokens } from "../core/estimate-tokens.ts";
+import { isVisible } from "../core/events.ts";
+import type { GenerationEvent } from "../core/events.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import { shownWarnings } from "../core/shown-warnings.ts";
-import type { AnswerContext, ReadRequest } from "../apis/port.ts";
+import type { AnswerContext, PreparesOnly, ReadRequest } from "../apis/port.ts";
 import type { DetachedAnswer, StorableRequest, PortState, ServedPort } from "../apis/port-state.ts";
 import { keyspacesOf, storeFailure, storeOwnerOf } from "./client-stores.ts";
 import { tokensToReserve } from "./keys/usage-lease.ts";
@@ -13,7 +15,7 @@ import type { ServedModel } from "./model-directory.ts";
 import type { BodyOptions, ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
 import { warningHeader } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
-import type { BatchObserver, GenerationRun } from "./run-generation.ts";
+import type { Batch, BatchObserver, GenerationRun } from "./run-generation.ts";
 import type { Service } from "./service.ts";
 import { takeSteps } from "./turns.ts";
 import { sendEvents, streamAnswer, wholeAnswer } from "./write-answer.ts";
@@ -29,7 +31,9 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
   return {
     api: port.name,
     async read(body, options, reply, service) {
-      const kept = port.state && (await readKept(port.state, body, options, reply, service));
+      const { state } = port;
+      const isKept = state !== undefined && state.isNeeded?.(body, options) !== false;
+      const kept = isKept ? await readKept(state, body, options, reply, service) : undefined;
       const read = kept ?? (await takeSteps(port.readRequest(body, reply.requestId, options)));
       const { request, warnings } = read;
       const { record, requestId } = reply;
@@ -45,7 +49,7 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
     },
     cost: ({ read: { request, preparesOnly } }, limits) => ({
       prompt: estimateTokens(request),
-      reserved: preparesOnly === true ? 0 : tokensToReserve(request, limits),
+      reserved: preparesOnly !== undefined ? 0 : tokensToReserve(request, limits),
     }),
     answer: (read, model, reply, service) => answer(port, read, model, reply, service),
   };
@@ -60,7 +64,7 @@ async function answer(
 ): Promise<void> {
   const { settings, log } = service;
   const { record, requestId, profile } = reply;
-  const { request } = read;
+  const { request, preparesOnly } = read;
   const { engine, settings: answerSettings, forwards } = model.from;
   const context: AnswerContext = {
     profile,
@@ -74,10 +78,13 @@ async function answer(
   const detached = kept?.detach?.(context, service.processes?.own);
   const own = detached ? recordOfRun(record) : record;
   const run: GenerationRun = {
-    engine: read.preparesOnly === true ? silent : engine,
+    engine: prewarms(model, preparesOnly) ? engine : silent,
     request: requestFor(model, detached ? { ...request, stream: true } : request, reply),
     observer: own,
-    observers: observersOf(own, reply, service),
+    observers: [
+      ...(preparesOnly ? [(events: Batch) => withoutContent(events, preparesOnly)] : []),
+      ...observersOf(own, reply, service),
+    ],
     // A server of the same API receives the client's own request, and truncates it itself.
     ...(forwards?.includes(port.name) !== true && {
       onTruncated: (before, after) =>
@@ -131,6 +138,29 @@ function requestFor({ engineModel }: ServedModel, request: GenerationRequest, { 
   return request.model === engineModel ? request : { ...request, model: engineModel };
 }
 
+/** Whether the engine is asked: it puts the prompt of a request that only prepares into its cache, or the request generates. */
+function prewarms({ info }: ServedModel, preparesOnly: PreparesOnly | undefined): boolean {
+  return (
+    preparesOnly === undefined || info.prewarms === "local" || (info.prewarms !== undefined && preparesOnly === "cache")
+  );
+}
+
+/**
+ * Returns the events of an answer without what a server generated although the request only prepares for the next one. A prompt of which
+ * only the state is prepared may be one that the model cannot process yet, such as instructions without a question: that is no failure.
+ */
+function withoutContent(events: Batch, preparesOnly: PreparesOnly): Batch {
+  return events.flatMap((event): Batch => {
+    if (event.type === "finish") return [{ type: "finish", choice: event.choice, reason: "stop" }];
+    if (event.type === "extra" && event.place === "item") return [];
+    if (event.type === "end" && preparesOnly === "state" && event.end.kind === "rejected")
+      return [{ type: "start", choice: 0 }, { type: "finish", choice: 0, reason: "stop" }, done];
+    return isVisible(event) || event.type === "part-start" ? [] : [event];
+  });
+}
+
+const done: GenerationEvent = { type: "end", end: { kind: "done" } };
+
 /** Generates nothing: the answer of a request that only prepares for the next one. */
 const silent: Pick<Engine, "generate"> = {
   async *generate() {
@@ -138,7 +168,7 @@ const silent: Pick<Engine, "generate"> = {
       { type: "start", choice: 0 },
       { type: "usage", usage: { promptTokens: 0, completionTokens: 0 } },
       { type: "finish", choice: 0, reason: "stop" },
-      { type: "end", end: { kind: "done" } },
+      done,
     ];
   },
 };

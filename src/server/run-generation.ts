@@ -8,7 +8,7 @@ import { withoutOldest } from "../core/without-oldest.ts";
 import { internalError } from "../apis/failures.ts";
 import type { Departure } from "./exchange.ts";
 
-type Batch = readonly GenerationEvent[];
+export type Batch = readonly GenerationEvent[];
 
 /** Sees a batch before it is written. Returns the batch for the next observer; undefined: the same batch. */
 export type BatchObserver = (events: Batch) => Batch | void;
@@ -47,9 +47,12 @@ export async function runGeneration(
   const leave = (): void => {
     iterator?.return?.().catch(() => {});
   };
+  let ended: GenerationEnd | undefined;
   const emit = (events: Batch): Promise<void> | undefined => {
     let batch = events;
     for (const observe of observers) batch = observe(batch) ?? batch;
+    const last = batch.at(-1);
+    if (last?.type === "end") ended = last.end;
     return batch.length > 0 ? write(batch) : undefined;
   };
   const emitEnd = async (end: GenerationEnd): Promise<GenerationEnd> => {
@@ -80,7 +83,7 @@ export async function runGeneration(
       // The engine may run code after its last batch.
       const after = await iterator.next();
       if (after.done !== true) leave();
-      return last.end;
+      return ended ?? last.end;
     }
   } catch (cause) {
     leave();

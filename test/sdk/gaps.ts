@@ -67,9 +67,6 @@ export const gaps: Readonly<Record<string, Reasons>> = {
       "output[][type=shell_call]",
       "output[][type=function_call].caller",
       "output[][type=web_search_call]",
-      "output[][type=message].content[][type=output_text].annotations[][type=container_file_citation]",
-      "output[][type=message].content[][type=output_text].annotations[][type=file_citation]",
-      "output[][type=message].content[][type=output_text].annotations[][type=file_path]",
     ]),
     ...because("echoed as the client sent it", [
       "tool_choice[type=programmatic_tool_calling]",
@@ -115,7 +112,6 @@ export const gaps: Readonly<Record<string, Reasons>> = {
       "text.format[type=json_schema]",
     ]),
     ...because("there are no conversations yet", ["conversation"]),
-    ...because("not written yet: since 2026-11", ["prompt_cache_options"]),
     ...because("deprecated; passed on unchanged from an upstream that speaks the API", ["reasoning.generate_summary"]),
   },
   "responses: event": {
@@ -142,9 +138,6 @@ export const gaps: Readonly<Record<string, Reasons>> = {
       "[type=response.code_interpreter_call.completed]",
       "[type=response.code_interpreter_call.in_progress]",
       "[type=response.code_interpreter_call.interpreting]",
-      "[type=response.content_part.added].part[type=output_text].annotations[][type=container_file_citation]",
-      "[type=response.content_part.added].part[type=output_text].annotations[][type=file_citation]",
-      "[type=response.content_part.added].part[type=output_text].annotations[][type=file_path]",
       "[type=error].code",
       "[type=error].message",
       "[type=error].param",
@@ -154,7 +147,6 @@ export const gaps: Readonly<Record<string, Reasons>> = {
       "[type=response.image_generation_call.completed]",
       "[type=response.image_generation_call.generating]",
       "[type=response.image_generation_call.in_progress]",
-      "[type=response.image_generation_call.partial_image]",
       "[type=response.mcp_call_arguments.delta]",
       "[type=response.mcp_call_arguments.done]",
       "[type=response.mcp_call.completed]",
@@ -268,9 +260,8 @@ export const gaps: Readonly<Record<string, Reasons>> = {
     ...because("not written; passed on unchanged from an upstream that speaks the API", [
       "container.skills",
       "content[][type=container_upload].file_id",
-      "content[][type=tool_use].toolset_name",
-      "usage.speed",
     ]),
+    ...because("in no recorded answer; passed on unchanged from an upstream that speaks the API", ["usage.speed"]),
     ...because("described as a caller of any type", [
       "content[][type=server_tool_use].caller[type=direct]",
       "content[][type=server_tool_use].caller[type=code_execution_20250825]",
@@ -286,11 +277,14 @@ export const gaps: Readonly<Record<string, Reasons>> = {
   "messages: event": {
     ...because("not written; passed on unchanged from an upstream that speaks the API", [
       "[type=content_block_start].content_block[type=container_upload].file_id",
-      "[type=content_block_start].content_block[type=tool_use].toolset_name",
       "[type=message_delta].delta.container.skills",
       "[type=message_start].message.content[][type=container_upload].file_id",
-      "[type=message_start].message.content[][type=tool_use].toolset_name",
+    ]),
+    ...because("in no recorded answer; passed on unchanged from an upstream that speaks the API", [
       "[type=message_start].message.usage.speed",
+    ]),
+    ...because("in no recorded message_start, but in every message_delta of a request with thinking", [
+      "[type=message_start].message.usage.output_tokens_details",
     ]),
     ...because("described as a caller of any type", [
       "[type=content_block_start].content_block[type=server_tool_use].caller[type=direct]",

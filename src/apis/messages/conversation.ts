@@ -18,7 +18,9 @@ import type { Steps } from "../../core/steps.ts";
 import { BodyCounter } from "../body-counter.ts";
 import type { Profile } from "../profile.ts";
 import { refusal } from "./request-issue.ts";
+import { strictVersion } from "./request-schema.ts";
 import type {
+  ApiFeatures,
   ContentBlockParam,
   DocumentBlockParam,
   ImageBlockParam,
@@ -41,7 +43,7 @@ const movedResults = "`tool_result` blocks come first in a message; these were m
  */
 export function* checkConversation(
   { messages }: MessageRequest,
-  { judgesAsVendor }: Profile,
+  { profile: { judgesAsVendor }, features }: { readonly profile: Profile; readonly features: ApiFeatures },
   warnings: string[],
 ): Steps<void> {
   if (messages.length === 0) throw refusal("messages", "at least one message is required");
@@ -55,7 +57,9 @@ export function* checkConversation(
   for (const [index, message] of messages.entries()) {
     const blocks = blocksOf(message);
     if (pace.endsStep(1 + blocks.length)) yield;
-    checkRoles(message, blocks, index);
+    const isStrict = judgesAsVendor && features.version >= strictVersion;
+    checkRoles(message, blocks, { index, isStrict });
+    if (isStrict && message.role === "user") checkCitations(blocks, index);
     if (isEmpty(message, index === messages.length - 1)) {
       refuseOrWarn(
         `messages.${index}`,
@@ -114,7 +118,6 @@ function isEmpty(message: MessageParam, isLast: boolean): boolean {
 const roles: ReadonlyMap<string, MessageParam["role"]> = new Map(
   Object.entries({
     image: "user",
-    document: "user",
     search_result: "user",
     tool_result: "user",
     thinking: "assistant",
@@ -125,12 +128,32 @@ const roles: ReadonlyMap<string, MessageParam["role"]> = new Map(
   } as const),
 );
 
-function checkRoles({ role }: MessageParam, blocks: readonly ContentBlockParam[], index: number): void {
+function checkRoles(
+  { role }: MessageParam,
+  blocks: readonly ContentBlockParam[],
+  { index, isStrict }: { readonly index: number; readonly isStrict: boolean },
+): void {
   for (const { type } of blocks) {
-    const due = roles.get(type) ?? role;
+    // Until version 2026-10-21, assistants' messages may have documents, too. Anthropic's words for them are not known.
+    const isDocument = type === "document" && (isStrict || role === "system");
+    const due = isDocument ? "user" : (roles.get(type) ?? role);
     if (due === role) continue;
     const path = `messages.${index}`;
     throw invalidRequest(`${path}: \`${type}\` blocks can only be in \`${due}\` messages`, path);
+  }
+}
+
+/** Since version 2026-10-21, texts of the user have no citations. Anthropic's words are not known; these are those for unknown members. */
+function checkCitations(blocks: readonly ContentBlockParam[], index: number): void {
+  const check = (block: ResultBlockParam, path: string): void => {
+    if (block.type === "text" && Array.isArray(block.citations) && block.citations.length > 0)
+      throw refusal(`${path}.text.citations`, "Extra inputs are not permitted");
+  };
+  for (const [at, block] of blocks.entries()) {
+    const path = `messages.${index}.content.${at}`;
+    if (block.type === "text") check(block, path);
+    else if (block.type === "search_result")
+      for (const [inner, text] of block.content.entries()) check(text, `${path}.search_result.content.${inner}`);
   }
 }
 
@@ -368,6 +391,12 @@ function assistantPart(
     }
     case "compaction":
       return block.content ? { type: "text", text: block.content } : undefined;
+    case "document": {
+      const { text, name } = documentPart(block);
+      if (text !== undefined) return { type: "text", text: name === undefined ? text : `${name}\n\n${text}` };
+      omitted.add(block.type);
+      return undefined;
+    }
     default:
       omitted.add(block.type);
       return undefined;

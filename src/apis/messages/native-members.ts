@@ -1,9 +1,9 @@
 import * as z from "zod";
-import type { ExtraEvent } from "../../core/events.ts";
+import type { DialectJson, ExtraEvent } from "../../core/events.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { membersOf, unwrapped } from "../members.ts";
-import { message, messageUsage } from "./schema.ts";
+import { directCaller, message, messageUsage } from "./schema.ts";
 
 /**
  * Members of a message that no generation event has. An engine whose source speaks this API sends them as `extra` events of the dialect
@@ -30,11 +30,19 @@ export function nativeMessage(value: JsonObject): JsonObject {
   );
 }
 
+/** Returns the members of a `tool_use` block that no neutral call has, unless they only say that the model called the tool itself. */
+export function nativeCall({ caller, toolset_name }: JsonObject): DialectJson | undefined {
+  const isDirect = !isObject(caller) || caller["type"] === directCaller.type;
+  if (isDirect && typeof toolset_name !== "string") return undefined;
+  return {
+    dialect: "messages",
+    value: { ...(!isDirect && { caller }), ...(toolset_name !== undefined && { toolset_name }) },
+  };
+}
+
 /** The members of usage that no neutral count expresses. */
 const notCounted: ReadonlySet<string> = new Set(
-  membersOf(messageUsage.omit({ output_tokens_details: true })).flatMap(({ name, schema }) =>
-    unwrapped(schema) instanceof z.ZodNumber ? [] : [name],
-  ),
+  membersOf(messageUsage).flatMap(({ name, schema }) => (unwrapped(schema) instanceof z.ZodNumber ? [] : [name])),
 );
 
 /** Returns the members of `value`, a usage, that no neutral count expresses. */

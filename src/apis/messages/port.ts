@@ -1,14 +1,18 @@
 import type * as z from "zod";
 import type { ModelInfo } from "../../core/engine.ts";
+import type { JsonObject } from "../../core/json.ts";
 import { inWireOrder } from "../members.ts";
 import { keyIn as bearerIn } from "../api-error-format.ts";
-import type { AnswerContext, Port } from "../port.ts";
+import type { AnswerContext, ReadRequest } from "../port.ts";
+import type { ServedPort } from "../port-state.ts";
 import type { RateLevels } from "../rate-limits.ts";
 import type { ModelListFormat, ApiErrorFormat } from "../api-error-format.ts";
+import { diagnose, isDiagnosed } from "./diagnosis.ts";
 import { anthropicError, errorJson } from "./error-object.ts";
 import { messageForms } from "./form.ts";
 import { messageId } from "./ids.ts";
 import { messageRequestInSteps } from "./request.ts";
+import type { ReadMessageRequest } from "./request.ts";
 import * as schema from "./schema.ts";
 import { MessageStreamWriter } from "./write-stream.ts";
 import { writeMessageResponse } from "./write.ts";
@@ -100,18 +104,25 @@ function atFullSecond(unixMs: number): string {
 }
 
 /** `POST /v1/messages`. */
-export const messagesPort: Port = {
+export const messagesPort: ServedPort = {
   name: "messages",
   path: "/messages",
   errorFormat: anthropicFormat,
   *readRequest(body, requestId, options) {
-    const read = yield* messageRequestInSteps(body, requestId, options);
-    return {
-      request: read.request,
-      warnings: read.warnings,
-      streamWriter: (context) => new MessageStreamWriter(messageContext(context, read.options)),
-      writeResponse: (generation, context) => writeMessageResponse(generation, messageContext(context, read.options)),
-    };
+    return withWriters(yield* messageRequestInSteps(body, requestId, options));
+  },
+  state: {
+    isNeeded: isDiagnosed,
+    async readRequest(body, requestId, options, keyspaces, inTurns) {
+      const read = await inTurns(messageRequestInSteps(body, requestId, options));
+      const { request } = read;
+      const diagnosis = await diagnose(body as JsonObject, request, keyspaces.stored, inTurns);
+      return {
+        ...withWriters({ ...read, options: { ...read.options, diagnosis } }),
+        store: () => diagnosis.stored(),
+      };
+    },
+    routes: [],
   },
   tokenCounter: {
     path: "/messages/count_tokens",
@@ -123,6 +134,15 @@ export const messagesPort: Port = {
   probePath: "/api/hello",
   streamHeaders: ({ name }) => messageForms[name].streamHeaders,
 };
+
+function withWriters({ request, warnings, options }: ReadMessageRequest): ReadRequest {
+  return {
+    request,
+    warnings,
+    streamWriter: (context) => new MessageStreamWriter(messageContext(context, options)),
+    writeResponse: (generation, context) => writeMessageResponse(generation, messageContext(context, options)),
+  };
+}
 
 function messageContext(context: AnswerContext, options: MessageOptions): MessageContext {
   return { ...context, options, id: messageId(context.created, context.random) };

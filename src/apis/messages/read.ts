@@ -6,7 +6,7 @@ import type { AnswerReaderOptions } from "../source-port.ts";
 import { AnswerReader } from "../tolerant/answer-reader.ts";
 import { distinctId, JsonProgress } from "../tolerant/call-assembler.ts";
 import { badAnswer, callsWithoutCall, failureOfText, readFailure } from "../tolerant/read-failure.ts";
-import { nativeMessage, nativeUsage } from "./native-members.ts";
+import { nativeCall, nativeMessage, nativeUsage } from "./native-members.ts";
 import {
   blockList,
   nativeReasons,
@@ -469,7 +469,8 @@ export class MessageReader extends AnswerReader {
       this.out.push({ type: "part-start", choice: 0, kind: "reasoning" });
     else if (type === "tool_use") {
       const [id, name] = [scalarText(value["id"]), scalarText(value["name"])];
-      this.out.push({ type: "tool-call-start", choice: 0, index: call, id, name });
+      const native = nativeCall(value);
+      this.out.push({ type: "tool-call-start", choice: 0, index: call, id, name, ...(native && { native }) });
     }
     // Only a whole block starts with citations.
     if (Array.isArray(value["citations"]))

@@ -4,15 +4,37 @@ import { list, listOf, maxMessages, maxParts, maxTools, strings } from "../reque
 import { serverToolResultBlock, serverToolUseBlock } from "./schema.ts";
 
 /*
- * The objects of a request to Anthropic's Messages API. Each schema describes what this server accepts; two notes add to it:
+ * The objects of a request to Anthropic's Messages API. Each schema describes what this server accepts; these notes add to it:
  * - `.meta({ exact })`: the schema that profile `exact` uses instead, where Anthropic is stricter. That profile also refuses members that
  *   an object does not list (see `requestMembers`).
+ * - `.meta({ until })`: profile `exact` refuses the member in requests with this version of the API, and with later ones.
+ * - `.meta({ beta })`: profile `exact` refuses the member in requests without this beta; with `exact`, it uses that schema for them.
  * - `honoured`, `accepted` and `refused` add the row of a request's member in docs/parameters.md.
  *
  * The words of the refusals are written by request-issue.ts.
  *
  * Source: the types of Anthropic's TypeScript SDK 0.120.0 and 1.12.0; https://platform.claude.com/docs/en/api/messages.
  */
+
+/** The versions of the API. Source: https://platform.claude.com/docs/en/api/versioning. */
+export const apiVersions: ReadonlySet<string> = new Set(["2023-01-01", "2023-06-01", "2026-10-21"]);
+
+/** The first version without sampling parameters, `document` blocks of the assistant, and citations in texts of the user. */
+export const strictVersion = "2026-10-21";
+
+/** The betas that profile `exact` requires for what belongs to them. Source: the types of Anthropic's SDK 1.12.0. */
+export const requiredBetas = {
+  bindingControls: "thinking-binding-controls-2026-08-01",
+  displayUpdates: "thinking-display-updates-2026-08-18",
+  clearAt: "mid-conversation-system-clear-at-2026-08-21",
+  inlineTools: "inline-tools-2026-09-15",
+} as const;
+
+/** The version and the betas that the headers of a request name. */
+export interface ApiFeatures {
+  readonly version: string;
+  readonly betas: ReadonlySet<string>;
+}
 
 /** What this server does with a member of the request. docs/parameters.md lists all members. */
 export interface MessageParameter {
@@ -203,7 +225,7 @@ export const messageParam = z.discriminatedUnion("role", [
     content: content.optional(),
     output_config: outputConfig.nullish(),
     // Whether the message counts only for the user's turn that it follows.
-    clear_at: z.enum(["next_user_message", "never"]).nullish(),
+    clear_at: z.enum(["next_user_message", "never"]).nullish().meta({ beta: requiredBetas.clearAt }),
   }),
 ]);
 
@@ -216,8 +238,17 @@ export const toolChoice = z.discriminatedUnion("type", [
   z.object({ type: z.literal("none") }),
 ]);
 
-// `updates` belongs to the beta thinking-display-updates-2026-08-18. Claude Code sends it in its terminal and with stream-json.
-const display = z.enum(["summarized", "updates", "omitted"]).nullish();
+// Claude Code sends `updates` in its terminal and with stream-json.
+const display = z
+  .enum(["summarized", "updates", "omitted"])
+  .nullish()
+  .meta({ beta: requiredBetas.displayUpdates, exact: z.enum(["summarized", "omitted"]).nullish() });
+
+/** What happens if a thinking block is sent with another conversation than the one that it was created in. */
+const block_binding = z
+  .object({ prefix_mismatch_behavior: z.enum(["error", "drop_block"]).nullish() })
+  .nullish()
+  .meta({ beta: requiredBetas.bindingControls });
 
 const budget = z.int(integerWords);
 
@@ -226,74 +257,87 @@ export const thinkingConfigParam = z.discriminatedUnion("type", [
     type: z.literal("enabled"),
     budget_tokens: budget.min(0).meta({ exact: budget.min(1024) }),
     display,
+    block_binding,
   }),
-  z.object({ type: z.literal("adaptive"), display }),
+  z.object({ type: z.literal("adaptive"), display, block_binding }),
   z.object({ type: z.literal("between_tools") }),
   z.object({ type: z.literal("disabled") }),
 ]);
+
+const refusedSampling = `Profile \`exact\` refuses it with \`anthropic-version: ${strictVersion}\`, as Anthropic does.`;
 
 /** The body of `POST /v1/messages`. */
 export const messageRequest = z.object({
   model: honoured("", z.string().min(1)),
   messages: honoured(
-    "Texts, images, documents (a local model reads those of text), thinking with its signature, calls and their results with `is_error`; `system` messages in the middle, with tools that come and go; an assistant's message at the end is continued. Blocks of Anthropic's own servers are left out of the prompt.",
+    "Text, images, documents (local models read text documents only), thinking with its signature, calls and their results with `is_error`, and `system` messages anywhere, which may add and remove tools (`tool_addition`, `tool_removal`), set `output_config.effort`, and end with the turn (`clear_at`). The model continues an assistant message at the end. Blocks of Anthropic's own servers are left out of the prompt. In profile `exact`, `clear_at` and a `tool_addition` with a `tool_definition` require their betas; with `anthropic-version: 2026-10-21`, documents of the assistant and citations in the user's texts are refused.",
     list(messageParam, { most: maxMessages }),
   ),
   max_tokens: honoured(
-    "0 reads the prompt into the cache and says nothing. More than the context has room for is no error.",
+    "0 processes the prompt and generates nothing. A value beyond the context size is accepted.",
     z.int(integerWords).min(0),
   ),
   system: honoured(
-    "A string or text blocks. A block that begins with `x-anthropic-billing-header:` is left out: its value changes with every request, and a cache of prompts would never find its beginning again.",
+    "A string or text blocks. A block that begins with `x-anthropic-billing-header:` is left out: its value changes with every request, so the prompt cache would never match.",
     z.union([z.string(), list(textBlockParam, { most: maxParts })]).optional(),
   ),
   stream: honoured("", z.boolean().optional()),
   temperature: honoured(
-    "0 to 1; profile `lean` takes up to 2.",
+    `0 to 1; profile \`lean\` accepts up to 2. ${refusedSampling}`,
     range(2)
       .meta({ exact: range(1) })
-      .optional(),
+      .optional()
+      .meta({ until: strictVersion }),
   ),
-  top_p: honoured("0 to 1.", range(1).optional()),
-  top_k: honoured("0 turns it off.", z.int(integerWords).min(0).optional()),
+  top_p: honoured(`0 to 1. ${refusedSampling}`, range(1).optional().meta({ until: strictVersion })),
+  top_k: honoured(
+    `0 turns it off. ${refusedSampling}`,
+    z.int(integerWords).min(0).optional().meta({ until: strictVersion }),
+  ),
   stop_sequences: honoured(
-    "The answer names the one that ended the message. Empty ones are ignored. Up to 1,000, of 65,536 characters in total.",
+    "The answer contains the sequence that ended it. Empty strings are ignored. Up to 1,000 strings, of 65,536 characters in total.",
     strings(1000).optional(),
   ),
   tools: honoured(
-    "With `strict` and `defer_loading` (the tool stays out of the prompt until a `tool_reference` in a result names it). Tools of Anthropic's own servers (`web_search_…`) are left out; those whose schema only its models know (`bash_…`, `text_editor_…`, `computer_…`, `memory_…`) are refused.",
+    "With `strict` and `defer_loading` (the prompt contains the tool only after a `tool_reference` in a result names it). Tools of Anthropic's own servers (`web_search_…`, `mcp_toolset`) are left out. Tools whose schemas only Anthropic's models know (`bash_…`, `text_editor_…`, `computer_…`, `memory_…`, `computer_toolset_…`, `browser_toolset_…`) are refused.",
     list(tool, { most: maxTools }).optional(),
   ),
   tool_choice: honoured("`auto`, `any`, `tool`, `none`, with `disable_parallel_tool_use`.", toolChoice.optional()),
   thinking: honoured(
-    '`enabled` with `budget_tokens` (the thought is closed when it is spent), `adaptive`, `disabled`; `display: "omitted"` leaves the text out and keeps the thought in the signature, for the next turn; `updates` is `summarized` here.',
+    '`enabled` with `budget_tokens` (thinking ends when the budget is spent), `adaptive`, `between_tools` (the same as `adaptive`), `disabled`. `display: "omitted"` leaves the text out and puts it into the signature for the next turn; `display: "updates"` is the same as `summarized`. `block_binding` has an effect in profile `exact` only ([messages.md](messages.md#thoughts)). In that profile, `updates` and `block_binding` require their betas.',
     thinkingConfigParam.optional(),
   ),
   output_config: honoured(
-    "`effort`, which is the model's to use, and `format` with a JSON schema.",
+    "`effort`, for models whose templates use it, and `format` with a JSON schema.",
     outputConfig.optional(),
   ),
-  output_format: honoured("The older place of `output_config.format`.", jsonOutputFormat.optional()),
-  metadata: accepted("Nothing here depends on who asks."),
-  service_tier: accepted("There is one tier."),
+  output_format: honoured("The former name of `output_config.format`.", jsonOutputFormat.optional()),
+  metadata: accepted("Answers do not depend on the user."),
+  service_tier: accepted("Ignored: there is one tier."),
   cache_control: accepted(
-    "Here and on every block and tool: the cache finds the longest common beginning by itself; `usage` tells what it found.",
+    "Accepted here and on every block and tool. The prompt cache always finds the longest common prefix; `usage` reports its tokens.",
   ),
-  context_management: accepted("Histories are read as they come."),
-  container: accepted("There is none."),
-  inference_geo: accepted("It is where the server is."),
-  mcp_servers: accepted("No server is asked for its tools."),
-  speed: accepted("There is one."),
-  diagnostics: accepted("`usage` tells what the cache found."),
-  fallbacks: accepted("The server's own configuration names the models that stand in for others."),
-  fallback_credit_token: accepted(""),
-  billing_policy: accepted(""),
-  user_profile_id: accepted("Nothing here depends on who asks."),
+  context_management: accepted("Ignored: the model gets the history unchanged."),
+  container: accepted("Ignored: there are no containers."),
+  inference_geo: accepted("Ignored."),
+  mcp_servers: accepted("Ignored: this server does not connect to MCP servers."),
+  speed: accepted("Ignored: there is one speed. `usage` has no `speed`, as in every recorded answer of Anthropic."),
+  diagnostics: honoured(
+    "The message says where the request diverges from that of `previous_message_id` (docs/messages.md).",
+    z.object({ previous_message_id: z.string().nullish() }).optional(),
+  ),
+  fallbacks: accepted("Ignored: fallbacks are part of the server's configuration."),
+  fallback_credit_token: accepted("Ignored."),
+  billing_policy: accepted("Ignored."),
+  user_profile_id: accepted("Answers do not depend on the user."),
+  workspace_id: accepted("Ignored: there are no workspaces."),
   thread: refused(
-    "No conversation is kept here, even for models of other servers. The error has the code by which Anthropic's SDKs send the whole conversation instead.",
+    "This server stores no conversations, even for models of other servers. With the error's `details.error_code` `thread_unsupported_request`, Anthropic's SDKs send the whole conversation instead.",
   ),
-  compaction: refused("No conversation is summarized here."),
-  betas: accepted("As the header `anthropic-beta`: any value will do."),
+  compaction: refused(
+    "This server does not summarize conversations. The error's `details.error_code` is `compaction_unavailable`.",
+  ),
+  betas: accepted("Ignored, as a member: betas are named in the header `anthropic-beta`, which may have any value."),
 });
 
 /** The body of `POST /v1/messages/count_tokens`. */
@@ -342,39 +386,58 @@ export const messageParameters: readonly MessageParameter[] = membersOf(messageR
   },
 );
 
-const shapes: { lenient?: ReadonlyMap<string, z.ZodType>; exact?: ReadonlyMap<string, z.ZodType> } = {};
+type Members = ReadonlyMap<string, z.ZodType>;
+const lenient: Members = new Map(membersOf(messageRequest).map(({ name, schema }) => [name, schema]));
+const strict = new Map<string, Members>();
 
 /**
- * Returns the schemas of a request's members by name. With `strict`, they refuse what Anthropic refuses: unknown members of objects, and
- * values outside the schemas of `.meta({ exact })`.
+ * Returns the schemas of a request's members by name. With `features`, they refuse what Anthropic refuses for this version and these betas:
+ * unknown members of objects, and values outside the schemas of `.meta({ exact })`.
  */
-export function requestMembers(strict: boolean): ReadonlyMap<string, z.ZodType> {
-  const entries = () => membersOf(messageRequest).map(({ name, schema }) => [name, schema] as const);
-  if (!strict) return (shapes.lenient ??= new Map(entries()));
-  return (shapes.exact ??= new Map(entries().map(([name, schema]) => [name, exactly(schema)])));
+export function requestMembers(features?: ApiFeatures): Members {
+  if (!features) return lenient;
+  // Clients may send any version and beta, so the key has only those that matter.
+  const betas = Object.values(requiredBetas).filter((beta) => features.betas.has(beta));
+  const key = [features.version >= strictVersion, ...betas].join();
+  let members = strict.get(key);
+  if (!members) {
+    members = new Map(Object.entries(exactShape(messageRequest.shape, features)));
+    strict.set(key, members);
+  }
+  return members;
+}
+
+/** Returns the members of an object as profile `exact` uses them, without those that the version or the betas exclude. */
+function exactShape(shape: Readonly<Record<string, z.ZodType>>, features: ApiFeatures): Record<string, z.ZodType> {
+  const available = Object.entries(shape).filter(([, member]) => {
+    const { until, beta, exact } = member.meta() ?? {};
+    const isOver = typeof until === "string" && features.version >= until;
+    return !isOver && (typeof beta !== "string" || exact !== undefined || features.betas.has(beta));
+  });
+  return Object.fromEntries(available.map(([name, member]) => [name, exactly(member, features)]));
 }
 
 /** Returns `schema` as profile `exact` uses it. */
-function exactly(schema: z.ZodType): z.ZodType {
-  const exact = schema.meta()?.["exact"];
-  if (exact instanceof z.ZodType) return exact;
+function exactly(schema: z.ZodType, features: ApiFeatures): z.ZodType {
+  const { exact, beta } = schema.meta() ?? {};
+  const hasBeta = typeof beta === "string" && features.betas.has(beta);
+  if (exact instanceof z.ZodType && !hasBeta) return exact;
+  const inner = (one: unknown) => exactly(one as z.ZodType, features);
   const items = listOf(schema);
   if (items) {
-    const item = exactly(items.item);
+    const item = inner(items.item);
     return item === items.item ? schema : list(item, { most: items.most });
   }
-  if (schema instanceof z.ZodOptional) return exactly(schema.unwrap() as z.ZodType).optional();
-  if (schema instanceof z.ZodNullable) return exactly(schema.unwrap() as z.ZodType).nullable();
+  if (schema instanceof z.ZodOptional) return inner(schema.unwrap()).optional();
+  if (schema instanceof z.ZodNullable) return inner(schema.unwrap()).nullable();
   if (schema instanceof z.ZodDiscriminatedUnion)
     return z.discriminatedUnion(
       schema.def.discriminator,
-      schema.options.map((option) => exactly(option as z.ZodType) as z.ZodObject) as [z.ZodObject],
+      schema.options.map((option) => inner(option) as z.ZodObject) as [z.ZodObject],
     );
-  if (schema instanceof z.ZodUnion) return z.union(schema.options.map((option) => exactly(option as z.ZodType)));
+  if (schema instanceof z.ZodUnion) return z.union(schema.options.map(inner));
   if (!(schema instanceof z.ZodObject)) return schema;
-  const shape = Object.fromEntries(
-    Object.entries(schema.shape).map(([name, member]) => [name, exactly(member as z.ZodType)]),
-  );
+  const shape = exactShape(schema.shape, features);
   return isOpen(schema) ? z.looseObject(shape) : z.strictObject(shape);
 }
 

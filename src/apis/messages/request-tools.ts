@@ -6,8 +6,15 @@ import type { Steps } from "../../core/steps.ts";
 import type { Profile } from "../profile.ts";
 import { unknownType } from "../request/check-schema.ts";
 import { refusal } from "./request-issue.ts";
-import { definedTool, isCustomTool } from "./request-schema.ts";
-import type { AnthropicTool, CustomTool, MessageParam, MessageRequest, RequestTool } from "./request-schema.ts";
+import { definedTool, isCustomTool, requiredBetas } from "./request-schema.ts";
+import type {
+  AnthropicTool,
+  ApiFeatures,
+  CustomTool,
+  MessageParam,
+  MessageRequest,
+  RequestTool,
+} from "./request-schema.ts";
 
 type ToolMembers = Pick<GenerationRequest, "tools" | "hostedTools" | "toolChoice" | "parallelToolCalls">;
 
@@ -15,11 +22,12 @@ interface Options {
   readonly profile: Profile;
   /** The request continues as it came to a server that speaks this API. */
   readonly forwards: boolean;
+  readonly features: ApiFeatures;
   readonly warnings: string[];
 }
 
 /** Anthropic's tools that the client runs. Only Anthropic's models know their schemas. */
-const clientTypes = /^(bash|text_editor|computer|memory|browser)_\d+$/;
+const clientTypes = /^(bash|text_editor|computer|memory|browser)(_toolset)?_\d+$/;
 
 /**
  * Reads the tools of a request and the choice among them. A deferred tool is available only if the conversation or the choice has named
@@ -27,6 +35,12 @@ const clientTypes = /^(bash|text_editor|computer|memory|browser)_\d+$/;
  */
 export function* readMessageTools(body: MessageRequest, options: Options): Steps<ToolMembers> {
   const { available, defined } = yield* toolChanges(body.messages);
+  const [inline] = defined;
+  if (inline && options.profile.judgesAsVendor && !options.features.betas.has(requiredBetas.inlineTools))
+    throw refusal(
+      inline.block.path,
+      `\`${inline.block.type}\` blocks require anthropic-beta: ${requiredBetas.inlineTools}`,
+    );
   const choice = body.tool_choice;
   const listed = (body.tools ?? []).map((tool, index) => ({ tool, path: `tools.${index}` }));
   const isDefined = new Set(defined.map(({ tool }) => tool));
@@ -62,8 +76,14 @@ export function* readMessageTools(body: MessageRequest, options: Options): Steps
 interface ToolChanges {
   /** By name: whether the conversation added the tool or removed it; the last change counts. */
   readonly available: ReadonlyMap<string, boolean>;
-  /** Tools that the conversation defines, with the paths of their definitions. */
-  readonly defined: readonly { readonly tool: RequestTool; readonly path: string }[];
+  readonly defined: readonly DefinedTool[];
+}
+
+/** A tool that the conversation defines, with the path of its definition, and the block that defines it. */
+interface DefinedTool {
+  readonly tool: RequestTool;
+  readonly path: string;
+  readonly block: { readonly type: string; readonly path: string };
 }
 
 /**
@@ -73,7 +93,7 @@ interface ToolChanges {
  */
 function* toolChanges(messages: readonly MessageParam[]): Steps<ToolChanges> {
   const available = new Map<string, boolean>();
-  const defined: { readonly tool: RequestTool; readonly path: string }[] = [];
+  const defined: DefinedTool[] = [];
   const readReferences = (content: unknown): void => {
     if (isObject(content)) return readReferences(content["tool_references"] ?? content["content"]);
     if (!Array.isArray(content)) return;
@@ -95,7 +115,9 @@ function* toolChanges(messages: readonly MessageParam[]): Steps<ToolChanges> {
       const definition = definedTool(block);
       const name = definition?.name ?? block.tool["name"];
       if (typeof name === "string") available.set(name, block.type === "tool_addition");
-      if (definition) defined.push({ tool: definition, path: `messages.${at}.content.${index}.tool.definition` });
+      const path = `messages.${at}.content.${index}`;
+      if (definition)
+        defined.push({ tool: definition, path: `${path}.tool.definition`, block: { type: block.type, path } });
     }
   }
   return { available, defined };

@@ -17,6 +17,12 @@ function read(members: Json, options: MessageReadOptions = {}): GenerationReques
   return readMessageRequest({ ...hello, ...members }, "req_1", options).request;
 }
 
+/** The headers of a client: the version of the API and its betas. */
+const headers =
+  (version: string, betas?: string): ((name: string) => string | undefined) =>
+  (name) =>
+    name === "anthropic-version" ? version : name === "anthropic-beta" ? betas : undefined;
+
 function refusalOf(members: Json, options: MessageReadOptions = { profile: exact }): string {
   try {
     read(members, options);
@@ -371,7 +377,8 @@ describe("what else is asked", () => {
   // Claude Code asks so with stream-json and in its terminal: every session ended with a 400.
   test.each([lean, exact])('display: "updates" is read as summarized ($name)', (profile) => {
     const thinking = { type: "adaptive", display: "updates" };
-    expect(read({ thinking }, { profile }).reasoning).toEqual({ mode: "adaptive", show: "summary" });
+    const header = headers("2023-06-01", "a, thinking-display-updates-2026-08-18");
+    expect(read({ thinking }, { profile, header }).reasoning).toEqual({ mode: "adaptive", show: "summary" });
   });
 
   // A server of the same API knows words that are newer than this server; each was a 400 here before it could answer.
@@ -403,6 +410,8 @@ describe("what else is asked", () => {
     expect(refusalOf({ tools: [{ type: "bash_20250124", name: "bash" }] }, {})).toMatch(
       /^400 tools\.0\.type: 'bash_20250124'/,
     );
+    for (const type of ["computer_toolset_20260801", "browser_toolset_20260801"])
+      expect(refusalOf({ tools: [{ type }] }, {})).toMatch(`400 tools.0.type: '${type}' is a tool that only Anthropic`);
     expect(refusalOf({ tools: [search], tool_choice: { type: "tool", name: "web_search" } }, {})).toMatch(
       /^400 tool_choice: Tool 'web_search' not found/,
     );
@@ -530,6 +539,102 @@ describe("refusals are in Anthropic's words", () => {
     expect(refusalOf({}, { profile: exact, header })).toBe("400 anthropic-version: header is required");
     expect(refusalOf({}, { profile: lean, header })).toBe("read");
     expect(refusalOf({}, { profile: exact, header: () => "2023-06-01" })).toBe("read");
+  });
+});
+
+describe("versions and betas", () => {
+  const says = (...messages: Json[]): Json => ({ messages: [...hello.messages, ...messages, ...hello.messages] });
+  const report = { type: "document", title: "T", source: { type: "text", media_type: "text/plain", data: "D" } };
+  const cited = { type: "text", text: "a", citations: [{ type: "char_location" }] };
+  const search = { type: "search_result", source: "s", title: "t", content: [cited] };
+  const assistant = (...content: Json[]): Json => ({ role: "assistant", content });
+  const user = (...content: Json[]): Json => ({ role: "user", content });
+
+  test.each<[string, Json]>([
+    ["temperature: Extra inputs are not permitted", { temperature: 1 }],
+    ["top_p: Extra inputs are not permitted", { top_p: 0.5 }],
+    ["top_k: Extra inputs are not permitted", { top_k: null }],
+    ["messages.1: `document` blocks can only be in `user` messages", says(assistant(report))],
+    ["messages.1.content.0.text.citations: Extra inputs are not permitted", says(user(cited))],
+    ["messages.1.content.0.search_result.content.0.text.citations: Extra inputs are not permitted", says(user(search))],
+  ])("version 2026-10-21 in profile exact: %s", (words, members) => {
+    const header = headers("2026-10-21");
+    expect(refusalOf(members, { profile: exact, header })).toBe(`400 ${words}`);
+    // An upstream of this API judges requests itself.
+    expect(refusalOf(members, { profile: exact, header, forwards: true })).toBe("read");
+    expect(refusalOf(members, { profile: lean, header })).toBe("read");
+    for (const version of ["2023-01-01", "2023-06-01"])
+      expect(refusalOf(members, { profile: exact, header: headers(version) })).toBe("read");
+  });
+
+  test("version 2026-10-21 keeps the citations of assistants' texts, empty ones, and those of documents", () => {
+    const enabled = { enabled: true };
+    const members = says(
+      assistant(cited),
+      user(
+        { ...cited, citations: [] },
+        { ...report, citations: enabled },
+        { ...search, content: [], citations: enabled },
+      ),
+    );
+    expect(refusalOf(members, { profile: exact, header: headers("2026-10-21") })).toBe("read");
+  });
+
+  // Every version refused them.
+  test("a document of the assistant is a text of its message", () => {
+    const { prompt } = read(says(assistant(report, { type: "text", text: "b" })));
+    expect(prompt).toMatchObject({
+      messages: [
+        {},
+        {
+          role: "assistant",
+          content: [
+            { type: "text", text: "T\n\nD" },
+            { type: "text", text: "b" },
+          ],
+        },
+        {},
+      ],
+    });
+  });
+
+  test("an unknown version is refused in profile exact, and a warning in lean", () => {
+    for (const version of ["2023-10-01", "2023-06-01, 2023-06-01", "2099-01-01", ""]) {
+      const words = `anthropic-version: "${version}" is not a valid version`;
+      expect(refusalOf({}, { profile: exact, header: headers(version) })).toBe(`400 ${words}`);
+      expect(readMessageRequest(hello, "req_1", { header: headers(version) }).warnings).toEqual([words]);
+    }
+  });
+
+  const binding = { type: "adaptive", block_binding: { prefix_mismatch_behavior: "drop_block" } };
+  const definition = { name: "d", input_schema: { type: "object" } };
+  const addition = { type: "tool_addition", tool: { type: "tool_definition", definition } };
+  test.each<[string, string, Json]>([
+    [
+      "thinking-display-updates-2026-08-18",
+      "thinking.adaptive.display: Input should be 'summarized' or 'omitted'",
+      { thinking: { type: "adaptive", display: "updates" } },
+    ],
+    [
+      "thinking-binding-controls-2026-08-01",
+      "thinking.adaptive.block_binding: Extra inputs are not permitted",
+      { thinking: binding },
+    ],
+    [
+      "inline-tools-2026-09-15",
+      "messages.1.content.1: `tool_addition` blocks require anthropic-beta: inline-tools-2026-09-15",
+      says({ role: "system", content: [{ type: "text", text: "a" }, addition] }),
+    ],
+    [
+      "mid-conversation-system-clear-at-2026-08-21",
+      "messages.1.clear_at: Extra inputs are not permitted",
+      says({ role: "system", content: "a", clear_at: "never" }),
+    ],
+  ])("profile exact requires the beta %s", (beta, words, members) => {
+    expect(refusalOf(members, { profile: exact, header: headers("2023-06-01", "other") })).toBe(`400 ${words}`);
+    expect(refusalOf(members, { profile: exact, header: headers("2023-06-01", `other,${beta}`) })).toBe("read");
+    expect(refusalOf(members, { profile: exact, header: headers("2023-06-01"), forwards: true })).toBe("read");
+    expect(refusalOf(members, { profile: lean, header: headers("2026-10-21") })).toBe("read");
   });
 });
 

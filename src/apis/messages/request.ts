@@ -13,7 +13,15 @@ import type { HeaderReader } from "../api-error-format.ts";
 import { checkConversation, readMessageParams } from "./conversation.ts";
 import { messageForms } from "./form.ts";
 import { messageIssueFailure, refusal } from "./request-issue.ts";
-import { knownBlocks, messageParameters, type MessageRequest, requestMembers } from "./request-schema.ts";
+import {
+  type ApiFeatures,
+  apiVersions,
+  knownBlocks,
+  messageParameters,
+  type MessageRequest,
+  requestMembers,
+  requiredBetas,
+} from "./request-schema.ts";
 import { readMessageTools } from "./request-tools.ts";
 import type { MessageOptions, ReasoningDisplay } from "./write.ts";
 
@@ -41,15 +49,14 @@ export function* messageRequestInSteps(
 ): Steps<ReadMessageRequest> {
   const { profile = lean, forwards = false, header, countsTokens = false } = options;
   const warnings: string[] = [];
-  if (header && header("anthropic-version") === undefined && profile.judgesAsVendor)
-    throw refusal("anthropic-version", "header is required");
+  const features = apiFeatures(header, options, warnings);
   if (!isObject(body)) throw refusal("body", "Input should be a valid dictionary");
-  const checked = yield* checkedRequest(body, { profile, forwards, countsTokens }, warnings);
-  yield* checkConversation(checked, profile, warnings);
+  const checked = yield* checkedRequest(body, { profile, forwards, countsTokens, features }, warnings);
+  yield* checkConversation(checked, { profile, features }, warnings);
   checkThinking(checked, profile, warnings);
   const output = outputOf(checked);
   if (output && profile.judgesAsVendor) checkOutput(output);
-  const tools = yield* readMessageTools(checked, { profile, forwards, warnings });
+  const tools = yield* readMessageTools(checked, { profile, forwards, features, warnings });
   const { messages, isPrefilled } = yield* readMessageParams(checked, warnings);
   const prompt: ChatPrompt = {
     kind: "chat",
@@ -89,6 +96,28 @@ export function* messageRequestInSteps(
   return { request, options: answer, warnings };
 }
 
+/**
+ * Returns the version and the betas that a request's headers name. An upstream of this API judges the version itself. Without one, and for
+ * callers without headers, the version is the one that most clients send.
+ */
+function apiFeatures(
+  header: HeaderReader = () => usualVersion,
+  { profile = lean, forwards = false }: MessageReadOptions,
+  warnings: string[],
+): ApiFeatures {
+  const version = header("anthropic-version");
+  const betas = new Set((header("anthropic-beta") ?? "").split(",").map((beta) => beta.trim()));
+  if (version === undefined && profile.judgesAsVendor) throw refusal("anthropic-version", "header is required");
+  if (forwards) return { version: usualVersion, betas: new Set(Object.values(requiredBetas)) };
+  if (version === undefined || apiVersions.has(version)) return { version: version ?? usualVersion, betas };
+  const words = `"${version}" is not a valid version`;
+  if (profile.judgesAsVendor) throw refusal("anthropic-version", words);
+  warnings.push(`anthropic-version: ${words}`);
+  return { version: usualVersion, betas };
+}
+
+const usualVersion = "2023-06-01";
+
 /** The headers that name the client's version of the API and its betas. */
 function versionHeaders(header: HeaderReader = () => undefined): Readonly<Record<string, string>> {
   const headers: Record<string, string> = {};
@@ -102,11 +131,16 @@ function versionHeaders(header: HeaderReader = () => undefined): Readonly<Record
 /** Validates each member of the body by its schema. */
 function* checkedRequest(
   body: JsonObject,
-  { profile, forwards, countsTokens }: { profile: Profile; forwards: boolean; countsTokens: boolean },
+  {
+    profile,
+    forwards,
+    countsTokens,
+    features,
+  }: { profile: Profile; forwards: boolean; countsTokens: boolean; features: ApiFeatures },
   warnings: string[],
 ): Steps<MessageRequest> {
   const strict = profile.judgesAsVendor;
-  const schemas = requestMembers(strict);
+  const schemas = requestMembers(strict ? features : undefined);
   const request: Record<string, unknown> = {};
   const unknownBlocks = new Set<string>();
   for (const { name, required, treatment } of messageParameters) {

@@ -40,16 +40,17 @@ const iteration = z.object({
   type: z.string(),
 });
 
-/** The usage of a message, and of `message_start`. `input_tokens` does not include the two counts of cached tokens. */
+/** The usage of a message. `input_tokens` does not include the two counts of cached tokens. */
 export const messageUsage = z.object({
   input_tokens: count,
   cache_creation_input_tokens: count.nullable().meta({ since: "2024-08" }),
   cache_read_input_tokens: count.nullable().meta({ since: "2024-08" }),
   cache_creation: cacheCreation.meta({ since: "2025-08" }),
   output_tokens: count,
-  // Where the request enables thinking, and always for models since Claude Opus 4.8. Since 2026-05.
+  // Where the request enables thinking, and always for models since Claude Opus 4.8; not in `message_start`. Since 2026-05.
   output_tokens_details: z.object({ thinking_tokens: count }).optional(),
   service_tier: z.enum(["standard", "priority", "batch"]).meta({ since: "2025-05" }),
+  // `global` for models since Claude Opus 4.6, `not_available` for older ones and for those of this server.
   inference_geo: z.string().meta({ since: "2026-02" }),
   server_tool_use: serverToolUse.optional(),
   iterations: z.array(iteration).optional(),
@@ -57,6 +58,9 @@ export const messageUsage = z.object({
 
 /** The counts of a usage whose sum is the number of the prompt's tokens. They do not overlap. */
 export const promptCounts = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"] as const;
+
+/** The usage of `message_start`. */
+export const messageStartUsage = messageUsage.omit({ output_tokens_details: true });
 
 /** The usage of `message_delta`: cumulative since August 2025, `output_tokens` alone before. */
 export const messageDeltaUsage = messageUsage
@@ -94,6 +98,9 @@ export const citation = z.object({
 
 const caller = z.looseObject({ type: z.string() });
 
+/** The caller of a tool that the model itself called, not its code. */
+export const directCaller = { type: "direct" };
+
 /** A call of a tool that runs on Anthropic's servers. Each tool may add members. */
 export const serverToolUseBlock = z.looseObject({
   type: z.literal(["server_tool_use", "mcp_tool_use"]),
@@ -103,6 +110,64 @@ export const serverToolUseBlock = z.looseObject({
   caller: caller.optional(),
   server_name: z.string().optional(),
 });
+
+const recordedMember = z.unknown().optional();
+
+/** The members of `content` of a server tool's result, in the order of the recordings. An error has `error_code` after its type. */
+const serverToolResult = z.discriminatedUnion("type", [
+  z.looseObject({
+    type: z.literal("web_search_result"),
+    title: recordedMember,
+    url: recordedMember,
+    encrypted_content: recordedMember,
+    page_age: recordedMember,
+  }),
+  z.looseObject({
+    type: z.literal("web_fetch_result"),
+    url: recordedMember,
+    retrieved_at: recordedMember,
+    content: z
+      .looseObject({
+        type: recordedMember,
+        source: z.looseObject({ type: recordedMember, media_type: recordedMember, data: recordedMember }).optional(),
+        title: recordedMember,
+        citations: recordedMember,
+      })
+      .optional(),
+  }),
+  z.looseObject({
+    type: z.literal(["bash_code_execution_result", "code_execution_result"]),
+    stdout: recordedMember,
+    stderr: recordedMember,
+    return_code: recordedMember,
+    content: recordedMember,
+  }),
+  z.looseObject({
+    type: z.literal("text_editor_code_execution_view_result"),
+    file_type: recordedMember,
+    content: recordedMember,
+    num_lines: recordedMember,
+    start_line: recordedMember,
+    total_lines: recordedMember,
+  }),
+  z.looseObject({
+    type: z.literal("tool_search_tool_search_result"),
+    tool_references: z.array(z.looseObject({ type: recordedMember, tool_name: recordedMember })).optional(),
+  }),
+  z.looseObject({ type: z.literal("text"), text: recordedMember }),
+  z.looseObject({
+    type: z.literal([
+      "web_search_tool_result_error",
+      "web_fetch_tool_result_error",
+      "code_execution_tool_result_error",
+      "bash_code_execution_tool_result_error",
+      "text_editor_code_execution_tool_result_error",
+      "tool_search_tool_result_error",
+    ]),
+    error_code: recordedMember,
+    error_message: recordedMember,
+  }),
+]);
 
 /** The result of a tool that runs on Anthropic's servers. */
 export const serverToolResultBlock = z.looseObject({
@@ -118,7 +183,7 @@ export const serverToolResultBlock = z.looseObject({
   ]),
   tool_use_id: z.string(),
   is_error: z.boolean().optional(),
-  content: z.unknown(),
+  content: z.union([z.array(serverToolResult), serverToolResult, z.unknown()]),
   caller: caller.optional(),
 });
 
@@ -139,6 +204,8 @@ export const toolUseBlock = z.object({
   name: z.string(),
   input: z.record(z.string(), z.unknown()),
   caller: caller.meta({ since: "2026-03" }),
+  // Of a call to `computer_toolset_20260801` or `browser_toolset_20260801`. Its place is predicted: no recording has it.
+  toolset_name: z.string().nullable().optional(),
 });
 
 /** The blocks of a message's content. A stream's `content_block_start` has the same members, with empty values. */
@@ -216,8 +283,16 @@ const inputTransformation = z.looseObject({ type: z.string(), path: z.string(), 
  * Why the request did not use the prompt cache of the previous one. `cache_miss_reason` is `null` while the comparison is running.
  * Source: https://platform.claude.com/docs/en/build-with-claude/cache-diagnostics.
  */
-export const cacheDiagnostics = z.looseObject({
-  cache_miss_reason: z.looseObject({ type: z.string(), cache_missed_input_tokens: count.optional() }).nullable(),
+export const messageDiagnostics = z.looseObject({
+  cache_miss_reason: z
+    .discriminatedUnion("type", [
+      z.object({
+        type: z.literal(["model_changed", "system_changed", "tools_changed", "messages_changed"]),
+        cache_missed_input_tokens: count,
+      }),
+      z.object({ type: z.literal(["previous_message_not_found", "unavailable"]) }),
+    ])
+    .nullable(),
 });
 
 const contextManagement = z.looseObject({ applied_edits: z.array(z.unknown()) });
@@ -249,7 +324,7 @@ export const message = z
     // Where the request has `thinking.block_binding`.
     input_transformations: z.array(inputTransformation).optional(),
     // `null` where the request does not ask for them, and where it has used the cache.
-    diagnostics: cacheDiagnostics
+    diagnostics: messageDiagnostics
       .nullable()
       .optional()
       .meta({ since: "2026-09-26", proof: "null", ...nullInExact }),
@@ -292,7 +367,7 @@ export const messageEnding = z.object({
 
 /** The events of a stream. */
 export const streamEvent = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("message_start"), message }),
+  z.object({ type: z.literal("message_start"), message: message.extend({ usage: messageStartUsage }) }),
   z.object({ type: z.literal("content_block_start"), index: count, content_block: contentBlock }),
   z.object({ type: z.literal("content_block_delta"), index: count, delta: contentDelta }),
   z.object({ type: z.literal("content_block_stop"), index: count }),

@@ -27,6 +27,7 @@ import { callInput } from "./write.ts";
 export const messagesSource: SourcePort = {
   name: "messages",
   singleChoice: true,
+  prewarms: true,
   path: "/messages",
   answerLimit: { members: ["max_tokens"], none: "required" },
   modelsPath: "/models?limit=1000",
@@ -103,9 +104,15 @@ function messageMembers(request: GenerationRequest, prompt: ChatPrompt, note: No
   const isThinking = thinking !== undefined && thinking["type"] !== "disabled";
   const effort = writeEffort(reasoning);
   const format = output && writeFormat(output);
-  const user = extra["user"];
+  const { user, prompt_cache_options: cacheOptions } = extra;
+  const conversation = writeConversation(placeSystemMessages(prompt.messages, note));
+  fitBreakpoints(conversation);
+  const cacheMinutes = isObject(cacheOptions) && cacheOptions["ttl"] === "12h" ? 720 : 30;
   return withoutUndefined({
-    ...writeConversation(placeSystemMessages(prompt.messages, note)),
+    ...conversation,
+    // A prompt that is only processed is worth its price only if it is cached.
+    cache_control:
+      limits.maxTokens === 0 && cachedBlocks(conversation).length === 0 ? cacheControl(cacheMinutes) : undefined,
     max_tokens: limits.maxTokens ?? defaultMaxTokens,
     stop_sequences: limits.stop?.filter((text) => text.trim() !== ""),
     // Other APIs allow up to 2. With thinking, Anthropic accepts no temperature.
@@ -214,10 +221,39 @@ function writeConversation(messages: readonly Message[]): WrittenConversation {
   };
 }
 
+/** Anthropic has two times; those of OpenAI are longer. */
+function cacheControl(minutes: number): RequestBody {
+  return { type: "ephemeral", ttl: minutes > 30 ? "1h" : "5m" };
+}
+
+/** Anthropic refuses more breakpoints. */
+const maxBreakpoints = 4;
+
+/** Removes all but the last breakpoints. Anthropic refuses a longer time after a shorter one, so earlier ones get the longest that follows. */
+function fitBreakpoints(conversation: WrittenConversation): void {
+  const blocks = cachedBlocks(conversation);
+  for (const block of blocks.slice(0, -maxBreakpoints)) delete block["cache_control"];
+  let longest: unknown;
+  for (const block of blocks.slice(-maxBreakpoints).toReversed()) {
+    const control = block["cache_control"] as RequestBody;
+    if (control["ttl"] === "1h") longest = control;
+    else if (longest !== undefined) block["cache_control"] = longest;
+  }
+}
+
+/** Returns the blocks with a breakpoint, in the order of the prompt. */
+function cachedBlocks({ system, messages }: WrittenConversation): RequestBody[] {
+  const inside = (content: unknown): RequestBody[] =>
+    Array.isArray(content) ? (content as RequestBody[]).flatMap((block) => [...inside(block["content"]), block]) : [];
+  const all = [...inside(system), ...messages.flatMap(({ content }) => inside(content))];
+  return all.filter((block) => "cache_control" in block);
+}
+
 /** A single text is written as a string. */
 function contentOf(blocks: RequestBody[]): string | RequestBody[] {
   const [first] = blocks;
-  return blocks.length === 1 && first?.["type"] === "text" ? String(first["text"]) : blocks;
+  const isText = first?.["type"] === "text" && !("cache_control" in first);
+  return blocks.length === 1 && isText ? String(first["text"]) : blocks;
 }
 
 function blocksOf(message: Message): RequestBody[] {
@@ -248,7 +284,11 @@ function blocksOf(message: Message): RequestBody[] {
 /** Anthropic refuses empty texts. */
 function contentBlocks(content: Content): RequestBody[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
-  return content.flatMap((part) => (part.type === "text" && part.text === "" ? [] : [contentBlock(part)]));
+  return content.flatMap((part) => {
+    if (part.type === "text" && part.text === "") return [];
+    const minutes = part.type === "refusal" ? undefined : part.cacheMinutes;
+    return [{ ...contentBlock(part), ...(minutes !== undefined && { cache_control: cacheControl(minutes) }) }];
+  });
 }
 
 function contentBlock(part: ContentPart): RequestBody {

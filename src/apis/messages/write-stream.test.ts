@@ -5,7 +5,9 @@ import type { GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import { exact, lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
 import type { MessageContext, ReasoningDisplay } from "./write.ts";
+import { readResponseBody } from "../tolerant/read-response.ts";
 import { messageId, toolUseId } from "./ids.ts";
+import { MessageReader } from "./read.ts";
 import { writeMessageResponse } from "./write.ts";
 import { decodeSignature } from "./signature.ts";
 import { MessageStreamWriter } from "./write-stream.ts";
@@ -153,6 +155,36 @@ describe("the events of a message", () => {
     expect(written([{ ...native, value: { diagnostics } }, ...ending])).toContain(
       '"diagnostics":{"cache_miss_reason":{"type":"tools_changed","cache_missed_input_tokens":3701}}}',
     );
+  });
+
+  test("thinking tokens are counted where thinking is on, and never in message_start", () => {
+    const usage = (thinking: number): GenerationEvent => ({
+      type: "usage",
+      usage: { promptTokens: 4, completionTokens: 2, completionDetails: { reasoning_tokens: thinking } },
+    });
+    const counts = (context: MessageContext, thinking: number) =>
+      written([usage(thinking), { type: "start", choice: 0 }, text("Hi"), finish("stop"), done], context).match(
+        /"(message_start|message_delta|output_tokens_details)"/g,
+      );
+    const events = ['"message_start"', '"message_delta"'];
+    expect(counts(contextOf(exact, "hidden"), 0)).toEqual(events);
+    expect(counts(contextOf(exact, "shown"), 0)).toEqual([...events, '"output_tokens_details"']);
+    expect(counts(contextOf(exact, "hidden"), 3)).toEqual([...events, '"output_tokens_details"']);
+  });
+
+  // A gateway wrote `caller: {type: "direct"}` for every call, and no toolset_name.
+  test("a call keeps the caller and the toolset that an upstream of this API sends", () => {
+    const block = { type: "tool_use", id: "toolu_1", name: "click", input: {} };
+    const native = { caller: { type: "code_execution_20260120", tool_id: "srvtoolu_1" }, toolset_name: "browser" };
+    const reader = new MessageReader({ newCallId: () => "toolu_new" });
+    const events = readResponseBody(
+      JSON.stringify({ content: [{ ...block, ...native }], stop_reason: "tool_use" }),
+      reader,
+    );
+    expect(message(written(events)).content).toEqual([{ ...block, ...native }]);
+    expect(JSON.parse(writeMessageResponse(accumulate(events), contextOf()))).toMatchObject({
+      content: [{ ...block, ...native }],
+    });
   });
 
   test("nothing shows before the first delta, so that an early failure keeps its status", () => {

@@ -17,7 +17,7 @@ import type {
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { jsonString } from "../json-text.ts";
-import { inWireOrder } from "../members.ts";
+import { inWireOrder, orderedMembers } from "../members.ts";
 import type { StreamWriter } from "../port.ts";
 import type { Profile } from "../profile.ts";
 import { errorJson } from "./error-object.ts";
@@ -26,12 +26,15 @@ import { noNativeMembers, withNativeMembers } from "./native-members.ts";
 import * as schema from "./schema.ts";
 import { encodeSignature, newSignature } from "./signature.ts";
 import {
+  callMembers,
   writtenCallId,
   citationOf,
+  diagnosticsMember,
   estimatedUsage,
   writeDeltaUsage,
   messageEnd,
   messageHead,
+  reportedUsage,
   unsetMembers,
   writeUsage,
 } from "./write.ts";
@@ -236,7 +239,10 @@ export class MessageStreamWriter implements StreamWriter {
 
   #callStart(event: ToolCallStartEvent): string {
     const id = writtenCallId(event.id, this.#context);
-    const json = `{"type":"tool_use","id":"${id}","name":${jsonString(event.name)},"input":{},"caller":{"type":"direct"}}`;
+    const members = event.native
+      ? JSON.stringify(callMembers(event.native)).slice(1, -1)
+      : '"caller":{"type":"direct"}';
+    const json = `{"type":"tool_use","id":"${id}","name":${jsonString(event.name)},"input":{},${members}}`;
     const opening = this.#openBlock("call", json, '"delta":{"type":"input_json_delta","partial_json":');
     // The first delta of every recorded call is empty.
     return this.#block ? opening + this.#delta(this.#block, '""') : opening;
@@ -343,21 +349,27 @@ export class MessageStreamWriter implements StreamWriter {
 
   #messageStart(): string {
     this.#started = true;
+    const head = messageHead(this.#context, this.#source);
     const message = {
       ...unsetMembers(schema.message, this.#context.profile),
-      ...messageHead(this.#context, this.#source),
+      ...head,
+      ...diagnosticsMember(this.#context.options, head.id, this.#usage),
       content: [],
       stop_reason: null,
       stop_sequence: null,
       stop_details: null,
-      usage: writeUsage(this.#knownUsage(), this.#native.usage, this.#context.settings),
+      usage: orderedMembers(
+        schema.messageStartUsage,
+        writeUsage(this.#knownUsage(), this.#native.usage, this.#context.settings),
+      ),
       ...this.#native.message,
     };
     return this.#eventText("message_start", `"message":${JSON.stringify(inWireOrder(schema.message, message))}`);
   }
 
   #knownUsage(): Usage | undefined {
-    return this.#usage ?? estimatedUsage(this.#context.options, this.#characters);
+    const { options } = this.#context;
+    return reportedUsage(this.#usage ?? estimatedUsage(options, this.#characters), { native: this.#native, options });
   }
 
   #end(end: GenerationEnd): string {

@@ -6,13 +6,14 @@ import type {
   Generation,
 } from "../../core/accumulate.ts";
 import { tokensInCharacters } from "../../core/estimate-tokens.ts";
-import type { Annotation, SourceIdentity, Usage } from "../../core/events.ts";
+import type { Annotation, DialectJson, SourceIdentity, Usage } from "../../core/events.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type * as z from "zod";
 import { inWireOrder, membersOf, orderedMembers, presenceOf } from "../members.ts";
 import type { AnswerContext, AnswerSettings } from "../port.ts";
 import type { Profile } from "../profile.ts";
+import type { MessageDiagnosis } from "./diagnosis.ts";
 import { messageForms } from "./form.ts";
 import { toolUseId } from "./ids.ts";
 import { noNativeMembers, withNativeMembers } from "./native-members.ts";
@@ -29,6 +30,8 @@ export interface MessageOptions {
   readonly reasoning: ReasoningDisplay;
   /** Estimates the tokens of the prompt for a source that does not count them. Without it, such an answer reports 0. */
   readonly estimatePrompt?: () => number;
+  /** Present if the request has `diagnostics`, unless an upstream of this API diagnoses it. */
+  readonly diagnosis?: MessageDiagnosis;
 }
 
 /**
@@ -50,12 +53,14 @@ export function writeMessageResponse(generation: Generation, context: MessageCon
   let native = noNativeMembers;
   for (const extra of extras) native = withNativeMembers(native, extra);
   const counted = usage ?? estimatedUsage(context.options, charactersOf(choice));
+  const head = messageHead(context, source);
   const message = {
     ...unsetMembers(schema.message, context.profile),
-    ...messageHead(context, source),
+    ...head,
+    ...diagnosticsMember(context.options, head.id, usage),
     content: (choice?.parts ?? []).flatMap((part) => blockOf(part, context) ?? []),
     ...messageEnd(choice?.finish ?? null, typeof choice?.refusal === "string", native),
-    usage: writeUsage(counted, native.usage, context.settings),
+    usage: writeUsage(reportedUsage(counted, { native, options: context.options }), native.usage, context.settings),
     ...native.message,
   };
   return JSON.stringify(inWireOrder(schema.message, message));
@@ -65,6 +70,15 @@ export function writeMessageResponse(generation: Generation, context: MessageCon
 export function unsetMembers(described: z.ZodObject, { name: profile }: Profile): Readonly<Record<string, null>> {
   const unset = membersOf(described).filter((member) => !member.always && presenceOf(member, profile) === "always");
   return Object.fromEntries(unset.map(({ name }) => [name, null]));
+}
+
+/** Returns the member `diagnostics` of a message, if its request asks for it. Called once for a message. */
+export function diagnosticsMember(
+  { diagnosis }: MessageOptions,
+  id: string,
+  usage: Usage | undefined,
+): { readonly diagnostics?: JsonObject | null } {
+  return diagnosis ? { diagnostics: diagnosis.begin(id, usage?.promptTokens) } : {};
 }
 
 /** The number of characters that the model has generated. */
@@ -92,7 +106,7 @@ function blockOf(part: GeneratedPart, context: MessageContext): JsonObject | und
         id: writtenCallId(part.id, context),
         name: part.name,
         input: callInput(part.arguments),
-        caller: { type: "direct" },
+        ...callMembers(part.native),
       };
     case "item":
       return part.dialect === "messages" ? part.value : undefined;
@@ -114,6 +128,11 @@ function thinkingBlock(part: GeneratedReasoning, { options }: MessageContext): J
     thinking: isShown ? text : "",
     signature: signature ?? newSignature(isShown ? "" : text, encrypted, id),
   };
+}
+
+/** The members of a `tool_use` block after its input. */
+export function callMembers(native: DialectJson | undefined): JsonObject {
+  return { caller: schema.directCaller, ...(native?.dialect === "messages" && native.value) };
 }
 
 /** Returns the arguments of a call as an object. */
@@ -204,7 +223,7 @@ function stopReasonOf(finish: GeneratedFinish | null): string {
   }
 }
 
-/** The usage of a whole message, and of `message_start`. The tokens of the prompt are in three counts, which do not overlap. */
+/** The usage of a whole message. The tokens of the prompt are in three counts, which do not overlap. */
 export function writeUsage(usage: Usage | undefined, native: JsonObject, settings: AnswerSettings): JsonObject {
   const { promptTokens = 0, completionTokens = 0, promptDetails = {}, completionDetails = {} } = usage ?? {};
   const read = promptDetails["cached_tokens"] ?? 0;
@@ -225,6 +244,19 @@ export function writeUsage(usage: Usage | undefined, native: JsonObject, setting
     service_tier: native["service_tier"] ?? serviceTier(settings),
     inference_geo: native["inference_geo"] ?? "not_available",
   });
+}
+
+/**
+ * Returns a usage as the message reports it: without the count of thinking tokens where there are none and the request enables no thinking.
+ * An upstream of this API may send that count for every request (`native`).
+ */
+export function reportedUsage(
+  usage: Usage | undefined,
+  { native, options }: { readonly native: NativeMembers; readonly options: MessageOptions },
+): Usage | undefined {
+  const { reasoning_tokens: thinking, ...others } = usage?.completionDetails ?? {};
+  const isReported = options.reasoning !== "hidden" || native.usage["output_tokens_details"] !== undefined;
+  return usage === undefined || thinking !== 0 || isReported ? usage : { ...usage, completionDetails: others };
 }
 
 /** The usage of `message_delta`: the final values of the members that this event has. */

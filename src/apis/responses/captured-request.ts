@@ -10,7 +10,9 @@ import {
   asSent,
   createResponse,
   defaultEcho,
+  promptCacheEcho,
   reasoningEcho,
+  repeatedWhenSent,
   type ResponseEcho,
   type ResponseOptions,
   textEcho,
@@ -35,15 +37,25 @@ export function capturedRequest(response: JsonObject = {}, events: readonly Gene
   const tools = (Array.isArray(list) ? accepted(() => read(list)) : undefined) ?? read([]);
   const summarizes = events.some((event) => event.type === "reasoning-delta" && event.summary !== undefined);
   const logprobs = events.some((event) => event.type === "text-delta" && event.logprobs !== undefined);
-  const { grouped, searches } = tools;
-  return { echo: echoOf(response, tools), summarizes, encryptsReasoning: false, logprobs, grouped, searches };
+  const { asyncTools, grouped, searches } = tools;
+  return {
+    echo: echoOf(response, tools),
+    summarizes,
+    encryptsReasoning: false,
+    logprobs,
+    countsTokens: true,
+    asyncTools,
+    grouped,
+    searches,
+  };
 }
 
 function echoOf(response: JsonObject, tools: DeclaredTools): ResponseEcho {
   const echo: { [name: string]: JsonValue } = {};
   for (const [name, shape] of Object.entries(createResponse.shape)) {
     const value = response[name] ?? undefined;
-    if (value === undefined || name === "tools" || !(name in defaultEcho) || notRepeated.has(name)) continue;
+    if (value === undefined || name === "tools" || notRepeated.has(name)) continue;
+    if (!(name in defaultEcho) && !repeatedWhenSent.has(name)) continue;
     const repeated = accepted(() => repeatedValue(name, value, shape, tools));
     if (repeated !== undefined) echo[name] = repeated;
   }
@@ -57,6 +69,8 @@ function repeatedValue(name: string, value: unknown, shape: z.ZodType, tools: De
     case "metadata":
       checkMetadata(createResponse.shape.metadata.parse(value));
       return asSent(value);
+    case "prompt_cache_options":
+      return promptCacheEcho(createResponse.shape.prompt_cache_options.parse(value));
     case "reasoning":
       return reasoningEcho(createResponse.shape.reasoning.parse(value));
     case "text": {

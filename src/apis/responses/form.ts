@@ -43,6 +43,9 @@ export interface ResponseForm {
   /** What follows the last event. */
   readonly endMark: string;
   /** Members that have a meaning at OpenAI only; undefined: left out. */
+  readonly accessPrograms: null | undefined;
+  /** For requests with `image`. */
+  readonly image: JsonValue | undefined;
   readonly billing: JsonValue | undefined;
   readonly moderation: null | undefined;
   readonly toolUsage: JsonValue | undefined;
@@ -64,6 +67,8 @@ export const responseForms: Readonly<Record<Profile["name"], ResponseForm>> = {
     keepAlive: "response.in_progress",
     // The Open Responses specification requires the mark; OpenAI never sends it.
     endMark: doneText,
+    accessPrograms: undefined,
+    image: undefined,
     billing: undefined,
     moderation: undefined,
     toolUsage: undefined,
@@ -79,6 +84,8 @@ export const responseForms: Readonly<Record<Profile["name"], ResponseForm>> = {
     obfuscates: true,
     keepAlive: "keepalive",
     endMark: "",
+    accessPrograms: null,
+    image: { context_compression: "disabled" },
     billing: { payer: "developer" },
     moderation: null,
     // These tools are never used here. As recorded since 2026-07.

@@ -71,6 +71,8 @@ export interface CallItem {
   readonly kind: CallKind;
   readonly name: string;
   readonly namespace?: string;
+  /** The model does not wait for its output. */
+  readonly isAsync: boolean;
 }
 
 /** The input of a whole call for which the model wrote none. */
@@ -80,11 +82,12 @@ export function emptyInput(kind: CallKind): string {
 
 export function callItem(call: CallItem, status: ItemStatus, text: string): JsonValue {
   const { id, callId, kind, name, namespace } = call;
+  const runs = call.isAsync || undefined;
   switch (kind) {
     case "custom":
-      return { id, type: "custom_tool_call", status, call_id: callId, input: text, name, namespace };
+      return { id, type: "custom_tool_call", status, async: runs, call_id: callId, input: text, name, namespace };
     case "function":
-      return { id, type: "function_call", status, arguments: text, call_id: callId, name, namespace };
+      return { id, type: "function_call", status, arguments: text, async: runs, call_id: callId, name, namespace };
     case "search":
       return { id, type: "tool_search_call", status, arguments: objectIn(text), call_id: callId, execution: "client" };
   }
@@ -178,10 +181,17 @@ function itemLogprobs(tokens: readonly TokenLogprob[], number: NumberForm): Json
  */
 export function usageObject(usage: Usage = { promptTokens: 0, completionTokens: 0 }): JsonValue {
   const { promptTokens, completionTokens, totalTokens, promptDetails = {}, completionDetails = {} } = usage;
+  const { ttl_12h_tokens, ttl_30m_tokens } = usage.cacheWriteDetails ?? {};
+  const byTtl =
+    ttl_12h_tokens !== undefined && ttl_30m_tokens !== undefined ? { ttl_12h_tokens, ttl_30m_tokens } : undefined;
   const { cache_write_tokens: written = 0, cached_tokens: cached = 0 } = promptDetails;
   return {
     input_tokens: promptTokens,
-    input_tokens_details: { cache_write_tokens: written, cached_tokens: cached },
+    input_tokens_details: {
+      cache_write_tokens: written,
+      cache_write_tokens_details: byTtl,
+      cached_tokens: cached,
+    },
     output_tokens: completionTokens,
     output_tokens_details: { reasoning_tokens: completionDetails["reasoning_tokens"] ?? 0 },
     total_tokens: totalTokens ?? promptTokens + completionTokens,

@@ -3,6 +3,8 @@ import { invalidRequest } from "../../core/failure.ts";
 import type { JsonSchema } from "../../core/message.ts";
 import type { OutputConstraint } from "../../core/request.ts";
 import type { JsonValue } from "../json-text.ts";
+import type { PreparesOnly } from "../port.ts";
+import type { Profile } from "../profile.ts";
 import { checkMetadata, checkName, checkSchema } from "../request/check-schema.ts";
 import { commonParameters } from "../request/common-parameters.ts";
 import type { RequestDraft } from "../request/draft.ts";
@@ -15,8 +17,20 @@ import {
   supportedParameter,
 } from "../request/parameter.ts";
 import { missingParameter, numberBelow, unsupportedEnumValue, unsupportedParameter } from "../request/refusals.ts";
+import type { ConfigurationUpdate } from "./read-input.ts";
 import { toStrictSchema } from "./read-tools.ts";
-import { asSent, createResponse, defaultEcho, reasoningEcho, textEcho, type TextOptions } from "./request-schema.ts";
+import {
+  asSent,
+  createResponse,
+  defaultEcho,
+  promptCacheEcho,
+  reasoningEcho,
+  repeatedWhenSent,
+  textEcho,
+  type TextFormat,
+  type TextOptions,
+} from "./request-schema.ts";
+import { cacheTtls } from "./schema.ts";
 
 /** A request to `/responses` while its parameters are read. What depends on several of them is read from these when all are known. */
 export interface ResponsesDraft extends RequestDraft {
@@ -26,8 +40,10 @@ export interface ResponsesDraft extends RequestDraft {
   toolList?: readonly unknown[];
   /** `tool_choice` as the client sent it. */
   choice?: unknown;
+  /** `prompt_cache_options.ttl`. */
+  cacheTtl?: string;
   /** The response is to be empty. */
-  preparesOnly?: boolean;
+  prepares?: PreparesOnly;
   /** The members of the response that repeat the request, by their names. */
   readonly repeated: { [name: string]: JsonValue };
 }
@@ -60,7 +76,7 @@ function add<Name extends keyof Shapes>(
 ): ResponsesParameter {
   const shape = createResponse.shape[name] as unknown as z.ZodType<Value<Name>>;
   return treat(name, { endpoints, note, shape }, (value: Value<Name>, draft: ResponsesDraft) => {
-    if (name in defaultEcho) draft.repeated[name] = asSent(value);
+    if (name in defaultEcho || repeatedWhenSent.has(name)) draft.repeated[name] = asSent(value);
     read(value, draft);
   });
 }
@@ -133,14 +149,24 @@ const own: readonly ResponsesParameter[] = [
     },
   ),
   add(acceptedParameter, "metadata", "At most 16 strings.", checkMetadata),
-  add(acceptedParameter, "service_tier", "There is one tier."),
+  add(acceptedParameter, "service_tier", "There is one tier; the answer names it: `default`.", (value, draft) => {
+    // Chat has no such tier.
+    if (value === "ultrafast") draft.extra["service_tier"] = "priority";
+  }),
+  add(acceptedParameter, "access_programs", "Profile `exact` repeats it."),
+  add(acceptedParameter, "image", "Images are never compressed; profile `exact` says so."),
   add(supportedParameter, "store", "With `false`, the response is not stored (docs/responses.md)."),
   add(acceptedParameter, "max_tool_calls", "It counts tools that OpenAI runs."),
   add(acceptedParameter, "user", "It has no effect here."),
   add(acceptedParameter, "safety_identifier", ""),
   add(acceptedParameter, "prompt_cache_key", "The cache finds the longest common beginning by itself."),
   add(acceptedParameter, "prompt_cache_retention", ""),
-  add(acceptedParameter, "prompt_cache_options", ""),
+  add(
+    supportedParameter,
+    "prompt_cache_options",
+    "`prewarm` processes the prompt for later requests and generates nothing (docs/responses.md). `mode` and `ttl` are repeated: the cache finds the longest common beginning by itself. Profile `exact` takes only the values of OpenAI for `ttl`.",
+    readPromptCacheOptions,
+  ),
   add(acceptedParameter, "context_management", "Nothing is compacted."),
   add(
     supportedParameter,
@@ -157,7 +183,7 @@ const own: readonly ResponsesParameter[] = [
     "generate",
     "With `false`, the response is empty, and `previous_response_id` can continue it. Codex sends instructions and tools this way before the first prompt.",
     (value, draft) => {
-      draft.preparesOnly = !value;
+      if (!value) draft.prepares ??= "state";
     },
   ),
   refuseAlways("conversation", "No conversations are stored."),
@@ -222,23 +248,45 @@ function readInclude(value: readonly string[], draft: ResponsesDraft): void {
   }
 }
 
+function readPromptCacheOptions(options: Value<"prompt_cache_options">, draft: ResponsesDraft): void {
+  const { ttl } = options;
+  const isKnown = ttl === undefined || ttl === null || cacheTtls.some((known) => known === ttl);
+  if (!isKnown && !draft.forwards && draft.profile.judgesAsVendor)
+    throw unsupportedEnumValue("prompt_cache_options.ttl", ttl, cacheTtls);
+  draft.repeated["prompt_cache_options"] = promptCacheEcho(options);
+  // For the note that an upstream of another API does not get it.
+  draft.extra["prompt_cache_options"] = options;
+  if (isKnown && ttl) draft.cacheTtl = ttl;
+  if (options.prewarm === true) draft.prepares = "cache";
+}
+
 function readText(options: TextOptions, draft: ResponsesDraft): void {
   const { format, verbosity } = options;
   if (verbosity) draft.verbosity = verbosity;
-  draft.repeated["text"] = textEcho(options);
-  const add = (constraint: OutputConstraint): void => {
-    draft.outputs.push({ parameter: "text.format", constraint });
-  };
-  if (!format) return;
-  if (format.type === "text") return add({ type: "text" });
-  if (format.type === "json_object") return add({ type: "json-object" });
-  const { judgesAsVendor } = draft.profile;
-  const path = "text.format.schema";
+  const constraint = format && readFormat(format, "text.format", draft.profile);
+  if (constraint) draft.outputs.push({ parameter: "text.format", constraint });
+  const { schema, strict } = constraint?.type === "json-schema" ? constraint : {};
+  draft.repeated["text"] = textEcho(options, schema, strict);
+}
+
+/** Applies an item that changes settings of the request. The response repeats those that the request began with. */
+export function applyUpdate({ item: { reasoning, text }, path }: ConfigurationUpdate, draft: ResponsesDraft): void {
+  if (reasoning?.effort) draft.reasoningEffort = reasoning.effort;
+  if (!text?.format) return;
+  const parameter = `${path}.text.format`;
+  const constraint = readFormat(text.format, parameter, draft.profile);
+  draft.outputs.splice(0, Infinity, { parameter, constraint });
+}
+
+function readFormat(format: TextFormat, at: string, { judgesAsVendor }: Profile): OutputConstraint {
+  if (format.type === "text") return { type: "text" };
+  if (format.type === "json_object") return { type: "json-object" };
+  const path = `${at}.schema`;
   const { schema: requested, name } = format;
   if (requested === undefined || requested === null) throw missingParameter(path);
   if (judgesAsVendor) {
-    if (name === undefined || name === null) throw missingParameter("text.format.name");
-    checkName("text.format.name", name);
+    if (name === undefined || name === null) throw missingParameter(`${at}.name`);
+    checkName(`${at}.name`, name);
   }
   const open = judgesAsVendor && format.strict === undefined && typeof requested === "object";
   const made = open ? toStrictSchema(requested) : null;
@@ -250,8 +298,7 @@ function readText(options: TextOptions, draft: ResponsesDraft): void {
     checkSchema(schema, strict && made === null, { subject, param: path, code: "invalid_json_schema" });
   }
   const description = format.description ?? null;
-  draft.repeated["text"] = textEcho(options, schema, strict);
-  add({ type: "json-schema", name: called, ...(description !== null && { description }), schema, strict, path });
+  return { type: "json-schema", name: called, ...(description !== null && { description }), schema, strict, path };
 }
 
 /** OpenAI drops `$schema` of a strict format (6 of 6 recordings), not of a function (19 of 21). */

@@ -12,6 +12,7 @@ import { invalidRequest } from "../../core/failure.ts";
 import { isObject, type JsonObject } from "../../core/json.ts";
 import { qualifiedName } from "../../core/custom-tool.ts";
 import { StepCounter, type Steps } from "../../core/steps.ts";
+import type { z } from "zod";
 import { BodyCounter } from "../body-counter.ts";
 import { invalidType, missingParameter, unsupportedEnumValue, valuePhrase } from "../request/refusals.ts";
 import { anyObject } from "../request/shapes.ts";
@@ -21,6 +22,7 @@ import { readDeclaration } from "./read-tools.ts";
 import {
   assistantMessage,
   assistantContentParts,
+  cacheBreakpoint,
   given,
   inputItems,
   inputItemTypes,
@@ -28,7 +30,7 @@ import {
   parsed,
   typed,
 } from "./request-schema.ts";
-import { hostedItemTypes } from "./schema.ts";
+import { cacheTtls, hostedItemTypes, minutesOfTtl } from "./schema.ts";
 import { type PlacedItem, withoutCompactions } from "./state/input-items.ts";
 import type { Recalled } from "./state/recall.ts";
 
@@ -38,9 +40,19 @@ export interface InputOptions {
   /** The request is forwarded to another server, which may decrypt reasoning that this server cannot. */
   readonly forwards: boolean;
   readonly warnings: string[];
+  /** How long a breakpoint without a time of its own is cached: the request's `prompt_cache_options.ttl`. */
+  readonly cacheTtl?: string | undefined;
   /** Receives the tools that the conversation brings. */
   readonly found: Tool[];
+  /** Receives the changes of settings that the conversation brings, in order. */
+  readonly updates: ConfigurationUpdate[];
   readonly recalled: Recalled;
+}
+
+/** An item that changes settings of the request, and where it is. */
+export interface ConfigurationUpdate {
+  readonly item: z.output<typeof inputItems.configuration_update>;
+  readonly path: string;
 }
 
 /**
@@ -80,6 +92,9 @@ function* callsWithResult(items: readonly PlacedItem[]): Steps<ReadonlySet<unkno
   return ids;
 }
 
+/** The output of an async tool's call while there is none. */
+const noOutputYet = "The output is not available yet.";
+
 class InputReader {
   readonly #options: InputOptions;
   /** The ids of the calls that have a result. */
@@ -91,6 +106,10 @@ class InputReader {
   #turn: { readonly path: string; readonly parts: AssistantPart[] } | null = null;
   /** The names of the called tools by the ids of the calls. */
   readonly #names = new Map<string, string>();
+  #unaskedCalls = 0;
+  /** The ids of the calls of async tools: those that no output has followed yet, and those that one has. */
+  readonly #openAsync = new Set<string>();
+  readonly #answeredAsync = new Set<string>();
   readonly #encrypted = new BodyCounter();
   readonly #referred = new Set<string>();
   /** What was left out, by reason. */
@@ -104,6 +123,7 @@ class InputReader {
 
   done(): Message[] {
     this.#endTurn();
+    this.#answerAsyncCalls();
     for (const [reason, { path, count }] of this.#skipped) {
       this.#options.warnings.push(`${path}${count > 1 ? ` and ${count - 1} more` : ""}: ${reason}`);
     }
@@ -130,8 +150,9 @@ class InputReader {
         return this.#call(type, item, path);
       case "function_call_output":
       case "custom_tool_call_output": {
-        const { output, call_id: id } = parsed(inputItems[type], item, path);
-        return this.#result(id, readContent(output, `${path}.output`, this.#isStrict), path);
+        const { output, call_id: id, ...own } = parsed(inputItems[type], item, path);
+        const call = typeof id === "string" ? this.#callOf(id, path) : this.#unaskedCall(own, path);
+        return this.#result(call, this.#content(output, `${path}.output`), path);
       }
       case "tool_search_call": {
         if (!hasCallId(item)) break;
@@ -149,6 +170,9 @@ class InputReader {
       }
       case "additional_tools":
         this.#newTools(parsed(inputItems[type], item, path).tools, path);
+        return;
+      case "configuration_update":
+        this.#options.updates.push({ item: parsed(inputItems[type], item, path), path });
         return;
       case "item_reference":
         return this.#reference(item, path);
@@ -171,7 +195,23 @@ class InputReader {
     const { role, content } = parsed(inputItems.message, item, path);
     if (role === "assistant") return;
     this.#endTurn();
-    this.#messages.push({ role, content: readContent(content, `${path}.content`, strict), path });
+    this.#answerAsyncCalls();
+    this.#messages.push({ role, content: this.#content(content, `${path}.content`), path });
+  }
+
+  /** Reads what a user, a system or a tool says. */
+  #content(content: string | readonly JsonObject[], path: string): Content {
+    if (typeof content === "string") return content;
+    return content.map((value, index) => {
+      const place = `${path}[${index}]`;
+      const part = readInputPart(value, place, this.#isStrict);
+      if ((value["prompt_cache_breakpoint"] ?? null) === null || part.type === "refusal") return part;
+      const at = `${place}.prompt_cache_breakpoint`;
+      const ttl = parsed(cacheBreakpoint, value["prompt_cache_breakpoint"], at)?.ttl ?? this.#options.cacheTtl;
+      const minutes = minutesOfTtl(ttl ?? cacheTtls[0]);
+      if (minutes === undefined && this.#isStrict) throw unsupportedEnumValue(`${at}.ttl`, String(ttl), cacheTtls);
+      return { ...part, cacheMinutes: minutes ?? 30 };
+    });
   }
 
   #reasoning(item: JsonObject, path: string): void {
@@ -210,6 +250,39 @@ class InputReader {
       ...given({ namespace }),
     };
     this.#spoken(path, part);
+    if (item["async"] === true) this.#openAsync.add(id);
+  }
+
+  /** Answers the open calls of async tools, since templates and other APIs take no call without an output after it. */
+  #answerAsyncCalls(): void {
+    for (const toolCallId of this.#openAsync) {
+      this.#answeredAsync.add(toolCallId);
+      const name = this.#names.get(toolCallId);
+      this.#messages.push({ role: "tool", content: noOutputYet, toolCallId, ...given({ name }) });
+    }
+    this.#openAsync.clear();
+  }
+
+  /** Returns the call that an output belongs to: a made one for a further output of an async tool's call. */
+  #callOf(id: string, path: string): string {
+    if (this.#answeredAsync.has(id)) return this.#unaskedCall({ name: this.#names.get(id) }, path);
+    if (this.#openAsync.delete(id)) this.#answeredAsync.add(id);
+    return id;
+  }
+
+  /**
+   * Adds a call for an output that no call has asked for, and returns its id. Templates and other APIs take the output of a tool only after
+   * its call.
+   */
+  #unaskedCall(
+    own: { readonly name?: string | null | undefined; readonly namespace?: string | null | undefined },
+    path: string,
+  ): string {
+    const { name, namespace } = given(own);
+    if (name === undefined) throw missingParameter(`${path}.call_id`);
+    const id = `call_unasked_${++this.#unaskedCalls}`;
+    this.#call("function_call", { call_id: id, name, namespace, arguments: "{}" }, path);
+    return id;
   }
 
   #newTools(list: readonly JsonObject[], path: string): Tool[] {
@@ -248,6 +321,7 @@ class InputReader {
 
   /** Adds parts to the message of the model. */
   #spoken(path: string, ...parts: readonly AssistantPart[]): void {
+    if (this.#turn === null) this.#answerAsyncCalls();
     this.#turn ??= { path, parts: [] };
     this.#turn.parts.push(...parts);
   }
@@ -286,13 +360,6 @@ const otherNames: Readonly<Record<string, string>> = {
   image_url: "input_image",
   file: "input_file",
 };
-
-/** Reads what a user, a system or a tool says. */
-function readContent(content: string | readonly JsonObject[], path: string, strict: boolean): Content {
-  return typeof content === "string"
-    ? content
-    : content.map((part, index) => readInputPart(part, `${path}[${index}]`, strict));
-}
 
 function readInputPart(part: JsonObject, path: string, strict: boolean): ContentPart {
   const { type } = parsed(typed, part, path);

@@ -27,7 +27,7 @@ import {
 } from "./request-schema.ts";
 
 /** The tools of a request. */
-export interface DeclaredTools extends Pick<ResponseOptions, "grouped" | "searches"> {
+export interface DeclaredTools extends Pick<ResponseOptions, "asyncTools" | "grouped" | "searches"> {
   readonly tools: readonly Tool[];
   readonly hosted: readonly HostedTool[];
   /** The tools as the response repeats them. */
@@ -50,6 +50,7 @@ export function* readResponseTools(
   const declared: Tool[] = [];
   const hosted: HostedTool[] = [];
   const echo: JsonValue[] = [];
+  const asyncTools = new Set<string>();
   let searches = false;
   const pace = new StepCounter();
   for (const [index, tool] of list.entries()) {
@@ -57,6 +58,7 @@ export function* readResponseTools(
     const value = parsed(anyObject(), tool, path);
     const read = readDeclaration(value, path, strict);
     echo.push(read?.shown ?? asSent(value));
+    for (const name of read?.asyncNames ?? []) asyncTools.add(name);
     if (read) declared.push(...read.tools);
     else hosted.push({ type: parsed(typed, value, path).type, declaration: value });
     searches ||= read?.isSearch ?? false;
@@ -73,12 +75,14 @@ export function* readResponseTools(
   for (const { name, namespace } of tools) {
     if (namespace !== undefined) grouped.set(name, { namespace, name: nameWithin(namespace, name) });
   }
-  return { tools, hosted, echo, grouped, searches };
+  return { tools, hosted, echo, asyncTools, grouped, searches };
 }
 
 interface ToolDeclaration {
   readonly tools: readonly Tool[];
   readonly shown: JsonValue;
+  /** The names of those whose calls do not wait for an output. */
+  readonly asyncNames?: readonly string[];
   readonly isSearch: boolean;
 }
 
@@ -86,8 +90,8 @@ interface ToolDeclaration {
 export function readDeclaration(value: JsonObject, path: string, strict: boolean): ToolDeclaration | null {
   const { type, description } = parsed(toolDeclaration, value, path);
   if (type === "function" || type === "custom") {
-    const { tool, shown } = readTool(type, value, path, strict);
-    return { tools: [tool], shown, isSearch: false };
+    const { tool, shown, isAsync } = readTool(type, value, path, strict);
+    return { tools: [tool], shown, asyncNames: isAsync ? [tool.name] : [], isSearch: false };
   }
   if (type === "namespace") {
     const { name: namespace, tools } = parsed(namespaceTool, value, path);
@@ -98,6 +102,7 @@ export function readDeclaration(value: JsonObject, path: string, strict: boolean
     return {
       tools: inside.map(({ tool }) => ({ ...tool, name: qualifiedName(namespace, tool.name), namespace })),
       shown: { type, description: description ?? null, name: namespace, tools: inside.map(({ shown }) => shown) },
+      asyncNames: inside.flatMap(({ tool, isAsync }) => (isAsync ? [qualifiedName(namespace, tool.name)] : [])),
       isSearch: false,
     };
   }
@@ -112,6 +117,8 @@ interface ReadTool {
   readonly tool: Tool;
   /** The tool as the response repeats it. */
   readonly shown: JsonValue;
+  /** The model goes on without the output of a call, which comes in a later request. */
+  readonly isAsync: boolean;
 }
 
 function readTool(type: "function" | "custom", value: JsonObject, path: string, strict: boolean): ReadTool {
@@ -131,6 +138,7 @@ function readFunction(value: JsonObject, at: string, strict: boolean): ReadTool 
     strict: isStrict,
     defer_loading: deferred,
     output_schema: output,
+    async: isAsync,
   } = parsed(functionTool, value, at);
   const path = `${at}.parameters`;
   if (strict) checkName(`${at}.name`, name);
@@ -150,6 +158,7 @@ function readFunction(value: JsonObject, at: string, strict: boolean): ReadTool 
   const tool = { name, path, ...given({ description, parameters, strict: binds, deferred }) };
   const shown = {
     type: "function",
+    async: isAsync ?? undefined,
     defer_loading: deferred ?? undefined,
     description: description ?? null,
     name,
@@ -157,17 +166,24 @@ function readFunction(value: JsonObject, at: string, strict: boolean): ReadTool 
     parameters: asSent(parameters ?? null),
     strict: binds ?? false,
   };
-  return { tool, shown };
+  return { tool, shown, isAsync: isAsync === true };
 }
 
 function readCustom(value: JsonObject, path: string): ReadTool {
-  const { name, description, format } = parsed(customTool, value, path);
+  const { name, description, format, async: isAsync } = parsed(customTool, value, path);
   const place = `${path}.format`;
   const type = format ? parsed(customFormat, format, place).type : "text";
   const inputGrammar = type === "grammar" ? parsed(customGrammar, format, place) : undefined;
   const tool: Tool = { name, kind: "custom", path: place, ...given({ description, inputGrammar }) };
   const shownFormat = { type, definition: inputGrammar?.definition, syntax: inputGrammar?.syntax };
-  return { tool, shown: { type: "custom", description: description ?? null, format: shownFormat, name } };
+  const shown = {
+    type: "custom",
+    async: isAsync ?? undefined,
+    description: description ?? null,
+    format: shownFormat,
+    name,
+  };
+  return { tool, shown, isAsync: isAsync === true };
 }
 
 /**

@@ -150,6 +150,9 @@ export class ResponseReader extends AnswerReader {
       ...(typeof created === "number" && created > 0 && { created: Math.floor(created) }),
       ...(tier !== undefined && tier !== "auto" && { serviceTier: tier }),
     };
+    const { prompt_cache_diagnostics } = response;
+    if (isObject(prompt_cache_diagnostics))
+      this.out.push({ type: "extra", place: "chunk", dialect: "responses", value: { prompt_cache_diagnostics } });
   }
 
   #start(): void {

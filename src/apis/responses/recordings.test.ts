@@ -75,6 +75,8 @@ function comparable(stream: string): string[] {
       .trimEnd()
       .replace(/"obfuscation":"(\w*)"/g, (_, hidden: string) => `"obfuscation":${hidden.length}`)
       .replace(/"completed_at":\d+/g, '"completed_at":0')
+      // Answers have it since 2026-09.
+      .replace(/"access_programs":null,/g, "")
       .replace(/"top_p":0\.98/g, '"top_p":1.0')
       .replace(/"prompt_cache_retention":"24h"/g, '"prompt_cache_retention":"in_memory"')
       .replace(/"reasoning":\{"context":[^}]*\}/g, '"reasoning":{}')

@@ -13,7 +13,7 @@ import {
   maxTools,
   strings,
 } from "../request/shapes.ts";
-import { hostedItemTypes } from "./schema.ts";
+import { accessPrograms, cacheModes, cacheTtls, hostedItemTypes, serviceTiers } from "./schema.ts";
 
 /*
  * The objects of a request to the Responses API. The schemas list the members that are read, in the order in which they are validated;
@@ -69,6 +69,8 @@ function byType<const Schemas extends readonly Typed[]>(schemas: Schemas): ByTyp
 
 /** Any object that says what it is. */
 export const typed = z.object({ type: text });
+
+export const cacheBreakpoint = z.object({ mode: z.literal("explicit").nullish(), ttl: optionalText }).nullish();
 
 export const inputText = z.object({ type: z.literal("input_text"), text });
 export const inputImage = z.object({
@@ -129,10 +131,13 @@ export const inputCustomCall = z.object({
   namespace: optionalText,
   name: text,
 });
+/** Without a `call_id`, it is an output that no call of the model has asked for, and names its tool. */
 export const functionCallOutput = z.object({
   type: z.literal("function_call_output"),
   output: textOrParts,
-  call_id: text,
+  call_id: optionalText,
+  namespace: optionalText,
+  name: optionalText,
 });
 export const customCallOutput = z.object({
   type: z.literal("custom_tool_call_output"),
@@ -154,43 +159,7 @@ export const additionalTools = z.object({ type: z.literal("additional_tools"), t
 export const itemReference = z.object({ type: z.literal("item_reference"), id: text });
 export const inputCompaction = z.object({ type: z.literal("compaction"), encrypted_content: z.unknown().optional() });
 
-/** The items that a request may contain and that are read, by their type. */
-export const inputItems = byType([
-  inputMessage,
-  inputReasoning,
-  inputFunctionCall,
-  functionCallOutput,
-  inputCustomCall,
-  customCallOutput,
-  inputSearchCall,
-  toolSearchOutput,
-  additionalTools,
-  itemReference,
-  inputCompaction,
-]);
-
-/** Every type of item that OpenAI knows. */
-export const inputItemTypes: readonly string[] = [...Object.keys(inputItems), ...hostedItemTypes];
-
-export const functionTool = z.object({
-  name: text,
-  description: optionalText,
-  parameters: optionalObject,
-  strict: z.boolean().nullish(),
-  defer_loading: z.boolean().nullish(),
-  output_schema: z.unknown().optional(),
-});
-export const customTool = z.object({ name: text, description: optionalText, format: optionalObject });
-export const customFormat = z.object({ type: word(["text", "grammar"]) });
-export const customGrammar = z.object({ syntax: word(["lark", "regex"]), definition: text });
-export const namespaceTool = z.object({ name: text, tools: objects(anyObject()) });
-export const toolInNamespace = z.object({ type: word(["function", "custom"]) });
-export const toolSearchTool = z.object({ execution: optionalText, parameters: optionalObject });
-/** What every tool may have. */
-export const toolDeclaration = z.object({ type: text, description: optionalText });
-
-export const namedToolChoice = z.object({ name: text, namespace: optionalText });
-export const allowedToolsChoice = z.object({ mode: word(["auto", "required"]), tools: objects(anyObject()) });
+const reasoningEffort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]).nullish();
 
 export const jsonSchemaFormat = z.object({
   type: z.literal("json_schema"),
@@ -204,19 +173,83 @@ const textFormat = z.discriminatedUnion(
   [z.object({ type: z.literal("text") }), z.object({ type: z.literal("json_object") }), jsonSchemaFormat],
   expecting("an object"),
 );
+/** Changes settings of the request from its place on. */
+export const configurationUpdate = z.object({
+  type: z.literal("configuration_update"),
+  reasoning: z.object({ effort: reasoningEffort }).nullish(),
+  text: z.object({ format: textFormat.nullish() }).nullish(),
+});
+
+/** The items that a request may contain and that are read, by their type. */
+export const inputItems = byType([
+  inputMessage,
+  inputReasoning,
+  inputFunctionCall,
+  functionCallOutput,
+  inputCustomCall,
+  customCallOutput,
+  inputSearchCall,
+  toolSearchOutput,
+  additionalTools,
+  itemReference,
+  inputCompaction,
+  configurationUpdate,
+]);
+
+/** Every type of item that OpenAI knows. */
+export const inputItemTypes: readonly string[] = [...Object.keys(inputItems), ...hostedItemTypes];
+
+export const functionTool = z.object({
+  name: text,
+  description: optionalText,
+  parameters: optionalObject,
+  strict: z.boolean().nullish(),
+  defer_loading: z.boolean().nullish(),
+  async: z.boolean().nullish(),
+  output_schema: z.unknown().optional(),
+});
+export const customTool = z.object({
+  name: text,
+  description: optionalText,
+  format: optionalObject,
+  async: z.boolean().nullish(),
+});
+export const customFormat = z.object({ type: word(["text", "grammar"]) });
+export const customGrammar = z.object({ syntax: word(["lark", "regex"]), definition: text });
+export const namespaceTool = z.object({ name: text, tools: objects(anyObject()) });
+export const toolInNamespace = z.object({ type: word(["function", "custom"]) });
+export const toolSearchTool = z.object({ execution: optionalText, parameters: optionalObject });
+/** What every tool may have. */
+export const toolDeclaration = z.object({ type: text, description: optionalText });
+
+export const namedToolChoice = z.object({ name: text, namespace: optionalText });
+export const allowedToolsChoice = z.object({ mode: word(["auto", "required"]), tools: objects(anyObject()) });
+
 export const textOptions = z.object(
   { format: textFormat.nullish(), verbosity: z.enum(["low", "medium", "high"]).nullish() },
   expecting("an object"),
 );
 export type TextOptions = z.output<typeof textOptions>;
+export type TextFormat = z.output<typeof textFormat>;
 
 const summaryKind = z.enum(["auto", "concise", "detailed"]).nullish();
 export const reasoningOptions = z.object(
   {
-    effort: z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]).nullish(),
+    effort: reasoningEffort,
     summary: summaryKind,
     /** The older name of `summary`. */
     generate_summary: summaryKind,
+  },
+  expecting("an object"),
+);
+
+export const promptCacheOptions = z.object(
+  {
+    comparison_response_id: optionalText,
+    mode: z.enum(cacheModes).nullish(),
+    prewarm: z.boolean().nullish(),
+    /** Profile `exact` takes one of `cacheTtls`. */
+    ttl: optionalText,
   },
   expecting("an object"),
 );
@@ -225,13 +258,18 @@ function echoed<Schema extends z.ZodType>(echo: JsonValue, schema: Schema): Sche
   return schema.meta({ echo });
 }
 
+/** A response has the member only if its request has it. */
+const whenSent = { echoWhenSent: true };
+
 /** The body of `POST /v1/responses`: OpenAI's parameters, except `model`, `stream` and `stream_options`, which other APIs have, too. */
 export const createResponse = z.object({
+  access_programs: accessPrograms.meta(whenSent),
   background: echoed(false, z.boolean()),
   context_management: z.array(anyObject(), expecting("an array of objects")),
   conversation: z.union([text, anyObject()]),
   /** Documented for WebSocket only. */
   generate: z.boolean(),
+  image: z.object({ context_compression: z.enum(["auto", "enabled", "disabled"]).nullish() }).meta(whenSent),
   include: strings(1000),
   input: z.union([text, list(z.unknown(), { most: maxMessages })], expecting("one of a string or array of objects")),
   instructions: echoed(null, z.string()),
@@ -244,11 +282,11 @@ export const createResponse = z.object({
   previous_response_id: echoed(null, z.string()),
   prompt: anyObject(),
   prompt_cache_key: echoed(null, z.string()),
-  prompt_cache_options: anyObject(),
+  prompt_cache_options: promptCacheOptions.meta(whenSent),
   prompt_cache_retention: echoed(null, z.enum(["in_memory", "in-memory", "24h"])),
   reasoning: echoed({ effort: null, summary: null }, reasoningOptions),
   safety_identifier: echoed(null, z.string().max(64)),
-  service_tier: echoed(null, z.enum(["auto", "default", "flex", "scale", "priority", "fast"])),
+  service_tier: echoed(null, z.enum(serviceTiers)),
   store: echoed(true, z.boolean()),
   temperature: echoed(1, decimalShape(0, 2)),
   text: echoed({ format: { type: "text" }, verbosity: "medium" }, textOptions),
@@ -280,6 +318,24 @@ export const defaultEcho = {
     }),
   ),
 } as unknown as ResponseEcho;
+
+/** The parameters that a response repeats only if its request has them. */
+export const repeatedWhenSent: ReadonlySet<string> = new Set(
+  membersOf(createResponse).flatMap(({ name, schema }) => (schema.meta()?.["echoWhenSent"] === true ? [name] : [])),
+);
+
+/** `prompt_cache_options` as a response repeats it. Source: recordings of 2026-09-29. */
+export function promptCacheEcho({
+  comparison_response_id: id,
+  mode,
+  ttl,
+}: z.output<typeof promptCacheOptions>): JsonValue {
+  return {
+    comparison_response_id: id ?? undefined,
+    mode: mode ?? cacheModes[0],
+    ttl: cacheTtls.find((known) => known === ttl) ?? cacheTtls[0],
+  };
+}
 
 /** `reasoning` as a response repeats it. */
 export function reasoningEcho({ effort, summary, generate_summary: older }: z.output<typeof reasoningOptions>) {
@@ -314,10 +370,14 @@ export interface ResponseOptions {
   /** Reasoning items have `encrypted_content`, which clients give back. */
   readonly encryptsReasoning: boolean;
   readonly logprobs: boolean;
+  /** The usage of the response is that of its engine, else 0. */
+  readonly countsTokens: boolean;
   /** `undefined`: the profile's default. */
   readonly includeObfuscation?: boolean;
   /** The tools of namespaces, by the one name under which a model knows them. */
   readonly grouped: ReadonlyMap<string, { readonly namespace: string; readonly name: string }>;
+  /** The names of the tools whose calls do not wait for an output. */
+  readonly asyncTools: ReadonlySet<string>;
   /** A call of `toolSearch` is the client's search for tools, an item of its own. */
   readonly searches: boolean;
 }

@@ -55,6 +55,82 @@ describe("input", () => {
     ]);
   });
 
+  // An output without call_id was refused as a missing parameter.
+  test("an output that no call has asked for has a call made for it, by its name", () => {
+    const input = [
+      { role: "user", content: "Hi" },
+      { type: "function_call_output", name: "alarm", namespace: "home", output: "It rings." },
+    ];
+    const call = { type: "tool-call", id: "call_unasked_1", name: "home__alarm", arguments: "{}", namespace: "home" };
+    for (const profile of [lean, exact])
+      expect(messagesOf(input, { profile })).toEqual([
+        { role: "user", content: "Hi" },
+        { role: "assistant", content: [call] },
+        { role: "tool", content: "It rings.", toolCallId: "call_unasked_1", name: "home__alarm" },
+      ]);
+    const nameless = { type: "function_call_output", output: "x" };
+    expect(refusal({ input: [nameless] })).toMatchObject({ param: "input[0].call_id", status: 400 });
+  });
+
+  // The call of an async tool has no output after it, and its output comes later, which chat servers refuse.
+  test("the output of an async tool comes later, once more, or not yet", () => {
+    const call = { type: "function_call", call_id: "call_1", name: "build", arguments: "{}", async: true };
+    const output = (text: string) => ({ type: "function_call_output", call_id: "call_1", output: text });
+    const made = (id: string) => ({ type: "tool-call", id, name: "build", arguments: "{}" });
+    const result = (toolCallId: string, content: string) => ({ role: "tool", content, toolCallId, name: "build" });
+    expect(messagesOf([call, output("At once.")])).toEqual([
+      { role: "assistant", content: [made("call_1")] },
+      result("call_1", "At once."),
+    ]);
+    expect(messagesOf([call, { role: "user", content: "And?" }, output("50 %"), output("Done.")])).toEqual([
+      { role: "assistant", content: [made("call_1")] },
+      result("call_1", "The output is not available yet."),
+      { role: "user", content: "And?" },
+      { role: "assistant", content: [made("call_unasked_1")] },
+      result("call_unasked_1", "50 %"),
+      { role: "assistant", content: [made("call_unasked_2")] },
+      result("call_unasked_2", "Done."),
+    ]);
+  });
+
+  // Profile exact refused the item, and lean ignored it.
+  test("configuration_update: the last one wins over the request's settings", () => {
+    const format = { type: "json_schema", name: "city", schema: { type: "object" } };
+    const input = [
+      { type: "configuration_update", reasoning: { effort: "low" }, text: { format: { type: "text" } } },
+      { role: "user", content: "Hi" },
+      { type: "configuration_update", id: "cfg_1", reasoning: { effort: "high" }, text: { format } },
+      { type: "configuration_update", reasoning: { effort: null } },
+    ];
+    const { request, responseOptions } = read({ input, reasoning: { effort: "medium" } }, { profile: exact });
+    expect(request.reasoning).toEqual({ effort: "high" });
+    expect(request.output).toMatchObject({ type: "json-schema", name: "city", path: "input[2].text.format.schema" });
+    expect(request.prompt).toMatchObject({ messages: [{ role: "user" }] });
+    expect(responseOptions.echo.reasoning.effort).toBe("medium");
+    const wrong = { type: "configuration_update", reasoning: { effort: "huge" } };
+    expect(refusal({ input: [wrong] }, { profile: exact })).toMatchObject({ param: "input[0].reasoning.effort" });
+  });
+
+  test("breakpoints of the prompt cache have the time of their own, or the request's", () => {
+    const part = (ttl?: string) => ({
+      type: "input_text",
+      text: "x",
+      prompt_cache_breakpoint: { mode: "explicit", ttl },
+    });
+    const content = [part(), part("30m"), { type: "input_text", text: "y" }];
+    const members = { input: [{ role: "user", content }], prompt_cache_options: { ttl: "12h" } };
+    const { prompt } = read(members).request;
+    expect(prompt).toMatchObject({
+      messages: [{ content: [{ cacheMinutes: 720 }, { cacheMinutes: 30 }, { text: "y" }] }],
+    });
+    const wrong = { input: [{ role: "user", content: [part("5m")] }] };
+    expect(refusal(wrong, { profile: exact })).toMatchObject({
+      param: "input[0].content[0].prompt_cache_breakpoint.ttl",
+      message: "Invalid value: '5m'. Supported values are: '30m' and '12h'.",
+    });
+    expect(read(wrong).request.prompt).toMatchObject({ messages: [{ content: [{ cacheMinutes: 30 }] }] });
+  });
+
   test("consecutive reasoning, text and calls of the model are one message; results find their call", () => {
     const input = [
       { type: "message", role: "user", content: "Weather?" },

@@ -3,15 +3,15 @@ import { isLong } from "../../core/json-chunks.ts";
 import type { Tool } from "../../core/message.ts";
 import type { GenerationRequest, ReasoningOptions } from "../../core/request.ts";
 import { runSync, type Steps } from "../../core/steps.ts";
-import type { ReadOptions } from "../port.ts";
+import type { PreparesOnly, ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
 import { completeRequest, completeRequestedAnswer, emptyDraft } from "../request/draft.ts";
 import { readParameters } from "../request/parameter.ts";
 import { maxRepeatedLength } from "../request/shapes.ts";
-import { readInput } from "./read-input.ts";
+import { type ConfigurationUpdate, readInput } from "./read-input.ts";
 import { type DeclaredTools, readResponseTools, readToolChoice } from "./read-tools.ts";
 import { defaultEcho, type ResponseEcho, type ResponseOptions } from "./request-schema.ts";
-import { type ResponsesDraft, responsesParameters } from "./parameters.ts";
+import { applyUpdate, type ResponsesDraft, responsesParameters } from "./parameters.ts";
 import { withoutCompactions } from "./state/input-items.ts";
 import { nothingRecalled, previousNotFound, type Recalled } from "./state/recall.ts";
 
@@ -19,7 +19,7 @@ export interface ReadResponsesRequest {
   readonly request: GenerationRequest;
   readonly responseOptions: ResponseOptions;
   readonly warnings: readonly string[];
-  readonly preparesOnly: boolean;
+  readonly preparesOnly?: PreparesOnly;
 }
 
 /** Reads the body of `POST /v1/responses`. `recalled`: the stored items that it refers to. Throws `FailureError` in OpenAI's words. */
@@ -41,17 +41,22 @@ export function* responsesRequestInSteps(
 ): Steps<ReadResponsesRequest> {
   const draft: ResponsesDraft = { ...emptyDraft("responses", profile, forwards), include: [], repeated: {} };
   const members = yield* readParameters(body, responsesParameters, draft);
+  const { prepares } = draft;
+  if (prepares !== undefined) draft.maxTokens = 0;
   const strict = profile.judgesAsVendor;
   const { warnings, repeated } = draft;
   const previousId = repeated["previous_response_id"];
   if (typeof previousId === "string" && !recalled.previous && !forwards) throw previousNotFound(previousId);
   const found: Tool[] = [];
-  const messages = yield* readInput(inputOf(draft), { strict, forwards, warnings, found, recalled });
+  const { cacheTtl } = draft;
+  const updates: ConfigurationUpdate[] = [];
+  const messages = yield* readInput(inputOf(draft), { strict, forwards, warnings, found, updates, recalled, cacheTtl });
+  for (const update of updates) applyUpdate(update, draft);
   if (draft.instructions !== undefined) {
     messages.unshift({ role: "system", content: draft.instructions, path: "instructions" });
   }
   const declared = yield* readResponseTools(draft.toolList ?? [], strict, found);
-  const { tools, hosted, grouped, searches } = declared;
+  const { tools, hosted, asyncTools, grouped, searches } = declared;
   for (const { type } of hosted)
     warnings.push(`tools: nothing here runs a tool of type ${JSON.stringify(type)}; it is left out`);
   const choice = draft.choice === undefined ? undefined : readToolChoice(draft.choice, declared, forwards);
@@ -78,11 +83,13 @@ export function* responsesRequestInSteps(
     summarizes,
     encryptsReasoning: draft.include.includes("reasoning.encrypted_content"),
     logprobs,
+    countsTokens: prepares !== "state",
     ...(includeObfuscation !== undefined && { includeObfuscation }),
+    asyncTools,
     grouped,
     searches,
   };
-  return { request, responseOptions, warnings, preparesOnly: draft.preparesOnly ?? false };
+  return { request, responseOptions, warnings, ...(prepares !== undefined && { preparesOnly: prepares }) };
 }
 
 /** Returns the body with stored items in place of what refers to them: for an upstream of the same API, which does not know them. */

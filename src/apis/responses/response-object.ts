@@ -1,8 +1,9 @@
-import type { SourceIdentity, Usage } from "../../core/events.ts";
+import type { ExtraEvent, SourceIdentity, Usage } from "../../core/events.ts";
+import { isObject } from "../../core/json.ts";
 import { nameWithin } from "../../core/custom-tool.ts";
 import { JsonText } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
-import { orderedMembers } from "../members.ts";
+import { inWireOrder, orderedMembers } from "../members.ts";
 import type { AnswerContext } from "../port.ts";
 import { encryptReasoning } from "./encrypted-content.ts";
 import type { EncryptedReasoning } from "./encrypted-content.ts";
@@ -10,7 +11,7 @@ import { responseBodyText, responseForms } from "./form.ts";
 import type { NumberForm, ResponseForm } from "./form.ts";
 import { ResponseIds } from "./ids.ts";
 import { toolSearch, usageObject } from "./items.ts";
-import type { CallKind } from "./items.ts";
+import type { CallItem, CallKind } from "./items.ts";
 import type { ResponseOptions } from "./request-schema.ts";
 import { cacheDiagnostics, floatMembers, response } from "./schema.ts";
 import type { CacheDiagnostics } from "./schema.ts";
@@ -41,8 +42,8 @@ export class ResponseObject {
   readonly endMark: string;
   /** The events that a stream opens with. */
   readonly opening: readonly ("created" | "queued" | "in_progress")[];
-  /** The comparison with the response that the request names; "pending" while there is no result, `undefined` if it names none. */
-  cacheDiagnostics: CacheDiagnostics | "pending" | undefined;
+  /** Compares the request with that of the response that it names, if it names one. `promptTokens`: if they are counted. */
+  cacheDiagnostics: ((promptTokens: number | undefined) => CacheDiagnostics) | undefined;
   /** Encrypted reasoning that its maker needs to be given again, by the ids of the items. */
   readonly encrypted: Record<string, string> = {};
   readonly #context: AnswerContext;
@@ -87,6 +88,13 @@ export class ResponseObject {
     this.#id = own ?? this.#ids.response(this.#created);
   }
 
+  /** Takes over the members of an upstream's response that no other event has. */
+  passOn({ place, dialect, value }: ExtraEvent): void {
+    const { prompt_cache_diagnostics: found } = value;
+    if (place === "chunk" && dialect === "responses" && isObject(found))
+      this.cacheDiagnostics = () => found as CacheDiagnostics;
+  }
+
   /** True for a background response, which is generated even if its client has disconnected. */
   get isBackground(): boolean {
     return this.#options.echo.background;
@@ -123,9 +131,10 @@ export class ResponseObject {
   }
 
   /** Separates the name of a call from its namespace. `name` begins with the namespace. */
-  callName(name: string, namespace: string | undefined): { readonly name: string; readonly namespace?: string } {
-    if (namespace !== undefined) return { name: nameWithin(namespace, name), namespace };
-    return this.#options.grouped.get(name) ?? { name };
+  callName(name: string, namespace: string | undefined): Pick<CallItem, "name" | "namespace" | "isAsync"> {
+    const isAsync = this.#options.asyncTools.has(name);
+    if (namespace !== undefined) return { name: nameWithin(namespace, name), namespace, isAsync };
+    return { ...(this.#options.grouped.get(name) ?? { name }), isAsync };
   }
 
   /** Returns the `encrypted_content` of a reasoning item, or `undefined` if it has no such member. */
@@ -142,6 +151,7 @@ export class ResponseObject {
     const { echo } = this.#options;
     const form = this.#form;
     const isOver = !running.has(state.event);
+    const usage = this.#options.countsTokens ? state.usage : undefined;
     if (isOver) this.#last = state;
     const members: { [name: string]: JsonValue | undefined } = {
       ...echo,
@@ -149,19 +159,21 @@ export class ResponseObject {
       object: "response",
       created_at: this.#created,
       status: state.event === "created" ? (echo.background ? "queued" : "in_progress") : state.event,
+      access_programs: form.accessPrograms === undefined ? undefined : (echo["access_programs"] ?? form.accessPrograms),
       billing: this.#isBody ? form.billing : undefined,
       completed_at: state.event === "completed" ? Math.floor(this.#now()) : null,
       error: state.failure ?? null,
+      image: echo["image"] === undefined ? undefined : form.image,
       incomplete_details: state.incompleteReason === undefined ? null : { reason: state.incompleteReason },
       model: this.#model,
       moderation: form.moderation,
       output: state.output,
-      prompt_cache_diagnostics: this.#diagnostics(state.event, isOver),
+      prompt_cache_diagnostics: this.#diagnostics(state, isOver),
       prompt_cache_retention: echo["prompt_cache_retention"] ?? form.promptCacheRetention,
       reasoning: form.reasoning(echo.reasoning.effort, echo.reasoning.summary),
       service_tier: this.#serviceTier(isOver),
       tool_usage: form.toolUsage,
-      usage: state.event === "completed" || state.event === "incomplete" ? usageObject(state.usage) : null,
+      usage: state.event === "completed" || state.event === "incomplete" ? usageObject(usage) : null,
     };
     for (const name of floatMembers) {
       const value = members[name];
@@ -171,11 +183,10 @@ export class ResponseObject {
   }
 
   /** `created` has no diagnostics, and the result is in the last event only (recordings of 2026-09-29). */
-  #diagnostics(event: ResponseState["event"], isOver: boolean): JsonValue | undefined {
-    const result = this.cacheDiagnostics;
-    if (result === undefined || event === "created") return undefined;
-    const shown = isOver && result !== "pending" ? result : ({ type: "unavailable" } as const);
-    return orderedMembers(cacheDiagnostics, shown) as JsonValue;
+  #diagnostics({ event, usage }: ResponseState, isOver: boolean): JsonValue | undefined {
+    if (this.cacheDiagnostics === undefined || event === "created") return undefined;
+    const shown = isOver ? this.cacheDiagnostics(usage?.promptTokens) : ({ type: "unavailable" } as const);
+    return inWireOrder(cacheDiagnostics, shown) as JsonValue;
   }
 
   #serviceTier(isOver: boolean): string | null {

@@ -20,6 +20,7 @@ export function writeResponse(generation: Generation, context: AnswerContext, op
 /** Returns the whole response. A response has one choice. */
 export function wholeResponseObject(generation: Generation, response: ResponseObject): JsonValue {
   response.identify(generation.source);
+  for (const extra of generation.extras) response.passOn(extra);
   const [choice] = generation.choices;
   const { usage } = generation;
   const reason = choice?.finish ? incompleteReason(choice.finish.reason) : undefined;

@@ -31,6 +31,9 @@ export function wireOrder(names: readonly string[], isResponse = false): string[
 /** Members that contain JSON of the client's own, in the client's order. */
 export const clientJsonMembers = ["parameters", "schema", "input_schema", "output_schema", "metadata"] as const;
 
+/** Members of `usage.attribution` whose names are ids, in the order of the items (ChatGPT's backend; recordings of 2026-09-27). */
+export const attributionMembers = ["items"] as const;
+
 /** Members of a moderation's result that list kinds of harm, in the order of `harms`. */
 export const harmMembers = ["categories", "category_applied_input_types", "category_scores"] as const;
 
@@ -80,7 +83,22 @@ export const urlCitation = z.object({
   url: z.string(),
 });
 
-const annotation = withOtherTypes(z.discriminatedUnion("type", [urlCitation]), /^(?!url_citation$)/);
+const annotation = withOtherTypes(
+  z.discriminatedUnion("type", [
+    urlCitation,
+    z.object({ type: z.literal("file_citation"), file_id: z.string(), filename: z.string(), index: count }),
+    z.object({
+      type: z.literal("container_file_citation"),
+      container_id: z.string(),
+      end_index: count,
+      file_id: z.string(),
+      filename: z.string(),
+      start_index: count,
+    }),
+    z.object({ type: z.literal("file_path"), file_id: z.string(), index: count }),
+  ]),
+  /^(?!(url_citation|file_citation|container_file_citation|file_path)$)/,
+);
 
 export const outputText = z.object({
   type: z.literal("output_text"),
@@ -107,6 +125,7 @@ export const functionCall = z.object({
   type: z.literal("function_call"),
   status: itemStatus.optional(),
   arguments: z.string(),
+  async: z.boolean().optional(),
   call_id: z.string(),
   name: z.string(),
   namespace: z.string().optional(),
@@ -116,6 +135,7 @@ export const customToolCall = z.object({
   type: z.literal("custom_tool_call"),
   // The specification has none; OpenAI's answers do.
   status: z.unknown().optional(),
+  async: z.boolean().optional(),
   call_id: z.string(),
   input: z.string(),
   name: z.string(),
@@ -181,9 +201,12 @@ const otherItems = [
 const item = withOtherTypes(writtenItem, new RegExp(`^(compaction|${otherItems})$|:`));
 
 export const responseUsage = z.object({
+  // ChatGPT's backend says which item cost what.
+  attribution: z.unknown().optional(),
   input_tokens: count,
   input_tokens_details: z.object({
     cache_write_tokens: count.optional().meta({ since: "2026-07" }),
+    cache_write_tokens_details: z.object({ ttl_12h_tokens: count, ttl_30m_tokens: count }).optional(),
     cached_tokens: count,
   }),
   output_tokens: count,
@@ -216,36 +239,79 @@ export const responseReasoning = z.object({
 });
 
 /** The error of a response that failed. */
-export const responseError = z.object({ code: z.string(), message: z.string() });
+export const responseError = z.object({
+  type: optionalNull.string,
+  code: z.string(),
+  message: z.string(),
+  misalignment: z
+    .object({
+      detailed_explanation: z.string().optional(),
+      error_type: z.string().optional(),
+      review_target: optionalNull.string,
+      steer: z.object({ message: z.string() }).optional(),
+    })
+    .optional(),
+  param: optionalNull.string,
+});
 
-export const incompleteDetails = z.object({ reason: z.enum(["max_output_tokens", "content_filter"]).optional() });
+export const incompleteDetails = z.object({
+  reason: z.enum(["max_output_tokens", "max_messages", "content_filter", "steered"]).optional(),
+});
+
+/** Reasoning of the input that the server has left out. The order of the members is predicted: no recording has any. */
+const inputTransformation = z.object({
+  id: z.string(),
+  type: z.literal("reasoning"),
+  action: z.literal("removed"),
+  reason: z.string(),
+});
+
+export const accessPrograms = z.object({ cyber: z.enum(["standard", "daybreak_blue", "daybreak_red"]) });
+
+export const cacheModes = ["implicit", "explicit"] as const;
+/** How long a prompt stays in the cache at least. */
+export const cacheTtls = ["30m", "12h"] as const;
+
+/** Returns a time in the cache in minutes, or `undefined` for one that OpenAI does not have. */
+export function minutesOfTtl(ttl: unknown): number | undefined {
+  return ttl === "30m" ? 30 : ttl === "12h" ? 720 : undefined;
+}
+
+export const cacheDiagnosticsType = z.enum(["cache_hit", "cache_miss", "comparison_response_not_found", "unavailable"]);
+export const cacheMissReason = z.enum([
+  "model_changed",
+  "service_tier_changed",
+  "prompt_cache_key_changed",
+  "tools_changed",
+  "text_format_changed",
+  "reasoning_effort_changed",
+  "verbosity_changed",
+  "context_compacted",
+  "input_changed",
+]);
 
 /** Why the prompt cache had less than a client expected; for a request with `prompt_cache_options.comparison_response_id`. */
 export const cacheDiagnostics = z.object({
-  type: z.enum(["cache_hit", "cache_miss", "comparison_response_not_found", "unavailable"]),
+  // OpenAI may add types and reasons.
+  type: z.string(),
   cache_missed_tokens: count.optional(),
   comparison_reusable_tokens: count.optional(),
-  reason: z
-    .enum([
-      "model_changed",
-      "service_tier_changed",
-      "prompt_cache_key_changed",
-      "tools_changed",
-      "text_format_changed",
-      "reasoning_effort_changed",
-      "verbosity_changed",
-      "context_compacted",
-      "input_changed",
-    ])
-    .optional(),
+  reason: z.string().optional(),
 });
-export type CacheDiagnostics = z.infer<typeof cacheDiagnostics>;
+export type CacheDiagnostics = z.infer<typeof cacheDiagnostics> & {
+  readonly type: z.infer<typeof cacheDiagnosticsType>;
+  readonly reason?: z.infer<typeof cacheMissReason>;
+};
+
+/** The tiers that a request may name. */
+export const serviceTiers = ["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"] as const;
 
 export const response = z.object({
   id: z.string(),
   object: z.literal("response"),
   created_at: z.number(),
   status: z.enum(["completed", "failed", "in_progress", "cancelled", "queued", "incomplete"]).optional(),
+  access_programs: accessPrograms.nullable().optional().meta({ since: "2026-09", profile: "exact" }),
   background: optionalNull.boolean.meta({ since: "2025-05" }),
   billing: z.unknown().optional().meta({ since: "2025-10", profile: "exact body" }),
   completed_at: optionalNull.number.meta({ since: "2025-12" }),
@@ -256,7 +322,12 @@ export const response = z.object({
     .unknown()
     .optional()
     .meta({ since: "2026-01", ...float }),
+  image: z
+    .object({ context_compression: z.enum(["enabled", "disabled"]) })
+    .optional()
+    .meta({ profile: "exact, some" }),
   incomplete_details: incompleteDetails.nullable(),
+  input_transformations: z.array(inputTransformation).optional().meta({ profile: "some" }),
   instructions: z.union([z.string(), z.array(z.looseObject({}))]).nullable(),
   max_output_tokens: optionalNull.integer,
   max_tool_calls: optionalNull.integer.meta({ since: "2025-06" }),
@@ -272,14 +343,18 @@ export const response = z.object({
   prompt: z.unknown().optional().meta({ profile: "exact, some" }),
   prompt_cache_diagnostics: cacheDiagnostics.optional().meta({ profile: "some" }),
   prompt_cache_key: optionalNull.string.meta({ since: "2025-07" }),
+  prompt_cache_options: z
+    .object({
+      comparison_response_id: optionalNull.string,
+      mode: z.enum(cacheModes),
+      ttl: z.enum(cacheTtls),
+    })
+    .optional()
+    .meta({ profile: "some" }),
   prompt_cache_retention: z.enum(["in_memory", "in-memory", "24h"]).nullable().optional().meta({ since: "2025-11" }),
   reasoning: responseReasoning.nullable().optional(),
   safety_identifier: optionalNull.string.meta({ since: "2025-07" }),
-  service_tier: z
-    .enum(["auto", "default", "flex", "scale", "priority", "fast"])
-    .nullable()
-    .optional()
-    .meta({ since: "2025-05" }),
+  service_tier: z.enum(serviceTiers).nullable().optional().meta({ since: "2025-05" }),
   store: optionalNull.boolean,
   temperature: z.number().min(0).max(2).nullable().meta(float),
   text: z
@@ -347,6 +422,7 @@ const atItem = { output_index: count, sequence_number: count };
 const inItem = { item_id: z.string(), ...atItem };
 const content = { content_index: count };
 const summary = { summary_index: count };
+const command = { command_index: count };
 const delta = { delta: z.string() };
 const logprobs = { logprobs: z.array(responseLogprob) };
 /** Characters that hide the length of a delta. */
@@ -423,6 +499,42 @@ export const responseEvents: ReadonlyMap<unknown, z.ZodObject> = new Map<unknown
   event("response.function_call_arguments.done", { arguments: z.string(), ...inItem }),
   event("response.custom_tool_call_input.delta", { ...delta, ...hidden }),
   event("response.custom_tool_call_input.done", { input: z.string(), ...inItem }),
+  event("response.compaction.compacting", inItem),
+  event("response.shell_call_command.added", { command: z.string(), ...command, ...atItem }),
+  event("response.shell_call_command.delta", { ...command, ...delta, ...obfuscation, ...atItem }),
+  event("response.shell_call_command.done", { command: z.string(), ...command, ...atItem }),
+  event("response.shell_call_output_content.delta", {
+    ...command,
+    delta: z.object({ stderr: z.string().optional(), stdout: z.string().optional() }),
+    ...inItem,
+  }),
+  event("response.shell_call_output_content.done", {
+    ...command,
+    item_id: z.string(),
+    output: z.array(
+      z.object({
+        created_by: z.string().optional(),
+        outcome: z.discriminatedUnion("type", [
+          z.object({ type: z.literal("timeout") }),
+          z.object({ type: z.literal("exit"), exit_code: z.int() }),
+        ]),
+        stderr: z.string(),
+        stdout: z.string(),
+      }),
+    ),
+    ...atItem,
+  }),
+  event("response.image_generation_call.partial_image", {
+    background: z.string().optional(),
+    item_id: z.string(),
+    output_format: z.string().optional(),
+    output_index: count,
+    partial_image_b64: z.string(),
+    partial_image_index: count,
+    quality: z.string().optional(),
+    sequence_number: count,
+    size: z.string().optional(),
+  }),
 ]);
 
 /** The event that reports a failure. */

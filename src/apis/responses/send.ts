@@ -15,6 +15,7 @@ import { ResponseReader } from "./read.ts";
 export const responsesSource: SourcePort = {
   name: "responses",
   singleChoice: true,
+  prewarms: true,
   path: "/responses",
   answerLimit: { members: ["max_output_tokens"], none: "absent" },
   headers: bearer,
@@ -69,7 +70,8 @@ function responsesMembers(request: GenerationRequest, prompt: ChatPrompt): Reque
     ...Object.fromEntries(sharedNames.map((name) => [name, extra[name]])),
     input: writeInput(prompt.messages),
     ...sampling,
-    max_output_tokens: limit,
+    max_output_tokens: limit === 0 ? undefined : limit,
+    prompt_cache_options: limit === 0 ? { prewarm: true } : undefined,
     tools: tools.length > 0 ? writeTools(tools) : undefined,
     tool_choice: toolChoice && writeChoice(toolChoice, tools),
     parallel_tool_calls: request.parallelToolCalls,

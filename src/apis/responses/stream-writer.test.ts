@@ -29,7 +29,7 @@ const message = id("msg_", "6b49d207");
 test("a text in profile exact, to the byte", () => {
   const stream = writtenResponse([[start, text("Hel")], [text("lo")], [finish("stop"), usage, done]], exact);
   const echo = (status: string, completed: string, output: string, tier: string, counts: string): string =>
-    `{"id":"${response}","object":"response","created_at":1800000000,"status":"${status}","background":false,"completed_at":${completed},` +
+    `{"id":"${response}","object":"response","created_at":1800000000,"status":"${status}","access_programs":null,"background":false,"completed_at":${completed},` +
     '"error":null,"frequency_penalty":0.0,"incomplete_details":null,"instructions":null,"max_output_tokens":null,"max_tool_calls":null,' +
     `"model":"tiny","moderation":null,"output":[${output}],"parallel_tool_calls":true,"presence_penalty":0.0,"previous_response_id":null,` +
     '"prompt_cache_key":null,"prompt_cache_retention":"in_memory","reasoning":{"context":null,"effort":null,"summary":null},' +

@@ -228,8 +228,9 @@ export class ResponseStreamWriter implements StreamWriter {
     }
   }
 
-  /** A whole item of the same API, such as a web search of the source. */
+  /** A whole item of the same API, such as a web search of the source, or members of its response. */
   #extra(event: ExtraEvent): string {
+    this.#response.passOn(event);
     if (event.place !== "item" || event.dialect !== "responses") return "";
     // It was read from JSON.
     const item = event.value as JsonValue & object;

@@ -22,15 +22,21 @@ export function readUsage(raw: unknown, repairs: RepairLog): Usage | null {
   const total = count(raw["total_tokens"]);
   const promptTokens = prompt ?? Math.max(0, (total ?? 0) - (completion ?? 0));
   const completionTokens = Math.max(completion ?? 0, (total ?? 0) - promptTokens);
-  const promptDetails = details(raw["prompt_tokens_details"] ?? raw["input_tokens_details"], repairs);
+  const promptCounts = raw["prompt_tokens_details"] ?? raw["input_tokens_details"];
+  const promptDetails = details(promptCounts, repairs);
+  const cacheWriteDetails = isObject(promptCounts) ? details(promptCounts[writeDetails], repairs) : null;
   const completionDetails = details(raw["completion_tokens_details"] ?? raw["output_tokens_details"], repairs);
   return {
     promptTokens,
     completionTokens,
     ...(promptDetails && { promptDetails }),
+    ...(cacheWriteDetails && { cacheWriteDetails }),
     ...(completionDetails && { completionDetails }),
   };
 }
+
+/** Source: OpenAI's Responses API, `input_tokens_details`; openai 7.57. */
+const writeDetails = "cache_write_tokens_details";
 
 function count(value: unknown): number | null {
   return typeof value === "number" && Number.isFinite(value) && value >= 0 ? Math.trunc(value) : null;
@@ -42,7 +48,7 @@ function details(value: unknown, repairs: RepairLog): Record<string, number> | n
   for (const [key, raw] of Object.entries(value)) {
     const number = count(raw);
     if (number !== null) kept[key] = number;
-    else if (raw !== null) repairs.note("usage-value");
+    else if (raw !== null && key !== writeDetails) repairs.note("usage-value");
   }
   return kept;
 }

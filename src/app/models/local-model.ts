@@ -37,6 +37,7 @@ export class LoadableLocalModel implements Loadable {
       id: name,
       created: Math.floor(Date.now() / 1000),
       ownedBy: "local",
+      prewarms: "local",
       takesImages: false,
       endpoints: ["chat", "completions"],
       ...(config.adapters && { adapters: publicAdapters(config.adapters) }),

@@ -1,3 +1,4 @@
+import { strictVersion } from "../../apis/messages/request-schema.ts";
 import type { Exchange } from "../rules/exchange.ts";
 import type { Probe } from "./probe.ts";
 import { argumentNamed, bothWays, person, prompts, refused, saying, weatherFound } from "./prompts.ts";
@@ -71,6 +72,7 @@ export const messagesProbes: readonly Probe[] = [
   },
   ...both("text", "a short text", {}),
   message("beta", "with ?beta=true", {}, { path: () => "/messages?beta=true" }),
+  ...both("version", "with version 2026-10-21", { temperature: undefined }, { version: strictVersion }),
   ...both("system", "a system prompt in blocks", {
     system: [
       { type: "text", text: "You are brief." },
@@ -203,6 +205,18 @@ export const messagesProbes: readonly Probe[] = [
   }),
   ...wrong("tool-schema", "a tool without its schema", "tools", { tools: [{ name: "hammer" }] }),
   ...wrong("model", "a request for a model that does not exist", "model", { model: "no-such-model" }, 404),
+  message(
+    "wrong/version",
+    "an unknown version",
+    { temperature: undefined },
+    { version: "2099-01-01", profile: "exact", expects: { refusal: 400, param: "anthropic-version" } },
+  ),
+  message(
+    "wrong/version-temperature",
+    "a temperature with version 2026-10-21",
+    { temperature: 1 },
+    { version: strictVersion, profile: "exact", expects: { refusal: 400, param: "temperature" } },
+  ),
   message(
     "wrong/json",
     "a body that is not JSON",

@@ -1,4 +1,5 @@
 import type { Exchange } from "../rules/exchange.ts";
+import type { ProfileName } from "../rules/profile/profile-rule.ts";
 
 /** One request that is sent to a server under check. */
 export interface Probe {
@@ -17,6 +18,10 @@ export interface Probe {
    * may answer or refuse; either way the rules judge what it sent.
    */
   readonly expects: "answer" | { readonly refusal: number; readonly param: string | null } | "any";
+  /** The value of `anthropic-version`, for requests to Anthropic's API. Default 2023-06-01. */
+  readonly version?: string;
+  /** The probe is sent only if this profile is demanded. */
+  readonly profile?: ProfileName;
   /** Why an answer shows nothing about the probe's subject ("the model called no tool"); undefined when it does. */
   readonly notShown?: (exchange: Exchange) => string | undefined;
 }

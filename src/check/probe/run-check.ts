@@ -86,7 +86,10 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
     only === undefined
       ? absent?.has(api) !== true
       : only.some((word) => (apis.includes(word) ? api === word : id.startsWith(word)));
-  const chosen = probes.filter(({ id, endpoint }) => wanted(id, apiOfEndpoint[endpoint]));
+  const chosen = probes.filter(
+    ({ id, endpoint, profile }) =>
+      (profile === undefined || profile === options.profile) && wanted(id, apiOfEndpoint[endpoint]),
+  );
   const twins = probes.flatMap((plain) => {
     const api = apiOfEndpoint[plain.endpoint];
     const streamed = wanted(`same/${plain.id}`, api) || wanted(plain.id, api) ? twinOf(plain) : undefined;

@@ -71,6 +71,7 @@ export class LlamaEngine implements Engine {
       created,
       ownedBy: "local",
       contextLength: opened.contextSize,
+      prewarms: "local",
       takesImages: false,
       ...(open.adapters && { adapters: publicAdapters(open.adapters) }),
       endpoints: opened.endpoints,

@@ -74,6 +74,7 @@ export async function listUpstreamModels(
       created,
       ownedBy: ownedBy ?? "upstream",
       endpoints: upstreamEndpoints(source),
+      ...(source.prewarms === true && { prewarms: "upstream" as const }),
       ...(contextLength !== null && { contextLength }),
       ...(contextLength !== null && contextIsEnforced && { highestLimit: contextLength - 1 }),
       ...(known !== undefined && { takesImages: known }),

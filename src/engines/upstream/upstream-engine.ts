@@ -119,6 +119,7 @@ class UpstreamEngine implements Engine {
         created: 0,
         ownedBy: this.#options.name,
         endpoints: upstreamEndpoints(this.#source),
+        ...(this.#source.prewarms === true && { prewarms: "upstream" as const }),
       }));
       return;
     }

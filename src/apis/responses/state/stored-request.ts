@@ -1,5 +1,5 @@
 import type { Generation } from "../../../core/accumulate.ts";
-import type { AnswerContext, ReadOptions, StreamWriter } from "../../port.ts";
+import type { AnswerContext, PreparesOnly, ReadOptions, StreamWriter } from "../../port.ts";
 import type { DetachedAnswer, InTurns, StorableRequest, Keyspace, Keyspaces } from "../../port-state.ts";
 import { responseBodyText } from "../form.ts";
 import { responsesRequestInSteps } from "../request.ts";
@@ -11,6 +11,8 @@ import { ResponseStreamWriter } from "../stream-writer.ts";
 import { storedInputItems } from "./input-items.ts";
 import { deleteResponse, eventsKey, findIn, putResponse, stopKey, storageKey } from "./stored-response.ts";
 import type { FoundResponse, RunningResponse, StoredResponse } from "./stored-response.ts";
+import { diagnosisOf } from "./diagnosis.ts";
+import type { ResponseDiagnosis } from "./diagnosis.ts";
 import { recall } from "./recall.ts";
 import type { Recalled } from "./recall.ts";
 
@@ -25,7 +27,8 @@ export async function readStoredRequest(
   const recalled = await recall(body, shelves, options.forwards);
   try {
     const read = await inTurns(responsesRequestInSteps(body, requestId, options, recalled));
-    return new StoredResponsesRequest(read, body, recalled, shelves);
+    const diagnosis = options.forwards === true ? undefined : await diagnosisOf(body, read, shelves, inTurns);
+    return new StoredResponsesRequest(read, body, recalled, shelves, diagnosis);
   } catch (error) {
     // A failed turn ends the conversation of a connection: OpenAI forgets the response that the turn continues.
     const { previous } = recalled;
@@ -38,25 +41,33 @@ export async function readStoredRequest(
 class StoredResponsesRequest implements StorableRequest {
   readonly request: StorableRequest["request"];
   readonly warnings: StorableRequest["warnings"];
-  readonly preparesOnly: boolean;
+  readonly preparesOnly?: PreparesOnly;
   readonly detach?: (context: AnswerContext, processName?: string) => DetachedAnswer;
   readonly #options: ResponseOptions;
   readonly #input: unknown;
   readonly #recalled: Recalled;
   readonly #shelves: Keyspaces;
+  readonly #diagnosis: ResponseDiagnosis | undefined;
   /** The response, once it is being written. */
   #response: ResponseObject | undefined;
   #random: () => number = () => 0;
 
-  constructor(read: ReadResponsesRequest, body: unknown, recalled: Recalled, shelves: Keyspaces) {
+  constructor(
+    read: ReadResponsesRequest,
+    body: unknown,
+    recalled: Recalled,
+    shelves: Keyspaces,
+    diagnosis: ResponseDiagnosis | undefined,
+  ) {
     this.request = read.request;
     this.warnings = read.warnings;
-    this.preparesOnly = read.preparesOnly;
+    if (read.preparesOnly) this.preparesOnly = read.preparesOnly;
     this.#options = read.responseOptions;
     // It was read as a request, so it is an object.
     this.#input = (body as { readonly input?: unknown }).input;
     this.#recalled = recalled;
     this.#shelves = shelves;
+    this.#diagnosis = diagnosis;
     if (read.responseOptions.echo.background)
       this.detach = (context, processName) => this.#detach(context, processName);
   }
@@ -77,7 +88,9 @@ class StoredResponsesRequest implements StorableRequest {
 
   #open(context: AnswerContext, form: "stream" | "body"): ResponseObject {
     this.#random = context.random;
-    return (this.#response = new ResponseObject(context, this.#options, form));
+    this.#response = new ResponseObject(context, this.#options, form);
+    this.#response.cacheDiagnostics = this.#diagnosis?.compare;
+    return this.#response;
   }
 
   /** Returns the stores that the response goes to. A connection finds its own responses even if they are not stored for others. */
@@ -103,6 +116,7 @@ class StoredResponsesRequest implements StorableRequest {
       ...(link && { previous: link.id, root: link.root ?? link.id }),
       input: link ? own : [...history, ...own],
       ...(Object.keys(response.encrypted).length > 0 && { seals: response.encrypted }),
+      ...(this.#diagnosis && { fingerprint: this.#diagnosis.fingerprint }),
       ...(running && { running }),
       body,
     });

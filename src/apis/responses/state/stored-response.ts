@@ -1,4 +1,5 @@
 import { isLong, jsonChunks } from "../../../core/json-chunks.ts";
+import type { StoredFingerprint } from "../../cache-diagnosis.ts";
 import type { Keyspace, Keyspaces } from "../../port-state.ts";
 import { sharedDigits } from "../ids.ts";
 
@@ -14,6 +15,8 @@ export interface StoredResponse {
   readonly input: readonly StoredItem[];
   /** `encrypted_content` of reasoning, by the item's id. The body shows it only on request. */
   readonly seals?: Readonly<Record<string, string>>;
+  /** Of the request; absent if an upstream of this API has answered it. */
+  readonly fingerprint?: StoredFingerprint;
   /** Present while the response is generated in the background. */
   readonly running?: RunningResponse;
   /** The response as JSON, as the client was sent it. */

@@ -4,6 +4,7 @@ import { textOfTokens } from "../violations.ts";
 import { atFrame, atMember, shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
 import type { Json, StreamView } from "../view.ts";
+import { isAttributed } from "./response-view.ts";
 import {
   deltasOf,
   fromStart,
@@ -243,7 +244,7 @@ export const itemRules: readonly StreamRule[] = streamRuleList([
     shown: (view) => hasEnded(view) && fromStart(view),
     *judge(view) {
       const { items, end } = streamState(view);
-      if (!end) return;
+      if (!end || isAttributed(responseIn(end))) return;
       const { output: list } = responseIn(end);
       const output = (Array.isArray(list) ? list.filter(isObject) : []).filter(isWritten);
       const done = items

@@ -1,5 +1,6 @@
 import { membersOf } from "../../../apis/members.ts";
 import {
+  attributionMembers,
   clientJsonMembers,
   floatMembers,
   harmMembers,
@@ -183,7 +184,13 @@ function wanted(profile: ProfileName, isBody: boolean, date: string): readonly s
 }
 
 /** Members inside which no order is judged: JSON of the client's own, and lists that have another order. */
-const otherOrder: ReadonlySet<string> = new Set([...clientJsonMembers, ...harmMembers, "arguments", "environment"]);
+const otherOrder: ReadonlySet<string> = new Set([
+  ...clientJsonMembers,
+  ...harmMembers,
+  ...attributionMembers,
+  "arguments",
+  "environment",
+]);
 
 /** Returns the first object of a response or event whose members are not in OpenAI's order, or `undefined`. */
 function outOfOrder(value: Json): { readonly member: string; readonly found: string } | undefined {

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { membersOf } from "../../../apis/members.ts";
 import { idPrefixes } from "../../../apis/responses/ids.ts";
-import { response as schema, responseUsage, writtenItems } from "../../../apis/responses/schema.ts";
+import { incompleteDetails, response as schema, responseUsage, writtenItems } from "../../../apis/responses/schema.ts";
 import { isObject } from "../../../core/json.ts";
 import { ownIdViolations, shown } from "../place.ts";
 import type { Violation } from "../rule.ts";
@@ -12,6 +12,7 @@ import {
   clientCalls,
   contentParts,
   isCall,
+  isAttributed,
   isCompleted,
   type ResponseRule,
   responseRuleList,
@@ -95,7 +96,7 @@ const responseRules: readonly ResponseRule[] = responseRuleList([
       if (status !== "completed" && status !== "incomplete" && status !== "failed" && status !== "cancelled")
         yield view.at("status", `status is ${shown(status)}`);
       const reason = (details as { reason?: unknown } | null | undefined)?.reason;
-      if (status === "incomplete" && reason !== "max_output_tokens" && reason !== "content_filter")
+      if (status === "incomplete" && !incompleteDetails.required().safeParse(details).success)
         yield view.at("incomplete_details", `incomplete because of ${shown(reason)}`);
       if (status !== "incomplete" && details !== null && details !== undefined)
         yield view.at(
@@ -112,13 +113,16 @@ const responseRules: readonly ResponseRule[] = responseRuleList([
     id: "responses/output",
     severity: "error",
     concern: lost,
-    says: "output is a list of items, each with a type; of a completed response it is not empty.",
+    says: "output is a list of items, each with a type; of a completed response it is not empty, unless the request only prewarms: then it is.",
     source: "specification: Response.output; sub2api #4468; source code of openai-agents and LangChain",
     breaks: ["openai-agents", "official SDKs: output_text", "LangChain"],
     *judge(view) {
       const { output, status } = view.response;
       if (!Array.isArray(output)) yield view.at("output", `output is ${shown(output)}`);
-      else if (output.length === 0 && status === "completed") yield view.at("output", "no items");
+      else if (preparesOnly(view)) {
+        if (output.length > 0) yield view.at("output", `${output.length} items of a request that only prewarms`);
+      } else if (output.length === 0 && status === "completed" && !isAttributed(view.response))
+        yield view.at("output", "no items");
       else if (view.output.length !== output.length || view.output.some(({ type }) => !isText(type)))
         yield view.at("output", "an item without a type");
     },
@@ -259,6 +263,12 @@ const responseRules: readonly ResponseRule[] = responseRuleList([
   },
 ]);
 
+/** Whether a request only prepares for later ones. */
+function preparesOnly({ exchange }: ResponseView): boolean {
+  const { generate, prompt_cache_options: options } = exchange.request.body ?? {};
+  return generate === false || (isObject(options) && options.prewarm === true);
+}
+
 function isFinished({ type, status }: { readonly [name: string]: unknown }): boolean {
   return type === "function_call" && status !== "incomplete";
 }
@@ -381,7 +391,8 @@ const usageRules: readonly ResponseRule[] = responseRuleList([
     says: "The tokens were counted: the counts are not all 0.",
     source: "LiteLLM #8349, LM Studio #1602",
     breaks: ["cost accounting"],
-    shown: hasUsage,
+    // OpenAI counts nothing for `generate: false`.
+    shown: (view) => hasUsage(view) && !preparesOnly(view),
     *judge(view) {
       const { input_tokens: input, output_tokens: output } = usageOf(view) ?? {};
       if (input === 0 && output === 0) yield view.at("usage", "all counts are 0");

@@ -73,6 +73,11 @@ export function isCall({ type }: Json): boolean {
   return type === "function_call" || type === "custom_tool_call";
 }
 
+/** True for a response of ChatGPT's backend, whose output is always empty: clients read the items of the stream. Source: recordings of 2026-09-27. */
+export function isAttributed({ usage }: Json): boolean {
+  return isObject(usage) && "attribution" in usage;
+}
+
 /** True for a response that is neither cut, nor filtered, nor failed. */
 export function isCompleted({ response }: ResponseView): boolean {
   return response.status === "completed";

@@ -255,7 +255,10 @@ export class Task {
     });
     this.cachedTokens = sequence.length;
     this.#assembler.add(this.#report.start(this.cachedTokens));
-    if (this.#maxTokens <= 0 && !this.#report.isReading) this.#finish("length");
+    // A prompt that is only echoed, or fills the context, is not processed: no answer can follow.
+    const { limits, echo } = this.#message;
+    const isPrewarm = limits.maxTokens === 0 && !echo;
+    if (this.#maxTokens <= 0 && !isPrewarm && !this.#report.isReading) this.#finish("length");
     else this.#report.progress(this.cachedTokens);
   }
 
@@ -303,6 +306,7 @@ export class Task {
     const first = tokens.length - outputs;
     const isPrefilled = sequence.length >= this.#tokens.length;
     if (this.#report.isReading && !isPrefilled) this.#readPromptLogits(outputs, index + first);
+    else if (isPrefilled && this.#maxTokens <= 0) this.#finish("length");
     else if (outputs > 0) this.#sampleAfter(sequence, tokens.slice(first), index + first);
     if (this.generatedTokens === 0) this.#report.progress(this.prompt.length - this.promptLeft);
   }
