@@ -32,7 +32,11 @@ export class FetchExchange implements HttpExchange {
   }
 
   query(name: string): string | undefined {
-    return new URL(this.#request.url).searchParams.get(name) ?? undefined;
+    return this.queryValues(name)[0];
+  }
+
+  queryValues(name: string): readonly string[] {
+    return new URL(this.#request.url).searchParams.getAll(name);
   }
 
   header(name: string): string | undefined {

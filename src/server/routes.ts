@@ -80,7 +80,9 @@ function listModels(reply: Reply, { directory }: Service): void {
   const models = modelsOf(reply.client, directory)
     .list()
     .map(({ info }) => info);
-  const body = reply.conventions.models?.list(models) ?? writeModelList(models, reply.profile);
+  const body =
+    reply.conventions.models?.list(models, (name) => reply.exchange.queryValues(name)) ??
+    writeModelList(models, reply.profile);
   reply.send(200, "application/json", body);
 }
 

@@ -66,7 +66,7 @@ describe("--only messages", () => {
     const headers = seen.map((request) => request.headers);
     expect(
       new Set(headers.map((one) => [one["anthropic-version"], one["x-api-key"], one.authorization].join())),
-    ).toEqual(new Set(["2023-06-01,secret,"]));
+    ).toEqual(new Set(["2023-06-01,secret,", "2026-10-21,secret,"]));
     // The script says the same to everything; the form is right nevertheless.
     const broken = rules
       .filter(({ status, severity }) => status === "broken" && severity !== "note")

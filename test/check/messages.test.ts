@@ -1,5 +1,7 @@
 import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { serialize } from "../../src/apis/members.ts";
+import { errorResponse, message, modelInfo, modelInfoPage, tokenCount } from "../../src/apis/messages/schema.ts";
 import { everyRule } from "../../src/check/rules/every-rule.ts";
 import type { Exchange } from "../../src/check/rules/exchange.ts";
 import { judge } from "../../src/check/rules/judge.ts";
@@ -39,6 +41,41 @@ function recorded(file: (typeof files)[number], since: string): { name: string; 
   });
 }
 
+interface Part {
+  readonly endpoint: Exchange["endpoint"];
+  readonly body: string;
+  readonly headers?: Record<string, string>;
+}
+
+/** What is judged of a recording: its body, and of the results of a batch each message. */
+function partsOf(recording: Recording): readonly Part[] {
+  const { body } = recording;
+  if (/\/batches\/.*\/results$/.test(recording.endpoint)) {
+    const lines = body.split("\n").filter(Boolean);
+    const results = lines.map((line) => (JSON.parse(line) as { result: { message: unknown } }).result);
+    return results.map(({ message }) => ({ endpoint: "messages", body: JSON.stringify(message), headers: {} }));
+  }
+  const endpoint = endpointOf(recording);
+  return endpoint === undefined ? [] : [{ endpoint, body }];
+}
+
+/** A body whose members a recorder has sorted, in the order of the wire. Streams are returned as they are. */
+function inOrder(body: string): string {
+  if (!body.trimStart().startsWith("{")) return body;
+  const value = JSON.parse(body) as { type?: unknown; data?: unknown; input_tokens?: unknown };
+  const schema =
+    value.type === "error"
+      ? errorResponse
+      : value.type === "model"
+        ? modelInfo
+        : value.data !== undefined
+          ? modelInfoPage
+          : value.input_tokens !== undefined
+            ? tokenCount
+            : message;
+  return serialize(schema, value);
+}
+
 describe.skipIf(!isHere)("recordings of Anthropic's API", () => {
   test.each(files)("no error and no warning on %s.jsonl since October 2025", (file) => {
     const found: string[] = [];
@@ -61,6 +98,34 @@ describe.skipIf(!isHere)("recordings of Anthropic's API", () => {
     }
     expect(found).toEqual([]);
     expect(all.length).toBeGreaterThan(5);
+  });
+
+  // Some recorders sorted the members or lost the padding. What they kept is judged all the same, in the order of the wire.
+  test.each(files)("no recording of %s.jsonl since August 2026 is accused of not being profile exact", (file) => {
+    const found: string[] = [];
+    let judged = 0;
+    for (const recording of readRecordings(file)) {
+      const { name, date, fidelity, body } = recording;
+      if ((date ?? "") < "2026-08") continue;
+      for (const part of partsOf(recording)) {
+        judged++;
+        const kept =
+          /sorted|re-serialised|parsed/.test(fidelity) || part.body !== body ? inOrder(part.body) : part.body;
+        const { findings } = judge(
+          exchangeOfRecording({ ...recording, ...part, endpoint: recording.endpoint, body: kept }, part.endpoint),
+          "exact",
+        );
+        for (const { rule, found: what } of findings) {
+          if (severities.get(rule) === "note" || (/padding lost/.test(fidelity) && rule === "profile/messages-padding"))
+            continue;
+          found.push(`${name}: ${rule}: ${what}`);
+        }
+      }
+    }
+    expect(found).toEqual([]);
+    expect(judged).toBeGreaterThan(
+      { "messages-stream": 10, messages: 50, "messages-errors": 5, "messages-other": 3 }[file],
+    );
   });
 
   // What imitators make of a stream: each kind of damage, done to every recorded stream that it fits.

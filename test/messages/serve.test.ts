@@ -186,10 +186,26 @@ describe.each(transports)("the Messages API through $name", ({ open }) => {
       first_id: "m",
       last_id: "silent",
     });
+    for (const [query, count] of [
+      ["lifecycle[]=active", 4],
+      ["lifecycle[]=retired&lifecycle%5B%5D=active", 4],
+      ["lifecycle[]=deprecated&lifecycle[]=retired", 0],
+    ] as const) {
+      const filtered = await api.fetch(`/v1/models?${query}`, { headers: { "x-api-key": key } });
+      expect(((await filtered.json()) as { data: unknown[] }).data, query).toHaveLength(count);
+    }
     const headers = { authorization: `Bearer ${key}` };
     expect(await (await api.fetch("/v1/models", { headers })).json()).toMatchObject({ object: "list" });
     const one = await api.fetch("/v1/models/m", { headers: { ...headers, "anthropic-version": "2023-06-01" } });
-    expect(await one.json()).toMatchObject({ type: "model", id: "m" });
+    expect(await one.json()).toMatchObject({
+      type: "model",
+      id: "m",
+      capabilities: { server_tools: { supported: false }, thinking: { types: { between_tools: { supported: true } } } },
+      lifecycle: "active",
+      deprecated_at: null,
+      retires_at: null,
+      line: null,
+    });
     const none = await api.fetch("/v1/models/nope", { headers: { "x-api-key": key } });
     expect([none.status, await none.json()]).toMatchObject([
       404,

@@ -1,8 +1,9 @@
 import type * as z from "zod";
 import type { GenerationFailure } from "../../core/events.ts";
+import { isObject } from "../../core/json.ts";
 import { internalError, malformedJson } from "../failures.ts";
 import { inWireOrder } from "../members.ts";
-import { errorResponse, errorStatuses } from "./schema.ts";
+import { errorCodes, errorResponse, errorStatuses } from "./schema.ts";
 
 /** A failure in Anthropic's words. Source: https://platform.claude.com/docs/en/api/errors, and recordings of 2024 to 2026. */
 export interface AnthropicError {
@@ -24,21 +25,25 @@ export function anthropicError(failure: GenerationFailure): AnthropicError {
 /** Returns the JSON of an error's body, which is also the data of an `error` event. `requestId` is `null` if none is known. */
 export function errorJson(failure: GenerationFailure, requestId: string | null): string {
   const { type, message } = anthropicError(failure);
-  const { code } = failure;
+  const details = detailsOf(failure);
   const object: z.input<typeof errorResponse> = {
     type: "error",
     error: {
       type,
       message,
-      ...(typeof code === "string" && shownCodes.has(code) && { details: { error_code: code } }),
+      ...(details && { details }),
     },
     request_id: requestId,
   };
   return JSON.stringify(inWireOrder(errorResponse, object));
 }
 
-/** Codes that Anthropic's clients act on. Source: its SDK 1.12.0. */
-const shownCodes: ReadonlySet<string> = new Set(["thread_unsupported_request", "compaction_unavailable"]);
+/** Returns `details` of an error with one of Anthropic's codes: an upstream's own, which may have further members, or the code alone. */
+function detailsOf({ code, cause }: GenerationFailure): z.input<typeof errorResponse>["error"]["details"] {
+  if (typeof code !== "string" || !errorCodes.has(code)) return undefined;
+  const sent = isObject(cause) ? cause["details"] : undefined;
+  return { ...(isObject(sent) && sent), error_code: code };
+}
 
 function statusAndType({ kind, status }: GenerationFailure): { readonly status: number; readonly type: string } {
   switch (kind) {

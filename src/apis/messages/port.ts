@@ -19,20 +19,25 @@ import { writeMessageResponse } from "./write.ts";
 import type { MessageContext, MessageOptions } from "./write.ts";
 
 /**
- * Lists models as Anthropic does, for clients that expect its form. All models are on one page. An unknown time of creation is 1970-01-01,
- * unknown limits are `null`. Source: recordings of 2026, and the types of Anthropic's SDK 0.120.0.
+ * Lists models as Anthropic does, for clients that expect its form. All models are active and on one page. An unknown time of creation is
+ * 1970-01-01, unknown limits are `null`. Source: recordings of 2026, and the types of Anthropic's SDK 1.12.0.
  */
 const anthropicModels: ModelListFormat = {
   isRequested: (header) => header("anthropic-version") !== undefined || header("x-api-key") !== undefined,
-  list: (models) =>
-    jsonOf(schema.modelInfoPage, {
+  list(all, queryValues) {
+    const lifecycles = queryValues?.("lifecycle[]") ?? [];
+    const models = lifecycles.length === 0 || lifecycles.includes(active) ? all : [];
+    return jsonOf(schema.modelInfoPage, {
       data: models.map(modelObject),
       has_more: false,
       first_id: models[0]?.id ?? null,
       last_id: models.at(-1)?.id ?? null,
-    }),
+    });
+  },
   one: (model) => jsonOf(schema.modelInfo, modelObject(model)),
 };
+
+const active = "active" as const;
 
 const yes = { supported: true };
 const no = { supported: false };
@@ -53,9 +58,14 @@ function modelObject({ id, created, contextLength, maxOutputTokens, takesImages:
       effort: { supported: true, low: yes, medium: yes, high: yes, xhigh: yes, max: yes },
       image_input: sees === true ? yes : no,
       pdf_input: no,
+      server_tools: { supported: false, web_search: no, code_execution: no },
       structured_outputs: yes,
-      thinking: { supported: true, types: { enabled: yes, adaptive: yes } },
+      thinking: { supported: true, types: { enabled: yes, adaptive: yes, between_tools: yes, disabled: yes } },
     },
+    lifecycle: active,
+    deprecated_at: null,
+    retires_at: null,
+    line: null,
   };
 }
 

@@ -3,8 +3,10 @@ import { describe, expect, test } from "vitest";
 import { accumulate } from "../../core/accumulate.ts";
 import type { Generation } from "../../core/accumulate.ts";
 import type { GenerationEvent } from "../../core/events.ts";
+import { readFailure } from "../tolerant/read-failure.ts";
 import { readResponseBody } from "../tolerant/read-response.ts";
 import { lean } from "../profile.ts";
+import { errorJson } from "./error-object.ts";
 import { MessageReader } from "./read.ts";
 import { MessageStreamWriter } from "./write-stream.ts";
 
@@ -172,6 +174,18 @@ describe("a stream as Anthropic sends it", () => {
     expect(
       failure({ type: "invalid_request_error", message: "prompt is too long: 300 tokens > 200 maximum" }),
     ).toMatchObject({ failure: { kind: "context-overflow", tokens: { asked: 300, most: 200 } } });
+  });
+
+  // A gateway left the details out, by which Anthropic's SDKs distinguish errors.
+  test("an error keeps the details of an upstream of this API, if their code is Anthropic's", () => {
+    const passedOn = (details: Json): unknown => {
+      const failure = readFailure({ type: "error", error: { type: "conflict_error", message: "No.", details } }, 409);
+      return failure && JSON.parse(errorJson(failure, null));
+    };
+    const error = { type: "conflict_error", message: "No." };
+    const details = { error_code: "image_dimensions_too_large", max_side_length_pixels: 8000, paths: ["messages.0"] };
+    expect(passedOn(details)).toEqual({ type: "error", error: { ...error, details }, request_id: null });
+    expect(passedOn({ error_code: "of_another_server" })).toEqual({ type: "error", error, request_id: null });
   });
 
   test("a cut stream is an error, one that lacks its last event is not", () => {

@@ -338,15 +338,59 @@ export const errorResponse = z.object({
   error: z.object({
     type: z.string().min(1),
     message: z.string().min(1),
-    // Of the codes that Anthropic's SDK 1.12.0 acts on.
-    details: z.object({ error_code: z.string() }).optional(),
+    // Some codes have further members.
+    details: z.looseObject({ error_code: z.string() }).nullable().optional(),
   }),
   request_id: z.string().nullable().meta({ since: "2025-11" }),
 });
 
+/** The values of `error.details.error_code`. Source: the types of Anthropic's SDK 1.12.0. */
+export const errorCodes: ReadonlySet<string> = new Set([
+  "available_tools_limit_exceeded",
+  "tool_name_conflict",
+  "tool_reference_unresolved",
+  "image_dimensions_too_large",
+  "compaction_block_ambiguous",
+  "compaction_block_misplaced",
+  "compaction_content_mismatch",
+  "compaction_incomplete_turn",
+  "compaction_nothing_to_summarize",
+  "compaction_signature_invalid",
+  "compaction_too_many_tool_references",
+  "compaction_tool_changes_mismatch",
+  "compaction_unavailable",
+  "thread_already_continued",
+  "thread_continue_in_flight",
+  "thread_fingerprint_mismatch",
+  "thread_not_found",
+  "thread_unsupported_request",
+  "contract_spend_limit_reached",
+  "enforced_spend_limit_reached",
+  "ramp_limit_exceeded",
+  "organization_on_hold",
+  "organization_type_not_supported",
+  "parent_organization_required",
+  "organization_not_enrolled_in_beta",
+  "linked_organization_billing_unavailable",
+  "linked_organization_spend_limit_reached",
+  "cmek_context_unavailable",
+  "cmek_key_disabled",
+  "cmek_key_network_blocked",
+  "cmek_key_unreachable",
+  "claude_code_version_too_old",
+  "claude_code_key_creator_not_member",
+  "request_body_encoding_invalid",
+  "request_body_encoding_unsupported",
+  "request_body_too_large_after_decoding",
+  "request_body_timeout",
+  "unsupported_charset",
+  "sandbox_egress_restricted",
+]);
+
 /** The HTTP statuses of each type of error. Source: https://platform.claude.com/docs/en/api/errors. */
 export const errorStatuses: Readonly<Record<string, readonly number[]>> = {
   invalid_request_error: [400, 422],
+  conflict_error: [409],
   authentication_error: [401],
   billing_error: [402, 403],
   permission_error: [403],
@@ -394,6 +438,11 @@ export const modelInfo = z.object({
   max_input_tokens: count.nullable().optional(),
   max_tokens: count.nullable().optional(),
   capabilities: z.record(z.string(), z.unknown()).nullable().optional(),
+  // Declared by Anthropic's SDK 1.12.0. Their place is predicted: no recording has them.
+  lifecycle: z.enum(["active", "deprecated", "retired"]).optional(),
+  deprecated_at: z.string().nullable().optional(),
+  retires_at: z.string().nullable().optional(),
+  line: z.string().nullable().optional(),
 });
 
 export const modelInfoPage = z.object({

@@ -74,7 +74,9 @@ function failureFrom(error: JsonObject, responseStatus: number | undefined): Gen
   const ownType = text(error["type"]);
   const type = ownType !== null && /^[a-z_]+$/.test(ownType) && ownType !== "error" ? ownType : null;
   const status = failureStatus(responseStatus ?? ownStatus ?? (type === null ? undefined : statusOfType.get(type)));
-  const code = text(error["code"]);
+  const { details } = error;
+  // Anthropic's code is in `details`.
+  const code = text(error["code"]) ?? (isObject(details) ? text(details["error_code"]) : null);
   const message = messageOf(error);
   const ownCode = code !== null && !/^\d+$/.test(code) ? code : null;
   const named = kinds.get(ownCode ?? "") ?? kinds.get(type ?? "");
