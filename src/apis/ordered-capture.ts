@@ -127,8 +127,9 @@ const printing: Readonly<Record<CapturedApi, Printing>> = {
     body: (answer, request) => pythonJson(inResponsesOrder("", answer, bodyNumber, request)),
     stream(events, request, random) {
       const obfuscates = isObfuscated(events, request, memberSince(textDelta, "obfuscation"));
+      const logprobs = new Map(events.flatMap(spokenLogprobs));
       return (event) => {
-        const { obfuscation: _, ...members } = event;
+        const { obfuscation: _, ...members } = withRounded(event, logprobs) as JsonObject;
         const { type, delta } = members;
         const isHidden = obfuscates && "obfuscation" in (responseEvents.get(type)?.shape ?? {});
         const shown =
@@ -212,6 +213,48 @@ function inResponsesOrder(name: string, value: unknown, number: NumberForm, requ
       return [member, printed];
     }),
   );
+}
+
+/** The log probabilities of a text that has ended, by the id of its item and the index of its part. */
+function spokenLogprobs({
+  type,
+  item_id: id,
+  content_index: index,
+  logprobs,
+}: JsonObject): [string, readonly unknown[]][] {
+  return type === "response.output_text.done" && Array.isArray(logprobs)
+    ? [[`${String(id)} ${String(index)}`, logprobs]]
+    : [];
+}
+
+/**
+ * Returns an event, item or response with the log probabilities of its items rounded again from those of their texts. OpenAI rounds them, and
+ * printing again may have lost the sign of a zero.
+ */
+function withRounded(value: unknown, logprobs: ReadonlyMap<string, readonly unknown[]>): unknown {
+  if (Array.isArray(value)) return value.map((element: unknown) => withRounded(element, logprobs));
+  if (logprobs.size === 0 || !isObject(value)) return value;
+  const { id, content } = value;
+  if (Array.isArray(content)) {
+    const parts = content.map((part: unknown, index) => {
+      const own = logprobs.get(`${String(id)} ${index}`);
+      const shown = isObject(part) && Array.isArray(part["logprobs"]) ? part["logprobs"].length : -1;
+      return isObject(part) && own?.length === shown ? { ...part, logprobs: own.map(roundedToken) } : part;
+    });
+    return { ...value, content: parts };
+  }
+  const inner = ["item", "response", "output"].filter((name) => name in value);
+  return { ...value, ...Object.fromEntries(inner.map((name) => [name, withRounded(value[name], logprobs)])) };
+}
+
+function roundedToken(token: unknown): unknown {
+  if (!isObject(token)) return token;
+  const { logprob, top_logprobs: top } = token;
+  return {
+    ...token,
+    ...(typeof logprob === "number" && { logprob: Number(logprob.toFixed(6)) }),
+    ...(Array.isArray(top) && { top_logprobs: top.map(roundedToken) }),
+  };
 }
 
 /** Returns the element of a list in the request that an element of the response repeats: a tool by its name, others by their index. */

@@ -46,6 +46,21 @@ export function judgeAnswer(
   return { id: name, about: "a capture", exchange, findings, shown };
 }
 
+/**
+ * Returns the answers in the text of a file: the results of a batch of messages, a line each, or the text itself. Results without a message
+ * or an error are left out. Source: https://platform.claude.com/docs/en/build-with-claude/batch-processing.
+ */
+export function capturedAnswers(text: string): readonly string[] {
+  if (!/^\s*\{"custom_id":/.test(text)) return [text];
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  const answers = lines.map((line) => {
+    const value = parsedJson(line);
+    const result = isObject(value) && isObject(value.result) ? value.result : {};
+    return result.message ?? result.error;
+  });
+  return answers.flatMap((answer) => (isObject(answer) ? [JSON.stringify(answer)] : []));
+}
+
 /** Which endpoint a path means; undefined where it does not say. */
 function endpointOfPath(method: string, path: string): Exchange["endpoint"] | undefined {
   const posted: readonly [string, Exchange["endpoint"]][] = [
@@ -59,6 +74,9 @@ function endpointOfPath(method: string, path: string): Exchange["endpoint"] | un
 }
 
 function endpointOf(body: string, request: Record<string, unknown> | undefined): Exchange["endpoint"] {
+  if (/^\s*\{\s*"object"\s*:\s*"response.input_tokens"/.test(body)) return "response-tokens";
+  if (/"object"\s*:\s*"response.compaction"/.test(body)) return "response-compaction";
+  if (/^\s*\{[^{}]*"type"\s*:\s*"message_batch(_deleted)?"/.test(body)) return "other";
   if (/"object"\s*:\s*"response"|"type"\s*:\s*"response\.\w/.test(body)) return "responses";
   const anthropics = anthropicEndpoint(body);
   if (anthropics) return anthropics;

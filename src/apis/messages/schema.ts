@@ -311,7 +311,12 @@ const stop = {
   stop_sequence: z.string().nullable(),
 };
 
-/** A message. Its model has been the first member since 30 October 2025. */
+/** The model of a message has been its first member since 30 October 2025. */
+const modelLastUntil = {
+  firstUntil: { date: "2025-10-30", names: ["id", "type", "role", "model"] } satisfies EarlierOrder,
+};
+
+/** A message. */
 export const message = z
   .object({
     model: modelId,
@@ -330,7 +335,7 @@ export const message = z
       .meta({ since: "2026-09-26", proof: "null", ...nullInExact }),
     context_management: contextManagement.optional(),
   })
-  .meta({ firstUntil: { date: "2025-10-30", names: ["id", "type", "role", "model"] } satisfies EarlierOrder });
+  .meta(modelLastUntil);
 
 /** The body of an error, and the data of the event `error`. */
 export const errorResponse = z.object({
@@ -411,7 +416,10 @@ export const messageEnding = z.object({
 
 /** The events of a stream. */
 export const streamEvent = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("message_start"), message: message.extend({ usage: messageStartUsage }) }),
+  z.object({
+    type: z.literal("message_start"),
+    message: message.extend({ usage: messageStartUsage }).meta(modelLastUntil),
+  }),
   z.object({ type: z.literal("content_block_start"), index: count, content_block: contentBlock }),
   z.object({ type: z.literal("content_block_delta"), index: count, delta: contentDelta }),
   z.object({ type: z.literal("content_block_stop"), index: count }),
