@@ -13,12 +13,9 @@ import { writeCalls } from "./write-messages.ts";
 
 type Members = { [name: string]: JsonValue | undefined };
 
-/** Writes the body of a chat answer that is not streamed. Its members are in the order of `chatCompletion`. `form`: default is the form of the profile. */
-export function writeChatResponse(
-  generation: Generation,
-  context: ChoicesContext,
-  form: ChatForm = chatForms[context.profile.name],
-): string {
+/** Writes the body of a chat answer that is not streamed. Its members are in the order of `chatCompletion`. */
+export function writeChatResponse(generation: Generation, context: ChoicesContext): string {
+  const form = chatForms[context.profile.name];
   const { requested: asked, settings } = context;
   const { usage, timings, source } = generation;
   const { id, created, model, systemFingerprint } = answerIdentity(context, "chatcmpl-", source);
@@ -31,7 +28,7 @@ export function writeChatResponse(
     ...(usage && { usage: chatUsage(usage, form.usageZeros) }),
     ...(usage && timings && asked.includeTimings && { timings: timingsObject(timings, usage) }),
     service_tier: shownTier(form.serviceTier, settings, source),
-    system_fingerprint: form.systemFingerprint ? systemFingerprint : undefined,
+    system_fingerprint: systemFingerprint,
     ...(generation.prompts?.[0] && promptMembers(generation.prompts[0], asked)),
     ...extraMembers(generation, context, undefined, "chunk"),
   };
@@ -45,7 +42,7 @@ function choiceObject(
   form: ChatForm,
 ): Members {
   const { requested: asked } = context;
-  const choiceForm = form.choice(choice.choice);
+  const choiceForm = form.choice;
   const logprobs = asked.logprobs ? chatLogprobs(choice.textLogprobs, choice.refusalLogprobs, form.number) : null;
   return {
     index: choice.choice,
@@ -59,7 +56,7 @@ function choiceObject(
 }
 
 function message(choice: GeneratedChoice, generation: Generation, context: ChoicesContext, form: ChatForm): Members {
-  const choiceForm = form.choice(choice.choice);
+  const choiceForm = form.choice;
   const { annotations, ...extras } = extraMembers(generation, context, choice.choice, "delta");
   const reasoning: Members = {};
   if (choice.reasoning !== null)
