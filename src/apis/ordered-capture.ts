@@ -89,9 +89,9 @@ export function orderedCapture(
   const events = capturedEvents(capture);
   if (!events.every((event) => event !== undefined)) return undefined;
   if (isBody(capture)) return events.map((answer) => body(answer, asked)).join("");
-  // Some recorders add line ends after the last event.
-  const added = /(?:\r?\n){2}((?:\r?\n)*)$/.exec(capture)?.[1] ?? "";
-  return events.map(stream(events, asked, random)).join("") + end + added.replaceAll("\r", "");
+  // Some recorders add line ends to the two after the last event.
+  const added = capture.slice(capture.trimEnd().length).replaceAll("\r", "").slice(2);
+  return events.map(stream(events, asked, random)).join("") + end + added;
 }
 
 const textDelta = responseEvents.get("response.output_text.delta") ?? response;

@@ -93,7 +93,7 @@ export const messageProfileRules: readonly ProfileRule[] = [
     id: "profile/messages-members",
     severity: "error",
     concern,
-    says: "Events, messages, blocks, counts, models and errors have Anthropic's members, in Anthropic's order.",
+    says: "Events, messages, blocks, counts, models and errors have the members of Anthropic's answers of their month, in Anthropic's order.",
     source: "recordings since 2026-05: 1328 of 1328 events, 238 of 238 bodies",
     breaks,
     judges: "profile",

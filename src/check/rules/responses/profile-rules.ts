@@ -41,7 +41,7 @@ export const responseProfileRules: readonly ProfileRule[] = [
     id: "profile/response-members",
     severity: "error",
     concern,
-    says: "A response has the members of the profile (exact: those of 2026-07 with moderation and tool_usage, a body also billing).",
+    says: "A response has the members of the profile: in exact those that answers of its month have, in a body also billing.",
     source: "recordings since 2026-07: 69 of 69 streams, 169 of 169 bodies",
     breaks,
     judges: "profile",
