@@ -287,7 +287,8 @@ function* digestOf(value: unknown): Steps<Digest> {
   return digest;
 }
 
-function* addJson(digest: Digest, value: unknown): Steps<void> {
+/** Adds the JSON of a value to a digest, in steps. */
+export function* addJson(digest: Digest, value: unknown): Steps<void> {
   let isFirst = true;
   for (const chunk of jsonChunks(value, chunkSize)) {
     if (!isFirst) yield;
@@ -297,7 +298,7 @@ function* addJson(digest: Digest, value: unknown): Steps<void> {
 }
 
 /** A digest of 64 bits, which is not cryptographic: a client can only deceive itself. Source: cyrb53 by bryc, public domain. */
-class Digest {
+export class Digest {
   /** The number of characters so far. */
   length = 0;
   #high = 0xdeadbeef;

@@ -33,10 +33,11 @@ export interface AroundCapture {
 /** The same for an answer of which more is known than its body. */
 export function judgeAnswer(
   name: string,
-  body: string,
+  captured: string,
   { method = "POST", path = "", request, status, headers, complete = true }: AroundCapture,
   demanded?: ProfileName | "openai",
 ): Judgement & { readonly exchange: Exchange } {
+  const body = batchResult(captured) ?? captured;
   const exchange: Exchange = {
     endpoint: endpointOfPath(method, path) ?? endpointOf(body, request),
     request: { method, path, ...(request && { body: request }) },
@@ -46,19 +47,19 @@ export function judgeAnswer(
   return { id: name, about: "a capture", exchange, findings, shown };
 }
 
-/**
- * Returns the answers in the text of a file: the results of a batch of messages, a line each, or the text itself. Results without a message
- * or an error are left out. Source: https://platform.claude.com/docs/en/build-with-claude/batch-processing.
- */
+/** Returns the answers in the text of a file: of the results of a batch, each message and error, a line each; or the text itself. */
 export function capturedAnswers(text: string): readonly string[] {
-  if (!/^\s*\{"custom_id":/.test(text)) return [text];
-  const lines = text.split("\n").filter((line) => line.trim() !== "");
-  const answers = lines.map((line) => {
-    const value = parsedJson(line);
-    const result = isObject(value) && isObject(value.result) ? value.result : {};
-    return result.message ?? result.error;
-  });
-  return answers.flatMap((answer) => (isObject(answer) ? [JSON.stringify(answer)] : []));
+  if (batchResult(text.trimStart().split("\n", 1)[0] ?? "") === undefined) return [text];
+  return text.split("\n").flatMap((line) => batchResult(line) ?? []);
+}
+
+/** Returns the message or the error in one line of the results of an Anthropic batch; undefined for any other body. */
+function batchResult(body: string): string | undefined {
+  if (!/^\s*\{\s*"custom_id"/.test(body)) return undefined;
+  const value = parsedJson(body);
+  const result = isObject(value) && isObject(value.result) ? value.result : {};
+  const answer = result.message ?? result.error;
+  return isObject(answer) ? JSON.stringify(answer) : undefined;
 }
 
 /** Which endpoint a path means; undefined where it does not say. */

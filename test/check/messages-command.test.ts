@@ -140,4 +140,18 @@ describe("a capture", () => {
       }
     }
   });
+
+  // It was judged as an answer of the chat API: six errors.
+  test("a line of a batch's results is judged as its message", () => {
+    let judged = 0;
+    for (let seed = 0; seed < 50; seed++) {
+      const { exchange: one } = legalMessageBody(seed);
+      if (one.endpoint !== "messages" || one.response.status !== 200) continue;
+      const result = { type: "succeeded", message: JSON.parse(one.response.body) as unknown };
+      const { exchange: read, findings } = judgeCapture("capture", `${JSON.stringify({ custom_id: "0", result })}\n`);
+      expect([read?.endpoint, findings]).toEqual(["messages", []]);
+      judged++;
+    }
+    expect(judged).toBeGreaterThan(5);
+  });
 });

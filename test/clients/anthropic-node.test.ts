@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { said, serveFixture } from "../support/fixture-server.ts";
 import type { FixtureServer } from "../support/fixture-server.ts";
+import { startTruewire } from "../support/serve.ts";
 import { until } from "../support/scripted-engine.ts";
 
 const weather: Anthropic.Tool = {
@@ -122,6 +123,77 @@ describe.each(["lean", "exact"])("the Anthropic SDK, wire %s", (wire) => {
     expect(block).toMatchObject({ type: "thinking", thinking: "" });
   });
 
+  // The SDK sends version 2026-10-21, and its types have no sampling parameters.
+  test("sampling parameters with the SDK's version", async () => {
+    for (const name of ["temperature", "top_p", "top_k"]) {
+      const answer = client.messages.create({ ...ask("#plain"), [name]: 1 });
+      if (wire === "lean") expect(await answer).toMatchObject({ content: [{ text: said.plain }] });
+      else await expect(answer).rejects.toThrow(`${name}: Extra inputs are not permitted`);
+      const older = { headers: { "anthropic-version": "2023-06-01" } };
+      const accepted = await client.messages.create({ ...ask("#plain"), [name]: 1 }, older);
+      expect(accepted.stop_reason).toBe("end_turn");
+    }
+    const unknown = client.messages.create(ask("#plain"), { headers: { "anthropic-version": "2099-01-01" } });
+    if (wire === "lean") expect((await unknown).stop_reason).toBe("end_turn");
+    else
+      await expect(unknown).rejects.toMatchObject({
+        status: 400,
+        type: "invalid_request_error",
+        message: expect.stringContaining('anthropic-version: \\"2099-01-01\\" is not a valid version') as string,
+      });
+  });
+
+  test("members that are null", async () => {
+    const nulls = wire === "exact" ? { container: null, diagnostics: null } : {};
+    const messages = [
+      await client.messages.create(ask("#plain")),
+      await client.messages.stream(ask("#plain")).finalMessage(),
+    ];
+    for (const message of messages) {
+      const { container, diagnostics, usage } = message;
+      expect({
+        ...(container !== undefined && { container }),
+        ...(diagnostics !== undefined && { diagnostics }),
+      }).toEqual(nulls);
+      expect(usage).not.toHaveProperty("speed");
+      if (wire === "exact") expect(usage).not.toHaveProperty("output_tokens_details");
+    }
+    const thinking = { type: "adaptive" } as const;
+    const { usage } = await client.messages.create({ ...ask("#thought"), thinking });
+    expect(usage.output_tokens_details?.thinking_tokens).toBeGreaterThan(3);
+  });
+
+  test("a thinking block of another conversation", async () => {
+    const request: Anthropic.Beta.MessageCreateParamsNonStreaming = {
+      ...ask("#thought"),
+      system: "Be brief.",
+      thinking: { type: "adaptive" },
+    };
+    const { content } = await client.beta.messages.stream(request).finalMessage();
+    const further: typeof request = {
+      ...request,
+      messages: [...request.messages, { role: "assistant", content }, { role: "user", content: "#plain" }],
+    };
+    expect((await client.beta.messages.create(further)).stop_reason).toBe("end_turn");
+    const changed = { ...further, system: "Be long." };
+    const betas = ["thinking-binding-controls-2026-08-01"];
+    const block_binding = { prefix_mismatch_behavior: "drop_block" } as const;
+    const dropping = { ...changed, betas, thinking: { type: "adaptive", block_binding } } as const;
+    if (wire === "lean") {
+      expect((await client.beta.messages.create(changed)).stop_reason).toBe("end_turn");
+      expect((await client.beta.messages.create(dropping)).input_transformations).toBeUndefined();
+      return;
+    }
+    await expect(client.beta.messages.create(changed)).rejects.toThrow(
+      /The block is bound to a different conversation\. .* The `system` prompt differs from the one this block was created with\./,
+    );
+    expect((await client.beta.messages.create(dropping)).input_transformations).toEqual([
+      { type: "thinking_dropped", path: "messages.1.content.0", reason: "prefix_binding_mismatch" },
+    ]);
+    const kept = await client.beta.messages.create({ ...dropping, system: "Be brief." });
+    expect(kept.input_transformations).toEqual([]);
+  });
+
   test("tool use, parallel, streamed and not", async () => {
     const request = { ...ask("#calls"), tools: [weather] };
     const calls = [
@@ -198,6 +270,9 @@ describe.each(["lean", "exact"])("the Anthropic SDK, wire %s", (wire) => {
     expect(names).toEqual(["model programmed"]);
     const model = await client.models.retrieve("programmed");
     expect(model.max_input_tokens).toBeGreaterThan(1000);
+    expect(model).toMatchObject({ lifecycle: "active", deprecated_at: null, retires_at: null, line: null });
+    expect((await client.models.list({ lifecycle: ["active", "retired"] })).data).toHaveLength(1);
+    expect((await client.models.list({ lifecycle: ["deprecated"] })).data).toEqual([]);
   });
 
   test("failures are its typed exceptions", async () => {
@@ -223,6 +298,25 @@ describe.each(["lean", "exact"])("the Anthropic SDK, wire %s", (wire) => {
       return health.slots.busy === 0;
     }, "the slot is free");
   });
+});
+
+// `truewire serve` without arguments.
+test.each(["lean", "exact"])("the demo model, wire %s", { timeout: 120_000 }, async (wire) => {
+  const server = await startTruewire(["--threads", "1", "--gpu", "off", "--wire", wire]);
+  const client = new Anthropic({ baseURL: server.url, apiKey: "none", maxRetries: 0 });
+  const request = { model: "demo", max_tokens: 100, messages: [{ role: "user" as const, content: "Hello!" }] };
+  for (const message of [await client.messages.create(request), await client.messages.stream(request).finalMessage()]) {
+    expect(message).toMatchObject({
+      type: "message",
+      content: [{ type: "text", text: expect.stringMatching(/\w/) as string }],
+    });
+    const written = ["container", "diagnostics"].filter((name) => name in message);
+    expect(written).toEqual(wire === "exact" ? ["container", "diagnostics"] : []);
+  }
+  const hot = client.messages.create({ ...request, temperature: 1 } as Anthropic.MessageCreateParamsNonStreaming);
+  if (wire === "exact") await expect(hot).rejects.toThrow("temperature: Extra inputs are not permitted");
+  else expect((await hot).role).toBe("assistant");
+  await server.stop();
 });
 
 test("a full queue is an OverloadedError", async () => {

@@ -67,15 +67,17 @@ describe("an upstream that speaks the Messages API", () => {
       thinking: { type: "adaptive" },
       context_management: { edits: [] },
       from_2027: true,
+      temperature: 1,
     };
-    const answer = await askMessage(gateway, asked, { "anthropic-beta": "a,b" });
+    const versions = { "anthropic-version": "2026-10-21", "anthropic-beta": "a,b" };
+    const answer = await askMessage(gateway, asked, versions);
     expect(answer.message).toEqual({ ...message, model: "m" });
     expect(answer.headers.get("anthropic-ratelimit-requests-remaining")).toBe("7");
     const [request] = upstream.requests;
     expect(request).toMatchObject({
       path: "/v1/messages",
       body: { model: "theirs", max_tokens: 100, ...asked },
-      headers: { "x-api-key": "sk-ant-1", "anthropic-version": "2023-06-01", "anthropic-beta": "a,b" },
+      headers: { "x-api-key": "sk-ant-1", ...versions },
     });
     expect(request?.headers.authorization).toBeUndefined();
   });
@@ -84,7 +86,7 @@ describe("an upstream that speaks the Messages API", () => {
     const call = { type: "tool_use", id: "toolu_1", name: "patch", input: { input: "*** Begin" } };
     await serve({ ...message, content: [call], stop_reason: "tool_use" });
     const custom = { type: "custom", custom: { name: "patch" } };
-    const response = await post(gateway, { tools: [custom], n: 2, user: "u" });
+    const response = await post(gateway, { tools: [custom], n: 2, user: "u", temperature: 0.5 });
     expect(await response.json()).toMatchObject({
       choices: [0, 1].map((index) => ({
         index,
@@ -94,7 +96,13 @@ describe("an upstream that speaks the Messages API", () => {
       usage: { prompt_tokens: 10, completion_tokens: 8, prompt_tokens_details: { cached_tokens: 3 } },
     });
     expect(upstream.requests).toHaveLength(2);
-    expect(upstream.requests[0]?.body).toMatchObject({ max_tokens: 8192, metadata: { user_id: "u" } });
+    expect(upstream.requests[0]?.body).toMatchObject({
+      max_tokens: 8192,
+      metadata: { user_id: "u" },
+      temperature: 0.5,
+    });
+    // Version 2026-10-21 has no temperature.
+    expect(upstream.requests[0]?.headers["anthropic-version"]).toBe("2023-06-01");
     expect(upstream.requests[0]?.body["n"]).toBeUndefined();
   });
 

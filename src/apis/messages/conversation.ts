@@ -198,7 +198,7 @@ export function* readMessageParams(
   warnings: string[],
 ): Steps<ReadConversation> {
   const turns = new Turns();
-  const instructions = system === undefined ? "" : systemContent(system);
+  const instructions = promptSystem(system);
   if (instructions.length > 0) turns.add({ role: "system", content: instructions, path: "system" });
   const reading: Reading = {
     names: new Map(),
@@ -231,7 +231,8 @@ function isPrefill(last: Message | undefined): boolean {
  */
 const billingHeader = "x-anthropic-billing-header:";
 
-function systemContent(system: string | readonly TextBlockParam[]): Content {
+/** Returns the system prompt that the model gets. */
+export function promptSystem(system: MessageRequest["system"] = ""): Content {
   if (typeof system === "string") return system;
   return system.filter(({ text }) => text !== "" && !text.startsWith(billingHeader)).map(textPart);
 }

@@ -150,6 +150,7 @@ const serverToolResult = z.discriminatedUnion("type", [
     start_line: recordedMember,
     total_lines: recordedMember,
   }),
+  z.looseObject({ type: z.literal("text_editor_code_execution_create_result"), is_file_update: recordedMember }),
   z.looseObject({
     type: z.literal("tool_search_tool_search_result"),
     tool_references: z.array(z.looseObject({ type: recordedMember, tool_name: recordedMember })).optional(),

@@ -24,7 +24,7 @@ import { errorJson } from "./error-object.ts";
 import { messageForms } from "./form.ts";
 import { noNativeMembers, withNativeMembers } from "./native-members.ts";
 import * as schema from "./schema.ts";
-import { encodeSignature, newSignature } from "./signature.ts";
+import { newSignature } from "./signature.ts";
 import {
   callMembers,
   writtenCallId,
@@ -34,7 +34,9 @@ import {
   writeDeltaUsage,
   messageEnd,
   messageHead,
+  redactedBlock,
   reportedUsage,
+  transformationsMember,
   unsetMembers,
   writeUsage,
 } from "./write.ts";
@@ -221,10 +223,7 @@ export class MessageStreamWriter implements StreamWriter {
     const part = this.#part;
     if (this.#block !== null || part?.kind !== "reasoning" || this.#context.options.reasoning === "hidden")
       return this.#closeBlock(signature, encrypted);
-    if (encrypted !== undefined) {
-      const data = part.id === undefined ? encrypted : encodeSignature({ encrypted, id: part.id });
-      return this.#wholeBlock({ type: "redacted_thinking", data });
-    }
+    if (encrypted !== undefined) return this.#wholeBlock(redactedBlock(encrypted, part.id, this.#context.options));
     return signature === undefined ? this.#closeBlock() : this.#openThinking() + this.#closeBlock(signature);
   }
 
@@ -335,7 +334,8 @@ export class MessageStreamWriter implements StreamWriter {
     if (block === null || (block.kind === "call" && block.ended === null)) return "";
     let text = "";
     if (block.kind === "thinking") {
-      const shown = signature ?? newSignature(block.hidden.join(""), encrypted, block.id);
+      const shown =
+        signature ?? newSignature(block.hidden.join(""), encrypted, block.id, this.#context.options.binding);
       const delta = JSON.stringify({ type: "signature_delta", signature: shown });
       text = this.#eventText("content_block_delta", `"index":${block.index},"delta":${delta}`);
     }
@@ -358,6 +358,7 @@ export class MessageStreamWriter implements StreamWriter {
       stop_reason: null,
       stop_sequence: null,
       stop_details: null,
+      ...transformationsMember(this.#context.options),
       usage: orderedMembers(
         schema.messageStartUsage,
         writeUsage(this.#knownUsage(), this.#native.usage, this.#context.settings),

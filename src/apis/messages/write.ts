@@ -13,6 +13,7 @@ import type * as z from "zod";
 import { inWireOrder, membersOf, orderedMembers, presenceOf } from "../members.ts";
 import type { AnswerContext, AnswerSettings } from "../port.ts";
 import type { Profile } from "../profile.ts";
+import type { InputTransformation } from "./block-binding.ts";
 import type { MessageDiagnosis } from "./diagnosis.ts";
 import { messageForms } from "./form.ts";
 import { toolUseId } from "./ids.ts";
@@ -20,6 +21,7 @@ import { noNativeMembers, withNativeMembers } from "./native-members.ts";
 import type { NativeMembers } from "./native-members.ts";
 import * as schema from "./schema.ts";
 import { encodeSignature, newSignature } from "./signature.ts";
+import type { BlockBinding } from "./signature.ts";
 
 /* Writes a whole message, and the members that a streamed message shares with it (see write-stream.ts). */
 
@@ -30,6 +32,10 @@ export interface MessageOptions {
   readonly reasoning: ReasoningDisplay;
   /** Estimates the tokens of the prompt for a source that does not count them. Without it, such an answer reports 0. */
   readonly estimatePrompt?: () => number;
+  /** The conversation that thinking blocks are bound to; absent where this server signs none, or does not bind them. */
+  readonly binding?: BlockBinding;
+  /** What was changed in the request, if the client wants to know. */
+  readonly transformations?: readonly InputTransformation[];
   /** Present if the request has `diagnostics`, unless an upstream of this API diagnoses it. */
   readonly diagnosis?: MessageDiagnosis;
 }
@@ -60,6 +66,7 @@ export function writeMessageResponse(generation: Generation, context: MessageCon
     ...diagnosticsMember(context.options, head.id, usage),
     content: (choice?.parts ?? []).flatMap((part) => blockOf(part, context) ?? []),
     ...messageEnd(choice?.finish ?? null, typeof choice?.refusal === "string", native),
+    ...transformationsMember(context.options),
     usage: writeUsage(reportedUsage(counted, { native, options: context.options }), native.usage, context.settings),
     ...native.message,
   };
@@ -70,6 +77,11 @@ export function writeMessageResponse(generation: Generation, context: MessageCon
 export function unsetMembers(described: z.ZodObject, { name: profile }: Profile): Readonly<Record<string, null>> {
   const unset = membersOf(described).filter((member) => !member.always && presenceOf(member, profile) === "always");
   return Object.fromEntries(unset.map(({ name }) => [name, null]));
+}
+
+/** Returns the member `input_transformations` of a message, if its request asks for it. */
+export function transformationsMember({ transformations }: MessageOptions): JsonObject {
+  return transformations ? { input_transformations: transformations } : {};
 }
 
 /** Returns the member `diagnostics` of a message, if its request asks for it. Called once for a message. */
@@ -118,16 +130,25 @@ function thinkingBlock(part: GeneratedReasoning, { options }: MessageContext): J
   if (options.reasoning === "hidden") return undefined;
   const text = part.text === "" ? part.summary.join("\n\n") : part.text;
   if (text === "") {
-    if (encrypted !== undefined)
-      return { type: "redacted_thinking", data: id === undefined ? encrypted : encodeSignature({ encrypted, id }) };
+    if (encrypted !== undefined) return redactedBlock(encrypted, id, options);
     return signature === undefined ? undefined : { type: "thinking", thinking: "", signature };
   }
   const isShown = options.reasoning === "shown";
   return {
     type: "thinking",
     thinking: isShown ? text : "",
-    signature: signature ?? newSignature(isShown ? "" : text, encrypted, id),
+    signature: signature ?? newSignature(isShown ? "" : text, encrypted, id, options.binding),
   };
+}
+
+/** Encrypted reasoning of Anthropic's, or of a source whose item has an `id`. */
+export function redactedBlock(
+  encrypted: string,
+  id: string | undefined,
+  { binding: bound }: MessageOptions,
+): JsonObject {
+  const data = id === undefined ? encrypted : encodeSignature({ encrypted, id, ...(bound && { bound }) });
+  return { type: "redacted_thinking", data };
 }
 
 /** The members of a `tool_use` block after its input. */
@@ -247,7 +268,7 @@ export function writeUsage(usage: Usage | undefined, native: JsonObject, setting
 }
 
 /**
- * Returns a usage as the message reports it: without the count of thinking tokens where there are none and the request enables no thinking.
+ * Returns a usage as the message reports it. A count of 0 thinking tokens is left out if the request does not enable thinking.
  * An upstream of this API may send that count for every request (`native`).
  */
 export function reportedUsage(
