@@ -193,3 +193,79 @@ test("a stream that is continued need not begin", () => {
   const fromStart = judged("/v1/responses/resp_1?stream=true").findings.map(({ rule }) => rule);
   expect(fromStart).toEqual(expect.arrayContaining(["responses/created-first", "responses/sequence"]));
 });
+
+// Each of these was accused, or an answer to a request that only prewarms was not.
+describe("what OpenAI's servers may send since 2026-09", () => {
+  const broken = (
+    request: Json,
+    words: readonly Parameters<typeof streamOf>[1][number][],
+    change = (text: string) => text,
+  ): string[] => {
+    const exchange = streamOf({ ...body, tools: undefined, ...request }, words, exact, seeded(5));
+    const response = { ...exchange.response, body: change(exchange.response.body) };
+    const { findings } = judge({ ...exchange, response }, "exact");
+    return findings.map(({ rule }) => rule).filter((rule) => ruleNamed(rule).severity !== "note");
+  };
+  const ended = [
+    { type: "usage", usage: { promptTokens: 7, completionTokens: 0 } },
+    { type: "finish", choice: 0, reason: "stop" },
+    { type: "end", end: { kind: "done" } },
+  ] as const;
+  const empty = [{ type: "start", choice: 0 }, ...ended] as const;
+  const spoken = [{ type: "start", choice: 0 }, { type: "text-delta", choice: 0, text: "Hello" }, ...ended] as const;
+  const prewarm = { prompt_cache_options: { prewarm: true } };
+
+  test("a request that only prewarms gets no item", () => {
+    expect(broken(prewarm, empty)).toEqual([]);
+    expect(broken({ generate: false }, empty)).toEqual([]);
+    expect(broken(prewarm, spoken)).toContain("responses/output");
+    expect(broken({}, empty)).toContain("responses/output");
+  });
+
+  test("its tiers, reasons, diagnostics and members", () => {
+    const words = [
+      { type: "start", choice: 0 },
+      { type: "text-delta", choice: 0, text: "Hello" },
+    ] as const;
+    const counted = { type: "usage", usage: { promptTokens: 7, completionTokens: 2 } } as const;
+    const cut = [...words, counted, { type: "finish", choice: 0, reason: "length" }, ended[2]] as const;
+    for (const reason of ["steered", "max_messages"])
+      expect(broken({}, cut, (text) => text.replaceAll('max_output_tokens"}', `${reason}"}`))).toEqual([]);
+    expect(broken({}, cut, (text) => text.replaceAll('max_output_tokens"}', 'tired"}'))).not.toEqual([]);
+    const told = [...words, counted, ended[1], ended[2]] as const;
+    for (const tier of ["fast", "ultrafast"])
+      expect(
+        broken({ service_tier: tier }, told, (text) =>
+          text.replaceAll('"service_tier":"default"', `"service_tier":"${tier}"`),
+        ),
+      ).toEqual([]);
+    const diagnosed = `"prompt_cache_diagnostics":{"type":"unavailable"},"prompt_cache_key"`;
+    const transformed = `"input_transformations":[{"id":"rs_1","type":"reasoning","action":"removed","reason":"turn_boundary"}],"instructions"`;
+    expect(
+      broken({}, told, (text) =>
+        text
+          .replaceAll('"prompt_cache_key"', diagnosed)
+          .replaceAll('"instructions"', transformed)
+          .replaceAll('"access_programs":null', '"access_programs":{"cyber":"standard"}'),
+      ),
+    ).toEqual([]);
+  });
+
+  test("its new events", () => {
+    const [at, command] = [{ output_index: 3 }, { command_index: 0 }];
+    const compaction = { id: "cmp_1", type: "compaction", encrypted_content: "x" };
+    const inserted: Json[] = [
+      { type: "response.output_item.added", item: compaction, ...at, sequence_number: 0 },
+      { type: "response.compaction.compacting", item_id: "cmp_1", ...at, sequence_number: 0 },
+      { type: "response.shell_call_command.added", command: "", ...command, ...at, sequence_number: 0 },
+      { type: "response.shell_call_command.delta", ...command, delta: "ls", ...at, sequence_number: 0 },
+      { type: "response.shell_call_command.done", command: "ls", ...command, ...at, sequence_number: 0 },
+      { type: "response.output_item.done", item: compaction, ...at, sequence_number: 0 },
+    ];
+    const all = events();
+    const spread = [...all.slice(0, -1), ...inserted, ...all.slice(-1)];
+    expect(rulesBroken(spread)).toEqual([]);
+    const wrong = spread.map((event) => ("command" in event ? { ...event, command: 7 } : event));
+    expect(rulesBroken(wrong)).toEqual(["spec/event"]);
+  });
+});

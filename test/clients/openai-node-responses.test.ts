@@ -54,6 +54,52 @@ describe.each(["lean", "exact"])("the openai SDK's responses, wire %s", (wire) =
     expect(final.usage?.output_tokens).toBe(whole.usage?.output_tokens);
   });
 
+  test("a call of an async tool says so, and its output may come later", async () => {
+    const tools = [{ ...weather, async: true }];
+    const first = await client.responses.create({ model, input: "#call", tools });
+    const [call] = first.output;
+    expect(call).toMatchObject({ type: "function_call", name: "get_weather", async: true });
+    expect(first.tools).toMatchObject([{ name: "get_weather", async: true }]);
+    // Nobody has run it yet.
+    const second = await client.responses.create({ model, previous_response_id: first.id, input: "#plain", tools });
+    expect(second.output_text).toBe(said.plain);
+    const late = { type: "function_call_output" as const, call_id: call?.type === "function_call" ? call.call_id : "" };
+    const third = await client.responses.create({
+      model,
+      previous_response_id: second.id,
+      input: [
+        { ...late, output: "21 degrees" },
+        { role: "user", content: "#plain" },
+      ],
+      tools,
+    });
+    expect(third.status).toBe("completed");
+    const streamed = client.responses.stream({ model, input: "#call", tools });
+    expect((await streamed.finalResponse()).output).toMatchObject([{ type: "function_call", async: true }]);
+  });
+
+  test("a configuration_update is stored, and constrains the answer", async () => {
+    const format = {
+      type: "json_schema",
+      name: "city",
+      schema: { type: "object", properties: {}, additionalProperties: false },
+      strict: true,
+    };
+    const input = [
+      { type: "configuration_update", text: { format } },
+      { role: "user", content: "#plain" },
+    ];
+    const response = await client.responses.create({ model, input: input as OpenAI.Responses.ResponseInput });
+    expect(response.output_text.replaceAll(/\s/g, "")).toBe("{}");
+    const { data } = await client.responses.inputItems.list(response.id, { order: "asc" });
+    expect(data).toMatchObject([input[0], { role: "user" }]);
+  });
+
+  test.each(["fast", "ultrafast"])("the tier %s is taken, and the answer names the one that was used", async (tier) => {
+    const response = await client.responses.create({ model, input: "#plain", service_tier: tier as "auto" });
+    expect(response.service_tier).toBe("default");
+  });
+
   test("a tool is called, and its result answered with the history given back", async () => {
     const stream = client.responses.stream({ model, input: "#call", tools: [weather] });
     const { output } = await stream.finalResponse();

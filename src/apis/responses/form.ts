@@ -3,6 +3,7 @@ import type { JsonValue } from "../json-text.ts";
 import type { Profile } from "../profile.ts";
 import { doneText } from "../sse-text.ts";
 import { unbufferedStream } from "../profile.ts";
+import { passedMembers } from "./schema.ts";
 
 /** Prints a float as JSON. */
 export type NumberForm = (value: number) => string;
@@ -44,6 +45,8 @@ export interface ResponseForm {
   readonly endMark: string;
   /** Members that have a meaning at OpenAI only; undefined: left out. */
   readonly accessPrograms: null | undefined;
+  /** The members of an upstream's response that are passed on. */
+  readonly passes: ReadonlySet<string>;
   /** For requests with `image`. */
   readonly image: JsonValue | undefined;
   readonly billing: JsonValue | undefined;
@@ -66,6 +69,11 @@ export const responseForms: Readonly<Record<Profile["name"], ResponseForm>> = {
     // The Open Responses specification requires the mark; OpenAI never sends it.
     endMark: doneText,
     accessPrograms: undefined,
+    passes: new Set(
+      passedMembers
+        .filter(({ schema }) => !String(schema.meta()?.["profile"]).startsWith("exact"))
+        .map(({ name }) => name),
+    ),
     image: undefined,
     billing: undefined,
     moderation: undefined,
@@ -82,6 +90,7 @@ export const responseForms: Readonly<Record<Profile["name"], ResponseForm>> = {
     keepAlive: "keepalive",
     endMark: "",
     accessPrograms: null,
+    passes: new Set(passedMembers.map(({ name }) => name)),
     image: { context_compression: "disabled" },
     billing: { payer: "developer" },
     moderation: null,

@@ -308,6 +308,58 @@ describe("any stream", () => {
   });
 });
 
+// access_programs, input_transformations and the reason "steered" of an upstream were lost, or became max_output_tokens.
+describe("members of an upstream's response that only it knows are passed on", () => {
+  const options = { comparison_response_id: "resp_0", mode: "explicit", ttl: "12h" };
+  const known = { access_programs: { cyber: "daybreak_blue" }, prompt_cache_options: options };
+  const transformations = [{ id: "rs_1", type: "reasoning", action: "removed", reason: "prefix_mismatch" }];
+  const details = { cache_write_tokens: 9, cache_write_tokens_details: { ttl_12h_tokens: 9, ttl_30m_tokens: 0 } };
+  const ended = {
+    ...response,
+    ...known,
+    status: "incomplete",
+    incomplete_details: { reason: "steered" },
+    input_transformations: transformations,
+    image: { context_compression: "enabled" },
+    usage: { ...usage, input_tokens_details: { ...details, cached_tokens: 1 } },
+  };
+  const stream = sse([
+    { type: "response.created", response: { ...response, ...known } },
+    delta("Hi"),
+    { type: "response.incomplete", response: ended },
+  ]);
+  test.each([exact, lean])("profile $name", (profile) => {
+    const { events, repairs } = read(stream);
+    expect(repairs).not.toContain("usage-value");
+    const written = writtenResponse([events], profile).matchAll(/^data: (\{.*)$/gm);
+    const shown = [...written].map(([, json = ""]) => JSON.parse(json) as { response?: object });
+    const isExact = profile === exact;
+    const programs = isExact ? known.access_programs : undefined;
+    expect(shown[0]?.response).toMatchObject({ prompt_cache_options: options, incomplete_details: null });
+    expect({ access_programs: undefined, ...shown[0]?.response }.access_programs).toEqual(programs);
+    const last = shown.findLast((event) => "response" in event)?.response;
+    expect(last).toMatchObject({
+      status: "incomplete",
+      incomplete_details: { reason: "steered" },
+      input_transformations: transformations,
+      usage: { input_tokens_details: details },
+      ...(isExact && { image: { context_compression: "enabled" } }),
+    });
+    expect("image" in (last ?? {})).toBe(isExact);
+    expect(Object.keys(last ?? {}).join()).toContain("prompt_cache_key,prompt_cache_options,prompt_cache_retention");
+  });
+  test("what does not match the specification is not", () => {
+    const odd = { ...ended, access_programs: "all", input_transformations: {}, incomplete_details: { reason: 7 } };
+    const { events } = read(
+      sse([{ type: "response.created", response }, delta("Hi"), { type: "response.incomplete", response: odd }]),
+    );
+    const text = writtenResponse([events], exact);
+    expect(text).not.toContain("input_transformations");
+    expect(text).toContain('"access_programs":null');
+    expect(text).toContain('"incomplete_details":{"reason":"max_output_tokens"}');
+  });
+});
+
 const foreign = new URL("../../../../shared/recordings/responses-foreign.jsonl", import.meta.url);
 const isHere = existsSync(foreign);
 if (!isHere) console.log("skipped: no ../shared/recordings of LM Studio to read");

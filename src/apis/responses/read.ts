@@ -16,7 +16,7 @@ import { badAnswer, readFailure } from "../tolerant/read-failure.ts";
 import { chatTokens } from "../tolerant/read-logprobs.ts";
 import { readUsage } from "../tolerant/read-usage.ts";
 import type { RepairLog } from "../tolerant/repairs.ts";
-import { streamedTexts } from "./schema.ts";
+import { passedMembers, streamedTexts } from "./schema.ts";
 import type { StreamedText } from "./schema.ts";
 
 /*
@@ -150,9 +150,12 @@ export class ResponseReader extends AnswerReader {
       ...(typeof created === "number" && created > 0 && { created: Math.floor(created) }),
       ...(tier !== undefined && tier !== "auto" && { serviceTier: tier }),
     };
-    const { prompt_cache_diagnostics } = response;
-    if (isObject(prompt_cache_diagnostics))
-      this.out.push({ type: "extra", place: "chunk", dialect: "responses", value: { prompt_cache_diagnostics } });
+    const passed = passedMembers.flatMap(({ name, schema }) => {
+      const value = response[name] ?? null;
+      return value !== null && schema.safeParse(value).success ? [[name, value] as const] : [];
+    });
+    if (passed.length > 0)
+      this.out.push({ type: "extra", place: "chunk", dialect: "responses", value: Object.fromEntries(passed) });
   }
 
   #start(): void {

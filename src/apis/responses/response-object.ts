@@ -56,6 +56,8 @@ export class ResponseObject {
   #created: number;
   #model: string;
   #tier: string | null | undefined;
+  /** The members of an upstream's response that take the place of ours. */
+  #passed: { [name: string]: JsonValue } = {};
   /** The state in which the response ended. */
   #last: ResponseState | undefined;
 
@@ -90,9 +92,11 @@ export class ResponseObject {
 
   /** Takes over the members of an upstream's response that no other event has. */
   passOn({ place, dialect, value }: ExtraEvent): void {
-    const { prompt_cache_diagnostics: found } = value;
-    if (place === "chunk" && dialect === "responses" && isObject(found))
-      this.cacheDiagnostics = () => found as CacheDiagnostics;
+    if (place !== "chunk" || dialect !== "responses") return;
+    const { prompt_cache_diagnostics: found, ...others } = value;
+    if (isObject(found)) this.cacheDiagnostics = () => found as CacheDiagnostics;
+    for (const [name, member] of Object.entries(inWireOrder(response, others) as object))
+      if (this.#form.passes.has(name)) this.#passed[name] = member as JsonValue;
   }
 
   /** True for a background response, which is generated even if its client has disconnected. */
@@ -118,6 +122,7 @@ export class ResponseObject {
     body.#model = this.#model;
     body.#tier = this.#tier;
     body.cacheDiagnostics = this.cacheDiagnostics;
+    body.#passed = this.#passed;
     return responseBodyText(body.at(state), this.#context.profile);
   }
 
@@ -174,7 +179,9 @@ export class ResponseObject {
       service_tier: this.#serviceTier(isOver),
       tool_usage: form.toolUsage,
       usage: state.event === "completed" || state.event === "incomplete" ? usageObject(usage) : null,
+      ...this.#passed,
     };
+    if (state.event !== "incomplete") members["incomplete_details"] = null;
     for (const name of floatMembers) {
       const value = members[name];
       if (typeof value === "number") members[name] = new JsonText(this.number(value));

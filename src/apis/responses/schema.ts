@@ -9,6 +9,7 @@ import { membersOf, variantsOf } from "../members.ts";
  * - `.meta({ since })`: OpenAI's answers have had the member since that month.
  * - `.meta({ profile })`: only profile `exact` has the member: "exact" always, "exact body" in bodies that are not streamed,
  *   "exact, some" in some cases. "some": both profiles have it in some cases.
+ * - `.meta({ passes: true })`: an upstream's own value takes the place of ours.
  * - `.meta({ float: true })`: the number is printed with a point even if it is whole.
  *
  * Where recordings differ from the specification, they are followed: `response.function_call_arguments.done` has no name, and an
@@ -56,6 +57,7 @@ export const harms = [
 
 const count = z.int().min(0);
 const float = { float: true };
+const passes = { passes: true };
 const optionalNull = {
   string: z.string().nullable().optional(),
   boolean: z.boolean().nullable().optional(),
@@ -311,7 +313,10 @@ export const response = z.object({
   object: z.literal("response"),
   created_at: z.number(),
   status: z.enum(["completed", "failed", "in_progress", "cancelled", "queued", "incomplete"]).optional(),
-  access_programs: accessPrograms.nullable().optional().meta({ since: "2026-09", profile: "exact" }),
+  access_programs: accessPrograms
+    .nullable()
+    .optional()
+    .meta({ since: "2026-09", profile: "exact", ...passes }),
   background: optionalNull.boolean.meta({ since: "2025-05" }),
   billing: z.unknown().optional().meta({ since: "2025-10", profile: "exact body" }),
   completed_at: optionalNull.number.meta({ since: "2025-12" }),
@@ -325,9 +330,12 @@ export const response = z.object({
   image: z
     .object({ context_compression: z.enum(["enabled", "disabled"]) })
     .optional()
-    .meta({ profile: "exact, some" }),
-  incomplete_details: incompleteDetails.nullable(),
-  input_transformations: z.array(inputTransformation).optional().meta({ profile: "some" }),
+    .meta({ profile: "exact, some", ...passes }),
+  incomplete_details: incompleteDetails.nullable().meta(passes),
+  input_transformations: z
+    .array(inputTransformation)
+    .optional()
+    .meta({ profile: "some", ...passes }),
   instructions: z.union([z.string(), z.array(z.looseObject({}))]).nullable(),
   max_output_tokens: optionalNull.integer,
   max_tool_calls: optionalNull.integer.meta({ since: "2025-06" }),
@@ -341,7 +349,7 @@ export const response = z.object({
     .meta({ since: "2026-01", ...float }),
   previous_response_id: optionalNull.string,
   prompt: z.unknown().optional().meta({ profile: "exact, some" }),
-  prompt_cache_diagnostics: cacheDiagnostics.optional().meta({ profile: "some" }),
+  prompt_cache_diagnostics: cacheDiagnostics.optional().meta({ profile: "some", ...passes }),
   prompt_cache_key: optionalNull.string.meta({ since: "2025-07" }),
   prompt_cache_options: z
     .object({
@@ -350,7 +358,7 @@ export const response = z.object({
       ttl: z.enum(cacheTtls),
     })
     .optional()
-    .meta({ profile: "some" }),
+    .meta({ profile: "some", ...passes }),
   prompt_cache_retention: z.enum(["in_memory", "in-memory", "24h"]).nullable().optional().meta({ since: "2025-11" }),
   reasoning: responseReasoning.nullable().optional(),
   safety_identifier: optionalNull.string.meta({ since: "2025-07" }),
@@ -373,6 +381,9 @@ export const response = z.object({
   user: optionalNull.string,
   metadata: z.record(z.string(), z.string()).nullable(),
 });
+
+/** The members of a response that are passed on from an upstream's. */
+export const passedMembers = membersOf(response).filter(({ schema }) => schema.meta()?.["passes"] === true);
 
 /** Members whose numbers are floats, wherever they are. */
 export const floatMembers: readonly string[] = [response, responseTopLogprob].flatMap((object) =>

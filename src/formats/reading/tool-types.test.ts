@@ -28,3 +28,20 @@ test("a text that is listed is itself, where what it can be read as is not liste
   expect(read("1", 1, "1")).toBe(1);
   expect(read("null", "null", 2)).toBe("null");
 });
+
+// `#name` was taken for the root, and %20 stood in the way of a name with a space: "7" of a string was read as a number.
+test("references are found by an anchor, an id, and an escaped path", () => {
+  const $defs = {
+    "a b": { type: "string" },
+    c: { $anchor: "city", type: "string" },
+    d: { $id: "#old", type: "string" },
+  };
+  for (const $ref of ["#/$defs/a%20b", "#city", "#old"]) {
+    const parameters = { type: "object", properties: { a: { $ref } }, $defs };
+    const declared = new ToolTypes([{ name: "f", parameters }]).parameter("f", "a");
+    expect([...(declared?.types ?? [])]).toEqual(["string"]);
+    expect(typedValue("7", declared)).toBe('"7"');
+  }
+  const unknown = { type: "object", properties: { a: { $ref: "#nowhere" } } };
+  expect(new ToolTypes([{ name: "f", parameters: unknown }]).parameter("f", "a")?.types.size ?? 0).toBe(0);
+});

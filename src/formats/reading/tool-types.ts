@@ -2,6 +2,7 @@ import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { parametersOf } from "../../core/custom-tool.ts";
 import type { JsonSchema, Tool } from "../../core/message.ts";
+import { findReference } from "../schema-reference.ts";
 import { literalToJson } from "./read-literal.ts";
 
 /** The JSON types that a parameter may have, as far as they follow from its schema. */
@@ -125,12 +126,7 @@ function alternatives(schema: Readonly<Record<string, unknown>>): unknown[] {
 function resolve(schema: unknown, root: unknown): unknown {
   let at = schema;
   for (let steps = 0; steps < maxDepth && isObject(at) && typeof at["$ref"] === "string"; steps++) {
-    const path = at["$ref"];
-    if (!path.startsWith("#")) return undefined;
-    at = root;
-    for (const key of path.slice(1).split("/").slice(1)) {
-      at = isObject(at) ? at[key.replaceAll("~1", "/").replaceAll("~0", "~")] : undefined;
-    }
+    at = findReference(root, at["$ref"]);
   }
   return at;
 }

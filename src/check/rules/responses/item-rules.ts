@@ -1,4 +1,4 @@
-import { writtenItems } from "../../../apis/responses/schema.ts";
+import { responseEvents, writtenItems } from "../../../apis/responses/schema.ts";
 import { isObject } from "../../../core/json.ts";
 import { textOfTokens } from "../violations.ts";
 import { atFrame, atMember, shown } from "../place.ts";
@@ -38,6 +38,12 @@ function isWritten(item: Json): boolean {
 /** Returns the id that an event has for its item. */
 function idIn(event: StreamedEvent): unknown {
   return "item" in event.value ? itemIn(event).id : event.value.item_id;
+}
+
+/** Whether events of a type say by an id which item they belong to. Those of a shell's commands have an index only. */
+function hasItemId(type: string): boolean {
+  const shape = responseEvents.get(type)?.shape;
+  return shape === undefined || "item_id" in shape || "item" in shape;
 }
 
 /** The items of a response in its stream. Source: specification; 227 recorded streams of 2026; what clients read. */
@@ -159,6 +165,7 @@ export const itemRules: readonly StreamRule[] = streamRuleList([
         const id = first && idIn(first);
         for (const event of events) {
           const own = idIn(event);
+          if (own === undefined && !hasItemId(event.type)) continue;
           if (typeof own !== "string" || own === "")
             yield atFrame(event.chunk.frame, `${event.type}: id is ${shown(own)}`);
           else if (typeof id === "string" && own !== id)
