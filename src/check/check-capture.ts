@@ -41,7 +41,8 @@ export function judgeAnswer(
   const exchange: Exchange = {
     endpoint: endpointOfPath(method, path) ?? endpointOf(body, request),
     request: { method, path, ...(request && { body: request }) },
-    response: { status: status ?? statusOf(body), headers: headers ?? null, body, complete },
+    // The headers of a batch's results are not those of its messages.
+    response: { status: status ?? statusOf(body), headers: (body === captured && headers) || null, body, complete },
   };
   const { findings, shown } = judge(exchange, demanded);
   return { id: name, about: "a capture", exchange, findings, shown };

@@ -234,7 +234,7 @@ const toolChoice = z.union([
 ]);
 
 export const responseReasoning = z.object({
-  context: optionalNull.string,
+  context: z.enum(["auto", "current_turn", "all_turns"]).nullable().optional(),
   effort: z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]).nullable().optional(),
   mode: z.string().optional(),
   summary: z.enum(["auto", "concise", "detailed"]).nullable().optional(),
