@@ -1,7 +1,17 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { inWireOrder, memberNames, membersOf, nested, presenceOf, serialize, variantsOf } from "./members.ts";
+import {
+  formDate,
+  inWireOrder,
+  memberNames,
+  memberSince,
+  membersOf,
+  nested,
+  presenceOf,
+  serialize,
+  variantsOf,
+} from "./members.ts";
 
 const block = z.discriminatedUnion("type", [
   z.object({ citations: z.array(z.unknown()).optional(), type: z.literal("text"), text: z.string() }),
@@ -80,4 +90,27 @@ test("a member is in the answers of a profile as often as the schema says", () =
 
 test("serialize writes the members in the order of the schema", () => {
   expect(serialize(usage, { extra: 1, output: 2, input: 3 })).toBe('{"input":3,"output":2,"extra":1}');
+});
+
+test("the date of a form is that of its newest member, at every depth; a value of an older feature proves no date", () => {
+  const dated = z.object({
+    a: z.number().meta({ since: "2025-01" }),
+    usage: usage.optional(),
+    box: z.object({}).nullable().meta({ since: "2026-09-15", proof: "null" }),
+  });
+  expect(formDate(dated, {})).toBe("");
+  expect(formDate(dated, { a: 1 })).toBe("2025-01");
+  expect(formDate(dated, { a: 1, usage: { input: 1, output: 1 } })).toBe("2025-08");
+  expect(formDate(dated, { a: 1, box: {} })).toBe("2025-01");
+  expect(formDate(dated, { box: null, a: 1 })).toBe("2026-09-15");
+  expect([memberSince(dated, "box"), memberSince(dated, "usage")]).toEqual([Date.UTC(2026, 8, 15) / 1000, 0]);
+});
+
+test("floats are printed where the schema says so, in lists and records too", () => {
+  const float = z.number().meta({ float: true });
+  const schema = z.object({ list: z.array(float), record: z.record(z.string(), float), count: z.number() });
+  const value = { count: 1, record: { b: 1, a: 2 }, list: [1] };
+  expect(JSON.stringify(inWireOrder(schema, value, (number) => number.toFixed(1)))).toBe(
+    '{"list":["1.0"],"record":{"b":"1.0","a":"2.0"},"count":1}',
+  );
 });

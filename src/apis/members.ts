@@ -10,7 +10,7 @@ export interface SchemaMember {
   readonly schema: z.ZodType;
   /** The vendor's answers always have it: today's if `since` is present, else those of every date. */
   readonly always: boolean;
-  /** The month since which answers have it, as `2025-08`; absent where they always had it. */
+  /** The date since which answers have it, as `2025-08` or `2026-09-26`; absent where they always had it. */
   readonly since?: string;
 }
 
@@ -89,20 +89,26 @@ export function variantsOf(union: z.ZodDiscriminatedUnion): ReadonlyMap<unknown,
 
 /**
  * Returns `value` with the members that `schema` lists in the schema's order, followed by all others in their own order. Objects and
- * arrays inside are ordered by their schemas; what no schema describes is returned as it is.
+ * arrays inside are ordered by their schemas; what no schema describes is returned as it is. `printFloat`: replaces the numbers whose schema
+ * has `.meta({ float: true })`.
  */
-export function inWireOrder(schema: z.ZodType, value: unknown): unknown {
+export function inWireOrder(schema: z.ZodType, value: unknown, printFloat?: (value: number) => unknown): unknown {
   const inner = unwrapped(schema);
   if (Array.isArray(value)) {
     const item = itemSchema(inner);
-    return item ? value.map((one: unknown) => inWireOrder(item, one)) : value;
+    return item ? value.map((one: unknown) => inWireOrder(item, one, printFloat)) : value;
   }
+  if (typeof value === "number" && printFloat && inner.meta()?.["float"] === true) return printFloat(value);
+  if (isObject(value) && inner instanceof z.ZodRecord)
+    return Object.fromEntries(
+      Object.entries(value).map(([name, item]) => [name, inWireOrder(inner.valueType as z.ZodType, item, printFloat)]),
+    );
   const described = isObject(value) ? objectSchema(inner, value) : undefined;
   if (!isObject(value) || described === undefined) return value;
   const listed = membersOf(described).filter(({ name }) => Object.hasOwn(value, name));
   const names = new Set(listed.map(({ name }) => name));
   return Object.fromEntries([
-    ...listed.map(({ name, schema }) => [name, inWireOrder(schema, value[name])] as const),
+    ...listed.map(({ name, schema }) => [name, inWireOrder(schema, value[name], printFloat)] as const),
     ...Object.entries(value).filter(([name]) => !names.has(name)),
   ]);
 }
@@ -141,6 +147,36 @@ export function nested(schema: z.ZodObject, value: JsonObject): readonly Nested[
       return [{ name: described === kind ? name : String(object["type"]), object, schema: described }];
     });
   });
+}
+
+/** Returns the time since which answers have a dated member, in Unix seconds; 0 without a date. */
+export function memberSince(schema: z.ZodObject, name: string): number {
+  const since = membersOf(schema).find((member) => member.name === name)?.since;
+  return since === undefined ? 0 : Date.parse(since) / 1000;
+}
+
+/**
+ * Returns the date of an answer's form, as `2026-04`: that of the newest dated member in `value` and in the objects inside it. "" without
+ * one. A member with `.meta({ proof: "null" })` proves its date only where it is `null`: with a value, it is an older feature that few
+ * requests use.
+ */
+export function formDate(schema: z.ZodObject, value: JsonObject): string {
+  let newest = "";
+  for (const { name, schema: member, since = "" } of membersOf(schema)) {
+    if (since <= newest || !Object.hasOwn(value, name)) continue;
+    if (value[name] === null || member.meta()?.["proof"] !== "null") newest = since;
+  }
+  for (const { object, schema: described } of nested(schema, value)) {
+    const inner = formDate(described, object);
+    if (inner > newest) newest = inner;
+  }
+  return newest;
+}
+
+/** The members that an object began with until a date, where its order has changed (`.meta({ firstUntil })`). */
+export interface EarlierOrder {
+  readonly date: string;
+  readonly names: readonly string[];
 }
 
 /** How often the answers of a profile have a member. */

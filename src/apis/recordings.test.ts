@@ -2,10 +2,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { accumulate } from "../core/accumulate.ts";
 import type { FinishReason, GenerationEvent, SourceIdentity, TokenLogprob, Usage } from "../core/events.ts";
-import type { CaptureForm, ChoiceForm } from "./capture-form.ts";
-import { obfuscationSince } from "./capture-form.ts";
-import { writeChatCapture, writeChatCaptureBody } from "./chat/write-capture.ts";
-import { writeCompletionCapture } from "./completions/write-capture.ts";
+import { writeChatResponse } from "./chat/write-body.ts";
+import { ChatStreamWriter } from "./chat/write-stream.ts";
 import { writeCompletionResponse } from "./completions/write-body.ts";
 import { kindOfStatus } from "../core/failure.ts";
 import type { ChoicesContext } from "./choices-answer.ts";
@@ -37,26 +35,21 @@ function recordings(kind: string): Recording[] {
   return lines.map((line): Recording => JSON.parse(line));
 }
 
-recorded("chat streams of OpenAI since 2024-09 are written again to the byte", () => {
+recorded("chat streams of OpenAI since 2025-08 are written again to the byte", () => {
   const streams = recordings("chat-stream").filter(
-    ({ date, fidelity }) => (date ?? "") >= "2024-09-01" && fidelity.startsWith("raw"),
+    ({ date, fidelity }) => (date ?? "") >= "2025-08-05" && fidelity.startsWith("raw"),
   );
   const changed = streams.filter(({ body }) => sameLuck(rewrittenChatStream(body)) !== sameLuck(body));
   expect(streams.length).toBeGreaterThan(150);
   expect(changed.map(({ name, date }) => `${date} ${name}`)).toEqual([]);
 });
 
-recorded("completions streams of OpenAI are written again to the byte", () => {
-  const streams = recordings("completions-stream");
-  const changed = streams.filter(({ body }) => rewrittenCompletionStream(body) !== body);
-  expect(streams.length).toBeGreaterThan(10);
-  expect(changed.map(({ name, date }) => `${date} ${name}`)).toEqual([]);
-});
-
 recorded("chat bodies of OpenAI are written again to the byte", () => {
-  const bodies = recordings("chat").filter(({ fidelity, status }) => fidelity === "raw" && status === 200);
+  const bodies = recordings("chat").filter(
+    ({ date, fidelity, status }) => (date ?? "") >= "2025-08-05" && fidelity === "raw" && status === 200,
+  );
   const changed = bodies.filter(({ body }) => rewrittenChatBody(body) !== body);
-  expect(bodies.length).toBeGreaterThan(250);
+  expect(bodies.length).toBeGreaterThan(200);
   // Not OpenAI's bytes: two that a recorder wrote again in one line, and one of a double (its `gpt-audio` is of another year).
   const others = changed.filter(({ body }) => body.startsWith("{\n"));
   expect(others.length).toBeLessThanOrEqual(1);
@@ -103,15 +96,20 @@ recorded("ids of chat streams begin with the time of creation", () => {
   expect(late).toBeLessThan(checked / 100);
 });
 
-/** Everything is shown that a recording has. */
-function contextOf({ created, model }: RawAnswer, legacyFunctions = false): ChoicesContext {
+/** The request asks for what a recording shows. `answers`: the chunks of a stream, or a body. */
+function contextOf(answers: readonly RawAnswer[], legacyFunctions = false): ChoicesContext {
+  const { created, model, ...first } = firstOf(answers);
+  const choices = answers.flatMap((answer) => answer.choices);
+
   return {
     profile: exact,
     requested: {
       stream: true,
-      includeUsage: true,
-      logprobs: true,
-      namedToolChoice: true,
+      includeUsage: "usage" in first,
+      includeObfuscation: answers.some((answer) => "obfuscation" in answer),
+      logprobs: choices.some(({ logprobs }) => logprobs),
+      // OpenAI ends calls that the request forces by name with "stop".
+      namedToolChoice: choices.some(({ finish_reason: reason }) => reason === "stop"),
       legacyFunctions,
       includeTimings: false,
     },
@@ -175,14 +173,13 @@ interface RawUsage {
 
 function rewrittenChatStream(body: string): string {
   const chunks = chunksOf(body);
-  const form = formOf(chunks);
-  const events = chunks.flatMap((chunk) => [...chatEvents(chunk, form)]);
-  return writeChatCapture([[...events, { type: "end", end: { kind: "done" } }]], contextOf(firstOf(chunks)), form);
+  const events = chunks.flatMap((chunk) => [...chatEvents(chunk)]);
+  return new ChatStreamWriter(contextOf(chunks)).write([...events, { type: "end", end: { kind: "done" } }]);
 }
 
-function* chatEvents(chunk: RawAnswer, form: CaptureForm): Generator<GenerationEvent> {
+function* chatEvents(chunk: RawAnswer): Generator<GenerationEvent> {
   for (const { index: choice, delta = {}, logprobs, finish_reason: reason } of chunk.choices) {
-    if (delta.role !== undefined) yield* chatOpening(chunk, choice, delta, logprobs, form);
+    if (delta.role !== undefined) yield* chatOpening(chunk, choice, delta);
     const tokens = logprobs?.content?.length ? { logprobs: logprobs.content.map(tokenOf) } : {};
     const refusalTokens = logprobs?.refusal?.length ? { logprobs: logprobs.refusal.map(tokenOf) } : {};
     if (delta.content) yield { type: "text-delta", choice, text: delta.content, ...tokens };
@@ -196,20 +193,7 @@ function* chatEvents(chunk: RawAnswer, form: CaptureForm): Generator<GenerationE
   if (chunk.usage) yield { type: "usage", usage: usageOf(chunk.usage) };
 }
 
-function* chatOpening(
-  chunk: RawAnswer,
-  choice: number,
-  delta: RawMessage,
-  logprobs: RawChoice["logprobs"],
-  form: CaptureForm,
-): Generator<GenerationEvent> {
-  const choiceForm: ChoiceForm = {
-    ...("content" in delta && { content: delta.content === null ? null : "" }),
-    ...("refusal" in delta && { refusal: delta.refusal === null ? null : "" }),
-    callInFirstDelta: delta.tool_calls !== undefined,
-    emptyLogprobs: Boolean(logprobs),
-  };
-  form.choices.set(choice, { ...form.choices.get(choice), ...choiceForm });
+function* chatOpening(chunk: RawAnswer, choice: number, delta: RawMessage): Generator<GenerationEvent> {
   const isCalls = delta.content === null && !("refusal" in delta) && !delta.tool_calls;
   const announced = isCalls
     ? "tool-calls"
@@ -223,16 +207,10 @@ function* chatOpening(
 
 function rewrittenChatBody(body: string): string {
   const answer: RawAnswer = JSON.parse(body);
-  const form = formOf([answer]);
   const events: GenerationEvent[] = [];
   for (const { index: choice, message = {}, logprobs, finish_reason: reason } of answer.choices) {
     const calls = message.tool_calls ?? [];
     const legacy = message.function_call;
-    form.choices.set(choice, {
-      ...("refusal" in message && { refusal: null }),
-      annotations: message.annotations !== undefined,
-      stopWithCalls: reason === "stop",
-    });
     const tokens = logprobs?.content ? { logprobs: logprobs.content.map(tokenOf) } : {};
     events.push({ type: "start", choice, source: sourceOf(answer) });
     if (typeof message.content === "string")
@@ -253,7 +231,7 @@ function rewrittenChatBody(body: string): string {
   if (answer.usage) events.push({ type: "usage", usage: usageOf(answer.usage) });
   events.push({ type: "end", end: { kind: "done" } });
   const hasLegacyCall = answer.choices.some(({ message }) => message?.function_call !== undefined);
-  return writeChatCaptureBody(accumulate(events), contextOf(answer, hasLegacyCall), form);
+  return writeChatResponse(accumulate(events), contextOf([answer], hasLegacyCall));
 }
 
 function wholeCall(choice: number, index: number, id: string, name: string, text: string): GenerationEvent[] {
@@ -262,27 +240,6 @@ function wholeCall(choice: number, index: number, id: string, name: string, text
     { type: "tool-call-delta", choice, index, arguments: text },
     { type: "tool-call-end", choice, index, status: "succeeded" },
   ];
-}
-
-function rewrittenCompletionStream(body: string): string {
-  const chunks = chunksOf(body);
-  const form = formOf(chunks);
-  const batches = chunks.map((chunk): GenerationEvent[] => {
-    const events: GenerationEvent[] = [];
-    for (const { index: choice, text = "", finish_reason: reason } of chunk.choices) {
-      events.push({ type: "start", choice, source: sourceOf(chunk) });
-      if (text !== "") events.push({ type: "text-delta", choice, text });
-      if (!reason) continue;
-      events.push({ type: "finish", choice, reason: reasonOf(reason) });
-    }
-    if (chunk.usage) events.push({ type: "usage", usage: usageOf(chunk.usage) });
-    return events;
-  });
-  return writeCompletionCapture(
-    [...batches, [{ type: "end", end: { kind: "done" } }]],
-    contextOf(firstOf(chunks)),
-    form,
-  );
 }
 
 function rewrittenCompletionBody(body: string): string {
@@ -294,7 +251,7 @@ function rewrittenCompletionBody(body: string): string {
   ]);
   if (answer.usage) events.push({ type: "usage", usage: usageOf(answer.usage) });
   events.push({ type: "end", end: { kind: "done" } });
-  return writeCompletionResponse(accumulate(events), contextOf(answer));
+  return writeCompletionResponse(accumulate(events), contextOf([answer]));
 }
 
 function chunksOf(body: string): RawAnswer[] {
@@ -305,18 +262,6 @@ function chunksOf(body: string): RawAnswer[] {
 function firstOf([first]: readonly RawAnswer[]): RawAnswer {
   if (!first) throw new Error("An answer without chunks.");
   return first;
-}
-
-function formOf(chunks: readonly RawAnswer[]): CaptureForm {
-  const first = firstOf(chunks);
-  return {
-    serviceTier: "service_tier" in first,
-    systemFingerprint: "system_fingerprint" in first,
-    logprobs: first.choices.some((choice) => "logprobs" in choice),
-    usage: chunks.length > 1 && "usage" in first,
-    obfuscation: first.created >= obfuscationSince,
-    choices: new Map(),
-  };
 }
 
 function sourceOf({

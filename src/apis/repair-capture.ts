@@ -1,29 +1,166 @@
-import { repairMessageCapture } from "./messages/repair-capture.ts";
-import { chatCaptures, completionCaptures, repairChoices } from "./repair-choices.ts";
-import { repairResponseCapture } from "./responses/repair-capture.ts";
-import type { CapturedApi, RepairedCapture, RepairOptions } from "./capture-form.ts";
+import { accumulate } from "../core/accumulate.ts";
+import type { Generation } from "../core/accumulate.ts";
+import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../core/events.ts";
+import { isObject, nonEmpty } from "../core/json.ts";
+import { writeChatResponse } from "./chat/write-body.ts";
+import { ChatStreamReader } from "./chat/read.ts";
+import { ChatStreamWriter } from "./chat/write-stream.ts";
+import type { ChoicesContext } from "./choices-answer.ts";
+import { writeCompletionResponse } from "./completions/write-body.ts";
+import { CompletionsStreamReader } from "./completions/read.ts";
+import { CompletionStreamWriter } from "./completions/write-stream.ts";
+import { writeErrorBody } from "./error-body.ts";
+import { answerId, requestId, toolCallId } from "./ids.ts";
+import { errorJson } from "./messages/error-object.ts";
+import { messageId, toolUseId } from "./messages/ids.ts";
+import { MessageReader } from "./messages/read.ts";
+import { writeMessageResponse } from "./messages/write.ts";
+import type { MessageContext } from "./messages/write.ts";
+import { MessageStreamWriter } from "./messages/write-stream.ts";
+import { apiOfCapture, capturedEvents, isBody as isBodyText } from "./ordered-capture.ts";
+import type { CapturedApi } from "./ordered-capture.ts";
+import type { Profile } from "./profile.ts";
+import { capturedRequest } from "./responses/captured-request.ts";
+import { responsesErrorFormat } from "./responses/errors.ts";
+import { ResponseReader } from "./responses/read.ts";
+import { ResponseObject } from "./responses/response-object.ts";
+import { writeResponse } from "./responses/response-writer.ts";
+import { ResponseStreamWriter } from "./responses/stream-writer.ts";
+import type { EventReader } from "./source-port.ts";
+import { ChunkOrder } from "./tolerant/chunk-order.ts";
+import { readResponseBody } from "./tolerant/read-response.ts";
+import type { Repair } from "./tolerant/repairs.ts";
 
-type RepairOne = (capture: string, options: RepairOptions) => RepairedCapture;
-
-const repairs: Readonly<Record<CapturedApi, RepairOne>> = {
-  chat: (capture, options) => repairChoices(chatCaptures, capture, options),
-  completions: (capture, options) => repairChoices(completionCaptures, capture, options),
-  responses: repairResponseCapture,
-  messages: repairMessageCapture,
-};
-
-/** The APIs whose captures can be repaired. */
-export const capturedApis: readonly CapturedApi[] = Object.keys(repairs) as CapturedApi[];
-
-/** Reads a captured answer, damaged in any way, and writes it again from its events. Pure. */
-export function repairCapture(capture: string, options: RepairOptions): RepairedCapture {
-  const { from } = options;
-  return repairs[from === "auto" ? apiOfCapture(capture) : from](capture, options);
+export interface RepairOptions {
+  readonly profile: Profile;
+  /** The API of the answer; "auto": detected from its content. */
+  readonly from: CapturedApi | "auto";
+  /** Uniform in [0, 1): for obfuscation, padding and missing ids. */
+  readonly random: () => number;
+  /** Unix time in seconds, for answers without a time. */
+  readonly now: number;
+  /** The body of the request, if known: answers that repeat parts of it keep their order. */
+  readonly request?: unknown;
 }
 
-/** The API of a capture, by members that only its answers have. */
-export function apiOfCapture(capture: string): CapturedApi {
-  if (/"(type|object)"\s*:\s*"response(\.\w+)*"/.test(capture)) return "responses";
-  if (/"type"\s*:\s*"(message_start|content_block_(start|delta)|message)"/.test(capture)) return "messages";
-  return /"object"\s*:\s*"text_completion"/.test(capture) ? "completions" : "chat";
+export interface RepairedCapture {
+  /** The answer: an event stream, or a JSON body if the capture was one. */
+  readonly body: string;
+  readonly repairs: readonly Repair[];
+  readonly end: GenerationEnd;
+}
+
+/**
+ * Reads a captured answer, damaged in any way, and writes it again from its events, as `serve` writes the answer of an upstream. An answer
+ * that was cut off or refused is written with its error. Pure.
+ */
+export function rewrittenCapture(capture: string, options: RepairOptions): RepairedCapture {
+  const api = options.from === "auto" ? apiOfCapture(capture) : options.from;
+  const isBody = isBodyText(capture);
+  const order = new ChunkOrder();
+  const reader = newReader(api, options, order);
+  const events = isBody ? readResponseBody(capture, reader) : [...reader.push(capture), ...reader.end()];
+  const repairs = reader.repairs.list();
+  const generation = accumulate(events);
+  const { end } = generation;
+  if (isBody && "failure" in end) return { body: writeFailure(api, end.failure, options.profile), repairs, end };
+  const write = { chat: writeChoices, completions: writeChoices, responses: writeAsResponse, messages: writeAsMessage }[
+    api
+  ];
+  const batches = order.batches(events);
+  return { body: write({ api, capture, isBody, events, batches, generation, options }), repairs, end };
+}
+
+function newReader(api: CapturedApi, { random }: RepairOptions, order: ChunkOrder): EventReader {
+  const newCallId = (): string => (api === "messages" ? toolUseId(random) : toolCallId(random));
+  const options = { newCallId, frameLimit: Number.POSITIVE_INFINITY };
+  switch (api) {
+    case "chat":
+      return new ChatStreamReader({ ...options, order });
+    case "completions":
+      return new CompletionsStreamReader({ ...options, order });
+    case "responses":
+      return new ResponseReader(options);
+    case "messages":
+      return new MessageReader(options);
+  }
+}
+
+function writeFailure(api: CapturedApi, failure: GenerationFailure, profile: Profile): string {
+  if (api === "messages") return errorJson(failure, null);
+  return api === "responses"
+    ? responsesErrorFormat.writeFailure(failure, profile, "").body
+    : writeErrorBody(failure, profile).body;
+}
+
+/** A capture that was read. */
+interface ReadCapture {
+  readonly api: CapturedApi;
+  readonly capture: string;
+  readonly isBody: boolean;
+  readonly events: readonly GenerationEvent[];
+  /** The events by the chunk that they came in; one batch for APIs without choices. */
+  readonly batches: readonly (readonly GenerationEvent[])[];
+  readonly generation: Generation;
+  readonly options: RepairOptions;
+}
+
+function writeChoices({ api, isBody, batches, generation, options }: ReadCapture): string {
+  const { profile, random, now } = options;
+  const { choices, usage, source = {} } = generation;
+  const created = source.created ?? now;
+  const context: ChoicesContext = {
+    profile,
+    // As far as the answer shows what was requested.
+    requested: {
+      stream: !isBody,
+      includeUsage: usage !== undefined,
+      logprobs: choices.some(({ textLogprobs, refusalLogprobs }) => textLogprobs !== null || refusalLogprobs !== null),
+      namedToolChoice: false,
+      legacyFunctions: choices.some(({ finish }) => finish?.reason === "function-call"),
+      ...(choices.some(({ reasoning }) => reasoning !== null) && { includeReasoning: true }),
+      includeTimings: false,
+    },
+    id: answerId(api === "chat" ? "chatcmpl-" : "cmpl-", created, random),
+    created,
+    model: source.model ?? "unknown",
+    settings: {},
+    random,
+  };
+  if (isBody) return (api === "chat" ? writeChatResponse : writeCompletionResponse)(generation, context);
+  const writer = api === "chat" ? new ChatStreamWriter(context) : new CompletionStreamWriter(context);
+  return batches.map((batch) => writer.write(batch)).join("");
+}
+
+function writeAsResponse({ capture, isBody, events, generation, options }: ReadCapture): string {
+  const { profile, random, now } = options;
+  const shown = capturedEvents(capture).map((event) => (isBody ? event : event?.["response"]));
+  const response = shown.findLast(isObject) ?? {};
+  const { created_at: created, completed_at: completed } = response;
+  const time = typeof created === "number" ? Math.floor(created) : now;
+  const context = {
+    profile,
+    random,
+    created: time,
+    now: () => (typeof completed === "number" ? completed : time),
+    model: nonEmpty(response["model"]) ?? "unknown",
+    settings: {},
+  };
+  const request = capturedRequest(response, events);
+  if (isBody) return writeResponse(generation, context, request);
+  return new ResponseStreamWriter(new ResponseObject(context, request, "stream")).write(events);
+}
+
+function writeAsMessage({ isBody, events, generation, options }: ReadCapture): string {
+  const { profile, random, now } = options;
+  const context: MessageContext = {
+    profile,
+    random,
+    created: now,
+    id: messageId(now, random),
+    model: generation.source?.model ?? "unknown",
+    settings: {},
+    options: { requestId: requestId(random), reasoning: "shown" },
+  };
+  return isBody ? writeMessageResponse(generation, context) : new MessageStreamWriter(context).write(events);
 }

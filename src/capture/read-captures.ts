@@ -1,5 +1,5 @@
-import { apiOfCapture } from "../apis/repair-capture.ts";
-import type { CapturedApi } from "../apis/capture-form.ts";
+import { apiOfCapture } from "../apis/ordered-capture.ts";
+import type { CapturedApi } from "../apis/ordered-capture.ts";
 import type { CapturedExchange } from "./captured-exchange.ts";
 import { readHar } from "./read-har.ts";
 import { readRecording } from "./recording.ts";

@@ -41,10 +41,17 @@ export function judgeAnswer(
   const exchange: Exchange = {
     endpoint: endpointOfPath(method, path) ?? endpointOf(body, request),
     request: { method, path, ...(request && { body: request }) },
-    response: { status: status ?? statusOf(body), headers: headers ?? null, body, complete },
+    // The headers of a batch's results are not those of its messages.
+    response: { status: status ?? statusOf(body), headers: (body === captured && headers) || null, body, complete },
   };
   const { findings, shown } = judge(exchange, demanded);
   return { id: name, about: "a capture", exchange, findings, shown };
+}
+
+/** Returns the answers in the text of a file: of the results of a batch, each message and error, a line each; or the text itself. */
+export function capturedAnswers(text: string): readonly string[] {
+  if (batchResult(text.trimStart().split("\n", 1)[0] ?? "") === undefined) return [text];
+  return text.split("\n").flatMap((line) => batchResult(line) ?? []);
 }
 
 /** Returns the message or the error in one line of the results of an Anthropic batch; undefined for any other body. */
@@ -69,6 +76,9 @@ function endpointOfPath(method: string, path: string): Exchange["endpoint"] | un
 }
 
 function endpointOf(body: string, request: Record<string, unknown> | undefined): Exchange["endpoint"] {
+  if (/^\s*\{\s*"object"\s*:\s*"response.input_tokens"/.test(body)) return "response-tokens";
+  if (/"object"\s*:\s*"response.compaction"/.test(body)) return "response-compaction";
+  if (/^\s*\{[^{}]*"type"\s*:\s*"message_batch(_deleted)?"/.test(body)) return "other";
   if (/"object"\s*:\s*"response"|"type"\s*:\s*"response\.\w/.test(body)) return "responses";
   const anthropics = anthropicEndpoint(body);
   if (anthropics) return anthropics;

@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import pc from "picocolors";
 import { isRecording, recordedAnswers } from "../capture/recorded-answers.ts";
 import type { RecordedAnswer } from "../capture/recorded-answers.ts";
-import { judgeAnswer, judgeCapture } from "../check/check-capture.ts";
+import { capturedAnswers, judgeAnswer, judgeCapture } from "../check/check-capture.ts";
 import { judgementOf } from "../check/probe/judged.ts";
 import { CheckError, isMessagesOnly, runCheck } from "../check/probe/run-check.ts";
 import { htmlReport } from "../check/report/html.ts";
@@ -116,7 +116,9 @@ async function checkFile(file: string, requestFile?: string, profile?: ProfileNa
   }
   const judgements = isRecording(body)
     ? recorded(file, body).map(({ from, ...answer }) => judgeAnswer(from, answer.body, answer, profile))
-    : [judgeCapture(basename(file), body, request, profile)];
+    : capturedAnswers(body).map((answer, at, all) =>
+        judgeCapture(all.length === 1 ? basename(file) : `${basename(file)}:${at + 1}`, answer, request, profile),
+      );
   return reportOf(file, judgements, profile && { profile });
 }
 

@@ -4,8 +4,9 @@ import { text } from "node:stream/consumers";
 import { isRecording, recordedAnswers } from "../capture/recorded-answers.ts";
 import type { RecordedAnswer } from "../capture/recorded-answers.ts";
 import { profileNamed } from "../apis/profile.ts";
-import { capturedApis, repairCapture } from "../apis/repair-capture.ts";
-import type { RepairedCapture, RepairOptions } from "../apis/capture-form.ts";
+import { capturedApis } from "../apis/ordered-capture.ts";
+import type { RepairedCapture, RepairOptions } from "../apis/repair-capture.ts";
+import { repairCapture } from "../check/repair.ts";
 
 const endpoints = [...capturedApis, "auto"] as const;
 

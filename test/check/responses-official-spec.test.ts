@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Exchange } from "../../src/check/rules/exchange.ts";
-import { isStream, judge } from "../../src/check/rules/judge.ts";
+import { isStream } from "../../src/check/rules/exchange.ts";
+import { judge } from "../../src/check/rules/judge.ts";
 import { bodyView, streamView } from "../../src/check/rules/view.ts";
 import { legalResponseBody, legalResponseStream } from "./legal/responses.ts";
 import { hasOfficialSchemas, type OfficialSchemas, readOfficialSchemas } from "./official-schemas.ts";

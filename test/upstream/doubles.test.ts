@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createServer } from "../../src/app/create-server.ts";
 import type { TruewireServer } from "../../src/app/create-server.ts";
 import { exact, lean } from "../../src/apis/profile.ts";
-import { repairCapture } from "../../src/apis/repair-capture.ts";
+import { repairCapture } from "../../src/check/repair.ts";
 import { captureOf, doubles, startDoubles } from "./double-server.ts";
 import type { Double, DoubleServer } from "./double-server.ts";
 import { strictMessage } from "./strict-client.ts";

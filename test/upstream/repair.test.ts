@@ -1,8 +1,8 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { exact, lean } from "../../src/apis/profile.ts";
-import { repairCapture } from "../../src/apis/repair-capture.ts";
+import { repairCapture } from "../../src/check/repair.ts";
 import { answerId } from "../../src/apis/ids.ts";
 import { builtMain } from "../support/serve.ts";
 
@@ -163,30 +163,4 @@ describe.skipIf(!existsSync(builtMain))("the command", () => {
       expect(stderr.trim().split("\n")).toHaveLength(1);
     },
   );
-});
-
-const recordings = "../shared/recordings";
-if (!existsSync(recordings)) console.log("skipped: no ../shared/recordings to repair");
-describe.skipIf(!existsSync(recordings))("recordings of api.openai.com (skipped where ../shared is absent)", () => {
-  test.each([
-    ["chat-stream", "2024-09-01"],
-    ["completions-stream", "2024-01-01"],
-  ])("%s since %s: the same bytes again, degraded or as they are", (kind, since) => {
-    const list = readFileSync(`${recordings}/${kind}.jsonl`, "utf8")
-      .split("\n")
-      .filter((line) => line !== "")
-      .map((line) => JSON.parse(line) as { name: string; date: string; fidelity: string; body: string })
-      .filter(({ date, fidelity }) => date >= since && fidelity.startsWith("raw"));
-    expect(list.length).toBeGreaterThan(0);
-    for (const { name, body } of list) {
-      const degraded = body
-        .split("\n")
-        .map((line) =>
-          line.startsWith("data: {") ? `data: ${JSON.stringify(sorted(JSON.parse(line.slice(6))))}` : line,
-        );
-      for (const capture of [body, degraded.join("\r\n")]) {
-        expect(visible(repairCapture(capture, options).body), name).toBe(visible(body));
-      }
-    }
-  });
 });

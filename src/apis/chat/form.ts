@@ -16,15 +16,12 @@ export interface ChatForm {
   readonly body: { readonly indent: 0 | 2; readonly end: "" | "\n" };
   /** The value of `service_tier` if neither source nor settings have one; `undefined`: the answer has no such member. */
   readonly serviceTier: string | null | undefined;
-  readonly systemFingerprint: boolean;
   /** Whether choices have a `logprobs` member; "by-model": if it is requested, or if OpenAI's models of that class always have it. */
   readonly logprobsKey: boolean | "by-model";
   /** Prints a finite log probability. */
   readonly number: (value: number) => string;
   /** Chunks are obfuscated unless the request says otherwise. */
   readonly obfuscates: boolean;
-  /** If usage is requested, chunks before the last have `"usage":null`. */
-  readonly nullUsage: boolean;
   /** The chunks of several announced calls have `usage` before `choices`. */
   readonly usageBeforeCalls: boolean;
   /** Details of the usage with the value 0 if the source has not counted them. */
@@ -33,8 +30,7 @@ export interface ChatForm {
   readonly extrasAfterUsage: boolean;
   /** Answers contain reasoning unless the request says otherwise. */
   readonly showsReasoning: boolean;
-  /** Returns the form of the choice with this number. */
-  choice(index: number): ChatChoiceForm;
+  readonly choice: ChatChoiceForm;
 }
 
 export interface ChatChoiceForm {
@@ -91,33 +87,29 @@ export const chatForms: Readonly<Record<Profile["name"], ChatForm>> = {
     streamHeaders: unbufferedStream,
     body: { indent: 0, end: "" },
     serviceTier: undefined,
-    systemFingerprint: true,
     logprobsKey: true,
     number: JSON.stringify,
     obfuscates: false,
-    nullUsage: true,
     usageBeforeCalls: false,
     usageZeros: undefined,
     extrasAfterUsage: false,
     showsReasoning: true,
-    choice: () => leanChoice,
+    choice: leanChoice,
   },
   // Recordings of 2025 and 2026.
   exact: {
     streamHeaders: { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" },
     body: { indent: 2, end: "\n" },
     serviceTier: "default",
-    systemFingerprint: true,
     logprobsKey: "by-model",
     number: rustFloatText,
     obfuscates: true,
-    nullUsage: true,
     usageBeforeCalls: true,
     usageZeros: openaiUsageZeros,
     extrasAfterUsage: true,
     // OpenAI has no member for reasoning.
     showsReasoning: false,
-    choice: () => exactChoice,
+    choice: exactChoice,
   },
 };
 

@@ -116,17 +116,7 @@ export class ChatStreamReader extends ChoicesReader<ChatChoice> {
 
   /** Reads the first delta of a choice: emits its start if the delta has a role, with what the delta announces. */
   #opening(raw: JsonObject, delta: JsonObject, state: ChatChoice, hasRole: boolean, out: GenerationEvent[]): void {
-    const { content, refusal, tool_calls: calls } = delta;
     const isStream = raw["message"] === undefined;
-    if (this.madeByOpenAi) {
-      this.form.choices.set(state.choice, {
-        ...((content === null || typeof content === "string") && { content: content === null ? null : "" }),
-        ...((refusal === null || typeof refusal === "string") && { refusal: refusal === null ? null : "" }),
-        ...(isStream && Array.isArray(calls) && { callInFirstDelta: true }),
-        ...(isStream && isObject(raw["logprobs"]) && { emptyLogprobs: true }),
-        ...(!isStream && delta["annotations"] !== undefined && { annotations: true }),
-      });
-    }
     if (!hasRole) {
       if (isStream && Object.keys(delta).length > 0) this.repairs.note("no-role");
       return;

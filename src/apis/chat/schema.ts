@@ -49,7 +49,7 @@ export const completionUsage = z.object({
 
 export const chatTopLogprob = z.object({
   token: z.string(),
-  logprob: z.number(),
+  logprob: z.number().meta({ float: true }),
   bytes: z.array(z.int().min(0).max(255)).nullable(),
 });
 export const chatTokenLogprob = chatTopLogprob.extend({ top_logprobs: z.array(chatTopLogprob) });
@@ -131,7 +131,8 @@ export const chatChunk = z.object({
   prompt_progress: extensionOf("llama.cpp"),
   usage: completionUsage.nullable().optional(),
   timings: extensionOf("llama.cpp"),
-  obfuscation: z.string().optional(),
+  // Unless the request says otherwise.
+  obfuscation: z.string().optional().meta({ since: "2025-08-05" }),
 });
 
 export const functionToolCall = z.object({

@@ -15,15 +15,9 @@ import { writeCalls } from "./write-messages.ts";
 
 type Members = { [name: string]: JsonValue | undefined };
 
-/**
- * Writes the body of a chat answer that is not streamed. Members of the schema are in its order, those that a source adds after them.
- * `form`: default is the form of the profile.
- */
-export function writeChatResponse(
-  generation: Generation,
-  context: ChoicesContext,
-  form: ChatForm = chatForms[context.profile.name],
-): string {
+/** Writes the body of a chat answer that is not streamed. Members of the schema are in its order, those that a source adds after them. */
+export function writeChatResponse(generation: Generation, context: ChoicesContext): string {
+  const form = chatForms[context.profile.name];
   const { requested: asked, settings } = context;
   const { usage, timings, source } = generation;
   const { id, created, model, systemFingerprint } = answerIdentity(context, "chatcmpl-", source);
@@ -36,7 +30,7 @@ export function writeChatResponse(
     ...(usage && { usage: chatUsage(usage, form.usageZeros) }),
     ...(usage && timings && asked.includeTimings && { timings: timingsObject(timings, usage) }),
     service_tier: shownTier(form.serviceTier, settings, source),
-    system_fingerprint: form.systemFingerprint ? systemFingerprint : undefined,
+    system_fingerprint: systemFingerprint,
   };
   const body = Object.assign(
     orderedMembers(chatCompletion, members),
@@ -53,7 +47,7 @@ function choiceObject(
   form: ChatForm,
 ): Members {
   const { requested: asked } = context;
-  const choiceForm = form.choice(choice.choice);
+  const choiceForm = form.choice;
   const logprobs = asked.logprobs ? chatLogprobs(choice.textLogprobs, choice.refusalLogprobs, form.number) : null;
   const members: Members = {
     index: choice.choice,
@@ -67,7 +61,7 @@ function choiceObject(
 }
 
 function message(choice: GeneratedChoice, generation: Generation, context: ChoicesContext, form: ChatForm): Members {
-  const choiceForm = form.choice(choice.choice);
+  const choiceForm = form.choice;
   const { annotations, audio, ...extras } = extraMembers(generation, context, choice.choice, "delta");
   const reasoning: Members = {};
   if (choice.reasoning !== null)

@@ -64,7 +64,7 @@ interface ChunkTemplate {
 /**
  * Writes a chat answer as SSE chunks. Each choice has its state; frequent chunks have prepared templates. A delta has one member and is
  * never empty, the finish reason is in the last chunk of its choice, and usage is in the last chunk of the stream. A delta after the finish of its choice,
- * and an event after the end, write nothing. `form`: default is the form of the profile.
+ * and an event after the end, write nothing.
  */
 export class ChatStreamWriter implements StreamWriter {
   readonly #context: ChoicesContext;
@@ -79,9 +79,9 @@ export class ChatStreamWriter implements StreamWriter {
   readonly #afterUsage: ExtraEvent[] = [];
   #ended = false;
 
-  constructor(context: ChoicesContext, form: ChatForm = chatForms[context.profile.name]) {
+  constructor(context: ChoicesContext) {
     this.#context = context;
-    this.#form = form;
+    const form = (this.#form = chatForms[context.profile.name]);
     this.#reasoningFields = reasoningFields(form, context);
   }
 
@@ -151,7 +151,7 @@ export class ChatStreamWriter implements StreamWriter {
     this.#envelope ??= new ChatEnvelope(this.#context, this.#form, source);
     const state: ChoiceState = {
       index: choice,
-      form: this.#form.choice(choice),
+      form: this.#form.choice,
       announced: undefined,
       roleOwed: true,
       finished: false,
@@ -403,12 +403,12 @@ class ChatEnvelope {
     const serviceTier = shownTier(form.serviceTier, context.settings, source);
     this.#random = random;
     this.obfuscated = asked.includeObfuscation ?? form.obfuscates;
-    this.#usage = asked.includeUsage && form.nullUsage && !asked.includeRunningUsage ? '"usage":null' : null;
+    this.#usage = asked.includeUsage && !asked.includeRunningUsage ? '"usage":null' : null;
     this.#showsLogprobs = showsLogprobsKey(form, context);
     this.#start =
       `{"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},` +
       (serviceTier === undefined ? "" : `"service_tier":${JSON.stringify(serviceTier)},`) +
-      (form.systemFingerprint ? `"system_fingerprint":${JSON.stringify(systemFingerprint)},` : "");
+      `"system_fingerprint":${JSON.stringify(systemFingerprint)},`;
   }
 
   /** Writes one element of `choices`. `delta`, `logprobs` and `finish` are JSON; `extras` begins with a comma or is empty. */

@@ -16,8 +16,6 @@ export interface CompletionForm {
   readonly modelAfterChoices: boolean;
   /** Streams: the finish reason `length` is in the chunk of the last text, if both are known together. */
   readonly lengthOnText: boolean;
-  /** If usage is requested, chunks before the last have `"usage":null`. */
-  readonly nullUsage: boolean;
   /** Prints a finite log probability. */
   readonly number: (value: number) => string;
   readonly usage: (usage: Usage) => UsageMembers;
@@ -30,7 +28,6 @@ export const completionForms: Readonly<Record<Profile["name"], CompletionForm>> 
     systemFingerprint: true,
     modelAfterChoices: false,
     lengthOnText: false,
-    nullUsage: true,
     number: JSON.stringify,
     usage: (usage) => chatUsage(usage),
   },
@@ -45,7 +42,6 @@ export const completionForms: Readonly<Record<Profile["name"], CompletionForm>> 
     systemFingerprint: false,
     modelAfterChoices: true,
     lengthOnText: true,
-    nullUsage: true,
     number: rustFloatText,
     usage: bareUsage,
   },

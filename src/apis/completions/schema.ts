@@ -1,10 +1,12 @@
 import * as z from "zod";
 import { completionUsage } from "../chat/schema.ts";
 
+const logprob = z.number().meta({ float: true });
+
 export const completionLogprobsSchema = z.object({
   tokens: z.array(z.string()).optional(),
-  token_logprobs: z.array(z.number().nullable()).optional(),
-  top_logprobs: z.array(z.record(z.string(), z.number()).nullable()).nullable().optional(),
+  token_logprobs: z.array(logprob.nullable()).optional(),
+  top_logprobs: z.array(z.record(z.string(), logprob).nullable()).nullable().optional(),
   text_offset: z.array(z.int()).optional(),
 });
 

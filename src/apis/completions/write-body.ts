@@ -12,12 +12,9 @@ import type { CompletionForm } from "./form.ts";
 
 type Members = { [name: string]: JsonValue | undefined };
 
-/** Writes the body of a legacy completion that is not streamed. Its members are in the order of `completion`. `form`: default is the form of the profile. */
-export function writeCompletionResponse(
-  generation: Generation,
-  context: ChoicesContext,
-  form: CompletionForm = completionForms[context.profile.name],
-): string {
+/** Writes the body of a legacy completion that is not streamed. Its members are in the order of `completion`. */
+export function writeCompletionResponse(generation: Generation, context: ChoicesContext): string {
+  const form = completionForms[context.profile.name];
   const { id, created, model, systemFingerprint } = answerIdentity(context, "cmpl-", generation.source);
   const { usage, timings } = generation;
   const body: Members = {

@@ -40,7 +40,7 @@ interface ChoiceState {
 }
 
 /**
- * Writes a legacy completion as SSE chunks. Text never waits for the next batch. `form`: default is the form of the profile.
+ * Writes a legacy completion as SSE chunks. Text never waits for the next batch.
  */
 export class CompletionStreamWriter implements StreamWriter {
   readonly #context: ChoicesContext;
@@ -54,9 +54,9 @@ export class CompletionStreamWriter implements StreamWriter {
   #extras = "";
   #ended = false;
 
-  constructor(context: ChoicesContext, form: CompletionForm = completionForms[context.profile.name]) {
+  constructor(context: ChoicesContext) {
     this.#context = context;
-    this.#form = form;
+    this.#form = completionForms[context.profile.name];
   }
 
   write(events: readonly GenerationEvent[]): string {
@@ -238,7 +238,7 @@ export class CompletionStreamWriter implements StreamWriter {
 }
 
 /** The members that every chunk of a stream repeats, prepared once. Their order is that of `completion` in schema.ts, but for `exact`'s `model`. */
-export class CompletionEnvelope {
+class CompletionEnvelope {
   readonly #modelAfter: boolean;
   readonly #start: string;
   readonly #model: string;
@@ -250,7 +250,7 @@ export class CompletionEnvelope {
     this.#modelAfter = form.modelAfterChoices;
     this.#model = modelText;
     const { includeUsage, includeRunningUsage } = context.requested;
-    this.#usage = includeUsage && form.nullUsage && !includeRunningUsage ? ',"usage":null' : "";
+    this.#usage = includeUsage && !includeRunningUsage ? ',"usage":null' : "";
     this.#start =
       `data: {"id":${JSON.stringify(id)},"object":"text_completion","created":${created},` +
       (form.modelAfterChoices ? "" : `${modelText},`) +

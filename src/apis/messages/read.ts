@@ -27,7 +27,7 @@ import { extendedBlocks, streamEvent } from "./schema.ts";
  * The events of a streamed message in Anthropic's order: one start, blocks one after another (start, deltas, stop) with indices 0, 1, 2,
  * …, one delta of the message, its stop. Source: https://platform.claude.com/docs/en/build-with-claude/streaming.
  */
-export type MessageEvent =
+type MessageEvent =
   | { readonly type: "message_start"; readonly message: JsonObject }
   | { readonly type: "content_block_start"; readonly index: number; readonly content_block: JsonObject }
   | { readonly type: "content_block_delta"; readonly index: number; readonly delta: JsonObject }
@@ -86,7 +86,6 @@ export class MessageReader extends AnswerReader {
   /** Events of this API have names. */
   readonly named = true;
   readonly #options: AnswerReaderOptions;
-  readonly #observe: (event: MessageEvent) => void;
   #started = false;
   #block: OpenBlock | null = null;
   /** Blocks that the source has started, and blocks that were emitted. */
@@ -107,11 +106,9 @@ export class MessageReader extends AnswerReader {
   #opening: GenerationEvent[] | null = [];
   #calls = 0;
 
-  /** `observe` receives each event of the repaired message. */
-  constructor(options: AnswerReaderOptions, observe: (event: MessageEvent) => void = () => {}) {
+  constructor(options: AnswerReaderOptions) {
     super(options.frameLimit);
     this.#options = options;
-    this.#observe = observe;
   }
 
   /** The reason for the end is known. */
@@ -431,7 +428,6 @@ export class MessageReader extends AnswerReader {
 
   #emit(event: MessageEvent): void {
     if (this.ended) return;
-    this.#observe(event);
     switch (event.type) {
       case "message_start":
         return this.#applyStart(event.message);

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { membersOf, variantsOf } from "../members.ts";
+import type { EarlierOrder } from "../members.ts";
 
 /*
  * The objects that Anthropic's Messages API answers with. The keys of each shape are in the order in which Anthropic writes them.
@@ -64,7 +65,11 @@ export const messageStartUsage = messageUsage.omit({ output_tokens_details: true
 /** The usage of `message_delta`: cumulative since August 2025, `output_tokens` alone before. */
 export const messageDeltaUsage = messageUsage
   .omit({ cache_creation: true, service_tier: true, inference_geo: true })
-  .extend({ input_tokens: count.meta({ since: "2025-08" }) });
+  .extend({
+    input_tokens: count.meta({ since: "2025-08" }),
+    cache_creation_input_tokens: count.nullable().meta({ since: "2025-08" }),
+    cache_read_input_tokens: count.nullable().meta({ since: "2025-08" }),
+  });
 
 export const citation = z.object({
   type: z.enum([
@@ -270,7 +275,7 @@ const container = z
   .object({ id: z.string(), expires_at: z.string() })
   .nullable()
   .optional()
-  .meta({ since: "2026-09", ...nullInExact });
+  .meta({ since: "2026-09", proof: "null", ...nullInExact });
 
 /** A block of the request that Anthropic has changed. */
 const inputTransformation = z.looseObject({ type: z.string(), path: z.string(), reason: z.string() });
@@ -307,27 +312,31 @@ const stop = {
   stop_sequence: z.string().nullable(),
 };
 
-/** A message. Its model has been the first member since 30 October 2025. */
-export const message = z.object({
-  model: modelId,
-  ...identity,
-  content,
-  container,
-  ...stop,
-  stop_details: stopDetails.nullable().meta({ since: "2026-04" }),
-  usage: messageUsage,
-  // Where the request has `thinking.block_binding`.
-  input_transformations: z.array(inputTransformation).optional(),
-  // `null` where the request does not ask for them, and where it has used the cache.
-  diagnostics: messageDiagnostics
-    .nullable()
-    .optional()
-    .meta({ since: "2026-09", ...nullInExact }),
-  context_management: contextManagement.optional(),
-});
+/** The model of a message has been its first member since 30 October 2025. */
+const modelLastUntil = {
+  firstUntil: { date: "2025-10-30", names: ["id", "type", "role", "model"] } satisfies EarlierOrder,
+};
 
-/** A message as it was before 30 October 2025. */
-export const messageUntil2025 = messageIdentity.extend({ content, ...stop, usage: messageUsage });
+/** A message. */
+export const message = z
+  .object({
+    model: modelId,
+    ...identity,
+    content,
+    container,
+    ...stop,
+    stop_details: stopDetails.nullable().meta({ since: "2026-04" }),
+    usage: messageUsage,
+    // Where the request has `thinking.block_binding`.
+    input_transformations: z.array(inputTransformation).optional(),
+    // `null` where the request does not ask for them, and where it has used the cache.
+    diagnostics: messageDiagnostics
+      .nullable()
+      .optional()
+      .meta({ since: "2026-09-26", proof: "null", ...nullInExact }),
+    context_management: contextManagement.optional(),
+  })
+  .meta(modelLastUntil);
 
 /** The body of an error, and the data of the event `error`. */
 export const errorResponse = z.object({
@@ -408,7 +417,10 @@ export const messageEnding = z.object({
 
 /** The events of a stream. */
 export const streamEvent = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("message_start"), message: message.extend({ usage: messageStartUsage }) }),
+  z.object({
+    type: z.literal("message_start"),
+    message: message.extend({ usage: messageStartUsage }).meta(modelLastUntil),
+  }),
   z.object({ type: z.literal("content_block_start"), index: count, content_block: contentBlock }),
   z.object({ type: z.literal("content_block_delta"), index: count, delta: contentDelta }),
   z.object({ type: z.literal("content_block_stop"), index: count }),

@@ -56,8 +56,6 @@ export interface ResponseForm {
   readonly promptCacheRetention: string | null;
   /** `reasoning`, by the requested effort and summary. */
   readonly reasoning: (effort: string | null, summary: string | null) => JsonValue;
-  /** Repair writes captured events of OpenAI again as they were, with the members that only OpenAI has. */
-  readonly copiesCaptures: boolean;
 }
 
 export const responseForms: Readonly<Record<Profile["name"], ResponseForm>> = {
@@ -82,7 +80,6 @@ export const responseForms: Readonly<Record<Profile["name"], ResponseForm>> = {
     toolUsage: undefined,
     promptCacheRetention: null,
     reasoning: (effort, summary) => ({ effort, summary }),
-    copiesCaptures: false,
   },
   // Recordings of 2026.
   exact: {
@@ -115,7 +112,6 @@ export const responseForms: Readonly<Record<Profile["name"], ResponseForm>> = {
         ? { context: null, effort, summary }
         : { context: "current_turn", effort, mode: "standard", summary };
     },
-    copiesCaptures: true,
   },
 };
 

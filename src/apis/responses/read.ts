@@ -33,7 +33,6 @@ import type { StreamedText } from "./schema.ts";
 export class ResponseReader extends AnswerReader {
   /** Events of this API have names. */
   readonly named = true;
-  readonly #observe: (event: JsonObject) => void;
   readonly #items: AnswerItems;
   #identity: SourceIdentity = {};
   #started = false;
@@ -43,10 +42,8 @@ export class ResponseReader extends AnswerReader {
   /** The event that ends the response has come. */
   #over = false;
 
-  /** `observe` receives each event as it came, and a whole body as the event that it corresponds to. */
-  constructor(options: AnswerReaderOptions, observe: (event: JsonObject) => void = () => {}) {
+  constructor(options: AnswerReaderOptions) {
     super(options.frameLimit);
-    this.#observe = observe;
     this.#items = new AnswerItems(this.repairs, options.newCallId);
   }
 
@@ -85,7 +82,6 @@ export class ResponseReader extends AnswerReader {
     }
     const type = own ?? name;
     if (type === "" || type === "error") {
-      this.#observe(value);
       const failure = readFailure(type === "error" && !isObject(value["error"]) ? { error: value } : value);
       return this.fail(failure ?? badAnswer("The upstream sent an event without a type."));
     }
@@ -94,7 +90,6 @@ export class ResponseReader extends AnswerReader {
     const number = value["sequence_number"];
     if (number !== this.#number) this.repairs.note("sequence");
     this.#number = (typeof number === "number" ? number : this.#number) + 1;
-    this.#observe(value);
     this.#event(type, value);
     if (!this.ended) this.#items.advance(this.out);
   }
@@ -184,7 +179,6 @@ export class ResponseReader extends AnswerReader {
 
   #wholeResponse(response: JsonObject): void {
     this.#createdSeen = true;
-    this.#observe({ type: "response.completed", response });
     const status = nonEmpty(response["status"]) ?? "completed";
     if (status === "failed" || status === "cancelled") return this.fail(failureOfResponse(response));
     if (status !== "completed" && status !== "incomplete") {

@@ -35,8 +35,25 @@ export const clientJsonMembers = ["parameters", "schema", "input_schema", "outpu
 /** Members of `usage.attribution` whose names are ids, in the order of the items (ChatGPT's backend; recordings of 2026-09-27). */
 export const attributionMembers = ["items"] as const;
 
-/** Members of a moderation's result that list kinds of harm, in an order of their own. */
+/** Members of a moderation's result that list kinds of harm, in the order of `harms`. */
 export const harmMembers = ["categories", "category_applied_input_types", "category_scores"] as const;
+
+/** The order in which a moderation lists kinds of harm. Source: a recording of 2026-07. */
+export const harms = [
+  "harassment",
+  "harassment/threatening",
+  "sexual",
+  "hate",
+  "hate/threatening",
+  "illicit",
+  "illicit/violent",
+  "self-harm/intent",
+  "self-harm/instructions",
+  "self-harm",
+  "sexual/minors",
+  "violence",
+  "violence/graphic",
+];
 
 const count = z.int().min(0);
 const float = { float: true };
@@ -217,7 +234,7 @@ const toolChoice = z.union([
 ]);
 
 export const responseReasoning = z.object({
-  context: optionalNull.string,
+  context: z.enum(["auto", "current_turn", "all_turns"]).nullable().optional(),
   effort: z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]).nullable().optional(),
   mode: z.string().optional(),
   summary: z.enum(["auto", "concise", "detailed"]).nullable().optional(),
@@ -300,11 +317,16 @@ export const response = z.object({
     .nullable()
     .optional()
     .meta({ since: "2026-09", profile: "exact", ...passes }),
-  background: optionalNull.boolean,
-  billing: z.unknown().optional().meta({ profile: "exact body" }),
-  completed_at: optionalNull.number,
+  background: optionalNull.boolean.meta({ since: "2025-05" }),
+  billing: z.unknown().optional().meta({ since: "2025-10", profile: "exact body" }),
+  completed_at: optionalNull.number.meta({ since: "2025-12" }),
+  // Where the response belongs to a conversation.
+  conversation: z.looseObject({ id: z.string() }).nullable().optional().meta({ profile: "some" }),
   error: responseError.nullable(),
-  frequency_penalty: z.unknown().optional().meta(float),
+  frequency_penalty: z
+    .unknown()
+    .optional()
+    .meta({ since: "2026-01", ...float }),
   image: z
     .object({ context_compression: z.enum(["enabled", "disabled"]) })
     .optional()
@@ -316,16 +338,19 @@ export const response = z.object({
     .meta({ profile: "some", ...passes }),
   instructions: z.union([z.string(), z.array(z.looseObject({}))]).nullable(),
   max_output_tokens: optionalNull.integer,
-  max_tool_calls: optionalNull.integer,
+  max_tool_calls: optionalNull.integer.meta({ since: "2025-06" }),
   model: z.string(),
-  moderation: z.looseObject({}).nullable().optional().meta({ since: "2026-07", profile: "exact" }),
+  moderation: z.looseObject({}).nullable().optional().meta({ since: "2026-04", profile: "exact" }),
   output: z.array(item),
   parallel_tool_calls: z.boolean(),
-  presence_penalty: z.unknown().optional().meta(float),
+  presence_penalty: z
+    .unknown()
+    .optional()
+    .meta({ since: "2026-01", ...float }),
   previous_response_id: optionalNull.string,
   prompt: z.unknown().optional().meta({ profile: "exact, some" }),
   prompt_cache_diagnostics: cacheDiagnostics.optional().meta({ profile: "some", ...passes }),
-  prompt_cache_key: optionalNull.string,
+  prompt_cache_key: optionalNull.string.meta({ since: "2025-07" }),
   prompt_cache_options: z
     .object({
       comparison_response_id: optionalNull.string,
@@ -334,10 +359,10 @@ export const response = z.object({
     })
     .optional()
     .meta({ profile: "some", ...passes }),
-  prompt_cache_retention: z.enum(["in_memory", "in-memory", "24h"]).nullable().optional(),
+  prompt_cache_retention: z.enum(["in_memory", "in-memory", "24h"]).nullable().optional().meta({ since: "2025-11" }),
   reasoning: responseReasoning.nullable().optional(),
-  safety_identifier: optionalNull.string,
-  service_tier: z.enum(serviceTiers).nullable().optional(),
+  safety_identifier: optionalNull.string.meta({ since: "2025-07" }),
+  service_tier: z.enum(serviceTiers).nullable().optional().meta({ since: "2025-05" }),
   store: optionalNull.boolean,
   temperature: z.number().min(0).max(2).nullable().meta(float),
   text: z
@@ -349,7 +374,7 @@ export const response = z.object({
   tool_choice: toolChoice,
   tool_usage: z.unknown().optional().meta({ since: "2026-07", profile: "exact" }),
   tools: z.array(z.looseObject({ type: z.string() })),
-  top_logprobs: optionalNull.integer,
+  top_logprobs: optionalNull.integer.meta({ since: "2025-06" }),
   top_p: z.number().min(0).max(1).nullable().meta(float),
   truncation: z.enum(["auto", "disabled"]).nullable().optional(),
   usage: responseUsage.nullable().optional(),
@@ -412,7 +437,7 @@ const command = { command_index: count };
 const delta = { delta: z.string() };
 const logprobs = { logprobs: z.array(responseLogprob) };
 /** Characters that hide the length of a delta. */
-const obfuscation = { obfuscation: z.unknown().optional().meta({ since: "2025-08" }) };
+const obfuscation = { obfuscation: z.unknown().optional().meta({ since: "2025-08-06" }) };
 const hidden = { item_id: z.string(), ...obfuscation, ...atItem };
 
 /**

@@ -1,5 +1,4 @@
-import type { GenerationEnd, GenerationEvent, SourceIdentity, StartEvent, Usage } from "../../core/events.ts";
-import type { CaptureForm } from "../capture-form.ts";
+import type { GenerationEnd, GenerationEvent, StartEvent, Usage } from "../../core/events.ts";
 import type { AnswerReaderOptions } from "../source-port.ts";
 import { AnswerChoices } from "./answer-choices.ts";
 import type { ChoiceState } from "./answer-choices.ts";
@@ -64,15 +63,6 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
   /** Whether the source is OpenAI itself. */
   get madeByOpenAi(): boolean {
     return this.#source.isOpenAi;
-  }
-
-  get identity(): SourceIdentity {
-    return this.#source.identity ?? {};
-  }
-
-  /** The form of an answer of OpenAI's own; see `CaptureForm`. */
-  get form(): CaptureForm {
-    return this.#source.form;
   }
 
   readBody(body: unknown): GenerationEvent[] {
@@ -197,7 +187,7 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     if (choices.length === 0 && !usage && !isAnnouncement(value)) this.repairs.note("no-choices");
     const [first] = choices;
     this.#source.identify(value, first !== undefined);
-    if (first && !this.begun) this.#source.describeForm(value, first);
+    if (first && !this.begun) this.#source.recognize(value);
     const object = isWhole(value, this.bodyObject) ? this.bodyObject : this.chunkObject;
     if (value["object"] !== object) this.repairs.note("object");
     for (const [position, raw] of choices.entries()) this.#choice(raw, position, choices.length);
@@ -297,7 +287,6 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     this.closeChoice(state, this.out);
     const { choice, stop, finish: received } = state;
     const calls = this.callCount(state);
-    const form = this.form.choices.get(choice);
     const { callsInText = false, legacyFunctions } = this.options;
     const sawLegacyCall = this.sawLegacyCall(state);
     const isOpenAi = this.madeByOpenAi;
@@ -308,8 +297,8 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     }
     if (reason !== received) {
       if (received !== "stop") this.repairs.note("finish-reason");
-      else if (form) form.stopWithCalls = true;
-      else this.repairs.note("finish-calls");
+      // OpenAI ends calls that the request forces by name with "stop".
+      else if (!isOpenAi) this.repairs.note("finish-calls");
     }
     this.out.push({ type: "finish", choice, reason, ...(stop !== undefined && { stop }) });
     this.options.order?.close(choice, from, this.#position);

@@ -1,7 +1,5 @@
 import { nonEmpty, isObject } from "../../core/json.ts";
 import type { SourceIdentity, ExtraEvent, GenerationEvent } from "../../core/events.ts";
-import { obfuscationSince } from "../capture-form.ts";
-import type { CaptureForm } from "../capture-form.ts";
 import { answerId } from "../ids.ts";
 import type { RepairLog } from "./repairs.ts";
 import type { JsonObject } from "../../core/json.ts";
@@ -19,16 +17,10 @@ import {
 import { completionChoice } from "../completions/schema.ts";
 import { inWireOrder, memberNames } from "../members.ts";
 
-/** Reads the identity of an answer from its chunks, and its form (see `CaptureForm`). */
+/** Reads the identity of an answer from its chunks. */
 export class SourceReader {
-  readonly form: CaptureForm = {
-    serviceTier: false,
-    systemFingerprint: false,
-    logprobs: false,
-    usage: false,
-    obfuscation: false,
-    choices: new Map(),
-  };
+  /** The first chunk has the members that only OpenAI sends. */
+  #hasItsMembers = false;
   readonly #repairs: RepairLog;
   #identity: SourceIdentity | undefined;
 
@@ -43,7 +35,7 @@ export class SourceReader {
 
   /** Whether the source is OpenAI itself. */
   get isOpenAi(): boolean {
-    return isOpenAiId(this.#identity?.id ?? "", this.#identity?.created ?? 0, this.form);
+    return isOpenAiId(this.#identity?.id ?? "", this.#identity?.created ?? 0, this.#hasItsMembers);
   }
 
   /** `hasChoices`: chunks without choices need no identity. */
@@ -74,13 +66,8 @@ export class SourceReader {
   }
 
   /** Called for the first chunk with a choice. */
-  describeForm(value: JsonObject, choice: JsonObject): void {
-    const { form } = this;
-    form.serviceTier = "service_tier" in value;
-    form.systemFingerprint = "system_fingerprint" in value;
-    form.logprobs = "logprobs" in choice;
-    form.usage = "usage" in value;
-    form.obfuscation = "obfuscation" in value || (this.#identity?.created ?? 0) >= obfuscationSince;
+  recognize(value: JsonObject): void {
+    this.#hasItsMembers = "service_tier" in value && "system_fingerprint" in value;
   }
 }
 
@@ -88,8 +75,7 @@ export class SourceReader {
  * OpenAI's ids contain the time of creation in the five characters after the prefix (2,664 of 2,666 ids, the others one second off); its
  * search models use a UUID. For other ids, members that only OpenAI sends decide. Source: recordings of 2023 to 2026.
  */
-function isOpenAiId(id: string, created: number, { serviceTier, systemFingerprint }: CaptureForm): boolean {
-  const hasItsMembers = serviceTier && systemFingerprint;
+export function isOpenAiId(id: string, created: number, hasItsMembers: boolean): boolean {
   if (/^chatcmpl-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)) return hasItsMembers;
   const prefix = /^(chatcmpl-|cmpl-)[0-9A-Za-z]{29}$/.exec(id)?.[1] as "chatcmpl-" | "cmpl-" | undefined;
   if (prefix === undefined) return false;

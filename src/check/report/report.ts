@@ -22,7 +22,7 @@ export interface Report {
   readonly profile?: ProfileName;
   /** What was asked in another way than usual; each a sentence without its full stop. */
   readonly remarks: readonly string[];
-  /** Forms of the chat streams that were seen. */
+  /** The forms of the answers that were seen: chat streams, responses, messages. */
   readonly forms: readonly Form[];
   readonly judgements: readonly Judgement[];
   readonly rules: readonly RuleOutcome[];
@@ -84,7 +84,7 @@ export function reportSummary({ counts, forms, profile, remarks }: Report): stri
     `${counts.passed} rules passed`,
     `${counts["not shown"]} not shown`,
   ];
-  const form = forms.length === 0 ? "" : `; streams in the form "${forms.join('", "')}"`;
+  const form = forms.length === 0 ? "" : `; answers in the form "${forms.join('", "')}"`;
   const demanded = profile === undefined ? "" : `; required: the form "${profile}"`;
   return [`${numbers.join(", ")}${form}${demanded}`, ...remarks].join("; ");
 }

@@ -78,3 +78,18 @@ export function requestsUsage(exchange: Exchange): boolean | undefined {
   const options = exchange.request.body.stream_options as { include_usage?: unknown } | null | undefined;
   return options?.include_usage === true;
 }
+
+/**
+ * Returns whether an exchange is judged as a stream: the request has `stream: true` and the status is 200, or the answer came by WebSocket.
+ * Where the request is unknown, the content type decides, or the look of the body.
+ */
+export function isStream(exchange: Exchange): boolean {
+  const { endpoint, request, response } = exchange;
+  if (endpoint === "response-socket") return true;
+  if (response.status !== 200) return false;
+  if (request.body) return request.body.stream === true;
+  return (
+    response.headers?.["content-type"]?.startsWith("text/event-stream") ??
+    /^\s*(data|event|id|retry|):/.test(response.body)
+  );
+}

@@ -1,28 +1,51 @@
-import type { Exchange } from "./exchange.ts";
-import { isStream } from "./judge.ts";
+import { chatChunk } from "../../apis/chat/schema.ts";
+import { memberSince } from "../../apis/members.ts";
+import { isOpenAiId } from "../../apis/tolerant/source-reader.ts";
+import { type Exchange, isStream, vendorOf } from "./exchange.ts";
 import { isObject } from "../../core/json.ts";
-import { type ChoicePart, type StreamView, streamView } from "./view.ts";
+import { answerDate } from "./profile/member-order.ts";
+import { type BodyView, bodyView, type ChoicePart, type StreamView, streamView } from "./view.ts";
 
 /**
  * The legal forms of a chat stream: `lean` of `truewire serve`, OpenAI's current form (`exact`), and OpenAI's older forms. Source: 409
- * recorded streams of 2023-04 to 2026-08.
+ * recorded streams of 2023-04 to 2026-08. Answers of the other APIs have the form of the month in which their newest member came:
+ * `Anthropic's of 2026-09`.
  */
-export type Form =
-  | "lean"
-  | "exact"
-  | "OpenAI's of early 2025"
-  | "OpenAI's of late 2024"
-  | "OpenAI's of 2024"
-  | "OpenAI's of late 2023"
-  | "OpenAI's of early 2023"
-  | "none of OpenAI's";
+export type Form = "lean" | "exact" | `${"OpenAI's" | "Anthropic's"} of ${string}` | "none of OpenAI's";
 
-/** Returns the form of a chat stream, or `undefined` for another exchange or a stream without chunks. */
+/** Returns the form of a chat stream, a response or a message; `undefined` for another exchange, or an answer that does not show its form. */
 export function formOf(exchange: Exchange): Form | undefined {
-  if (exchange.endpoint !== "chat" || !isStream(exchange)) return undefined;
-  const view = streamView(exchange);
+  if (exchange.response.status >= 400) return undefined;
+  if (exchange.endpoint !== "chat") return datedForm(exchange);
+  return isStream(exchange) ? chatForm(streamView(exchange)) : undefined;
+}
+
+function chatForm(view: StreamView): Form | undefined {
   const first = [...view.choices.values()][0]?.[0];
   return first && (firstDeltas(view).every(isRoleAlone) ? roleForm(first) : openaiForm(view, first));
+}
+
+function datedForm(exchange: Exchange): Form | undefined {
+  const view = isStream(exchange) ? streamView(exchange) : bodyView(exchange);
+  const date = answerDate(view);
+  if (date === "") return undefined;
+  // Only `lean` ends streams of responses with [DONE], and pads no event of a message.
+  if ("done" in view && (view.done >= 0 || (exchange.endpoint === "messages" && !/ \}$/m.test(exchange.response.body))))
+    return "lean";
+  return `${vendorOf(exchange)}'s of ${date.slice(0, "2026-09".length)}`;
+}
+
+/**
+ * Returns whether a chat answer is OpenAI's own of before August 2025. Profile `exact` describes the answers since then; `formOf` names
+ * the older forms.
+ */
+export function isBeforeExact(view: StreamView | BodyView): boolean {
+  const first = "chunks" in view ? view.chunks[0]?.value : view.value;
+  if (!isObject(first) || view.exchange.endpoint !== "chat") return false;
+  const { id, created } = first;
+  if (typeof id !== "string" || typeof created !== "number") return false;
+  if (created >= memberSince(chatChunk, "obfuscation") || !isOpenAiId(id, created, false)) return false;
+  return !("chunks" in view) || chatForm(view)?.startsWith("OpenAI's of") === true;
 }
 
 function firstDeltas(view: StreamView): ChoicePart[] {

@@ -4,7 +4,8 @@ import { callRules } from "./body/call.ts";
 import { failureRules, jsonHeaderRules } from "./body/failure.ts";
 import { modelRules } from "./body/models.ts";
 import { bodyRequestRules } from "./body/request-rules.ts";
-import { type Exchange, vendorOf } from "./exchange.ts";
+import { type Exchange, isStream, vendorOf } from "./exchange.ts";
+import { isBeforeExact } from "./form.ts";
 import { messageBodyRules } from "./messages/body-rules.ts";
 import { messageRules } from "./messages/message-rules.ts";
 import { streamedMessage, wholeMessage } from "./messages/message-view.ts";
@@ -21,7 +22,7 @@ import { responseBodyRules, socketErrorRules, tokenCountRules } from "./response
 import { type BodyRule, type Finding, type Violation, maxViolations, type RuleFacts } from "./rule.ts";
 import { specBodyRules } from "./spec/spec-rules.ts";
 import { streamRules } from "./stream/stream-rules.ts";
-import { bodyView, streamView } from "./view.ts";
+import { type BodyView, bodyView, type StreamView, streamView } from "./view.ts";
 
 /** The rules about answers that are not streamed. */
 export const bodyRules: readonly BodyRule[] = [
@@ -73,7 +74,12 @@ export function judge(exchange: Exchange, requestedProfile?: ProfileName | "open
   const apply = <View>(rule: Judging<View>, view: View) => {
     if (rule.shown?.(view) !== false) report(rule.id, rule.judge(view));
   };
-  const applyProfile = <View>(rule: string, judging: ProfileJudge<View> | undefined, view: View) => {
+  const applyProfile = <View extends StreamView | BodyView>(
+    rule: string,
+    judging: ProfileJudge<View> | undefined,
+    view: View,
+  ) => {
+    if (profile === "exact" && rule !== layoutRule.id && isBeforeExact(view)) return;
     if (profile && judging?.shown(view, profile)) report(rule, judging.judge(view, profile));
   };
   const profileRulesOfVendor = profileRules.filter(({ vendor = "OpenAI" }) => vendor === vendorOf(exchange));
@@ -98,18 +104,3 @@ export function judge(exchange: Exchange, requestedProfile?: ProfileName | "open
 }
 
 type Judging<View> = RuleFacts & { shown?(view: View): boolean; judge(view: View): Iterable<Violation> };
-
-/**
- * Returns whether an exchange is judged as a stream: the request has `stream: true` and the status is 200, or the answer came by WebSocket.
- * Where the request is unknown, the content type decides, or the look of the body.
- */
-export function isStream(exchange: Exchange): boolean {
-  const { endpoint, request, response } = exchange;
-  if (endpoint === "response-socket") return true;
-  if (response.status !== 200) return false;
-  if (request.body) return request.body.stream === true;
-  return (
-    response.headers?.["content-type"]?.startsWith("text/event-stream") ??
-    /^\s*(data|event|id|retry|):/.test(response.body)
-  );
-}

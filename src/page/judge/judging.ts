@@ -2,8 +2,9 @@ import { judgeAnswer } from "../../check/check-capture.ts";
 import { reportOf } from "../../check/report/report-of.ts";
 import type { Report } from "../../check/report/report.ts";
 import { lean } from "../../apis/profile.ts";
-import { repairCapture } from "../../apis/repair-capture.ts";
-import type { CapturedApi, RepairedCapture } from "../../apis/capture-form.ts";
+import { capturedApis } from "../../apis/ordered-capture.ts";
+import { rewrittenCapture } from "../../apis/repair-capture.ts";
+import type { RepairedCapture } from "../../apis/repair-capture.ts";
 import type { Capture } from "./capture.ts";
 
 /** A capture, what the rules say of it, and what Truewire would send in its place. */
@@ -20,14 +21,12 @@ export function judged(capture: Capture): JudgedCapture {
   const judgement = judgeAnswer(name, body, { ...around, request: request && { ...request } });
   const { exchange } = judgement;
   const report = reportOf(name, [judgement]);
-  const from = repairable.find((api) => api === exchange.endpoint);
+  const from = capturedApis.find((api) => api === exchange.endpoint);
   if (!from || exchange.response.status >= 400) return { capture, report };
   const now = Math.floor(Date.now() / 1000);
   return {
     capture,
     report,
-    repaired: repairCapture(body, { profile: lean, from, random: Math.random, now, request }),
+    repaired: rewrittenCapture(body, { profile: lean, from, random: Math.random, now, request }),
   };
 }
-
-const repairable: readonly CapturedApi[] = ["chat", "completions", "responses", "messages"];

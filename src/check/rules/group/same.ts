@@ -1,6 +1,6 @@
 import { isObject } from "../../../core/json.ts";
 import { apiOfEndpoint, type Exchange } from "../exchange.ts";
-import { isStream } from "../judge.ts";
+import { isStream } from "../exchange.ts";
 import { callsIn, isUncut, streamedMessage, messageText, wholeMessage } from "../messages/message-view.ts";
 import { shown } from "../place.ts";
 import { responseContent } from "../responses/response-content.ts";

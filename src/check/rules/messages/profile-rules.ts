@@ -11,8 +11,8 @@ import {
 import { isObject } from "../../../core/json.ts";
 import { atFrame, atMember, atName, objectOf, shown } from "../place.ts";
 import { firstDifference, laidOut } from "../profile/layout-rule.ts";
-import { memberDifference } from "../profile/member-order.ts";
-import type { ProfileRule } from "../profile/profile-rule.ts";
+import { answerDate, memberDifference } from "../profile/member-order.ts";
+import type { ProfileName, ProfileRule } from "../profile/profile-rule.ts";
 import type { Violation } from "../rule.ts";
 import type { BodyView, Json, StreamView } from "../view.ts";
 
@@ -93,7 +93,7 @@ export const messageProfileRules: readonly ProfileRule[] = [
     id: "profile/messages-members",
     severity: "error",
     concern,
-    says: "Events, messages, blocks, counts, models and errors have Anthropic's members, in Anthropic's order.",
+    says: "Events, messages, blocks, counts, models and errors have the members of Anthropic's answers of their month, in Anthropic's order.",
     source: "recordings since 2026-05: 1328 of 1328 events, 238 of 238 bodies",
     breaks,
     judges: "profile",
@@ -101,9 +101,10 @@ export const messageProfileRules: readonly ProfileRule[] = [
     stream: {
       shown: hasEvents,
       *judge(view, profile) {
+        const date = answerDate(view);
         for (const chunk of view.chunks) {
           const schema = variantsOf(streamEvent).get(chunk.value.type);
-          const found = schema && memberDifference(schema, chunk.value, profile === "lean");
+          const found = schema && memberDifference(schema, chunk.value, profile, date);
           if (found !== undefined) yield atMember(chunk, "type", found);
         }
       },
@@ -111,7 +112,7 @@ export const messageProfileRules: readonly ProfileRule[] = [
     body: {
       shown: isBody,
       *judge(view, profile) {
-        const found = bodyProblem(view, profile === "lean");
+        const found = bodyProblem(view, profile);
         if (found !== undefined) yield atName(view, "type", found);
       },
     },
@@ -179,10 +180,10 @@ function isAnthropicsId(id: unknown): boolean {
   return typeof id === "string" && /^msg_(01[1-9A-HJ-NP-Za-km-z]{22}|(bdrk|vrtx)_\w+)$/.test(id);
 }
 
-function bodyProblem(view: BodyView, further: boolean): string | undefined {
+function bodyProblem(view: BodyView, profile: ProfileName): string | undefined {
   const body = objectOf(view);
   const schema = isFailure(view) ? errorResponse : bodySchema(view, body);
-  return schema && memberDifference(schema, body, further);
+  return schema && memberDifference(schema, body, profile, answerDate(view));
 }
 
 function bodySchema({ exchange }: BodyView, body: Json): z.ZodObject | undefined {

@@ -33,7 +33,8 @@ export const layoutRule: ProfileRule = {
     },
   },
   body: {
-    shown: (view) => isObject(view.value) && view.exchange.response.body !== "",
+    shown: ({ exchange: { endpoint, response }, value }) =>
+      isObject(value) && response.body !== "" && (endpoint !== "other" || response.status >= 400),
     *judge(view, profile) {
       const violation = layoutViolation(view.exchange.response.body, layoutsOf(view, profile));
       if (violation) yield violation;

@@ -11,7 +11,7 @@ import {
 import { isObject } from "../../../core/json.ts";
 import { atEnd, atFrame, atMember, atName } from "../place.ts";
 import { apiOfEndpoint } from "../exchange.ts";
-import { memberViolation } from "../profile/member-order.ts";
+import { answerDate, memberViolation } from "../profile/member-order.ts";
 import type { ProfileName, ProfileRule } from "../profile/profile-rule.ts";
 import type { Violation } from "../rule.ts";
 import type { BodyView, Json, StreamView } from "../view.ts";
@@ -41,16 +41,16 @@ export const responseProfileRules: readonly ProfileRule[] = [
     id: "profile/response-members",
     severity: "error",
     concern,
-    says: "A response has the members of the profile (exact: those of 2026-07 with moderation and tool_usage, a body also billing).",
+    says: "A response has the members of the profile: in exact those that answers of its month have, in a body also billing.",
     source: "recordings since 2026-07: 69 of 69 streams, 169 of 169 bodies",
     breaks,
     judges: "profile",
     stream: {
       shown: (view) => isResponseStream(view) && streamState(view).lifecycle.length > 0,
       *judge(view, profile) {
+        const expected = wanted(profile, false, answerDate(view));
         for (const event of streamState(view).lifecycle) {
-          const value = responseIn(event);
-          const found = memberViolation(value, wanted(profile, false, value), profile === "lean");
+          const found = memberViolation(responseIn(event), expected, profile === "lean");
           if (found !== undefined) yield atMember(event.chunk, "response", `a response with ${found}`);
         }
       },
@@ -59,7 +59,7 @@ export const responseProfileRules: readonly ProfileRule[] = [
       shown: isWholeResponse,
       *judge(view, profile) {
         const found = isObject(view.value)
-          ? memberViolation(view.value, wanted(profile, true, view.value), profile === "lean")
+          ? memberViolation(view.value, wanted(profile, true, answerDate(view)), profile === "lean")
           : undefined;
         if (found !== undefined) yield atName(view, "object", found);
       },
@@ -74,7 +74,8 @@ export const responseProfileRules: readonly ProfileRule[] = [
     breaks,
     judges: "profile",
     stream: {
-      shown: isResponseStream,
+      // Before, events had another order.
+      shown: (view) => isResponseStream(view) && answerDate(view) >= "2026-01",
       *judge(view) {
         for (const chunk of view.chunks) {
           const found = outOfOrder(chunk.value);
@@ -167,15 +168,14 @@ function* numbers(json: string, profile: ProfileName, exact: RegExp): Generator<
   }
 }
 
-/** Answers are judged by the form of this month, and by those of later months from then on. */
-const formDate = "2026-08";
-
-/** Returns the members that a response has in a profile, with a `?` after those that it may have: since its month, or not yet. */
-function wanted(profile: ProfileName, isBody: boolean, { created_at: created }: Json): readonly string[] {
-  const month = typeof created === "number" ? new Date(created * 1000).toISOString().slice(0, 7) : "9999";
+/**
+ * Returns the members that a response has in a profile, with a `?` after those that it may have. `date`: of the answer's form; newer
+ * members may be absent.
+ */
+function wanted(profile: ProfileName, isBody: boolean, date: string): readonly string[] {
   return membersOf(response).flatMap(({ name, schema, since = "" }) => {
-    if (profile === "exact" && since >= formDate && since >= month) return [`${name}?`];
     const only = schema.meta()?.["profile"];
+    if (profile === "exact" && since > date) return [`${name}?`];
     if (only === undefined) return [name];
     if (only === "some") return [`${name}?`];
     if (profile !== "exact" || (only === "exact body" && !isBody)) return [];

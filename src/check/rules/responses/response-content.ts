@@ -1,5 +1,5 @@
 import type { Exchange } from "../exchange.ts";
-import { isStream } from "../judge.ts";
+import { isStream } from "../exchange.ts";
 import { bodyView, type Json, streamView } from "../view.ts";
 import { clientCalls, responseText, type ResponseView, streamedResponse, wholeResponse } from "./response-view.ts";
 import { deltasOf, streamState } from "./stream-state.ts";
