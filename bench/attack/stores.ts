@@ -235,9 +235,11 @@ async function longChain(stage: Stage, place: string, links: number): Promise<Re
     random: Math.random,
   };
   const costs: { reads: number; bytesRead: number; bytesKept: number }[] = [];
+  const times: number[] = [];
   let previous: string | undefined;
   for (let link = 0; link < links; link++) {
     const { reads, bytesRead, bytesKept } = store;
+    const begun = performance.now();
     const body = { model: "m", input: "Hello", ...(previous !== undefined && { previous_response_id: previous }) };
     const read = await responsesPort.state?.readRequest(body, "req_1", { profile: lean }, shelves, takeSteps);
     const text = read?.streamWriter(context).write([
@@ -248,6 +250,7 @@ async function longChain(stage: Stage, place: string, links: number): Promise<Re
     ]);
     await read?.store();
     previous = /"id":"(resp_\w+)"/.exec(text ?? "")?.[1];
+    times.push(performance.now() - begun);
     costs.push({
       reads: store.reads - reads,
       bytesRead: store.bytesRead - bytesRead,
@@ -261,8 +264,12 @@ async function longChain(stage: Stage, place: string, links: number): Promise<Re
     stage.require(most <= before * 1.1 + 1, `Link ${links} costs ${most} ${cost}, and link 20 costs ${before}.`);
   }
   const [end] = last;
+  const tenth = Math.round(links / 10);
+  const [before, after] = [times.slice(tenth / 2, 1.5 * tenth), times.slice(-tenth)].map(
+    (some) => some.reduce((sum, time) => sum + time, 0) / some.length,
+  );
   return {
-    answered: `${links} links; the last ones: ${end?.reads} reads of ${end?.bytesRead} bytes, ${end?.bytesKept} bytes kept`,
+    answered: `${links} links; the last ones: ${end?.reads} reads of ${end?.bytesRead} bytes, ${end?.bytesKept} bytes kept; ${before?.toFixed(2)} ms at link ${tenth}, ${after?.toFixed(2)} ms at link ${links}`,
     others: "counted in the store itself",
   };
 }

@@ -60,7 +60,7 @@ export function* responsesRequestInSteps(
   const summarizes = echo.reasoning.summary !== null;
   const logprobs = draft.include.includes("message.output_text.logprobs");
 
-  const request = Object.assign(completeRequest(draft, requestId, yield* selfContained(members, recalled)), {
+  const request = Object.assign(completeRequest(draft, requestId, yield* selfContained(members, recalled, forwards)), {
     prompt: { kind: "chat", messages, template: draft.template } as const,
     wantsUsage: true,
   });
@@ -85,24 +85,39 @@ export function* responsesRequestInSteps(
   return { request, responseOptions, warnings, preparesOnly: draft.preparesOnly ?? false };
 }
 
-/** Returns the body with stored items in place of what refers to them: for an upstream of the same API, which does not know them. */
+/**
+ * Returns the body with stored items in place of what refers to them: for an upstream of the same API, which does not know them. If the
+ * request is not known to be forwarded, the input is made when it is read.
+ */
 function* selfContained(
   body: Readonly<Record<string, unknown>>,
-  { previous, history, references }: Recalled,
+  recalled: Recalled,
+  forwards: boolean,
 ): Steps<Readonly<Record<string, unknown>>> {
   const { background, previous_response_id: previousId, input, ...rest } = body;
+  const { previous, history } = recalled;
+  const others = { ...rest, ...(!previous && previousId !== undefined && { previous_response_id: previousId }) };
+  if (history.items.length === 0 || forwards) {
+    const items = yield* selfContainedInput(input, recalled);
+    const isUnchanged = items === undefined && background === undefined && !previous;
+    return isUnchanged ? body : { ...others, input: items ?? input };
+  }
+  return {
+    ...others,
+    get input() {
+      return runSync(selfContainedInput(input, recalled)) ?? input;
+    },
+  };
+}
+
+/** Returns `undefined` if the input refers to nothing. */
+function* selfContainedInput(input: unknown, { history, references }: Recalled): Steps<readonly unknown[] | undefined> {
   const given = input ?? [];
   const own: readonly unknown[] = Array.isArray(given) ? given : [{ role: "user", content: given }];
   const known = references.size === 0 ? own : own.map((item) => referenced(item, references));
-  const placed = [...history, ...known].map((item) => ({ item, path: "" }));
+  const placed = [...history.placed(), ...known.map((item) => ({ item, path: "" }))];
   const items = (yield* withoutCompactions(placed)).map(({ item }) => item);
-  const isUnchanged = items.length === own.length && items.every((item, at) => item === own[at]);
-  if (isUnchanged && background === undefined && !previous) return body;
-  return {
-    ...rest,
-    ...(!previous && previousId !== undefined && { previous_response_id: previousId }),
-    input: isUnchanged ? input : items,
-  };
+  return items.length === own.length && items.every((item, at) => item === own[at]) ? undefined : items;
 }
 
 function referenced(item: unknown, references: Recalled["references"]): unknown {

@@ -1,6 +1,7 @@
 import { type FailureError, invalidRequest } from "../../../core/failure.ts";
 import type { Keyspaces } from "../../port-state.ts";
 import { maxMessages } from "../../request/shapes.ts";
+import { GrowingList, History, noHistory } from "./history.ts";
 import {
   findIn,
   findItems,
@@ -18,12 +19,12 @@ export interface Recalled {
   /** The response that the request continues. */
   readonly previous?: FoundResponse;
   /** The conversation up to the end of that response. */
-  readonly history: readonly StoredItem[];
+  readonly history: History;
   /** The items that the request's own input refers to, by their ids. */
   readonly references: ReadonlyMap<string, StoredItem>;
 }
 
-export const nothingRecalled: Recalled = { history: [], references: new Map() };
+export const nothingRecalled: Recalled = { history: noHistory, references: new Map() };
 
 export function previousNotFound(id: string): FailureError {
   return invalidRequest(
@@ -44,10 +45,10 @@ export async function recall(body: unknown, shelves: Keyspaces, forwards = false
   const wanted = new Set(Array.isArray(input) && input.length <= maxMessages ? input.flatMap(referenceIn) : []);
   if (typeof previousId !== "string" && wanted.size === 0) return nothingRecalled;
   const previous = typeof previousId === "string" ? await findPrevious(previousId, shelves, forwards) : undefined;
-  const history = previous ? await historyOf(previous.stored, shelves) : [];
+  const history = previous ? await historyOf(previous.stored, shelves) : noHistory;
   const references = new Map<string, StoredItem>();
   if (wanted.size === 0) return { ...(previous && { previous }), history, references };
-  const known = itemsById(history);
+  const known = itemsById(history.items.toArray());
   const unknown: string[] = [];
   for (const id of wanted) {
     const item = known.get(id);
@@ -82,31 +83,41 @@ function referenceIn(item: unknown): string[] {
  * `FailureError` if one of them was deleted or discarded.
  *
  * A response names only the one before it, so a conversation takes linear space. This process remembers assembled conversations: each
- * further response then costs two reads, of itself and of the conversation's version. Deleting a response deletes the version, after which
+ * further response then costs two reads, of itself and of the conversation's version, and only its own items are read as messages. Deleting a response deletes the version, after which
  * no process uses the conversation that it remembers.
  */
-export async function historyOf(stored: StoredResponse, shelves: Keyspaces): Promise<readonly StoredItem[]> {
+export async function historyOf(stored: StoredResponse, shelves: Keyspaces): Promise<History> {
   const { previous, root } = stored;
-  if (previous === undefined || root === undefined) return itemsOf(stored);
+  if (previous === undefined || root === undefined) return historyWith(itemsOf(stored));
   const version = await versionOf(root, shelves);
   const remembered = shelves.assembled.get(root);
   const conversation =
     remembered instanceof Conversation && remembered.version === version ? remembered : new Conversation(version);
+  const known = conversation.upTo(stored.id);
+  if (known) return known;
   const responses = [stored];
-  let earlier: readonly StoredItem[] | undefined;
+  let history: History | undefined;
   for (let id: string | undefined = previous; id !== undefined;) {
-    earlier = conversation.upTo(id);
-    if (earlier) break;
+    history = conversation.upTo(id);
+    if (history) break;
     const response = await findIn(shelves.stored, id);
     if (!response) throw previousNotFound(stored.id);
     responses.push(response);
     id = response.previous;
   }
   responses.reverse();
-  const items = responses.map(itemsOf);
-  conversation.add(responses, items);
+  const turns = responses.map((response) => {
+    const items = itemsOf(response);
+    history = history?.with(items) ?? historyWith(items);
+    return { response, history };
+  });
+  conversation.add(turns);
   if (version !== undefined) shelves.assembled.set(root, conversation, conversation.characters);
-  return [...(earlier ?? []), ...items.flat()];
+  return history ?? noHistory;
+}
+
+function historyWith(items: readonly StoredItem[]): History {
+  return new History("previous_response_id", new GrowingList([...items]));
 }
 
 /** Called when a response is deleted: no process uses the remembered conversation any more. */
@@ -140,15 +151,16 @@ function itemsOf(stored: StoredResponse): readonly StoredItem[] {
 
 interface ConversationTurn {
   readonly id: string;
-  /** The number of items of the conversation up to the end of this response. */
-  readonly items: number;
+  readonly history: History;
   readonly characters: number;
 }
+
+/** What a response of an assembled conversation takes in memory besides its items, in characters. */
+const charactersPerTurn = 300;
 
 /** An assembled conversation. If it branches, it holds the branch that was read last. */
 class Conversation {
   readonly version: string | undefined;
-  readonly #items: StoredItem[] = [];
   readonly #turns: ConversationTurn[] = [];
   /** The index of a response in `#turns`. */
   readonly #indexOf = new Map<string, number>();
@@ -162,28 +174,22 @@ class Conversation {
     return this.#turns.at(-1)?.characters ?? 0;
   }
 
-  /** Returns the items up to the end of a response, or `undefined` if the response is not in it. */
-  upTo(id: string): readonly StoredItem[] | undefined {
-    const index = this.#indexOf.get(id);
-    return index === undefined ? undefined : this.#items.slice(0, this.#turns[index]?.items);
+  /** Returns the conversation up to the end of a response, or `undefined` if the response is not in it. */
+  upTo(id: string): History | undefined {
+    return this.#turns[this.#indexOf.get(id) ?? -1]?.history;
   }
 
-  /** Adds responses in order, with the items of each, after their predecessor. Replaces another branch. */
-  add(responses: readonly StoredResponse[], items: readonly (readonly StoredItem[])[]): void {
-    const previous = responses[0]?.previous;
+  /** Adds responses in order, with the conversation up to each, after their predecessor. Replaces another branch. */
+  add(turns: readonly { readonly response: StoredResponse; readonly history: History }[]): void {
+    const previous = turns[0]?.response.previous;
     const before = previous === undefined ? -1 : this.#indexOf.get(previous);
     // Another request has changed the branch meanwhile.
     if (before === undefined) return;
     for (const { id } of this.#turns.splice(before + 1)) this.#indexOf.delete(id);
-    this.#items.length = this.#turns.at(-1)?.items ?? 0;
-    for (const [at, response] of responses.entries()) {
-      for (const item of items[at] ?? []) this.#items.push(item);
+    for (const { response, history } of turns) {
       this.#indexOf.set(response.id, this.#turns.length);
-      this.#turns.push({
-        id: response.id,
-        items: this.#items.length,
-        characters: this.characters + response.characters,
-      });
+      const characters = this.characters + response.characters + charactersPerTurn;
+      this.#turns.push({ id: response.id, history, characters });
     }
   }
 }

@@ -56,7 +56,7 @@ async function compact(call: PortCall): Promise<PortAnswer> {
   const ids = new ResponseIds(call.random);
   const id = ids.response(created);
   const own = storedInputItems(input, recalled.references, { responseId: id, created, random: call.random });
-  const all = [...recalled.history, ...own].map((item) => ({ item, path: "" }));
+  const all = [...recalled.history.placed(), ...own.map((item) => ({ item, path: "" }))];
   // Earlier compactions are not encoded twice.
   const items = (await call.inTurns(withoutCompactions(all))).map(({ item }) => item as StoredItem);
   const tokens = await countOrEstimate(named, request);
@@ -99,7 +99,7 @@ async function listInputItems(call: PortCall): Promise<PortAnswer> {
   const limit = limitOf(call.query("limit"));
   const order = call.query("order") ?? "desc";
   if (order !== "asc" && order !== "desc") throw unsupportedEnumValue("order", order, ["asc", "desc"]);
-  const all = await historyOf(stored, call.keyspaces);
+  const all = (await historyOf(stored, call.keyspaces)).items.toArray();
   const items = all.slice(0, all.length - outputOf(stored).length);
   if (order === "desc") items.reverse();
   const after = call.query("after");

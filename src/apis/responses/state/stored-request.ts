@@ -101,7 +101,7 @@ class StoredResponsesRequest implements StorableRequest {
     await putResponse(keyspace, {
       id: response.id,
       ...(link && { previous: link.id, root: link.root ?? link.id }),
-      input: link ? own : [...history, ...own],
+      input: link ? own : history.items.toArray(0, own),
       ...(Object.keys(response.encrypted).length > 0 && { seals: response.encrypted }),
       ...(running && { running }),
       body,
