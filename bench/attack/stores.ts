@@ -11,7 +11,7 @@ import { AssembledTexts } from "../../src/server/client-stores.ts";
 import { takeSteps } from "../../src/server/turns.ts";
 import { MemoryStore } from "../../src/kv/memory-store.ts";
 import { openStore } from "../../src/kv/open.ts";
-import type { Store } from "../../src/kv/store.ts";
+import type { Store, TextEnd } from "../../src/kv/store.ts";
 import { freePort, redisCommand, startRedis } from "../../test/support/redis-server.ts";
 import { startTruewire } from "../../test/support/serve.ts";
 import type { RunningTruewire } from "../../test/support/serve.ts";
@@ -199,6 +199,18 @@ class CountingStore implements Store {
     this.reads++;
     this.bytesRead += text?.length ?? 0;
     return text;
+  }
+
+  async readFrom(key: string, from: number): Promise<TextEnd | undefined> {
+    const end = await this.#store.readFrom(key, from);
+    this.reads++;
+    this.bytesRead += end?.text.length ?? 0;
+    return end;
+  }
+
+  append(key: string, text: string): Promise<boolean> {
+    this.bytesKept += text.length;
+    return this.#store.append(key, text);
   }
 
   set(key: string, text: string): Promise<void> {

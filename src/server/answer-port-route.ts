@@ -15,15 +15,19 @@ export async function answerPortRoute(
   route: PortRoute,
   reply: Reply,
   service: Service,
-  id: string,
+  parameter: string,
 ): Promise<void> {
+  // Of two values, the first one is the id.
+  const [id = "", item = ""] = parameter.split("\n");
   const { exchange, client, record, requestId } = reply;
   const owner = await storeOwnerOf(client, reply.key);
   const directory = modelsOf(client, service.directory);
   const call: PortCall = {
     requestId,
     id,
-    query: (name) => exchange.query(name),
+    item,
+    query: (name) => exchange.queries(name)[0],
+    queries: (name) => exchange.queries(name),
     get profile() {
       return reply.profile;
     },
@@ -31,9 +35,9 @@ export async function answerPortRoute(
     inTurns: takeSteps,
     now: () => Math.floor(Date.now() / 1000),
     random: Math.random,
-    async readBody() {
+    async readBody(ifEmpty) {
       await reply.takeLimits(service.limiter);
-      const received = await readJsonBody(reply, service);
+      const received = await readJsonBody(reply, service, ifEmpty);
       record.received(received);
       return received.value;
     },

@@ -35,6 +35,10 @@ export class FetchExchange implements HttpExchange {
     return new URL(this.#request.url).searchParams.get(name) ?? undefined;
   }
 
+  queries(name: string): readonly string[] {
+    return new URL(this.#request.url).searchParams.getAll(name);
+  }
+
   header(name: string): string | undefined {
     return this.#request.headers.get(name) ?? undefined;
   }

@@ -54,8 +54,12 @@ export class NodeExchange implements HttpExchange {
   }
 
   query(name: string): string | undefined {
+    return this.queries(name)[0];
+  }
+
+  queries(name: string): readonly string[] {
     const { url = "" } = this.#request;
-    return new URLSearchParams(url.slice(url.indexOf("?") + 1 || url.length)).get(name) ?? undefined;
+    return new URLSearchParams(url.slice(url.indexOf("?") + 1 || url.length)).getAll(name);
   }
 
   header(name: string): string | undefined {

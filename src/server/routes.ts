@@ -128,8 +128,8 @@ export function knownPaths(): string[] {
 }
 
 /**
- * The route of a path, and the value of its parameter; undefined if there is none. `{id}` is the second or third segment, `{rest}` all
- * segments after the first. Two lookups in a map: a router from npm would need more code around it to normalize and decode.
+ * The route of a path, and the value of its parameter; undefined if there is none. `{id}` is the second or third segment, `{item}` the
+ * fourth, `{rest}` all segments after the first. Two lookups in a map: a router from npm would need more code around it to normalize and decode.
  */
 export function routeOf(path: string): { readonly route: ServerRoute; readonly parameter: string } | undefined {
   const plain = path === "/v1/chat/completions" ? "/chat/completions" : plainPath(path);
@@ -140,6 +140,10 @@ export function routeOf(path: string): { readonly route: ServerRoute; readonly p
     const route = segment === "" ? undefined : routes.get(["", first, ...segments.with(at, "{id}")].join("/"));
     if (route) return { route, parameter: decoded(segment) };
   }
+  const [id = "", second = "", item = ""] = segments;
+  const ofItem = segments.length === 3 && item !== "" ? routes.get(`/${first}/{id}/${second}/{item}`) : undefined;
+  // The values are separated by a character that no id has.
+  if (ofItem) return { route: ofItem, parameter: `${decoded(id)}\n${decoded(item)}` };
   const route = segments.length === 0 || segments[0] === "" ? undefined : routes.get(`/${first}/{rest}`);
   return route && { route, parameter: decoded(segments.join("/")) };
 }

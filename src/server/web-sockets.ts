@@ -294,6 +294,10 @@ export class SocketExchange implements HttpExchange {
 
   query(): undefined {}
 
+  queries(): readonly string[] {
+    return [];
+  }
+
   header(name: string): string | undefined {
     return this.#by.header(name);
   }

@@ -88,7 +88,6 @@ export const gaps: Readonly<Record<string, Reasons>> = {
       "text.format[type=text]",
       "text.format[type=json_schema]",
     ]),
-    ...because("there are no conversations yet", ["conversation"]),
     ...because("not written yet: since 2026-11", ["prompt_cache_options"]),
     ...because("deprecated; passed on unchanged from an upstream that speaks the API", ["reasoning.generate_summary"]),
   },

@@ -42,6 +42,10 @@ export interface InputOptions {
   /** Receives the tools that the conversation brings. */
   readonly found: Tool[];
   readonly recalled: Recalled;
+  /** The name of the list, in errors; default `input`. */
+  readonly name?: string;
+  /** Results are accepted whose calls are not known. */
+  readonly anyResult?: boolean;
 }
 
 /**
@@ -53,7 +57,7 @@ export function* readInput(input: string | readonly unknown[], options: InputOpt
   const own: readonly PlacedItem[] =
     typeof input === "string"
       ? [{ item: { role: "user", content: input }, path: "input" }]
-      : input.map((item, index) => ({ item, path: `input[${index}]` }));
+      : input.map((item, index) => ({ item, path: `${options.name ?? "input"}[${index}]` }));
   yield;
   const before = history.items.length === 0 ? undefined : yield* readHistory(history, options);
   const reader = yield* readItems(own, history, options, before);
@@ -345,12 +349,13 @@ class InputReader {
   }
 
   #result(toolCallId: string, content: Content, path: string): void {
-    const { strict, warnings, recalled } = this.#options;
+    const { strict, warnings, recalled, anyResult = false } = this.#options;
     const name = this.#callOf(toolCallId)?.name;
-    if (name === undefined) {
+    if (name === undefined && !anyResult) {
       const message = `No tool call found for function call output with call_id ${toolCallId}.`;
       // A request that continues a response has all of its calls. Open Responses wants a code; OpenAI sends none.
-      if (strict || recalled.previous) throw invalidRequest(message, "input", strict ? null : "tool_call_not_found");
+      if (strict || recalled.previous || recalled.conversation)
+        throw invalidRequest(message, "input", strict ? null : "tool_call_not_found");
       warnings.push(`${path}: ${message}`);
     }
     this.#endTurn();

@@ -229,7 +229,7 @@ function echoed<Schema extends z.ZodType>(echo: JsonValue, schema: Schema): Sche
 export const createResponse = z.object({
   background: echoed(false, z.boolean()),
   context_management: z.array(anyObject(), expecting("an array of objects")),
-  conversation: z.union([text, anyObject()]),
+  conversation: z.union([text, z.object({ id: text })], expecting("one of a conversation ID or object")),
   /** Documented for WebSocket only. */
   generate: z.boolean(),
   include: strings(1000),

@@ -3,6 +3,7 @@ import { isLong } from "../../core/json-chunks.ts";
 import type { Tool } from "../../core/message.ts";
 import type { GenerationRequest, ReasoningOptions } from "../../core/request.ts";
 import { runSync, type Steps } from "../../core/steps.ts";
+import { conversationNotFound } from "../conversations/stored-conversation.ts";
 import type { ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
 import { completeRequest, completeRequestedAnswer, emptyDraft } from "../request/draft.ts";
@@ -45,6 +46,8 @@ export function* responsesRequestInSteps(
   const { warnings, repeated } = draft;
   const previousId = repeated["previous_response_id"];
   if (typeof previousId === "string" && !recalled.previous && !forwards) throw previousNotFound(previousId);
+  const named = repeated["conversation"] as { readonly id: string } | undefined;
+  if (named && !recalled.conversation && !forwards) throw conversationNotFound(named.id);
   const found: Tool[] = [];
   const messages = yield* readInput(inputOf(draft), { strict, forwards, warnings, found, recalled });
   if (draft.instructions !== undefined) {
@@ -94,12 +97,16 @@ function* selfContained(
   recalled: Recalled,
   forwards: boolean,
 ): Steps<Readonly<Record<string, unknown>>> {
-  const { background, previous_response_id: previousId, input, ...rest } = body;
-  const { previous, history } = recalled;
-  const others = { ...rest, ...(!previous && previousId !== undefined && { previous_response_id: previousId }) };
+  const { background, previous_response_id: previousId, conversation: named, input, ...rest } = body;
+  const { previous, conversation, history } = recalled;
+  const others = {
+    ...rest,
+    ...(!previous && previousId !== undefined && { previous_response_id: previousId }),
+    ...(!conversation && named !== undefined && { conversation: named }),
+  };
   if (history.items.length === 0 || forwards) {
     const items = yield* selfContainedInput(input, recalled);
-    const isUnchanged = items === undefined && background === undefined && !previous;
+    const isUnchanged = items === undefined && background === undefined && !previous && !conversation;
     return isUnchanged ? body : { ...others, input: items ?? input };
   }
   return {
@@ -127,7 +134,7 @@ function referenced(item: unknown, references: Recalled["references"]): unknown 
 function inputOf({ input, instructions, forwards, repeated }: ResponsesDraft): string | readonly unknown[] {
   if (input !== undefined && (input.length > 0 || instructions !== undefined || typeof input === "string"))
     return input;
-  if (forwards || "previous_response_id" in repeated) return [];
+  if (forwards || "previous_response_id" in repeated || "conversation" in repeated) return [];
   throw invalidRequest(
     "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided.",
     "input",

@@ -211,6 +211,7 @@ export const response = z.object({
   background: optionalNull.boolean,
   billing: z.unknown().optional().meta({ profile: "exact body" }),
   completed_at: optionalNull.number,
+  conversation: z.object({ id: z.string() }).nullable().optional(),
   error: responseError.nullable(),
   frequency_penalty: z.unknown().optional().meta(float),
   incomplete_details: incompleteDetails.nullable(),

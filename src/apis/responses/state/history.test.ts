@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { GenerationEvent } from "../../../core/events.ts";
 import { runSync } from "../../../core/steps.ts";
-import type { Assembled, InTurns, Keyspace, Keyspaces } from "../../port-state.ts";
+import type { Assembled, InTurns, Keyspaces } from "../../port-state.ts";
+import { MapAssembled, MapKeyspace } from "../../../../test/support/map-keyspaces.ts";
 import { lean } from "../../profile.ts";
 import { GrowingList, GrowingMap } from "./history.ts";
 import { compactedItems } from "./input-items.ts";
@@ -11,42 +12,6 @@ import { readStoredRequest } from "./stored-request.ts";
 import { deleteResponse, findResponse } from "./stored-response.ts";
 
 const inTurns: InTurns = async (work) => runSync(work);
-
-class MapKeyspace implements Keyspace {
-  readonly #texts = new Map<string, string>();
-
-  async get(key: string): Promise<string | undefined> {
-    return this.#texts.get(key);
-  }
-
-  async set(key: string, text: string | Iterable<string>): Promise<void> {
-    this.#texts.set(key, typeof text === "string" ? text : [...text].join(""));
-  }
-
-  async delete(key: string): Promise<boolean> {
-    return this.#texts.delete(key);
-  }
-}
-
-class MapAssembled implements Assembled {
-  readonly values = new Map<string, object>();
-
-  get(key: string): object | undefined {
-    return this.values.get(key);
-  }
-
-  set(key: string, value: object): void {
-    this.values.set(key, value);
-  }
-
-  delete(key: string): void {
-    this.values.delete(key);
-  }
-
-  unique(): string {
-    return crypto.randomUUID();
-  }
-}
 
 /** Remembers nothing, so every history is read again. */
 const forgetful: Assembled = { get: () => undefined, set() {}, delete() {}, unique: () => crypto.randomUUID() };

@@ -1,5 +1,8 @@
 import { type FailureError, invalidRequest } from "../../../core/failure.ts";
 import type { Keyspaces } from "../../port-state.ts";
+import { isObject } from "../../../core/json.ts";
+import { findConversation, requireConversation } from "../../conversations/stored-conversation.ts";
+import type { StoredConversation } from "../../conversations/stored-conversation.ts";
 import { maxMessages } from "../../request/shapes.ts";
 import { GrowingList, History, noHistory } from "./history.ts";
 import {
@@ -18,7 +21,9 @@ import {
 export interface Recalled {
   /** The response that the request continues. */
   readonly previous?: FoundResponse;
-  /** The conversation up to the end of that response. */
+  /** The conversation that the request belongs to, and the number of items that it had, with deleted ones. */
+  readonly conversation?: { readonly id: string; readonly items: number };
+  /** The items up to the end of that response, or of that conversation. */
   readonly history: History;
   /** The items that the request's own input refers to, by their ids. */
   readonly references: ReadonlyMap<string, StoredItem>;
@@ -40,23 +45,55 @@ export function previousNotFound(id: string): FailureError {
  */
 export async function recall(body: unknown, shelves: Keyspaces, forwards = false): Promise<Recalled> {
   if (typeof body !== "object" || body === null) return nothingRecalled;
-  const { previous_response_id: previousId, input } = body as { readonly [name: string]: unknown };
+  const { previous_response_id: previousId, conversation: named, input } = body as { readonly [name: string]: unknown };
+  if ((previousId ?? null) !== null && (named ?? null) !== null) {
+    const message =
+      "Mutually exclusive parameters. Ensure you are only providing one of: 'previous_response_id' or 'conversation'.";
+    throw invalidRequest(message, null, "mutually_exclusive_parameters");
+  }
+  const previous = typeof previousId === "string" ? await findPrevious(previousId, shelves, forwards) : undefined;
+  const conversation = await conversationNamed(named, shelves, forwards);
+  const history = previous ? await historyOf(previous.stored, shelves) : (conversation?.history() ?? noHistory);
+  const { references } = await referencedItems(input, history, shelves);
+  return {
+    ...(previous && { previous }),
+    ...(conversation && { conversation: { id: conversation.beginning.id, items: conversation.items.length } }),
+    history,
+    references,
+  };
+}
+
+/** Returns the conversation that the parameter names, if it does; `undefined` if the upstream may know it. */
+async function conversationNamed(
+  named: unknown,
+  shelves: Keyspaces,
+  forwards: boolean,
+): Promise<StoredConversation | undefined> {
+  const id = isObject(named) ? named["id"] : named;
+  // A value of another type is refused when the parameters are read.
+  if (typeof id !== "string") return undefined;
+  return forwards ? findConversation(shelves, id) : requireConversation(shelves, id, "conversation");
+}
+
+/** Returns the items that items refer to: those of the history, and stored ones. `unknown`: the ids that mean nothing. */
+export async function referencedItems(
+  input: unknown,
+  history: History,
+  shelves: Keyspaces,
+): Promise<{ readonly references: ReadonlyMap<string, StoredItem>; readonly unknown: readonly string[] }> {
   // A longer input is refused when it is read.
   const wanted = new Set(Array.isArray(input) && input.length <= maxMessages ? input.flatMap(referenceIn) : []);
-  if (typeof previousId !== "string" && wanted.size === 0) return nothingRecalled;
-  const previous = typeof previousId === "string" ? await findPrevious(previousId, shelves, forwards) : undefined;
-  const history = previous ? await historyOf(previous.stored, shelves) : noHistory;
   const references = new Map<string, StoredItem>();
-  if (wanted.size === 0) return { ...(previous && { previous }), history, references };
+  if (wanted.size === 0) return { references, unknown: [] };
   const known = itemsById(history.items.toArray());
-  const unknown: string[] = [];
+  const others: string[] = [];
   for (const id of wanted) {
     const item = known.get(id);
     if (item) references.set(id, item);
-    else unknown.push(id);
+    else others.push(id);
   }
-  for (const [id, item] of await findItems(shelves, unknown)) references.set(id, item);
-  return { ...(previous && { previous }), history, references };
+  for (const [id, item] of await findItems(shelves, others)) references.set(id, item);
+  return { references, unknown: others.filter((id) => !references.has(id)) };
 }
 
 async function findPrevious(id: string, shelves: Keyspaces, forwards: boolean): Promise<FoundResponse | undefined> {
@@ -88,7 +125,7 @@ function referenceIn(item: unknown): string[] {
  */
 export async function historyOf(stored: StoredResponse, shelves: Keyspaces): Promise<History> {
   const { previous, root } = stored;
-  if (previous === undefined || root === undefined) return historyWith(itemsOf(stored));
+  if (previous === undefined || root === undefined) return historyOfFirst(stored, shelves);
   const version = await versionOf(root, shelves);
   const remembered = shelves.assembled.get(root);
   const conversation =
@@ -106,18 +143,25 @@ export async function historyOf(stored: StoredResponse, shelves: Keyspaces): Pro
     id = response.previous;
   }
   responses.reverse();
-  const turns = responses.map((response) => {
-    const items = itemsOf(response);
-    history = history?.with(items) ?? historyWith(items);
-    return { response, history };
-  });
+  const turns: { response: StoredResponse; history: History }[] = [];
+  for (const response of responses) {
+    history = history?.with(itemsOf(response)) ?? (await historyOfFirst(response, shelves));
+    turns.push({ response, history });
+  }
   conversation.add(turns);
-  if (version !== undefined) shelves.assembled.set(root, conversation, conversation.characters);
+  // Items of a conversation may be deleted, which changes no version.
+  const isFixed = turns[0]?.response.conversation === undefined;
+  if (version !== undefined && isFixed) shelves.assembled.set(root, conversation, conversation.characters);
   return history ?? noHistory;
 }
 
-function historyWith(items: readonly StoredItem[]): History {
-  return new History("previous_response_id", new GrowingList([...items]));
+/** Returns the history of a response that continues no other one: its own items, after those that its conversation had before. */
+async function historyOfFirst(stored: StoredResponse, shelves: Keyspaces): Promise<History> {
+  const { id, items } = stored.conversation ?? {};
+  const conversation = id === undefined ? undefined : await findConversation(shelves, id);
+  if (id !== undefined && !conversation) throw previousNotFound(stored.id);
+  const before = conversation?.history(items).items.toArray() ?? [];
+  return new History("previous_response_id", new GrowingList(before).with(itemsOf(stored)));
 }
 
 /** Called when a response is deleted: no process uses the remembered conversation any more. */
