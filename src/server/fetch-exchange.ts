@@ -59,7 +59,7 @@ export class FetchExchange implements HttpExchange {
 
   send(status: number, headers: HeaderFields, body: string): void {
     // These statuses have no body, and Response refuses even an empty one.
-    const text = status === 204 || this.method === "HEAD" ? null : body;
+    const text = status === 204 || status === 304 || this.method === "HEAD" ? null : body;
     this.#respond(new Response(text, { status, headers }));
   }
 

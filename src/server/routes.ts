@@ -1,4 +1,5 @@
 import { modelDoesNotExist, unknownPath } from "../apis/failures.ts";
+import { codexCatalog } from "../apis/models/codex-catalog.ts";
 import { writeModel, writeModelList } from "../apis/models/models.ts";
 import { ollamaErrorFormat } from "../apis/ollama-error-format.ts";
 import { type ApiErrorFormat, type HeaderReader, openaiErrorFormat } from "../apis/api-error-format.ts";
@@ -10,9 +11,10 @@ import { embedEndpoint, rerankEndpoint } from "./embed-and-rerank.ts";
 import { plainPath } from "./exchange.ts";
 import { generationEndpoint } from "./generate.ts";
 import { answerHealth, answerLiveness, answerMetrics } from "./health.ts";
+import { hashOf } from "./keys/key-ring.ts";
 import { inspectRoutes } from "./inspect/inspect-routes.ts";
 import { modelsOf, unknownModel } from "./model-directory.ts";
-import { answerWelcome, sendPageFile } from "./page.ts";
+import { answerWelcome, sendPageFile, sendUnlessKnown } from "./page.ts";
 import type { EndpointHandler, Reply, ServerRoute } from "./reply.ts";
 import type { Service } from "./service.ts";
 import {
@@ -76,12 +78,18 @@ function routesOf(port: ServedPort): [string, ServerRoute][] {
   return [...found];
 }
 
-function listModels(reply: Reply, { directory }: Service): void {
+async function listModels(reply: Reply, { directory }: Service): Promise<void> {
   const models = modelsOf(reply.client, directory)
     .list()
     .map(({ info }) => info);
-  const body = reply.conventions.models?.list(models) ?? writeModelList(models, reply.profile);
-  reply.send(200, "application/json", body);
+  const contentType = "application/json";
+  const others = reply.conventions.models?.list(models);
+  // Codex's form, in which it also sends its version.
+  if (others === undefined && reply.exchange.query("client_version") !== undefined) {
+    const text = writeModelList(models, reply.profile, { models: codexCatalog(models) });
+    return sendUnlessKnown(reply, { contentType, text, etag: `"${await hashOf(text)}"` });
+  }
+  reply.send(200, contentType, others ?? writeModelList(models, reply.profile));
 }
 
 function showModel(reply: Reply, { directory }: Service, name: string): void {
