@@ -8,7 +8,7 @@ import { membersOf, variantsOf } from "../members.ts";
  * Members are required where the specification requires them; OpenAI sends more of them than that. Three notes say more:
  * - `.meta({ since })`: OpenAI's answers have had the member since that month.
  * - `.meta({ profile })`: only profile `exact` has the member: "exact" always, "exact body" in bodies that are not streamed,
- *   "exact, some" in some cases.
+ *   "exact, some" in some cases; "some": both profiles have it in some cases.
  * - `.meta({ float: true })`: the number is printed with a point even if it is whole.
  *
  * Where recordings differ from the specification, they are followed: `response.function_call_arguments.done` has no name, and an
@@ -211,7 +211,7 @@ export const response = z.object({
   background: optionalNull.boolean,
   billing: z.unknown().optional().meta({ profile: "exact body" }),
   completed_at: optionalNull.number,
-  conversation: z.object({ id: z.string() }).nullable().optional(),
+  conversation: z.object({ id: z.string() }).nullable().optional().meta({ profile: "some" }),
   error: responseError.nullable(),
   frequency_penalty: z.unknown().optional().meta(float),
   incomplete_details: incompleteDetails.nullable(),

@@ -170,6 +170,7 @@ function wanted(profile: ProfileName, isBody: boolean): readonly string[] {
   return membersOf(response).flatMap(({ name, schema }) => {
     const only = schema.meta()?.["profile"];
     if (only === undefined) return [name];
+    if (only === "some") return [`${name}?`];
     if (profile !== "exact" || (only === "exact body" && !isBody)) return [];
     return [only === "exact, some" ? `${name}?` : name];
   });
