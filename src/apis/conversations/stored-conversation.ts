@@ -16,7 +16,7 @@ export type ConversationChange =
   | { readonly metadata: Readonly<Record<string, string>> }
   | { readonly deleted: string };
 
-/** What an item takes in memory besides its text, in characters. */
+/** The memory of an item in addition to its text, in characters. */
 const charactersPerItem = 250;
 
 /** A conversation as it was read from its store. Items keep their positions when others are deleted. */
@@ -56,7 +56,7 @@ export class StoredConversation {
     }
   }
 
-  /** The position of the item with this id, of several the first one; undefined if there is none, or if it was deleted. */
+  /** The position of the item with this id, of several the first one; undefined if no item has it, or if it was deleted. */
   positionOf(id: string): number | undefined {
     const at = this.#positions.get(id);
     return at === undefined || this.#deleted.has(at) ? undefined : at;

@@ -199,7 +199,7 @@ interface ConversationTurn {
   readonly characters: number;
 }
 
-/** What a response of an assembled conversation takes in memory besides its items, in characters. */
+/** The memory of a response of an assembled conversation in addition to its items, in characters. */
 const charactersPerTurn = 300;
 
 /** An assembled conversation. If it branches, it holds the branch that was read last. */
