@@ -17,8 +17,8 @@ export async function answerPortRoute(
   service: Service,
   parameter: string,
 ): Promise<void> {
-  // Of two values, the first one is the id.
-  const [id = "", item = ""] = parameter.split("\n");
+  const isOfItem = route.path.endsWith("{item}");
+  const [id = "", item = ""] = isOfItem ? parameter.split("/").map((part) => decodeURIComponent(part)) : [parameter];
   const { exchange, client, record, requestId } = reply;
   const owner = await storeOwnerOf(client, reply.key);
   const directory = modelsOf(client, service.directory);

@@ -137,7 +137,7 @@ export function knownPaths(): string[] {
 
 /**
  * The route of a path, and the value of its parameter; undefined if there is none. `{id}` is the second or third segment, `{item}` the
- * fourth, `{rest}` all segments after the first. Two lookups in a map: a router from npm would need more code around it to normalize and decode.
+ * fourth, `{rest}` all segments after the first. The values of `{id}` and `{item}` stay encoded, with a slash between them. Two lookups in a map: a router from npm would need more code around it to normalize and decode.
  */
 export function routeOf(path: string): { readonly route: ServerRoute; readonly parameter: string } | undefined {
   const plain = path === "/v1/chat/completions" ? "/chat/completions" : plainPath(path);
@@ -150,8 +150,8 @@ export function routeOf(path: string): { readonly route: ServerRoute; readonly p
   }
   const [id = "", second = "", item = ""] = segments;
   const ofItem = segments.length === 3 && item !== "" ? routes.get(`/${first}/{id}/${second}/{item}`) : undefined;
-  // The values are separated by a character that no id has.
-  if (ofItem) return { route: ofItem, parameter: `${decoded(id)}\n${decoded(item)}` };
+  if (ofItem)
+    return { route: ofItem, parameter: [id, item].map((part) => encodeURIComponent(decoded(part))).join("/") };
   const route = segments.length === 0 || segments[0] === "" ? undefined : routes.get(`/${first}/{rest}`);
   return route && { route, parameter: decoded(segments.join("/")) };
 }

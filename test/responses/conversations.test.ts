@@ -171,6 +171,30 @@ describe.each(places)("conversations $name", ({ args, isMissing = false }) => {
       expect(other).not.toHaveProperty("conversation");
     });
 
+    test("the tokens of a request in it are counted with its items", async () => {
+      const { id } = await alice.conversations.create({ items: [user("a long text ".repeat(100))] });
+      const tokensOf = async (more: object): Promise<number> =>
+        (await alice.responses.inputTokens.count({ model, input: "x", ...more })).input_tokens;
+      expect((await tokensOf({ conversation: id })) - (await tokensOf({}))).toBeGreaterThan(100);
+    });
+
+    test("an id is not read beyond its segment of the path", async () => {
+      const { id } = await alice.conversations.create({ items: [user("one")] });
+      const [item] = (await alice.conversations.items.list(id)).data;
+      const paths = [
+        `${id}%2Fitems%2F${item?.id}`,
+        `${id}%0A`,
+        `${id}%2F/items/${item?.id}`,
+        `${id}/items/${item?.id}%2F`,
+      ];
+      for (const path of paths) {
+        const headers = { authorization: "Bearer alice" };
+        const response = await fetch(`${server.url}/v1/conversations/${path}`, { method: "DELETE", headers });
+        expect([path, response.status]).toEqual([path, 404]);
+      }
+      expect(await textsOf(id)).toEqual(["one"]);
+    });
+
     test("without store, the items are added and the response is not kept; a response that fails adds nothing", async () => {
       const { id } = await alice.conversations.create();
       const response = await alice.responses.create({ model, input: "one", conversation: id, store: false });
