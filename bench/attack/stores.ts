@@ -11,7 +11,7 @@ import { AssembledTexts } from "../../src/server/client-stores.ts";
 import { inTurns } from "../../src/server/turns.ts";
 import { MemoryStore } from "../../src/kv/memory-store.ts";
 import { openStore } from "../../src/kv/open.ts";
-import type { Store } from "../../src/kv/store.ts";
+import type { Store, TextEnd } from "../../src/kv/store.ts";
 import { freePort, redisCommand, startRedis } from "../../test/support/redis-server.ts";
 import { startTruewire } from "../../test/support/serve.ts";
 import type { RunningTruewire } from "../../test/support/serve.ts";
@@ -201,6 +201,18 @@ class CountingStore implements Store {
     return text;
   }
 
+  async readFrom(key: string, from: number): Promise<TextEnd | undefined> {
+    const end = await this.#store.readFrom(key, from);
+    this.reads++;
+    this.bytesRead += end?.text.length ?? 0;
+    return end;
+  }
+
+  append(key: string, text: string): Promise<boolean> {
+    this.bytesKept += text.length;
+    return this.#store.append(key, text);
+  }
+
   set(key: string, text: string): Promise<void> {
     this.bytesKept += text.length;
     return this.#store.set(key, text);
@@ -235,9 +247,11 @@ async function longChain(stage: Stage, place: string, links: number): Promise<Re
     random: Math.random,
   };
   const costs: { reads: number; bytesRead: number; bytesKept: number }[] = [];
+  const times: number[] = [];
   let previous: string | undefined;
   for (let link = 0; link < links; link++) {
     const { reads, bytesRead, bytesKept } = store;
+    const begun = performance.now();
     const body = { model: "m", input: "Hello", ...(previous !== undefined && { previous_response_id: previous }) };
     const read = await responsesPort.state?.readRequest(body, "req_1", { profile: lean }, shelves, inTurns);
     const text = read?.streamWriter(context).write([
@@ -248,6 +262,7 @@ async function longChain(stage: Stage, place: string, links: number): Promise<Re
     ]);
     await read?.store();
     previous = /"id":"(resp_\w+)"/.exec(text ?? "")?.[1];
+    times.push(performance.now() - begun);
     costs.push({
       reads: store.reads - reads,
       bytesRead: store.bytesRead - bytesRead,
@@ -261,8 +276,12 @@ async function longChain(stage: Stage, place: string, links: number): Promise<Re
     stage.require(most <= before * 1.1 + 1, `Link ${links} costs ${most} ${cost}, and link 20 costs ${before}.`);
   }
   const [end] = last;
+  const tenth = Math.round(links / 10);
+  const [before, after] = [times.slice(tenth / 2, 1.5 * tenth), times.slice(-tenth)].map(
+    (some) => some.reduce((sum, time) => sum + time, 0) / some.length,
+  );
   return {
-    answered: `${links} links; the last ones: ${end?.reads} reads of ${end?.bytesRead} bytes, ${end?.bytesKept} bytes kept`,
+    answered: `${links} links; the last ones: ${end?.reads} reads of ${end?.bytesRead} bytes, ${end?.bytesKept} bytes kept; ${before?.toFixed(2)} ms at link ${tenth}, ${after?.toFixed(2)} ms at link ${links}`,
     others: "counted in the store itself",
   };
 }

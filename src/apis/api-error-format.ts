@@ -24,8 +24,8 @@ export interface ApiErrorFormat {
 export interface ModelListFormat {
   /** Whether a request's headers ask for this API's list. */
   isRequested(header: HeaderReader): boolean;
-  /** The body of `GET /v1/models`. `queryValues` returns all values of a query parameter. */
-  list(models: readonly ModelInfo[], queryValues?: (name: string) => readonly string[]): string;
+  /** The body of `GET /v1/models`. `queries` returns all values of a query parameter. */
+  list(models: readonly ModelInfo[], queries?: (name: string) => readonly string[]): string;
   /** The body of `GET /v1/models/{id}`. */
   one(model: ModelInfo): string;
 }

@@ -89,6 +89,20 @@ export class BodyCounter {
     check("values", (this.#commas += commas) + 1);
   }
 
+  /** Returns a counter that has counted the same. */
+  copy(): BodyCounter {
+    const copy = new BodyCounter();
+    copy.#inString = this.#inString;
+    copy.#escaped = this.#escaped;
+    copy.#depth = this.#depth;
+    copy.#objectsAndLists = this.#objectsAndLists;
+    copy.#members = this.#members;
+    copy.#rootMembers = this.#rootMembers;
+    copy.#strings = this.#strings;
+    copy.#commas = this.#commas;
+    return copy;
+  }
+
   /** Ends a text. The next one is counted as well. */
   endText(): void {
     [this.#inString, this.#escaped, this.#depth] = [false, false, 0];

@@ -35,6 +35,10 @@ export interface Keyspace {
   get(key: string): Promise<string | undefined>;
   /** A long text may be an iterable of chunks: other requests are served between them. */
   set(key: string, text: string | Iterable<string, void, undefined>): Promise<void>;
+  /** Returns the text from a byte on, at which a character begins, and the size of all of it in bytes. */
+  readFrom(key: string, from: number): Promise<{ readonly text: string; readonly size: number } | undefined>;
+  /** Adds to the end of an existing text, so that concurrent additions follow each other. Resolves to whether the key existed. */
+  append(key: string, text: string): Promise<boolean>;
   /** Resolves to whether the key existed. */
   delete(key: string): Promise<boolean>;
 }
@@ -104,7 +108,7 @@ export interface DetachedRun {
 /** A path of an API below its own: `/responses/{id}/cancel`. */
 export interface PortRoute {
   readonly method: "GET" | "POST" | "DELETE";
-  /** `{id}` matches one segment. */
+  /** `{id}` matches the second segment, and `{item}` the fourth. */
   readonly path: string;
   /** Rejects with `FailureError`. */
   answer(call: PortCall): Promise<PortAnswer>;
@@ -115,8 +119,12 @@ export interface PortCall {
   readonly requestId: string;
   /** The value of `{id}`, decoded; "" if the path has none. */
   readonly id: string;
+  /** The value of `{item}`, decoded; "" if the path has none. */
+  readonly item: string;
   /** A member of the query. */
   query(name: string): string | undefined;
+  /** All values of a member of the query. */
+  queries(name: string): readonly string[];
   /** The server's profile, until `model` sets that of a model. */
   readonly profile: Profile;
   readonly keyspaces: Keyspaces;
@@ -125,8 +133,8 @@ export interface PortCall {
   now(): number;
   /** Uniform in [0, 1). */
   random(): number;
-  /** The body as JSON. */
-  readBody(): Promise<unknown>;
+  /** The body as JSON. `ifEmpty`: the value of an empty body; absent: an empty body is refused. */
+  readBody(ifEmpty?: unknown): Promise<unknown>;
   /** The model of this name. Throws if there is no such model. */
   model(name: string): CalledModel;
   /** The options for reading a body, by its model. */

@@ -1,3 +1,4 @@
+import type { Message } from "./message.ts";
 import type { GenerationRequest } from "./request.ts";
 
 /** The average length of a token. Source: OpenAI's help center, "What are tokens and how to count them?". */
@@ -20,7 +21,7 @@ const unread: ReadonlySet<string> = new Set([
 /** Estimates the number of tokens of a request's prompt; at least 1. */
 export function estimateTokens({ prompt, tools }: Pick<GenerationRequest, "prompt" | "tools">): number {
   if (prompt.kind === "chat")
-    return atLeastOne(tokensInCharacters(charactersIn(prompt.messages) + charactersIn(tools)));
+    return atLeastOne(tokensInCharacters(charactersInMessages(prompt.messages) + charactersIn(tools)));
   return atLeastOne(estimateInputs(prompt.prompts));
 }
 
@@ -41,6 +42,19 @@ export function tokensInCharacters(characters: number): number {
 
 function atLeastOne(tokens: number): number {
   return Math.max(1, tokens);
+}
+
+/** The requests of a conversation have its earlier messages in common. */
+const counted = new WeakMap<Message, number>();
+
+function charactersInMessages(messages: readonly Message[]): number {
+  let sum = 0;
+  for (const message of messages) {
+    let characters = counted.get(message);
+    if (characters === undefined) counted.set(message, (characters = charactersIn(message)));
+    sum += characters;
+  }
+  return sum;
 }
 
 function charactersIn(value: unknown): number {

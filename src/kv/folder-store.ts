@@ -1,11 +1,11 @@
 import { createHash, randomUUID } from "node:crypto";
-import type { Stats } from "node:fs";
+import { constants, type Stats } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { BoundedIndex } from "./memory-store.ts";
 import { ownerOf } from "./store.ts";
-import type { Store, StoreLimits } from "./store.ts";
+import type { Store, StoreLimits, TextEnd } from "./store.ts";
 
 const unfinished = ".tmp";
 /** An unfinished file that is older than this was left by a crash, in milliseconds. */
@@ -37,15 +37,56 @@ class FolderStore implements Store {
   async get(key: string): Promise<string | undefined> {
     const name = this.#nameOf(key);
     const known = this.#index.get(name) === true;
+    const file = await this.#open(name, "r");
+    if (!file) return undefined;
     try {
-      const file = await open(join(this.#folder, name));
-      try {
-        // Another process may have written it.
-        const isExpired = !known && this.#index.isExpired((await file.stat()).mtimeMs);
-        return isExpired ? undefined : await file.readFile("utf8");
-      } finally {
-        await file.close();
+      // Another process may have written it.
+      const isExpired = !known && this.#index.isExpired((await file.stat()).mtimeMs);
+      return isExpired ? undefined : await file.readFile("utf8");
+    } finally {
+      await file.close();
+    }
+  }
+
+  async readFrom(key: string, from: number): Promise<TextEnd | undefined> {
+    const name = this.#nameOf(key);
+    const known = this.#index.get(name) === true;
+    const file = await this.#open(name, "r");
+    if (!file) return undefined;
+    try {
+      const { mtimeMs, size } = await file.stat();
+      if (!known && this.#index.isExpired(mtimeMs)) return undefined;
+      const bytes = new Uint8Array(Math.max(0, size - from));
+      let read = 0;
+      while (read < bytes.length) {
+        const { bytesRead } = await file.read(bytes, read, bytes.length - read, from + read);
+        if (bytesRead === 0) break;
+        read += bytesRead;
       }
+      return { text: new TextDecoder().decode(bytes.subarray(0, read)), size: from + read };
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** A text that is torn by a crash or a full disk has a torn end; what is appended later follows it. */
+  async append(key: string, text: string): Promise<boolean> {
+    const name = this.#nameOf(key);
+    const file = await this.#open(name, constants.O_WRONLY | constants.O_APPEND);
+    if (!file) return false;
+    try {
+      await file.appendFile(text);
+      await file.sync();
+      this.#index.set(name, true, (await file.stat()).size);
+    } finally {
+      await file.close();
+    }
+    return true;
+  }
+
+  async #open(name: string, flags: string | number): Promise<FileHandle | undefined> {
+    try {
+      return await open(join(this.#folder, name), flags);
     } catch (error) {
       if (!isMissing(error)) throw error;
       this.#index.delete(name);

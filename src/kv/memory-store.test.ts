@@ -5,6 +5,37 @@ import { BoundedIndex, MemoryStore } from "./memory-store.ts";
 const roomy = { maxCount: 1000, maxBytes: 1e9, maxAgeMs: 1e9 };
 
 describe("MemoryStore", () => {
+  test("a text is read from any byte on, and additions follow each other", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.string({ unit: "grapheme" }), { minLength: 1 }), fc.nat(), async (texts, nat) => {
+        const store = new MemoryStore(roomy);
+        const [first = "", ...more] = texts;
+        await store.set("a", first);
+        for (const text of more) expect(await store.append("a", text)).toBe(true);
+        expect(await store.get("a")).toBe(texts.join(""));
+        const from = nat % (texts.length + 1);
+        const bytes = Buffer.byteLength(texts.slice(0, from).join(""));
+        expect(await store.readFrom("a", bytes)).toEqual({
+          text: texts.slice(from).join(""),
+          size: Buffer.byteLength(texts.join("")),
+        });
+      }),
+    );
+    const store = new MemoryStore(roomy);
+    expect(await store.append("a", "x")).toBe(false);
+    expect([await store.get("a"), await store.readFrom("a", 0)]).toEqual([undefined, undefined]);
+  });
+
+  test("what additions take counts", async () => {
+    const store = new MemoryStore({ ...roomy, maxBytes: 10 });
+    await store.set("a", "1234");
+    await store.set("b", "1234");
+    await store.append("b", "5678");
+    expect([await store.get("a"), await store.get("b")]).toEqual([undefined, "12345678"]);
+    await store.append("b", "90123");
+    expect(await store.get("b")).toBeUndefined();
+  });
+
   test("what was asked for longest ago makes way: by number", async () => {
     const store = new MemoryStore({ ...roomy, maxCount: 2 });
     await store.set("a", "1");

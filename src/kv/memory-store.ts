@@ -1,9 +1,9 @@
 import { ownerOf } from "./store.ts";
-import type { Store, StoreLimits } from "./store.ts";
+import type { Store, StoreLimits, TextEnd } from "./store.ts";
 
 /** A store in memory. Texts are kept as UTF-8, outside of the JavaScript heap. */
 export class MemoryStore implements Store {
-  readonly #index: BoundedIndex<Uint8Array>;
+  readonly #index: BoundedIndex<StoredText>;
   readonly #encoder = new TextEncoder();
   readonly #decoder = new TextDecoder();
 
@@ -12,13 +12,36 @@ export class MemoryStore implements Store {
   }
 
   async get(key: string): Promise<string | undefined> {
-    const bytes = this.#index.get(key);
-    return bytes && this.#decoder.decode(bytes);
+    return (await this.readFrom(key, 0))?.text;
+  }
+
+  async readFrom(key: string, from: number): Promise<TextEnd | undefined> {
+    const stored = this.#index.get(key);
+    if (!stored) return undefined;
+    const { chunks, size } = stored;
+    // The end is read after each append, so the chunks are searched from there.
+    let first = chunks.length;
+    let before = size;
+    while (first > 0 && before > from) before -= chunks[--first]?.length ?? 0;
+    const read = chunks.slice(first);
+    const [only] = read;
+    const bytes = read.length === 1 && only ? only : joined(read, size - before);
+    return { text: this.#decoder.decode(bytes.subarray(Math.max(0, from - before))), size };
+  }
+
+  async append(key: string, text: string): Promise<boolean> {
+    const stored = this.#index.get(key);
+    if (!stored) return false;
+    const bytes = this.#encoder.encode(text);
+    stored.chunks.push(bytes);
+    const size = stored.size + bytes.length;
+    this.#index.set(key, { chunks: stored.chunks, size }, size);
+    return true;
   }
 
   async set(key: string, text: string): Promise<void> {
     const bytes = this.#encoder.encode(text);
-    this.#index.set(key, bytes, bytes.length);
+    this.#index.set(key, { chunks: [bytes], size: bytes.length }, bytes.length);
   }
 
   async delete(key: string): Promise<boolean> {
@@ -26,6 +49,22 @@ export class MemoryStore implements Store {
   }
 
   async close(): Promise<void> {}
+}
+
+/** A text in UTF-8: as it was set, and each addition. */
+interface StoredText {
+  readonly chunks: Uint8Array[];
+  readonly size: number;
+}
+
+function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, at);
+    at += chunk.length;
+  }
+  return bytes;
 }
 
 interface Entry<Value> {

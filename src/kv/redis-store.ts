@@ -1,5 +1,5 @@
 import { RedisConnection } from "./redis-connection.ts";
-import type { Store, StoreLimits } from "./store.ts";
+import type { Store, StoreLimits, TextEnd } from "./store.ts";
 
 /** How long one command may take, in milliseconds: a client waits for it. */
 const timeoutMs = 3000;
@@ -50,6 +50,19 @@ class RedisStore implements Store {
     await this.#connection.run((client) => client.set(prefix + key, text, { expiration }));
   }
 
+  async readFrom(key: string, from: number): Promise<TextEnd | undefined> {
+    const options = { keys: [prefix + key], arguments: [String(from)] };
+    const reply = await this.#connection.run((client) => client.eval(readFromScript, options));
+    if (!Array.isArray(reply)) return undefined;
+    const [size, text] = reply as [number, string];
+    return { text, size };
+  }
+
+  async append(key: string, text: string): Promise<boolean> {
+    const options = { keys: [prefix + key], arguments: [text, String(this.#maxAgeMs)] };
+    return (await this.#connection.run((client) => client.eval(appendScript, options))) === 1;
+  }
+
   async delete(key: string): Promise<boolean> {
     return (await this.#connection.run((client) => client.del(prefix + key))) > 0;
   }
@@ -60,3 +73,16 @@ class RedisStore implements Store {
 }
 
 const prefix = "truewire:";
+
+/** Redis runs a script atomically. A missing key has length 0; no stored text is empty. */
+const readFromScript = `
+local size = redis.call("STRLEN", KEYS[1])
+if size == 0 then return false end
+return { size, redis.call("GETRANGE", KEYS[1], ARGV[1], -1) }
+`;
+const appendScript = `
+if redis.call("EXISTS", KEYS[1]) == 0 then return 0 end
+redis.call("APPEND", KEYS[1], ARGV[1])
+redis.call("PEXPIRE", KEYS[1], ARGV[2])
+return 1
+`;

@@ -8,9 +8,22 @@ export interface Store {
   get(key: string): Promise<string | undefined>;
   /** Resolves when the text is stored, durably if the store outlives the process. */
   set(key: string, text: string): Promise<void>;
+  /** Returns the text from a byte on, at which a character begins, and the size of all of it. Rejects if the store cannot be reached. */
+  readFrom(key: string, from: number): Promise<TextEnd | undefined>;
+  /**
+   * Adds to the end of an existing text, whose age is then counted from this change. Appends of several processes do not overwrite each other. Resolves to
+   * whether the text existed; if not, nothing is stored.
+   */
+  append(key: string, text: string): Promise<boolean>;
   /** Resolves to whether the text existed. */
   delete(key: string): Promise<boolean>;
   close(): Promise<void>;
+}
+
+export interface TextEnd {
+  readonly text: string;
+  /** In bytes of UTF-8. */
+  readonly size: number;
 }
 
 export interface StoreLimits {

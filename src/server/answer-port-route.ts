@@ -15,15 +15,19 @@ export async function answerPortRoute(
   route: PortRoute,
   reply: Reply,
   service: Service,
-  id: string,
+  parameter: string,
 ): Promise<void> {
+  const isOfItem = route.path.endsWith("{item}");
+  const [id = "", item = ""] = isOfItem ? parameter.split("/").map((part) => decodeURIComponent(part)) : [parameter];
   const { exchange, client, record, requestId } = reply;
   const owner = await storeOwnerOf(client, reply.key);
   const directory = modelsOf(client, service.directory);
   const call: PortCall = {
     requestId,
     id,
-    query: (name) => exchange.query(name),
+    item,
+    query: (name) => exchange.queries(name)[0],
+    queries: (name) => exchange.queries(name),
     get profile() {
       return reply.profile;
     },
@@ -31,9 +35,9 @@ export async function answerPortRoute(
     inTurns,
     now: () => Math.floor(Date.now() / 1000),
     random: Math.random,
-    async readBody() {
+    async readBody(ifEmpty) {
       await reply.takeLimits(service.limiter);
-      return readJsonBody(reply, service);
+      return readJsonBody(reply, service, ifEmpty);
     },
     readOptions(body) {
       const from = directory.namedIn(body)?.from;

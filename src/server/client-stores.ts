@@ -51,16 +51,25 @@ const charactersPerText = 2048;
 
 function keyspace(store: Store, owner: string): Keyspace {
   let read = 0;
+  /** The caller parses the text, and one request may read thousands: other requests get their turn in between. */
+  const counted = async (text: string | undefined): Promise<void> => {
+    read += 1 + (text?.length ?? 0) / charactersPerText;
+    if (read < textsPerTurn) return;
+    read = 0;
+    await turn();
+  };
   return {
     async get(key) {
       const text = await store.get(`${owner} ${key}`);
-      // The caller parses the text, and one request may read thousands: other requests get their turn in between.
-      read += 1 + (text?.length ?? 0) / charactersPerText;
-      if (read < textsPerTurn) return text;
-      read = 0;
-      await turn();
+      await counted(text);
       return text;
     },
+    async readFrom(key, from) {
+      const end = await store.readFrom(`${owner} ${key}`, from);
+      await counted(end?.text);
+      return end;
+    },
+    append: (key, text) => store.append(`${owner} ${key}`, text),
     async set(key, text) {
       await store.set(`${owner} ${key}`, typeof text === "string" ? text : await inTurns(joinChunks(text)));
     },

@@ -18,7 +18,7 @@ export interface HttpExchange {
   /** The first value of a query parameter, decoded. */
   query(name: string): string | undefined;
   /** All values of a query parameter, decoded. */
-  queryValues(name: string): readonly string[];
+  queries(name: string): readonly string[];
   /** A request header by its lower-case name; several of one name are joined by ", ". */
   header(name: string): string | undefined;
   /** All request headers as received, in their order. */

@@ -32,10 +32,10 @@ export class FetchExchange implements HttpExchange {
   }
 
   query(name: string): string | undefined {
-    return this.queryValues(name)[0];
+    return this.queries(name)[0];
   }
 
-  queryValues(name: string): readonly string[] {
+  queries(name: string): readonly string[] {
     return new URL(this.#request.url).searchParams.getAll(name);
   }
 
@@ -59,7 +59,7 @@ export class FetchExchange implements HttpExchange {
 
   send(status: number, headers: HeaderFields, body: string): void {
     // These statuses have no body, and Response refuses even an empty one.
-    const text = status === 204 || this.method === "HEAD" ? null : body;
+    const text = status === 204 || status === 304 || this.method === "HEAD" ? null : body;
     this.#respond(new Response(text, { status, headers }));
   }
 

@@ -55,10 +55,10 @@ export class NodeExchange implements HttpExchange {
   }
 
   query(name: string): string | undefined {
-    return this.queryValues(name)[0];
+    return this.queries(name)[0];
   }
 
-  queryValues(name: string): readonly string[] {
+  queries(name: string): readonly string[] {
     const { url = "" } = this.#request;
     return new URLSearchParams(url.slice(url.indexOf("?") + 1 || url.length)).getAll(name);
   }

@@ -32,8 +32,13 @@ function wantsPage(reply: Reply): boolean {
 }
 
 /** Sends a file of the page, or 304. No other origin may read it, even if it may use the API. */
-export function sendPageFile(reply: Reply, { contentType, text, etag }: PageFile): void {
+export function sendPageFile(reply: Reply, file: PageFile): void {
   reply.headers = headers;
+  sendUnlessKnown(reply, file);
+}
+
+/** Sends a file, or 304 if the client has it. */
+export function sendUnlessKnown(reply: Reply, { contentType, text, etag }: PageFile): void {
   const known = (reply.exchange.header("if-none-match") ?? "").split(",").map((tag) => tag.trim().replace(/^W\//, ""));
   if (known.includes(etag)) reply.send(304, null, "", { etag });
   else reply.send(200, contentType, text, { etag });

@@ -13,10 +13,10 @@ import { inTurns } from "./turns.ts";
  * Reads the JSON body of a request. Accepts `application/json` (and `…+json`), any charset that the platform supports, and the encodings
  * gzip and deflate; a missing content type counts as JSON. `bodyLimit` limits the bytes before and after decompression, and the budget of
  * the service those of all requests: the reply holds its lease until it is answered.
- * Rejects with `FailureError`: 400 malformed, or beyond `bodyLimits`; 408 too slow while other bodies wait; 413 too large; 415 for another
- * type, charset or encoding; 503 budget used up.
+ * `ifEmpty`: the value of an empty body. Rejects with `FailureError`: 400 malformed, or beyond `bodyLimits`; 408 too slow while other bodies
+ * wait; 413 too large; 415 for another type, charset or encoding; 503 budget used up.
  */
-export async function readJsonBody(reply: Reply, { settings, bodies }: Service): Promise<unknown> {
+export async function readJsonBody(reply: Reply, { settings, bodies }: Service, ifEmpty?: unknown): Promise<unknown> {
   const { exchange } = reply;
   const { bodyLimit } = settings;
   const decoder = decoderFor(exchange.header("content-type"));
@@ -27,6 +27,7 @@ export async function readJsonBody(reply: Reply, { settings, bodies }: Service):
   }
   const lease = (reply.bodyLease ??= bodies.lease());
   const received = await exchange.readBody(bodyLimit, lease);
+  if (received.length === 0 && ifEmpty !== undefined) return ifEmpty;
   const encoding = exchange.header("content-encoding")?.trim().toLowerCase() ?? "";
   const isPlain = encoding === "" || encoding === "identity";
   if (isPlain) reply.record.inspection?.body(received);

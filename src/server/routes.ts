@@ -1,4 +1,5 @@
 import { modelDoesNotExist, unknownPath } from "../apis/failures.ts";
+import { codexCatalog } from "../apis/models/codex-catalog.ts";
 import { writeModel, writeModelList } from "../apis/models/models.ts";
 import { ollamaErrorFormat } from "../apis/ollama-error-format.ts";
 import { type ApiErrorFormat, type HeaderReader, openaiErrorFormat } from "../apis/api-error-format.ts";
@@ -10,9 +11,10 @@ import { embedEndpoint, rerankEndpoint } from "./embed-and-rerank.ts";
 import { plainPath } from "./exchange.ts";
 import { generationEndpoint } from "./generate.ts";
 import { answerHealth, answerLiveness, answerMetrics } from "./health.ts";
+import { hashOf } from "./keys/key-ring.ts";
 import { inspectRoutes } from "./inspect/inspect-routes.ts";
 import { modelsOf, unknownModel } from "./model-directory.ts";
-import { answerWelcome, sendPageFile } from "./page.ts";
+import { answerWelcome, sendPageFile, sendUnlessKnown } from "./page.ts";
 import type { EndpointHandler, Reply, ServerRoute } from "./reply.ts";
 import type { Service } from "./service.ts";
 import {
@@ -76,14 +78,18 @@ function routesOf(port: ServedPort): [string, ServerRoute][] {
   return [...found];
 }
 
-function listModels(reply: Reply, { directory }: Service): void {
+async function listModels(reply: Reply, { directory }: Service): Promise<void> {
   const models = modelsOf(reply.client, directory)
     .list()
     .map(({ info }) => info);
-  const body =
-    reply.conventions.models?.list(models, (name) => reply.exchange.queryValues(name)) ??
-    writeModelList(models, reply.profile);
-  reply.send(200, "application/json", body);
+  const contentType = "application/json";
+  const others = reply.conventions.models?.list(models, (name) => reply.exchange.queries(name));
+  // Codex's form, in which it also sends its version.
+  if (others === undefined && reply.exchange.query("client_version") !== undefined) {
+    const text = writeModelList(models, reply.profile, { models: codexCatalog(models) });
+    return sendUnlessKnown(reply, { contentType, text, etag: `"${await hashOf(text)}"` });
+  }
+  reply.send(200, contentType, others ?? writeModelList(models, reply.profile));
 }
 
 function showModel(reply: Reply, { directory }: Service, name: string): void {
@@ -130,8 +136,8 @@ export function knownPaths(): string[] {
 }
 
 /**
- * The route of a path, and the value of its parameter; undefined if there is none. `{id}` is the second or third segment, `{rest}` all
- * segments after the first. Two lookups in a map: a router from npm would need more code around it to normalize and decode.
+ * The route of a path, and the value of its parameter; undefined if there is none. `{id}` is the second or third segment, `{item}` the
+ * fourth, `{rest}` all segments after the first. The values of `{id}` and `{item}` stay encoded, with a slash between them. Two lookups in a map: a router from npm would need more code around it to normalize and decode.
  */
 export function routeOf(path: string): { readonly route: ServerRoute; readonly parameter: string } | undefined {
   const plain = path === "/v1/chat/completions" ? "/chat/completions" : plainPath(path);
@@ -142,6 +148,10 @@ export function routeOf(path: string): { readonly route: ServerRoute; readonly p
     const route = segment === "" ? undefined : routes.get(["", first, ...segments.with(at, "{id}")].join("/"));
     if (route) return { route, parameter: decoded(segment) };
   }
+  const [id = "", second = "", item = ""] = segments;
+  const ofItem = segments.length === 3 && item !== "" ? routes.get(`/${first}/{id}/${second}/{item}`) : undefined;
+  if (ofItem)
+    return { route: ofItem, parameter: [id, item].map((part) => encodeURIComponent(decoded(part))).join("/") };
   const route = segments.length === 0 || segments[0] === "" ? undefined : routes.get(`/${first}/{rest}`);
   return route && { route, parameter: decoded(segments.join("/")) };
 }

@@ -398,7 +398,7 @@ class SocketExchange implements HttpExchange {
 
   query(): undefined {}
 
-  queryValues(): readonly string[] {
+  queries(): readonly string[] {
     return [];
   }
 

@@ -28,6 +28,8 @@ test("it rejects where the primary's store does, and where the primary is gone",
   const broken: Store = {
     get: () => Promise.reject(new Error("the disk is full")),
     set: () => Promise.reject(new Error("the disk is full")),
+    readFrom: () => Promise.reject(new Error("the disk is full")),
+    append: () => Promise.reject(new Error("the disk is full")),
     delete: () => Promise.reject(new Error("the disk is full")),
     close: async () => {},
   };
@@ -35,6 +37,7 @@ test("it rejects where the primary's store does, and where the primary is gone",
   shareStore(primary, "lasting", broken);
   const store = new SharedStore(worker, "lasting");
   await expect(store.set("key", "text")).rejects.toThrow("the disk is full");
+  await expect(store.append("key", "text")).rejects.toThrow("the disk is full");
   const asked = store.get("key");
   end();
   await expect(asked).rejects.toThrow("ended");

@@ -1,4 +1,4 @@
-import type { Store } from "../kv/store.ts";
+import type { Store, TextEnd } from "../kv/store.ts";
 import type { Peer } from "./peer.ts";
 
 /** A store of the primary process: the server's store, or the one in memory for some minutes. */
@@ -22,6 +22,14 @@ export class SharedStore implements Store {
     await this.#primary.request(`store.${this.#name}.set`, [key, text]);
   }
 
+  async readFrom(key: string, from: number): Promise<TextEnd | undefined> {
+    return (await this.#primary.request(`store.${this.#name}.read-from`, [key, from])) as TextEnd | undefined;
+  }
+
+  async append(key: string, text: string): Promise<boolean> {
+    return (await this.#primary.request(`store.${this.#name}.append`, [key, text])) as boolean;
+  }
+
   async delete(key: string): Promise<boolean> {
     return (await this.#primary.request(`store.${this.#name}.delete`, key)) as boolean;
   }
@@ -36,5 +44,7 @@ export function shareStore(worker: Peer, name: StoreName, store: Store): void {
     const [key, text] = body as readonly [key: string, text: string];
     return store.set(key, text);
   });
+  worker.onRequest(`store.${name}.read-from`, (body) => store.readFrom(...(body as readonly [string, number])));
+  worker.onRequest(`store.${name}.append`, (body) => store.append(...(body as readonly [string, string])));
   worker.onRequest(`store.${name}.delete`, (key) => store.delete(key as string));
 }

@@ -27,7 +27,13 @@ type Fault = (
   ask: (asked: Asked) => Promise<Response>,
 ) => Response | Promise<Response | undefined> | undefined;
 
-const scenarios = ["responses/stored", "responses/unstored", "responses/background", "responses/compact"];
+const scenarios = [
+  "responses/stored",
+  "responses/unstored",
+  "responses/background",
+  "responses/compact",
+  "responses/conversation",
+];
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(() => Promise.all(closing.splice(0).map((close) => close())));
 
@@ -101,7 +107,16 @@ test("Truewire keeps responses: all is shown, by WebSocket, too, and nothing fou
   expect(run.judged.flatMap(({ findings }) => findings.map(({ rule, found }) => `${rule}: ${found}`))).toEqual([]);
   expect(reasonsIn(run)).toEqual({});
   const shown = new Set(run.judged.flatMap((judged) => judged.shown));
-  for (const rule of ["shown", "input-items", "continued", "deleted", "not-kept", "background", "compacted"])
+  for (const rule of [
+    "shown",
+    "input-items",
+    "continued",
+    "deleted",
+    "not-kept",
+    "background",
+    "compacted",
+    "conversation",
+  ])
     expect(shown).toContain(`stored/${rule}`);
   for (const rule of ["json", "error", "continued", "unknown"]) expect(shown).toContain(`socket/${rule}`);
 });
@@ -193,6 +208,7 @@ test("a server without state is told so, in one sentence", async () => {
     "responses/stored": "the server stores no responses: none can be retrieved, continued or deleted",
     "responses/background": "background is refused (status 400)",
     "responses/compact": "histories are not compacted (status 404)",
+    "responses/conversation": "the server keeps no conversations",
     "responses/socket": expect.stringMatching(/^no WebSocket is offered \(status 40\d\)$/),
   });
 });
@@ -255,6 +271,15 @@ describe("what servers do wrong", () => {
         const response = isOne(asked) ? await ask(asked) : undefined;
         const value = response?.ok ? ((await response.json()) as Json) : undefined;
         return value?.background === true ? Response.json({ ...value, status: "in_progress", output: [] }) : undefined;
+      },
+    ],
+    [
+      "stored/conversation",
+      "conversation is taken and ignored",
+      (asked, ask) => {
+        if (asked.body?.conversation === undefined) return undefined;
+        const { conversation: _, ...body } = asked.body;
+        return ask({ ...asked, body });
       },
     ],
     [

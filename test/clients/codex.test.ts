@@ -23,7 +23,10 @@ describe.skipIf(launcher === undefined)("Codex", () => {
 
   async function start(
     turns: readonly (readonly TurnItem[])[],
-    { args = [], ...settings }: { args?: readonly string[]; config?: string; searches?: boolean } = {},
+    {
+      args = [],
+      ...settings
+    }: { args?: readonly string[]; config?: string; searches?: boolean; asksForModels?: boolean } = {},
   ): Promise<{ server: TurnsServer; codex: Codex }> {
     const server = await serveTurns(turns, ...args);
     open.push(server);
@@ -102,6 +105,19 @@ describe.skipIf(launcher === undefined)("Codex", () => {
       { role: "tool", content: [{ type: "image_url", image_url: { url: expect.stringMatching(/^data:image\/png/) } }] },
     ]);
     expect(server.stderr()).not.toMatch(/"level":[56]0/);
+  });
+
+  // Codex took OpenAI's list for none, warned, and offered no apply_patch.
+  test("the models of the server, where Codex gets its key from a command", async () => {
+    const args = ["--log-level", "debug"];
+    const { server, codex } = await start([["Good day."]], { asksForModels: true, args });
+    const { code, items, stderr } = await codex.exec("Hello");
+    expect(code, stderr).toBe(0);
+    expect(items).toMatchObject([{ type: "agent_message", text: "Good day." }]);
+    expect(stderr).not.toMatch(/failed to decode models|Model metadata/);
+    const [asked] = server.asked();
+    expect(JSON.stringify(asked?.messages)).toContain("You are a coding agent. You work in the user's folder");
+    expect(JSON.stringify(asked?.tools)).toContain('"apply_patch"');
   });
 
   test("a session that is taken up again", async () => {

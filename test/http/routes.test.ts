@@ -32,6 +32,18 @@ describe.each(transports)("paths through $name", ({ open }) => {
     expect(await response.json()).toMatchObject({ object: "text_completion", choices: [{ text: "Hi" }] });
   });
 
+  test("GET /v1/models with client_version has the models in Codex's form, too, and an ETag", async () => {
+    const plain = (await (await api.fetch("/v1/models")).json()) as object;
+    const response = await api.fetch("/v1/models?client_version=0.169.0");
+    const etag = response.headers.get("etag") ?? "";
+    expect(etag).toMatch(/^"[0-9a-f]+"$/);
+    const slugs = ["scripted", "org/second:7b"].map((slug) => ({ slug }));
+    expect(await response.json()).toMatchObject({ ...plain, models: slugs });
+    expect(plain).not.toHaveProperty("models");
+    const again = await api.fetch("/v1/models?client_version=0.169.0", { headers: { "if-none-match": etag } });
+    expect([again.status, await again.text()]).toEqual([304, ""]);
+  });
+
   test("GET /v1/models lists what there is, and each model is found by its id, encoded or not", async () => {
     const list = (await (await api.fetch("/v1/models")).json()) as { data: { id: string }[] };
     expect(list).toMatchObject({ object: "list" });

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import * as chat from "../../src/apis/chat/schema.ts";
 import * as completions from "../../src/apis/completions/schema.ts";
+import * as conversations from "../../src/apis/conversations/schema.ts";
 import * as embeddings from "../../src/apis/embeddings/schema.ts";
 import * as messages from "../../src/apis/messages/schema.ts";
 import * as models from "../../src/apis/models/schema.ts";
@@ -45,6 +46,7 @@ const anthropic = (
   parameters: readonly Parameter[] = [],
 ): Description => ({ sdk: "@anthropic-ai/sdk", type: `resources/messages/messages:${type}`, name, schema, parameters });
 const chatModule = "resources/chat/completions/completions";
+const conversationsModule = "resources/conversations/conversations";
 const responsesModule = "resources/responses/responses";
 
 /** The events of Responses. The response inside them is compared once, as `responses: answer`. */
@@ -74,6 +76,15 @@ export const descriptions: readonly Description[] = [
   ),
   openai(`${responsesModule}:Response`, "responses: answer", responses.response),
   openai(`${responsesModule}:ResponseStreamEvent`, "responses: event", responseEvents),
+  openai(`${conversationsModule}:ConversationCreateParams`, "conversations: request", conversations.createConversation),
+  openai(`${conversationsModule}:ConversationUpdateParams`, "conversations: update", conversations.updateConversation),
+  openai(`${conversationsModule}:Conversation`, "conversations: answer", conversations.conversation),
+  openai(
+    `${conversationsModule}:ConversationDeletedResource`,
+    "conversations: deletion",
+    conversations.conversationDeletion,
+  ),
+  openai("resources/conversations/items:ConversationItemList", "conversations: items", responses.inputItemList),
   openai("resources/embeddings:CreateEmbeddingResponse", "embeddings: answer", embeddings.embeddings),
   openai("resources/models:Model", "models: model", models.openaiModel),
   anthropic("MessageCreateParamsBase", "messages: request", messageRequest, messageParameters),

@@ -97,7 +97,6 @@ export const gaps: Readonly<Record<string, Reasons>> = {
       "prompt_cache_diagnostics[type=comparison_response_not_found]",
       "prompt_cache_diagnostics[type=unavailable]",
     ]),
-    ...because("there are no conversations yet", ["conversation"]),
     ...because("deprecated; passed on unchanged from an upstream that speaks the API", ["reasoning.generate_summary"]),
   },
   "responses: event": {

@@ -27,6 +27,25 @@ describe("a store in a folder", () => {
     expect(await again.get("b")).toBeUndefined();
   });
 
+  test("additions of two processes follow each other, and count", async () => {
+    const [one, other] = [await openFolderStore(folder, roomy), await openFolderStore(folder, roomy)];
+    expect(await one.append("a", "x")).toBe(false);
+    await one.set("a", "é");
+    await Promise.all(Array.from({ length: 40 }, (_, at) => (at % 2 ? one : other).append("a", `<${at}>`)));
+    const { text = "", size } = (await other.readFrom("a", 2)) ?? {};
+    expect(text.match(/<\d+>/g)).toHaveLength(40);
+    expect(size).toBe(2 + text.length);
+    expect(await one.get("a")).toBe(`é${text}`);
+    await one.delete("a");
+    expect([await other.append("a", "x"), await other.readFrom("a", 0)]).toEqual([false, undefined]);
+    const small = await openFolderStore(folder, { ...roomy, maxBytes: 6 });
+    await small.set("b", "12");
+    await small.set("c", "12");
+    await small.append("c", "345");
+    await expect.poll(() => small.get("b")).toBeUndefined();
+    expect(await small.get("c")).toBe("12345");
+  });
+
   test("a key is no path", async () => {
     const store = await openFolderStore(folder, roomy);
     await store.set("../../outside", "x");

@@ -30,6 +30,20 @@ describe.skipIf(redisCommand() === undefined)("a store in Redis", () => {
     await Promise.all([one.close(), other.close()]);
   });
 
+  test("additions of two instances follow each other, and begin its age anew", async () => {
+    const [one, other] = [await opened(), await opened()];
+    expect([await one.append("b", "x"), await one.readFrom("b", 0)]).toEqual([false, undefined]);
+    await one.set("b", "é");
+    await Promise.all(Array.from({ length: 40 }, (_, at) => (at % 2 ? one : other).append("b", `<${at}>`)));
+    const { text = "", size } = (await other.readFrom("b", 2)) ?? {};
+    expect(text.match(/<\d+>/g)).toHaveLength(40);
+    expect(size).toBe(2 + text.length);
+    const brief = await opened({ maxAgeMs: 50 });
+    await brief.append("b", "!");
+    await until(async () => (await one.readFrom("b", 0)) === undefined, "it is forgotten");
+    await Promise.all([one, other, brief].map((store) => store.close()));
+  });
+
   test("what is too old is forgotten", async () => {
     const store = await opened({ maxAgeMs: 50 });
     await store.set("old", "x");

@@ -49,6 +49,8 @@ export interface CodexSettings {
   readonly model: string;
   readonly config?: string;
   readonly searches?: boolean;
+  /** Codex gets a key from a command, and then the models from the server. */
+  readonly asksForModels?: boolean;
 }
 
 /**
@@ -58,7 +60,7 @@ export interface CodexSettings {
  */
 export async function startCodex(
   launcher: string,
-  { url, model, config = "", searches = false }: CodexSettings,
+  { url, model, config = "", searches = false, asksForModels = false }: CodexSettings,
 ): Promise<Codex> {
   const home = mkdtempSync(join(resolve(".cache"), "codex-home-"));
   const folder = join(home, "work");
@@ -71,7 +73,10 @@ export async function startCodex(
     if (block === undefined) throw new Error(`${page} has no ${language}`);
     return block.text.replaceAll("my-model", model).replaceAll("http://127.0.0.1:8080", url);
   };
-  await writeFile(join(home, ".codex/config.toml"), `${file("toml")}\n${config}\n`);
+  const withCatalog = file("toml");
+  const auth = `[model_providers.truewire.auth]\ncommand = "/bin/echo"\nargs = ["key"]\n`;
+  const settings = asksForModels ? `${withCatalog.replace(/^model_catalog_json.*\n/m, "")}\n${auth}` : withCatalog;
+  await writeFile(join(home, ".codex/config.toml"), `${settings}\n${config}\n`);
   await writeFile(
     join(home, ".codex/truewire-models.json"),
     file("json").replace('"supports_search_tool": false', `"supports_search_tool": ${searches}`),

@@ -24,8 +24,8 @@ import type { MessageContext, MessageOptions } from "./write.ts";
  */
 const anthropicModels: ModelListFormat = {
   isRequested: (header) => header("anthropic-version") !== undefined || header("x-api-key") !== undefined,
-  list(all, queryValues) {
-    const lifecycles = queryValues?.("lifecycle[]") ?? [];
+  list(all, queries) {
+    const lifecycles = queries?.("lifecycle[]") ?? [];
     const models = lifecycles.length === 0 || lifecycles.includes(active) ? all : [];
     return jsonOf(schema.modelInfoPage, {
       data: models.map(modelObject),

@@ -94,9 +94,9 @@ function sight(entry: JsonObject): boolean | null {
   return type === "vlm" ? true : type === "llm" ? false : null;
 }
 
-/** Writes the body of `GET /v1/models`. */
-export function writeModelList(models: readonly ModelInfo[], profile: Profile): string {
-  return write({ object: "list", data: models.map((model) => modelObject(model, profile)) }, profile);
+/** Writes the body of `GET /v1/models`. `more`: members for another client, after OpenAI's. */
+export function writeModelList(models: readonly ModelInfo[], profile: Profile, more: object = {}): string {
+  return write({ object: "list", data: models.map((model) => modelObject(model, profile)), ...more }, profile);
 }
 
 /** Writes the body of `GET /v1/models/{id}`. */

@@ -11,6 +11,10 @@ export const idPrefixes = {
   compaction: "cmp_",
 } as const;
 
+function timeDigits(time: number): string {
+  return Math.max(0, Math.floor(time)).toString(16).padStart(8, "0").slice(-8);
+}
+
 const pattern = /^[a-z]+_([0-9a-f]{16})0[01][0-9a-f]{12}([0-9a-f]{4})[0-9a-f]{16}$/;
 
 /**
@@ -45,12 +49,19 @@ export class ResponseIds {
     return this.#id("resp_", created);
   }
 
+  /** A conversation's id has the time first, and the 16 digits last. Source: recordings of 2025-12 and 2026-01. */
+  conversation(created: number): string {
+    const time = timeDigits(created);
+    const random = `${this.#digits(3)}${this.#oneOf("048c")}`;
+    return `conv_${time}${random}${this.#group}${this.#oneOf("89ab")}${this.#digits(15)}${this.#head}`;
+  }
+
   item(prefix: string, began: number): string {
     return this.#id(prefix, began);
   }
 
   #id(prefix: string, time: number): string {
-    const seconds = Math.max(0, Math.floor(time)).toString(16).padStart(8, "0").slice(-8);
+    const seconds = timeDigits(time);
     const random = `${this.#digits(3)}${this.#oneOf("048c")}`;
     return `${prefix}${this.#head}00${seconds}${random}${this.#group}${this.#oneOf("89ab")}${this.#digits(15)}`;
   }

@@ -203,7 +203,14 @@ const own: readonly ResponsesParameter[] = [
       if (draft.profile.judgesAsVendor) throw unknownParameter("stream_id");
     },
   ),
-  refuseAlways("conversation", "No conversations are stored."),
+  add(
+    supportedParameter,
+    "conversation",
+    "The items of that conversation precede `input`; input and output are added to it when the response is complete (docs/responses.md). Not together with `previous_response_id`.",
+    (value, draft) => {
+      draft.repeated["conversation"] = { id: typeof value === "string" ? value : value.id };
+    },
+  ),
   refuseAlways("prompt", "No prompts are stored."),
   refuseAlways("moderation", "No moderation of prompts and answers."),
 ];
@@ -257,12 +264,16 @@ function refuseAlways(name: keyof Shapes, note: string): ResponsesParameter {
 
 function readInclude(value: readonly string[], draft: ResponsesDraft): void {
   draft.include = value;
-  for (const [index, name] of value.entries()) {
-    if (includable.some((known) => known === name)) continue;
-    const path = `include[${index}]`;
-    if (draft.profile.judgesAsVendor) throw unsupportedEnumValue(path, name, includable);
-    draft.warnings.push(`${path}: ${JSON.stringify(name)} is not known`);
-  }
+  if (draft.profile.judgesAsVendor) return checkInclude(value);
+  for (const [index, name] of value.entries())
+    if (!includable.some((known) => known === name))
+      draft.warnings.push(`include[${index}]: ${JSON.stringify(name)} is not known`);
+}
+
+/** Throws `FailureError` for a value of `include` that OpenAI does not know. */
+export function checkInclude(values: readonly string[]): void {
+  for (const [index, name] of values.entries())
+    if (!includable.some((known) => known === name)) throw unsupportedEnumValue(`include[${index}]`, name, includable);
 }
 
 function readPromptCacheOptions(options: Value<"prompt_cache_options">, draft: ResponsesDraft): void {

@@ -1,4 +1,5 @@
 import type { ServedPort } from "../port-state.ts";
+import { conversationRoutes } from "../conversations/routes.ts";
 import { responsesErrorFormat } from "./errors.ts";
 import { responseForms } from "./form.ts";
 import { responsesRequestInSteps } from "./request.ts";
@@ -22,7 +23,7 @@ export const responsesPort: ServedPort = {
       writeResponse: (generation, context) => writeResponse(generation, context, responseOptions),
     };
   },
-  state: { readRequest: readStoredRequest, routes: responsesRoutes },
+  state: { readRequest: readStoredRequest, routes: [...responsesRoutes, ...conversationRoutes] },
   socket: responsesSocket,
   streamHeaders: ({ name }) => responseForms[name].streamHeaders,
 };

@@ -31,6 +31,7 @@ import {
   typed,
 } from "./request-schema.ts";
 import { cacheTtls, hostedItemTypes, minutesOfTtl } from "./schema.ts";
+import { GrowingList, GrowingMap, type History } from "./state/history.ts";
 import { type PlacedItem, withoutCompactions } from "./state/input-items.ts";
 import type { Recalled } from "./state/recall.ts";
 
@@ -47,6 +48,10 @@ export interface InputOptions {
   /** Receives the changes of settings that the conversation brings, in order. */
   readonly updates: ConfigurationUpdate[];
   readonly recalled: Recalled;
+  /** The name of the list, in errors; default `input`. */
+  readonly name?: string;
+  /** Results are accepted whose calls are not known. */
+  readonly anyResult?: boolean;
 }
 
 /** An item that changes settings of the request, and where it is. */
@@ -64,17 +69,67 @@ export function* readInput(input: string | readonly unknown[], options: InputOpt
   const own: readonly PlacedItem[] =
     typeof input === "string"
       ? [{ item: { role: "user", content: input }, path: "input" }]
-      : input.map((item, index) => ({ item, path: `input[${index}]` }));
-  const earlier = history.map((item) => ({ item, path: "previous_response_id", again: true }) as const);
+      : input.map((item, index) => ({ item, path: `${options.name ?? "input"}[${index}]` }));
   yield;
-  const items = yield* withoutCompactions([...earlier, ...own]);
-  const reader = new InputReader(options, yield* callsWithResult(items));
+  const before = history.items.length === 0 ? undefined : yield* readHistory(history, options);
+  const reader = yield* readItems(own, history, options, before);
+  return reader.done();
+}
+
+/** Returns what a history contains. It is remembered, so only what was added since the last request is read. */
+function* readHistory(history: History, options: InputOptions): Steps<ReadHistory> {
+  const { forwards } = options;
+  const known = history.read.get(forwards);
+  if (known) return known as ReadHistory;
+  const last = history.lastRead(forwards);
+  const before = last?.read.get(forwards) as ReadHistory | undefined;
+  // A history has no warnings of its own; its tools and its changes of settings are part of what was read.
+  const reader = yield* readItems(
+    history.placed(last?.items.length),
+    last ?? history,
+    { ...options, found: [], updates: [] },
+    before,
+  );
+  const read = reader.soFar();
+  history.setRead(forwards, read);
+  return read;
+}
+
+/** Reads items that follow `before`, which was read from `history`. */
+function* readItems(
+  added: readonly PlacedItem[],
+  history: History,
+  options: InputOptions,
+  before: ReadHistory | undefined,
+): Steps<InputReader> {
+  const isRead = before !== undefined && !(yield* changesMeaning(added, before));
+  const items = yield* withoutCompactions(isRead || !before ? added : [...history.placed(), ...added]);
+  const reader = new InputReader(options, yield* callsWithResult(items), isRead ? before : undefined);
   const pace = new StepCounter();
   for (const { item, path, again } of items) {
     reader.read(item, path, again);
     if (pace.endsStep(partCount(item))) yield;
   }
-  return reader.done();
+  return reader;
+}
+
+/**
+ * Whether items change what is before them: a compaction may replace it, a call that was cut counts if it has a result, and a result is
+ * placed before the last messages of the user.
+ */
+function* changesMeaning(items: readonly PlacedItem[], { calls, messages, turn }: ReadHistory): Steps<boolean> {
+  const pace = new StepCounter();
+  const endsWithUser = turn === null && messages.toArray(messages.length - 1)[0]?.role === "user";
+  for (const { item } of items) {
+    if (isObject(item)) {
+      const { type, call_id: id } = item;
+      if (type === "compaction") return true;
+      const call = "output" in item && typeof id === "string" ? calls.get(id) : undefined;
+      if (call && (call.isCut === true || endsWithUser)) return true;
+    }
+    if (pace.endsStep()) yield;
+  }
+  return false;
 }
 
 /** The maximum number of messages of the user between a call and its result that are moved after the result. */
@@ -98,47 +153,141 @@ function* callsWithResult(items: readonly PlacedItem[]): Steps<ReadonlySet<unkno
 /** The output of an async tool's call until its real one comes. */
 const noOutputYet = "The output is not available yet.";
 
+/** What is known of a call. */
+interface KnownCall {
+  /** The name of the tool; absent if only a result was read. */
+  readonly name?: string;
+  readonly hasResult?: boolean;
+  /** The call was left out, because it was cut and has no result. */
+  readonly isCut?: boolean;
+  /** The call of an async tool that has an output. */
+  readonly isAnswered?: boolean;
+}
+
+interface Skipped {
+  /** Of the first item. */
+  readonly path: string;
+  readonly count: number;
+}
+
+/** What was read from a history. Another reader continues it. */
+interface ReadHistory {
+  readonly messages: GrowingList<Message>;
+  /** The message of the model at the end, which may continue. */
+  readonly turn: { readonly path: string; readonly parts: GrowingList<AssistantPart> } | null;
+  readonly calls: GrowingMap<KnownCall>;
+  /** What was left out, by reason, and the reasons in their order. */
+  readonly skipped: GrowingMap<Skipped>;
+  readonly reasons: GrowingList<string>;
+  readonly found: GrowingList<Tool>;
+  readonly updates: GrowingList<ConfigurationUpdate>;
+  /** The ids of the calls of async tools that no output has followed yet. */
+  readonly openAsync: readonly string[];
+  readonly unaskedCalls: number;
+  readonly encrypted: BodyCounter;
+}
+
+const nothingRead: ReadHistory = {
+  messages: new GrowingList(),
+  turn: null,
+  calls: new GrowingMap(),
+  skipped: new GrowingMap(),
+  reasons: new GrowingList(),
+  found: new GrowingList(),
+  updates: new GrowingList(),
+  openAsync: [],
+  unaskedCalls: 0,
+  encrypted: new BodyCounter(),
+};
+
 class InputReader {
   readonly #options: InputOptions;
   /** The ids of the calls that have a result. */
   readonly #withResult: ReadonlySet<unknown>;
-  /** False while an item is read that was accepted before. */
-  #isStrict: boolean;
+  /** An item is read that was accepted before, in an earlier request. */
+  #isAgain = false;
+  readonly #before: ReadHistory;
+  /** The messages after those of `#before`. */
   readonly #messages: Message[] = [];
   /** The message of the model that is being read. */
-  #turn: { readonly path: string; readonly parts: AssistantPart[] } | null = null;
-  /** The names of the called tools by the ids of the calls. */
-  readonly #names = new Map<string, string>();
-  #unaskedCalls = 0;
-  /** The ids of the calls of async tools: those that no output has followed yet, and those that one has. */
-  readonly #openAsync = new Set<string>();
-  readonly #answeredAsync = new Set<string>();
-  readonly #encrypted = new BodyCounter();
+  #turn: {
+    readonly path: string;
+    readonly before?: GrowingList<AssistantPart>;
+    readonly parts: AssistantPart[];
+  } | null;
+  /** The calls after those of `#before`, by their ids. */
+  readonly #calls = new Map<string, KnownCall>();
+  #unaskedCalls: number;
+  /** The ids of the calls of async tools that no output has followed yet. */
+  readonly #openAsync: Set<string>;
+  readonly #encrypted: BodyCounter;
   readonly #referred = new Set<string>();
-  /** What was left out, by reason. */
-  readonly #skipped = new Map<string, { readonly path: string; count: number }>();
+  /** What was left out, by reason, including what `#before` has of the same reasons. */
+  readonly #skipped = new Map<string, Skipped>();
 
-  constructor(options: InputOptions, withResult: ReadonlySet<unknown>) {
+  constructor(options: InputOptions, withResult: ReadonlySet<unknown>, before = nothingRead) {
     this.#options = options;
     this.#withResult = withResult;
-    this.#isStrict = options.strict;
+    this.#before = before;
+    this.#turn = before.turn && { path: before.turn.path, before: before.turn.parts, parts: [] };
+    this.#unaskedCalls = before.unaskedCalls;
+    this.#openAsync = new Set(before.openAsync);
+    this.#encrypted = before.encrypted.copy();
+  }
+
+  /** Returns what was read, for readers that continue. */
+  soFar(): ReadHistory {
+    const { messages, calls, skipped, reasons, found, updates } = this.#before;
+    for (const id of this.#withResult)
+      if (typeof id === "string") this.#calls.set(id, { ...this.#callOf(id), hasResult: true });
+    const parts = this.#turn?.before ?? new GrowingList<AssistantPart>();
+    return {
+      messages: messages.with(this.#messages),
+      turn: this.#turn && { path: this.#turn.path, parts: parts.with(this.#turn.parts) },
+      calls: calls.with(this.#calls),
+      skipped: skipped.with(this.#skipped),
+      reasons: reasons.with([...this.#skipped.keys()].filter((reason) => skipped.get(reason) === undefined)),
+      found: found.with(this.#options.found),
+      updates: updates.with(this.#options.updates),
+      openAsync: [...this.#openAsync],
+      unaskedCalls: this.#unaskedCalls,
+      encrypted: this.#encrypted,
+    };
   }
 
   done(): Message[] {
     this.#endTurn();
     this.#answerAsyncCalls();
-    for (const [reason, { path, count }] of this.#skipped) {
+    const { messages, skipped, reasons, found, updates } = this.#before;
+    for (const reason of new Set([...reasons.toArray(), ...this.#skipped.keys()])) {
+      const { path, count } = this.#skipped.get(reason) ?? skipped.get(reason) ?? { path: "", count: 0 };
       this.#options.warnings.push(`${path}${count > 1 ? ` and ${count - 1} more` : ""}: ${reason}`);
     }
-    return this.#messages;
+    const ownTools = this.#options.found.splice(0);
+    for (const tool of found.toArray(0, ownTools)) this.#options.found.push(tool);
+    const ownUpdates = this.#options.updates.splice(0);
+    for (const update of updates.toArray(0, ownUpdates)) this.#options.updates.push(update);
+    return messages.toArray(0, this.#messages);
+  }
+
+  get #isStrict(): boolean {
+    return this.#options.strict && !this.#isAgain;
+  }
+
+  #callOf(id: string): KnownCall | undefined {
+    return this.#calls.get(id) ?? this.#before.calls.get(id);
+  }
+
+  #called(id: string, name: string): void {
+    this.#calls.set(id, { ...this.#callOf(id), name });
   }
 
   /** `again`: the item was accepted before, and is not judged strictly. */
   read(value: unknown, path: string, again = false): void {
-    const strict = this.#isStrict;
-    if (again) this.#isStrict = false;
+    const was = this.#isAgain;
+    this.#isAgain ||= again;
     this.#item(parsed(anyObject(), value, path), path);
-    this.#isStrict = strict;
+    this.#isAgain = was;
   }
 
   #item(item: JsonObject, path: string): void {
@@ -154,13 +303,13 @@ class InputReader {
       case "function_call_output":
       case "custom_tool_call_output": {
         const { output, call_id: id, ...own } = parsed(inputItems[type], item, path);
-        const call = typeof id === "string" ? this.#callOf(id, path) : this.#unaskedCall(own, path);
+        const call = typeof id === "string" ? this.#answeredCall(id, path) : this.#unaskedCall(own, path);
         return this.#result(call, this.#content(output, `${path}.output`), path);
       }
       case "tool_search_call": {
         if (!hasCallId(item)) break;
         const { call_id: id, arguments: searched } = parsed(inputItems[type], item, path);
-        this.#names.set(id, toolSearch);
+        this.#called(id, toolSearch);
         const text = JSON.stringify(searched ?? {});
         return this.#spoken(path, { type: "tool-call", id, name: toolSearch, arguments: text });
       }
@@ -210,7 +359,9 @@ class InputReader {
       const part = readInputPart(value, place, this.#isStrict);
       if ((value["prompt_cache_breakpoint"] ?? null) === null || part.type === "refusal") return part;
       const at = `${place}.prompt_cache_breakpoint`;
-      const ttl = parsed(cacheBreakpoint, value["prompt_cache_breakpoint"], at)?.ttl ?? this.#options.cacheTtl;
+      // The request's own time is for its own input: what was read from a history does not depend on the request.
+      const requested = this.#isAgain ? undefined : this.#options.cacheTtl;
+      const ttl = parsed(cacheBreakpoint, value["prompt_cache_breakpoint"], at)?.ttl ?? requested;
       const minutes = minutesOfTtl(ttl ?? cacheTtls[0]);
       if (minutes === undefined && this.#isStrict) throw unsupportedEnumValue(`${at}.ttl`, String(ttl), cacheTtls);
       return { ...part, cacheMinutes: minutes ?? 30 };
@@ -238,12 +389,14 @@ class InputReader {
     const { status, call_id: cutId, [type === "function_call" ? "arguments" : "input"]: text } = item;
     const isCut = status === "incomplete" && typeof text === "string" && typeof cutId === "string";
     // No client has run the call, and servers refuse a call without a result.
-    if (isCut && !this.#withResult.has(cutId))
+    if (isCut && !this.#withResult.has(cutId) && this.#callOf(cutId)?.hasResult !== true) {
+      this.#calls.set(cutId, { ...this.#callOf(cutId), isCut: true });
       return this.#skip(path, "a call that was cut, and has no result, is left out");
+    }
     const call = parsed(inputItems[type], item, path);
     const { call_id: id, name: own, namespace } = call;
     const name = namespace === undefined || namespace === null ? own : qualifiedName(namespace, own);
-    this.#names.set(id, name);
+    this.#called(id, name);
     const part: ToolCallPart = {
       type: "tool-call",
       id,
@@ -259,17 +412,18 @@ class InputReader {
   /** Answers the open calls of async tools, since templates and other APIs take no call without an output after it. */
   #answerAsyncCalls(): void {
     for (const toolCallId of this.#openAsync) {
-      this.#answeredAsync.add(toolCallId);
-      const name = this.#names.get(toolCallId);
-      this.#messages.push({ role: "tool", content: noOutputYet, toolCallId, ...given({ name }) });
+      const call = { ...this.#callOf(toolCallId), isAnswered: true };
+      this.#calls.set(toolCallId, call);
+      this.#messages.push({ role: "tool", content: noOutputYet, toolCallId, ...given({ name: call.name }) });
     }
     this.#openAsync.clear();
   }
 
   /** Returns the call that an output belongs to: a made one for a further output of an async tool's call. */
-  #callOf(id: string, path: string): string {
-    if (this.#answeredAsync.has(id)) return this.#unaskedCall({ name: this.#names.get(id) }, path);
-    if (this.#openAsync.delete(id)) this.#answeredAsync.add(id);
+  #answeredCall(id: string, path: string): string {
+    const call = this.#callOf(id);
+    if (call?.isAnswered === true) return this.#unaskedCall({ name: call.name }, path);
+    if (this.#openAsync.delete(id)) this.#calls.set(id, { ...call, isAnswered: true });
     return id;
   }
 
@@ -297,12 +451,13 @@ class InputReader {
   }
 
   #result(toolCallId: string, content: Content, path: string): void {
-    const { strict, warnings, recalled } = this.#options;
-    const name = this.#names.get(toolCallId);
-    if (name === undefined) {
+    const { strict, warnings, recalled, anyResult = false } = this.#options;
+    const name = this.#callOf(toolCallId)?.name;
+    if (name === undefined && !anyResult) {
       const message = `No tool call found for function call output with call_id ${toolCallId}.`;
       // A request that continues a response has all of its calls. Open Responses wants a code; OpenAI sends none.
-      if (strict || recalled.previous) throw invalidRequest(message, "input", strict ? null : "tool_call_not_found");
+      if (strict || recalled.previous || recalled.conversation)
+        throw invalidRequest(message, "input", strict ? null : "tool_call_not_found");
       warnings.push(`${path}: ${message}`);
     }
     this.#endTurn();
@@ -342,15 +497,15 @@ class InputReader {
 
   #endTurn(): void {
     if (this.#turn === null) return;
-    const { path, parts } = this.#turn;
+    const { path, before, parts: own } = this.#turn;
+    const parts = before?.toArray(0, own) ?? own;
     this.#turn = null;
     this.#messages.push({ role: "assistant", content: assistantContent(parts), path });
   }
 
   #skip(path: string, reason: string): void {
-    const known = this.#skipped.get(reason);
-    if (known) known.count++;
-    else this.#skipped.set(reason, { path, count: 1 });
+    const known = this.#skipped.get(reason) ?? this.#before.skipped.get(reason);
+    this.#skipped.set(reason, known ? { path: known.path, count: known.count + 1 } : { path, count: 1 });
   }
 }
 

@@ -284,7 +284,7 @@ export const createResponse = z.object({
   access_programs: accessPrograms.meta(whenSent),
   background: echoed(false, z.boolean()),
   context_management: z.array(anyObject(), expecting("an array of objects")),
-  conversation: z.union([text, anyObject()]),
+  conversation: z.union([text, z.object({ id: text })], expecting("one of a conversation ID or object")),
   /** Documented for WebSocket only. */
   generate: z.boolean(),
   image: z.object({ context_compression: z.enum(["auto", "enabled", "disabled"]).nullish() }).meta(whenSent),

@@ -443,7 +443,6 @@ describe("parameters", () => {
 
   test.each([
     [{ previous_response_id: "resp_x" }, "previous_response_not_found"],
-    [{ conversation: "conv_x" }, "unsupported_parameter"],
     [{ prompt: { id: "pmpt_x" } }, "unsupported_parameter"],
     [{ background: "yes" }, "invalid_type"],
     [{ temperature: -1 }, "decimal_below_min_value"],
@@ -451,6 +450,13 @@ describe("parameters", () => {
     [{ text: { format: { type: "yaml" } } }, "invalid_value"],
   ])("%j is refused with %s", (members, code) => {
     expect(refusal(members)).toMatchObject({ status: 400, code });
+  });
+
+  test("an unknown conversation is a 404, as at OpenAI", () => {
+    const expected = { status: 404, message: "Conversation with id 'conv_x' not found.", param: null, code: null };
+    expect(refusal({ conversation: "conv_x" })).toMatchObject(expected);
+    expect(refusal({ conversation: { id: "conv_x" } })).toMatchObject(expected);
+    expect(refusal({ conversation: {} })).toMatchObject({ status: 400, code: "missing_required_parameter" });
   });
 
   test("what only chat has is refused as OpenAI does in profile exact", () => {

@@ -3,6 +3,7 @@ import { isLong } from "../../core/json-chunks.ts";
 import type { Tool } from "../../core/message.ts";
 import type { GenerationRequest, ReasoningOptions } from "../../core/request.ts";
 import { runSync, type Steps } from "../../core/steps.ts";
+import { conversationNotFound } from "../conversations/stored-conversation.ts";
 import type { PreparesOnly, ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
 import { completeRequest, completeRequestedAnswer, emptyDraft } from "../request/draft.ts";
@@ -47,6 +48,8 @@ export function* responsesRequestInSteps(
   const { warnings, repeated } = draft;
   const previousId = repeated["previous_response_id"];
   if (typeof previousId === "string" && !recalled.previous && !forwards) throw previousNotFound(previousId);
+  const named = repeated["conversation"] as { readonly id: string } | undefined;
+  if (named && !recalled.conversation && !forwards) throw conversationNotFound(named.id);
   const found: Tool[] = [];
   const { cacheTtl } = draft;
   const updates: ConfigurationUpdate[] = [];
@@ -65,7 +68,7 @@ export function* responsesRequestInSteps(
   const summarizes = echo.reasoning.summary !== null;
   const logprobs = draft.include.includes("message.output_text.logprobs");
 
-  const request = Object.assign(completeRequest(draft, requestId, yield* selfContained(members, recalled)), {
+  const request = Object.assign(completeRequest(draft, requestId, yield* selfContained(members, recalled, forwards)), {
     prompt: { kind: "chat", messages, template: draft.template } as const,
     wantsUsage: true,
   });
@@ -92,24 +95,43 @@ export function* responsesRequestInSteps(
   return { request, responseOptions, warnings, ...(prepares !== undefined && { preparesOnly: prepares }) };
 }
 
-/** Returns the body with stored items in place of what refers to them: for an upstream of the same API, which does not know them. */
+/**
+ * Returns the body with stored items in place of what refers to them: for an upstream of the same API, which does not know them. If the
+ * request is not known to be forwarded, the input is made when it is read.
+ */
 function* selfContained(
   body: Readonly<Record<string, unknown>>,
-  { previous, history, references }: Recalled,
+  recalled: Recalled,
+  forwards: boolean,
 ): Steps<Readonly<Record<string, unknown>>> {
-  const { background, previous_response_id: previousId, input, ...rest } = body;
+  const { background, previous_response_id: previousId, conversation: named, input, ...rest } = body;
+  const { previous, conversation, history } = recalled;
+  const others = {
+    ...rest,
+    ...(!previous && previousId !== undefined && { previous_response_id: previousId }),
+    ...(!conversation && named !== undefined && { conversation: named }),
+  };
+  if (history.items.length === 0 || forwards) {
+    const items = yield* selfContainedInput(input, recalled);
+    const isUnchanged = items === undefined && background === undefined && !previous && !conversation;
+    return isUnchanged ? body : { ...others, input: items ?? input };
+  }
+  return {
+    ...others,
+    get input() {
+      return runSync(selfContainedInput(input, recalled)) ?? input;
+    },
+  };
+}
+
+/** Returns `undefined` if the input refers to nothing. */
+function* selfContainedInput(input: unknown, { history, references }: Recalled): Steps<readonly unknown[] | undefined> {
   const given = input ?? [];
   const own: readonly unknown[] = Array.isArray(given) ? given : [{ role: "user", content: given }];
   const known = references.size === 0 ? own : own.map((item) => referenced(item, references));
-  const placed = [...history, ...known].map((item) => ({ item, path: "" }));
+  const placed = [...history.placed(), ...known.map((item) => ({ item, path: "" }))];
   const items = (yield* withoutCompactions(placed)).map(({ item }) => item);
-  const isUnchanged = items.length === own.length && items.every((item, at) => item === own[at]);
-  if (isUnchanged && background === undefined && !previous) return body;
-  return {
-    ...rest,
-    ...(!previous && previousId !== undefined && { previous_response_id: previousId }),
-    input: isUnchanged ? input : items,
-  };
+  return items.length === own.length && items.every((item, at) => item === own[at]) ? undefined : items;
 }
 
 function referenced(item: unknown, references: Recalled["references"]): unknown {
@@ -119,7 +141,7 @@ function referenced(item: unknown, references: Recalled["references"]): unknown 
 function inputOf({ input, instructions, forwards, repeated }: ResponsesDraft): string | readonly unknown[] {
   if (input !== undefined && (input.length > 0 || instructions !== undefined || typeof input === "string"))
     return input;
-  if (forwards || "previous_response_id" in repeated) return [];
+  if (forwards || "previous_response_id" in repeated || "conversation" in repeated) return [];
   throw invalidRequest(
     "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided.",
     "input",

@@ -321,7 +321,7 @@ export const response = z.object({
   billing: z.unknown().optional().meta({ since: "2025-10", profile: "exact body" }),
   completed_at: optionalNull.number.meta({ since: "2025-12" }),
   // Where the response belongs to a conversation.
-  conversation: z.looseObject({ id: z.string() }).nullable().optional().meta({ profile: "some" }),
+  conversation: z.object({ id: z.string() }).nullable().optional().meta({ profile: "some" }),
   error: responseError.nullable(),
   frequency_penalty: z
     .unknown()

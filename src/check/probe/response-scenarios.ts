@@ -6,6 +6,7 @@ import {
   judgeBackground,
   judgeCompacted,
   judgeContinued,
+  judgeConversation,
   judgeDeleted,
   judgeInputItems,
   judgeNotKept,
@@ -13,6 +14,7 @@ import {
 } from "../rules/group/stored.ts";
 import { lastResponse } from "../rules/responses/response-content.ts";
 import { create, earlierAnswer, idOf, onStored, question, story } from "./response-request.ts";
+import type { Probe } from "./probe.ts";
 import type { Scenario, ScenarioSteps } from "./scenario.ts";
 import { isObject } from "../../core/json.ts";
 import { parsedJson } from "../rules/view.ts";
@@ -113,6 +115,36 @@ async function keepAndForget(steps: ScenarioSteps): Promise<readonly GroupVerdic
 function isLacking(status: number): boolean {
   return status === 404 || status === 405 || status === 501;
 }
+
+/** Two responses in a conversation, whose items are then listed. */
+export const conversation: Scenario = {
+  id: "responses/conversation",
+  about: "Responses: a conversation that the server keeps",
+  api: "responses",
+  async run(steps) {
+    const created = await steps.ask({
+      ...create("conversation/create", "a conversation", {}),
+      endpoint: "conversation",
+      path: () => "/conversations",
+      body: () => ({}),
+    });
+    const id = idOf(created);
+    if (id === undefined) return [notShown("the server keeps no conversations")];
+    const said = (name: string, input: string): Probe =>
+      create(`conversation/${name}`, "a response in it", { input, conversation: id });
+    const first = await steps.ask(said("first", story));
+    const next = first?.response.status === 200 ? await steps.ask(said("next", question)) : first;
+    const items = await steps.ask({
+      ...onStored("GET", "response-items", "conversation/items", "its items", ""),
+      path: () => `/conversations/${id}/items?order=asc`,
+    });
+    await steps.ask({
+      ...onStored("DELETE", "conversation", "conversation/delete", "it is deleted", ""),
+      path: () => `/conversations/${id}`,
+    });
+    return [first && next ? judgeConversation(story, first, next, items) : notShown("no answer in a conversation")];
+  },
+};
 
 /** A response with `store: false` leaves nothing. */
 export const unstoredResponse: Scenario = {

@@ -6,7 +6,13 @@ import type { ProfileName } from "../rules/profile/profile-rule.ts";
 import { isObject } from "../../core/json.ts";
 import { RefusedSettings } from "./refused-settings.ts";
 import { requestHeaders } from "./request-headers.ts";
-import { backgroundResponse, compactedResponse, storedResponse, unstoredResponse } from "./response-scenarios.ts";
+import {
+  backgroundResponse,
+  compactedResponse,
+  conversation,
+  storedResponse,
+  unstoredResponse,
+} from "./response-scenarios.ts";
 import { diagnosedMessage, diagnosedResponse } from "./diagnosis-scenarios.ts";
 import { type Judged, judgedResult, judgedTogether } from "./judged.ts";
 import { liveScenarios } from "./live.ts";
@@ -71,6 +77,7 @@ const scenarios: readonly Scenario[] = [
   unstoredResponse,
   backgroundResponse,
   compactedResponse,
+  conversation,
   responseSocket,
   responseLanes,
   diagnosedMessage,

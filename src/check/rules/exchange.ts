@@ -12,6 +12,8 @@ export interface Exchange {
     | "response-deletion"
     /** `POST /v1/responses/compact`. */
     | "response-compaction"
+    /** A conversation of `/v1/conversations`, and its deletion. */
+    | "conversation"
     /** An answer by WebSocket, each message as the `data` of an event; a binary message is a comment. */
     | "response-socket"
     /** The message that refuses a request by WebSocket. */
@@ -50,6 +52,7 @@ export const apiOfEndpoint: Readonly<Record<Exchange["endpoint"], string | undef
   "response-items": "responses",
   "response-deletion": "responses",
   "response-compaction": "responses",
+  conversation: "responses",
   "response-socket": "responses",
   "response-socket-error": "responses",
   models: "models",

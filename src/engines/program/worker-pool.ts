@@ -239,7 +239,8 @@ class WorkerThread {
     this.#claimed--;
     const run: Run = { batches: [], wake: () => {}, done: false };
     this.#runs.set(id, run);
-    this.#send({ type: "run", run: id, request, credit });
+    // Only upstreams read the client's own JSON. For a response that continues others, it is made when it is read.
+    this.#send({ type: "run", run: id, request: { ...request, passthrough: undefined }, credit });
     const wake = () => run.wake();
     signal.addEventListener("abort", wake, { once: true });
     try {

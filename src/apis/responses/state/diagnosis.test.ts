@@ -23,6 +23,14 @@ class HeldKeyspace implements Keyspace {
   async delete(key: string): Promise<boolean> {
     return this.texts.delete(key);
   }
+
+  readFrom(): never {
+    throw new Error("only conversations are read in parts");
+  }
+
+  append(): never {
+    throw new Error("only conversations grow");
+  }
 }
 
 interface Stores extends Keyspaces {

@@ -1,6 +1,10 @@
 import { type FailureError, invalidRequest } from "../../../core/failure.ts";
 import type { Keyspaces } from "../../port-state.ts";
+import { isObject } from "../../../core/json.ts";
+import { findConversation, requireConversation } from "../../conversations/stored-conversation.ts";
+import type { StoredConversation } from "../../conversations/stored-conversation.ts";
 import { maxMessages } from "../../request/shapes.ts";
+import { GrowingList, History, noHistory } from "./history.ts";
 import {
   findIn,
   findItems,
@@ -17,13 +21,15 @@ import {
 export interface Recalled {
   /** The response that the request continues. */
   readonly previous?: FoundResponse;
-  /** The conversation up to the end of that response. */
-  readonly history: readonly StoredItem[];
+  /** The conversation that the request belongs to, and the number of items that it had, with deleted ones. */
+  readonly conversation?: { readonly id: string; readonly items: number };
+  /** The items up to the end of that response, or of that conversation. */
+  readonly history: History;
   /** The items that the request's own input refers to, by their ids. */
   readonly references: ReadonlyMap<string, StoredItem>;
 }
 
-export const nothingRecalled: Recalled = { history: [], references: new Map() };
+export const nothingRecalled: Recalled = { history: noHistory, references: new Map() };
 
 export function previousNotFound(id: string): FailureError {
   return invalidRequest(
@@ -39,23 +45,55 @@ export function previousNotFound(id: string): FailureError {
  */
 export async function recall(body: unknown, shelves: Keyspaces, forwards = false): Promise<Recalled> {
   if (typeof body !== "object" || body === null) return nothingRecalled;
-  const { previous_response_id: previousId, input } = body as { readonly [name: string]: unknown };
+  const { previous_response_id: previousId, conversation: named, input } = body as { readonly [name: string]: unknown };
+  if ((previousId ?? null) !== null && (named ?? null) !== null) {
+    const message =
+      "Mutually exclusive parameters. Ensure you are only providing one of: 'previous_response_id' or 'conversation'.";
+    throw invalidRequest(message, null, "mutually_exclusive_parameters");
+  }
+  const previous = typeof previousId === "string" ? await findPrevious(previousId, shelves, forwards) : undefined;
+  const conversation = await conversationNamed(named, shelves, forwards);
+  const history = previous ? await historyOf(previous.stored, shelves) : (conversation?.history() ?? noHistory);
+  const { references } = await referencedItems(input, history, shelves);
+  return {
+    ...(previous && { previous }),
+    ...(conversation && { conversation: { id: conversation.beginning.id, items: conversation.items.length } }),
+    history,
+    references,
+  };
+}
+
+/** Returns the conversation that the parameter names, if it does; `undefined` if the upstream may know it. */
+async function conversationNamed(
+  named: unknown,
+  shelves: Keyspaces,
+  forwards: boolean,
+): Promise<StoredConversation | undefined> {
+  const id = isObject(named) ? named["id"] : named;
+  // A value of another type is refused when the parameters are read.
+  if (typeof id !== "string") return undefined;
+  return forwards ? findConversation(shelves, id) : requireConversation(shelves, id, "conversation");
+}
+
+/** Returns the items that items refer to: those of the history, and stored ones. `unknown`: the ids that mean nothing. */
+export async function referencedItems(
+  input: unknown,
+  history: History,
+  shelves: Keyspaces,
+): Promise<{ readonly references: ReadonlyMap<string, StoredItem>; readonly unknown: readonly string[] }> {
   // A longer input is refused when it is read.
   const wanted = new Set(Array.isArray(input) && input.length <= maxMessages ? input.flatMap(referenceIn) : []);
-  if (typeof previousId !== "string" && wanted.size === 0) return nothingRecalled;
-  const previous = typeof previousId === "string" ? await findPrevious(previousId, shelves, forwards) : undefined;
-  const history = previous ? await historyOf(previous.stored, shelves) : [];
   const references = new Map<string, StoredItem>();
-  if (wanted.size === 0) return { ...(previous && { previous }), history, references };
-  const known = itemsById(history);
-  const unknown: string[] = [];
+  if (wanted.size === 0) return { references, unknown: [] };
+  const known = itemsById(history.items.toArray());
+  const others: string[] = [];
   for (const id of wanted) {
     const item = known.get(id);
     if (item) references.set(id, item);
-    else unknown.push(id);
+    else others.push(id);
   }
-  for (const [id, item] of await findItems(shelves, unknown)) references.set(id, item);
-  return { ...(previous && { previous }), history, references };
+  for (const [id, item] of await findItems(shelves, others)) references.set(id, item);
+  return { references, unknown: others.filter((id) => !references.has(id)) };
 }
 
 async function findPrevious(id: string, shelves: Keyspaces, forwards: boolean): Promise<FoundResponse | undefined> {
@@ -82,31 +120,48 @@ function referenceIn(item: unknown): string[] {
  * `FailureError` if one of them was deleted or discarded.
  *
  * A response names only the one before it, so a conversation takes linear space. This process remembers assembled conversations: each
- * further response then costs two reads, of itself and of the conversation's version. Deleting a response deletes the version, after which
+ * further response then costs two reads, of itself and of the conversation's version, and only its own items are read as messages. Deleting a response deletes the version, after which
  * no process uses the conversation that it remembers.
  */
-export async function historyOf(stored: StoredResponse, shelves: Keyspaces): Promise<readonly StoredItem[]> {
+export async function historyOf(stored: StoredResponse, shelves: Keyspaces): Promise<History> {
   const { previous, root } = stored;
-  if (previous === undefined || root === undefined) return itemsOf(stored);
+  if (previous === undefined || root === undefined) return historyOfFirst(stored, shelves);
   const version = await versionOf(root, shelves);
   const remembered = shelves.assembled.get(root);
   const conversation =
     remembered instanceof Conversation && remembered.version === version ? remembered : new Conversation(version);
+  const known = conversation.upTo(stored.id);
+  if (known) return known;
   const responses = [stored];
-  let earlier: readonly StoredItem[] | undefined;
+  let history: History | undefined;
   for (let id: string | undefined = previous; id !== undefined;) {
-    earlier = conversation.upTo(id);
-    if (earlier) break;
+    history = conversation.upTo(id);
+    if (history) break;
     const response = await findIn(shelves.stored, id);
     if (!response) throw previousNotFound(stored.id);
     responses.push(response);
     id = response.previous;
   }
   responses.reverse();
-  const items = responses.map(itemsOf);
-  conversation.add(responses, items);
-  if (version !== undefined) shelves.assembled.set(root, conversation, conversation.characters);
-  return [...(earlier ?? []), ...items.flat()];
+  const turns: { response: StoredResponse; history: History }[] = [];
+  for (const response of responses) {
+    history = history?.with(itemsOf(response)) ?? (await historyOfFirst(response, shelves));
+    turns.push({ response, history });
+  }
+  conversation.add(turns);
+  // Items of a conversation may be deleted, which changes no version.
+  const isFixed = turns[0]?.response.conversation === undefined;
+  if (version !== undefined && isFixed) shelves.assembled.set(root, conversation, conversation.characters);
+  return history ?? noHistory;
+}
+
+/** Returns the history of a response that continues no other one: its own items, after those that its conversation had before. */
+async function historyOfFirst(stored: StoredResponse, shelves: Keyspaces): Promise<History> {
+  const { id, items } = stored.conversation ?? {};
+  const conversation = id === undefined ? undefined : await findConversation(shelves, id);
+  if (id !== undefined && !conversation) throw previousNotFound(stored.id);
+  const before = conversation?.history(items).items.toArray() ?? [];
+  return new History("previous_response_id", new GrowingList(before).with(itemsOf(stored)));
 }
 
 /** Called when a response is deleted: no process uses the remembered conversation any more. */
@@ -140,15 +195,16 @@ function itemsOf(stored: StoredResponse): readonly StoredItem[] {
 
 interface ConversationTurn {
   readonly id: string;
-  /** The number of items of the conversation up to the end of this response. */
-  readonly items: number;
+  readonly history: History;
   readonly characters: number;
 }
+
+/** The memory of a response of an assembled conversation in addition to its items, in characters. */
+const charactersPerTurn = 300;
 
 /** An assembled conversation. If it branches, it holds the branch that was read last. */
 class Conversation {
   readonly version: string | undefined;
-  readonly #items: StoredItem[] = [];
   readonly #turns: ConversationTurn[] = [];
   /** The index of a response in `#turns`. */
   readonly #indexOf = new Map<string, number>();
@@ -162,28 +218,22 @@ class Conversation {
     return this.#turns.at(-1)?.characters ?? 0;
   }
 
-  /** Returns the items up to the end of a response, or `undefined` if the response is not in it. */
-  upTo(id: string): readonly StoredItem[] | undefined {
-    const index = this.#indexOf.get(id);
-    return index === undefined ? undefined : this.#items.slice(0, this.#turns[index]?.items);
+  /** Returns the conversation up to the end of a response, or `undefined` if the response is not in it. */
+  upTo(id: string): History | undefined {
+    return this.#turns[this.#indexOf.get(id) ?? -1]?.history;
   }
 
-  /** Adds responses in order, with the items of each, after their predecessor. Replaces another branch. */
-  add(responses: readonly StoredResponse[], items: readonly (readonly StoredItem[])[]): void {
-    const previous = responses[0]?.previous;
+  /** Adds responses in order, with the conversation up to each, after their predecessor. Replaces another branch. */
+  add(turns: readonly { readonly response: StoredResponse; readonly history: History }[]): void {
+    const previous = turns[0]?.response.previous;
     const before = previous === undefined ? -1 : this.#indexOf.get(previous);
     // Another request has changed the branch meanwhile.
     if (before === undefined) return;
     for (const { id } of this.#turns.splice(before + 1)) this.#indexOf.delete(id);
-    this.#items.length = this.#turns.at(-1)?.items ?? 0;
-    for (const [at, response] of responses.entries()) {
-      for (const item of items[at] ?? []) this.#items.push(item);
+    for (const { response, history } of turns) {
       this.#indexOf.set(response.id, this.#turns.length);
-      this.#turns.push({
-        id: response.id,
-        items: this.#items.length,
-        characters: this.characters + response.characters,
-      });
+      const characters = this.characters + response.characters + charactersPerTurn;
+      this.#turns.push({ id: response.id, history, characters });
     }
   }
 }

@@ -56,7 +56,7 @@ async function compact(call: PortCall): Promise<PortAnswer> {
   const ids = new ResponseIds(call.random);
   const id = ids.response(created);
   const own = storedInputItems(input, recalled.references, { responseId: id, created, random: call.random });
-  const all = [...recalled.history, ...own].map((item) => ({ item, path: "" }));
+  const all = [...recalled.history.placed(), ...own.map((item) => ({ item, path: "" }))];
   // Earlier compactions are not encoded twice.
   const items = (await call.inTurns(withoutCompactions(all))).map(({ item }) => item as StoredItem);
   const tokens = await countOrEstimate(named, request);
@@ -96,11 +96,19 @@ const maxLimit = 100;
 /** `GET /responses/{id}/input_items`: the conversation before the output of the response, the last item first. */
 async function listInputItems(call: PortCall): Promise<PortAnswer> {
   const { stored } = await requireResponse(call);
+  const all = (await historyOf(stored, call.keyspaces)).items.toArray();
+  return itemPage(all.slice(0, all.length - outputOf(stored).length), call);
+}
+
+/** The page of items that the query asks for. `show`: how an item is shown. Throws `FailureError`. */
+export function itemPage(
+  items: StoredItem[],
+  call: PortCall,
+  show: (item: StoredItem) => StoredItem = (item) => item,
+): PortAnswer {
   const limit = limitOf(call.query("limit"));
   const order = call.query("order") ?? "desc";
   if (order !== "asc" && order !== "desc") throw unsupportedEnumValue("order", order, ["asc", "desc"]);
-  const all = await historyOf(stored, call.keyspaces);
-  const items = all.slice(0, all.length - outputOf(stored).length);
   if (order === "desc") items.reverse();
   const after = call.query("after");
   const start = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1;
@@ -108,7 +116,7 @@ async function listInputItems(call: PortCall): Promise<PortAnswer> {
   const page = items.slice(start, start + limit);
   const value = {
     object: "list",
-    data: page,
+    data: page.map(show),
     first_id: page[0]?.["id"] ?? null,
     has_more: start + limit < items.length,
     last_id: page.at(-1)?.["id"] ?? null,

@@ -1,6 +1,7 @@
 import type { Generation } from "../../../core/accumulate.ts";
 import type { AnswerContext, PreparesOnly, ReadOptions, StreamWriter } from "../../port.ts";
 import type { DetachedAnswer, InTurns, StorableRequest, Keyspace, Keyspaces } from "../../port-state.ts";
+import { changeConversation } from "../../conversations/stored-conversation.ts";
 import { responseBodyText } from "../form.ts";
 import { responsesRequestInSteps } from "../request.ts";
 import type { ReadResponsesRequest } from "../request.ts";
@@ -9,8 +10,8 @@ import { ResponseObject } from "../response-object.ts";
 import { wholeResponseObject } from "../response-writer.ts";
 import { ResponseStreamWriter } from "../stream-writer.ts";
 import { storedInputItems } from "./input-items.ts";
-import { deleteResponse, eventsKey, findIn, putResponse, stopKey } from "./stored-response.ts";
-import type { FoundResponse, RunningResponse, StoredResponse } from "./stored-response.ts";
+import { deleteResponse, eventsKey, findIn, outputOf, putResponse, stopKey } from "./stored-response.ts";
+import type { FoundResponse, RunningResponse, StoredItem, StoredResponse } from "./stored-response.ts";
 import { diagnosisOf } from "./diagnosis.ts";
 import type { ResponseDiagnosis } from "./diagnosis.ts";
 import { recall } from "./recall.ts";
@@ -43,6 +44,7 @@ class StoredResponsesRequest implements StorableRequest {
   readonly #diagnosis: ResponseDiagnosis | undefined;
   /** The response, once it is being written. */
   #response: ResponseObject | undefined;
+  #own: readonly StoredItem[] | undefined;
   #random: () => number = () => 0;
 
   constructor(
@@ -77,6 +79,29 @@ class StoredResponsesRequest implements StorableRequest {
     const body = this.#response?.body() ?? null;
     if (body === null) return;
     for (const keyspace of this.#targets()) await this.#put(keyspace, body);
+    await this.#addToConversation(body);
+  }
+
+  /** Adds the input and the output to the conversation of the response, also if the response itself is not stored. */
+  async #addToConversation(body: string): Promise<void> {
+    const { conversation } = this.#recalled;
+    if (!conversation || !isAnswered(body)) return;
+    const items = [...this.#ownItems(), ...outputOf(this.#seals(body))];
+    if (items.length > 0) await changeConversation(this.#shelves, conversation.id, { items });
+  }
+
+  #seals(body: string): Pick<StoredResponse, "body" | "seals"> {
+    const seals = this.#response?.encrypted ?? {};
+    return { body, ...(Object.keys(seals).length > 0 && { seals }) };
+  }
+
+  /** The items of the request, as they are stored. */
+  #ownItems(): readonly StoredItem[] {
+    return (this.#own ??= storedInputItems(this.#input, this.#recalled.references, {
+      responseId: this.#response?.id ?? "",
+      created: this.#response?.created ?? 0,
+      random: this.#random,
+    }));
   }
 
   #open(context: AnswerContext, form: "stream" | "body"): ResponseObject {
@@ -96,22 +121,20 @@ class StoredResponsesRequest implements StorableRequest {
   async #put(keyspace: Keyspace, body: string, running?: RunningResponse): Promise<void> {
     const response = this.#response;
     if (!response) return;
-    const { previous, history, references } = this.#recalled;
-    const own = storedInputItems(this.#input, references, {
-      responseId: response.id,
-      created: response.created,
-      random: this.#random,
-    });
+    const { previous, conversation, history } = this.#recalled;
+    const own = this.#ownItems();
     // A lasting response refers to lasting ones. A brief one contains the whole conversation.
-    const link = previous && keyspace === this.#shelves.stored ? await inLastingStore(previous, keyspace) : undefined;
+    const isLasting = keyspace === this.#shelves.stored;
+    const link = previous && isLasting ? await inLastingStore(previous, keyspace) : undefined;
+    const isPart = conversation !== undefined && isLasting;
     await putResponse(keyspace, {
       id: response.id,
       ...(link && { previous: link.id, root: link.root ?? link.id }),
-      input: link ? own : [...history, ...own],
-      ...(Object.keys(response.encrypted).length > 0 && { seals: response.encrypted }),
+      ...(isPart && { conversation }),
+      input: link || isPart ? own : history.items.toArray(0, own),
+      ...this.#seals(body),
       ...(this.#diagnosis && { fingerprint: this.#diagnosis.fingerprint }),
       ...(running && { running }),
-      body,
     });
   }
 
@@ -153,12 +176,20 @@ class StoredResponsesRequest implements StorableRequest {
           if (stored) await deleteResponse(keyspace, stored);
         } else {
           await keyspace.set(eventsKey(id), events);
-          await this.#put(keyspace, isCancelled || stop !== undefined ? cancelled : (response.body() ?? failed));
+          const body = isCancelled || stop !== undefined ? cancelled : (response.body() ?? failed);
+          await this.#put(keyspace, body);
+          await this.#addToConversation(body);
         }
         if (stop !== undefined) await keyspace.delete(stopKey(id));
       },
     };
   }
+}
+
+/** Whether a response ended with an answer. `body`: the response as JSON. */
+function isAnswered(body: string): boolean {
+  const { status } = JSON.parse(body) as { readonly status: string };
+  return status === "completed" || status === "incomplete";
 }
 
 /** Returns a response from the lasting store. A connection may have found its own copy first. */

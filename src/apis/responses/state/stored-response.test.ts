@@ -1,50 +1,14 @@
 import { describe, expect, test } from "vitest";
 import type { GenerationEvent } from "../../../core/events.ts";
 import { runSync } from "../../../core/steps.ts";
-import type { Assembled, InTurns, Keyspace, Keyspaces } from "../../port-state.ts";
+import type { InTurns, Keyspace, Keyspaces } from "../../port-state.ts";
+import { MapAssembled, MapKeyspace } from "../../../../test/support/map-keyspaces.ts";
+import { putConversation } from "../../conversations/stored-conversation.ts";
 import { lean } from "../../profile.ts";
 import { ResponseIds } from "../ids.ts";
 import { forgetHistory } from "./recall.ts";
 import { readStoredRequest } from "./stored-request.ts";
 import { deleteResponse, findItems, findResponse, storageKey } from "./stored-response.ts";
-
-class MapKeyspace implements Keyspace {
-  readonly texts = new Map<string, string>();
-
-  async get(key: string): Promise<string | undefined> {
-    return this.texts.get(key);
-  }
-
-  async set(key: string, text: string | Iterable<string>): Promise<void> {
-    this.texts.set(key, typeof text === "string" ? text : [...text].join(""));
-  }
-
-  async delete(key: string): Promise<boolean> {
-    return this.texts.delete(key);
-  }
-}
-
-/** Remembers everything; the texts are numbers. */
-class MapAssembled implements Assembled {
-  readonly values = new Map<string, object>();
-  #last = 0;
-
-  get(key: string): object | undefined {
-    return this.values.get(key);
-  }
-
-  set(key: string, value: object): void {
-    this.values.set(key, value);
-  }
-
-  delete(key: string): void {
-    this.values.delete(key);
-  }
-
-  unique(): string {
-    return String(++this.#last);
-  }
-}
 
 /** There are no others. */
 const inTurns: InTurns = async (work) => runSync(work);
@@ -145,6 +109,8 @@ describe("a stored response", () => {
         },
         set: (key: string, text: string | Iterable<string>) => shelves.stored.set(key, text),
         delete: (key: string) => shelves.stored.delete(key),
+        readFrom: (key: string, from: number) => shelves.stored.readFrom(key, from),
+        append: (key: string, text: string) => shelves.stored.append(key, text),
       },
     };
     const references = input.map(({ id }) => ({ type: "item_reference", id }));
@@ -202,6 +168,8 @@ describe("a stored response", () => {
         stored: {
           set: (key, text) => lasting.set(key, text),
           delete: (key) => lasting.delete(key),
+          readFrom: (key, from) => lasting.readFrom(key, from),
+          append: (key, text) => lasting.append(key, text),
           async get(key) {
             const text = await lasting.get(key);
             reads++;
@@ -278,6 +246,8 @@ describe("a stored response", () => {
         stored: {
           set: (key, text) => shelves.stored.set(key, text),
           delete: (key) => shelves.stored.delete(key),
+          readFrom: (key, from) => shelves.stored.readFrom(key, from),
+          append: (key, text) => shelves.stored.append(key, text),
           async get(key) {
             await new Promise((resolve) => setImmediate(resolve));
             return shelves.stored.get(key);
@@ -314,6 +284,8 @@ describe("a stored response", () => {
           get: (key) => shelves.stored.get(key),
           delete: (key) => shelves.stored.delete(key),
           set: () => Promise.reject(new Error("ENOSPC")),
+          readFrom: (key, from) => shelves.stored.readFrom(key, from),
+          append: () => Promise.reject(new Error("ENOSPC")),
         },
       });
       expect(await saidBefore(full, 2)).toEqual(turns(0, 1, 2));
@@ -333,10 +305,26 @@ describe("a stored response", () => {
     });
   });
 
+  test("an upstream of the same API gets the items of a conversation, and a conversation that only it may know", async () => {
+    const shelves = emptyShelves();
+    const message = { id: "msg_1", type: "message", role: "user", content: "one" };
+    await putConversation(shelves, { id: "conv_1", created: 1 }, [{ items: [message] }]);
+    const bodyFor = async (conversation: string): Promise<unknown> => {
+      const body = { model: "m", input: "two", conversation };
+      const { request } = await readStoredRequest(body, "req_1", { forwards: true }, shelves, inTurns);
+      return request.passthrough?.body;
+    };
+    const own = { role: "user", content: "two" };
+    expect(await bodyFor("conv_1")).toEqual({ model: "m", input: [message, own] });
+    expect(await bodyFor("conv_2")).toEqual({ model: "m", input: "two", conversation: "conv_2" });
+  });
+
   test("nothing is read or stored if the request does not ask for it", async () => {
     const unreachable: Keyspace = {
       get: () => Promise.reject(new Error("read")),
       set: () => Promise.reject(new Error("written")),
+      readFrom: () => Promise.reject(new Error("read")),
+      append: () => Promise.reject(new Error("written")),
       delete: () => Promise.reject(new Error("deleted")),
     };
     const shelves = { stored: unreachable, temporary: unreachable, assembled: new MapAssembled(), ofConnection: false };

@@ -11,6 +11,8 @@ export interface StoredResponse {
   /** The response that this one continues, and the first response of the conversation. Both are stored themselves. */
   readonly previous?: string;
   readonly root?: string;
+  /** The conversation that the response belongs to, and the number of items that it had before, with deleted ones. */
+  readonly conversation?: { readonly id: string; readonly items: number };
   /** The items of the request that follow `previous`, with ids. */
   readonly input: readonly StoredItem[];
   /** `encrypted_content` of reasoning, by the item's id. The body shows it only on request. */
@@ -148,7 +150,7 @@ export async function findIn(keyspace: Keyspace, id: string): Promise<StoredResp
 }
 
 /** Returns the output of a response, reasoning with its `encrypted_content`. */
-export function outputOf({ body, seals = {} }: NewStoredResponse): StoredItem[] {
+export function outputOf({ body, seals = {} }: Pick<NewStoredResponse, "body" | "seals">): StoredItem[] {
   const { output } = JSON.parse(body) as { readonly output: readonly StoredItem[] };
   return output.map((item) => {
     const encrypted = typeof item["id"] === "string" ? seals[item["id"]] : undefined;

@@ -42,7 +42,7 @@ export const answerRules: readonly BodyRule[] = [
     judges: "body",
     // The specification gives a deletion no body.
     shown: ({ exchange }) =>
-      exchange.response.status === 200 && exchange.endpoint !== "other" && exchange.endpoint !== "response-deletion",
+      exchange.response.status === 200 && !["other", "response-deletion", "conversation"].includes(exchange.endpoint),
     *judge(view) {
       if (!isObject(view.value)) yield notJson(view.exchange.response.body);
     },

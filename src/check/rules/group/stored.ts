@@ -74,6 +74,15 @@ export const storedRules: readonly GroupRule[] = [
     judges: "group",
   },
   {
+    id: "stored/conversation",
+    severity: "error",
+    concern: lost,
+    says: "With conversation, the model receives the items of the conversation, and input and output are added to it.",
+    source: "specification: ConversationParam, GET /conversations/{conversation_id}/items",
+    breaks: ["every client with conversations, such as openai-agents (the model forgets what was said)"],
+    judges: "group",
+  },
+  {
     id: "socket/continued",
     severity: "error",
     concern: lost,
@@ -199,6 +208,30 @@ export function judgeCompacted(compaction: Exchange, next: Exchange | undefined)
   if (status !== 200 || !next) return verdictOn("stored/compacted", `status ${status}`);
   const found = next.response.status === 200 ? undefined : `status ${next.response.status} when it is given back`;
   return verdictOn("stored/compacted", found);
+}
+
+/**
+ * `first`: a response of at least thirty words in a conversation, with the input `text`; `next`: a short one after it; `items`: the items
+ * of the conversation then.
+ */
+export function judgeConversation(
+  text: string,
+  first: Exchange,
+  next: Exchange,
+  items: Exchange | undefined,
+): GroupVerdict {
+  const rule = "stored/conversation";
+  if (isRefused(first)) return notShown(`the parameter conversation is refused (status ${first.response.status})`);
+  const failed = [first, next].find(({ response }) => response.status !== 200);
+  if (failed) return verdictOn(rule, `status ${failed.response.status}`);
+  const continued = judgeLongerPrompt(rule, first, next);
+  if (continued.findings.length > 0 || !items) return continued;
+  if (items.response.status !== 200) return verdictOn(rule, `status ${items.response.status} of its items`);
+  const { value } = bodyView(items);
+  const data = isObject(value) && Array.isArray(value.data) ? value.data : [];
+  const holds = JSON.stringify(data).includes(JSON.stringify(text));
+  const isAnswered = data.some((item) => isObject(item) && item.role === "assistant");
+  return verdictOn(rule, holds && isAnswered ? undefined : `${shown(data)} without what was said`);
 }
 
 /** `answer`: the answer to a request by WebSocket that continues an unknown response. */

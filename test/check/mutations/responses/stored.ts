@@ -4,6 +4,7 @@ import {
   judgeBackground,
   judgeCompacted,
   judgeContinued,
+  judgeConversation,
   judgeContinuedBySocket,
   judgeDeleted,
   judgeInputItems,
@@ -17,6 +18,12 @@ import { between, oneOf, seeded } from "../../random.ts";
 import type { IllegalChange, LegalChange } from "../mutation.ts";
 import { type Story, story, withBody, withMembers, withStatus, words } from "./stored-story.ts";
 import type { Json } from "./stream-draft.ts";
+
+/** The items with one more of this role. */
+function withAnswer(items: Exchange, role: string): Exchange {
+  const { data } = JSON.parse(items.response.body) as { readonly data: readonly Json[] };
+  return withMembers(items, { data: [...data, { id: "msg_1", type: "message", role, content: [] }] });
+}
 
 type Judged = (told: Story, random: () => number) => GroupVerdict;
 
@@ -67,6 +74,31 @@ const wrong: readonly (readonly [rule: string, name: string, judged: Judged])[] 
   ["stored/background", "it cannot be asked for", ({ begun }) => judgeBackground(begun, [])],
   ["stored/compacted", "it is not taken back", ({ compaction, orphan }) => judgeCompacted(compaction, orphan)],
   ["stored/compacted", "a failure", ({ compaction }) => judgeCompacted(withStatus(compaction, 500), undefined)],
+  [
+    "stored/conversation",
+    "what was said is forgotten",
+    ({ created, next, items }) => judgeConversation(words, next, created, items),
+  ],
+  [
+    "stored/conversation",
+    "nothing is added",
+    ({ created, next, items }) => judgeConversation(words, created, next, withMembers(items, { data: [] })),
+  ],
+  [
+    "stored/conversation",
+    "only the input is added",
+    ({ created, next, items }) => judgeConversation(words, created, next, withAnswer(items, "user")),
+  ],
+  [
+    "stored/conversation",
+    "a failure",
+    ({ created, next, items }) => judgeConversation(words, withStatus(created, 500), next, items),
+  ],
+  [
+    "stored/conversation",
+    "its items are not listed",
+    ({ created, next, items }) => judgeConversation(words, created, next, withStatus(items, 404)),
+  ],
   ["socket/continued", "what was said is forgotten", ({ first, second }) => judgeContinuedBySocket(second, first)],
   ["socket/continued", "it is not found", ({ first, unknown }) => judgeContinuedBySocket(first, unknown)],
   ["socket/unknown", "an answer", ({ second }) => judgeUnknownBySocket(second)],
@@ -123,6 +155,11 @@ const right: readonly (readonly [name: string, judged: Judged])[] = [
   ["an answer that is whole at once", ({ created }) => judgeBackground(created, [])],
   ["what was compacted", ({ compaction, next }) => judgeCompacted(compaction, next)],
   ["a server that compacts nothing", ({ gone }) => judgeCompacted(gone, undefined)],
+  [
+    "a conversation that continues",
+    ({ created, next, items }) => judgeConversation(words, created, next, withAnswer(items, "assistant")),
+  ],
+  ["a server without conversations", ({ orphan, next, items }) => judgeConversation(words, orphan, next, items)],
   ["what goes on by WebSocket", ({ first, second }) => judgeContinuedBySocket(first, second)],
   ["an unknown id by WebSocket", ({ unknown }) => judgeUnknownBySocket(unknown)],
 ];
