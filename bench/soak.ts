@@ -8,7 +8,7 @@
 // server's processes are noted, and its open requests (Linux). Each process collects its garbage every 10 seconds: V8 otherwise lets garbage
 // grow to several times what is in use, which takes longer than the soak and looks like a leak.
 //
-// Exit code 1: something leaks. After a warm-up of a quarter of the time (at least one minute), a line is fitted to each series. It leaks
+// Exit code 1: something leaks. After a warm-up of two fifths of the time (at least one minute), a line is fitted to each series. It leaks
 // where the line rises by more than the noise explains: the slope is more than 3 standard errors above 0 (with fewer independent samples
 // where the noise is correlated), and the rise is more than 5 % of memory, or 4 descriptors or handles. Open requests must be 0 at the end.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -30,7 +30,8 @@ const { values } = parseArgs({
   },
 });
 const totalMs = Number(values.minutes) * 60_000;
-const warmUpMs = Math.max(60_000, totalMs / 4);
+/** Responses that are not stored are kept for ten minutes: until then, the memory in use rises. */
+const warmUpMs = Math.max(60_000, totalMs * 0.4);
 const sampleEveryMs = 10_000;
 const killEveryMs = 40_000;
 const reloadEveryMs = 15_000;
