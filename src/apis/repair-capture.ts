@@ -3,11 +3,11 @@ import type { Generation } from "../core/accumulate.ts";
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../core/events.ts";
 import { isObject, nonEmpty } from "../core/json.ts";
 import { writeChatResponse } from "./chat/write-body.ts";
-import { ChatStreamReader } from "./chat/read.ts";
+import { chatReader } from "./chat/read.ts";
 import { ChatStreamWriter } from "./chat/write-stream.ts";
 import type { ChoicesContext } from "./choices-answer.ts";
 import { writeCompletionResponse } from "./completions/write-body.ts";
-import { CompletionsStreamReader } from "./completions/read.ts";
+import { completionReader } from "./completions/read.ts";
 import { CompletionStreamWriter } from "./completions/write-stream.ts";
 import { writeErrorBody } from "./error-body.ts";
 import { answerId, requestId, toolCallId } from "./ids.ts";
@@ -76,9 +76,9 @@ function newReader(api: CapturedApi, { random }: RepairOptions, order: ChunkOrde
   const options = { newCallId, frameLimit: Number.POSITIVE_INFINITY };
   switch (api) {
     case "chat":
-      return new ChatStreamReader({ ...options, order });
+      return chatReader({ ...options, order });
     case "completions":
-      return new CompletionsStreamReader({ ...options, order });
+      return completionReader({ ...options, order });
     case "responses":
       return new ResponseReader(options);
     case "messages":

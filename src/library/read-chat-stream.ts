@@ -1,7 +1,7 @@
 import { accumulate } from "../core/accumulate.ts";
 import type { Generation } from "../core/accumulate.ts";
 import type { GenerationEvent, GenerationFailure } from "../core/events.ts";
-import { ChatStreamReader } from "../apis/chat/read.ts";
+import { chatReader } from "../apis/chat/read.ts";
 import { toolCallId } from "../apis/ids.ts";
 import { streamChunks } from "../apis/sse/stream-chunks.ts";
 import { failureOfText, readFailure } from "../apis/tolerant/read-failure.ts";
@@ -53,7 +53,7 @@ export async function* readChatStream(
   source: ChatStreamSource,
   options: ReadChatOptions = {},
 ): AsyncGenerator<GenerationEvent> {
-  const reader = new ChatStreamReader(readerOptions(options));
+  const reader = chatReader(readerOptions(options));
   try {
     if (source instanceof Response && !source.ok) {
       yield* reader.abandon({ kind: "upstream-error", failure: await failureOf(source) });
@@ -87,7 +87,7 @@ export async function* readChatStream(
  * // → 429
  */
 export function readChatAnswer(body: string | object, options: ReadChatOptions = {}): Generation {
-  const reader = new ChatStreamReader(readerOptions(options));
+  const reader = chatReader(readerOptions(options));
   const generation = accumulate(typeof body === "string" ? readResponseBody(body, reader) : reader.readBody(body));
   if (reader.repairs.total > 0) options.onRepairs?.(reader.repairs.list());
   return generation;

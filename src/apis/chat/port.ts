@@ -6,7 +6,7 @@ import { chatRequestInSteps } from "./request.ts";
 import { writeChatResponse } from "./write-body.ts";
 import { ChatStreamWriter } from "./write-stream.ts";
 import type { SourcePort } from "../source-port.ts";
-import { ChatStreamReader } from "./read.ts";
+import { chatReader } from "./read.ts";
 import { writeChatRequest } from "./send.ts";
 
 /** `POST /v1/chat/completions`. */
@@ -36,5 +36,5 @@ export const chatSource: SourcePort = {
   answerLimit: { members: ["max_tokens", "max_completion_tokens"], none: "absent" },
   headers: bearer,
   writeRequest: writeChatRequest,
-  reader: (options) => new ChatStreamReader(options),
+  reader: chatReader,
 };

@@ -4,7 +4,7 @@ import { accumulate } from "../../core/accumulate.ts";
 import type { GeneratedCall, Generation } from "../../core/accumulate.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import type { AnswerReaderOptions } from "../source-port.ts";
-import { ChatStreamReader } from "./read.ts";
+import { chatReader } from "./read.ts";
 
 interface Read extends Generation {
   readonly events: readonly GenerationEvent[];
@@ -25,7 +25,7 @@ function read(stream: string, options: Partial<AnswerReaderOptions> = {}): Read 
 
 function readPieces(pieces: Iterable<string | Uint8Array>, options: Partial<AnswerReaderOptions>): Read {
   let made = 0;
-  const reader = new ChatStreamReader({ newCallId: () => `call_made_${made++}`, ...options });
+  const reader = chatReader({ newCallId: () => `call_made_${made++}`, ...options });
   const events: GenerationEvent[] = [];
   for (const piece of pieces) events.push(...reader.push(piece));
   events.push(...reader.end());
@@ -344,7 +344,7 @@ describe("tool calls", () => {
   });
 
   test("arguments are emitted as they arrive, not at the end of the call", () => {
-    const reader = new ChatStreamReader({ newCallId: () => "x" });
+    const reader = chatReader({ newCallId: () => "x" });
     reader.push(role + call(header(0, "a", "f")));
     expect(reader.push(call(piece(0, '{"x"')))).toEqual([
       { type: "tool-call-delta", choice: 0, index: 0, arguments: '{"x"' },
@@ -626,7 +626,7 @@ describe("ends", () => {
   });
 
   test("the reader reports when only pings follow the finish", () => {
-    const reader = new ChatStreamReader({ newCallId: () => "x" });
+    const reader = chatReader({ newCallId: () => "x" });
     reader.push(hello);
     expect(reader.finished).toBe(false);
     reader.push(`${finish("stop")}: ping\n\n`);
@@ -639,7 +639,7 @@ describe("ends", () => {
   });
 
   test("an event without end stops at the limit", () => {
-    const reader = new ChatStreamReader({ newCallId: () => "x", frameLimit: 1000 });
+    const reader = chatReader({ newCallId: () => "x", frameLimit: 1000 });
     expect(reader.push(`${role}data: `).map(({ type }) => type)).toEqual(["start"]);
     expect(reader.push("x".repeat(1001))).toMatchObject([
       { type: "end", end: { kind: "upstream-error", failure: { status: 502 } } },
@@ -777,7 +777,7 @@ describe("choices that were not requested", () => {
       message: { role: "assistant", content: `${index}` },
       finish_reason: "stop",
     }));
-    const reader = new ChatStreamReader({ newCallId: () => "call_1", choices: 3 });
+    const reader = chatReader({ newCallId: () => "call_1", choices: 3 });
     const result = accumulate(reader.readBody({ ...envelope, object: "chat.completion", choices }));
     expect(texts(result)).toEqual([
       [0, "0"],
@@ -787,7 +787,7 @@ describe("choices that were not requested", () => {
   });
 
   test("of a capture, whose request is not known, all 100,000 are read in linear time", () => {
-    const reader = new ChatStreamReader({ newCallId: () => "call_1" });
+    const reader = chatReader({ newCallId: () => "call_1" });
     const whole = chunk({ delta: { role: "assistant", content: "a" } }) + chunk({ finish_reason: "stop" });
     const events = reader.push(
       Array.from({ length: 100_000 }, (_, index) => whole.replaceAll('"index":0', `"index":${index}`)).join("") + done,

@@ -1,5 +1,6 @@
 import type { GenerationEvent, StartEvent } from "../../core/events.ts";
 import { ChoicesReader } from "../tolerant/choices-reader.ts";
+import type { ChoiceKind, ChoicesReaderOptions } from "../tolerant/choices-reader.ts";
 import type { ChoiceState } from "../tolerant/answer-choices.ts";
 import { CallAssembler } from "../tolerant/call-assembler.ts";
 import type { Hole } from "../tolerant/known-chunks.ts";
@@ -14,131 +15,128 @@ interface ChatChoice extends ChoiceState {
   legacyCall: boolean;
 }
 
-/** Reads a chat answer of any server that is compatible with OpenAI's API into generation events. See `ChoicesReader`. */
-export class ChatStreamReader extends ChoicesReader<ChatChoice> {
-  protected readonly chunkObject: string = "chat.completion.chunk";
-  protected readonly bodyObject: string = "chat.completion";
+type ChatReader = ChoicesReader<ChatChoice>;
 
-  protected newChoice(choice: number): ChatChoice {
-    const calls = new CallAssembler(choice, this.options.newCallId, this.repairs);
-    return {
+const chatChoices: ChoiceKind<ChatChoice> = {
+  chunkObject: "chat.completion.chunk",
+  bodyObject: "chat.completion",
+  create: (choice, { options, repairs }) => ({
+    choice,
+    started: false,
+    finish: null,
+    stop: undefined,
+    finished: false,
+    calls: new CallAssembler(choice, options.newCallId, repairs),
+    roleSeen: false,
+    legacyCall: false,
+  }),
+  read: readChatChoice,
+  holePath: chatHole,
+  callsOf: ({ calls }) => calls,
+  isLegacyCall: ({ legacyCall }) => legacyCall,
+};
+
+/** Reads a chat answer of any server that is compatible with OpenAI's API into generation events. */
+export function chatReader(options: ChoicesReaderOptions): ChatReader {
+  return new ChoicesReader(chatChoices, options);
+}
+
+function readChatChoice(raw: JsonObject, state: ChatChoice, reader: ChatReader, out: GenerationEvent[]): boolean {
+  // A whole answer has a message, a chunk has a delta; the rest is the same. Some servers send `text` in chat.
+  const delta = [raw["delta"], raw["message"]].find(isObject) ?? { content: raw["text"] };
+  const hasRole = nonEmpty(delta["role"]) !== undefined;
+  if (hasRole && state.roleSeen) reader.repairs.note("repeated-role");
+  else if (hasRole && state.started) reader.repairs.note("late-role");
+  if (!state.started) openChoice(raw, delta, state, hasRole, reader, out);
+  state.roleSeen ||= hasRole;
+
+  const before = out.length;
+  const content = readChatContent(delta, reader.repairs);
+  const logprobs = readLogprobs(raw["logprobs"], content.text, reader.repairs);
+  const { choice } = state;
+  if (content.reasoning !== "") {
+    reader.start(state, out);
+    out.push({ type: "reasoning-delta", choice, text: content.reasoning });
+  }
+  const textLogprobs = logprobs?.text ?? [];
+  if (content.text !== "" || textLogprobs.length > 0) {
+    reader.start(state, out);
+    out.push({
+      type: "text-delta",
       choice,
-      started: false,
-      finish: null,
-      stop: undefined,
-      finished: false,
-      calls,
-      roleSeen: false,
-      legacyCall: false,
-    };
+      text: content.text,
+      ...(textLogprobs.length > 0 && { logprobs: textLogprobs }),
+    });
   }
-
-  protected readChoice(raw: JsonObject, state: ChatChoice, out: GenerationEvent[]): boolean {
-    // A whole answer has a message, a chunk has a delta; the rest is the same. Some servers send `text` in chat.
-    const delta = [raw["delta"], raw["message"]].find(isObject) ?? { content: raw["text"] };
-    const hasRole = nonEmpty(delta["role"]) !== undefined;
-    if (hasRole && state.roleSeen) this.repairs.note("repeated-role");
-    else if (hasRole && state.started) this.repairs.note("late-role");
-    if (!state.started) this.#opening(raw, delta, state, hasRole, out);
-    state.roleSeen ||= hasRole;
-
-    const before = out.length;
-    const content = readChatContent(delta, this.repairs);
-    const logprobs = readLogprobs(raw["logprobs"], content.text, this.repairs);
-    const { choice } = state;
-    if (content.reasoning !== "") {
-      this.start(state, out);
-      out.push({ type: "reasoning-delta", choice, text: content.reasoning });
-    }
-    const textLogprobs = logprobs?.text ?? [];
-    if (content.text !== "" || textLogprobs.length > 0) {
-      this.start(state, out);
-      out.push({
-        type: "text-delta",
-        choice,
-        text: content.text,
-        ...(textLogprobs.length > 0 && { logprobs: textLogprobs }),
-      });
-    }
-    if (content.refusal !== "") {
-      const refusalLogprobs = logprobs?.refusal ?? [];
-      this.start(state, out);
-      out.push({
-        type: "refusal-delta",
-        choice,
-        text: content.refusal,
-        ...(refusalLogprobs.length > 0 && { logprobs: refusalLogprobs }),
-      });
-    }
-    this.#readCalls(delta, state, out);
-    const count = out.slice(before).filter((event) => event.type !== "start").length;
-    if (count > 1 && raw["message"] === undefined && kindsOf(out, before) > 1) this.repairs.note("mixed-delta");
-    if (count === 0 && !hasRole && raw["finish_reason"] === null && !hasOther(delta)) this.repairs.note("empty-delta");
-    return count > 0;
+  if (content.refusal !== "") {
+    const refusalLogprobs = logprobs?.refusal ?? [];
+    reader.start(state, out);
+    out.push({
+      type: "refusal-delta",
+      choice,
+      text: content.refusal,
+      ...(refusalLogprobs.length > 0 && { logprobs: refusalLogprobs }),
+    });
   }
+  readCalls(delta, state, reader, out);
+  const count = out.slice(before).filter((event) => event.type !== "start").length;
+  if (count > 1 && raw["message"] === undefined && kindsOf(out, before) > 1) reader.repairs.note("mixed-delta");
+  if (count === 0 && !hasRole && raw["finish_reason"] === null && !hasOther(delta)) reader.repairs.note("empty-delta");
+  return count > 0;
+}
 
-  protected closeChoice(state: ChatChoice, out: GenerationEvent[]): void {
-    state.calls.close(out);
+function chatHole(raw: JsonObject, event: GenerationEvent): Hole | null {
+  const delta = raw["delta"];
+  if (!isObject(delta) || raw["logprobs"]) return null;
+  if (event.type === "text-delta" && delta["content"] === event.text)
+    return { path: ["delta", "content"], kind: "text" };
+  if (event.type === "reasoning-delta") {
+    if (Object.values(delta).filter((value) => value === event.text).length > 1) return null;
+    const name = ["reasoning_content", "reasoning"].find((name) => delta[name] === event.text);
+    return name === undefined ? null : { path: ["delta", name], kind: "reasoning" };
   }
-
-  protected callCount(state: ChatChoice): number {
-    return state.calls.started;
+  if (event.type === "tool-call-delta") {
+    const list = delta["tool_calls"];
+    const fragment: unknown = Array.isArray(list) && list.length === 1 ? list[0] : undefined;
+    if (!isObject(fragment) || nonEmpty(fragment["id"])) return null;
+    const inner = fragment["function"];
+    if (!isObject(inner) || nonEmpty(inner["name"]) || inner["arguments"] !== event.arguments) return null;
+    return { path: ["delta", "tool_calls", 0, "function", "arguments"], kind: "arguments" };
   }
+  return null;
+}
 
-  protected override sawLegacyCall(state: ChatChoice): boolean {
-    return state.legacyCall;
+/** Reads the first delta of a choice: emits its start if the delta has a role, with what the delta announces. */
+function openChoice(
+  raw: JsonObject,
+  delta: JsonObject,
+  state: ChatChoice,
+  hasRole: boolean,
+  reader: ChatReader,
+  out: GenerationEvent[],
+): void {
+  const isStream = raw["message"] === undefined;
+  if (!hasRole) {
+    if (isStream && Object.keys(delta).length > 0) reader.repairs.note("no-role");
+    return;
   }
+  reader.start(state, out, isStream && reader.madeByOpenAi ? announcement(delta) : undefined);
+}
 
-  protected holePath(raw: JsonObject, event: GenerationEvent): Hole | null {
-    const delta = raw["delta"];
-    if (!isObject(delta) || raw["logprobs"]) return null;
-    if (event.type === "text-delta" && delta["content"] === event.text)
-      return { path: ["delta", "content"], kind: "text" };
-    if (event.type === "reasoning-delta") {
-      if (Object.values(delta).filter((value) => value === event.text).length > 1) return null;
-      const name = ["reasoning_content", "reasoning"].find((name) => delta[name] === event.text);
-      return name === undefined ? null : { path: ["delta", name], kind: "reasoning" };
-    }
-    if (event.type === "tool-call-delta") {
-      const list = delta["tool_calls"];
-      const fragment: unknown = Array.isArray(list) && list.length === 1 ? list[0] : undefined;
-      if (!isObject(fragment) || nonEmpty(fragment["id"])) return null;
-      const inner = fragment["function"];
-      if (!isObject(inner) || nonEmpty(inner["name"]) || inner["arguments"] !== event.arguments) return null;
-      return { path: ["delta", "tool_calls", 0, "function", "arguments"], kind: "arguments" };
-    }
-    return null;
+function readCalls(delta: JsonObject, state: ChatChoice, reader: ChatReader, out: GenerationEvent[]): void {
+  const calls = delta["tool_calls"];
+  if ((Array.isArray(calls) && calls.length > 0) || isObject(calls)) {
+    reader.start(state, out);
+    if (!Array.isArray(calls)) reader.repairs.note("call-index");
+    state.calls.add(calls, out);
   }
-
-  protected override continueCall(state: ChatChoice, text: string, out: GenerationEvent[]): boolean {
-    return state.calls.continueLatest(text, out);
-  }
-
-  /** Reads the first delta of a choice: emits its start if the delta has a role, with what the delta announces. */
-  #opening(raw: JsonObject, delta: JsonObject, state: ChatChoice, hasRole: boolean, out: GenerationEvent[]): void {
-    const isStream = raw["message"] === undefined;
-    if (!hasRole) {
-      if (isStream && Object.keys(delta).length > 0) this.repairs.note("no-role");
-      return;
-    }
-    this.start(state, out, isStream && this.madeByOpenAi ? announcement(delta) : undefined);
-  }
-
-  #readCalls(delta: JsonObject, state: ChatChoice, out: GenerationEvent[]): void {
-    const calls = delta["tool_calls"];
-    if ((Array.isArray(calls) && calls.length > 0) || isObject(calls)) {
-      this.start(state, out);
-      if (!Array.isArray(calls)) this.repairs.note("call-index");
-      state.calls.add(calls, out);
-    }
-    const legacy = delta["function_call"];
-    if (isObject(legacy) && (nonEmpty(legacy["name"]) || legacy["arguments"] !== undefined)) {
-      this.start(state, out);
-      if (!state.legacyCall && this.options.legacyFunctions !== true) this.repairs.note("legacy-call");
-      state.legacyCall = true;
-      // The legacy form has one call and no id. Index 0 makes all its deltas the same call.
-      state.calls.add([{ index: 0, type: "function", function: legacy }], out);
-    }
+  const legacy = delta["function_call"];
+  if (isObject(legacy) && (nonEmpty(legacy["name"]) || legacy["arguments"] !== undefined)) {
+    reader.start(state, out);
+    if (!state.legacyCall && reader.options.legacyFunctions !== true) reader.repairs.note("legacy-call");
+    state.legacyCall = true;
+    // The legacy form has one call and no id. Index 0 makes all its deltas the same call.
+    state.calls.add([{ index: 0, type: "function", function: legacy }], out);
   }
 }
 

@@ -6,7 +6,7 @@ import { completionRequestInSteps } from "./request.ts";
 import { writeCompletionResponse } from "./write-body.ts";
 import { CompletionStreamWriter } from "./write-stream.ts";
 import type { SourcePort } from "../source-port.ts";
-import { CompletionsStreamReader } from "./read.ts";
+import { completionReader } from "./read.ts";
 import { writeCompletionsRequest } from "./send.ts";
 
 /** `POST /v1/completions`, the legacy API. */
@@ -42,5 +42,5 @@ export const completionsSource: SourcePort = {
   answerLimit: { members: ["max_tokens"], none: "null" },
   headers: bearer,
   writeRequest: writeCompletionsRequest,
-  reader: (options) => new CompletionsStreamReader(options),
+  reader: completionReader,
 };

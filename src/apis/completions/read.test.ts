@@ -4,10 +4,10 @@ import { accumulate } from "../../core/accumulate.ts";
 import type { Generation } from "../../core/accumulate.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import { readResponseBody } from "../tolerant/read-response.ts";
-import { CompletionsStreamReader } from "./read.ts";
+import { completionReader } from "./read.ts";
 
 function read(stream: string): Generation & { repairs: readonly string[] } {
-  const reader = new CompletionsStreamReader({ newCallId: () => "x" });
+  const reader = completionReader({ newCallId: () => "x" });
   const events: GenerationEvent[] = [];
   for (const character of stream) events.push(...reader.push(character));
   events.push(...reader.end());
@@ -88,24 +88,22 @@ test("whole answers: JSON, a stream in its place, a page", () => {
     model: "m",
     choices: [{ index: 0, text: "Hi", finish_reason: "stop" }],
   });
-  expect(accumulate(readResponseBody(body, new CompletionsStreamReader(options)))).toMatchObject({
+  expect(accumulate(readResponseBody(body, completionReader(options)))).toMatchObject({
     choices: [{ text: "Hi" }],
     end: { kind: "done" },
   });
   expect(
-    accumulate(
-      readResponseBody(chunk({ text: "Hi", finish_reason: "stop" }) + done, new CompletionsStreamReader(options)),
-    ),
+    accumulate(readResponseBody(chunk({ text: "Hi", finish_reason: "stop" }) + done, completionReader(options))),
   ).toMatchObject({
     choices: [{ text: "Hi" }],
     end: { kind: "done" },
   });
   expect(
-    accumulate(readResponseBody("<html><title>Oh no</title></html>", new CompletionsStreamReader(options))).end,
+    accumulate(readResponseBody("<html><title>Oh no</title></html>", completionReader(options))).end,
   ).toMatchObject({
     failure: { message: "Oh no", status: 502 },
   });
-  expect(accumulate(readResponseBody("", new CompletionsStreamReader(options))).end).toMatchObject({
+  expect(accumulate(readResponseBody("", completionReader(options))).end).toMatchObject({
     failure: { message: "The upstream's answer is empty." },
   });
 });

@@ -3,6 +3,7 @@ import type { AnswerReaderOptions } from "../source-port.ts";
 import { AnswerChoices } from "./answer-choices.ts";
 import type { ChoiceState } from "./answer-choices.ts";
 import { AnswerReader } from "./answer-reader.ts";
+import type { CallAssembler } from "./call-assembler.ts";
 import type { ChunkOrder } from "./chunk-order.ts";
 import { readFinishReason, trueFinishReason } from "./finish-reasons.ts";
 import { KnownChunks } from "./known-chunks.ts";
@@ -18,18 +19,31 @@ export interface ChoicesReaderOptions extends AnswerReaderOptions {
   readonly order?: ChunkOrder;
 }
 
+/** What differs between the APIs whose answers consist of choices. */
+export interface ChoiceKind<Choice extends ChoiceState> {
+  /** The `object` of streamed chunks; `bodyObject`: of whole answers. */
+  readonly chunkObject: string;
+  readonly bodyObject: string;
+  create(choice: number, reader: ChoicesReader<Choice>): Choice;
+  /** Reads one element of `choices`. Returns false if it has no content. */
+  read(raw: JsonObject, state: Choice, reader: ChoicesReader<Choice>, out: GenerationEvent[]): boolean;
+  /** Returns the path of the string that became this event; null if a template cannot be learned from such chunks. */
+  holePath(raw: JsonObject, event: GenerationEvent): Hole | null;
+  /** The calls of a choice; undefined if the API has none. */
+  callsOf(state: Choice): CallAssembler | undefined;
+  /** Whether a choice's call came in the legacy form. */
+  isLegacyCall(state: Choice): boolean;
+}
+
 /**
  * Reads an answer that consists of choices, of any server of OpenAI's dialect, into generation events in their legal order.
  *
  * A finish reason is held back until the choice has certainly ended ([DONE], the usage chunk, the end of the input, or a delta of another
  * choice while the answer has needed no repair), because servers send text and calls after it.
  */
-export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
-  protected readonly options: ChoicesReaderOptions;
-  /** The `object` of streamed chunks; `bodyObject`: of whole answers. */
-  protected abstract readonly chunkObject: string;
-  protected abstract readonly bodyObject: string;
-
+export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
+  readonly options: ChoicesReaderOptions;
+  readonly #kind: ChoiceKind<Choice>;
   /** The number of events returned. */
   #returned = 0;
   #choices: AnswerChoices<Choice>;
@@ -43,11 +57,12 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
   /** Choices whose finish reason is held back. */
   #finishing = new Set<Choice>();
 
-  constructor(options: ChoicesReaderOptions) {
+  constructor(kind: ChoiceKind<Choice>, options: ChoicesReaderOptions) {
     super(options.frameLimit);
     this.options = options;
+    this.#kind = kind;
     const limit = options.choices ?? Number.POSITIVE_INFINITY;
-    this.#choices = new AnswerChoices((choice) => this.newChoice(choice), this.repairs, limit);
+    this.#choices = new AnswerChoices((choice) => kind.create(choice, this), this.repairs, limit);
   }
 
   /** Every choice that has begun has its finish reason. */
@@ -92,7 +107,7 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
       const { choice } = state;
       if (kind === "text") this.out.push({ type: "text-delta", choice, text });
       else if (kind === "reasoning") this.out.push({ type: "reasoning-delta", choice, text });
-      else return this.continueCall(state, text, this.out);
+      else return this.#kind.callsOf(state)?.continueLatest(text, this.out) ?? false;
       return true;
     });
     if (isKnown) this.options.order?.endChunk(this.#position);
@@ -100,7 +115,7 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
   }
 
   protected object(value: object | null, data: string, event: string, bare: boolean): void {
-    const isBody = bare && !this.begun && isWhole(value, this.bodyObject);
+    const isBody = bare && !this.begun && isWhole(value, this.#kind.bodyObject);
     const isShared = !isBody && isObject(value) && Array.isArray(value["choices"]) && value["choices"].length > 1;
     if (bare) this.repairs.note(isBody ? "json-body" : "bare-json");
     if (event === "error" && readFailure(value) === null) this.fail(failureOfText(JSON.stringify(value)));
@@ -130,27 +145,8 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     return out;
   }
 
-  /** Reads one element of `choices`. Returns false if it has no content. */
-  protected abstract readChoice(raw: JsonObject, state: Choice, out: GenerationEvent[]): boolean;
-  /** Closes what is open at the end of a choice. */
-  protected abstract closeChoice(state: Choice, out: GenerationEvent[]): void;
-  protected abstract newChoice(choice: number): Choice;
-  /** The number of calls of a choice. */
-  protected abstract callCount(state: Choice): number;
-  /** The path of the string that became this event; null if a template cannot be learned from such chunks. */
-  protected abstract holePath(raw: JsonObject, event: GenerationEvent): Hole | null;
-  /** Continues a call with the text of a known chunk. Returns false if the chunk must be parsed. */
-  protected continueCall(_state: Choice, _text: string, _out: GenerationEvent[]): boolean {
-    return false;
-  }
-
-  /** Whether a choice's call came in the legacy form. */
-  protected sawLegacyCall(_state: Choice): boolean {
-    return false;
-  }
-
   /** Opens a choice, if it is not open. */
-  protected start(state: Choice, out: GenerationEvent[], announced?: StartEvent["announced"]): void {
+  start(state: Choice, out: GenerationEvent[], announced?: StartEvent["announced"]): void {
     if (state.started) return;
     state.started = true;
     out.push({
@@ -168,7 +164,7 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
 
   /** Whether this is OpenAI's own answer in its legacy API, which is less regular than chat. */
   get #isOpenAiCompletion(): boolean {
-    return this.chunkObject === "text_completion" && this.madeByOpenAi;
+    return this.#kind.chunkObject === "text_completion" && this.madeByOpenAi;
   }
 
   #chunk(value: unknown, text?: string): void {
@@ -188,7 +184,7 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     const [first] = choices;
     this.#source.identify(value, first !== undefined);
     if (first && !this.begun) this.#source.recognize(value);
-    const object = isWhole(value, this.bodyObject) ? this.bodyObject : this.chunkObject;
+    const object = isWhole(value, this.#kind.bodyObject) ? this.#kind.bodyObject : this.#kind.chunkObject;
     if (value["object"] !== object) this.repairs.note("object");
     for (const [position, raw] of choices.entries()) this.#choice(raw, position, choices.length);
     if (this.ended) return;
@@ -215,7 +211,7 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     }
     if (this.#choices.size > 1 && this.repairs.total === 0) this.#finishOthers(state);
     const eventsBefore = out.length;
-    const hadContent = this.readChoice(raw, state, out);
+    const hadContent = this.#kind.read(raw, state, this, out);
     this.#extras.choice(raw, state.choice, out);
     if (hadContent && state.finish !== null) {
       this.repairs.note("early-finish");
@@ -234,7 +230,7 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
       return;
     }
     const whole = raw["message"] !== undefined || this.#sawWholeAnswer;
-    if (out.length > eventsBefore && !whole && this.chunkObject !== "text_completion") {
+    if (out.length > eventsBefore && !whole && this.#kind.chunkObject !== "text_completion") {
       this.repairs.note("finish-with-content");
     }
     state.finish = finish.reason;
@@ -256,8 +252,8 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     const usage = readUsage(value["usage"] ?? groq, this.repairs);
     if (!usage) return false;
     const hasChoices = Array.isArray(value["choices"]) && value["choices"].length > 0;
-    if ((hasChoices && value["object"] === this.chunkObject && !this.#sawWholeAnswer) || isObject(groq)) {
-      if (this.chunkObject !== this.bodyObject) this.repairs.note("usage-place");
+    if ((hasChoices && value["object"] === this.#kind.chunkObject && !this.#sawWholeAnswer) || isObject(groq)) {
+      if (this.#kind.chunkObject !== this.#kind.bodyObject) this.repairs.note("usage-place");
     }
     this.#usage = usage;
     return true;
@@ -284,11 +280,12 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     state.finished = true;
     this.#finishing.delete(state);
     const from = this.#position;
-    this.closeChoice(state, this.out);
+    const choiceCalls = this.#kind.callsOf(state);
+    choiceCalls?.close(this.out);
     const { choice, stop, finish: received } = state;
-    const calls = this.callCount(state);
+    const calls = choiceCalls?.started ?? 0;
     const { callsInText = false, legacyFunctions } = this.options;
-    const sawLegacyCall = this.sawLegacyCall(state);
+    const sawLegacyCall = this.#kind.isLegacyCall(state);
     const isOpenAi = this.madeByOpenAi;
     const reason = trueFinishReason({ received, calls, sawLegacyCall, callsInText, legacyFunctions, isOpenAi });
     if (reason === null) {
@@ -311,7 +308,7 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
       if (state.finish !== null || state.finished) continue;
       this.repairs.note("no-finish");
       // OpenAI's own "stop" after calls is correct if the request named the tool, but here the reason is invented.
-      state.finish = this.callCount(state) > 0 ? "tool-calls" : "stop";
+      state.finish = (this.#kind.callsOf(state)?.started ?? 0) > 0 ? "tool-calls" : "stop";
       this.#finishing.add(state);
     }
     if (!this.begun) {
@@ -330,7 +327,7 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
   #learn(chunk: string, raw: JsonObject, before: { readonly repairs: number; readonly events: number }): boolean {
     const event = this.out[before.events];
     if (!event || this.out.length !== before.events + 1 || this.repairs.total !== before.repairs) return false;
-    const hole = this.holePath(raw, event);
+    const hole = this.#kind.holePath(raw, event);
     const state = "choice" in event && event.choice !== undefined ? this.#choices.get(event.choice) : undefined;
     if (!hole || !state || state.finish !== null) return false;
     this.#knownChunks.learn(chunk, hole, event, state);
