@@ -96,6 +96,16 @@ export async function serve(targets: readonly string[], options: Options): Promi
   notifySystemd("ready", statusOf(server));
 }
 
+/** Options whose values are, or contain, secrets: they are not printed. */
+const secretOptions: ReadonlySet<string> = new Set([
+  "apiKey",
+  "adminKey",
+  "metricsKey",
+  "key",
+  "store",
+  "sharedLimits",
+]);
+
 /** Names the options of the command line, where a configuration is invalid because of their values. */
 function withOptionNames(error: unknown, options: Options): unknown {
   if (!(error instanceof ConfigError)) return error;
@@ -103,7 +113,9 @@ function withOptionNames(error: unknown, options: Options): unknown {
     const setting = path[0] === "models" ? path[2] : path[0];
     const given = Object.entries(options).find((option) => setting !== undefined && settingOf(option)[0] === setting);
     if (line !== undefined || given === undefined) return undefined;
-    return `--${given[0].replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} ${String(given[1])}: ${message}`;
+    const [name, value] = given;
+    const option = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+    return `${option}${secretOptions.has(name) ? "" : ` ${String(value)}`}: ${message}`;
   });
   return lines.includes(undefined) ? error : new Error([...new Set(lines)].join("\n"), { cause: error });
 }

@@ -227,8 +227,11 @@ describe("record and replay", () => {
   });
 
   test.each([
-    [["record", "localhost:1"], "localhost:1 is not a base URL; expected one such as http://localhost:11434/v1"],
-    [["replay", file("none.jsonl")], "ENOENT"],
+    [
+      ["record", "ftp://localhost:1"],
+      "ftp://localhost:1 is not a base URL; expected one such as http://localhost:11434/v1",
+    ],
+    [["replay", file("none.jsonl")], "none.jsonl: there is no such file; expected a recording of truewire record"],
     [["replay", "package.json", "--speed", "0"], "--speed must be a number above 0, or max, not 0"],
   ])("%j does not start, and says why", async (args, message) => {
     await expect(start(...args)).rejects.toThrow(message);
