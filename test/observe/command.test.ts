@@ -124,7 +124,7 @@ describe("--log-format", () => {
 
   test("of another name is refused", async () => {
     await expect(startTruewire(["--log-format", "xml", "http://127.0.0.1:9/v1"])).rejects.toThrow(
-      "logFormat: expected json or pretty",
+      "--log-format xml: expected json or pretty",
     );
   });
 });

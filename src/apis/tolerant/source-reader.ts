@@ -3,19 +3,6 @@ import type { SourceIdentity, ExtraEvent, GenerationEvent } from "../../core/eve
 import { answerId } from "../ids.ts";
 import type { RepairLog } from "./repairs.ts";
 import type { JsonObject } from "../../core/json.ts";
-import type * as z from "zod";
-import {
-  chatAudio,
-  chatChoice,
-  chatChunk,
-  chatCompletion,
-  chatMessage,
-  chunkAudio,
-  chunkChoice,
-  chunkDelta,
-} from "../chat/schema.ts";
-import { completionChoice } from "../completions/schema.ts";
-import { inWireOrder, memberNames } from "../members.ts";
 
 /** Reads the identity of an answer from its chunks. */
 export class SourceReader {
@@ -85,18 +72,21 @@ export function isOpenAiId(id: string, created: number, hasItsMembers: boolean):
   );
 }
 
-/** Returns the members of these objects, without those that other projects added and those that are passed on as they are. */
-function readMembers(schemas: readonly z.ZodObject[], passedOn: readonly string[] = []): Set<string> {
-  return new Set(schemas.flatMap((schema) => memberNames(schema).filter((name) => !passedOn.includes(name))));
-}
+/**
+ * The members that the readers of chat and completions read. Written down, so that a program that only reads a stream does not bundle the
+ * schemas; a test compares them with the schemas.
+ */
+export const readNames = {
+  chunk: ["id", "object", "created", "model", "choices", "usage", "system_fingerprint", "service_tier", "obfuscation"],
+  choice: ["index", "delta", "message", "text", "logprobs", "finish_reason"],
+  delta: ["role", "content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"],
+  chunkAudio: ["id", "transcript", "data", "expires_at"],
+  chatAudio: ["id", "data", "transcript", "expires_at"],
+} as const;
 
-const chunkMembers = readMembers([chatChunk, chatCompletion], ["moderation", "metadata"]);
-const choiceMembers = readMembers([chunkChoice, chatChoice, completionChoice]);
-const deltaMembers = new Set([
-  ...readMembers([chunkDelta, chatMessage], ["audio", "annotations"]),
-  "reasoning_text",
-  "thinking",
-]);
+const chunkMembers: ReadonlySet<string> = new Set(readNames.chunk);
+const choiceMembers: ReadonlySet<string> = new Set(readNames.choice);
+const deltaMembers: ReadonlySet<string> = new Set([...readNames.delta, "reasoning_text", "thinking"]);
 
 /**
  * Emits members that a source adds to OpenAI's as `extra` events. A member that is repeated in every chunk (the provider's name, a list of
@@ -136,7 +126,8 @@ export class ExtraReader {
       else {
         // OpenAI's audio deltas also have "content": null, and these members first (recordings of 2025).
         if (value["content"] === null) added["content"] = null;
-        added[name] = inWireOrder(isMessage ? chatAudio : chunkAudio, member);
+        const names = isMessage ? readNames.chatAudio : readNames.chunkAudio;
+        added[name] = isObject(member) ? withFirst(names, member) : member;
       }
     }
     if (added) out.push({ type: "extra", place, value: added, ...(choice !== undefined && { choice }) });
@@ -148,4 +139,10 @@ export class ExtraReader {
     this.#last.set(key, text);
     return false;
   }
+}
+
+/** Returns the same members, those named first. */
+function withFirst(names: readonly string[], value: JsonObject): JsonObject {
+  const first = names.filter((name) => Object.hasOwn(value, name)).map((name) => [name, value[name]] as const);
+  return { ...Object.fromEntries(first), ...value };
 }
