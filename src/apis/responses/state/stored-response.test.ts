@@ -6,6 +6,7 @@ import { MapAssembled, MapKeyspace } from "../../../../test/support/map-keyspace
 import { putConversation } from "../../conversations/stored-conversation.ts";
 import { lean } from "../../profile.ts";
 import { ResponseIds } from "../ids.ts";
+import { storedInputItems } from "./input-items.ts";
 import { forgetHistory } from "./recall.ts";
 import { readStoredRequest } from "./stored-request.ts";
 import { deleteResponse, findItems, findResponse, storageKey } from "./stored-response.ts";
@@ -47,6 +48,37 @@ describe("a stored response", () => {
     expect(storageKey(new ResponseIds(Math.random, id).item("msg_", 1_700_000_000))).toBe(storageKey(id));
     expect(storageKey(other.response(1_800_000_000))).not.toBe(storageKey(id));
     expect(storageKey("resp_abc")).toBe("resp_abc");
+  });
+
+  // `version resp_1` and `conversation conv_1` were read as responses, and the request failed with 503.
+  test("no id of a client is the key of another kind of text", async () => {
+    const shelves = emptyShelves();
+    await putConversation(shelves, { id: "conv_1", created: 1_800_000_000 }, []);
+    await keep(shelves, { input: "x" }, [{ type: "start", choice: 0, source: { id: "resp_1" } }, hello]);
+    const second: GenerationEvent = { type: "start", choice: 0, source: { id: "resp_2" } };
+    await keep(shelves, { input: "x", previous_response_id: "resp_1" }, [second, hello]);
+    await keep(shelves, { input: "x", previous_response_id: "resp_2" }, [hello]);
+    const ids = [...shelves.stored.texts.keys()].filter((key) => key.includes(" "));
+    expect(ids).toEqual(["conversation conv_1", "version resp_1"]);
+    expect(await findItems(shelves, ids)).toEqual(new Map());
+    for (const id of ids) expect(await findResponse(shelves, id)).toBeUndefined();
+  });
+
+  // The type null was stored; the id of the type "constructor" began with the text of a function.
+  test("items are stored with the type and the id that they are shown with", async () => {
+    const items = [{ type: null, role: "user", content: "x" }, { type: "constructor" }, { type: "__proto__" }];
+    const from = { responseId: "", created: 1_800_000_000, random: Math.random };
+    expect(storedInputItems(items, new Map(), from)).toEqual([
+      {
+        id: expect.stringMatching(/^msg_\w{50}$/) as string,
+        type: "message",
+        status: "completed",
+        role: "user",
+        content: [{ type: "input_text", text: "x" }],
+      },
+      { id: expect.stringMatching(/^item_\w{50}$/) as string, type: "constructor" },
+      { id: expect.stringMatching(/^item_\w{50}$/) as string, type: "__proto__" },
+    ]);
   });
 
   test("items whose ids another server made are found by them, until the response is deleted", async () => {
