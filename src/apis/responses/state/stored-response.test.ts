@@ -3,7 +3,7 @@ import type { GenerationEvent } from "../../../core/events.ts";
 import { runSync } from "../../../core/steps.ts";
 import type { InTurns, Keyspace, Keyspaces } from "../../port-state.ts";
 import { MapAssembled, MapKeyspace } from "../../../../test/support/map-keyspaces.ts";
-import { putConversation } from "../../conversations/stored-conversation.ts";
+import { deleteConversation, putConversation } from "../../conversations/stored-conversation.ts";
 import { lean } from "../../profile.ts";
 import { ResponseIds } from "../ids.ts";
 import { storedInputItems } from "./input-items.ts";
@@ -62,6 +62,39 @@ describe("a stored response", () => {
     expect(ids).toEqual(["conversation conv_1", "version resp_1"]);
     expect(await findItems(shelves, ids)).toEqual(new Map());
     for (const id of ids) expect(await findResponse(shelves, id)).toBeUndefined();
+  });
+
+  // A client that saw the end and continued the conversation missed the answer; one that had deleted the conversation had an error logged.
+  test("a background response is complete when its items are in its conversation, if that still exists", async () => {
+    const shelves = emptyShelves();
+    await putConversation(shelves, { id: "conv_1", created: 1_800_000_000 }, []);
+    const statuses: string[] = [];
+    let id = "";
+    const append = shelves.stored.append.bind(shelves.stored);
+    shelves.stored.append = async (key, text) => {
+      const { body = "" } = (await findResponse(shelves, id))?.stored ?? {};
+      statuses.push((JSON.parse(body) as { status: string }).status);
+      return append(key, text);
+    };
+    const body = { model: "m", input: "x", conversation: "conv_1", background: true };
+    for (const isDeleted of [false, true]) {
+      const read = await readStoredRequest(body, "req_1", {}, shelves, inTurns);
+      const context = { profile: lean, created: 1_800_000_000, model: "m", settings: {}, random: Math.random };
+      const answer = read.detach?.(context);
+      if (!answer) throw new Error("It is not in the background.");
+      id = answer.id;
+      await answer.beat();
+      if (isDeleted) await deleteConversation(shelves, "conv_1");
+      answer.writer.write([
+        hello,
+        { type: "finish", choice: 0, reason: "stop" },
+        { type: "end", end: { kind: "done" } },
+      ]);
+      await answer.end("", false);
+      const stored = (await findResponse(shelves, answer.id))?.stored.body ?? "";
+      expect(JSON.parse(stored)).toMatchObject({ status: "completed" });
+    }
+    expect(statuses).toEqual(["in_progress", "in_progress"]);
   });
 
   // The type null was stored; the id of the type "constructor" began with the text of a function.
