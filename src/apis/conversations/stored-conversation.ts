@@ -1,6 +1,6 @@
 import { FailureError, invalidRequest } from "../../core/failure.ts";
 import type { Keyspaces } from "../port-state.ts";
-import { GrowingList, History } from "../responses/state/history.ts";
+import { charactersPerItem, GrowingList, History } from "../responses/state/history.ts";
 import type { StoredItem } from "../responses/state/stored-response.ts";
 
 /** The first line of a stored conversation. */
@@ -15,9 +15,6 @@ export type ConversationChange =
   | { readonly items: readonly StoredItem[] }
   | { readonly metadata: Readonly<Record<string, string>> }
   | { readonly deleted: string };
-
-/** The memory of an item in addition to its text, in characters. */
-const charactersPerItem = 250;
 
 /** A conversation as it was read from its store. Items keep their positions when others are deleted. */
 export class StoredConversation {

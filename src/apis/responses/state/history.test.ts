@@ -187,6 +187,40 @@ test("lists and maps that grow from one beginning do not change each other", () 
   ]);
 });
 
+// Only the texts were counted, and short items take three times as much: 64 MiB were 230 MB.
+test("the memory of a remembered history includes that of each item", async () => {
+  let characters = 0;
+  const assembled: Assembled = { ...forgetful, set: (_key, _value, size) => (characters = size) };
+  const keyspaces: Keyspaces = {
+    stored: new MapKeyspace(),
+    temporary: new MapKeyspace(),
+    assembled,
+    ofConnection: false,
+  };
+  for (let turn = 0; turn < 3; turn++) {
+    const input = Array.from({ length: 1000 }, () => ({ role: "user", content: "a" }));
+    const body = { model: "m", input, ...(turn > 0 && { previous_response_id: `resp_${turn - 1}` }) };
+    const read = await readStoredRequest(body, "req_1", {}, keyspaces, inTurns);
+    const writer = read.streamWriter({
+      profile: lean,
+      created: 1_800_000_000,
+      model: "m",
+      settings: {},
+      random: Math.random,
+    });
+    writer.write([
+      { type: "start", choice: 0, source: { id: `resp_${turn}` } },
+      { type: "finish", choice: 0, reason: "stop" },
+      { type: "end", end: { kind: "done" } },
+    ]);
+    await read.store();
+  }
+  const texts = [0, 1].map((turn) => keyspaces.stored.get(`resp_${turn}`));
+  const stored = (await Promise.all(texts)).reduce((sum, text) => sum + (text?.length ?? 0), 0);
+  expect(characters).toBeGreaterThan(stored + 2000 * 250);
+  expect(characters).toBeLessThan(stored + 2000 * 300);
+});
+
 // Each link of a chain made messages of all items before it: 10,000 links took 131 s.
 test("of a remembered history, only the last response is read as messages", async () => {
   const keyspaces: Keyspaces = {
