@@ -99,6 +99,9 @@ const chunkSize = 64 * 1024;
 /** The number of messages at the end of a conversation whose digests are stored one by one. */
 const singleMessages = 16;
 
+/** Of messages that were digested. The history of a chain of responses has the same objects in each request. */
+const ofMessages = new WeakMap<Message, Fingerprint["messages"][number]>();
+
 /** Computes the fingerprint of a request, in steps. */
 export function* fingerprint({ settings, tools, prompt }: ComparedRequest): Steps<Fingerprint> {
   const digests: { [Name in Setting]?: string } = {};
@@ -117,8 +120,12 @@ export function* fingerprint({ settings, tools, prompt }: ComparedRequest): Step
   const pace = new StepCounter();
   const read: Fingerprint["messages"][number][] = [];
   for (const message of conversation) {
-    read.push({ digests: yield* digestsOf(message, pace), tokens: tokensOf([message]) });
-    if (pace.endsStep()) yield;
+    let part = ofMessages.get(message);
+    const isKnown = part !== undefined;
+    if (!part)
+      ofMessages.set(message, (part = { digests: yield* digestsOf(message, pace), tokens: tokensOf([message]) }));
+    read.push(part);
+    if (pace.endsStep(isKnown ? 1 / 16 : 1)) yield;
   }
   const toolTokens = tools === undefined || tools === null ? 0 : tokensInCharacters(declared.length);
   const systemTokens = system.length === 0 ? 0 : tokensOf(system);

@@ -37,6 +37,16 @@ describe("the memory for request bodies", () => {
     expect(budget.used).toBe(0);
   });
 
+  // It reserved memory that nothing released.
+  test("a released lease takes no more", () => {
+    const budget = new BodyBudget(mib);
+    const lease = budget.lease();
+    lease.release();
+    expect([lease.begin(Number.NaN), lease.begin(mib), lease.arrived(mib)]).toEqual([undefined, undefined, undefined]);
+    lease.release();
+    expect(budget.used).toBe(0);
+  });
+
   test("smaller bodies pass larger ones that wait", () => {
     const budget = new BodyBudget(100 * mib);
     const large = Array.from({ length: 20 }, () => body(budget, 30 * mib));

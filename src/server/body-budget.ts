@@ -52,8 +52,9 @@ export class BodyBudget {
   lease(): BodyLease {
     return new BodyLease({
       grow: (lease, size) => this.#grow(lease, size),
+      complete: (lease, size) => this.#complete(lease, size),
       release: (lease, bytes) => this.#release(lease, bytes),
-      receiving: (lease, is) => void (is ? this.#receiving.add(lease) : this.#receiving.delete(lease)),
+      receiving: (lease) => void this.#receiving.add(lease),
     });
   }
 
@@ -97,6 +98,13 @@ export class BodyBudget {
   #add(lease: BodyLease, bytes: number): void {
     this.#used += bytes;
     lease.size += bytes;
+  }
+
+  #complete(lease: BodyLease, size: number): void {
+    const counted = size < lease.size ? size : Math.max(lease.size, Math.min(size, Math.floor(this.limit / 2)));
+    const surplus = lease.size - counted;
+    lease.size = counted;
+    this.#release(lease, surplus);
   }
 
   #release(lease: BodyLease, bytes: number): void {
@@ -156,8 +164,9 @@ interface Waiting {
 
 interface Ledger {
   grow(lease: BodyLease, size: number): Promise<void> | undefined;
+  complete(lease: BodyLease, size: number): void;
   release(lease: BodyLease, bytes: number): void;
-  receiving(lease: BodyLease, is: boolean): void;
+  receiving(lease: BodyLease): void;
 }
 
 /** The memory of one request's body; `release` returns it to the budget. */
@@ -183,6 +192,7 @@ export class BodyLease {
    * with `FailureError` 503 if there is no memory in time.
    */
   begin(bytes: number): Promise<void> | undefined {
+    if (this.#released) return undefined;
     const wait = this.#ledger.grow(this, Number.isNaN(bytes) ? firstStep : bytes);
     if (wait) return wait.then(() => this.#receive());
     this.#receive();
@@ -196,14 +206,10 @@ export class BodyLease {
     return this.#ledger.grow(this, Math.max(this.received, this.size * growth));
   }
 
-  /** Called with the length of the complete body: releases what was reserved beyond it. */
+  /** Called with the length of the complete body, which is then reserved. A wait for more memory is dropped. */
   complete(bytes: number): void {
     this.onTooSlow = undefined;
-    this.#ledger.receiving(this, false);
-    if (bytes >= this.size || this.#released) return;
-    const surplus = this.size - bytes;
-    this.size = bytes;
-    this.#ledger.release(this, surplus);
+    if (!this.#released) this.#ledger.complete(this, bytes);
   }
 
   /** Releases everything. A wait for more memory is dropped. */
@@ -217,7 +223,7 @@ export class BodyLease {
 
   #receive(): void {
     this.since = performance.now();
-    if (!this.#released) this.#ledger.receiving(this, true);
+    if (!this.#released) this.#ledger.receiving(this);
   }
 }
 

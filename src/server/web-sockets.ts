@@ -181,9 +181,12 @@ class Session {
     this.#limits = limits;
     this.#timer = setInterval(() => this.#check(), limits.pingMs);
     this.#lease = this.#newLease();
-    connection.on("data", (bytes: Uint8Array) => this.#received(bytes.length));
+    // Before the messages that they complete.
+    connection.prependListener("data", (bytes: Uint8Array) => this.#received(bytes.length));
     line.on("pong", () => {
       this.#isAlive = true;
+      // Most likely only the pong was counted.
+      if (this.#lease.received === 0) this.#takeLease().release();
     });
     // An invalid message (too large, not UTF-8) closes the connection with a code that says why.
     line.on("error", () => {});
@@ -259,26 +262,34 @@ class Session {
   }
 
   /** Closes the connection because a message cannot be received. */
-  #refuse(refusal: FailureError): void {
+  #refuse(refusal: FailureError, reason = "There is no memory for the message."): void {
     const { failure } = refusal;
     const request = this.#connection.receive(undefined, 0);
     if (typeof request !== "string") this.sendNow(request.failed(failure.status, writeErrorBody(failure, lean).body));
     // RFC 6455's registry: 1013, Try Again Later.
-    this.#line.close(1013, "There is no memory for the message.");
+    this.#line.close(1013, reason);
     this.#line.resume();
     this.#lease.release();
   }
 
-  #message(data: RawData): void {
+  /** Returns the lease of what has arrived; a new one begins. */
+  #takeLease(): BodyLease {
     const lease = this.#lease;
     this.#lease = this.#newLease();
+    return lease;
+  }
+
+  #message(data: RawData): void {
+    const lease = this.#takeLease();
     if (this.#open >= maxOpen) {
       lease.release();
-      return this.#refuse(tooManyMessages());
+      return this.#refuse(tooManyMessages(), "Too many messages are not answered.");
     }
     this.#open++;
     const bytes = Buffer.isBuffer(data) ? data : Buffer.concat(Array.isArray(data) ? data : [Buffer.from(data)]);
     lease.complete(bytes.length);
+    // It may have waited for memory for this message.
+    if (this.#line.isPaused) this.#line.resume();
     this.#inbox = this.#inbox.then(() => this.#receive(bytes, lease));
   }
 

@@ -217,6 +217,33 @@ describe("response.steer", () => {
     expect(response).toMatchObject({ previous_response_id: id });
   });
 
+  // The steer waited for an output that the client need not send.
+  test("a steer does not wait for the output of an async tool", async () => {
+    let goOn: () => void = () => {};
+    const waiting = new Promise<void>((resolve) => (goOn = resolve));
+    const [client, engine] = await serve(async function* (request) {
+      if (asked(request) !== "plan") return yield* answer(["Done."]);
+      const [first, ...rest] = callOf("build", '{"a":', "1}");
+      if (first) yield first;
+      await waiting;
+      yield* rest;
+    });
+    const tools = [{ type: "function", name: "build", parameters: {}, async: true }];
+    client.send({ input: "plan", store: false, tools });
+    await until(() => client.events.some(({ type }) => type === "response.output_item.added"), "the call begins");
+    client.steer(client.events[0]?.response?.id ?? "", "Quick.");
+    await seen(client, "response.steer.accepted");
+    goOn();
+    await seen(client, "response.completed", 2);
+    expect(client.events.map(({ type }) => type)).not.toContain("response.steer.pending");
+    expect(told(engine.requests[1] as GenerationRequest)).toEqual([
+      "user: plan",
+      "assistant: tool-call",
+      "tool: The output is not available yet.",
+      "user: Quick.",
+    ]);
+  });
+
   test("each failure has its code, and returns the input", async () => {
     const { script, goOn } = planner();
     const [client] = await serve(script);

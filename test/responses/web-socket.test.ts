@@ -237,6 +237,7 @@ describe("the limits of a connection", () => {
   const opened = async (
     limits: Partial<SocketLimits>,
     script: Script = count,
+    bodies = new BodyBudget(1e9),
   ): Promise<{ client: SocketClient; close: () => void }> => {
     const brief = new MemoryStore({ maxCount: 0, maxBytes: 0, maxAgeMs: 0 });
     const engine = new ScriptedEngine(script);
@@ -256,7 +257,7 @@ describe("the limits of a connection", () => {
         directory: new ModelDirectory([{ name: "x", engine, aliases: [], settings: {} }]),
         log: silentLog,
         requests: new Requests(),
-        bodies: new BodyBudget(1e9),
+        bodies,
         store: brief,
         brief,
         assembled: new AssembledTexts(),
@@ -319,6 +320,30 @@ describe("the limits of a connection", () => {
     await until(() => client.closed !== undefined, "it is closed");
     expect(client.ofLane("a").at(-1)?.type).toBe("response.completed");
     expect(client.closed?.code).toBe(1000);
+    close();
+  });
+
+  // The bytes of a complete message, and of the answer to a ping, were counted for the next message: each connection without a request held
+  // 16 KiB, and was closed as too slow while other requests waited for memory.
+  test("one without a message holds no memory for bodies", async () => {
+    const bodies = new BodyBudget(1e9);
+    const { client, close } = await opened({}, count, bodies);
+    await client.answer({ input: "x" });
+    await until(() => bodies.used === 0, "the message is released");
+    let pongs = 0;
+    client.socket.on("ping", () => pongs++);
+    await until(() => pongs > 3, "pings are answered");
+    await until(() => bodies.used === 0, "the answers are released");
+    close();
+  });
+
+  // What arrived after the refusal was counted on a lease that could not be released again.
+  test("one that is closed for too many messages holds no memory for bodies", async () => {
+    const bodies = new BodyBudget(1e9);
+    const { client, close } = await opened({}, count, bodies);
+    for (let at = 0; at < 3000; at++) client.socket.send(`{"type":"response.create","input":"${"x".repeat(1000)}"}`);
+    await until(() => client.closed !== undefined, "it is closed");
+    await until(() => bodies.used === 0, "everything is released");
     close();
   });
 

@@ -70,7 +70,7 @@ async function createItems(call: PortCall): Promise<PortAnswer> {
   const { items } = bodyOf(addItems, await call.readBody(), call);
   const include = included(call);
   const read = await readItems(items, call, (await requireConversation(keyspaces, id)).history());
-  await changeConversation(keyspaces, id, { items: read });
+  if (!(await changeConversation(keyspaces, id, { items: read }))) throw conversationNotFound(id);
   const value = {
     object: "list",
     data: read.map((item) => include(item)),
@@ -109,7 +109,7 @@ function itemOf(found: StoredConversation, { item }: PortCall): StoredItem {
 async function changed(call: PortCall, change: ConversationChange): Promise<PortAnswer> {
   const { keyspaces, id } = call;
   await requireConversation(keyspaces, id);
-  await changeConversation(keyspaces, id, change);
+  if (!(await changeConversation(keyspaces, id, change))) throw conversationNotFound(id);
   return shown(await requireConversation(keyspaces, id), call);
 }
 

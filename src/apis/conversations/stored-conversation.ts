@@ -1,6 +1,6 @@
 import { FailureError, invalidRequest } from "../../core/failure.ts";
 import type { Keyspaces } from "../port-state.ts";
-import { GrowingList, History } from "../responses/state/history.ts";
+import { charactersPerItem, GrowingList, History } from "../responses/state/history.ts";
 import type { StoredItem } from "../responses/state/stored-response.ts";
 
 /** The first line of a stored conversation. */
@@ -16,9 +16,6 @@ export type ConversationChange =
   | { readonly metadata: Readonly<Record<string, string>> }
   | { readonly deleted: string };
 
-/** The memory of an item in addition to its text, in characters. */
-const charactersPerItem = 250;
-
 /** A conversation as it was read from its store. Items keep their positions when others are deleted. */
 export class StoredConversation {
   readonly beginning: Beginning;
@@ -27,7 +24,8 @@ export class StoredConversation {
   /** The size of the text that was read, in bytes. */
   size = 0;
   readonly #positions = new Map<unknown, number>();
-  readonly #deleted = new Set<number>();
+  /** By the ids of deleted items, the number of items at that time: a deletion removes all items with the id. */
+  readonly #deleted = new Map<unknown, number>();
   #history: History | undefined = new History("conversation");
 
   constructor(beginning: Beginning) {
@@ -42,14 +40,13 @@ export class StoredConversation {
   apply(change: ConversationChange): void {
     if ("metadata" in change) this.metadata = change.metadata;
     else if ("deleted" in change) {
-      const at = this.positionOf(change.deleted);
-      if (at === undefined) return;
-      this.#deleted.add(at);
+      if (this.positionOf(change.deleted) === undefined) return;
+      this.#deleted.set(change.deleted, this.items.length);
       this.#history = undefined;
     } else {
       for (const item of change.items) {
         const known = this.#positions.get(item["id"]);
-        if (known === undefined || this.#deleted.has(known)) this.#positions.set(item["id"], this.items.length);
+        if (known === undefined || this.#isDeleted(known)) this.#positions.set(item["id"], this.items.length);
         this.items.push(item);
       }
       this.#history = this.#history?.with(change.items);
@@ -59,7 +56,11 @@ export class StoredConversation {
   /** The position of the item with this id, of several the first one; undefined if no item has it, or if it was deleted. */
   positionOf(id: string): number | undefined {
     const at = this.#positions.get(id);
-    return at === undefined || this.#deleted.has(at) ? undefined : at;
+    return at === undefined || this.#isDeleted(at) ? undefined : at;
+  }
+
+  #isDeleted(at: number): boolean {
+    return at < (this.#deleted.get(this.items[at]?.["id"]) ?? 0);
   }
 
   /** Returns the items before a position, as requests continue them. */
@@ -69,7 +70,7 @@ export class StoredConversation {
   }
 
   #read(before: number): History {
-    const items = this.items.slice(0, before).filter((_, at) => !this.#deleted.has(at));
+    const items = this.items.slice(0, before).filter((_, at) => !this.#isDeleted(at));
     return new History("conversation", new GrowingList(items));
   }
 }
@@ -91,9 +92,13 @@ function lineOf(change: ConversationChange): string {
   return `\n${JSON.stringify(change)}\n`;
 }
 
-/** Changes a conversation. Rejects with 404 if it does not exist any more. */
-export async function changeConversation({ stored }: Keyspaces, id: string, change: ConversationChange): Promise<void> {
-  if (!(await stored.append(keyOf(id), lineOf(change)))) throw conversationNotFound(id);
+/** Changes a conversation. Resolves to whether it still exists. */
+export async function changeConversation(
+  { stored }: Keyspaces,
+  id: string,
+  change: ConversationChange,
+): Promise<boolean> {
+  return stored.append(keyOf(id), lineOf(change));
 }
 
 /**
@@ -128,8 +133,8 @@ export async function findConversation(keyspaces: Keyspaces, id: string): Promis
     }
     // Another request has read the same lines meanwhile.
     if (conversation && conversation.size !== from) continue;
-    const text = read.text.slice(0, read.text.lastIndexOf("\n") + 1);
-    for (const line of text.split("\n")) {
+    const end = read.text.lastIndexOf("\n") + 1;
+    for (const line of read.text.slice(0, end).split("\n")) {
       if (line === "") continue;
       if (!conversation) {
         conversation = new StoredConversation(JSON.parse(line) as Beginning);
@@ -139,7 +144,8 @@ export async function findConversation(keyspaces: Keyspaces, id: string): Promis
       if (change) conversation.apply(change);
     }
     if (!conversation) return undefined;
-    conversation.size = from + new TextEncoder().encode(text).length;
+    // Counted from the end: a character that a crash has torn is decoded to one of another size.
+    conversation.size = read.size - new TextEncoder().encode(read.text.slice(end)).length;
     assembled.set(key, conversation, conversation.characters);
     return conversation;
   }

@@ -279,7 +279,8 @@ class InputReader {
   }
 
   #called(id: string, name: string): void {
-    this.#calls.set(id, { ...this.#callOf(id), name });
+    // A client may use the id of an earlier call again.
+    this.#calls.set(id, { ...this.#callOf(id), name, isAnswered: false });
   }
 
   /** `again`: the item was accepted before, and is not judged strictly. */
@@ -469,7 +470,8 @@ class InputReader {
     const { length } = this.#messages;
     let place = length;
     while (length - place < maxSteers && this.#messages[place - 1]?.role === "user") place--;
-    const { role, content } = this.#messages[place - 1] ?? {};
+    const { messages } = this.#before;
+    const { role, content } = this.#messages[place - 1] ?? messages.toArray(messages.length - 1)[0] ?? {};
     const isCall =
       Array.isArray(content) && content.some(({ type }: { readonly type: string }) => type === "tool-call");
     return role === "tool" || (role === "assistant" && isCall) ? place : length;

@@ -93,6 +93,28 @@ describe("input", () => {
     ]);
   });
 
+  // The output of the second call was taken for a further one of the first call.
+  test("a call with the id of an earlier async call has the output after it", () => {
+    const call = { type: "function_call", call_id: "call_1", name: "build", arguments: "{}" };
+    const output = (text: string) => ({ type: "function_call_output", call_id: "call_1", output: text });
+    const input = [
+      { ...call, async: true },
+      output("First."),
+      { role: "user", content: "Go" },
+      call,
+      output("Second."),
+    ];
+    const made = { type: "tool-call", id: "call_1", name: "build", arguments: "{}" };
+    const result = (content: string) => ({ role: "tool", content, toolCallId: "call_1", name: "build" });
+    expect(messagesOf(input)).toEqual([
+      { role: "assistant", content: [made] },
+      result("First."),
+      { role: "user", content: "Go" },
+      { role: "assistant", content: [made] },
+      result("Second."),
+    ]);
+  });
+
   // Profile exact refused the item, and lean ignored it.
   test("configuration_update: the last one wins over the request's settings", () => {
     const format = { type: "json_schema", name: "city", schema: { type: "object" } };

@@ -18,18 +18,45 @@ const forgetful: Assembled = { get: () => undefined, set() {}, delete() {}, uniq
 
 const user = (text: string): object => ({ type: "message", role: "user", content: [{ type: "input_text", text }] });
 
+const cachedUntil = (ttl: string | undefined): object => ({
+  type: "message",
+  role: "user",
+  content: [
+    {
+      type: "input_text",
+      text: "cached",
+      prompt_cache_breakpoint: { mode: "explicit", ...(ttl !== undefined && { ttl }) },
+    },
+  ],
+});
+
+const call = (id: string, members: object): object => ({
+  type: "function_call",
+  call_id: id,
+  name: `tool_${id}`,
+  arguments: "{}",
+  ...members,
+});
+
 const item = fc.oneof(
   fc.constantFrom("a", "b").map((text) => user(text)),
+  fc.constantFrom(undefined, "30m", "12h", "5m").map(cachedUntil),
   fc
     .constantFrom("c1", "c2", "c3")
     .map((id) => ({ type: "function_call_output", call_id: id, output: `result ${id}` })),
-  fc.record({ id: fc.constantFrom("c1", "c2", "c3"), cut: fc.boolean() }).map(({ id, cut }) => ({
-    type: "function_call",
-    call_id: id,
-    name: `tool_${id}`,
-    arguments: "{}",
-    ...(cut && { status: "incomplete" }),
-  })),
+  fc
+    .constantFrom({ name: "tool_c1" }, { name: "news", namespace: "feed" }, {})
+    .map((members) => ({ type: "function_call_output", ...members, output: "not asked for" })),
+  fc
+    .record({ id: fc.constantFrom("c1", "c2", "c3"), cut: fc.boolean(), async: fc.boolean() })
+    .map(({ id, cut, async }) => call(id, { ...(cut && { status: "incomplete" }), ...(async && { async: true }) })),
+  fc
+    .constantFrom(
+      { reasoning: { effort: "low" } },
+      { reasoning: { effort: "high" }, text: { format: { type: "json_object" } } },
+      { text: { format: { type: "json_schema", name: "n", schema: { type: "object" } } } },
+    )
+    .map((settings) => ({ type: "configuration_update", ...settings })),
   fc.constantFrom("web_search_call", "no_such_item").map((type) => ({ type, id: "ws_1" })),
   fc.constant({ role: "assistant", content: "said before" }),
   fc.constant({ type: "reasoning", id: "rs_1", summary: [], encrypted_content: "of another server" }),
@@ -46,6 +73,12 @@ const answers: readonly (readonly GenerationEvent[])[] = [
     { type: "reasoning-delta", choice: 0, text: "Hm." },
     { type: "part-end", choice: 0, signature: "signed" },
   ],
+  [0, 1].flatMap((index): GenerationEvent[] => [
+    { type: "tool-call-start", choice: 0, index, id: `c${index + 1}`, name: `tool_c${index + 1}` },
+    { type: "tool-call-delta", choice: 0, index, arguments: "{}" },
+    { type: "tool-call-end", choice: 0, index, status: "succeeded" },
+  ]),
+  [],
   [],
 ];
 
@@ -60,7 +93,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       do: fc.constant("continue" as const),
       from: fc.nat(),
-      input: fc.array(item, { maxLength: 3 }),
+      input: fc.array(item, { maxLength: 4 }),
       answer: fc.nat({ max: answers.length - 1 }),
     }),
   },
@@ -99,6 +132,8 @@ test("what an engine gets is the same, whether histories are remembered or read 
           model: "m",
           input: taken.input,
           instructions: "Be brief.",
+          tools: [{ type: "function", name: "tool_c1", async: true }],
+          prompt_cache_options: { ttl: taken.from % 2 === 0 ? "30m" : "12h" },
           ...(from !== undefined && { previous_response_id: from }),
         };
         const read = (keyspaces: Keyspaces) =>
@@ -129,7 +164,7 @@ test("what an engine gets is the same, whether histories are remembered or read 
         ids.push(id);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: 500 },
   );
   expect(continued).toBeGreaterThan(300);
 });
@@ -150,6 +185,40 @@ test("lists and maps that grow from one beginning do not change each other", () 
     [2, undefined],
     [1, 3],
   ]);
+});
+
+// Only the texts were counted, and short items take three times as much: 64 MiB were 230 MB.
+test("the memory of a remembered history includes that of each item", async () => {
+  let characters = 0;
+  const assembled: Assembled = { ...forgetful, set: (_key, _value, size) => (characters = size) };
+  const keyspaces: Keyspaces = {
+    stored: new MapKeyspace(),
+    temporary: new MapKeyspace(),
+    assembled,
+    ofConnection: false,
+  };
+  for (let turn = 0; turn < 3; turn++) {
+    const input = Array.from({ length: 1000 }, () => ({ role: "user", content: "a" }));
+    const body = { model: "m", input, ...(turn > 0 && { previous_response_id: `resp_${turn - 1}` }) };
+    const read = await readStoredRequest(body, "req_1", {}, keyspaces, inTurns);
+    const writer = read.streamWriter({
+      profile: lean,
+      created: 1_800_000_000,
+      model: "m",
+      settings: {},
+      random: Math.random,
+    });
+    writer.write([
+      { type: "start", choice: 0, source: { id: `resp_${turn}` } },
+      { type: "finish", choice: 0, reason: "stop" },
+      { type: "end", end: { kind: "done" } },
+    ]);
+    await read.store();
+  }
+  const texts = [0, 1].map((turn) => keyspaces.stored.get(`resp_${turn}`));
+  const stored = (await Promise.all(texts)).reduce((sum, text) => sum + (text?.length ?? 0), 0);
+  expect(characters).toBeGreaterThan(stored + 2000 * 250);
+  expect(characters).toBeLessThan(stored + 2000 * 300);
 });
 
 // Each link of a chain made messages of all items before it: 10,000 links took 131 s.

@@ -69,6 +69,9 @@ export class GrowingMap<V> {
   }
 }
 
+/** The approximate memory of an item, and of what is read from it, in addition to its text; in characters. */
+export const charactersPerItem = 250;
+
 /** The items that precede the input of a request, and what was read from them. */
 export class History {
   readonly items: GrowingList<StoredItem>;

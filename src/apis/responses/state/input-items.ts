@@ -13,6 +13,8 @@ const itemsWithStatus: ReadonlySet<unknown> = new Set([
   "custom_tool_call_output",
 ]);
 
+const prefixes: ReadonlyMap<unknown, string> = new Map(Object.entries(idPrefixes));
+
 /**
  * Returns the input of a request as it is stored and shown: items with ids, messages with parts, and the items that references refer to.
  * References to unknown items are left out.
@@ -28,10 +30,10 @@ export function storedInputItems(
 ): StoredItem[] {
   const ids = new ResponseIds(random, responseId);
   const whole = (item: StoredItem): StoredItem[] => {
-    const { id, type = item["role"] === undefined ? "item_reference" : "message", status, ...rest } = item;
+    const { id, type: named, status, ...rest } = item;
+    const type = named ?? ((item["role"] ?? null) === null ? "item_reference" : "message");
     if (type === "item_reference") return references.has(String(id)) ? [references.get(String(id)) ?? item] : [];
-    const prefix = (idPrefixes as Readonly<Record<string, string>>)[String(type)] ?? "item_";
-    const own = typeof id === "string" ? id : ids.item(prefix, created);
+    const own = typeof id === "string" ? id : ids.item(prefixes.get(type) ?? "item_", created);
     if (type !== "message") {
       const shown = status ?? (itemsWithStatus.has(type) ? "completed" : undefined);
       return [{ id: own, type, ...(shown !== undefined && { status: shown }), ...rest }];

@@ -82,7 +82,7 @@ class StoredResponsesRequest implements StorableRequest {
     await this.#addToConversation(body);
   }
 
-  /** Adds the input and the output to the conversation of the response, also if the response itself is not stored. */
+  /** Adds the input and the output to the conversation of the response, also if the response itself is not stored. The client may have deleted it. */
   async #addToConversation(body: string): Promise<void> {
     const { conversation } = this.#recalled;
     if (!conversation || !isAnswered(body)) return;
@@ -177,8 +177,9 @@ class StoredResponsesRequest implements StorableRequest {
         } else {
           await keyspace.set(eventsKey(id), events);
           const body = isCancelled || stop !== undefined ? cancelled : (response.body() ?? failed);
-          await this.#put(keyspace, body);
+          // The client may continue the conversation as soon as it sees the end.
           await this.#addToConversation(body);
+          await this.#put(keyspace, body);
         }
         if (stop !== undefined) await keyspace.delete(stopKey(id));
       },

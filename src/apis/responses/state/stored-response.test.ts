@@ -3,9 +3,10 @@ import type { GenerationEvent } from "../../../core/events.ts";
 import { runSync } from "../../../core/steps.ts";
 import type { InTurns, Keyspace, Keyspaces } from "../../port-state.ts";
 import { MapAssembled, MapKeyspace } from "../../../../test/support/map-keyspaces.ts";
-import { putConversation } from "../../conversations/stored-conversation.ts";
+import { deleteConversation, putConversation } from "../../conversations/stored-conversation.ts";
 import { lean } from "../../profile.ts";
 import { ResponseIds } from "../ids.ts";
+import { storedInputItems } from "./input-items.ts";
 import { forgetHistory } from "./recall.ts";
 import { readStoredRequest } from "./stored-request.ts";
 import { deleteResponse, findItems, findResponse, storageKey } from "./stored-response.ts";
@@ -47,6 +48,70 @@ describe("a stored response", () => {
     expect(storageKey(new ResponseIds(Math.random, id).item("msg_", 1_700_000_000))).toBe(storageKey(id));
     expect(storageKey(other.response(1_800_000_000))).not.toBe(storageKey(id));
     expect(storageKey("resp_abc")).toBe("resp_abc");
+  });
+
+  // `version resp_1` and `conversation conv_1` were read as responses, and the request failed with 503.
+  test("no id of a client is the key of another kind of text", async () => {
+    const shelves = emptyShelves();
+    await putConversation(shelves, { id: "conv_1", created: 1_800_000_000 }, []);
+    await keep(shelves, { input: "x" }, [{ type: "start", choice: 0, source: { id: "resp_1" } }, hello]);
+    const second: GenerationEvent = { type: "start", choice: 0, source: { id: "resp_2" } };
+    await keep(shelves, { input: "x", previous_response_id: "resp_1" }, [second, hello]);
+    await keep(shelves, { input: "x", previous_response_id: "resp_2" }, [hello]);
+    const ids = [...shelves.stored.texts.keys()].filter((key) => key.includes(" "));
+    expect(ids).toEqual(["conversation conv_1", "version resp_1"]);
+    expect(await findItems(shelves, ids)).toEqual(new Map());
+    for (const id of ids) expect(await findResponse(shelves, id)).toBeUndefined();
+  });
+
+  // A client that saw the end and continued the conversation missed the answer; one that had deleted the conversation had an error logged.
+  test("a background response is complete when its items are in its conversation, if that still exists", async () => {
+    const shelves = emptyShelves();
+    await putConversation(shelves, { id: "conv_1", created: 1_800_000_000 }, []);
+    const statuses: string[] = [];
+    let id = "";
+    const append = shelves.stored.append.bind(shelves.stored);
+    shelves.stored.append = async (key, text) => {
+      const { body = "" } = (await findResponse(shelves, id))?.stored ?? {};
+      statuses.push((JSON.parse(body) as { status: string }).status);
+      return append(key, text);
+    };
+    const body = { model: "m", input: "x", conversation: "conv_1", background: true };
+    for (const isDeleted of [false, true]) {
+      const read = await readStoredRequest(body, "req_1", {}, shelves, inTurns);
+      const context = { profile: lean, created: 1_800_000_000, model: "m", settings: {}, random: Math.random };
+      const answer = read.detach?.(context);
+      if (!answer) throw new Error("It is not in the background.");
+      id = answer.id;
+      await answer.beat();
+      if (isDeleted) await deleteConversation(shelves, "conv_1");
+      answer.writer.write([
+        hello,
+        { type: "finish", choice: 0, reason: "stop" },
+        { type: "end", end: { kind: "done" } },
+      ]);
+      await answer.end("", false);
+      const stored = (await findResponse(shelves, answer.id))?.stored.body ?? "";
+      expect(JSON.parse(stored)).toMatchObject({ status: "completed" });
+    }
+    expect(statuses).toEqual(["in_progress", "in_progress"]);
+  });
+
+  // The type null was stored; the id of the type "constructor" began with the text of a function.
+  test("items are stored with the type and the id that they are shown with", async () => {
+    const items = [{ type: null, role: "user", content: "x" }, { type: "constructor" }, { type: "__proto__" }];
+    const from = { responseId: "", created: 1_800_000_000, random: Math.random };
+    expect(storedInputItems(items, new Map(), from)).toEqual([
+      {
+        id: expect.stringMatching(/^msg_\w{50}$/) as string,
+        type: "message",
+        status: "completed",
+        role: "user",
+        content: [{ type: "input_text", text: "x" }],
+      },
+      { id: expect.stringMatching(/^item_\w{50}$/) as string, type: "constructor" },
+      { id: expect.stringMatching(/^item_\w{50}$/) as string, type: "__proto__" },
+    ]);
   });
 
   test("items whose ids another server made are found by them, until the response is deleted", async () => {

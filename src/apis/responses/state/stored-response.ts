@@ -74,11 +74,12 @@ const pointer = ">";
 
 /**
  * Returns the key under which a response is stored, by its id or the id of one of its items. OpenAI gives a response and its items ids with
- * common digits (ids.ts), so one key serves all. Any other id is its own key.
+ * common digits (ids.ts), so one key serves all. Any other id is its own key; with a space, it is none of the keys for other kinds of texts.
  */
 export function storageKey(id: string): string {
   const shared = sharedDigits(id);
-  return shared ? `${shared.head}${shared.group}` : id;
+  if (shared) return `${shared.head}${shared.group}`;
+  return id.includes(" ") ? `id ${id}` : id;
 }
 
 /** A stored response, and which store has it. */
