@@ -1,5 +1,3 @@
-import type { JsonObject } from "./json.ts";
-
 /**
  * The events of a generation. Every engine emits these events, and a writer in `apis/` converts them to bytes. The names follow the AI
  * SDK's stream parts.
@@ -366,7 +364,7 @@ export interface GenerationFailure {
   /** Response headers of the source for the client (`x-ratelimit-…`), in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Members of the source's error that clients of the same API act on. At most 4,000 characters as JSON. */
-  readonly details?: JsonObject;
+  readonly details?: Readonly<Record<string, unknown>>;
   /** For the log only; never sent to a client. Of an `Error`, its name, code and stack are logged without the message; a string as it is. */
   readonly cause?: unknown;
 }
