@@ -5,6 +5,7 @@ import { accumulate } from "../core/accumulate.ts";
 import type { GenerationEvent } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
 import { runSync } from "../core/steps.ts";
+import { requiredBetas } from "./messages/request-schema.ts";
 import { completionsSource } from "./completions/port.ts";
 import { readEmbeddingsRequest } from "./embeddings/embeddings.ts";
 import type { AnswerContext, ReadRequest } from "./port.ts";
@@ -29,8 +30,10 @@ const answer: readonly GenerationEvent[] = [
 /** Reads a body as the path does; a request that is accepted is answered, and sent to another server of each API. */
 function readAt(path: string, body: unknown): void {
   const port = ports.find((port) => `/v1${port.path}` === path);
+  const header = (name: string): string | undefined =>
+    ({ "anthropic-version": "2023-06-01", "anthropic-beta": Object.values(requiredBetas).join() })[name];
   for (const profile of [lean, exact]) {
-    const options = { profile, forwards: false };
+    const options = { profile, forwards: false, header };
     if (port) {
       use(runSync(port.readRequest(body, "req_1", options)), profile.name === "lean");
       use(runSync(port.readRequest(body, "req_1", { ...options, forwards: true })), profile.name === "lean");

@@ -50,13 +50,15 @@ export function judgeAnswer(
 
 /** Returns the answers in the text of a file: of the results of a batch, each message and error, a line each; or the text itself. */
 export function capturedAnswers(text: string): readonly string[] {
-  if (batchResult(text.trimStart().split("\n", 1)[0] ?? "") === undefined) return [text];
+  if (!isBatchResult.test(text)) return [text];
   return text.split("\n").flatMap((line) => batchResult(line) ?? []);
 }
 
+const isBatchResult = /^\s*\{\s*"custom_id"/;
+
 /** Returns the message or the error in one line of the results of an Anthropic batch; undefined for any other body. */
 function batchResult(body: string): string | undefined {
-  if (!/^\s*\{\s*"custom_id"/.test(body)) return undefined;
+  if (!isBatchResult.test(body)) return undefined;
   const value = parsedJson(body);
   const result = isObject(value) && isObject(value.result) ? value.result : {};
   const answer = result.message ?? result.error;

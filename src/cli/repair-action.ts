@@ -24,12 +24,17 @@ export async function repair(options: { wire: string; from: string; jsonl?: bool
   else {
     const capture = await text(process.stdin);
     if (capture.trim() === "") throw new Error("Nothing came on stdin: truewire repair < capture.sse");
+    if (!answerLine.test(capture))
+      throw new Error("stdin has no answer of an API: repair reads an event stream (data: {…}) or a JSON body");
     const { body, request } = isRecording(capture) ? onlyAnswer(capture) : { body: capture };
     const repaired = repairCapture(body, { ...settings, request });
     process.stdout.write(repaired.body);
     process.stderr.write(report(repaired, body));
   }
 }
+
+/** The beginning of a line of an event stream, or of JSON. */
+const answerLine = /^[ \t\uFEFF]*(?:[{[:]|data:|event:)/m;
 
 function onlyAnswer(recording: string): RecordedAnswer {
   const answers = recordedAnswers(recording, "stdin");

@@ -363,6 +363,8 @@ export interface GenerationFailure {
   readonly retryAfterSeconds?: number;
   /** Response headers of the source for the client (`x-ratelimit-…`), in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Members of the source's error that clients of the same API act on. At most 4,000 characters as JSON. */
+  readonly details?: Readonly<Record<string, unknown>>;
   /** For the log only; never sent to a client. Of an `Error`, its name, code and stack are logged without the message; a string as it is. */
   readonly cause?: unknown;
 }

@@ -63,5 +63,7 @@ test("of the results of a batch, the messages and errors are judged", () => {
   const answers = capturedAnswers(`${results.join("\n")}\n`);
   expect(answers).toEqual([JSON.stringify(months["2026-09"]), JSON.stringify(error)]);
   expect(answers.flatMap(found)).toEqual([]);
+  // A file whose first request was canceled was judged as one body that is not JSON.
+  expect(capturedAnswers(results.toReversed().join("\n"))).toEqual(answers.toReversed());
   expect(capturedAnswers("data: {}\n\n")).toEqual(["data: {}\n\n"]);
 });

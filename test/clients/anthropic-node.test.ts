@@ -164,10 +164,14 @@ describe.each(["lean", "exact"])("the Anthropic SDK, wire %s", (wire) => {
   });
 
   test("a thinking block of another conversation", async () => {
+    const betas = ["thinking-binding-controls-2026-08-01"];
+    const thinking = (prefix_mismatch_behavior: "error" | "drop_block") =>
+      ({ type: "adaptive", block_binding: { prefix_mismatch_behavior } }) as const;
     const request: Anthropic.Beta.MessageCreateParamsNonStreaming = {
       ...ask("#thought"),
+      betas,
       system: "Be brief.",
-      thinking: { type: "adaptive" },
+      thinking: thinking("error"),
     };
     const { content } = await client.beta.messages.stream(request).finalMessage();
     const further: typeof request = {
@@ -176,9 +180,11 @@ describe.each(["lean", "exact"])("the Anthropic SDK, wire %s", (wire) => {
     };
     expect((await client.beta.messages.create(further)).stop_reason).toBe("end_turn");
     const changed = { ...further, system: "Be long." };
-    const betas = ["thinking-binding-controls-2026-08-01"];
-    const block_binding = { prefix_mismatch_behavior: "drop_block" } as const;
-    const dropping = { ...changed, betas, thinking: { type: "adaptive", block_binding } } as const;
+    const { betas: _, ...unasked } = changed;
+    expect((await client.beta.messages.create({ ...unasked, thinking: { type: "adaptive" } })).stop_reason).toBe(
+      "end_turn",
+    );
+    const dropping = { ...changed, thinking: thinking("drop_block") };
     if (wire === "lean") {
       expect((await client.beta.messages.create(changed)).stop_reason).toBe("end_turn");
       expect((await client.beta.messages.create(dropping)).input_transformations).toBeUndefined();

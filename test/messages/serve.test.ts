@@ -194,6 +194,12 @@ describe.each(transports)("the Messages API through $name", ({ open }) => {
       const filtered = await api.fetch(`/v1/models?${query}`, { headers: { "x-api-key": key } });
       expect(((await filtered.json()) as { data: unknown[] }).data, query).toHaveLength(count);
     }
+    // An unknown value was answered with an empty list.
+    const wrong = await api.fetch("/v1/models?lifecycle[]=active&lifecycle[]=x", { headers: { "x-api-key": key } });
+    expect([wrong.status, await wrong.json()]).toMatchObject([
+      400,
+      { error: { message: "lifecycle.1: Input should be 'active', 'deprecated' or 'retired'" } },
+    ]);
     const headers = { authorization: `Bearer ${key}` };
     expect(await (await api.fetch("/v1/models", { headers })).json()).toMatchObject({ object: "list" });
     const one = await api.fetch("/v1/models/m", { headers: { ...headers, "anthropic-version": "2023-06-01" } });

@@ -225,12 +225,25 @@ export function validBodies(model: string): readonly { readonly path: string; re
         temperature: 0,
         top_k: 1,
         metadata: { user_id: "u" },
+        diagnostics: { previous_message_id: "msg_1" },
         stream: true,
       },
     },
     {
       path: "/v1/messages/count_tokens",
-      body: { model, messages: [{ role: "user", content: [{ type: "text", text: "Hi" }] }], system: "Be brief." },
+      body: {
+        model,
+        messages: [
+          { role: "user", content: [{ type: "text", text: "Hi" }] },
+          { role: "system", content: "Be kind.", clear_at: "next_user_message" },
+        ],
+        system: "Be brief.",
+        thinking: {
+          type: "adaptive",
+          display: "updates",
+          block_binding: { prefix_mismatch_behavior: "drop_block" },
+        },
+      },
     },
     {
       path: "/v1/responses/input_tokens",

@@ -155,6 +155,15 @@ describe.skipIf(!existsSync(builtMain))("the command", () => {
     expect(results[1]?.body).toContain('"error"');
   });
 
+  // A stream with an error was invented for it, with exit code 0.
+  test.each(["hello\n", "<html><body>502 Bad Gateway</body></html>", '"data: {}"'])("%j is no answer", (input) => {
+    expect(run(input)).toMatchObject({
+      status: 1,
+      stdout: "",
+      stderr: "truewire: stdin has no answer of an API: repair reads an event stream (data: {…}) or a JSON body\n",
+    });
+  });
+
   test.each([[["--wire", "x"]], [["--from", "x"]], [["--jsonl"]]])(
     "%j with nonsense: one sentence, exit code 1",
     (args) => {

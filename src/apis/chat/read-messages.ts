@@ -61,7 +61,7 @@ function neutralMessage(message: ChatRequestMessage, index: number, history: Cal
 }
 
 function assistantMessage(message: ChatAssistantMessage, index: number, history: CallHistory): AssistantMessage {
-  const { content = null, name, refusal, tool_calls: calls, function_call: functionCall } = message;
+  const { content = null, name, refusal, tool_calls: calls, function_call: functionCall, audio } = message;
   const parts: AssistantPart[] = [];
   const reasoning = message.reasoning_content ?? message.reasoning;
   if (typeof reasoning === "string") parts.push({ type: "reasoning", text: reasoning });
@@ -77,7 +77,8 @@ function assistantMessage(message: ChatAssistantMessage, index: number, history:
     parts.push({ type: "tool-call", id, ...called });
   }
   if (functionCall) parts.push({ type: "tool-call", id: generatedId(index), ...functionCall });
-  if (content === null && !parts.some(({ type }) => type === "tool-call")) history.reportNoContent(index, refusal);
+  const isEmpty = !audio && parts.every(({ type }) => type === "reasoning");
+  if (content === null && isEmpty) history.reportNoContent(index);
   return { role: "assistant", content: assistantContent(parts), ...named(name) };
 }
 
@@ -168,9 +169,8 @@ class CallHistory {
     return id;
   }
 
-  /** Reports an assistant message without content, calls or refusal. */
-  reportNoContent(index: number, refusal: string | null | undefined): void {
-    if (typeof refusal === "string") return;
+  /** Reports an assistant message without content, calls, refusal or audio. */
+  reportNoContent(index: number): void {
     this.#report(`messages.[${index}].content`, "Invalid value for 'content': expected a string, got null.");
   }
 

@@ -305,6 +305,17 @@ describe("profile exact also refuses what only OpenAI does", () => {
     expect(() => read(members)).not.toThrow();
   });
 
+  // A turn that refers to an earlier audio answer was refused for its missing content.
+  test("a message of the assistant has content, a call, a refusal or audio", () => {
+    const call = { id: "call_1", type: "function", function: { name: "f", arguments: "{}" } };
+    for (const members of [{ audio: { id: "audio_1" } }, { refusal: "No." }, { tool_calls: [call] }])
+      expect(() =>
+        read({ messages: [hello, { role: "assistant", content: null, ...members }] }, { profile: exact }),
+      ).not.toThrow();
+    const silent = { role: "assistant", audio: null, reasoning: "Hm." };
+    expect(refusal({ messages: [hello, silent] }, { profile: exact })).toMatchObject({ param: "messages.[1].content" });
+  });
+
   test("members with names of keywords, and references to definitions of the schema, are accepted", () => {
     const schema = {
       ...closed,

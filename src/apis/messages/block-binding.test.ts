@@ -14,12 +14,13 @@ const headers =
   (name: string): string | undefined =>
     name === "anthropic-version" ? "2026-10-21" : betas;
 
+const refusing = { type: "adaptive", block_binding: { prefix_mismatch_behavior: "error" } };
 const first = {
   model: "m",
   max_tokens: 100,
   system: "Be brief.",
   tools: [{ name: "f", input_schema: { type: "object" } }],
-  thinking: { type: "adaptive" },
+  thinking: refusing,
   messages: [{ role: "user", content: "#thought" }],
 };
 
@@ -56,7 +57,7 @@ function answers(body: JsonObject, options: MessageReadOptions): JsonObject[] {
   return [whole, streamed];
 }
 
-const exactly = { profile: exact, header: headers() };
+const exactly = { profile: exact, header: headers(beta) };
 const contents = answers(first, exactly).map(({ content }) => content);
 const next = (content: unknown, members: JsonObject = {}): JsonObject => ({
   ...first,
@@ -89,10 +90,28 @@ describe("thinking blocks of this server", () => {
     }
   });
 
+  // A system prompt or a result that became a block was a different conversation.
+  test("are accepted whether a text is a string or a block", () => {
+    const conversation = (form: (text: string) => unknown) => {
+      const calls = { type: "tool_use", id: "toolu_1", name: "f", input: {} };
+      const results = { type: "tool_result", tool_use_id: "toolu_1", content: form("1") };
+      const messages = [
+        { role: "user", content: form("#thought") },
+        { role: "assistant", content: [calls] },
+        { role: "user", content: [results] },
+      ];
+      return { ...first, system: form("Be brief."), messages };
+    };
+    const earlier = conversation((text) => text);
+    const later = conversation((text) => [{ type: "text", text, cache_control: { type: "ephemeral" } }]);
+    for (const { content } of answers(earlier, exactly)) {
+      const messages = [...later.messages, { role: "assistant", content }, { role: "user", content: "Go on." }];
+      expect(refusalOf({ ...later, messages }, exactly)).toBe("read");
+    }
+  });
+
   const words = (more: string, at = "1.content.0"): string =>
     `messages.${at}: Invalid \`signature\` in \`thinking\` block. The block is bound to a different conversation. Remove the block, or set \`thinking.block_binding.prefix_mismatch_behavior\` to "drop_block".${more}`;
-  const about =
-    " That setting requires the `thinking-binding-controls-2026-08-01` value in the `anthropic-beta` header.";
   const changes: readonly [part: string, sentence: string, members: JsonObject][] = [
     ["system", " The `system` prompt differs from the one this block was created with.", { system: "Be long." }],
     ["tools", " The `tools` list differs from the one this block was created with.", { tools: [] }],
@@ -105,11 +124,15 @@ describe("thinking blocks of this server", () => {
       const [, ...others] = whole["messages"] as unknown[];
       const body =
         part === "messages" ? { ...whole, messages: [{ role: "user", content: "Else." }, ...others] } : whole;
-      expect(refusalOf(body, exactly)).toBe(words(about + sentence));
-      expect(refusalOf(body, { ...exactly, header: headers(beta) })).toBe(words(sentence));
+      expect(refusalOf(body, exactly)).toBe(words(sentence));
       // Profile lean binds no blocks, and an upstream of this API checks its own.
       expect(refusalOf(body, { profile: lean })).toBe("read");
       expect(refusalOf(body, { ...exactly, forwards: true })).toBe("read");
+      // Agents shorten their history and connect tools later. Every one that did was refused.
+      for (const block_binding of [undefined, null]) {
+        const thinking = { type: "adaptive", ...(block_binding === null && { block_binding }) };
+        expect(refusalOf({ ...body, thinking }, exactly)).toBe("read");
+      }
     }
     for (const { content } of answers(first, { profile: lean }))
       expect(refusalOf(next(content, members), exactly)).toBe("read");
@@ -117,9 +140,8 @@ describe("thinking blocks of this server", () => {
 
   test("are dropped if the request says so, and the message reports it", () => {
     const thinking = { type: "adaptive", block_binding: { prefix_mismatch_behavior: "drop_block" } };
-    const options = { ...exactly, header: headers(beta) };
     const reported = (body: JsonObject) =>
-      answers(body, options).map((message) => {
+      answers(body, exactly).map((message) => {
         const members = Object.keys(message);
         if (message["input_transformations"] !== undefined)
           expect(members.slice(-3)).toEqual(["usage", "input_transformations", "diagnostics"]);
@@ -130,10 +152,10 @@ describe("thinking blocks of this server", () => {
       const changed = next(content, { thinking, system: "Be long." });
       const dropped = [{ type: "thinking_dropped", path: "messages.1.content.0", reason: "prefix_binding_mismatch" }];
       expect(reported(changed)).toEqual([dropped, dropped]);
-      const { prompt } = readMessageRequest(changed, "req_1", options).request;
+      const { prompt } = readMessageRequest(changed, "req_1", exactly).request;
       expect(JSON.stringify(prompt)).not.toContain("Hm.");
       expect(JSON.stringify(prompt)).toContain("Yes.");
-      expect(reported(next(content))).toEqual([undefined, undefined]);
+      expect(reported(next(content, { thinking: { type: "adaptive" } }))).toEqual([undefined, undefined]);
     }
   });
 
@@ -144,7 +166,7 @@ describe("thinking blocks of this server", () => {
     const begun = { ...first, messages: [...first.messages, { role: "assistant", content: "Begun:" }] };
     const [own] = answers(begun, exactly).flatMap(({ content: blocks }) => blocks as JsonObject[]);
     expect(refusalOf(next([joined[0], own, text]), exactly)).toBe("read");
-    expect(refusalOf(next([thinking, own, text]), exactly)).toBe(words(about, "1.content.1"));
+    expect(refusalOf(next([thinking, own, text]), exactly)).toBe(words("", "1.content.1"));
     expect(refusalOf(next([{ type: "thinking", thinking: "", signature: "others" }, thinking, text]), exactly)).toBe(
       "read",
     );

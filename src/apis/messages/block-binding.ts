@@ -6,15 +6,15 @@ import { BodyCounter } from "../body-counter.ts";
 import { addJson, Digest } from "../cache-diagnosis.ts";
 import { promptSystem } from "./conversation.ts";
 import { refusal } from "./request-issue.ts";
-import { requiredBetas } from "./request-schema.ts";
-import type { ApiFeatures, ContentBlockParam, MessageParam, MessageRequest } from "./request-schema.ts";
+import type { ContentBlockParam, MessageParam, MessageRequest } from "./request-schema.ts";
 import { decodeSignature } from "./signature.ts";
 import type { BlockBinding } from "./signature.ts";
 
 /*
- * Binds thinking blocks to the conversation that they were created in, as Anthropic does since Claude Sonnet 5.5. The signature of a block
+ * Binds thinking blocks to the conversation that they were created in, for requests with `thinking.block_binding`. The signature of a block
  * contains digests of the system prompt, the tools and the messages before it. Like the signature itself, this detects mistakes, not
- * forgery. Only blocks that this server has signed in profile `exact` are bound.
+ * forgery. Only blocks that this server has signed in profile `exact`, for such a request, are bound. Anthropic binds blocks without that
+ * setting, too, but only of some models and for new accounts; agents that shorten their history or connect tools later rely on the others.
  * Source: recordings of 2026-10-05; the types of Anthropic's SDK 1.12.0, `BetaThinkingBlockBinding`.
  */
 
@@ -30,26 +30,21 @@ export interface BoundRequest {
   readonly binding: BlockBinding;
   /** The messages of the request without the blocks that were dropped. */
   readonly messages: MessageRequest["messages"];
-  /** Present if the request has `block_binding`. */
-  readonly transformations?: readonly InputTransformation[];
-}
-
-/** True if a request has thinking blocks, or its answer may have some. */
-export function mayThink({ thinking, messages }: MessageRequest): boolean {
-  const isOn = thinking !== undefined && thinking.type !== "disabled";
-  return isOn || messages.some((message) => blocksOf(message).some(isThinking));
+  readonly transformations: readonly InputTransformation[];
 }
 
 /**
- * Checks the thinking blocks of a request, and returns what those of its answer are bound to. Throws `FailureError` in Anthropic's words
- * for a block of another conversation, unless the request says to drop such blocks.
+ * Checks the thinking blocks of a request, and returns what those of its answer are bound to; `undefined` if the request has no
+ * `block_binding`. Throws `FailureError` in Anthropic's words for a block of another conversation, unless the request says to drop such
+ * blocks.
  */
-export function* checkedBindings(request: MessageRequest, features: ApiFeatures): Steps<BoundRequest> {
-  const { system, tools = [], thinking } = request;
+export function* checkedBindings(request: MessageRequest): Steps<BoundRequest | undefined> {
+  const { system = [], tools = [], thinking } = request;
   const setting = thinking && "block_binding" in thinking ? thinking.block_binding : undefined;
-  const drops = setting?.prefix_mismatch_behavior === "drop_block";
+  if (!setting) return undefined;
+  const drops = setting.prefix_mismatch_behavior === "drop_block";
   const settings = {
-    system: (yield* digestOf(promptSystem(system))).value,
+    system: (yield* digestOf(promptSystem(textBlocks(system)))).value,
     tools: (yield* digestOf(tools.map(compared))).value,
   };
   const transformations: InputTransformation[] = [];
@@ -74,7 +69,7 @@ export function* checkedBindings(request: MessageRequest, features: ApiFeatures)
       const bound = decodeSignature(block.type === "thinking" ? (block.signature ?? "") : block.data, counter)?.bound;
       const differing = bound && differenceOf(bound, settings, prefixes);
       const path = `messages.${index}.content.${at}`;
-      if (differing !== undefined && !drops) throw refusal(path, mismatchWords(block.type, differing, features));
+      if (differing !== undefined && !drops) throw refusal(path, mismatchWords(block.type, differing));
       // The thinking blocks directly after a dropped one are dropped with it.
       isDropping = isDropping || differing !== undefined;
       if (isDropping) transformations.push({ type: "thinking_dropped", path, reason: "prefix_binding_mismatch" });
@@ -86,11 +81,16 @@ export function* checkedBindings(request: MessageRequest, features: ApiFeatures)
   return {
     binding: { ...settings, prefix: prefix.value },
     messages,
-    ...(setting && { transformations }),
+    transformations,
   };
 }
 
 function blocksOf({ content = [] }: MessageParam): readonly ContentBlockParam[] {
+  return textBlocks(content);
+}
+
+/** Clients send a text as a string or as a block: Claude Code changes its form between two requests. */
+function textBlocks<Block>(content: string | Block[]): (Block | { type: "text"; text: string })[] {
   return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }
 
@@ -105,9 +105,9 @@ function isThinking(block: ContentBlockParam): block is ThinkingParam {
 function compared(sent: JsonObject): JsonObject {
   const { cache_control: _, ...value } = sent;
   const { content } = value;
-  return Array.isArray(content)
-    ? { ...value, content: content.map((block: unknown) => (isObject(block) ? compared(block) : block)) }
-    : value;
+  if (typeof content !== "string" && !Array.isArray(content)) return value;
+  const blocks = textBlocks<unknown>(content);
+  return { ...value, content: blocks.map((block) => (isObject(block) ? compared(block) : block)) };
 }
 
 function* digestOf(value: unknown): Steps<Digest> {
@@ -135,10 +135,7 @@ const differences: Readonly<Record<Part, string>> = {
   prefix: "",
 };
 
-function mismatchWords(type: ThinkingParam["type"], differing: Part, { betas }: ApiFeatures): string {
+function mismatchWords(type: ThinkingParam["type"], differing: Part): string {
   const signed = type === "thinking" ? "signature" : "data";
-  const header = betas.has(requiredBetas.bindingControls)
-    ? ""
-    : ` That setting requires the \`${requiredBetas.bindingControls}\` value in the \`anthropic-beta\` header.`;
-  return `Invalid \`${signed}\` in \`${type}\` block. The block is bound to a different conversation. Remove the block, or set \`thinking.block_binding.prefix_mismatch_behavior\` to "drop_block".${header}${differences[differing]}`;
+  return `Invalid \`${signed}\` in \`${type}\` block. The block is bound to a different conversation. Remove the block, or set \`thinking.block_binding.prefix_mismatch_behavior\` to "drop_block".${differences[differing]}`;
 }

@@ -1,6 +1,5 @@
 import type * as z from "zod";
 import type { GenerationFailure } from "../../core/events.ts";
-import { isObject } from "../../core/json.ts";
 import { internalError, malformedJson } from "../failures.ts";
 import { inWireOrder } from "../members.ts";
 import { errorCodes, errorResponse, errorStatuses } from "./schema.ts";
@@ -39,10 +38,8 @@ export function errorJson(failure: GenerationFailure, requestId: string | null):
 }
 
 /** Returns `details` of an error with one of Anthropic's codes: an upstream's own, which may have further members, or the code alone. */
-function detailsOf({ code, cause }: GenerationFailure): z.input<typeof errorResponse>["error"]["details"] {
-  if (typeof code !== "string" || !errorCodes.has(code)) return undefined;
-  const sent = isObject(cause) ? cause["details"] : undefined;
-  return { ...(isObject(sent) && sent), error_code: code };
+function detailsOf({ code, details }: GenerationFailure): z.input<typeof errorResponse>["error"]["details"] {
+  return typeof code === "string" && errorCodes.has(code) ? { ...details, error_code: code } : undefined;
 }
 
 function statusAndType({ kind, status }: GenerationFailure): { readonly status: number; readonly type: string } {

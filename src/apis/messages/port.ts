@@ -1,4 +1,4 @@
-import type * as z from "zod";
+import * as z from "zod";
 import type { ModelInfo } from "../../core/engine.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { inWireOrder } from "../members.ts";
@@ -11,6 +11,7 @@ import { diagnose, isDiagnosed } from "./diagnosis.ts";
 import { anthropicError, errorJson } from "./error-object.ts";
 import { messageForms } from "./form.ts";
 import { messageId } from "./ids.ts";
+import { messageIssueFailure } from "./request-issue.ts";
 import { messageRequestInSteps } from "./request.ts";
 import type { ReadMessageRequest } from "./request.ts";
 import * as schema from "./schema.ts";
@@ -26,6 +27,8 @@ const anthropicModels: ModelListFormat = {
   isRequested: (header) => header("anthropic-version") !== undefined || header("x-api-key") !== undefined,
   list(all, queries) {
     const lifecycles = queries?.("lifecycle[]") ?? [];
+    const { error } = z.array(schema.modelLifecycle).safeParse(lifecycles);
+    if (error) throw messageIssueFailure("lifecycle", lifecycles, error.issues);
     const models = lifecycles.length === 0 || lifecycles.includes(active) ? all : [];
     return jsonOf(schema.modelInfoPage, {
       data: models.map(modelObject),

@@ -10,7 +10,7 @@ import { lengthProblem, tooManyUnknown } from "../request/refusals.ts";
 import { maxMessages, maxParts, maxUnknownMembers } from "../request/shapes.ts";
 import { checkedForServer, unknownValue } from "../request/parameter.ts";
 import type { HeaderReader } from "../api-error-format.ts";
-import { checkedBindings, mayThink } from "./block-binding.ts";
+import { checkedBindings } from "./block-binding.ts";
 import { checkConversation, readMessageParams } from "./conversation.ts";
 import { messageForms } from "./form.ts";
 import { messageIssueFailure, refusal } from "./request-issue.ts";
@@ -58,8 +58,7 @@ export function* messageRequestInSteps(
   const output = outputOf(checked);
   if (output && profile.judgesAsVendor) checkOutput(output);
   // An upstream of this API checks the blocks that it has signed.
-  const isBound = profile.judgesAsVendor && !forwards && mayThink(checked);
-  const bound = isBound ? yield* checkedBindings(checked, features) : undefined;
+  const bound = profile.judgesAsVendor && !forwards ? yield* checkedBindings(checked) : undefined;
   const tools = yield* readMessageTools(checked, { profile, forwards, features, warnings });
   const { messages, isPrefilled } = yield* readMessageParams(
     bound ? { ...checked, messages: bound.messages } : checked,
@@ -99,8 +98,7 @@ export function* messageRequestInSteps(
     requestId,
     reasoning: reasoningDisplay(reasoning, profile),
     estimatePrompt: () => estimateTokens(request),
-    ...(bound && { binding: bound.binding }),
-    ...(bound?.transformations && { transformations: bound.transformations }),
+    ...(bound && { binding: bound.binding, transformations: bound.transformations }),
   };
   return { request, options: answer, warnings };
 }

@@ -438,6 +438,8 @@ export const streamEvent = z.discriminatedUnion("type", [
 /** The answer of `POST /v1/messages/count_tokens`. */
 export const tokenCount = z.object({ input_tokens: z.int().min(1) });
 
+export const modelLifecycle = z.enum(["active", "deprecated", "retired"]);
+
 export const modelInfo = z.object({
   type: z.literal("model"),
   id: z.string().min(1),
@@ -448,7 +450,7 @@ export const modelInfo = z.object({
   max_tokens: count.nullable().optional(),
   capabilities: z.record(z.string(), z.unknown()).nullable().optional(),
   // Declared by Anthropic's SDK 1.12.0. Their place is predicted: no recording has them.
-  lifecycle: z.enum(["active", "deprecated", "retired"]).optional(),
+  lifecycle: modelLifecycle.optional(),
   deprecated_at: z.string().nullable().optional(),
   retires_at: z.string().nullable().optional(),
   line: z.string().nullable().optional(),

@@ -89,6 +89,7 @@ function failureFrom(error: JsonObject, responseStatus: number | undefined): Gen
     sourceType: type ?? typeOfStatus(status),
     param: shownOrNull(error["param"]),
     code: ownCode === null ? null : shown(ownCode, maxName),
+    ...(isObject(details) && JSON.stringify(details).length <= maxMessage && { details }),
   };
   // A rate limit may also concern tokens.
   if (status === 401 || status === 403 || status === 429) return failure;
