@@ -115,6 +115,8 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
       for (const [model] of text.matchAll(/(?<![\w./-])[\w.-]+\.gguf/g))
         copyFileSync(join(root, "model.gguf"), join(folder, model));
     }
+    await mkdir(join(folder, "models"), { recursive: true });
+    copyFileSync(join(root, "model.gguf"), join(folder, "models/small.gguf"));
     await writeFile(join(folder, "program.ts"), "export default () => 'Hello from a program.';\n");
     for (const [name, text] of Object.entries(inputs)) await writeFile(join(folder, name), text);
   });
@@ -145,7 +147,7 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
     const { url } = text.includes("demo") ? demo : (server ?? demo);
     return text
       .replaceAll(/https?:\/\/(?:127\.0\.0\.1|localhost):(?:8080|9000)/g, url)
-      .replaceAll("http://localhost:11434", demo.url);
+      .replaceAll(/(?:http:\/\/)?localhost:11434/g, demo.url);
   }
 
   function environment(): NodeJS.ProcessEnv {
