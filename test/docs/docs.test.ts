@@ -12,7 +12,7 @@ import type { Block } from "./read-blocks.ts";
 
 /**
  * Every command and snippet of the documentation runs as printed, in the order of its page, in a folder that holds `model.gguf` (the
- * programmed model), `program.ts`, and a captured stream. Only ports differ: those that a page names are mapped to free ones.
+ * programmed model), `models/` with another one, `program.ts`, and a captured stream. Only ports differ: those that a page names are mapped to free ones.
  *
  * - `sh`: run by a shell. A line `truewire serve …` starts a server, which stays up for the blocks behind it on the page.
  * - `ts`: run as a module; one whose first line is `// name.ts` is kept under that name, and served if it is a program.

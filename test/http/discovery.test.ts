@@ -189,6 +189,12 @@ test("a folder: each GGUF file is a model that its first request loads; projecto
   const answer = await fetch(`${server.url}/v1/chat/completions`, chat("#plain", { model: "two" }));
   expect(await answer.text()).toContain("quick brown fox");
 
+  const file = join(await newFolder(), "truewire.yaml");
+  await writeFile(file, `port: 0\nmodels: [${folder}]\n`);
+  const configured = await startTruewire(["--config", file]);
+  onTestFinished(async () => void (await configured.stop()));
+  expect(await namesOf(configured)).toEqual(["author/two/one", "one", "two"]);
+
   const { code, stderr } = await runTruewire(["serve", await newFolder(), "--port", "0"]);
   expect([code, stderr]).toEqual([
     1,
