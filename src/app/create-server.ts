@@ -54,6 +54,8 @@ export interface ServerOptions {
   readonly log?: Log;
   /** How far a local model's download or loading is. */
   readonly onProgress?: OpenOptions["onProgress"];
+  /** How long the start may wait for each upstream, in milliseconds; one that takes longer, or fails, is taken in later. */
+  readonly upstreamPatienceMs?: number;
   /** Reads the configuration again when the admin API is asked to; absent: there is nothing to read. */
   readonly readConfig?: () => Promise<TruewireConfig>;
 }
@@ -104,6 +106,7 @@ export async function openServer(
     runtime: nodeRuntime,
     ...(openFiles !== undefined && { descriptorLimit: openFiles }),
     ...(options.onProgress && { onProgress: options.onProgress }),
+    ...(options.upstreamPatienceMs !== undefined && { upstreamPatienceMs: options.upstreamPatienceMs }),
     ...(side && { openShared: (key) => side.engines.open(key), ejections: side.ejections }),
   });
   const { readConfig } = options;

@@ -6,6 +6,8 @@ export interface OpenOptions {
   readonly log: Log;
   /** Maximum number of open files of the process: connections to upstreams leave some of them for clients. */
   readonly descriptorLimit?: number;
+  /** How long the opening of an upstream may take; one that takes longer, or fails, is taken in later. Default: as long as it takes. */
+  readonly upstreamPatienceMs?: number;
   /** Aborts the opening of a model. */
   readonly signal?: AbortSignal;
   /** Reports the progress of loading a local model; `fraction` is from 0 to 1. */

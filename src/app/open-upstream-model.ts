@@ -12,7 +12,7 @@ import type { PoolOptions } from "./runtime.ts";
 
 /**
  * Opens a configured upstream. Where its models are not given and it does not answer, it is taken in when it comes. Rejects with an
- * Error when it answers, and refuses its list.
+ * Error when it answers, and refuses its list; but not with `upstreamPatienceMs`: then it is asked again.
  */
 export async function openUpstreamModel(
   model: UpstreamModelConfig,
@@ -42,11 +42,20 @@ export async function openUpstreamModel(
   };
   const { openTransport } = await options.runtime.transport();
   const open = async (): Promise<OpenedEngine> => openNow(settings, openTransport);
+  const { upstreamPatienceMs: patienceMs } = options;
+  let first: Promise<OpenedEngine> | undefined = open();
   try {
-    return await open();
+    return await (patienceMs === undefined ? first : Promise.race([first, refusalAfter(patienceMs)]));
   } catch (error) {
-    if (!mayComeUp(error)) throw error;
-    const late = new LateEngine({ name, log: options.log, open }, error);
+    if (patienceMs === undefined && !mayComeUp(error)) throw error;
+    // The first attempt may still succeed.
+    const again = (): Promise<OpenedEngine> => {
+      const attempt = first ?? open();
+      first = undefined;
+      return attempt;
+    };
+    first.catch(() => {});
+    const late = new LateEngine({ name, log: options.log, open: again }, error);
     return {
       engine: late,
       get forwards() {
@@ -54,6 +63,11 @@ export async function openUpstreamModel(
       },
     };
   }
+}
+
+async function refusalAfter(ms: number): Promise<never> {
+  await new Promise((resolve) => setTimeout(resolve, ms));
+  throw new Error(`no answer within ${ms} ms`);
 }
 
 async function openNow(settings: UpstreamOptions, transport: OpenTransport): Promise<OpenedEngine> {

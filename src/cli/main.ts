@@ -37,7 +37,11 @@ for (const add of commands) add(program);
 hintAtHelp(program, "truewire");
 
 try {
-  await program.parseAsync();
+  // Without a command it serves; only these options are its own.
+  const given = process.argv.slice(2);
+  const [first = "-"] = given;
+  const isServe = first.startsWith("-") && !["-h", "--help", "-V", "--version"].includes(first);
+  await program.parseAsync(isServe ? ["serve", ...given] : given, { from: "user" });
 } catch (error) {
   // One sentence. TRUEWIRE_DEBUG=1 shows the stack as well.
   const shown = error instanceof Error ? (process.env.TRUEWIRE_DEBUG ? error.stack : error.message) : String(error);

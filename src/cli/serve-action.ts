@@ -1,17 +1,21 @@
-import colors from "picocolors";
 import { existsSync, readdirSync } from "node:fs";
 import { ConfigError } from "../config/config-error.ts";
 import type { LocalModel, ModelEntry, TruewireConfig } from "../config/config.ts";
 import { noModels, readConfigFile } from "../config/read-config-file.ts";
 import { parseConfig } from "../config/schema.ts";
+import { isFolder, modelsInFolder } from "../config/folder.ts";
 import { modelOfTarget } from "../config/target.ts";
 import { createServer, type ServerOptions, type TruewireServer } from "../app/create-server.ts";
 import { outliveReaders, reportRejections } from "../app/process-events.ts";
 import { workerCount } from "../app/worker-count.ts";
+import { isLoopback } from "../server/origins.ts";
+import { bannerOf } from "./banner.ts";
+import { entriesOf, findServers, portsToLookAt } from "./discovery.ts";
+import type { FoundServer } from "./discovery.ts";
 import { openProgressLine } from "./progress-line.ts";
 import { createRequire } from "node:module";
+import { createServer as createTcpServer } from "node:net";
 import { dirname, join } from "node:path";
-import type { ModelInfo } from "../core/engine.ts";
 import { spawn } from "node:child_process";
 
 type Options = Readonly<Record<string, unknown>>;
@@ -55,26 +59,32 @@ function settingOf([name, value]: readonly [string, unknown]): readonly [string,
 /** Serves until a signal stops it. Throws an error of one sentence when it cannot start. */
 export async function serve(targets: readonly string[], options: Options): Promise<void> {
   const file = configFile(targets, options);
-  const config = await configuration(targets, options, file);
+  const found = await serversBeside(targets, options, file);
+  const read = (): Promise<TruewireConfig> => configuration(targets, options, file, found);
+  let config = await read();
+  let beside: Pick<TruewireConfig, "port"> = {};
   const bar = process.stderr.isTTY ? openProgressLine(process.stderr) : undefined;
   let server: TruewireServer;
   try {
+    beside = await portBeside(found, config);
+    config = { ...config, ...beside };
     server = await openServer(config, {
+      ...(found.length > 0 && { upstreamPatienceMs: discoveryMs / 2 }),
       ...(bar && {
         onProgress: (name, { phase, fraction }) =>
           bar.show({ text: `${phase === "load" ? "loading" : "downloading"} ${name}`, fraction }),
       }),
-      ...(file !== undefined && { readConfig: () => configuration(targets, options, file) }),
+      ...(file !== undefined && { readConfig: read }),
     });
   } catch (error) {
-    throw listenError(error, config) ?? withOptionNames(error, options);
+    throw listenError(error, config, found) ?? withOptionNames(error, options);
   } finally {
     bar?.close();
   }
   const readAgain = async (): Promise<void> => {
     notifySystemd("reloading", "Reading the configuration again");
     try {
-      await server.reload(await configuration(targets, options, file));
+      await server.reload({ ...(await read()), ...beside });
     } catch (error) {
       console.error(
         `truewire: ${messageOf(error)}\ntruewire: The configuration was not reloaded; nothing has changed.`,
@@ -92,7 +102,7 @@ export async function serve(targets: readonly string[], options: Options): Promi
     else console.error("truewire: There is no configuration file to read again; nothing has changed.");
   });
   // Last, since a supervisor that reads it may send a signal immediately.
-  printReady(server, config, targets.length === 0 && file === undefined);
+  console.log(bannerOf(server, config, targets.length === 0 && file === undefined, found, noteOfPort(found, beside)));
   notifySystemd("ready", statusOf(server));
 }
 
@@ -105,6 +115,56 @@ const secretOptions: ReadonlySet<string> = new Set([
   "store",
   "sharedLimits",
 ]);
+
+/**
+ * How much longer the start may take because of other servers, in milliseconds: half of it to find them, half of it to read their models.
+ * Tests set another time, for machines that are busy.
+ */
+const discoveryMs = Number(process.env.TRUEWIRE_DISCOVERY_MS ?? 300);
+
+/**
+ * The servers of this machine, where nothing else was named. Not if other machines may connect: its servers are for this machine only,
+ * too.
+ */
+async function serversBeside(
+  targets: readonly string[],
+  { discovery, host }: Options,
+  file: string | undefined,
+): Promise<readonly FoundServer[]> {
+  const isForThisMachine = typeof host !== "string" || isLoopback(host);
+  if (targets.length > 0 || file !== undefined || discovery === false || !isForThisMachine) return [];
+  return findServers(discoveryMs / 2, portsToLookAt(process.env));
+}
+
+/** The next free port, if the default one is that of a server that was found; nothing if it is not. */
+async function portBeside(
+  found: readonly FoundServer[],
+  { host = "127.0.0.1", port }: TruewireConfig,
+): Promise<TruewireConfig> {
+  const taken = found.some((server) => server.port === defaultPort && server.state !== "truewire");
+  if (port !== undefined) return {};
+  if (!taken) return defaultPort === 8080 ? {} : { port: defaultPort };
+  for (let next = defaultPort + 1; next <= defaultPort + 20; next++)
+    if (await isFree(next, host)) return { port: next };
+  return { port: 0 };
+}
+
+/** Tests set another one, which is free. */
+const defaultPort = Number(process.env.TRUEWIRE_DEFAULT_PORT ?? 8080);
+
+function noteOfPort(found: readonly FoundServer[], { port }: Pick<TruewireConfig, "port">): readonly string[] {
+  const holder = found.find((server) => server.port === defaultPort);
+  if (!holder || port === undefined || port === defaultPort) return [];
+  return [`Port ${defaultPort} is in use by ${holder.product}, so this is another one; choose it with --port.`];
+}
+
+function isFree(port: number, host: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createTcpServer()
+      .once("error", () => resolve(false))
+      .listen(port, host, () => probe.close(() => resolve(true)));
+  });
+}
 
 /** Names the options of the command line, where a configuration is invalid because of their values. */
 function withOptionNames(error: unknown, options: Options): unknown {
@@ -140,15 +200,24 @@ function configFile(targets: readonly string[], { config }: Options): string | u
 }
 
 /** The file's configuration, then the options, which win, and the targets, which are added. */
-async function configuration(targets: readonly string[], options: Options, file?: string): Promise<TruewireConfig> {
+async function configuration(
+  targets: readonly string[],
+  options: Options,
+  file: string | undefined,
+  found: readonly FoundServer[],
+): Promise<TruewireConfig> {
   const fromFile: TruewireConfig = file === undefined ? {} : await readConfigFile(file, process.env);
   const own: TruewireConfig = Object.fromEntries(
-    Object.entries(options).filter(([name]) => name !== "config" && !(name in modelOptions)),
+    Object.entries(options).filter(([name]) => name !== "config" && name !== "discovery" && !(name in modelOptions)),
   );
   refuseMixedKeys(fromFile, own);
   const models: (string | ModelEntry)[] = [...(fromFile.models ?? [])];
-  for (const target of targets) models.push(withOptions(modelOfTarget(target), options));
-  if (models.length === 0 && file === undefined) models.push(withOptions(bundledModel(), options));
+  for (const target of targets) {
+    const named = isFolder(target) ? modelsInFolder(target) : [modelOfTarget(target)];
+    models.push(...named.map((model) => withOptions(model, options)));
+  }
+  // Options for upstreams, such as a key, are not meant for servers that were found.
+  if (models.length === 0 && file === undefined) models.push(withOptions(bundledModel(), options), ...entriesOf(found));
   if (models.length === 0) throw noModels(file);
   return { ...fromEnvironment(), ...fromFile, ...own, models };
 }
@@ -204,12 +273,18 @@ function stopOnSignals(server: TruewireServer): void {
 }
 
 /** A sentence for an error of the system when it cannot listen; undefined for other errors. */
-function listenError(error: unknown, { host = "127.0.0.1", port = 8080 }: TruewireConfig): Error | undefined {
+function listenError(
+  error: unknown,
+  { host = "127.0.0.1", port = defaultPort }: TruewireConfig,
+  found: readonly FoundServer[],
+): Error | undefined {
   // A worker's address is bound by its primary process.
   const isListening = ["listen", "bind"].includes((error as NodeJS.ErrnoException).syscall ?? "");
   if (!(error instanceof Error) || !isListening) return undefined;
   const sentences: Readonly<Record<string, string>> = {
-    EADDRINUSE: `Port ${port} on ${host} is in use by another program; choose another one with --port.`,
+    EADDRINUSE: found.some((server) => server.state === "truewire" && server.port === Number(port))
+      ? `Truewire is already running on http://127.0.0.1:${port}. Start another one with --port.`
+      : `Port ${port} on ${host} is in use by another program; choose another one with --port.`,
     EACCES: `Listening on port ${port} is not permitted; choose one from 1024 on with --port.`,
     EADDRNOTAVAIL: `This machine has no address ${host}; choose another one with --host.`,
   };
@@ -235,46 +310,6 @@ export function bundledModel(): LocalModel {
     name: "demo",
     defaults: { maxStringTokens: 100, maxReasoningTokens: 200 },
   };
-}
-
-/** The most names that are printed; an upstream may have hundreds. */
-const maxNames = 8;
-
-/** Prints the address of the API, the served models and a curl line to try. */
-export function printReady(server: TruewireServer, config: TruewireConfig, demo: boolean): void {
-  const models = server.models();
-  const [first] = models;
-  const names = models.slice(0, maxNames).map(({ id }) => id);
-  if (models.length > maxNames) names.push(`and ${models.length - maxNames} more`);
-  // The key itself is not printed: what is printed may be kept.
-  const { apiKey = [], keys = [], keysFile } = config;
-  const withKey = apiKey.length > 0 || keys.length > 0 || keysFile !== undefined;
-  const key = withKey ? ' -H "Authorization: Bearer $OPENAI_API_KEY"' : "";
-  const lines = [
-    ...(demo ? ["No model was named, so this serves the bundled demo model, a small one for trying things out."] : []),
-    `${colors.bold(`${server.url}/v1`)} serves the OpenAI API. ${first ? `${models.length === 1 ? "Model" : "Models"}: ${names.join(", ")}` : "No upstream answers yet; their models are taken in when they do."}`,
-  ];
-  if (first) {
-    const [path, body] = exampleOf(first);
-    lines.push(
-      withKey ? "Try it, with your key in OPENAI_API_KEY:" : "Try it:",
-      `  curl -N ${server.url}/v1/${path}${key} -H "Content-Type: application/json" -d ${shellQuoted(JSON.stringify(body))}`,
-    );
-  }
-  console.log(lines.join("\n"));
-}
-
-/** A request that the model answers: its path, and its body. */
-function exampleOf({ id: model, endpoints }: ModelInfo): readonly [path: string, body: object] {
-  if (endpoints.includes("chat"))
-    return ["chat/completions", { model, stream: true, messages: [{ role: "user", content: "Hello!" }] }];
-  if (endpoints.includes("completions")) return ["completions", { model, stream: true, prompt: "Hello" }];
-  if (endpoints.includes("embeddings")) return ["embeddings", { model, input: "Hello" }];
-  return ["rerank", { model, query: "What is it?", documents: ["A cat.", "A stone."] }];
-}
-
-function shellQuoted(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
 /**

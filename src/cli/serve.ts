@@ -7,12 +7,16 @@ export function serveCommand(program: Command): void {
     .description("serve models, other servers and programs with the OpenAI API")
     .argument(
       "[targets...]",
-      "model.gguf, hf:owner/repo[:quant], https://host/v1 or ./program.ts; name=TARGET sets the name for clients " +
-        "(default: the models of truewire.yaml, else the bundled demo model)",
+      "model.gguf, a folder of such files, hf:owner/repo[:quant], https://host/v1 or ./program.ts; name=TARGET sets the " +
+        "name for clients (default: the models of truewire.yaml, else the bundled demo model and the servers of this machine)",
     )
     .option(
       "-c, --config <file>",
       "a configuration file (default: truewire.yaml, if it exists and there are no targets)",
+    )
+    .option(
+      "--no-discovery",
+      "without targets and truewire.yaml: do not look for servers on this machine's usual ports",
     )
     .option("--host <address>", "where to listen (default: 127.0.0.1)")
     .option("-p, --port <number>", "the port; 0 takes any free port (default: 8080)")

@@ -4,6 +4,7 @@ import { ConfigError } from "./config-error.ts";
 import type { ModelEntry, TruewireConfig } from "./config.ts";
 import { readYamlFile } from "./read-yaml-file.ts";
 import { parseConfig } from "./schema.ts";
+import { isFolder, modelsInFolder } from "./folder.ts";
 import { modelOfTarget } from "./target.ts";
 
 /**
@@ -57,6 +58,8 @@ function withPathsFrom(config: TruewireConfig, folder: string): TruewireConfig {
       ...(chatTemplate !== undefined && { chatTemplate: path(chatTemplate) }),
     };
   };
+  const entries = (model: string | ModelEntry): ModelEntry[] =>
+    typeof model === "string" && isFolder(path(model)) ? modelsInFolder(path(model)) : [entry(model)];
   const store = (place: string): string => (place === "memory" || place.includes("://") ? place : path(place));
   return {
     ...config,
@@ -67,6 +70,6 @@ function withPathsFrom(config: TruewireConfig, folder: string): TruewireConfig {
     ...(config.logStream !== undefined && { logStream: path(config.logStream) }),
     ...(config.tlsCert !== undefined && { tlsCert: path(config.tlsCert) }),
     ...(config.tlsKey !== undefined && { tlsKey: path(config.tlsKey) }),
-    ...(config.models && { models: config.models.map(entry) }),
+    ...(config.models && { models: config.models.flatMap(entries) }),
   };
 }

@@ -2,13 +2,15 @@ import type { ModelEntry } from "./config.ts";
 
 /**
  * Returns the configuration entry of a target of `truewire serve`: `model.gguf` and `hf:owner/repo:quant` are local models,
- * `https://…` and `host:port…` are upstreams, `./program.ts` (or .js, .mjs, .mts, .cjs, .cts) is a program. `name=` before any of them
+ * `https://…` and `host:port/v1` are upstreams (`host:port` alone means its `/v1`), `./program.ts` (or .js, .mjs, .mts, .cjs, .cts) is a program. `name=` before any of them
  * is the name that clients use.
  */
 export function modelOfTarget(target: string): ModelEntry {
   const [, name, rest] = /^(?!https?:|[./\\])([^=]+)=(.+)$/s.exec(target) ?? [];
   const named = name === undefined ? {} : { name };
-  const what = withScheme(rest ?? target);
+  const given = rest ?? target;
+  const what = withScheme(given);
+  if (what !== given && !given.includes("/")) return { kind: "upstream", url: `${what}/v1`, ...named };
   if (/^https?:\/\//i.test(what)) return { kind: "upstream", url: what, ...named };
   if (/\.[cm]?[jt]s$/i.test(what)) return { kind: "program", program: what, ...named };
   return { kind: "local", path: what, ...named };

@@ -138,7 +138,7 @@ describe("several workers", () => {
     for (const stream of streams) expect(await read(stream)).toMatch(/\[DONE\]\n\n$/);
     expect((await health(server)).requests.total).toBeGreaterThanOrEqual(streams.length);
     expect(await server.stop()).toBe(0);
-    expect(server.stdout().match(/serves the OpenAI API/g)).toHaveLength(1);
+    expect(server.stdout().match(/ANTHROPIC_BASE_URL/g)).toHaveLength(1);
     const lines = linesOf(server).filter(({ path }) => path === "/v1/chat/completions");
     expect(lines).toHaveLength(streams.length);
     expect(new Set(lines.map(({ worker }) => worker))).toEqual(new Set([1, 2]));

@@ -12,7 +12,7 @@ import type { Block } from "./read-blocks.ts";
 
 /**
  * Every command and snippet of the documentation runs as printed, in the order of its page, in a folder that holds `model.gguf` (the
- * programmed model), `program.ts`, and a captured stream. Only ports differ: those that a page names are mapped to free ones.
+ * programmed model), `models/` with another one, `program.ts`, and a captured stream. Only ports differ: those that a page names are mapped to free ones.
  *
  * - `sh`: run by a shell. A line `truewire serve …` starts a server, which stays up for the blocks behind it on the page.
  * - `ts`: run as a module; one whose first line is `// name.ts` is kept under that name, and served if it is a program.
@@ -115,6 +115,8 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
       for (const [model] of text.matchAll(/(?<![\w./-])[\w.-]+\.gguf/g))
         copyFileSync(join(root, "model.gguf"), join(folder, model));
     }
+    await mkdir(join(folder, "models"), { recursive: true });
+    copyFileSync(join(root, "model.gguf"), join(folder, "models/small.gguf"));
     await writeFile(join(folder, "program.ts"), "export default () => 'Hello from a program.';\n");
     for (const [name, text] of Object.entries(inputs)) await writeFile(join(folder, name), text);
   });
@@ -145,7 +147,7 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
     const { url } = text.includes("demo") ? demo : (server ?? demo);
     return text
       .replaceAll(/https?:\/\/(?:127\.0\.0\.1|localhost):(?:8080|9000)/g, url)
-      .replaceAll("http://localhost:11434", demo.url);
+      .replaceAll(/(?:http:\/\/)?localhost:11434/g, demo.url);
   }
 
   function environment(): NodeJS.ProcessEnv {

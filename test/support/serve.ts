@@ -32,7 +32,9 @@ export interface StartOptions {
 /** The environment without the variables that Truewire reads: a developer may have set them. */
 function plainEnvironment(): NodeJS.ProcessEnv {
   const ours = /^(TRUEWIRE_(API_KEY|ADMIN_KEY|METRICS_KEY|URL)|OPENAI_API_KEY|ANTHROPIC_API_KEY)$/;
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name)));
+  const others = Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name)));
+  // Servers of the developer are not found.
+  return { ...others, TRUEWIRE_DISCOVERY_PORTS: "" };
 }
 
 /**

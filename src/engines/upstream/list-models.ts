@@ -62,8 +62,10 @@ export async function listUpstreamModels(
     signal: AbortSignal.timeout(listTimeoutMs),
   });
   const text = await readBody(body, maxListLength, () => new Error(`the model list of ${target.url} has no end`));
-  if (statusCode !== 200)
-    throw new ModelListError(`${target.url}/models answered with status ${statusCode}`, statusCode);
+  if (statusCode !== 200) {
+    const hint = statusCode === 404 && !/\/v\d/.test(target.url) ? `; is its API at ${target.url}/v1?` : "";
+    throw new ModelListError(`${target.url}/models answered with status ${statusCode}${hint}`, statusCode);
+  }
   const models = readModelList(text);
   if (!models) throw new ModelListError(`${target.url}/models did not return a model list`, statusCode);
   await native.learn(models, target, headers);

@@ -1,0 +1,133 @@
+import { Agent, get } from "node:http";
+import { readModelList } from "../apis/models/models.ts";
+import type { UpstreamModel } from "../config/config.ts";
+import { isObject } from "../core/json.ts";
+
+/** A server that answers on a port of this machine. */
+export interface FoundServer {
+  /** For people, such as "Ollama". */
+  readonly product: string;
+  readonly port: number;
+  /** The base URL of its API. */
+  readonly url: string;
+  /** `truewire`: it is a Truewire, which is not served again. `locked`: it wants a key, which is not sent. */
+  readonly state: "open" | "empty" | "locked" | "truewire";
+  /** As it lists them. */
+  readonly models: readonly string[];
+}
+
+/** The default ports of servers that run models, by their documentation. */
+const usualPorts: ReadonlyMap<number, string> = new Map([
+  [11434, "Ollama"],
+  [1234, "LM Studio"],
+  [8080, "llama-server"],
+  [8000, "vLLM"],
+  [30000, "SGLang"],
+  [5001, "KoboldCpp"],
+  [5000, "tabbyAPI"],
+]);
+
+/** What servers write as `owned_by` in their lists of models. It tells more than the port. */
+const owners: Readonly<Record<string, string>> = {
+  library: "Ollama",
+  organization_owner: "LM Studio",
+  llamacpp: "llama-server",
+  vllm: "vLLM",
+  sglang: "SGLang",
+  koboldcpp: "KoboldCpp",
+  tabbyapi: "tabbyAPI",
+};
+
+const maxAnswerBytes = 4 * 1024 * 1024;
+
+/**
+ * Looks for servers on the usual ports of this machine's loopback address, all at once, for `limitMs` milliseconds at most. A server is
+ * recognized by its answer to `GET /v1/models` or `GET /api/version`; no key and no prompt is sent. Never rejects.
+ */
+export async function findServers(limitMs: number, ports: Iterable<number>): Promise<FoundServer[]> {
+  // An agent of its own: the global one of Node may use the proxy of the environment.
+  const agent = new Agent();
+  const found = await Promise.all([...new Set(ports)].map((port) => lookAt(port, agent, AbortSignal.timeout(limitMs))));
+  agent.destroy();
+  return found.filter((server) => server !== undefined);
+}
+
+/** The ports to look at. `TRUEWIRE_DISCOVERY_PORTS` (`1234,8000`) is for tests, which must not find servers of the developer. */
+export function portsToLookAt(environment: NodeJS.ProcessEnv): Iterable<number> {
+  const { TRUEWIRE_DISCOVERY_PORTS: own } = environment;
+  return own === undefined ? usualPorts.keys() : own.split(",").map(Number).filter(Boolean);
+}
+
+/** The entries of found servers in a configuration, with names that differ. */
+export function entriesOf(found: readonly FoundServer[]): UpstreamModel[] {
+  const names = new Set<string>();
+  return found
+    .filter(({ state }) => state === "open")
+    .map(({ product, port, url }) => {
+      const plain = product.toLowerCase().replaceAll(" ", "-");
+      const name = names.has(plain) ? `${plain}-${port}` : plain;
+      names.add(name);
+      return { kind: "upstream", name, url, api: "chat" };
+    });
+}
+
+async function lookAt(port: number, agent: Agent, signal: AbortSignal): Promise<FoundServer | undefined> {
+  const ask = (path: string): Promise<Answer | undefined> => answerOf({ port, path, agent, signal });
+  const [list, version, welcome] = await Promise.all([ask("/v1/models"), ask("/api/version"), ask("/")]);
+  const server = { product: usualPorts.get(port) ?? "a server", port, url: `http://127.0.0.1:${port}/v1` };
+  if (welcome?.text.startsWith("Truewire:") === true)
+    return { ...server, product: "Truewire", state: "truewire", models: [] };
+  // vLLM and tabbyAPI answer so where they have a key; a page of another program is no JSON.
+  if (list?.status === 401 && isObject(jsonOf(list.text))) return { ...server, state: "locked", models: [] };
+  const models = list?.status === 200 ? readModelList(list.text) : null;
+  if (models && models.length > 0) {
+    const product = owners[models[0]?.ownedBy?.toLowerCase() ?? ""] ?? server.product;
+    return { ...server, product, state: "open", models: models.map(({ id }) => id) };
+  }
+  // Ollama without a model lists `null`.
+  const body = version?.status === 200 ? jsonOf(version.text) : undefined;
+  const isOllama = isObject(body) && typeof body["version"] === "string";
+  if (!models && !isOllama) return undefined;
+  return { ...server, ...(isOllama && { product: "Ollama" }), state: "empty", models: [] };
+}
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** Resolves with undefined where no answer comes in time, or a longer one than any list of models. */
+function answerOf(options: {
+  readonly port: number;
+  readonly path: string;
+  readonly agent: Agent;
+  readonly signal: AbortSignal;
+}): Promise<Answer | undefined> {
+  return new Promise((resolve) => {
+    const headers = { "user-agent": "truewire", accept: "application/json, text/plain" };
+    const request = get({ host: "127.0.0.1", headers, ...options }, (response) => {
+      const chunks: Buffer[] = [];
+      let bytes = 0;
+      response.on("data", (chunk: Buffer) => {
+        chunks.push(chunk);
+        bytes += chunk.length;
+        if (bytes > maxAnswerBytes) request.destroy();
+      });
+      response.on("end", () =>
+        resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString("utf8") }),
+      );
+      response.on("error", () => resolve(undefined));
+      response.on("close", () => resolve(undefined));
+    });
+    request.on("error", () => resolve(undefined));
+    request.on("close", () => resolve(undefined));
+  });
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

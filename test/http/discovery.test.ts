@@ -1,0 +1,203 @@
+import { copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { IncomingHttpHeaders, RequestListener } from "node:http";
+import { createServer as createTcpServer } from "node:net";
+import type { AddressInfo, Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
+import { until } from "../support/scripted-engine.ts";
+import { runTruewire, startTruewire } from "../support/serve.ts";
+import type { RunningTruewire } from "../support/serve.ts";
+import { chat } from "../support/transports.ts";
+import { bodyOf } from "../upstream/scripted-server.ts";
+
+interface Double {
+  readonly port: number;
+  /** What was asked: `GET /v1/models`, with its headers and body. */
+  readonly asked: { readonly line: string; readonly headers: IncomingHttpHeaders; readonly body: string }[];
+}
+
+async function portOf(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+async function double(answers: Readonly<Record<string, readonly [status: number, body: unknown]>>): Promise<Double> {
+  const asked: Double["asked"] = [];
+  const answer: RequestListener = (request, response) => {
+    let body = "";
+    request.setEncoding("utf8").on("data", (piece: string) => (body += piece));
+    request.on("end", () => {
+      const line = `${request.method} ${request.url}`;
+      asked.push({ line, headers: request.headers, body });
+      const [status, sent] = answers[line] ?? [404, "not found"];
+      response.writeHead(status, { "content-type": typeof sent === "string" ? "text/html" : "application/json" });
+      response.end(typeof sent === "string" ? sent : JSON.stringify(sent));
+    });
+  };
+  const server = createServer(answer);
+  const port = await portOf(server);
+  onTestFinished(() => server.closeAllConnections());
+  return { port, asked };
+}
+
+function list(owner: string, ...ids: string[]): readonly [number, object] {
+  return [200, { object: "list", data: ids.map((id) => ({ id, object: "model", created: 1, owned_by: owner })) }];
+}
+
+const ollama = { "GET /v1/models": list("library", "qwen3:8b", "demo"), "GET /api/version": [200, { version: "0.9" }] };
+
+/** `truewire serve` without targets that looks at these ports. It may take long, on a machine that is busy. */
+async function start(ports: readonly number[], args: string[] = [], env: object = {}): Promise<RunningTruewire> {
+  const server = await startTruewire(["--threads", "1", "--gpu", "off", "--log-level", "warn", ...args], {
+    cwd: await newFolder(),
+    env: { TRUEWIRE_DISCOVERY_PORTS: ports.join(), TRUEWIRE_DISCOVERY_MS: "60000", ...env },
+  });
+  onTestFinished(async () => void (await server.stop()));
+  return server;
+}
+
+async function newFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "truewire-discovery-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+async function namesOf({ url }: RunningTruewire): Promise<string[]> {
+  const { data } = (await (await fetch(`${url}/v1/models`)).json()) as { data: { id: string }[] };
+  return data.map(({ id }) => id);
+}
+
+test("servers of this machine are served next to the demo model; the start says which, and sends no key", async () => {
+  const first = await double({
+    ...(ollama as object),
+    "POST /v1/chat/completions": [200, JSON.parse(bodyOf("from the double"))],
+  });
+  const second = await double({ "GET /v1/models": list("organization_owner", "gemma", "\u001b[31mred") });
+  const server = await start([first.port, second.port], ["--key", "sk-mine"], { OPENAI_API_KEY: "sk-mine" });
+  expect(await namesOf(server)).toEqual(["demo", "qwen3:8b", "ollama/demo", "gemma", "\u001b[31mred"]);
+  const said = server.stdout();
+  expect(said.split("\n")[0]).toContain(`${server.url} is the page`);
+  expect(said).toContain(`qwen3:8b, ollama/demo (Ollama, http://127.0.0.1:${first.port}/v1)`);
+  expect(said).toContain(`gemma, ?[31mred (LM Studio, http://127.0.0.1:${second.port}/v1)`);
+  expect(said).toContain("ollama/demo has this name because another model has its own.");
+  expect(said).toMatch(/^ {2}curl .*"model":"demo"/m);
+  const answer = await fetch(`${server.url}/v1/chat/completions`, chat("Hi", { model: "qwen3:8b" }));
+  expect(await answer.text()).toContain("from the double");
+  const asked = [...first.asked, ...second.asked];
+  expect(JSON.stringify(asked)).not.toContain("sk-mine");
+  const generating = asked.filter(({ line }) => line.startsWith("POST") && !line.endsWith("/api/show"));
+  expect(generating.map(({ line }) => line)).toEqual(["POST /v1/chat/completions"]);
+});
+
+test("what is no model server, wants a key, has no model or is a Truewire is not served, and does not stop the start", async () => {
+  const page = await double({ "GET /v1/models": [200, "<html>"], "GET /": [200, "<html>"] });
+  const other = await double({ "GET /v1/models": [200, { hello: "world" }] });
+  const locked = await double({ "GET /v1/models": [401, { detail: "Please provide an API key" }] });
+  const empty = await double({
+    "GET /v1/models": [200, { object: "list", data: null }],
+    "GET /api/version": [200, { version: "0.9" }],
+  });
+  const truewire = await start([]);
+  const ports = [page.port, other.port, locked.port, empty.port, Number(new URL(truewire.url).port)];
+  const server = await start(ports);
+  expect(await namesOf(server)).toEqual(["demo"]);
+  const said = server.stdout();
+  expect(said).toContain(`wants a key: truewire serve http://127.0.0.1:${locked.port}/v1 --key KEY`);
+  expect(said).toContain(`Ollama at http://127.0.0.1:${empty.port}/v1 has no models yet.`);
+  expect(said).toContain(`Another Truewire is at ${truewire.url}/v1; its models are not served here.`);
+  for (const { port } of [page, other]) expect(said).not.toContain(`:${port}`);
+});
+
+test("a port that takes connections and never answers does not stop the start", async () => {
+  const server = await start([await portOf(createTcpServer())], [], { TRUEWIRE_DISCOVERY_MS: "300" });
+  expect(await namesOf(server)).toEqual(["demo"]);
+});
+
+test("a server that lists its models once and breaks then does not stop the start, and is asked again", async () => {
+  let lists = 0;
+  const server = createServer((request, response) => {
+    if (request.url !== "/v1/models") return response.writeHead(404).end();
+    lists++;
+    if (lists === 2) return response.writeHead(400).end("{}");
+    response.end(JSON.stringify(list("vllm", "large")[1]));
+  });
+  const truewire = await start([await portOf(server)]);
+  await until(async () => (await namesOf(truewire)).includes("large"), "it is taken in");
+  expect(truewire.stdout()).toContain("vLLM at");
+});
+
+test("a proxy of the environment is not used for this machine", async () => {
+  const found = await double(ollama as never);
+  const proxy = "http://127.0.0.1:9";
+  const server = await start([found.port], [], {
+    HTTP_PROXY: proxy,
+    http_proxy: proxy,
+    ALL_PROXY: proxy,
+    NODE_USE_ENV_PROXY: "1",
+  });
+  expect(await namesOf(server)).toContain("qwen3:8b");
+});
+
+test.each([[["--no-discovery"]], [["--host", "0.0.0.0"]]])("%j: nothing is looked for", async (args) => {
+  const found = await double(ollama as never);
+  const server = await start([found.port], args);
+  expect(await namesOf(server)).toEqual(["demo"]);
+  expect(found.asked).toEqual([]);
+});
+
+test("where the default port is that of a server that was found, another one is used; a named port is not changed", async () => {
+  const found = await double({ "GET /v1/models": list("llamacpp", "m.gguf") });
+  const env = {
+    TRUEWIRE_DISCOVERY_PORTS: String(found.port),
+    TRUEWIRE_DISCOVERY_MS: "60000",
+    TRUEWIRE_DEFAULT_PORT: String(found.port),
+  };
+  const folder = await newFolder();
+  const named = await runTruewire(["--port", String(found.port), "--threads", "1"], { cwd: folder, env });
+  expect(named.stderr).toMatch(/is in use by another program/);
+  const { spawn } = await import("node:child_process");
+  const { builtMain } = await import("../support/serve.ts");
+  // Without a command and without a port, as a user begins.
+  const child = spawn(process.execPath, [builtMain], { cwd: folder, env: { ...process.env, ...env } });
+  onTestFinished(() => void child.kill());
+  let said = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));
+  await until(() => said.includes("curl"), "it serves");
+  expect(said).toContain(`Port ${found.port} is in use by llama-server`);
+  const [, port] = /^\S*http:\/\/127\.0\.0\.1:(\d+)/.exec(said) ?? [];
+  expect(Number(port)).toBeGreaterThan(found.port);
+  expect((await fetch(`http://127.0.0.1:${port}/health`)).status).toBe(200);
+});
+
+test("a folder: each GGUF file is a model that its first request loads; projectors and further parts are none", async () => {
+  const folder = await newFolder();
+  const one = join(folder, "one.gguf");
+  writeProgrammedModel(one);
+  await mkdir(join(folder, "author/two"), { recursive: true });
+  for (const name of ["mmproj-one.gguf", "big-00002-of-00002.gguf", "author/two/one.gguf", "two.gguf"])
+    await copyFile(one, join(folder, name));
+  await writeFile(join(folder, "notes.gguf"), "not a model");
+  const server = await startTruewire([folder, "--threads", "1", "--gpu", "off"]);
+  onTestFinished(async () => void (await server.stop()));
+  expect(await namesOf(server)).toEqual(["author/two/one", "one", "two"]);
+  const { models } = (await (await fetch(`${server.url}/admin/models`)).json()) as { models: { state: string }[] };
+  expect(models.map(({ state }) => state)).toEqual(["unloaded", "unloaded", "unloaded"]);
+  const answer = await fetch(`${server.url}/v1/chat/completions`, chat("#plain", { model: "two" }));
+  expect(await answer.text()).toContain("quick brown fox");
+
+  const file = join(await newFolder(), "truewire.yaml");
+  await writeFile(file, `port: 0\nmodels: [${folder}]\n`);
+  const configured = await startTruewire(["--config", file]);
+  onTestFinished(async () => void (await configured.stop()));
+  expect(await namesOf(configured)).toEqual(["author/two/one", "one", "two"]);
+
+  const { code, stderr } = await runTruewire(["serve", await newFolder(), "--port", "0"]);
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/^truewire: The folder .* has no model: expected GGUF files/),
+  ]);
+});
