@@ -69,6 +69,7 @@ test("port 8080: free, taken by Truewire itself, by another server, by something
     ["port", "truewire serve --port 8081"],
   ]);
   expect(textOf("port", { listening: [{ port: 8080 }] })).toBe("port 8080 is taken by another program");
+  expect(textOf("port", { listening: [{ port: 8080, says: "nginx" }] })).toContain("another program (nginx)");
   const listening = [{ port: 11_434, name: "Ollama", models: 3 }, { port: 5000 }];
   expect(problems({ listening })).toEqual([]);
   expect(textOf("server-11434", { listening })).toContain("Ollama answers at http://localhost:11434/v1 with 3 models");

@@ -39,6 +39,8 @@ export interface ListeningServer {
   readonly name?: string;
   /** Absent: it has no list of models. */
   readonly models?: number;
+  /** Its header `server`, or the status of its answer. */
+  readonly says?: string;
 }
 
 export interface ConfigFacts {
@@ -175,7 +177,7 @@ function portFindings({ listening }: MachineFacts): DoctorFinding[] {
         : {
             id: "port",
             status: "problem",
-            text: `port ${defaultPort} is taken by ${own.name ?? "another program"}`,
+            text: `port ${defaultPort} is taken by ${own.name ?? "another program"}${own.says === undefined ? "" : ` (${own.says})`}`,
             cure: "truewire serve --port 8081",
           },
     ...others.map(({ port, name, models }): DoctorFinding => ({
@@ -369,13 +371,16 @@ function loadedLibraries(timeout: number): Promise<LoadedLibraries> {
 
 async function listeningAt(port: number, timeout: number): Promise<ListeningServer | undefined> {
   try {
-    const { body } = await request(`http://127.0.0.1:${port}/v1/models`, { signal: AbortSignal.timeout(timeout) });
+    const { body, headers, statusCode } = await request(`http://127.0.0.1:${port}/v1/models`, {
+      signal: AbortSignal.timeout(timeout),
+    });
     const text = await firstPart(body);
     const models = readModelList(text) ?? undefined;
     const name = knownServers.find(({ owners }) =>
       models?.some(({ ownedBy }) => ownedBy !== null && owners.includes(ownedBy)),
     )?.name;
-    return { port, ...(name !== undefined && { name }), ...(models && { models: models.length }) };
+    const says = [headers["server"] ?? `status ${statusCode}`].flat().join(", ");
+    return { port, says, ...(name !== undefined && { name }), ...(models && { models: models.length }) };
   } catch (error) {
     const { code } = error as { readonly code?: string };
     // Something listens that does not speak HTTP, or does not answer.

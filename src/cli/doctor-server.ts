@@ -113,6 +113,8 @@ class ServerUnderExamination {
   readonly #judged: Judged[] = [];
   #known: KnownServer | undefined;
   #facts: ServerFacts = {};
+  /** Its list of models names another server, whose own API is not there. */
+  #isBehindGateway = false;
   #contextSize: number | undefined;
   /** Tokens of one word of the prompts of `words`. */
   #tokensPerWord: number | undefined;
@@ -149,9 +151,10 @@ class ServerUnderExamination {
     this.#known = knownServers.find(({ owners }) => owner && owners.includes(owner));
     for (const one of this.#known ? [this.#known] : knownServers.filter(({ name }) => ownApis.has(name))) {
       const facts = await this.#ownFacts(one);
-      if (!this.#known && facts.version === undefined) continue;
+      if (!this.#known && facts?.version === undefined) continue;
       this.#known = one;
-      this.#facts = facts;
+      this.#facts = facts ?? {};
+      this.#isBehindGateway = facts === undefined && one.about.length > 0 && !this.#signal.aborted;
       return;
     }
   }
@@ -160,7 +163,8 @@ class ServerUnderExamination {
     const { url } = this.#target;
     const name = this.#known?.name ?? `a server that is not known by name (${new URL(url).host})`;
     const version = this.#facts.version === undefined ? "" : ` ${this.#facts.version}`;
-    return { id: "server", status: "ok", text: `${name}${version} answers at ${url}` };
+    const gateway = this.#isBehindGateway ? ", behind a gateway: its own API is not there" : "";
+    return { id: "server", status: "ok", text: `${name}${version} answers at ${url}${gateway}` };
   }
 
   async answers(): Promise<Found> {
@@ -362,14 +366,16 @@ class ServerUnderExamination {
     return answer;
   }
 
-  async #ownFacts({ about }: KnownServer): Promise<ServerFacts> {
+  /** What its own API says; undefined if it has none. */
+  async #ownFacts({ about }: KnownServer): Promise<ServerFacts | undefined> {
     const { origin } = new URL(this.#target.url);
-    const facts: ServerFacts = {};
+    let facts: ServerFacts | undefined;
     for (const { path, read } of about) {
       if (this.#signal.aborted) break;
       const { exchange } = await send(getProbe(path), { ...this.#target, url: origin }, this.#signal);
       const answer = exchange?.response.status === 200 ? parsed(exchange.response.body) : undefined;
-      if (isObject(answer)) Object.assign(facts, read(answer, this.#target.model));
+      const found = isObject(answer) ? read(answer, this.#target.model) : undefined;
+      if (found) facts = Object.assign(facts ?? {}, found);
     }
     return facts;
   }
@@ -459,6 +465,7 @@ function answerOf({ exchange, failure, milliseconds }: ProbeResult): Answer {
     : [parsed(body)];
   let text = "";
   let called = false;
+  let hasChoice = false;
   let ended: string | undefined;
   let promptTokens: number | undefined;
   let cachedTokens: number | undefined;
@@ -467,6 +474,7 @@ function answerOf({ exchange, failure, milliseconds }: ProbeResult): Answer {
     if (error) return { ...none, refusal: short(error.message) };
     const [choice] = Array.isArray(object["choices"]) ? (object["choices"] as unknown[]) : [];
     if (isObject(choice)) {
+      hasChoice = true;
       const message = choice["delta"] ?? choice["message"];
       if (isObject(message)) {
         text += nonEmpty(message["content"]) ?? "";
@@ -483,6 +491,7 @@ function answerOf({ exchange, failure, milliseconds }: ProbeResult): Answer {
     // llama-server: tokens of the prompt that were in the cache.
     if (isObject(object["timings"])) cachedTokens ??= count(object["timings"]["cache_n"]);
   }
+  if (!hasChoice) return { ...none, refusal: "its answer is no chat completion" };
   return {
     text,
     called,

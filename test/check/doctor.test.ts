@@ -245,6 +245,24 @@ describe("a server that answers", () => {
     ).toHaveLength(1);
   });
 
+  test("a gateway that passes another server's list on is named as a gateway", async () => {
+    const { url } = await start({
+      "/v1/models": list("library"),
+      "/v1/chat/completions": answerWell((words) => words),
+    });
+    const report = await examineServer({ url, budget: plenty });
+    expect(of(report, "server").text).toBe(`Ollama answers at ${url}/v1, behind a gateway: its own API is not there`);
+  });
+
+  test("an answer with status 200 that is no chat completion", async () => {
+    const { url } = await start({ "/v1/models": list("somebody"), "/v1/chat/completions": { ok: true } });
+    const report = await examineServer({ url, budget: plenty });
+    expect(of(report, "answer")).toMatchObject({
+      status: "problem",
+      text: "it does not answer a short question: its answer is no chat completion",
+    });
+  });
+
   test("without a model", async () => {
     const { url } = await start({
       "/v1/models": { object: "list", data: null },
