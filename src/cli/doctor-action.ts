@@ -23,6 +23,9 @@ export async function doctorAction(target: string | undefined, flags: DoctorFlag
   const url = target === undefined ? undefined : withScheme(target);
   if (url !== undefined && !(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)))
     return cannot(`${target} is not the URL of a server: give an API's base URL, such as http://localhost:11434/v1.`);
+  const { username = "", password = "", search = "", hash = "" } = url === undefined ? {} : new URL(url);
+  if (username + password + search + hash !== "")
+    return cannot("The URL must not contain a password or a query: pass a key with --key.");
   const report = url === undefined ? await thisMachine(seconds * 1000) : await server(url, flags, seconds * 1000);
   process.stdout.write(flags.json ? `${JSON.stringify(report, null, 2)}\n` : written(report));
   if (!report.examined) return 2;

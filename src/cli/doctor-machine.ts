@@ -55,9 +55,9 @@ export interface ConfigFacts {
 const configFile = "truewire.yaml";
 const defaultPort = 8080;
 /** The demo model takes a tenth of this; one gibibyte is the least for a small model. */
-const littleMemory = 2 ** 30;
+const minMemory = 2 ** 30;
 /** An open request takes a descriptor, and one more if an upstream answers it. */
-const fewFiles = 4096;
+const minFiles = 4096;
 
 /** Looks at this machine. `budget`: milliseconds for the servers that listen and the libraries. */
 export async function lookAtMachine(environment: Environment, budget: number): Promise<MachineFacts> {
@@ -124,7 +124,7 @@ function memoryFinding({ memory: { total, free, limit }, cores }: MachineFacts):
   const container = limit === undefined ? "" : `, of which its container may use ${gibibytes(limit)}`;
   const processors = cores.usable < cores.all ? `${cores.usable} of ${cores.all}` : String(cores.all);
   const text = `${gibibytes(free)} of memory are free of ${gibibytes(total)}${container}; ${processors} cores`;
-  return free < littleMemory
+  return free < minMemory
     ? {
         id: "memory",
         status: "problem",
@@ -137,7 +137,7 @@ function memoryFinding({ memory: { total, free, limit }, cores }: MachineFacts):
 function filesFinding({ openFiles }: MachineFacts): DoctorFinding[] {
   if (openFiles === undefined) return [];
   const text = `a process may open ${openFiles.toLocaleString("en-US")} files and connections`;
-  return openFiles < fewFiles
+  return openFiles < minFiles
     ? [{ id: "files", status: "problem", text: `${text}: each open request takes one or two`, cure: "ulimit -n 65536" }]
     : [{ id: "files", status: "ok", text }];
 }

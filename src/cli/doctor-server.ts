@@ -44,9 +44,9 @@ export interface ServerQuestion {
 }
 
 /** Agents send instructions and tools of more than ten thousand tokens. */
-const smallContext = 16_384;
+const minContext = 16_384;
 /** The largest context that is filled to see whether prompts are cut, in tokens: more takes too long. */
-const largestFilled = 16_384;
+const maxFilled = 16_384;
 /** Words of the prompt that is sent twice. */
 const repeatedWords = 300;
 
@@ -94,7 +94,9 @@ export async function examineServer(question: ServerQuestion): Promise<DoctorRep
       findings.push({ id, ...(await examine()) });
     } catch (error) {
       if (!(error instanceof NotReached)) throw error;
-      findings.push({ id, status: "unknown", text: `${about}: not reached within ${seconds}` });
+      // Many servers load a model at its first request.
+      const cure = id === "answer" ? { cure: "run it again when the model is loaded, or with --timeout 60" } : {};
+      findings.push({ id, status: "unknown", text: `${about}: not reached within ${seconds}`, ...cure });
     }
   }
   findings.push(...(await server.worst()));
@@ -114,7 +116,7 @@ class ServerUnderExamination {
   #known: KnownServer | undefined;
   #facts: ServerFacts = {};
   /** Its list of models names another server, whose own API is not there. */
-  #isBehindGateway = false;
+  #hasGateway = false;
   #contextSize: number | undefined;
   /** Tokens of one word of the prompts of `words`. */
   #tokensPerWord: number | undefined;
@@ -154,7 +156,7 @@ class ServerUnderExamination {
       if (!this.#known && facts?.version === undefined) continue;
       this.#known = one;
       this.#facts = facts ?? {};
-      this.#isBehindGateway = facts === undefined && one.about.length > 0 && !this.#signal.aborted;
+      this.#hasGateway = facts === undefined && one.about.length > 0 && !this.#signal.aborted;
       return;
     }
   }
@@ -163,7 +165,7 @@ class ServerUnderExamination {
     const { url } = this.#target;
     const name = this.#known?.name ?? `a server that is not known by name (${new URL(url).host})`;
     const version = this.#facts.version === undefined ? "" : ` ${this.#facts.version}`;
-    const gateway = this.#isBehindGateway ? ", behind a gateway: its own API is not there" : "";
+    const gateway = this.#hasGateway ? " through a gateway: its own API is not there" : "";
     return { id: "server", status: "ok", text: `${name}${version} answers at ${url}${gateway}` };
   }
 
@@ -183,7 +185,7 @@ class ServerUnderExamination {
     this.#contextSize = size;
     if (size === undefined) return { status: "unknown", text: "it does not say how large its context is" };
     const text = `its context is ${inTokens(size)}`;
-    if (size >= smallContext) return { status: "ok", text };
+    if (size >= minContext) return { status: "ok", text };
     return {
       status: "problem",
       text: `${text}: too few for agents, whose instructions and tools take more than 10,000`,
@@ -302,7 +304,7 @@ class ServerUnderExamination {
         ? "its context size is not known"
         : perWord === undefined
           ? "it does not count the tokens of prompts"
-          : size > largestFilled
+          : size > maxFilled
             ? `its context of ${inTokens(size)} takes too long to fill`
             : undefined;
     if (size === undefined || perWord === undefined || why !== undefined)
@@ -322,7 +324,7 @@ class ServerUnderExamination {
     };
   }
 
-  /** The three worst findings of the checker's rules, in the answers so far and two more. Never throws NotReached. */
+  /** Returns the three worst findings of the checker's rules: in all answers, and in two more requests if there is time. */
   async worst(): Promise<DoctorFinding[]> {
     for (const id of ["text/stream", "wrong/no-messages"]) {
       if (this.hasFailed || this.#signal.aborted) break;
@@ -348,7 +350,7 @@ class ServerUnderExamination {
     });
   }
 
-  /** Milliseconds. Throws NotReached if there are none. */
+  /** Returns the time that remains, in milliseconds, or throws NotReached. */
   #remaining(): number {
     if (this.#signal.aborted) throw new NotReached();
     return Math.max(1, Math.ceil(this.#deadline - performance.now()));
@@ -384,7 +386,7 @@ class ServerUnderExamination {
 /** Servers whose own API says who they are, where their list of models does not. */
 const ownApis: ReadonlySet<string> = new Set(["Ollama", "KoboldCpp"]);
 
-/** The models of a server, at its base URL or at `/v1` below it; or why there are none. */
+/** Lists the models of a server, at its base URL or at `/v1` below it. Returns findings if it has no list. */
 async function listModels(
   { url, key, model, budget }: ServerQuestion,
   signal: AbortSignal,

@@ -251,7 +251,7 @@ describe("a server that answers", () => {
       "/v1/chat/completions": answerWell((words) => words),
     });
     const report = await examineServer({ url, budget: plenty });
-    expect(of(report, "server").text).toBe(`Ollama answers at ${url}/v1, behind a gateway: its own API is not there`);
+    expect(of(report, "server").text).toBe(`Ollama answers at ${url}/v1 through a gateway: its own API is not there`);
   });
 
   test("an answer with status 200 that is no chat completion", async () => {
@@ -313,6 +313,18 @@ describe("the time is over", () => {
     expect(of(report, "context").status).toBe("ok");
     expect(of(report, "tools")).toEqual({ id: "tools", status: "unknown", text: "tools: not reached within 60 s" });
     expect(of(report, "cut")).toMatchObject({ status: "unknown", text: expect.stringContaining("not reached") });
+    expect(report.findings.filter(({ status }) => status === "problem")).toEqual([]);
+  });
+
+  test("before the first answer: nothing is a problem, and the model may be loading", async () => {
+    const over = new AbortController();
+    const { url } = await start({
+      "/v1/models": list("somebody"),
+      "/v1/chat/completions": (() => over.abort()) satisfies Answer,
+    });
+    const report = await examineServer({ url, budget: plenty, signal: over.signal });
+    expect(of(report, "answer")).toMatchObject({ status: "unknown", cure: expect.stringContaining("--timeout 60") });
+    expect(of(report, "rules")).toMatchObject({ status: "unknown", text: expect.stringContaining("not reached") });
     expect(report.findings.filter(({ status }) => status === "problem")).toEqual([]);
   });
 
@@ -398,10 +410,13 @@ describe("the command", () => {
 
   test.each([
     [["ftp://localhost/v1"], "is not the URL of a server"],
+    [["http://me:secret@localhost:1/v1"], "must not contain a password or a query"],
+    [["localhost:1/v1?a=b"], "must not contain a password or a query"],
     [["localhost:1", "--timeout", "soon"], "--timeout must be a number of seconds"],
   ])("a mistake, %j: 2", async (args, message) => {
     const { code, stderr } = await doctor(...args);
     expect(stderr).toContain(message);
+    expect(stderr).not.toContain("secret");
     expect(code).toBe(2);
   });
 
