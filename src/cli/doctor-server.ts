@@ -1,4 +1,3 @@
-import { failureOfText, readFailure } from "../apis/tolerant/read-failure.ts";
 import { type ListedModel, readModelList } from "../apis/models/models.ts";
 import { type Judged, judgedResult, judgementOf } from "../check/probe/judged.ts";
 import { type Probe, type ProbeResult } from "../check/probe/probe.ts";
@@ -8,8 +7,8 @@ import { absentApis } from "../check/probe/run-check.ts";
 import { type ProbeTarget, send } from "../check/probe/send.ts";
 import { concerns } from "../check/report/report.ts";
 import { reportOf } from "../check/report/report-of.ts";
-import type { Exchange } from "../check/rules/exchange.ts";
-import { isObject, nonEmpty } from "../core/json.ts";
+import { isObject } from "../core/json.ts";
+import { answerOf, parsed, type ProbeAnswer, refusalOf } from "./doctor-answer.ts";
 import { type Cures, knownServers, type KnownServer, type ServerFacts } from "./doctor-servers.ts";
 
 /** One line of `truewire doctor`. */
@@ -357,7 +356,7 @@ class ServerUnderExamination {
   }
 
   /** Sends a probe. Throws NotReached if there is no time left for its answer. */
-  async #ask(probe: Probe): Promise<Answer> {
+  async #ask(probe: Probe): Promise<ProbeAnswer> {
     this.#remaining();
     const result = await send(probe, this.#target, this.#signal);
     const isCut = result.exchange === undefined || !result.exchange.response.complete;
@@ -442,89 +441,6 @@ const closed = (url: string): string => `${url} asks for a key, or for another o
 
 function isClosed({ exchange }: ProbeResult): boolean {
   return exchange?.response.status === 401 || exchange?.response.status === 403;
-}
-
-/** What an answer says, read from a stream or a whole body. */
-interface Answer {
-  /** Why there is no answer. */
-  readonly refusal?: string;
-  readonly text: string;
-  readonly called: boolean;
-  readonly ended?: string;
-  readonly promptTokens?: number;
-  readonly cachedTokens?: number;
-  readonly milliseconds: number;
-}
-
-function answerOf({ exchange, failure, milliseconds }: ProbeResult): Answer {
-  const none = { text: "", called: false, milliseconds };
-  if (!exchange) return { ...none, refusal: failure ?? "no answer" };
-  const { status, body, headers } = exchange.response;
-  if (status !== 200) return { ...none, refusal: refusalOf(exchange) };
-  const isStream = /event-stream/.test(headers?.["content-type"] ?? "") || body.startsWith("data:");
-  const objects = isStream
-    ? body.split(/\r?\n|\r/).flatMap((line) => (line.startsWith("data:") ? [parsed(line.slice(5))] : []))
-    : [parsed(body)];
-  let text = "";
-  let called = false;
-  let hasChoice = false;
-  let ended: string | undefined;
-  let promptTokens: number | undefined;
-  let cachedTokens: number | undefined;
-  for (const object of objects.filter(isObject)) {
-    const error = readFailure(object);
-    if (error) return { ...none, refusal: short(error.message) };
-    const [choice] = Array.isArray(object["choices"]) ? (object["choices"] as unknown[]) : [];
-    if (isObject(choice)) {
-      hasChoice = true;
-      const message = choice["delta"] ?? choice["message"];
-      if (isObject(message)) {
-        text += nonEmpty(message["content"]) ?? "";
-        called ||= Array.isArray(message["tool_calls"]) && message["tool_calls"].length > 0;
-      }
-      ended = nonEmpty(choice["finish_reason"]) ?? ended;
-    }
-    const usage = object["usage"];
-    if (isObject(usage)) {
-      const details = usage["prompt_tokens_details"];
-      promptTokens = count(usage["prompt_tokens"]) ?? promptTokens;
-      cachedTokens = count(isObject(details) ? details["cached_tokens"] : undefined) ?? cachedTokens;
-    }
-    // llama-server: tokens of the prompt that were in the cache.
-    if (isObject(object["timings"])) cachedTokens ??= count(object["timings"]["cache_n"]);
-  }
-  if (!hasChoice) return { ...none, refusal: "its answer is no chat completion" };
-  return {
-    text,
-    called,
-    milliseconds,
-    ...(ended !== undefined && { ended }),
-    ...(promptTokens !== undefined && { promptTokens }),
-    ...(cachedTokens !== undefined && { cachedTokens }),
-  };
-}
-
-function refusalOf({ response: { status, body } }: Exchange): string {
-  const { message } = readFailure(parsed(body), status) ?? failureOfText(body, status);
-  return `${short(message)} (status ${status})`;
-}
-
-/** One line of a server's message. */
-function short(message: string): string {
-  const line = message.replace(/\s+/g, " ").trim();
-  return line.length > 160 ? `${line.slice(0, 160)}…` : line;
-}
-
-function count(value: unknown): number | undefined {
-  return typeof value === "number" && value >= 0 ? value : undefined;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function inTokens(size: number): string {
