@@ -33,6 +33,22 @@ export function checkCommand(program: Command): void {
     });
 }
 
+/** `truewire doctor`: what is wrong with a server, or with this machine? */
+export function doctorCommand(program: Command): void {
+  program
+    .command("doctor")
+    .description("find what is wrong with a server, or without URL with this machine, and what cures it")
+    .argument("[url]", "the API's base URL, such as http://localhost:11434/v1")
+    .option("--model <name>", "the model to ask (default: the first that the server lists)")
+    .option("--key <key>", "the API key, which is sent to this URL only (default: $OPENAI_API_KEY)")
+    .option("--timeout <seconds>", "the time for everything; what is not reached in it is reported", "10")
+    .option("--json", "print the findings as JSON")
+    .action(async (url: string | undefined, options) => {
+      const { doctorAction } = await import("./doctor-action.ts");
+      process.exitCode = await doctorAction(url, options);
+    });
+}
+
 /** `truewire models`: what a running server does with its local models. */
 export function modelsCommand(program: Command): void {
   const models = program

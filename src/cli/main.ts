@@ -4,6 +4,7 @@ import { Command } from "commander";
 import {
   checkCommand,
   configCommand,
+  doctorCommand,
   formatsCommand,
   keysCommand,
   modelsCommand,
@@ -24,6 +25,7 @@ const commands = [
   serveCommand,
   modelsCommand,
   checkCommand,
+  doctorCommand,
   parseCommand,
   formatsCommand,
   renderCommand,

@@ -143,6 +143,7 @@ export const ggmlDeclarations = {
 
 /** The functions of libggml-base. */
 export const baseDeclarations = {
+  ggml_backend_dev_description: ["str", [pointer]],
   ggml_backend_dev_backend_reg: [pointer, [pointer]],
   ggml_backend_reg_get_proc_address: [pointer, [pointer, "str"]],
   ggml_threadpool_params_default: ["threadPoolParams", ["int32_t"]],

@@ -1,0 +1,70 @@
+import pc from "picocolors";
+import { withScheme } from "../config/target.ts";
+import type { DoctorFinding, DoctorReport } from "./doctor-server.ts";
+
+export interface DoctorFlags {
+  readonly key?: string;
+  readonly model?: string;
+  readonly timeout: string;
+  readonly json?: true;
+}
+
+const sign: Record<DoctorFinding["status"], string> = {
+  ok: pc.green("ok      "),
+  problem: pc.red("problem "),
+  unknown: pc.yellow("unknown "),
+};
+
+/** Runs `truewire doctor`. Exit code 0: no problems; 1: problems; 2: there was nothing to examine. */
+export async function doctorAction(target: string | undefined, flags: DoctorFlags): Promise<number> {
+  const seconds = Number(flags.timeout);
+  if (!(seconds > 0 && seconds <= 3600))
+    return cannot(`--timeout must be a number of seconds from 0 to 3600, not ${flags.timeout}.`);
+  const url = target === undefined ? undefined : withScheme(target);
+  if (url !== undefined && !(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)))
+    return cannot(`${target} is not the URL of a server: give an API's base URL, such as http://localhost:11434/v1.`);
+  const { username = "", password = "", search = "", hash = "" } = url === undefined ? {} : new URL(url);
+  if (username + password + search + hash !== "")
+    return cannot("The URL must not contain a password or a query: pass a key with --key.");
+  const report = url === undefined ? await thisMachine(seconds * 1000) : await server(url, flags, seconds * 1000);
+  process.stdout.write(flags.json ? `${JSON.stringify(report, null, 2)}\n` : written(report));
+  if (!report.examined) return 2;
+  return report.findings.some(({ status }) => status === "problem") ? 1 : 0;
+}
+
+async function server(
+  url: string,
+  { key = process.env.OPENAI_API_KEY, model }: DoctorFlags,
+  budget: number,
+): Promise<DoctorReport> {
+  const { examineServer } = await import("./doctor-server.ts");
+  return examineServer({ url, budget, ...(key && { key }), ...(model !== undefined && { model }) });
+}
+
+async function thisMachine(budget: number): Promise<DoctorReport> {
+  const { lookAtMachine, machineFindings } = await import("./doctor-machine.ts");
+  const findings = machineFindings(await lookAtMachine(process.env, budget));
+  return { subject: "this machine", examined: true, findings };
+}
+
+/** For a terminal: a line for each finding, and below a problem what cures it. */
+function written({ subject, model, findings }: DoctorReport): string {
+  const of = model === undefined ? "" : pc.dim(`, model ${printable(model)}`);
+  const lines = findings.flatMap(({ status, text, cure }) => [
+    `  ${sign[status]} ${printable(text)}`,
+    ...(cure === undefined ? [] : [`           ${pc.cyan("→")} ${printable(cure)}`]),
+  ]);
+  const problems = findings.filter(({ status }) => status === "problem").length;
+  const sum = problems === 0 ? "no problems" : problems === 1 ? "1 problem" : `${problems} problems`;
+  return [`${pc.bold(subject)}${of}`, ...lines, "", sum, ""].join("\n");
+}
+
+/** Servers write some of these texts: no control characters of theirs reach the terminal. */
+function printable(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}]+/gu, " ");
+}
+
+function cannot(message: string): number {
+  process.stderr.write(`truewire: ${message}\n`);
+  return 2;
+}

@@ -1,0 +1,131 @@
+import { expect, test } from "vitest";
+import { machineFindings, type MachineFacts } from "./doctor-machine.ts";
+
+const healthy: MachineFacts = {
+  node: "v22.10.0",
+  neededNode: ">=20.19.0",
+  cores: { all: 8, usable: 8 },
+  memory: { total: 32 * 2 ** 30, free: 20 * 2 ** 30 },
+  openFiles: 1_048_576,
+  libraries: { variant: "linux-x64", version: "0.5.0" },
+  listening: [],
+  environment: {},
+};
+
+/** The problems of a machine that differs from a healthy one: id and cure. */
+function problems(differs: Partial<MachineFacts>): (readonly [string, string | undefined])[] {
+  const found = machineFindings({ ...healthy, ...differs }).filter(({ status }) => status === "problem");
+  return found.map(({ id, cure }) => [id, cure] as const);
+}
+
+function textOf(id: string, differs: Partial<MachineFacts>): string | undefined {
+  return machineFindings({ ...healthy, ...differs }).find((finding) => finding.id === id)?.text;
+}
+
+const config = {
+  file: "truewire.yaml",
+  models: 1,
+  missing: [],
+  mistakes: [],
+  hasKeys: false,
+  upstreams: [],
+} as const;
+
+test("a healthy machine has no problems", () => {
+  expect(problems({})).toEqual([]);
+});
+
+test.each([
+  ["v20.19.0", 0],
+  ["v20.18.9", 1],
+  ["v18.20.0", 1],
+  ["v24.0.0", 0],
+])("Node %s", (node, count) => {
+  expect(problems({ node })).toHaveLength(count);
+});
+
+test("memory, the limits of a container, and descriptors", () => {
+  const memory = { total: 32 * 2 ** 30, free: 2 ** 29, limit: 2 ** 30 };
+  expect(problems({ memory, openFiles: 1024 }).map(([id]) => id)).toEqual(["memory", "files"]);
+  expect(textOf("memory", { memory, cores: { all: 8, usable: 2 } })).toBe(
+    "0.5 GiB of memory are free of 32.0 GiB, of which its container may use 1.0 GiB; 2 of 8 cores",
+  );
+});
+
+test("libraries that are missing or do not load, and a GPU that they do not use", () => {
+  expect(problems({ libraries: { variant: null } })).toEqual([["libraries", "npm install node-llama-cpp@3.22.1"]]);
+  expect(textOf("libraries", { libraries: { variant: "linux-x64", failure: "GLIBC_2.38 not found" } })).toContain(
+    "GLIBC_2.38 not found",
+  );
+  expect(problems({ gpuOfSystem: "a GPU of NVIDIA" }).map(([id]) => id)).toEqual(["gpu"]);
+  const libraries = { variant: "linux-x64-cuda", version: "0.5.0", gpu: "NVIDIA H100" };
+  expect(problems({ gpuOfSystem: "a GPU of NVIDIA", libraries })).toEqual([]);
+  expect(textOf("gpu", { libraries })).toBe("local models use the GPU NVIDIA H100");
+});
+
+test("port 8080: free, taken by Truewire itself, by another server, by something else", () => {
+  expect(problems({ listening: [{ port: 8080, name: "Truewire", models: 1 }] })).toEqual([]);
+  expect(problems({ listening: [{ port: 8080, name: "llama-server", models: 1 }] })).toEqual([
+    ["port", "truewire serve --port 8081"],
+  ]);
+  expect(textOf("port", { listening: [{ port: 8080 }] })).toBe("port 8080 is taken by another program");
+  expect(textOf("port", { listening: [{ port: 8080, says: "nginx" }] })).toContain("another program (nginx)");
+  const listening = [{ port: 11_434, name: "Ollama", models: 3 }, { port: 5000 }];
+  expect(problems({ listening })).toEqual([]);
+  expect(textOf("server-11434", { listening })).toContain("Ollama answers at http://localhost:11434/v1 with 3 models");
+  // A program on a usual port that is no API is nothing to report.
+  expect(textOf("server-5000", { listening })).toBeUndefined();
+});
+
+test("the configuration: mistakes, missing files, and a second key", () => {
+  const mistakes = ["truewire.yaml:3: models[0].url is not a URL"];
+  expect(textOf("config", { config: { ...config, mistakes } })).toBe(mistakes[0]);
+  expect(problems({ config: { ...config, mistakes } })).toHaveLength(1);
+  expect(problems({ config: { ...config, missing: ["a.gguf"] } }).map(([id]) => id)).toEqual(["config"]);
+  const environment = { TRUEWIRE_API_KEY: "tw-1" };
+  expect(problems({ config, environment })).toEqual([]);
+  expect(problems({ config: { ...config, hasKeys: true }, environment })).toEqual([
+    ["TRUEWIRE_API_KEY", "unset TRUEWIRE_API_KEY"],
+  ]);
+});
+
+test("proxies: only what NO_PROXY excepts reaches this machine, and no password is shown", () => {
+  const proxy = "http://me:secret@proxy.example:3128";
+  expect(problems({ environment: { HTTPS_PROXY: proxy, NO_PROXY: "example.com localhost" } })).toEqual([
+    ["proxy", "export NO_PROXY=example.com,localhost,127.0.0.1"],
+  ]);
+  for (const NO_PROXY of ["*", "localhost,127.0.0.1", "localhost:8080, 127.0.0.1"])
+    expect(problems({ environment: { http_proxy: proxy, NO_PROXY } })).toEqual([]);
+  expect(problems({ environment: { http_proxy: proxy, no_proxy: ".localhost,127.0.0.1" } })).toEqual([]);
+  expect(JSON.stringify(machineFindings({ ...healthy, environment: { HTTP_PROXY: proxy } }))).not.toContain("secret");
+  const upstreams = ["api.openai.com"];
+  const environment = { HTTP_PROXY: proxy, NO_PROXY: "*.openai.com,localhost,127.0.0.1" };
+  expect(textOf("proxy-upstreams", { config: { ...config, upstreams }, environment })).toBeUndefined();
+  expect(textOf("proxy-upstreams", { config: { ...config, upstreams }, environment: { HTTP_PROXY: proxy } })).toContain(
+    "api.openai.com directly",
+  );
+});
+
+test("variables of the vendors: who reads them; the keys themselves are not shown", () => {
+  const environment = {
+    OPENAI_BASE_URL: "http://localhost:8080/v1",
+    OPENAI_API_KEY: "sk-1",
+    ANTHROPIC_API_KEY: "sk-2",
+  };
+  expect(textOf("OPENAI_BASE_URL", { environment })).toContain("localhost:8080, with the key of OPENAI_API_KEY");
+  expect(textOf("ANTHROPIC_API_KEY", { environment })).toContain("Claude Code");
+  expect(JSON.stringify(machineFindings({ ...healthy, environment }))).not.toContain("sk-");
+  expect(problems({ environment: { ANTHROPIC_BASE_URL: "localhost" } })).toEqual([
+    ["ANTHROPIC_BASE_URL", "unset ANTHROPIC_BASE_URL"],
+  ]);
+});
+
+test.each([
+  ["--inspect", 1],
+  ["--no-warnings -r ./x.js", 1],
+  ["--max-old-space-size=512", 1],
+  ["--enable-source-maps", 0],
+  [" ", 0],
+])("NODE_OPTIONS=%s", (NODE_OPTIONS, count) => {
+  expect(problems({ environment: { NODE_OPTIONS } })).toHaveLength(count);
+});
