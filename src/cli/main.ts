@@ -6,6 +6,7 @@ import {
   configCommand,
   formatsCommand,
   keysCommand,
+  launchCommand,
   modelsCommand,
   parseCommand,
   recordCommand,
@@ -22,6 +23,7 @@ const program = new Command("truewire")
   .version(version);
 const commands = [
   serveCommand,
+  launchCommand,
   modelsCommand,
   checkCommand,
   parseCommand,

@@ -54,6 +54,9 @@ function settingOf([name, value]: readonly [string, unknown]): readonly [string,
 
 /** Serves until a signal stops it. Throws an error of one sentence when it cannot start. */
 export async function serve(targets: readonly string[], options: Options): Promise<void> {
+  const isLaunched = process.env.TRUEWIRE_LAUNCH !== undefined && process.send !== undefined;
+  // `truewire launch` has ended, perhaps without a chance to stop its server.
+  if (isLaunched) process.once("disconnect", () => process.kill(process.pid, "SIGTERM"));
   const file = configFile(targets, options);
   const config = await configuration(targets, options, file);
   const bar = process.stderr.isTTY ? openProgressLine(process.stderr) : undefined;
@@ -94,6 +97,7 @@ export async function serve(targets: readonly string[], options: Options): Promi
   // Last, since a supervisor that reads it may send a signal immediately.
   printReady(server, config, targets.length === 0 && file === undefined);
   notifySystemd("ready", statusOf(server));
+  if (isLaunched) process.send?.(server.url);
 }
 
 /** Names the options of the command line, where a configuration is invalid because of their values. */
