@@ -56,7 +56,7 @@ function settingOf([name, value]: readonly [string, unknown]): readonly [string,
 export async function serve(targets: readonly string[], options: Options): Promise<void> {
   const isLaunched = process.env.TRUEWIRE_LAUNCH !== undefined && process.send !== undefined;
   // `truewire launch` has ended, perhaps without a chance to stop its server.
-  if (isLaunched) process.once("disconnect", () => process.kill(process.pid, "SIGTERM"));
+  if (isLaunched) process.once("disconnect", () => process.kill(process.pid, "SIGTERM")).channel?.unref();
   const file = configFile(targets, options);
   const config = await configuration(targets, options, file);
   const bar = process.stderr.isTTY ? openProgressLine(process.stderr) : undefined;
