@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import type { LaunchOptions } from "./launch-action.ts";
 import type { ParseOptions } from "./parse-action.ts";
 import type { RenderOptions } from "./render-action.ts";
 
@@ -47,6 +48,41 @@ export function doctorCommand(program: Command): void {
       const { doctorAction } = await import("./doctor-action.ts");
       process.exitCode = await doctorAction(url, options);
     });
+}
+
+/** `truewire launch`: starts a coding agent against a server. */
+export function launchCommand(program: Command): void {
+  program
+    .command("launch")
+    .description("start an installed coding agent with a Truewire; the agent's own configuration stays as it is")
+    .argument("[agent]", "codex, claude, opencode, crush, qwen or continue")
+    .argument("[targets...]", "what to serve to it, with the options of truewire serve (default: see --url)")
+    .usage("<agent> [options] [targets and options of truewire serve...] [-- arguments of the agent...]")
+    .option("--url <url>", "a running server (default: $TRUEWIRE_URL, http://127.0.0.1:8080, or one that is started)")
+    .option("--model <name>", "the model (default: the first chat model with enough context)")
+    .option("--api-key <key>", "the server's key (default: $TRUEWIRE_API_KEY)")
+    .option("--print", "print what it would set, as lines for a shell, and start nothing")
+    // In place of commander's own, which would also find the option among the agent's.
+    .helpOption(false)
+    .option("-h, --help", "display help for command")
+    .allowUnknownOption()
+    .action(
+      async (
+        agent: string | undefined,
+        _: readonly string[],
+        options: LaunchOptions & { help?: true },
+        command: Command,
+      ) => {
+        if (agent === undefined || options.help) return command.help();
+        const end = process.argv.indexOf("--");
+        const agentArgs = end === -1 ? [] : process.argv.slice(end + 1);
+        const serveArgs = command.args.slice(1, command.args.length - agentArgs.length);
+        // Behind an option that it does not know, commander keeps the separator.
+        if (end !== -1 && serveArgs.at(-1) === "--") serveArgs.pop();
+        const { launch } = await import("./launch-action.ts");
+        await launch(agent, serveArgs, agentArgs, options);
+      },
+    );
 }
 
 /** `truewire models`: what a running server does with its local models. */

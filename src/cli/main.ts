@@ -7,6 +7,7 @@ import {
   doctorCommand,
   formatsCommand,
   keysCommand,
+  launchCommand,
   modelsCommand,
   parseCommand,
   recordCommand,
@@ -23,6 +24,7 @@ const program = new Command("truewire")
   .version(version);
 const commands = [
   serveCommand,
+  launchCommand,
   modelsCommand,
   checkCommand,
   doctorCommand,

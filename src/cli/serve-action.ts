@@ -58,6 +58,9 @@ function settingOf([name, value]: readonly [string, unknown]): readonly [string,
 
 /** Serves until a signal stops it. Throws an error of one sentence when it cannot start. */
 export async function serve(targets: readonly string[], options: Options): Promise<void> {
+  const isLaunched = process.env.TRUEWIRE_LAUNCH !== undefined && process.send !== undefined;
+  // `truewire launch` has ended, perhaps without a chance to stop its server.
+  if (isLaunched) process.once("disconnect", () => process.kill(process.pid, "SIGTERM")).channel?.unref();
   const file = configFile(targets, options);
   const found = await serversBeside(targets, options, file);
   const read = (): Promise<TruewireConfig> => configuration(targets, options, file, found);
@@ -104,6 +107,7 @@ export async function serve(targets: readonly string[], options: Options): Promi
   // Last, since a supervisor that reads it may send a signal immediately.
   console.log(bannerOf(server, config, targets.length === 0 && file === undefined, found, noteOfPort(found, beside)));
   notifySystemd("ready", statusOf(server));
+  if (isLaunched) process.send?.(server.url);
 }
 
 /** Options whose values are, or contain, secrets: they are not printed. */

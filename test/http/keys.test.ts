@@ -43,7 +43,7 @@ describe.each(transports)("keys through $name", ({ open }) => {
     for (const authorization of [undefined, "Bearer sk-wrong-9876543210"]) {
       const { status, error } = await withAuthorization(authorization);
       expect(status).toBe(401);
-      expect(error?.message).toContain("the keys that");
+      expect(error?.message).toContain("(apiKey, keys or keysFile)");
       expect(error?.message).not.toContain("openai.com");
     }
   });
