@@ -2,7 +2,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { createHandler } from "../../src/app/create-handler.ts";
+import { createHandler } from "../../src/server.ts";
 import { type CheckRun, runCheck } from "../../src/check/probe/run-check.ts";
 import { prettyReport } from "../../src/check/report/pretty.ts";
 import { reportOf } from "../../src/check/report/report-of.ts";

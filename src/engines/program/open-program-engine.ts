@@ -9,7 +9,7 @@ import { ProgramEngine, type ProgramRunner } from "./program-engine.ts";
 import { WorkerPool } from "./worker-pool.ts";
 
 export interface ProgramEngineOptions {
-  /** A module's path. For a program in memory, see open-local-program.ts. */
+  /** A module's path. For a program in memory, see `openLocalProgram`. */
   readonly program: string;
   /** The model's name for clients; default: the file's name without its extension. */
   readonly name?: string;

@@ -17,7 +17,7 @@ import {
 import { lowerAnswerLimit, setAnswerLimit } from "../../apis/adapt/answer-limit.ts";
 import { unsupportedParameter } from "../../apis/request/refusals.ts";
 import type { SourcePort } from "../../apis/source-port.ts";
-import { sourcePorts } from "../../apis/source-ports.ts";
+import { sourcePorts } from "../../apis/ports.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { type AttemptOptions, Watch } from "./attempt.ts";
 import { CustomCalls, type EventStage, severalChoices, TextStage } from "./event-stages.ts";
