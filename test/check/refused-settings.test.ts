@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createHandler } from "../../src/server.ts";
 import { type CheckRun, runCheck } from "../../src/check/probe/run-check.ts";
-import { prettyReport } from "../../src/check/report/pretty.ts";
+import { prettyReport } from "../../src/check/report/terminal.ts";
 import { reportOf } from "../../src/check/report/report-of.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { serving } from "../support/transports.ts";

@@ -5,10 +5,9 @@ import { useChanges } from "../parts/changing.ts";
 import { Field } from "../parts/field.tsx";
 import { CheckedServer } from "./checked-server.ts";
 import { ProbeTable, signs } from "./probe-table.tsx";
-import { htmlReport } from "../../check/report/html.ts";
-import type { HtmlTree } from "../../check/report/html-tree.ts";
-import { jsonReport } from "../../check/report/json.ts";
-import { reportTree } from "../../check/report/report-tree.ts";
+import { htmlReport, reportTree } from "../../check/report/report-tree.ts";
+import type { HtmlTree } from "../../check/report/report-tree.ts";
+import { jsonReport } from "../../check/report/text-reports.ts";
 import type { Report } from "../../check/report/report.ts";
 import { saveFile } from "../parts/save-file.ts";
 

@@ -1,5 +1,4 @@
-import type { CheckEvent, ShownJudgement } from "../../check/report/check-event.ts";
-import type { Judgement, Report } from "../../check/report/report.ts";
+import type { CheckEvent, ShownJudgement, Judgement, Report } from "../../check/report/report.ts";
 import { reportSummary } from "../../check/report/report.ts";
 import { AdminRefusal, askAdmin, messageIn, readEvents } from "../api/call-api.ts";
 import { announcement, Changing } from "../parts/changing.ts";

@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { CheckedServer } from "./checked-server.ts";
-import type { ShownJudgement } from "../../check/report/check-event.ts";
+import type { ShownJudgement } from "../../check/report/report.ts";
 import type { Severity } from "../../check/rules/rule.ts";
 
 interface Row {
