@@ -1,6 +1,6 @@
-import { checkContinuation } from "../../core/continued-message.ts";
-import { invalidRequest } from "../../core/failure.ts";
+import { checkContinuation } from "../../core/request.ts";
 import type { ChatPrompt } from "../../core/request.ts";
+import { invalidRequest } from "../../core/failure.ts";
 import { runSync, type Steps } from "../../core/steps.ts";
 import type { ReadChoicesRequest } from "../choices-answer.ts";
 import type { ReadOptions } from "../port.ts";

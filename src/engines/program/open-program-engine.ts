@@ -1,7 +1,7 @@
 import { existsSync, type FSWatcher, watch } from "node:fs";
 import { availableParallelism } from "node:os";
 import { basename, dirname, extname, resolve } from "node:path";
-import type { LogListener } from "../../core/observe.ts";
+import type { LogListener } from "../../core/generation-observer.ts";
 import type { Engine } from "../../core/engine.ts";
 import { type Format, plainText } from "../../formats/format.ts";
 import { ProgramLoadError } from "./classify-program.ts";

@@ -4,7 +4,7 @@ import type { EndEvent, GenerationEvent } from "../../core/events.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { type Format, plainText } from "../../formats/format.ts";
-import type { LogListener } from "../../core/observe.ts";
+import type { LogListener } from "../../core/generation-observer.ts";
 import { toolCallId } from "../../apis/ids.ts";
 import { classify, ProgramLoadError } from "./classify-program.ts";
 import type { LanguageModel } from "./language-model.ts";

@@ -1,7 +1,7 @@
 import type { VNode, TargetedKeyboardEvent } from "preact";
 import { useEffect, useMemo, useState, useId } from "preact/hooks";
 import type { InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
-import { recordingOf as captureOfRequest } from "../../inspect/capture-of.ts";
+import { recordingOf as captureOfRequest } from "../../inspect/inspected-request.ts";
 import { AdminRefusal, askAdmin } from "../api/call-api.ts";
 import { announcement } from "../parts/changing.ts";
 import { saveFile } from "../parts/save-file.ts";

@@ -1,7 +1,6 @@
-import { bodyOf } from "../../capture/captured-body.ts";
+import { bodyOf } from "../../capture/captured-exchange.ts";
 import type { CapturedExchange } from "../../capture/captured-exchange.ts";
-import { readHar } from "../../capture/read-har.ts";
-import { readTranscript } from "../../capture/read-transcript.ts";
+import { readHar, readTranscript } from "../../capture/foreign-captures.ts";
 import { readRecording } from "../../capture/recording.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
