@@ -9,10 +9,10 @@ import type { Departure } from "./exchange.ts";
 import { estimateTokens } from "../core/estimate-tokens.ts";
 import type { Message } from "../core/message.ts";
 
-export type Batch = readonly GenerationEvent[];
+export type EventBatch = readonly GenerationEvent[];
 
 /** Sees a batch before it is written. Returns the batch for the next observer; undefined: the same batch. */
-export type BatchObserver = (events: Batch) => Batch | void;
+export type BatchObserver = (events: EventBatch) => EventBatch | void;
 
 export interface GenerationRun {
   readonly engine: Pick<Engine, "generate">;
@@ -41,18 +41,18 @@ export interface GenerationRun {
 export async function runGeneration(
   run: GenerationRun,
   departure: Departure,
-  write: (events: Batch) => Promise<void> | undefined,
+  write: (events: EventBatch) => Promise<void> | undefined,
   isComplete: () => boolean = () => false,
 ): Promise<GenerationEnd> {
   const { engine, observer, observers = [], onTruncated } = run;
   let { request } = run;
   let mayTruncate = onTruncated !== undefined && request.limits.overflow === "drop-oldest";
-  let iterator: AsyncIterator<Batch> | undefined;
+  let iterator: AsyncIterator<EventBatch> | undefined;
   const leave = (): void => {
     iterator?.return?.().catch(() => {});
   };
   let ended: GenerationEnd | undefined;
-  const emit = (events: Batch): Promise<void> | undefined => {
+  const emit = (events: EventBatch): Promise<void> | undefined => {
     let batch = events;
     for (const observe of observers) batch = observe(batch) ?? batch;
     const last = batch.at(-1);
@@ -109,7 +109,7 @@ export async function runGeneration(
 }
 
 /** The request without its oldest messages, if the first batch says that the prompt is too long and contains nothing of an answer. */
-function shortened(request: GenerationRequest, first: Batch): GenerationRequest | null {
+function shortened(request: GenerationRequest, first: EventBatch): GenerationRequest | null {
   const last = first.at(-1);
   if (last?.type !== "end" || !("failure" in last.end) || last.end.failure.kind !== "context-overflow") return null;
   return first.some(isVisible) ? null : withoutOldest(request, last.end.failure);

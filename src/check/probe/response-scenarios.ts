@@ -120,7 +120,7 @@ function isLacking(status: number): boolean {
 }
 
 /** Two responses in a conversation, whose items are then listed. */
-export const conversation: Scenario = {
+export const responseConversation: Scenario = {
   id: "responses/conversation",
   about: "Responses: a conversation that the server keeps",
   api: "responses",

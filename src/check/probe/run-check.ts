@@ -10,7 +10,7 @@ import type { Probe, ProbeResult } from "./probe.ts";
 import {
   backgroundResponse,
   compactedResponse,
-  conversation,
+  responseConversation,
   storedResponse,
   unstoredResponse,
   responseSocket,
@@ -77,7 +77,7 @@ const scenarios: readonly Scenario[] = [
   unstoredResponse,
   backgroundResponse,
   compactedResponse,
-  conversation,
+  responseConversation,
   responseSocket,
   responseLanes,
   diagnosedMessage,

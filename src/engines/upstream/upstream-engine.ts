@@ -14,9 +14,9 @@ import {
   type RequestBody,
   type ServerProfile,
 } from "../../apis/adapt/server-profile.ts";
-import { lowerAnswerLimit, setAnswerLimit } from "../../apis/adapt/answer-limit.ts";
-import { unsupportedParameter } from "../../apis/request/refusals.ts";
+import { lowerAnswerLimit, setAnswerLimit } from "../../apis/source-port.ts";
 import type { SourcePort } from "../../apis/source-port.ts";
+import { unsupportedParameter } from "../../apis/request/refusals.ts";
 import { sourcePorts } from "../../apis/ports.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { type AttemptOptions, Watch } from "./attempt.ts";
