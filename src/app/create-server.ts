@@ -29,9 +29,8 @@ import { NodeExchange } from "../server/node-exchange.ts";
 import { BodyBudget } from "../server/body-budget.ts";
 import { DetachedRuns } from "../server/detached-runs.ts";
 import { briefly, Requests } from "../server/service.ts";
-import type { Service, Processes, PageFile, PageFiles } from "../server/service.ts";
-import { readFileSync, readlinkSync } from "node:fs";
-import { hostname } from "node:os";
+import type { Service, PageFile, PageFiles } from "../server/service.ts";
+import { descriptorLimit, openProcesses } from "./processes.ts";
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 
@@ -234,57 +233,9 @@ function after(ms: number): { readonly promise: Promise<void>; cancel(): void } 
   return { promise, cancel: () => clearTimeout(timer) };
 }
 
-/**
- * Names this process so that another one on the same machine can find out whether it has ended. On Linux the name has the kernel's boot id, the
- * namespace of process ids, the process id and the time at which the process started, so that it is confused neither with a process of
- * another container nor with a later process of the same id. Elsewhere: the host's name and the process id. Source: proc(5), /proc/PID/stat.
- */
-function openProcesses(): Processes {
-  const place = placeOfProcess();
-  return {
-    own: [place, process.pid, startOf(process.pid) ?? ""].join(" "),
-    hasEnded(name) {
-      const [where, pid, start] = name.split(" ");
-      if (where !== place || !Number.isSafeInteger(Number(pid))) return false;
-      if (process.platform === "linux") return startOf(Number(pid)) !== start;
-      return !isAlive(Number(pid));
-    },
-  };
-}
+const pageFolder = new URL("../page/", import.meta.url);
 
-function placeOfProcess(): string {
-  if (process.platform !== "linux") return encodeURIComponent(hostname());
-  try {
-    return `${readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()}/${readlinkSync("/proc/self/ns/pid")}`;
-  } catch {
-    // No process is on the same machine as one that does not know where it is.
-    return crypto.randomUUID();
-  }
-}
-
-/** The start time of a process, in clock ticks since boot. undefined: it has ended, even if its parent has not collected it yet. */
-function startOf(pid: number): string | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // The name of the program, in parentheses, may have spaces and parentheses itself.
-    const [state, ...fields] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return state === "Z" || state === "X" ? undefined : fields[18];
-  } catch {
-    return undefined;
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== "ESRCH";
-  }
-}
-
-const folder = new URL("../page/", import.meta.url);
-
-const types: Readonly<Record<string, string>> = {
+const contentTypes: Readonly<Record<string, string>> = {
   html: "text/html; charset=utf-8",
   css: "text/css; charset=utf-8",
   js: "text/javascript; charset=utf-8",
@@ -294,11 +245,11 @@ const types: Readonly<Record<string, string>> = {
 
 /** Reads the files of the built page; `undefined` if the sources run without a build, as in tests. */
 async function readPage(): Promise<PageFiles | undefined> {
-  const names: readonly string[] = await readdir(folder).catch(() => []);
+  const names: readonly string[] = await readdir(pageFolder).catch(() => []);
   if (!names.includes("page.js")) return undefined;
   const files = await Promise.all(
     names.flatMap((name) => {
-      const contentType = types[name.slice(name.lastIndexOf(".") + 1)];
+      const contentType = contentTypes[name.slice(name.lastIndexOf(".") + 1)];
       return contentType === undefined ? [] : [readPageFile(name, contentType)];
     }),
   );
@@ -306,24 +257,7 @@ async function readPage(): Promise<PageFiles | undefined> {
 }
 
 async function readPageFile(name: string, contentType: string): Promise<[string, PageFile]> {
-  const text = await readFile(new URL(name, folder), "utf8");
+  const text = await readFile(new URL(name, pageFolder), "utf8");
   const etag = `"${createHash("sha256").update(text).digest("base64url")}"`;
   return [name, { contentType, text, etag }];
-}
-
-/** The limit of open files of this process; undefined if it is unlimited or cannot be determined. */
-export function descriptorLimit(): number | undefined {
-  try {
-    const soft = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"));
-    return soft ? Number(soft[1]) : undefined;
-  } catch {
-    return reportedDescriptorLimit();
-  }
-}
-
-/** Node's diagnostic report has the limit on all systems except Windows, but is slow. */
-function reportedDescriptorLimit(): number | undefined {
-  const report = process.report.getReport() as { userLimits?: { open_files?: { soft?: unknown } } };
-  const soft = report.userLimits?.open_files?.soft;
-  return typeof soft === "number" ? soft : undefined;
 }

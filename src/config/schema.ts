@@ -25,27 +25,29 @@ interface StoreConfig {
   readonly maxAge: number;
 }
 
-const what = "memory, a folder, or a URL such as redis://localhost:6379";
+const storePlaceText = "memory, a folder, or a URL such as redis://localhost:6379";
 
 /** Another scheme is a mistake, not a folder. */
-const place = text(what).refine((at) => !at.includes("://") || /^rediss?:\/\//.test(at), { error: `expected ${what}` });
+const storePlace = text(storePlaceText).refine((at) => !at.includes("://") || /^rediss?:\/\//.test(at), {
+  error: `expected ${storePlaceText}`,
+});
 
-const options = settings(
+const storeMembers = settings(
   {
-    at: place.default("memory").describe("memory, a folder, or redis://HOST:PORT (default memory)"),
+    at: storePlace.default("memory").describe("memory, a folder, or redis://HOST:PORT (default memory)"),
     maxCount: integer(0).default(100_000).describe("The most responses that memory or a folder keeps (default 100000)"),
     maxSize: bytes.default(256 * 1024 ** 2).describe("The most bytes that memory or a folder keeps (default 256MiB)"),
     maxAge: age.default(30 * 86_400_000).describe("How long a response is kept (default 30d)"),
   },
-  `${what}, or a mapping such as { at: ./responses, maxAge: 7d }`,
+  `${storePlaceText}, or a mapping such as { at: ./responses, maxAge: 7d }`,
 );
 
 /** A text is the place alone. */
 const storeSchema: z.ZodType<StoreConfig, string | StoreOptions | undefined> = z
-  .union([place.transform((at) => options.parse({ at })), options], {
-    error: expected(`${what}, or a mapping such as { at: ./responses, maxAge: 7d }`),
+  .union([storePlace.transform((at) => storeMembers.parse({ at })), storeMembers], {
+    error: expected(`${storePlaceText}, or a mapping such as { at: ./responses, maxAge: 7d }`),
   })
-  .default(options.parse({}))
+  .default(storeMembers.parse({}))
   .describe("Where responses are kept for clients that refer to them: memory, a folder or redis://HOST:PORT");
 
 /** A valid configuration: times in milliseconds, sizes in bytes, defaults filled in. */

@@ -111,7 +111,7 @@ export function toAssistantMessage(choice: GeneratedChoice): AssistantMessage {
 export type StopReason = "end-of-turn" | "end-of-message" | "out-of-tokens" | "content-filter" | "failed";
 
 /** One table for both directions: the stop reason, the finish reason of events, and OpenAI's word. */
-const table = [
+const stopReasons = [
   ["end-of-turn", "stop", "stop"],
   ["end-of-message", "tool-calls", "tool_calls"],
   ["out-of-tokens", "length", "length"],
@@ -137,7 +137,7 @@ export function readStopReason(word: string | null | undefined): StopReason | nu
   const read = readFinishReason(word);
   if (read === null) return null;
   const reason = read.reason === "function-call" ? "tool-calls" : read.reason;
-  return table.find(([, finish]) => finish === reason)?.[0] ?? "failed";
+  return stopReasons.find(([, finish]) => finish === reason)?.[0] ?? "failed";
 }
 
 /**
@@ -155,7 +155,7 @@ export function writeStopReason(
   reason: StopReason,
   hasCalls?: boolean,
 ): "stop" | "tool_calls" | "length" | "content_filter" | null {
-  const word = table.find(([stop]) => stop === reason)?.[2] ?? null;
+  const word = stopReasons.find(([stop]) => stop === reason)?.[2] ?? null;
   if (hasCalls === undefined || (word !== "stop" && word !== "tool_calls")) return word;
   return hasCalls ? "tool_calls" : "stop";
 }

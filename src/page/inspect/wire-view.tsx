@@ -161,24 +161,29 @@ interface TimelineProperties {
 }
 
 /** Length of the line in units; chunks on the same unit share one stroke. */
-const units = 1000;
+const timelineUnits = 1000;
 
 /** Pieces as strokes on a line of time. */
 function Timeline({ times, until, label }: TimelineProperties): VNode {
-  const places = new Set(times.map((ms) => Math.round((ms / Math.max(until, 1)) * units)));
+  const places = new Set(times.map((ms) => Math.round((ms / Math.max(until, 1)) * timelineUnits)));
   const strokes = [...places].map((place) => `M${place} 1v14`).join("");
   return (
     <figure class="timeline">
       <figcaption>{label}</figcaption>
-      <svg viewBox={`0 0 ${units} 16`} preserveAspectRatio="none" role="img" aria-label={inWords(label, times)}>
-        <path class="base" d={`M0 8h${units}`} />
+      <svg
+        viewBox={`0 0 ${timelineUnits} 16`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={timesInWords(label, times)}
+      >
+        <path class="base" d={`M0 8h${timelineUnits}`} />
         <path d={strokes} />
       </svg>
     </figure>
   );
 }
 
-function inWords(label: string, times: readonly number[]): string {
+function timesInWords(label: string, times: readonly number[]): string {
   const [first] = times;
   const last = times.at(-1);
   if (first === undefined || last === undefined) return `${label}: nothing`;

@@ -59,7 +59,7 @@ function ofHead(name: string, text: string): Capture[] | undefined {
   return [{ name, body, status: Number(status), headers: Object.fromEntries(headers) as Record<string, string> }];
 }
 
-/** Source: src/check/report/json.ts. */
+/** Source: src/check/report/text-reports.ts. */
 function ofReport(name: string, { exchanges }: JsonObject): Capture[] | undefined {
   if (!Array.isArray(exchanges)) return undefined;
   return exchanges.filter(isObject).flatMap(({ id, request, response }) => {

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { assistantCalls } from "../core/message.ts";
-import type { GenerationFailure } from "../core/events.ts";
-import type { Message } from "../core/message.ts";
-import type { GenerationRequest } from "../core/request.ts";
-import { withoutOldest } from "./run-generation.ts";
+import { assistantCalls } from "./message.ts";
+import type { GenerationFailure } from "./events.ts";
+import type { Message } from "./message.ts";
+import type { GenerationRequest } from "./request.ts";
+import { withoutOldest } from "./estimate-tokens.ts";
 
 const hundred = "x".repeat(400);
 const system: Message = { role: "system", content: hundred };
