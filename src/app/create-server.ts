@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { listen } from "../server/listen.ts";
 import { openLog } from "../server/logger.ts";
 import { openStreamLog } from "../server/stream-log.ts";
@@ -13,6 +14,8 @@ import { MemoryLimiter } from "../kv/memory-limiter.ts";
 import { AssembledTexts } from "../server/client-stores.ts";
 import { MemoryStore } from "../kv/memory-store.ts";
 import { noStore, openLimiterOf, openStoreOf } from "./open-store-of.ts";
+import { openHandler } from "./open-handler.ts";
+import type { EmbeddedHandler, HandlerOptions } from "./open-handler.ts";
 import { openObserving } from "./open-observing.ts";
 import { EnginePool } from "./engine-pool.ts";
 import { inspectorOf, settingsOf, warnOfFixedSettings, warnOfOpenAddress } from "./settings-of-config.ts";
@@ -231,6 +234,43 @@ function after(ms: number): { readonly promise: Promise<void>; cancel(): void } 
     timer = setTimeout(resolve, ms);
   });
   return { promise, cancel: () => clearTimeout(timer) };
+}
+
+/** The API inside another server. It is itself the `(request, response)` function of node:http, Express and Fastify. */
+export interface Handler extends EmbeddedHandler {
+  (request: IncomingMessage, response: ServerResponse): void;
+}
+
+/**
+ * A handler for the paths of the API, with and without `/v1`. Of the configuration, what concerns listening (`host`, `port`, time-outs,
+ * `logStream`) does not apply; pages of every origin may call unless `corsOrigin` is set. The page that `truewire serve` shows to browsers
+ * is not part of it: what people see there is the framework's.
+ * Throws `ConfigError` for an invalid configuration.
+ *
+ * @example
+ * import { createHandler } from "truewire/server";
+ *
+ * const handler = createHandler({
+ *   models: [{ kind: "program", name: "count", program: ({ messages }) => `You said ${messages.length} things.` }],
+ * });
+ * // As a function of the web's; `http.createServer(handler)` and `app.use(handler)` serve the same.
+ * const response = await handler.fetch(
+ *   new Request("http://localhost/v1/chat/completions", {
+ *     method: "POST",
+ *     headers: { "content-type": "application/json" },
+ *     body: JSON.stringify({ model: "count", messages: [{ role: "user", content: "Hi" }] }),
+ *   }),
+ * );
+ * console.log((await response.json()).choices[0].message.content);
+ * // → You said 1 things.
+ * await handler.close();
+ */
+export function createHandler(config: TruewireConfig, options: HandlerOptions = {}): Handler {
+  const { answer, ...handler } = openHandler(config, options, nodeRuntime);
+  const take = (request: IncomingMessage, response: ServerResponse): void => {
+    void answer(new NodeExchange(request, response, options.basePath ?? ""));
+  };
+  return Object.assign(take, handler);
 }
 
 const pageFolder = new URL("../page/", import.meta.url);
