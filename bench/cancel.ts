@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { availableParallelism, loadavg } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { openLlamaEngine } from "../src/engines/llama/open-llama-engine.ts";
+import { openLlamaEngine } from "../src/engines/llama/llama-engine.ts";
 import type { Engine } from "../src/core/engine.ts";
 import type { GenerationRequest } from "../src/core/request.ts";
 import { programmedTemplate } from "../test/fixtures/programmed-template.ts";

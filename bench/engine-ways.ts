@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { Agent, request } from "undici";
-import { openLlamaEngine } from "../src/engines/llama/open-llama-engine.ts";
+import { openLlamaEngine } from "../src/engines/llama/llama-engine.ts";
 import { startTruewire } from "../test/support/serve.ts";
 import { startLlamaServer } from "./llama-server.ts";
 import { childOf } from "./process-cpu.ts";

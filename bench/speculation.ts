@@ -2,7 +2,7 @@ import { existsSync, mkdirSync } from "node:fs";
 import { availableParallelism, loadavg } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { openLlamaEngine } from "../src/engines/llama/open-llama-engine.ts";
+import { openLlamaEngine } from "../src/engines/llama/llama-engine.ts";
 import type { Engine } from "../src/core/engine.ts";
 import { writeRandomModel } from "../test/fixtures/random-model.ts";
 import { processCpuMs } from "./process-cpu.ts";

@@ -4,7 +4,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { rolldown } from "rolldown";
 import { z } from "zod";
-import { reportStyle } from "../dist/check/report/report-style.js";
+import { reportStyle } from "../dist/check/report/report-tree.js";
 import { chatParameters } from "../dist/apis/chat/request.js";
 
 const from = "src/page";

@@ -18,7 +18,7 @@ export { readChatAnswer, readChatStream } from "./library/read-chat-stream.ts";
 export type { ChatStreamSource, ReadChatOptions } from "./library/read-chat-stream.ts";
 export { writeChatAnswer, writeChatChunks, writeChatStream } from "./library/write-chat-stream.ts";
 export type { ChatChunk, WriteChatOptions } from "./library/write-chat-stream.ts";
-export { accumulateStream } from "./library/accumulate-stream.ts";
+export { accumulateStream } from "./library/read-chat-stream.ts";
 export { accumulate } from "./core/accumulate.ts";
 export type {
   GeneratedCall,
@@ -36,9 +36,9 @@ export { callProgress } from "./library/call-progress.ts";
 export type { CallProgressEvent, EventSource, ProgressEvent } from "./library/call-progress.ts";
 export { formatNames, ModelTextParser, parseModelText } from "./library/parse-model-text.ts";
 export type { ModelTextOptions, ParsedMessage } from "./library/parse-model-text.ts";
-export { toAssistantMessage } from "./library/answer-message.ts";
-export { parseArguments } from "./library/call-arguments.ts";
-export type { ParsedArguments } from "./library/call-arguments.ts";
+export { toAssistantMessage } from "./library/openai-messages.ts";
+export { parseArguments } from "./library/call-progress.ts";
+export type { ParsedArguments } from "./library/call-progress.ts";
 export { fromOpenAiMessages, toOpenAiMessages } from "./library/openai-messages.ts";
 export type {
   ChatAssistantMessage as OpenAiAssistantMessage,
@@ -52,8 +52,8 @@ export { fromToolDefinition, toToolDefinition } from "./library/tool-definition.
 export type { ParameterDefinition, ParameterType, ToolDefinition } from "./library/tool-definition.ts";
 export { fromOpenAiParameters, toOpenAiParameters } from "./library/openai-parameters.ts";
 export type { GenerationParameters, OpenAiParameters, SamplingStrategy } from "./library/openai-parameters.ts";
-export { readStopReason, writeStopReason } from "./library/stop-reasons.ts";
-export type { StopReason } from "./library/stop-reasons.ts";
+export { readStopReason, writeStopReason } from "./library/openai-messages.ts";
+export type { StopReason } from "./library/openai-messages.ts";
 export { readTokenLogprobs, writeTokenLogprobs } from "./library/token-logprobs.ts";
 export type { LogprobShape } from "./library/token-logprobs.ts";
 export { imagePart, inlineImages, readDataUrl } from "./library/image-parts.ts";

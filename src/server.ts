@@ -1,8 +1,6 @@
 /** The server and what else needs Node (`truewire/server`). */
-export { createServer } from "./app/create-server.ts";
-export type { ServerOptions, TruewireServer } from "./app/create-server.ts";
-export { createHandler } from "./app/create-handler.ts";
-export type { Handler } from "./app/create-handler.ts";
+export { createServer, createHandler } from "./app/create-server.ts";
+export type { Handler, ServerOptions, TruewireServer } from "./app/create-server.ts";
 export type { EmbeddedHandler, HandlerOptions } from "./app/open-handler.ts";
 export type {
   AdapterEntry,

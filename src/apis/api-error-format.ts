@@ -66,3 +66,13 @@ function authorizedKey(header: HeaderReader): string {
 export function bearer(key: string | undefined): Readonly<Record<string, string>> {
   return key === undefined ? {} : { authorization: `Bearer ${key}` };
 }
+
+/** Ollama's native API, below `/api`, which this server does not have. Its errors are texts. Source: Ollama, server/routes.go. */
+export const ollamaErrorFormat: ApiErrorFormat = {
+  ...openaiErrorFormat,
+  writeFailure: ({ status, message }) => ({
+    status,
+    contentType: "application/json; charset=utf-8",
+    body: JSON.stringify({ error: message }),
+  }),
+};

@@ -4,7 +4,7 @@ import type { JsonValue } from "./json-text.ts";
 import { jsonText } from "./json-text.ts";
 
 /** The members of an extra event that the settings allow, or that the client requested by a parameter. */
-export function passedMembers(event: ExtraEvent, context: ChoicesContext): [name: string, value: JsonValue][] {
+export function allowedExtras(event: ExtraEvent, context: ChoicesContext): [name: string, value: JsonValue][] {
   const pass = context.settings.passExtra ?? false;
   const requested = requestedMembers(context.requested);
   if ((pass === false && requested.length === 0) || event.place === "item" || (event.dialect ?? "chat") !== "chat")

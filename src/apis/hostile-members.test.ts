@@ -9,12 +9,11 @@ import { requiredBetas } from "./messages/request-schema.ts";
 import { completionsSource } from "./completions/port.ts";
 import { readEmbeddingsRequest } from "./embeddings/embeddings.ts";
 import type { AnswerContext, ReadRequest } from "./port.ts";
-import { ports } from "./ports.ts";
+import { ports, sourcePorts } from "./ports.ts";
 import { exact, lean } from "./profile.ts";
 import { readRerankRequest } from "./rerank/rerank.ts";
 import { responsesSocket } from "./responses/socket.ts";
 import type { EventReader } from "./source-port.ts";
-import { sourcePorts } from "./source-ports.ts";
 import { readResponseBody } from "./tolerant/read-response.ts";
 import { objectBody, readDetokenizeRequest, readPromptRequest, readTokenizeRequest } from "./tokens/tokens.ts";
 

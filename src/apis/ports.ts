@@ -1,8 +1,18 @@
-import { chatPort } from "./chat/port.ts";
+import { chatPort, chatSource } from "./chat/port.ts";
 import { completionsPort } from "./completions/port.ts";
 import { messagesPort } from "./messages/port.ts";
 import type { ServedPort } from "./port-state.ts";
 import { responsesPort } from "./responses/port.ts";
+import { messagesSource } from "./messages/send.ts";
+import { responsesSource } from "./responses/send.ts";
+import type { SourceApi, SourcePort } from "./source-port.ts";
 
 /** Every API that generates. */
 export const ports: readonly ServedPort[] = [chatPort, completionsPort, responsesPort, messagesPort];
+
+/** The APIs of upstreams for conversations. */
+export const sourcePorts: Readonly<Record<SourceApi, SourcePort>> = {
+  chat: chatSource,
+  responses: responsesSource,
+  messages: messagesSource,
+};

@@ -2,6 +2,7 @@ import type { GenerationEnd, GenerationEvent } from "../core/events.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import type { NoteAdaptation, RequestBody, ServerProfile } from "./adapt/server-profile.ts";
 import type { RepairLog } from "./tolerant/repairs.ts";
+import { isObject } from "../core/json.ts";
 
 /** One API of upstreams: writes requests and reads answers. */
 export interface SourcePort {
@@ -28,7 +29,7 @@ export interface SourcePort {
 }
 
 /** The members of a request that limit the length of its answer, in tokens. */
-export interface SourceAnswerLimit {
+interface SourceAnswerLimit {
   /** The first one is written if a request has none. */
   readonly members: readonly [string, ...string[]];
   /** The form of a body without a limit; "required": a limit is mandatory. */
@@ -75,3 +76,54 @@ export interface EventReader {
 export const sourceApis = ["chat", "responses", "messages"] as const;
 
 export type SourceApi = (typeof sourceApis)[number];
+
+/** The minimum budget for reasoning in a Messages request, in tokens. Source: https://platform.claude.com/docs/en/api/messages, `thinking`. */
+const minBudget = 1024;
+
+/**
+ * Lowers the limits on the answer's length in a request's body to `max` tokens; null removes them. Changes `body`, whose members have the
+ * profile's names. A body without a limit is not changed. Returns whether a limit was lowered.
+ */
+export function lowerAnswerLimit(
+  body: RequestBody,
+  max: number | null,
+  limit: SourceAnswerLimit,
+  profile: ServerProfile,
+): boolean {
+  const names = namesOf(limit, profile).filter((name) => {
+    const value = body[name];
+    return typeof value === "number" && (max === null || value > max);
+  });
+  for (const name of names) {
+    if (max !== null) body[name] = max;
+    else if (limit.none === "null") body[name] = null;
+    else delete body[name];
+  }
+  if (max !== null && names.length > 0) lowerBudget(body, max);
+  return names.length > 0;
+}
+
+/** Sets the limit of a body that has none, for a server whose default is too high. Returns false if the body has one. */
+export function setAnswerLimit(
+  body: RequestBody,
+  max: number,
+  limit: SourceAnswerLimit,
+  profile: ServerProfile,
+): boolean {
+  const names = namesOf(limit, profile);
+  if (names.some((name) => typeof body[name] === "number")) return false;
+  body[profile.maxTokensMember ?? names[0] ?? limit.members[0]] = max;
+  return true;
+}
+
+function namesOf({ members }: SourceAnswerLimit, { rename = {} }: ServerProfile): string[] {
+  return members.map((name) => rename[name] ?? name);
+}
+
+/** Reasoning is part of the answer, so its budget must be less than the limit. */
+function lowerBudget(body: RequestBody, max: number): void {
+  const { thinking } = body;
+  if (!isObject(thinking) || typeof thinking["budget_tokens"] !== "number" || thinking["budget_tokens"] < max) return;
+  const budget = Math.max(minBudget, Math.floor(max / 2));
+  body["thinking"] = max > minBudget ? { ...thinking, budget_tokens: budget } : { type: "disabled" };
+}

@@ -1,26 +1,25 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { listen } from "../server/listen.ts";
-import { descriptorLimit } from "../server/descriptor-limit.ts";
 import { openLog } from "../server/logger.ts";
 import { openStreamLog } from "../server/stream-log.ts";
 import { openWebSockets } from "../server/web-sockets.ts";
-import { readPage } from "./read-page.ts";
 import { openChecker } from "./checking/open-checker.ts";
-import { openProcesses } from "./processes.ts";
 import type { AddressInfo } from "node:net";
 import type { TruewireConfig } from "../config/config.ts";
 import { parseConfig } from "../config/schema.ts";
 import type { OpenOptions } from "./open-options.ts";
+import { nodeRuntime } from "./runtime.ts";
 import type { ModelInfo } from "../core/engine.ts";
 import { MemoryLimiter } from "../kv/memory-limiter.ts";
 import { AssembledTexts } from "../server/client-stores.ts";
 import { MemoryStore } from "../kv/memory-store.ts";
 import { noStore, openLimiterOf, openStoreOf } from "./open-store-of.ts";
+import { openHandler } from "./open-handler.ts";
+import type { EmbeddedHandler, HandlerOptions } from "./open-handler.ts";
 import { openObserving } from "./open-observing.ts";
 import { EnginePool } from "./engine-pool.ts";
 import { inspectorOf, settingsOf, warnOfFixedSettings, warnOfOpenAddress } from "./settings-of-config.ts";
-import { PoolControl } from "./pool-control.ts";
-import { oneAfterAnother } from "./one-after-another.ts";
-import { nodeRuntime } from "./runtime.ts";
+import { PoolControl, oneAfterAnother } from "./pool-control.ts";
 import { readServerFiles } from "./server-files.ts";
 import type { WorkerSide } from "./worker-side.ts";
 import { healthOf } from "../server/health.ts";
@@ -33,7 +32,10 @@ import { NodeExchange } from "../server/node-exchange.ts";
 import { BodyBudget } from "../server/body-budget.ts";
 import { DetachedRuns } from "../server/detached-runs.ts";
 import { briefly, Requests } from "../server/service.ts";
-import type { Service } from "../server/service.ts";
+import type { Service, PageFile, PageFiles } from "../server/service.ts";
+import { descriptorLimit, openProcesses } from "./processes.ts";
+import { createHash } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
 
 export interface TruewireServer {
   /** Where it listens, as a client would write it: `http://127.0.0.1:8080`. The API's base URL is this and `/v1`. */
@@ -235,4 +237,70 @@ function after(ms: number): { readonly promise: Promise<void>; cancel(): void } 
     timer = setTimeout(resolve, ms);
   });
   return { promise, cancel: () => clearTimeout(timer) };
+}
+
+/** The API inside another server. It is itself the `(request, response)` function of node:http, Express and Fastify. */
+export interface Handler extends EmbeddedHandler {
+  (request: IncomingMessage, response: ServerResponse): void;
+}
+
+/**
+ * A handler for the paths of the API, with and without `/v1`. Of the configuration, what concerns listening (`host`, `port`, time-outs,
+ * `logStream`) does not apply; pages of every origin may call unless `corsOrigin` is set. The page that `truewire serve` shows to browsers
+ * is not part of it: what people see there is the framework's.
+ * Throws `ConfigError` for an invalid configuration.
+ *
+ * @example
+ * import { createHandler } from "truewire/server";
+ *
+ * const handler = createHandler({
+ *   models: [{ kind: "program", name: "count", program: ({ messages }) => `You said ${messages.length} things.` }],
+ * });
+ * // As a function of the web's; `http.createServer(handler)` and `app.use(handler)` serve the same.
+ * const response = await handler.fetch(
+ *   new Request("http://localhost/v1/chat/completions", {
+ *     method: "POST",
+ *     headers: { "content-type": "application/json" },
+ *     body: JSON.stringify({ model: "count", messages: [{ role: "user", content: "Hi" }] }),
+ *   }),
+ * );
+ * console.log((await response.json()).choices[0].message.content);
+ * // → You said 1 things.
+ * await handler.close();
+ */
+export function createHandler(config: TruewireConfig, options: HandlerOptions = {}): Handler {
+  const { answer, ...handler } = openHandler(config, options, nodeRuntime);
+  const take = (request: IncomingMessage, response: ServerResponse): void => {
+    void answer(new NodeExchange(request, response, options.basePath ?? ""));
+  };
+  return Object.assign(take, handler);
+}
+
+const pageFolder = new URL("../page/", import.meta.url);
+
+const contentTypes: Readonly<Record<string, string>> = {
+  html: "text/html; charset=utf-8",
+  css: "text/css; charset=utf-8",
+  js: "text/javascript; charset=utf-8",
+  json: "application/json",
+  svg: "image/svg+xml",
+};
+
+/** Reads the files of the built page; `undefined` if the sources run without a build, as in tests. */
+async function readPage(): Promise<PageFiles | undefined> {
+  const names: readonly string[] = await readdir(pageFolder).catch(() => []);
+  if (!names.includes("page.js")) return undefined;
+  const files = await Promise.all(
+    names.flatMap((name) => {
+      const contentType = contentTypes[name.slice(name.lastIndexOf(".") + 1)];
+      return contentType === undefined ? [] : [readPageFile(name, contentType)];
+    }),
+  );
+  return new Map(files);
+}
+
+async function readPageFile(name: string, contentType: string): Promise<[string, PageFile]> {
+  const text = await readFile(new URL(name, pageFolder), "utf8");
+  const etag = `"${createHash("sha256").update(text).digest("base64url")}"`;
+  return [name, { contentType, text, etag }];
 }

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { ConfigError } from "../config/config-error.ts";
 import type { LocalModelConfig } from "../config/model-schema.ts";
-import { openLlamaEngine } from "../engines/llama/open-llama-engine.ts";
+import { openLlamaEngine } from "../engines/llama/llama-engine.ts";
 import { formatOf } from "./format-of.ts";
 import type { Engine } from "../core/engine.ts";
 import { observerOf } from "./open-options.ts";

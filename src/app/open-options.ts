@@ -1,5 +1,5 @@
 import type { Log } from "../server/log.ts";
-import type { LogListener } from "../core/observe.ts";
+import type { LogListener } from "../core/generation-observer.ts";
 import type { ServedEngine } from "../server/model-directory.ts";
 
 export interface OpenOptions {

@@ -1,6 +1,6 @@
 import type { ProgramModelConfig } from "../config/model-schema.ts";
-import { openLocalProgram } from "../engines/program/open-local-program.ts";
-import type { LocalProgramOptions } from "../engines/program/open-local-program.ts";
+import { openLocalProgram } from "../engines/program/program-engine.ts";
+import type { LocalProgramOptions } from "../engines/program/program-engine.ts";
 import { formatOf } from "./format-of.ts";
 import type { Engine } from "../core/engine.ts";
 import { observerOf } from "./open-options.ts";

@@ -145,3 +145,13 @@ function failureOf(error: unknown, status: 400 | 502, before = ""): FailureError
   const code = error instanceof ConfigError ? "invalid_configuration" : null;
   return new FailureError({ message, status, kind, param: null, code });
 }
+
+/** The same work, which waits until what was begun earlier is over, however that ended. */
+export function oneAfterAnother<T>(work: (input: T) => Promise<void>): (input: T) => Promise<void> {
+  let earlier = Promise.resolve();
+  return (input) => {
+    const result = earlier.then(() => work(input));
+    earlier = result.catch(() => {});
+    return result;
+  };
+}

@@ -7,8 +7,8 @@ export const nodeRuntime = {
   localModels: () => import("./models/local-models.ts"),
   programEngine: () => import("../engines/program/open-program-engine.ts"),
   transport: () => import("../engines/upstream/undici-transport.ts"),
-  certificates: () => import("./certificates.ts"),
-  keysFile: () => import("../config/read-keys-file.ts"),
+  certificates: () => import("./configured-files.ts"),
+  keysFile: () => import("./configured-files.ts"),
   stores: () => import("../kv/open.ts"),
   metrics: () => import("../server/metrics/open-metrics.ts"),
 };

@@ -29,3 +29,36 @@ export interface CapturedPiece {
   readonly text?: string;
   readonly base64?: string;
 }
+
+/** The text of an answer's body; its characters may be cut anywhere. */
+export function bodyOf({ pieces }: CapturedResponse): string {
+  const decoder = new TextDecoder();
+  const encoder = new TextEncoder();
+  const texts = pieces.map(({ text = "", base64 }) =>
+    decoder.decode(base64 === undefined ? encoder.encode(text) : bytesOf(base64), { stream: true }),
+  );
+  return texts.join("") + decoder.decode();
+}
+
+function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));
+}
+
+/** Parts of the names of members of a query that hold secrets: keys, tokens, passwords, signatures of URLs. */
+const secretNames =
+  /key|token|secret|sig|passw|pwd|auth|credential|session|jwt|cookie|(?:^|[-_])(?:code|sas|pass)(?:[-_]|$)/i;
+
+/** A path without the secrets that some servers take in the query: recordings are given to others. */
+export function maskedPath(path: string): string {
+  return path.replace(/([?&])([^=&#]*)=([^&#]*)/g, (member, mark: string, name: string, value: string) =>
+    value !== "" && secretNames.test(decoded(name)) ? `${mark}${name}=[key]` : member,
+  );
+}
+
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}

@@ -1,5 +1,5 @@
 import type { CapturedExchange } from "./captured-exchange.ts";
-import { maskedPath } from "./masked-path.ts";
+import { maskedPath } from "./captured-exchange.ts";
 import { isObject } from "../core/json.ts";
 
 /** The longest part of a value that a message shows, in characters. */

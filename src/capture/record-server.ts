@@ -3,7 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { CapturedExchange, CapturedPiece } from "./captured-exchange.ts";
-import { maskedPath } from "./masked-path.ts";
+import { maskedPath } from "./captured-exchange.ts";
 
 /** A longer exchange is passed on and not kept. In bytes. */
 const maxExchangeBytes = 64 * 1024 * 1024;

@@ -2,22 +2,19 @@ import { readFile, writeFile } from "node:fs/promises";
 import { basename } from "node:path";
 import { text } from "node:stream/consumers";
 import pc from "picocolors";
-import { isRecording, recordedAnswers } from "../capture/recorded-answers.ts";
-import type { RecordedAnswer } from "../capture/recorded-answers.ts";
+import { isRecording, recordedAnswers } from "../capture/read-captures.ts";
+import type { RecordedAnswer } from "../capture/read-captures.ts";
 import { capturedAnswers, judgeAnswer, judgeCapture } from "../check/check-capture.ts";
 import { judgementOf } from "../check/probe/judged.ts";
 import { CheckError, isMessagesOnly, runCheck } from "../check/probe/run-check.ts";
-import { htmlReport } from "../check/report/html.ts";
-import { jsonReport } from "../check/report/json.ts";
-import { junitReport } from "../check/report/junit.ts";
-import { markdownReport } from "../check/report/markdown.ts";
-import { prettyReport } from "../check/report/pretty.ts";
+import { htmlReport } from "../check/report/report-tree.ts";
+import { prettyReport, ruleList } from "../check/report/terminal.ts";
+import { jsonReport, junitReport, markdownReport } from "../check/report/text-reports.ts";
 import type { Report } from "../check/report/report.ts";
 import { reportOf } from "../check/report/report-of.ts";
 import type { ProfileName } from "../check/rules/profile/profile-rule.ts";
 import { withScheme } from "../config/target.ts";
 import { profileNamed } from "../apis/profile.ts";
-import { ruleList } from "../check/report/rule-list.ts";
 
 export interface CheckFlags {
   readonly model?: string;

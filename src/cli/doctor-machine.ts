@@ -5,7 +5,7 @@ import { availableParallelism, freemem, totalmem } from "node:os";
 import { fileURLToPath } from "node:url";
 import { request } from "undici";
 import { readModelList } from "../apis/models/models.ts";
-import { usableCores } from "../app/worker-count.ts";
+import { usableCores } from "../app/processes.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { checkConfigFile, readConfigFile } from "../config/read-config-file.ts";
 import type { LoadedLibraries } from "../engines/llama/process/libraries-main.ts";

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
-import { isRecording, recordedAnswers } from "../capture/recorded-answers.ts";
-import type { RecordedAnswer } from "../capture/recorded-answers.ts";
+import { isRecording, recordedAnswers } from "../capture/read-captures.ts";
+import type { RecordedAnswer } from "../capture/read-captures.ts";
 import { profileNamed } from "../apis/profile.ts";
 import { capturedApis } from "../apis/ordered-capture.ts";
 import type { RepairedCapture, RepairOptions } from "../apis/repair-capture.ts";

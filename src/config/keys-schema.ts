@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { ConfigError } from "./config-error.ts";
 import type { KeyEntry } from "./config.ts";
-import { problemsOf } from "./problems.ts";
-import { expectation, expected, integer, listShape, settings, text } from "./shapes.ts";
+import { problemsOf, expectation, expected, integer, listShape, settings, text } from "./shapes.ts";
 
 /** A key that is known by its hash, and what it may use. */
 export interface KeyConfig {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { EngineModel, LocalModel, ProgramModel, UpstreamModel, UpstreamTimeouts, WireName } from "./config.ts";
-import { serviceTiers } from "../apis/chat/schema.ts";
+import { chatServiceTiers } from "../apis/chat/schema.ts";
 import { formatSchema } from "../formats/read-format.ts";
 import { sourceApis } from "../apis/source-port.ts";
 import {
@@ -73,7 +73,7 @@ const answer = {
   systemFingerprint: anyText("a text, such as fp_1")
     .optional()
     .describe("The value of system_fingerprint (default null)"),
-  serviceTier: oneOf(serviceTiers)
+  serviceTier: oneOf(chatServiceTiers)
     .optional()
     .describe("With wire: exact, the value of service_tier when the source sends none (default: default)"),
   logprobsKey: flag()

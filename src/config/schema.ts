@@ -1,16 +1,54 @@
 import { z } from "zod";
 import { ConfigError } from "./config-error.ts";
-import type { LogFormat, LogLevel, MetricsAccess, ModelEntry, TruewireConfig, WireName } from "./config.ts";
+import type {
+  LogFormat,
+  LogLevel,
+  MetricsAccess,
+  ModelEntry,
+  TruewireConfig,
+  WireName,
+  StoreOptions,
+} from "./config.ts";
 import { modelSchema, programSchema, wireSchema } from "./model-schema.ts";
 import type { ModelConfig } from "./model-schema.ts";
 import { keysSchema } from "./keys-schema.ts";
 import type { KeyConfig } from "./keys-schema.ts";
-import { problemsOf } from "./problems.ts";
+import { problemsOf, expectation, expected, flag, integer, listShape, oneOf, settings, text } from "./shapes.ts";
 import { modelOfTarget } from "./target.ts";
-import { storeSchema } from "./store-schema.ts";
-import type { StoreConfig } from "./store-schema.ts";
-import { expectation, expected, flag, integer, listShape, oneOf, settings, text } from "./shapes.ts";
-import { bytes, duration, size } from "./units.ts";
+import { bytes, duration, size, age } from "./units.ts";
+
+/** Where responses are kept, and how many: sizes in bytes, the age in milliseconds. */
+interface StoreConfig {
+  readonly at: string;
+  readonly maxCount: number;
+  readonly maxSize: number;
+  readonly maxAge: number;
+}
+
+const storePlaceText = "memory, a folder, or a URL such as redis://localhost:6379";
+
+/** Another scheme is a mistake, not a folder. */
+const storePlace = text(storePlaceText).refine((at) => !at.includes("://") || /^rediss?:\/\//.test(at), {
+  error: `expected ${storePlaceText}`,
+});
+
+const storeMembers = settings(
+  {
+    at: storePlace.default("memory").describe("memory, a folder, or redis://HOST:PORT (default memory)"),
+    maxCount: integer(0).default(100_000).describe("The most responses that memory or a folder keeps (default 100000)"),
+    maxSize: bytes.default(256 * 1024 ** 2).describe("The most bytes that memory or a folder keeps (default 256MiB)"),
+    maxAge: age.default(30 * 86_400_000).describe("How long a response is kept (default 30d)"),
+  },
+  `${storePlaceText}, or a mapping such as { at: ./responses, maxAge: 7d }`,
+);
+
+/** A text is the place alone. */
+const storeSchema: z.ZodType<StoreConfig, string | StoreOptions | undefined> = z
+  .union([storePlace.transform((at) => storeMembers.parse({ at })), storeMembers], {
+    error: expected(`${storePlaceText}, or a mapping such as { at: ./responses, maxAge: 7d }`),
+  })
+  .default(storeMembers.parse({}))
+  .describe("Where responses are kept for clients that refer to them: memory, a folder or redis://HOST:PORT");
 
 /** A valid configuration: times in milliseconds, sizes in bytes, defaults filled in. */
 export interface Config {

@@ -4,7 +4,7 @@ import { assistantCalls } from "./message.ts";
 import type { GenerationFailure } from "./events.ts";
 import type { Message } from "./message.ts";
 import type { GenerationRequest } from "./request.ts";
-import { withoutOldest } from "./without-oldest.ts";
+import { withoutOldest } from "./estimate-tokens.ts";
 
 const hundred = "x".repeat(400);
 const system: Message = { role: "system", content: hundred };

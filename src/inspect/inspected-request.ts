@@ -1,6 +1,7 @@
 import type { CacheMiss } from "../core/cache-miss.ts";
 import type { GenerationEvent } from "../core/events.ts";
 import type { InspectedPrompt } from "../core/inspection.ts";
+import { writeRecording } from "../capture/recording.ts";
 
 /** The recorded items of a sequence, in order. */
 export interface TapeContents<T> {
@@ -135,4 +136,23 @@ export interface ShownRepair {
   readonly sentence: string;
   /** The start of the frame, in characters of the body; absent if the repair concerns the whole answer, or the position is not known. */
   readonly at?: number;
+}
+
+/**
+ * The request and its answer as a line of a recording (`truewire record`). null: the request has not ended, was never answered, or was too
+ * long to be kept completely.
+ */
+export function recordingOf({ method, path, outcome, status, request, response }: InspectedRequest): string | null {
+  const { body } = request;
+  const isWhole = body?.left_out === undefined && response.body.left_out === undefined;
+  if (outcome === "open" || status === undefined || !isWhole) return null;
+  return writeRecording({
+    request: { method, path, ...(body && { body: body.text }) },
+    response: {
+      status,
+      headers: response.headers,
+      pieces: response.body.pieces.map(({ ms, text }) => ({ ms: Math.round(ms), text })),
+      ...(outcome === "cancelled" && { brokeOff: true }),
+    },
+  });
 }

@@ -1,12 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { accumulateStream } from "./accumulate-stream.ts";
+import { accumulateStream, readChatAnswer, readChatStream } from "./read-chat-stream.ts";
+import type { ChatStreamSource } from "./read-chat-stream.ts";
 import { callProgress } from "./call-progress.ts";
 import { accumulate } from "../core/accumulate.ts";
 import type { Generation } from "../core/accumulate.ts";
 import type { GenerationEvent } from "../core/events.ts";
-import { readChatAnswer, readChatStream } from "./read-chat-stream.ts";
-import type { ChatStreamSource } from "./read-chat-stream.ts";
 
 const done = "data: [DONE]\n\n";
 const chunk = (choice: object, index = 0): string => {

@@ -1,4 +1,4 @@
-import { accumulate } from "../core/accumulate.ts";
+import { accumulate, Accumulator } from "../core/accumulate.ts";
 import type { Generation } from "../core/accumulate.ts";
 import type { GenerationEvent, GenerationFailure } from "../core/events.ts";
 import { chatReader } from "../apis/chat/read.ts";
@@ -8,6 +8,7 @@ import { failureOfText, readFailure } from "../apis/tolerant/read-failure.ts";
 import { readResponseBody, parseTolerantly } from "../apis/tolerant/read-response.ts";
 import { RepairLog } from "../apis/tolerant/repairs.ts";
 import type { Repair } from "../apis/tolerant/repairs.ts";
+import type { EventSource } from "./call-progress.ts";
 
 /**
  * A streamed chat answer: what `fetch` gave, its body, any iterable of its bytes (cut anywhere) or texts (cut at characters) or parsed
@@ -126,4 +127,21 @@ async function failureOf(response: Response): Promise<GenerationFailure> {
     // The status is what matters: the part of the body that was read is used.
   }
   return readFailure(parseTolerantly(text, new RepairLog()), status) ?? failureOfText(text, status);
+}
+
+/**
+ * Collects a stream of events into the whole generation: `accumulate` for events that are still to come. Rejects only if `events` throws.
+ *
+ * @example
+ * import { accumulateStream, readChatStream } from "truewire";
+ *
+ * const stream = 'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';
+ * const { choices, end } = await accumulateStream(readChatStream(stream));
+ * console.log(choices[0].text, end.kind);
+ * // → Hi done
+ */
+export async function accumulateStream(events: EventSource): Promise<Generation> {
+  const accumulator = new Accumulator();
+  for await (const item of events) accumulator.add("type" in item ? [item] : item);
+  return accumulator.result();
 }

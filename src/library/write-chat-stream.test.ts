@@ -1,9 +1,8 @@
 import { expect, test } from "vitest";
-import { accumulateStream } from "./accumulate-stream.ts";
+import { accumulateStream, readChatAnswer, readChatStream } from "./read-chat-stream.ts";
 import { accumulate } from "../core/accumulate.ts";
 import type { GenerationEvent } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
-import { readChatAnswer, readChatStream } from "./read-chat-stream.ts";
 import { writeChatAnswer, writeChatChunks, writeChatStream } from "./write-chat-stream.ts";
 import type { WriteChatOptions } from "./write-chat-stream.ts";
 

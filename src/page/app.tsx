@@ -1,15 +1,14 @@
 import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Models } from "./api/models.ts";
-import { useChanges } from "./parts/changing.ts";
+import { useChanges, announcement } from "./parts/changing.ts";
 import { CheckView } from "./check/check-view.tsx";
 import { InspectView } from "./inspect/inspect-view.tsx";
 import { JudgeView } from "./judge/judge-view.tsx";
 import { Conversation } from "./play/conversation.ts";
 import { PlayView } from "./play/play-view.tsx";
 import { Settings } from "./play/settings.ts";
-import { announcement } from "./parts/announcement.ts";
-import { clientKey } from "./api/saved-key.ts";
+import { clientKey } from "./api/call-api.ts";
 import type { Parameter } from "./play/parameter.ts";
 
 const views = [

@@ -5,7 +5,7 @@ import { estimateTokens } from "../core/estimate-tokens.ts";
 import { isVisible } from "../core/events.ts";
 import type { GenerationEvent } from "../core/events.ts";
 import type { GenerationRequest } from "../core/request.ts";
-import { shownWarnings } from "../core/shown-warnings.ts";
+import { shownWarnings, loggedError } from "../core/failure.ts";
 import type { AnswerContext, PreparesOnly, ReadRequest } from "../apis/port.ts";
 import type { DetachedAnswer, StorableRequest, PortState, ServedPort } from "../apis/port-state.ts";
 import { keyspacesOf, storeFailure, storeOwnerOf } from "./client-stores.ts";
@@ -14,9 +14,8 @@ import { MaskedEvents } from "./mask.ts";
 import type { ServedModel } from "./model-directory.ts";
 import type { BodyOptions, ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
 import { warningHeader } from "./reply.ts";
-import { loggedError } from "../core/failure.ts";
 import { RequestRecord } from "./request-record.ts";
-import type { Batch, BatchObserver, GenerationRun } from "./run-generation.ts";
+import type { EventBatch, BatchObserver, GenerationRun } from "./run-generation.ts";
 import type { Service } from "./service.ts";
 import { inTurns } from "./turns.ts";
 import { sendEvents, streamAnswer, wholeAnswer } from "./write-answer.ts";
@@ -89,7 +88,7 @@ async function answer(
     request: requestFor(model, runRequest, reply),
     observer: own,
     observers: [
-      ...(preparesOnly ? [(events: Batch) => withoutContent(events, preparesOnly)] : []),
+      ...(preparesOnly ? [(events: EventBatch) => withoutContent(events, preparesOnly)] : []),
       ...observersOf(own, reply, service),
     ],
     // A server of the same API receives the client's own request, and truncates it itself.
@@ -158,8 +157,8 @@ function prewarms({ info }: ServedModel, preparesOnly: PreparesOnly | undefined)
  * Returns the events of an answer without what a server generated although the request only prepares for the next one. A prompt of which
  * only the state is prepared may be one that the model cannot process yet, such as instructions without a question: that is no failure.
  */
-function withoutContent(events: Batch, preparesOnly: PreparesOnly): Batch {
-  return events.flatMap((event): Batch => {
+function withoutContent(events: EventBatch, preparesOnly: PreparesOnly): EventBatch {
+  return events.flatMap((event): EventBatch => {
     if (event.type === "finish") return [{ type: "finish", choice: event.choice, reason: "stop" }];
     if (event.type === "extra" && event.place === "item") return [];
     if (event.type === "end" && preparesOnly === "state" && event.end.kind === "rejected")

@@ -1,8 +1,11 @@
 import { modelDoesNotExist, unknownPath } from "../apis/failures.ts";
-import { codexCatalog } from "../apis/models/codex-catalog.ts";
-import { writeModel, writeModelList } from "../apis/models/models.ts";
-import { ollamaErrorFormat } from "../apis/ollama-error-format.ts";
-import { type ApiErrorFormat, type HeaderReader, openaiErrorFormat } from "../apis/api-error-format.ts";
+import { codexCatalog, writeModel, writeModelList } from "../apis/models/models.ts";
+import {
+  ollamaErrorFormat,
+  type ApiErrorFormat,
+  type HeaderReader,
+  openaiErrorFormat,
+} from "../apis/api-error-format.ts";
 import { ports } from "../apis/ports.ts";
 import type { PortSocket, ServedPort } from "../apis/port-state.ts";
 import { adminRoutes } from "./admin/admin-routes.ts";

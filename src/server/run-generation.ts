@@ -4,14 +4,14 @@ import { FailureError } from "../core/failure.ts";
 import type { GenerationObserver } from "../core/generation-observer.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import { isVisible } from "../core/events.ts";
-import { withoutOldest } from "../core/without-oldest.ts";
 import { internalError } from "../apis/failures.ts";
 import type { Departure } from "./exchange.ts";
+import { withoutOldest } from "../core/estimate-tokens.ts";
 
-export type Batch = readonly GenerationEvent[];
+export type EventBatch = readonly GenerationEvent[];
 
 /** Sees a batch before it is written. Returns the batch for the next observer; undefined: the same batch. */
-export type BatchObserver = (events: Batch) => Batch | void;
+export type BatchObserver = (events: EventBatch) => EventBatch | void;
 
 export interface GenerationRun {
   readonly engine: Pick<Engine, "generate">;
@@ -40,18 +40,18 @@ export interface GenerationRun {
 export async function runGeneration(
   run: GenerationRun,
   departure: Departure,
-  write: (events: Batch) => Promise<void> | undefined,
+  write: (events: EventBatch) => Promise<void> | undefined,
   isComplete: () => boolean = () => false,
 ): Promise<GenerationEnd> {
   const { engine, observer, observers = [], onTruncated } = run;
   let { request } = run;
   let mayTruncate = onTruncated !== undefined && request.limits.overflow === "drop-oldest";
-  let iterator: AsyncIterator<Batch> | undefined;
+  let iterator: AsyncIterator<EventBatch> | undefined;
   const leave = (): void => {
     iterator?.return?.().catch(() => {});
   };
   let ended: GenerationEnd | undefined;
-  const emit = (events: Batch): Promise<void> | undefined => {
+  const emit = (events: EventBatch): Promise<void> | undefined => {
     let batch = events;
     for (const observe of observers) batch = observe(batch) ?? batch;
     const last = batch.at(-1);
@@ -108,7 +108,7 @@ export async function runGeneration(
 }
 
 /** The request without its oldest messages, if the first batch says that the prompt is too long and contains nothing of an answer. */
-function shortened(request: GenerationRequest, first: Batch): GenerationRequest | null {
+function shortened(request: GenerationRequest, first: EventBatch): GenerationRequest | null {
   const last = first.at(-1);
   if (last?.type !== "end" || !("failure" in last.end) || last.end.failure.kind !== "context-overflow") return null;
   return first.some(isVisible) ? null : withoutOldest(request, last.end.failure);

@@ -1,8 +1,8 @@
-import { assistantCalls, assistantParts } from "../core/message.ts";
-import { checkContinuation } from "../core/continued-message.ts";
-import { FailureError, invalidRequest } from "../core/failure.ts";
-import type { AssistantMessage, Message, Tool, ToolChoice } from "../core/message.ts";
+import { checkContinuation } from "../core/request.ts";
 import type { TemplateOptions } from "../core/request.ts";
+import { assistantCalls, assistantParts } from "../core/message.ts";
+import type { AssistantMessage, Message, Tool, ToolChoice } from "../core/message.ts";
+import { FailureError, invalidRequest } from "../core/failure.ts";
 import { requireText } from "../core/unreadable-part.ts";
 import {
   afterCommonPrefix,

@@ -1,9 +1,8 @@
-import { assistantCalls, assistantParts, reasoningOf } from "../core/message.ts";
+import { assistantCalls, assistantParts, reasoningOf, ShortIds } from "../core/message.ts";
+import type { AssistantMessage, Content, ContentPart, JsonSchema, Message, Tool, ToolCall } from "../core/message.ts";
 import { argumentsOfInput, parametersOf } from "../core/custom-tool.ts";
 import { invalidRequest } from "../core/failure.ts";
 import { isObject } from "../core/json.ts";
-import type { AssistantMessage, Content, ContentPart, JsonSchema, Message, Tool, ToolCall } from "../core/message.ts";
-import { ShortIds } from "../core/short-ids.ts";
 import type { TemplateCapabilities, TemplateMessage } from "./capabilities.ts";
 import { parseExactJson } from "./exact-json.ts";
 import { toJson } from "./jinja/python-text.ts";

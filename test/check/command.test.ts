@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createHandler } from "../../src/app/create-handler.ts";
+import { createHandler } from "../../src/server.ts";
 import { runTruewire } from "../support/serve.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { logprobExchange } from "./legal/logprobs.ts";

@@ -2,7 +2,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createHandler } from "../../src/app/create-handler.ts";
+import { createHandler } from "../../src/server.ts";
 import { runCheck } from "../../src/check/probe/run-check.ts";
 import { ruleNamed } from "../../src/check/rules/every-rule.ts";
 import { judge } from "../../src/check/rules/judge.ts";

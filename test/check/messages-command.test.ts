@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { createHandler } from "../../src/app/create-handler.ts";
+import { createHandler } from "../../src/server.ts";
 import { judgeCapture } from "../../src/check/check-capture.ts";
 import { runTruewire } from "../support/serve.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";

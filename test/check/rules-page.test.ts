@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { ruleList } from "../../src/check/report/rule-list.ts";
+import { ruleList } from "../../src/check/report/terminal.ts";
 import { everyRule } from "../../src/check/rules/every-rule.ts";
 
 // The page is generated: `truewire check --list > docs/rules.md`.

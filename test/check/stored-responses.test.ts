@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, describe, expect, test } from "vitest";
 import { WebSocketServer } from "ws";
-import { createHandler } from "../../src/app/create-handler.ts";
+import { createHandler } from "../../src/server.ts";
 import { createServer } from "../../src/app/create-server.ts";
 import { type CheckRun, runCheck } from "../../src/check/probe/run-check.ts";
 import type { GenerationRequest } from "../../src/core/request.ts";

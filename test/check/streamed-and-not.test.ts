@@ -2,7 +2,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, expect, test } from "vitest";
-import { createHandler } from "../../src/app/create-handler.ts";
+import { createHandler } from "../../src/server.ts";
 import { runCheck } from "../../src/check/probe/run-check.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { serving } from "../support/transports.ts";

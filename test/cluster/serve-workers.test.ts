@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { usableCores } from "../../src/app/worker-count.ts";
+import { usableCores } from "../../src/app/processes.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { until } from "../support/scripted-engine.ts";
 import { startTruewire } from "../support/serve.ts";

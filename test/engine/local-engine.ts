@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { openLlamaEngine as OpenLlamaEngine } from "../../src/engines/llama/open-llama-engine.ts";
+import type { openLlamaEngine as OpenLlamaEngine } from "../../src/engines/llama/llama-engine.ts";
 import type { LlamaEngineOptions } from "../../src/engines/llama/options.ts";
 import { accumulate, type Generation } from "../../src/core/accumulate.ts";
 import type { Engine } from "../../src/core/engine.ts";
@@ -15,7 +15,7 @@ import {
 } from "../fixtures/programmed-model.ts";
 
 /** The built engine (its process is a compiled module); `TRUEWIRE_DIST` names another build than `npm run build`'s. */
-const built = resolve(process.env.TRUEWIRE_DIST ?? "dist", "engines/llama/open-llama-engine.js");
+const built = resolve(process.env.TRUEWIRE_DIST ?? "dist", "engines/llama/llama-engine.js");
 const { openLlamaEngine } = (await import(pathToFileURL(built).href)) as {
   readonly openLlamaEngine: typeof OpenLlamaEngine;
 };

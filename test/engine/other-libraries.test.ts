@@ -14,7 +14,7 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { libraryFolders } from "../../src/engines/llama/process/c-api/llama-api.ts";
-import type { openLlamaEngine as OpenLlamaEngine } from "../../src/engines/llama/open-llama-engine.ts";
+import type { openLlamaEngine as OpenLlamaEngine } from "../../src/engines/llama/llama-engine.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 
 /** The libraries that are installed, and the name of their package's folder. */
@@ -45,7 +45,7 @@ beforeAll(async () => {
   cpSync(process.env.TRUEWIRE_DIST ?? "dist", join(folder, "dist"), { recursive: true });
   cpSync("package.json", join(folder, "package.json"));
   writeProgrammedModel(join(folder, "programmed.gguf"));
-  const built = join(folder, "dist/engines/llama/open-llama-engine.js");
+  const built = join(folder, "dist/engines/llama/llama-engine.js");
   ({ openLlamaEngine } = (await import(pathToFileURL(built).href)) as { openLlamaEngine: typeof OpenLlamaEngine });
 });
 afterAll(() => {

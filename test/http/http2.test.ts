@@ -10,7 +10,7 @@ import { promisify } from "node:util";
 import OpenAI from "openai";
 import { Agent, fetch as undiciFetch } from "undici";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createHandler } from "../../src/app/create-handler.ts";
+import { createHandler } from "../../src/server.ts";
 import { selfSigned } from "../support/certificate.ts";
 import { answer, asked, ScriptedEngine, sleep, until } from "../support/scripted-engine.ts";
 import type { Batch } from "../support/scripted-engine.ts";

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { builtinModules } from "node:module";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import { createFetchHandler } from "../../src/app/create-fetch-handler.ts";
+import { createFetchHandler } from "../../src/fetch.ts";
 import type { TruewireConfig } from "../../src/config/config.ts";
 
 /** Packages that need Node. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { sourcePorts } from "../../src/apis/source-ports.ts";
+import { sourcePorts } from "../../src/apis/ports.ts";
 import { readResponseBody } from "../../src/apis/tolerant/read-response.ts";
 import { failureOfText, readFailure } from "../../src/apis/tolerant/read-failure.ts";
 import type { EndEvent, GenerationFailure } from "../../src/core/events.ts";

@@ -3,7 +3,7 @@ import { createServer as createHttpServer, request as httpRequest } from "node:h
 import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { createHandler } from "../../src/app/create-handler.ts";
+import { createHandler } from "../../src/server.ts";
 import { createServer } from "../../src/app/create-server.ts";
 import type { TruewireServer } from "../../src/app/create-server.ts";
 import type { TruewireConfig } from "../../src/config/config.ts";

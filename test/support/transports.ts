@@ -4,7 +4,7 @@ import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Session } from
 import type { AddressInfo } from "node:net";
 import { Agent, fetch as undiciFetch } from "undici";
 import type { TruewireConfig } from "../../src/config/config.ts";
-import { createHandler } from "../../src/app/create-handler.ts";
+import { createHandler } from "../../src/server.ts";
 import { createServer } from "../../src/app/create-server.ts";
 import { selfSigned } from "./certificate.ts";
 import type { Engine } from "../../src/core/engine.ts";

@@ -1,7 +1,7 @@
 import { argumentsOfInput } from "../../core/custom-tool.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
-import { ShortIds } from "../../core/short-ids.ts";
+import { ShortIds } from "../../core/message.ts";
 import { isInstruction, placeSystemMessages, withPlainText } from "../adapt/place-system-messages.ts";
 import type { NoteAdaptation, ServerProfile } from "../adapt/server-profile.ts";
 

@@ -195,4 +195,4 @@ export const functionCallShape = z.union(
 );
 
 /** How OpenAI caches the prompt. Responses have further members. */
-export const promptCacheOptions = z.looseObject({ mode: nullableText, ttl: nullableText }, anObject);
+export const chatPromptCacheOptions = z.looseObject({ mode: nullableText, ttl: nullableText }, anObject);

@@ -1,6 +1,6 @@
-import { checkContinuation } from "../../core/continued-message.ts";
-import { invalidRequest } from "../../core/failure.ts";
+import { checkContinuation } from "../../core/request.ts";
 import type { ChatPrompt } from "../../core/request.ts";
+import { invalidRequest } from "../../core/failure.ts";
 import { runSync, type Steps } from "../../core/steps.ts";
 import type { ReadChoicesRequest } from "../choices-answer.ts";
 import type { ReadOptions } from "../port.ts";
@@ -21,9 +21,9 @@ import { commonParameters, outputParameters } from "../request/common-parameters
 import { checkMetadata, metadataShape } from "../request/check-schema.ts";
 import { extensionParameters, refusedParameters, refusedSamplers } from "../request/extension-parameters.ts";
 import { expecting, integerShape } from "../request/shapes.ts";
-import { messagesShape, promptCacheOptions } from "./request-schema.ts";
+import { messagesShape, chatPromptCacheOptions } from "./request-schema.ts";
 import { readMessages } from "./read-messages.ts";
-import { serviceTiers } from "./schema.ts";
+import { chatServiceTiers } from "./schema.ts";
 
 const chat = ["chat"] as const;
 
@@ -35,7 +35,7 @@ const acceptedParameters: readonly RequestParameter[] = [
   acceptedParameter("service_tier", {
     endpoints: chat,
     note: "No effect on local models, which have one tier.",
-    shape: z.enum(serviceTiers),
+    shape: z.enum(chatServiceTiers),
   }),
   acceptedParameter("store", { endpoints: chat, note: "No effect: chat answers are not stored.", shape: z.boolean() }),
   acceptedParameter(
@@ -74,7 +74,7 @@ const acceptedParameters: readonly RequestParameter[] = [
     {
       endpoints: chat,
       note: "`mode` and `ttl` have no effect on local models. Further members belong to Responses: profile `exact` refuses them, `lean` ignores them with a warning.",
-      shape: promptCacheOptions,
+      shape: chatPromptCacheOptions,
     },
     checkCacheOptions,
   ),
@@ -133,12 +133,12 @@ export const chatParameters: readonly RequestParameter[] = [
 ];
 
 /** Throws `FailureError` for what OpenAI refuses, in profile `exact`. OpenAI's words for unknown members are those of Responses. */
-function checkCacheOptions(options: z.infer<typeof promptCacheOptions>, draft: RequestDraft): void {
+function checkCacheOptions(options: z.infer<typeof chatPromptCacheOptions>, draft: RequestDraft): void {
   const { profile, warnings, forwards } = draft;
   // An upstream of the same API judges them itself.
   if (forwards) return;
   const path = "prompt_cache_options";
-  const unknown = Object.keys(options).find((name) => !Object.hasOwn(promptCacheOptions.shape, name));
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(chatPromptCacheOptions.shape, name));
   if (!profile.judgesAsVendor) {
     if (unknown !== undefined) warnings.push(`${path} has members that have no effect in chat completions`);
     return;

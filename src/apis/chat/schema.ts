@@ -62,8 +62,8 @@ const logprobs = choiceLogprobs.nullable().optional().meta({ lean: "always", exa
 
 export const chatFinishReason = z.enum(["stop", "length", "tool_calls", "content_filter", "function_call"]);
 /** `fast` since openai 7.24: an answer has the tier that served it. */
-export const serviceTiers = ["auto", "default", "flex", "scale", "priority", "fast"] as const;
-const serviceTier = z.enum(serviceTiers).nullable().optional().meta(exactOnly);
+export const chatServiceTiers = ["auto", "default", "flex", "scale", "priority", "fast"] as const;
+const serviceTier = z.enum(chatServiceTiers).nullable().optional().meta(exactOnly);
 const systemFingerprint = z.string().nullable().optional().meta(inBothProfiles);
 /** Reasoning has no member in OpenAI's API; these are the names of DeepSeek, vLLM and llama.cpp, and of OpenRouter and Ollama. */
 const reasoningText = z.unknown().optional().meta({ exact: "never" });

@@ -1,6 +1,6 @@
 import type { Generation, GeneratedChoice } from "../../core/accumulate.ts";
 import type { ChoicesContext } from "../choices-answer.ts";
-import { passedMembers } from "../extras.ts";
+import { allowedExtras } from "../extras.ts";
 import { answerIdentity, shownTier } from "../identity.ts";
 import type { JsonValue } from "../json-text.ts";
 import { jsonText } from "../json-text.ts";
@@ -93,7 +93,7 @@ function extraMembers(
   const members: Members = {};
   for (const event of extras) {
     if (event.place !== place || event.choice !== choice) continue;
-    for (const [name, value] of passedMembers(event, context)) members[name] = value;
+    for (const [name, value] of allowedExtras(event, context)) members[name] = value;
   }
   return members;
 }

@@ -16,7 +16,7 @@ import type {
 } from "../../core/events.ts";
 import type { ChoicesContext } from "../choices-answer.ts";
 import type { StreamWriter } from "../port.ts";
-import { memberText, passedMembers } from "../extras.ts";
+import { memberText, allowedExtras } from "../extras.ts";
 import { jsonString } from "../json-text.ts";
 import { chatLogprobsText } from "../logprobs.ts";
 import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
@@ -313,7 +313,7 @@ export class ChatStreamWriter implements StreamWriter {
       this.#afterUsage.push(event);
       return "";
     }
-    const members = memberText(passedMembers(event, this.#context));
+    const members = memberText(allowedExtras(event, this.#context));
     if (members === "") return "";
     if (event.place === "chunk" || event.choice === undefined) {
       this.#extras += members;
@@ -354,7 +354,7 @@ export class ChatStreamWriter implements StreamWriter {
     }
     let chunks = members === "" ? "" : envelope.closingChunk(members);
     for (const event of this.#afterUsage) {
-      const late = memberText(passedMembers(event, this.#context));
+      const late = memberText(allowedExtras(event, this.#context));
       if (late === "") continue;
       chunks +=
         event.place === "delta" && event.choice !== undefined

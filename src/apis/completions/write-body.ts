@@ -1,6 +1,6 @@
 import type { GeneratedChoice, Generation } from "../../core/accumulate.ts";
 import type { ChoicesContext } from "../choices-answer.ts";
-import { passedMembers } from "../extras.ts";
+import { allowedExtras } from "../extras.ts";
 import { answerIdentity } from "../identity.ts";
 import type { JsonValue } from "../json-text.ts";
 import { jsonText } from "../json-text.ts";
@@ -28,7 +28,7 @@ export function writeCompletionResponse(generation: Generation, context: Choices
     ...(usage && timings && context.requested.includeTimings && { timings: timingsObject(timings, usage) }),
   };
   for (const event of generation.extras) {
-    if (event.place === "chunk") for (const [name, value] of passedMembers(event, context)) body[name] ??= value;
+    if (event.place === "chunk") for (const [name, value] of allowedExtras(event, context)) body[name] ??= value;
   }
   return jsonText(body, form.body.indent) + form.body.end;
 }

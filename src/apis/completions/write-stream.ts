@@ -11,7 +11,7 @@ import type {
 } from "../../core/events.ts";
 import type { ChoicesContext } from "../choices-answer.ts";
 import type { StreamWriter } from "../port.ts";
-import { memberText, passedMembers } from "../extras.ts";
+import { memberText, allowedExtras } from "../extras.ts";
 import { jsonText, jsonString } from "../json-text.ts";
 import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
 import { isMember, progressText, promptMembers } from "../prompt-report.ts";
@@ -191,7 +191,7 @@ export class CompletionStreamWriter implements StreamWriter {
   }
 
   #extra(event: ExtraEvent): string {
-    const members = memberText(passedMembers(event, this.#context));
+    const members = memberText(allowedExtras(event, this.#context));
     if (members === "" || event.place === "delta") return "";
     if (event.place === "chunk" || event.choice === undefined) this.#extras += members;
     else {

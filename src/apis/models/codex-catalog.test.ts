@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { codexCatalog } from "./codex-catalog.ts";
+import { codexCatalog } from "./models.ts";
 
 const model = { id: "m", created: 1, ownedBy: "truewire", endpoints: ["chat", "completions"] } as const;
 

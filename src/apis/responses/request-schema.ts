@@ -261,7 +261,7 @@ export const reasoningOptions = z.object(
   expecting("an object"),
 );
 
-export const promptCacheOptions = z.object(
+const promptCacheOptions = z.object(
   {
     comparison_response_id: optionalText,
     mode: z.enum(cacheModes).nullish(),

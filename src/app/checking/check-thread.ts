@@ -1,11 +1,10 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { judgementOf } from "../../check/probe/judged.ts";
 import { CheckError, type CheckProgress, runCheck } from "../../check/probe/run-check.ts";
-import type { Judgement } from "../../check/report/report.ts";
+import type { Judgement, ShownJudgement } from "../../check/report/report.ts";
 import { reportOf } from "../../check/report/report-of.ts";
 import { ruleNamed } from "../../check/rules/every-rule.ts";
 import type { CheckRequest } from "../../server/admin/model-control.ts";
-import type { ShownJudgement } from "../../check/report/check-event.ts";
 import type { ThreadMessage } from "./open-checker.ts";
 
 // A thread of its own: judging long answers takes time that the server's clients would wait, and a check that is not wanted any more ends

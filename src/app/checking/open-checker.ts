@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { FailureError } from "../../core/failure.ts";
 import type { CheckRequest, Checker } from "../../server/admin/model-control.ts";
-import type { CheckEvent } from "../../check/report/check-event.ts";
+import type { CheckEvent } from "../../check/report/report.ts";
 
 /** Two servers are checked side by side. */
 const maxChecks = 2;

@@ -1,6 +1,6 @@
 import type { Downloaded, ModelSource } from "../../engines/llama/process/model-file.ts";
 import { pullModel } from "../../engines/llama/pull-model.ts";
-import type { LogListener } from "../../core/observe.ts";
+import type { LogListener } from "../../core/generation-observer.ts";
 
 interface Pull {
   readonly listeners: Set<(downloaded: Downloaded) => void>;

@@ -1,10 +1,10 @@
 import { type GroupVerdict, notShown } from "../rules/group/group-rule.ts";
 import { judgeDisconnect, judgeSideBySide, judgeStreamsApart } from "../rules/group/live.ts";
 import type { Probe } from "./probe.ts";
+import { requestHeaders } from "./probe.ts";
 import type { Scenario } from "./scenario.ts";
 import { type ProbeTarget, send } from "./send.ts";
 import { request as httpRequest } from "undici";
-import { requestHeaders } from "./request-headers.ts";
 
 /** How an API is asked for an answer to one message. */
 interface LiveApi {

@@ -1,5 +1,6 @@
 import type { Exchange } from "../rules/exchange.ts";
 import type { ProfileName } from "../rules/profile/profile-rule.ts";
+import { vendorOf } from "../rules/exchange.ts";
 
 /** One request that is sent to a server under check. */
 export interface Probe {
@@ -33,4 +34,14 @@ export interface ProbeResult {
   /** Why there is no answer. */
   readonly failure?: string;
   readonly milliseconds: number;
+}
+
+/** Headers of a request: the key in the form of its API, and the version of the API. */
+export function requestHeaders(
+  { endpoint, version = "2023-06-01" }: Pick<Exchange, "endpoint"> & Pick<Probe, "version">,
+  key: string | undefined,
+): Record<string, string> {
+  if (vendorOf({ endpoint }) === "Anthropic")
+    return { "anthropic-version": version, ...(key !== undefined && { "x-api-key": key }) };
+  return key === undefined ? {} : { authorization: `Bearer ${key}` };
 }

@@ -2,7 +2,7 @@ import { isObject } from "../../core/json.ts";
 import { type GroupVerdict, notShown } from "../rules/group/group-rule.ts";
 import {
   hasLanes,
-  isEnd,
+  isEndMessage,
   judgeLaneId,
   judgeLaneLimit,
   judgeLaneQueue,
@@ -43,7 +43,7 @@ async function lanes(line: SocketLine, steps: ScenarioSteps): Promise<readonly G
   const probe = create("lanes/first", "a lane of a WebSocket", { input: story, store: false, stream_id: ids[0] });
   const begun = performance.now();
   const asked = ids.map((lane) => request(steps, { input: story, ...(lane !== undefined && { stream_id: lane }) }));
-  const texts = await line.converse(asked, (messages) => messages.filter(isEnd).length === ids.length);
+  const texts = await line.converse(asked, (messages) => messages.filter(isEndMessage).length === ids.length);
   const messages = texts.map(messageIn);
   const verdict = judgeLanes(messages, ids, isDemanded);
   if (!hasLanes(messages)) return [verdict];
@@ -51,21 +51,23 @@ async function lanes(line: SocketLine, steps: ScenarioSteps): Promise<readonly G
   const exchange = exchangeOf(
     asked[0] ?? {},
     first.map((text) => transcribed(text, false)),
-    messages.some((message) => message.stream_id === ids[0] && isEnd(message)),
+    messages.some((message) => message.stream_id === ids[0] && isEndMessage(message)),
   );
   steps.note({ probe, exchange, milliseconds: performance.now() - begun });
   const many = Array.from({ length: maxRunning + 1 }, (_, at) =>
     request(steps, { input: "Say hello.", stream_id: `lane-${at + 1}`, max_output_tokens: 16 }),
   );
-  const queued = await line.converse(many, (got) => got.filter(isEnd).length >= many.length);
+  const queued = await line.converse(many, (got) => got.filter(isEndMessage).length >= many.length);
   // These generate nothing.
   const others = Array.from({ length: maxLanes - maxRunning - 1 }, (_, at) =>
     request(steps, { input: "Say hello.", stream_id: `lane-${at + maxRunning + 2}`, generate: false }),
   );
-  await line.converse(others, (got) => got.filter(isEnd).length >= others.length);
+  await line.converse(others, (got) => got.filter(isEndMessage).length >= others.length);
   const over = `lane-${maxLanes + 1}`;
   const refused = async (members: Json): Promise<readonly Json[]> =>
-    (await line.converse([request(steps, { input: "Hi", ...members })], (got) => got.some(isEnd))).map(messageIn);
+    (await line.converse([request(steps, { input: "Hi", ...members })], (got) => got.some(isEndMessage))).map(
+      messageIn,
+    );
   return [
     verdict,
     judgeLaneQueue(queued.map(messageIn)),
@@ -83,7 +85,7 @@ async function steering(line: SocketLine, steps: ScenarioSteps): Promise<readonl
       id = last.response["id"];
       send({ type: "response.steer", previous_response_id: id, input: "Say goodbye instead." });
     }
-    const count = messages.filter(isEnd).length;
+    const count = messages.filter(isEndMessage).length;
     if (messages.some(({ type }) => type === "response.steer.failed" || type === "response.steer.pending"))
       return count > 0;
     // An accepted steer makes a second response. A server that has answered the next request will not answer the steer any more.

@@ -11,6 +11,8 @@ import {
   judgeInputItems,
   judgeNotKept,
   judgeShown,
+  judgeContinuedBySocket,
+  judgeUnknownBySocket,
 } from "../rules/group/stored.ts";
 import { lastResponse } from "../rules/responses/response-content.ts";
 import { create, earlierAnswer, idOf, onStored, question, story } from "./response-request.ts";
@@ -18,6 +20,7 @@ import type { Probe } from "./probe.ts";
 import type { Scenario, ScenarioSteps } from "./scenario.ts";
 import { isObject } from "../../core/json.ts";
 import { parsedJson } from "../rules/view.ts";
+import { SocketLine } from "./socket-line.ts";
 
 /** How long it waits between two questions, in milliseconds. */
 const pause = 250;
@@ -117,7 +120,7 @@ function isLacking(status: number): boolean {
 }
 
 /** Two responses in a conversation, whose items are then listed. */
-export const conversation: Scenario = {
+export const responseConversation: Scenario = {
   id: "responses/conversation",
   about: "Responses: a conversation that the server keeps",
   api: "responses",
@@ -161,3 +164,52 @@ export const unstoredResponse: Scenario = {
     return [found ? judgeNotKept(found) : notShown("no response was made that could be looked for")];
   },
 };
+
+/** Responses by WebSocket, one after the other on one connection, where that is offered. */
+export const responseSocket: Scenario = {
+  id: "responses/socket",
+  about: "Responses: by WebSocket",
+  api: "responses",
+  async run(steps) {
+    const line = await SocketLine.open(steps.target);
+    if (!(line instanceof SocketLine)) return [notShown(`no WebSocket is offered (${line.refused})`)];
+    try {
+      return await converse(line, steps);
+    } finally {
+      line.close();
+    }
+  },
+};
+
+async function converse(line: SocketLine, steps: ScenarioSteps): Promise<readonly GroupVerdict[]> {
+  const ask = async (id: string, about: string, members: Readonly<Record<string, unknown>>) => {
+    const probe = create(`socket/${id}`, about, members);
+    const begun = performance.now();
+    const { model, refused } = steps.target;
+    const send = () => line.ask(refused.adapted("responses", probe.body?.(model) ?? {}));
+    let exchange = await send();
+    if (exchange && refused.learn(exchange)) exchange = await send();
+    if (exchange) steps.note({ probe, exchange, milliseconds: performance.now() - begun });
+    return exchange;
+  };
+  const first = await ask("first", "a response by WebSocket", { input: story, store: false });
+  if (!first || lastIdOf(first) === undefined) return [notShown("no response came by WebSocket")];
+  const next = await ask("continue", "one that continues it", {
+    input: question,
+    store: false,
+    previous_response_id: lastIdOf(first),
+  });
+  const unknown = await ask("unknown", "one that continues what never was", {
+    input: question,
+    store: false,
+    previous_response_id: `resp_${"0".repeat(49)}`,
+  });
+  return [
+    next ? judgeContinuedBySocket(first, next) : notShown("no second answer by WebSocket"),
+    unknown ? judgeUnknownBySocket(unknown) : notShown("no answer to an unknown id"),
+  ];
+}
+
+function lastIdOf(exchange: Exchange): unknown {
+  return lastResponse(exchange)?.id;
+}

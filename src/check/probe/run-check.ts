@@ -5,20 +5,20 @@ import { judgeSame } from "../rules/group/same.ts";
 import type { ProfileName } from "../rules/profile/profile-rule.ts";
 import { isObject } from "../../core/json.ts";
 import { RefusedSettings } from "./refused-settings.ts";
-import { requestHeaders } from "./request-headers.ts";
+import { requestHeaders } from "./probe.ts";
+import type { Probe, ProbeResult } from "./probe.ts";
 import {
   backgroundResponse,
   compactedResponse,
-  conversation,
+  responseConversation,
   storedResponse,
   unstoredResponse,
+  responseSocket,
 } from "./response-scenarios.ts";
 import { diagnosedMessage, diagnosedResponse } from "./diagnosis-scenarios.ts";
 import { type Judged, judgedResult, judgedTogether } from "./judged.ts";
 import { liveScenarios } from "./live.ts";
-import type { Probe, ProbeResult } from "./probe.ts";
 import { responseLanes } from "./response-lanes.ts";
-import { responseSocket } from "./response-socket.ts";
 import { type Scenario, ScenarioSteps } from "./scenario.ts";
 import { messagesProbes } from "./messages-probes.ts";
 import { probes as openaiProbes } from "./probes.ts";
@@ -77,7 +77,7 @@ const scenarios: readonly Scenario[] = [
   unstoredResponse,
   backgroundResponse,
   compactedResponse,
-  conversation,
+  responseConversation,
   responseSocket,
   responseLanes,
   diagnosedMessage,

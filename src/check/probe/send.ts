@@ -1,8 +1,8 @@
 import { request as httpRequest } from "undici";
 import type { Exchange } from "../rules/exchange.ts";
 import type { Probe, ProbeResult } from "./probe.ts";
+import { requestHeaders } from "./probe.ts";
 import type { RefusedSettings } from "./refused-settings.ts";
-import { requestHeaders } from "./request-headers.ts";
 
 export interface ProbeTarget {
   /** The API's base URL, `…/v1`, without a slash at its end. */

@@ -2,7 +2,7 @@ import { WebSocket, type RawData } from "ws";
 import type { Exchange } from "../rules/exchange.ts";
 import { isObject } from "../../core/json.ts";
 import { type Json, parsedJson } from "../rules/view.ts";
-import { requestHeaders } from "./request-headers.ts";
+import { requestHeaders } from "./probe.ts";
 import type { ProbeTarget } from "./send.ts";
 
 const ends: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed", "error"]);

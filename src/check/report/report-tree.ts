@@ -1,5 +1,4 @@
 import type { Concern, Finding } from "../rules/rule.ts";
-import { element, type HtmlElement, type HtmlTree } from "./html-tree.ts";
 import { brokenBy, concerns, type Evidence, heading, type Judgement, type Report, reportSummary } from "./report.ts";
 
 /**
@@ -130,4 +129,68 @@ function placesOf(findings: readonly Finding[]): readonly Place[] {
     } else places.push({ start, end, titles: [title] });
   }
   return places;
+}
+
+/** HTML as data: text or an element. `htmlOf` writes it as text; the page creates nodes from it. */
+export type HtmlTree = string | HtmlElement;
+
+interface HtmlElement {
+  readonly tag: string;
+  /** `true`: an attribute without a value. */
+  readonly attributes: Readonly<Record<string, string | true>>;
+  readonly children: readonly HtmlTree[];
+}
+
+type Children = readonly (HtmlTree | readonly HtmlTree[])[];
+
+function element(tag: string, attributes: HtmlElement["attributes"], ...children: Children): HtmlElement {
+  return { tag, attributes, children: children.flat() };
+}
+
+/** The HTML of a tree; no text in it is taken for markup. */
+function htmlOf(tree: HtmlTree): string {
+  if (typeof tree === "string") return escaped(tree);
+  const { tag, attributes, children } = tree;
+  const written = Object.entries(attributes).map(([name, value]) =>
+    value === true ? ` ${name}` : ` ${name}="${escaped(value)}"`,
+  );
+  return `<${tag}${written.join("")}>${children.map(htmlOf).join("")}</${tag}>`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
+}
+
+/** How a report looks, in the file of `--format html` and in the page, whose colours it takes where there are such. */
+export const reportStyle = `
+.report { --of-error: var(--wrong, light-dark(#b3261e, #f2938c)); --of-warning: var(--warning, light-dark(#7a5200, #e0b050)); --of-note: var(--note, light-dark(#1f5f99, #8abbe8)); --of-line: var(--line, light-dark(#8886, #8886)); min-width: 0; overflow-wrap: anywhere; }
+.report h2 { font-size: 1.15rem; } .report h3 { font-size: 1rem; margin: 1.6rem 0 .4rem; border-bottom: 1px solid var(--of-line); }
+.report .rule { margin: .8rem 0; } .report .id { font-family: ui-monospace, monospace; font-size: .9em; font-weight: 600; }
+.report .error .id { color: var(--of-error); } .report .warning .id { color: var(--of-warning); } .report .note .id { color: var(--of-note); }
+.report .facts { font-size: .85em; color: var(--dim, light-dark(#555, #aaa)); }
+.report a { color: inherit; } .report ul { list-style: disc; margin: .3rem 0; padding-left: 1.2rem; }
+.report pre { overflow: auto; max-height: 30rem; margin: .4rem 0; padding: .6rem; border: 1px solid var(--of-line); white-space: pre-wrap; font-size: .8rem; }
+.report mark { background: light-dark(#ffd9d6, #5c1f1b); color: inherit; outline: 1px solid var(--of-error); }
+.report summary { cursor: pointer; padding: .15rem 0; min-height: 24px; }
+.report details { content-visibility: auto; contain-intrinsic-size: auto 1.8rem; }
+.report li code { font-size: .8em; }
+`;
+
+/** One self-contained file: what the page shows of a check. */
+export function htmlReport(report: Report): string {
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>truewire check: ${escaped(report.subject)}</title>
+<style>
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
+${reportStyle}</style>
+<main class="report">
+<h1>truewire check</h1>
+${reportTree(report).map(htmlOf).join("\n")}
+</main>
+</html>
+`;
 }

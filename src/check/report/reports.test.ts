@@ -3,11 +3,9 @@ import { describe, expect, test } from "vitest";
 import { judgeCapture } from "../check-capture.ts";
 import type { Exchange } from "../rules/exchange.ts";
 import type { Finding } from "../rules/rule.ts";
-import { htmlReport } from "./html.ts";
-import { jsonReport } from "./json.ts";
-import { junitReport } from "./junit.ts";
-import { markdownReport } from "./markdown.ts";
-import { prettyReport } from "./pretty.ts";
+import { htmlReport } from "./report-tree.ts";
+import { prettyReport } from "./terminal.ts";
+import { jsonReport, junitReport, markdownReport } from "./text-reports.ts";
 import type { Report } from "./report.ts";
 import { reportOf } from "./report-of.ts";
 

@@ -5,19 +5,20 @@ import { FailureError } from "../../core/failure.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
-import { defaultLoadTimeoutMs } from "./defaults.ts";
+import { defaultLoadTimeoutMs, defaultBatchSize, defaultSlots } from "./defaults.ts";
 import { publicAdapters } from "./public-adapters.ts";
-import { HangWatch, RestartingProcess, type ModelMessage, type ModelProcess } from "./model-process.ts";
+import { HangWatch, RestartingProcess, type ModelMessage, ModelProcess } from "./model-process.ts";
 import { ModelQuestions } from "./model-questions.ts";
 import type { LlamaEngineOptions } from "./options.ts";
 import type { SchedulerState, OpenedModel, OpenModelMessage, StepMessage, ToModel } from "./protocol.ts";
 import { requestText, unwritable, type RequestText } from "./request-text.ts";
+import { defaultCacheType } from "./cache-type.ts";
 
 /** How long a process that has work may make no progress. */
 const defaultStepTimeoutMs = 120_000;
 
 /** A local model in a process of its own, which is restarted when it crashes. Opened by `openLlamaEngine`. */
-export class LlamaEngine implements Engine {
+class LlamaEngine implements Engine {
   readonly #options: LlamaEngineOptions;
   readonly #open: OpenModelMessage;
   readonly #model: ModelInfo;
@@ -405,6 +406,54 @@ function unavailable(message: string, retryAfterSeconds: number): GenerationFail
 }
 
 /** The name of a file without its folder and `.gguf`. */
-export function fileStem(path: string): string {
+function fileStem(path: string): string {
   return path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1).replace(/\.gguf$/i, "");
+}
+
+/**
+ * Opens a local model with llama.cpp in a process of its own. Resolves when the model is loaded; rejects with `ModelOpenError`, whose
+ * message is one sentence for the user.
+ */
+export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engine> {
+  const open: OpenModelMessage = {
+    type: "open",
+    model: options.model,
+    contextSize: options.contextSize ?? null,
+    slots: options.slots ?? defaultSlots,
+    threads: options.threads ?? null,
+    batchSize: options.batchSize ?? defaultBatchSize,
+    gpu: options.gpu ?? "auto",
+    ...(options.split && { split: options.split }),
+    flashAttention: options.flashAttention ?? "auto",
+    cacheTypeK: options.cacheTypeK ?? defaultCacheType,
+    cacheTypeV: options.cacheTypeV ?? defaultCacheType,
+    ...(options.cacheMemory !== undefined && { cacheMemory: options.cacheMemory }),
+    ...(options.keepCache !== undefined && {
+      keepCache: { folder: options.keepCache, name: options.name ?? fileStem(options.model) },
+    }),
+    ...(options.adapters && options.adapters.length > 0 && { adapters: options.adapters }),
+    queueLimit: options.queueLimit ?? 64,
+    speculation: options.speculation ?? "auto",
+    ...(options.modelsFolder !== undefined && { modelsFolder: options.modelsFolder }),
+    ...(options.hub !== undefined && { hub: options.hub }),
+    ...(options.chatTemplate !== undefined && { chatTemplate: options.chatTemplate }),
+    ...(options.toolFormat && { toolFormat: options.toolFormat }),
+    ...(options.defaults && { defaults: options.defaults }),
+    ...(options.constrainCalls !== undefined && { constrainCalls: options.constrainCalls }),
+    ...(options.pooling !== undefined && { pooling: options.pooling }),
+    ...(options.debug === true && { debug: true }),
+  };
+  let engine: LlamaEngine | undefined;
+  const process = new ModelProcess(open, options.loadTimeoutMs ?? defaultLoadTimeoutMs, {
+    onMessage: (message) => engine?.receive(message),
+    onGone: (how) => engine?.processGone(how),
+    onProgress: (progress) => options.onProgress?.(progress),
+    log: (line, level) => options.log?.(line, level),
+  });
+  const stop = (): void => void process.stop();
+  options.signal?.addEventListener("abort", stop, { once: true });
+  if (options.signal?.aborted === true) stop();
+  await process.opened.finally(() => options.signal?.removeEventListener("abort", stop));
+  engine = new LlamaEngine(options, open, process, await process.opened, Math.floor(Date.now() / 1000));
+  return engine;
 }

@@ -1,4 +1,4 @@
-import type { LogListener } from "../../core/observe.ts";
+import type { LogListener } from "../../core/generation-observer.ts";
 import type { Format } from "../../formats/format.ts";
 import type { PoolingSetting } from "./file/embedding-plan.ts";
 import type { Sampling } from "../../core/request.ts";

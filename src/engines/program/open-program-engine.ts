@@ -1,7 +1,7 @@
 import { existsSync, type FSWatcher, watch } from "node:fs";
 import { availableParallelism } from "node:os";
 import { basename, dirname, extname, resolve } from "node:path";
-import type { LogListener } from "../../core/observe.ts";
+import type { LogListener } from "../../core/generation-observer.ts";
 import type { Engine } from "../../core/engine.ts";
 import { type Format, plainText } from "../../formats/format.ts";
 import { ProgramLoadError } from "./classify-program.ts";
@@ -9,7 +9,7 @@ import { ProgramEngine, type ProgramRunner } from "./program-engine.ts";
 import { WorkerPool } from "./worker-pool.ts";
 
 export interface ProgramEngineOptions {
-  /** A module's path. For a program in memory, see open-local-program.ts. */
+  /** A module's path. For a program in memory, see `openLocalProgram`. */
   readonly program: string;
   /** The model's name for clients; default: the file's name without its extension. */
   readonly name?: string;

@@ -1,6 +1,6 @@
 import type { ModelInfo } from "../../core/engine.ts";
 import type { GenerationEvent } from "../../core/events.ts";
-import type { LogListener } from "../../core/observe.ts";
+import type { LogListener } from "../../core/generation-observer.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { FairQueue } from "../lifecycle/fair-queue.ts";
 import { failureEnd } from "./program-failure.ts";

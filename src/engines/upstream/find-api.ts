@@ -1,6 +1,6 @@
 import { sourceApis } from "../../apis/source-port.ts";
 import type { SourceApi } from "../../apis/source-port.ts";
-import { sourcePorts } from "../../apis/source-ports.ts";
+import { sourcePorts } from "../../apis/ports.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { UpstreamTarget } from "./targets.ts";
 import type { OpenTransport } from "./transport.ts";

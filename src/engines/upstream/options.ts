@@ -1,4 +1,4 @@
-import type { LogListener } from "../../core/observe.ts";
+import type { LogListener } from "../../core/generation-observer.ts";
 import type { Format } from "../../formats/format.ts";
 import type { SourceApi } from "../../apis/source-port.ts";
 import type { ServerProfile } from "../../apis/adapt/server-profile.ts";

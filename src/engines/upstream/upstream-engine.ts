@@ -14,10 +14,10 @@ import {
   type RequestBody,
   type ServerProfile,
 } from "../../apis/adapt/server-profile.ts";
-import { lowerAnswerLimit, setAnswerLimit } from "../../apis/adapt/answer-limit.ts";
-import { unsupportedParameter } from "../../apis/request/refusals.ts";
+import { lowerAnswerLimit, setAnswerLimit } from "../../apis/source-port.ts";
 import type { SourcePort } from "../../apis/source-port.ts";
-import { sourcePorts } from "../../apis/source-ports.ts";
+import { unsupportedParameter } from "../../apis/request/refusals.ts";
+import { sourcePorts } from "../../apis/ports.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { type AttemptOptions, Watch } from "./attempt.ts";
 import { CustomCalls, type EventStage, severalChoices, TextStage } from "./event-stages.ts";

@@ -1,8 +1,6 @@
 import { isObject } from "../../core/json.ts";
 import { Changing } from "../parts/changing.ts";
-import { callApi } from "./call-api.ts";
-import { messageIn } from "./message-in.ts";
-import { clientKey } from "./saved-key.ts";
+import { callApi, clientKey, messageIn } from "./call-api.ts";
 
 /** How long to wait before a server is asked again that is still loading its models, or is not there. */
 const againMs = 1500;

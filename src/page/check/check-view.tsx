@@ -1,18 +1,15 @@
 import { h, type TargetedMouseEvent, type VNode } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
-import { baseUrl } from "../api/base-url.ts";
-import { adminKey } from "../api/saved-key.ts";
+import { baseUrl, adminKey } from "../api/call-api.ts";
 import { useChanges } from "../parts/changing.ts";
 import { Field } from "../parts/field.tsx";
 import { CheckedServer } from "./checked-server.ts";
-import { ProbeTable } from "./probe-table.tsx";
-import { htmlReport } from "../../check/report/html.ts";
-import type { HtmlTree } from "../../check/report/html-tree.ts";
-import { jsonReport } from "../../check/report/json.ts";
-import { reportTree } from "../../check/report/report-tree.ts";
+import { ProbeTable, signs } from "./probe-table.tsx";
+import { htmlReport, reportTree } from "../../check/report/report-tree.ts";
+import type { HtmlTree } from "../../check/report/report-tree.ts";
+import { jsonReport } from "../../check/report/text-reports.ts";
 import type { Report } from "../../check/report/report.ts";
 import { saveFile } from "../parts/save-file.ts";
-import { signs } from "./outcome.ts";
 
 const apis = ["chat", "completions", "responses", "messages", "embeddings", "models"];
 

@@ -1,11 +1,7 @@
-import type { CheckEvent, ShownJudgement } from "../../check/report/check-event.ts";
-import type { Judgement, Report } from "../../check/report/report.ts";
+import type { CheckEvent, ShownJudgement, Judgement, Report } from "../../check/report/report.ts";
 import { reportSummary } from "../../check/report/report.ts";
-import { AdminRefusal, askAdmin } from "../api/ask-admin.ts";
-import { messageIn } from "../api/message-in.ts";
-import { readEvents } from "../api/read-events.ts";
-import { announcement } from "../parts/announcement.ts";
-import { Changing } from "../parts/changing.ts";
+import { AdminRefusal, askAdmin, messageIn, readEvents } from "../api/call-api.ts";
+import { announcement, Changing } from "../parts/changing.ts";
 
 /** What is asked of every server that is checked. */
 export interface CheckSettings {

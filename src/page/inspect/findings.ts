@@ -1,5 +1,5 @@
 import type { RequestSummary } from "../../inspect/inspected-request.ts";
-import { AdminRefusal, askAdmin } from "../api/ask-admin.ts";
+import { AdminRefusal, askAdmin } from "../api/call-api.ts";
 import type { Capture } from "../judge/capture.ts";
 import { judgeAside } from "../judge/judge-aside.ts";
 import { droppedCaptures } from "../judge/read-captures.ts";

@@ -1,7 +1,6 @@
 import type { VNode } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState, useRef } from "preact/hooks";
 import { useChanges } from "../parts/changing.ts";
-import { AdminKeyForm } from "./admin-key-form.tsx";
 import { FilterBar } from "./filter-bar.tsx";
 import { Findings } from "./findings.ts";
 import { LastRequests } from "./last-requests.ts";
@@ -9,6 +8,8 @@ import { everything, matches } from "./request-filter.ts";
 import { RequestList } from "./request-list.tsx";
 import { RequestView } from "./request-view.tsx";
 import type { TabName } from "./request-view.tsx";
+import { Field } from "../parts/field.tsx";
+import { adminKey } from "../api/call-api.ts";
 
 interface Properties {
   /** True while this view is shown. */
@@ -75,6 +76,42 @@ export function InspectView({ shown, chosen, onChoose }: Properties): VNode {
           </p>
         )}
       </section>
+    </div>
+  );
+}
+
+interface AdminKeyProperties {
+  /** The key that was entered before is not one of the server's. */
+  readonly refused: boolean;
+  readonly onDone: () => void;
+}
+
+/** Asks for the admin key of a server that has one. */
+function AdminKeyForm({ refused, onDone }: AdminKeyProperties): VNode {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <div class="column">
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          adminKey.value = input.current?.value.trim() ?? "";
+          onDone();
+        }}
+      >
+        <h2>The requests of all clients are for the operator of the server</h2>
+        <Field
+          label="Admin key"
+          note={`${refused ? "The server does not know this key. " : ""}It is kept for this tab only, and forgotten when the tab is closed.`}
+        >
+          {(ids) => <input {...ids} ref={input} type="password" autocomplete="off" aria-invalid={refused} />}
+        </Field>
+        <div class="row end">
+          <button type="submit" class="main">
+            Look at the requests
+          </button>
+        </div>
+      </form>
     </div>
   );
 }

@@ -1,7 +1,5 @@
 import type { InspectedRequestList, RequestSummary } from "../../inspect/inspected-request.ts";
-import { AdminRefusal, askAdmin } from "../api/ask-admin.ts";
-import { readEvents } from "../api/read-events.ts";
-import { adminKey } from "../api/saved-key.ts";
+import { AdminRefusal, askAdmin, adminKey, readEvents } from "../api/call-api.ts";
 import { Changing } from "../parts/changing.ts";
 
 /** How long to wait before a server is asked again that does not answer. In milliseconds. */

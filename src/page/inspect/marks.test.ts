@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { promptMarks } from "./prompt-marks.ts";
-import { repairMarks } from "./repair-marks.ts";
+import { promptMarks, repairMarks } from "./marks.ts";
 
 test("a prompt's control tokens and quotes are marked, and the cache ends between two tokens", () => {
   const prompt = {

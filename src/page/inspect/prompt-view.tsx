@@ -1,4 +1,4 @@
-import { promptMarks } from "./prompt-marks.ts";
+import { promptMarks } from "./marks.ts";
 import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
 import type { InspectedPrompt } from "../../core/inspection.ts";

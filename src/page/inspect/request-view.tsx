@@ -1,19 +1,18 @@
-import type { VNode } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import type { VNode, TargetedKeyboardEvent } from "preact";
+import { useEffect, useMemo, useState, useId } from "preact/hooks";
 import type { InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
-import { recordingOf as captureOfRequest } from "../../inspect/capture-of.ts";
-import { AdminRefusal, askAdmin } from "../api/ask-admin.ts";
-import { announcement } from "../parts/announcement.ts";
+import { recordingOf as captureOfRequest } from "../../inspect/inspected-request.ts";
+import { AdminRefusal, askAdmin } from "../api/call-api.ts";
+import { announcement } from "../parts/changing.ts";
 import { saveFile } from "../parts/save-file.ts";
-import { Tabs } from "../parts/tabs.tsx";
 import { PromptView } from "./prompt-view.tsx";
 import { SentView } from "./sent-view.tsx";
 import { WireView } from "./wire-view.tsx";
 import { MarkedText } from "./marked-text.tsx";
 import { countInWords, timeInWords } from "./words.ts";
 import { judgeAside } from "../judge/judge-aside.ts";
-import { JudgedView } from "../judge/judged-view.tsx";
 import type { JudgedCapture } from "../judge/judging.ts";
+import { JudgedView } from "../judge/judged-view.tsx";
 import { captureOf } from "./findings.ts";
 
 const tabs = [
@@ -206,4 +205,52 @@ export function FindingsView({ request: { id, outcome, api } }: { readonly reque
   if (api === undefined) return <p class="note">The rules apply to answers of models only.</p>;
   if (problem !== "") return <p class="note">{problem}</p>;
   return judged ? <JudgedView judged={judged} /> : <p class="waiting">Judging…</p>;
+}
+
+interface TabsProperties<Name extends string> {
+  readonly label: string;
+  readonly tabs: readonly { readonly name: Name; readonly title: string }[];
+  readonly current: Name;
+  readonly onChoose: (name: Name) => void;
+  readonly children: VNode;
+}
+
+/** Tabs with the panel of one of them. Source of the keys: WAI-ARIA Authoring Practices, "Tabs". */
+function Tabs<Name extends string>({ label, tabs, current, onChoose, children }: TabsProperties<Name>): VNode {
+  const id = useId();
+  const move = (event: TargetedKeyboardEvent<HTMLDivElement>): void => {
+    const at = tabs.findIndex(({ name }) => name === current);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1 }[event.key];
+    const tab = to === undefined ? undefined : tabs[(to + tabs.length) % tabs.length];
+    if (!tab) return;
+    event.preventDefault();
+    onChoose(tab.name);
+    const element = event.currentTarget.querySelector(`[data-tab="${tab.name}"]`);
+    if (element instanceof HTMLElement) element.focus();
+  };
+  return (
+    <>
+      <div class="tab-list" role="tablist" aria-label={label} onKeyDown={move}>
+        {tabs.map(({ name, title }) => (
+          <button
+            key={name}
+            type="button"
+            role="tab"
+            class="quiet"
+            id={`${id}-${name}`}
+            data-tab={name}
+            aria-selected={name === current}
+            aria-controls={`${id}-panel`}
+            tabIndex={name === current ? 0 : -1}
+            onClick={() => onChoose(name)}
+          >
+            {title}
+          </button>
+        ))}
+      </div>
+      <div class="tab-panel" role="tabpanel" id={`${id}-panel`} aria-labelledby={`${id}-${current}`}>
+        {children}
+      </div>
+    </>
+  );
 }

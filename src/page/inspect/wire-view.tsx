@@ -1,4 +1,4 @@
-import { repairMarks } from "./repair-marks.ts";
+import { repairMarks } from "./marks.ts";
 import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type {
@@ -10,8 +10,7 @@ import type {
 } from "../../inspect/inspected-request.ts";
 import type { Mark } from "../judge/mark-painter.ts";
 import { Body, Headers } from "./sent-view.tsx";
-import { Timeline } from "./timeline.tsx";
-import { timeInWords } from "./words.ts";
+import { timeInWords, countInWords } from "./words.ts";
 import { FramesPainter } from "./frames-painter.ts";
 
 const nothing: readonly Mark[] = [];
@@ -151,4 +150,42 @@ export function Frames({ label, tape, marks }: Properties): VNode {
     return () => painting.abort();
   }, [tape, marks]);
   return <div ref={root} class="frames" tabIndex={0} role="region" aria-label={label} />;
+}
+
+interface TimelineProperties {
+  /** Times of the chunks, in milliseconds, in order. */
+  readonly times: readonly number[];
+  /** The end of the line, in milliseconds. */
+  readonly until: number;
+  readonly label: string;
+}
+
+/** Length of the line in units; chunks on the same unit share one stroke. */
+const timelineUnits = 1000;
+
+/** Pieces as strokes on a line of time. */
+function Timeline({ times, until, label }: TimelineProperties): VNode {
+  const places = new Set(times.map((ms) => Math.round((ms / Math.max(until, 1)) * timelineUnits)));
+  const strokes = [...places].map((place) => `M${place} 1v14`).join("");
+  return (
+    <figure class="timeline">
+      <figcaption>{label}</figcaption>
+      <svg
+        viewBox={`0 0 ${timelineUnits} 16`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={timesInWords(label, times)}
+      >
+        <path class="base" d={`M0 8h${timelineUnits}`} />
+        <path d={strokes} />
+      </svg>
+    </figure>
+  );
+}
+
+function timesInWords(label: string, times: readonly number[]): string {
+  const [first] = times;
+  const last = times.at(-1);
+  if (first === undefined || last === undefined) return `${label}: nothing`;
+  return `${label}: ${countInWords(times.length, "chunk")}, from ${timeInWords(first)} to ${timeInWords(last)}`;
 }

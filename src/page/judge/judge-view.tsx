@@ -1,9 +1,9 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import { announcement } from "../parts/announcement.ts";
+import { announcement } from "../parts/changing.ts";
 import { judgeAside } from "./judge-aside.ts";
-import { JudgedView } from "./judged-view.tsx";
 import type { JudgedCapture } from "./judging.ts";
+import { JudgedView } from "./judged-view.tsx";
 import { droppedCaptures } from "./read-captures.ts";
 
 /** Maximum number of captures of one file that are judged; a HAR file may contain thousands. */

@@ -1,7 +1,6 @@
-import { bodyOf } from "../../capture/captured-body.ts";
+import { bodyOf } from "../../capture/captured-exchange.ts";
 import type { CapturedExchange } from "../../capture/captured-exchange.ts";
-import { readHar } from "../../capture/read-har.ts";
-import { readTranscript } from "../../capture/read-transcript.ts";
+import { readHar, readTranscript } from "../../capture/foreign-captures.ts";
 import { readRecording } from "../../capture/recording.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
@@ -60,7 +59,7 @@ function ofHead(name: string, text: string): Capture[] | undefined {
   return [{ name, body, status: Number(status), headers: Object.fromEntries(headers) as Record<string, string> }];
 }
 
-/** Source: src/check/report/json.ts. */
+/** Source: src/check/report/text-reports.ts. */
 function ofReport(name: string, { exchanges }: JsonObject): Capture[] | undefined {
   if (!Array.isArray(exchanges)) return undefined;
   return exchanges.filter(isObject).flatMap(({ id, request, response }) => {

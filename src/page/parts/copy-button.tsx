@@ -1,6 +1,6 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import { announcement } from "./announcement.ts";
+import { announcement } from "./changing.ts";
 
 /** Copies a text, and says so for a moment. */
 export function CopyButton({ text, label = "Copy" }: { readonly text: () => string; readonly label?: string }): VNode {

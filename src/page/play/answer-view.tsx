@@ -1,14 +1,18 @@
 import type { VNode } from "preact";
-import { useState } from "preact/hooks";
+import { useState, useEffect, useRef } from "preact/hooks";
 import { useChanges } from "../parts/changing.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import type { Answer } from "./answer.ts";
-import { CallResults } from "./call-results.tsx";
 import { ChoiceView } from "./choice-view.tsx";
 import type { Conversation } from "./conversation.ts";
-import { CopyAsDialog } from "./copy-as-dialog.tsx";
 import type { Settings } from "./settings.ts";
 import type { AnswerTurn } from "./turn.ts";
+import { baseUrl } from "../api/call-api.ts";
+import { copyAs, languages } from "./copy-as.ts";
+import type { Language } from "./copy-as.ts";
+import type { Parameter } from "./parameter.ts";
+import type { ChatBody } from "./request-body.ts";
+import type { PlayTool } from "./tool.ts";
 
 interface Properties {
   readonly turn: AnswerTurn;
@@ -99,4 +103,86 @@ function count(number: number): string {
 
 function duration(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+}
+
+interface CopyAsProperties {
+  readonly body: ChatBody;
+  readonly table: readonly Parameter[];
+  readonly keyNeeded: boolean;
+  readonly onClose: () => void;
+}
+
+/** What was just asked, as a program. */
+function CopyAsDialog({ body, table, keyNeeded, onClose }: CopyAsProperties): VNode {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [language, setLanguage] = useState<Language>("curl");
+  useEffect(() => dialog.current?.showModal(), []);
+  const code = copyAs(language, body, { baseUrl: baseUrl.href.replace(/\/$/, ""), keyNeeded, table });
+  return (
+    <dialog ref={dialog} class="copy-as" aria-labelledby="copy-title" onClose={onClose}>
+      <div class="stack">
+        <h2 id="copy-title">Ask the same from elsewhere</h2>
+        <fieldset class="tabs">
+          <legend class="unseen">Language</legend>
+          {languages.map((name) => (
+            <label key={name}>
+              <input type="radio" name="language" checked={name === language} onChange={() => setLanguage(name)} />
+              {name}
+            </label>
+          ))}
+        </fieldset>
+        <pre tabIndex={0} aria-label={`The request for ${language}`}>
+          {code}
+        </pre>
+        <div class="row end">
+          <CopyButton text={() => code} />
+          <button type="button" class="main" onClick={() => dialog.current?.close()}>
+            Close
+          </button>
+        </div>
+      </div>
+    </dialog>
+  );
+}
+
+interface CallResultsProperties {
+  readonly turn: AnswerTurn;
+  readonly conversation: Conversation;
+  readonly tools: readonly PlayTool[];
+}
+
+/** Where a person answers the calls of a model. */
+function CallResults({ turn: { answer, chosen }, conversation, tools }: CallResultsProperties): VNode {
+  const calls = answer.choices[chosen]?.calls ?? [];
+  const [texts, setTexts] = useState(calls.map(({ name }) => tools.find((tool) => tool.name === name)?.canned ?? ""));
+  return (
+    <form
+      class="stack call-results"
+      onSubmit={(event) => {
+        event.preventDefault();
+        conversation.giveResults(calls.map(({ id, name }, at) => ({ callId: id, name, text: texts[at] ?? "" })));
+      }}
+    >
+      {calls.map(({ id, name }, at) => (
+        <label key={id} class="field">
+          <span>
+            What <code>{name}</code> gives back
+          </span>
+          <textarea
+            rows={2}
+            class="code"
+            value={texts[at]}
+            onInput={({ currentTarget: { value } }) =>
+              setTexts(texts.map((text, other) => (other === at ? value : text)))
+            }
+          />
+        </label>
+      ))}
+      <div class="row end">
+        <button type="submit" class="main">
+          {calls.length === 1 ? "Give the result" : "Give the results"}
+        </button>
+      </div>
+    </form>
+  );
 }

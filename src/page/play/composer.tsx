@@ -1,7 +1,6 @@
 import type { ComponentChildren, TargetedKeyboardEvent, VNode } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { announcement } from "../parts/announcement.ts";
-import { useChanges } from "../parts/changing.ts";
+import { announcement, useChanges } from "../parts/changing.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Settings } from "./settings.ts";
 

@@ -1,7 +1,6 @@
 import { readChatStream } from "../../library/read-chat-stream.ts";
 import { callApi } from "../api/call-api.ts";
-import { announcement } from "../parts/announcement.ts";
-import { Changing } from "../parts/changing.ts";
+import { announcement, Changing } from "../parts/changing.ts";
 import { Answer } from "./answer.ts";
 import { requestBody } from "./request-body.ts";
 import type { ChatBody } from "./request-body.ts";

@@ -1,6 +1,6 @@
 import type { TargetedEvent, TargetedKeyboardEvent, VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { announcement } from "../parts/announcement.ts";
+import { announcement } from "../parts/changing.ts";
 import type { TextLog } from "./text-log.ts";
 import { TextPainter } from "./text-painter.ts";
 import { pointed, tokensInWords } from "./token-tip.tsx";

@@ -7,8 +7,10 @@ import type { Conversation } from "./conversation.ts";
 import type { Settings } from "./settings.ts";
 import { SettingsPanel } from "./settings-panel.tsx";
 import { TokenTip } from "./token-tip.tsx";
-import { TurnView } from "./turn-view.tsx";
 import { type Example, examples, fresh } from "./examples.ts";
+import { AnswerView } from "./answer-view.tsx";
+import { QuestionView } from "./question-view.tsx";
+import type { Turn } from "./turn.ts";
 
 interface Properties {
   readonly models: Models;
@@ -121,5 +123,32 @@ export function Examples({
         ))}
       </ul>
     </div>
+  );
+}
+
+interface TurnProperties {
+  readonly turn: Turn;
+  readonly conversation: Conversation;
+  readonly settings: Settings;
+  readonly keyNeeded: boolean;
+  /** Its calls wait for their results. */
+  readonly waits: boolean;
+}
+
+function TurnView({ turn, conversation, settings, keyNeeded, waits }: TurnProperties): VNode {
+  if (turn.kind === "question") return <QuestionView turn={turn} conversation={conversation} />;
+  if (turn.kind === "answer")
+    return (
+      <AnswerView turn={turn} conversation={conversation} settings={settings} keyNeeded={keyNeeded} waits={waits} />
+    );
+  return (
+    <article class="turn results">
+      {turn.results.map(({ callId, name, text }) => (
+        <div key={callId}>
+          <h2>{name} gave back</h2>
+          <pre>{text}</pre>
+        </div>
+      ))}
+    </article>
   );
 }

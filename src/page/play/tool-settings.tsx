@@ -1,5 +1,5 @@
 import type { VNode } from "preact";
-import { announcement } from "../parts/announcement.ts";
+import { announcement } from "../parts/changing.ts";
 import type { Settings } from "./settings.ts";
 import { toolIn } from "./tool.ts";
 import type { PlayTool } from "./tool.ts";

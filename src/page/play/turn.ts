@@ -1,6 +1,5 @@
 import type { Answer, Choice } from "./answer.ts";
-import type { PlayMessage } from "./message.ts";
-import type { ChatBody } from "./request-body.ts";
+import type { PlayMessage, ChatBody } from "./request-body.ts";
 
 /** One step of a conversation. */
 export type Turn = QuestionTurn | AnswerTurn | ResultsTurn;

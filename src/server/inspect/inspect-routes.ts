@@ -1,5 +1,5 @@
 import { FailureError } from "../../core/failure.ts";
-import { recordingOf } from "../../inspect/capture-of.ts";
+import { recordingOf } from "../../inspect/inspected-request.ts";
 import type { InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
 import { openaiErrorFormat } from "../../apis/api-error-format.ts";
 import type { HeaderFields } from "../exchange.ts";

@@ -61,7 +61,7 @@ export const laneRules: readonly GroupRule[] = [
 const ends: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed", "error"]);
 
 /** True for an event that ends a response, or refuses a request. */
-export function isEnd({ type }: Json): boolean {
+export function isEndMessage({ type }: Json): boolean {
   return ends.has(type);
 }
 
@@ -90,7 +90,7 @@ function laneMistake(messages: readonly Json[], lanes: readonly (string | undefi
   for (const lane of lanes) {
     const own = messages.filter(({ stream_id: id }) => id === lane);
     const at = own.findIndex(({ sequence_number: number }, index) => number !== index);
-    if (!own.some(isEnd)) return `the lane ${shown(lane)} does not end`;
+    if (!own.some(isEndMessage)) return `the lane ${shown(lane)} does not end`;
     if (own[at] && own[at].type !== "error")
       return `the number ${shown(own[at].sequence_number)} in place of ${at} in the lane ${shown(lane)}`;
   }
@@ -100,7 +100,7 @@ function laneMistake(messages: readonly Json[], lanes: readonly (string | undefi
 /** `messages`: those that answer 17 requests on different lanes at the same time. */
 export function judgeLaneQueue(messages: readonly Json[]): GroupVerdict {
   const error = messages.find(({ type }) => type === "error");
-  const count = messages.filter(isEnd).length;
+  const count = messages.filter(isEndMessage).length;
   const found = error
     ? `refused: ${shown(codeOf(error))}`
     : count < 17

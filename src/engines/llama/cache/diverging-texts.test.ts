@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { divergingTexts } from "./diverging-texts.ts";
+import { divergingTexts } from "./known-prompts.ts";
 
 const text = fc.string({ unit: fc.constantFrom("a", "ü", "日", "😀", " ", "\n", "x"), maxLength: 60 });
 const utf8 = new TextEncoder();

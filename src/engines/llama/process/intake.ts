@@ -1,9 +1,8 @@
 import type { GenerationEvent, GenerationFailure } from "../../../core/events.ts";
-import { FailureError, loggedError } from "../../../core/failure.ts";
+import { FailureError, loggedError, shownWarnings } from "../../../core/failure.ts";
 import type { JsonSchema } from "../../../core/message.ts";
-import type { LogListener } from "../../../core/observe.ts";
+import type { LogListener } from "../../../core/generation-observer.ts";
 import type { Sampling } from "../../../core/request.ts";
-import { shownWarnings } from "../../../core/shown-warnings.ts";
 import type { AnswerCheckPlan } from "../preparing/constraint-plan.ts";
 import type { PreparedRequest, PromptInput } from "../preparing/prepared-request.ts";
 import type { GenerateTaskMessage, StepMessage } from "../protocol.ts";

@@ -1,7 +1,7 @@
 import { randomBytes, randomInt } from "node:crypto";
 import { Worker } from "node:worker_threads";
 import { FailureError, loggedError } from "../../../core/failure.ts";
-import type { LogListener } from "../../../core/observe.ts";
+import type { LogListener } from "../../../core/generation-observer.ts";
 import { localEndpoints } from "../file/local-endpoints.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenProgress } from "../options.ts";

@@ -7,13 +7,13 @@ import type { SchedulerState, StepCounters, StepMessage } from "../protocol.ts";
 import { BatchPlanner, type Batch, type Speculation } from "./batch/batch-planner.ts";
 import { BatchRunner, DecodeCounters } from "./batch/batch-runner.ts";
 import { AdapterRotation } from "./c-api/adapters.ts";
-import { CacheWatch } from "./prompt-cache/cache-watch.ts";
 import type { PromptCache } from "./prompt-cache/prompt-cache.ts";
 import type { Sequence } from "./prompt-cache/sequence.ts";
 import { freeCells, selectSlot, Slot, type RunningSlot, type SlotSelection } from "./slot/slot.ts";
 import { TaskGroup } from "./slot/task-group.ts";
 import { queueFull, TaskQueue } from "./slot/task-queue.ts";
 import { isCancelled, type Task, type TaskEnvironment, type TaskRequest } from "./slot/task.ts";
+import { KnownPrompts, missOf, type NewPrompt, type MissDraft } from "../cache/known-prompts.ts";
 
 export interface SchedulerOptions {
   readonly environment: TaskEnvironment;
@@ -384,5 +384,38 @@ export class Scheduler {
         ...background?.counters,
       },
     };
+  }
+}
+
+/** A task as the watch needs it. */
+interface WatchedTask {
+  readonly owner: string | undefined;
+  readonly prompt: readonly number[];
+  readonly outlined: Pick<NewPrompt, "outline" | "reasoningMarkers">;
+  readonly usesCache: boolean;
+  readonly reportsPrompt: boolean;
+}
+
+/** Reports for each request why its prompt is not in the cache, if a large part of it could be. */
+class CacheWatch {
+  readonly #known: KnownPrompts;
+  readonly #onMiss: (id: number, miss: CacheMiss) => void;
+
+  constructor(bytesOf: (token: number) => Uint8Array, onMiss: (id: number, miss: CacheMiss) => void) {
+    this.#known = new KnownPrompts(bytesOf);
+    this.#onMiss = onMiss;
+  }
+
+  /** A task is about to be assigned to a slot. `cached`: the tokens of all sequences and cached states before that. */
+  assigned(slot: number, task: WatchedTask, cached: readonly (readonly number[])[]): MissDraft | null {
+    const { owner, prompt: tokens, outlined } = task;
+    const draft = this.#known.beforeSlotChange(slot, { owner, tokens, ...outlined }, cached);
+    return task.usesCache && task.reportsPrompt ? draft : null;
+  }
+
+  /** The task has started, with this number of prompt tokens in the cache. */
+  started(id: number, draft: MissDraft | null, cachedTokens: number): void {
+    const miss = draft && missOf(draft, cachedTokens);
+    if (miss) this.#onMiss(id, miss);
   }
 }

@@ -1,4 +1,4 @@
-import type { LogListener } from "../../../../core/observe.ts";
+import type { LogListener } from "../../../../core/generation-observer.ts";
 import { invalidRequest } from "../../../../core/failure.ts";
 import type { Format } from "../../../../formats/format.ts";
 import { callHasStarted, type ReaderState } from "../../../../formats/text-reader.ts";

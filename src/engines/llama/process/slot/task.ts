@@ -1,7 +1,7 @@
 import { ChoiceAssembler } from "../../../../core/choice-assembler.ts";
 import type { SlotState } from "../../../../core/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../../../../core/events.ts";
-import type { LogListener } from "../../../../core/observe.ts";
+import type { LogListener } from "../../../../core/generation-observer.ts";
 import { reasoningMarkers, textStart } from "../../../../formats/reasoning.ts";
 import { TextReader, unknownToolsWarning } from "../../../../formats/text-reader.ts";
 import type { NewPrompt } from "../../cache/known-prompts.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { parseConfig } from "../config/schema.ts";
-import { workerCount, coresOfQuota } from "./worker-count.ts";
+import { workerCount, coresOfQuota } from "./processes.ts";
 
 const upstream = "http://localhost:11434/v1";
 

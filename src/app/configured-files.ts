@@ -4,6 +4,9 @@ import type { UpstreamTls } from "../config/config.ts";
 import { createSecureContext } from "node:tls";
 import type { Config } from "../config/schema.ts";
 import type { ServerCertificate } from "../server/listen.ts";
+import { parseKeys } from "../config/keys-schema.ts";
+import type { KeyConfig } from "../config/keys-schema.ts";
+import { readYamlFile } from "../config/read-yaml-file.ts";
 
 /** Returns `tls` with the contents of the files instead of their names. */
 export async function readCertificates(tls: UpstreamTls): Promise<UpstreamTls> {
@@ -39,4 +42,14 @@ function readPem(member: "tlsCert" | "tlsKey", file: string): Promise<string> {
   return readFile(file, "utf8").catch((cause: Error) => {
     throw new ConfigError([{ path: [member], message: `cannot be read: ${cause.message}` }], undefined, { cause });
   });
+}
+
+/** Reads a file of keys: a YAML list of what `keys` of the configuration holds. Throws `ConfigError`, each line with `file:line:`. */
+export async function readKeysFile(
+  file: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<readonly KeyConfig[]> {
+  // A file without anything in it is a list without keys.
+  const value = await readYamlFile(file, environment, (read) => void parseKeys(read ?? []));
+  return parseKeys(value ?? []);
 }

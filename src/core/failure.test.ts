@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { shownWarnings } from "./shown-warnings.ts";
+import { shownWarnings } from "./failure.ts";
 
 // One request with 5,000 results of calls that nobody made wrote 5,000 warnings into the log, and its own words with them.
 test("however many and however long warnings are, the log stays short", () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { maskedPath } from "./masked-path.ts";
+import { maskedPath } from "./captured-exchange.ts";
 
 // Only five names were known: the signature of a signed URL was recorded as it was.
 test.each([
