@@ -20,11 +20,11 @@ export function answerOf({ exchange, failure, milliseconds }: ProbeResult): Prob
   const none = { text: "", called: false, milliseconds };
   if (!exchange) return { ...none, refusal: failure ?? "no answer" };
   const { status, body, headers } = exchange.response;
-  if (status !== 200) return { ...none, refusal: refusalOf(exchange) };
+  if (status !== 200) return { ...none, refusal: httpRefusal(exchange) };
   const isStream = /event-stream/.test(headers?.["content-type"] ?? "") || body.startsWith("data:");
   const objects = isStream
-    ? body.split(/\r?\n|\r/).flatMap((line) => (line.startsWith("data:") ? [parsed(line.slice(5))] : []))
-    : [parsed(body)];
+    ? body.split(/\r?\n|\r/).flatMap((line) => (line.startsWith("data:") ? [parsedOrNothing(line.slice(5))] : []))
+    : [parsedOrNothing(body)];
   let text = "";
   let called = false;
   let hasChoice = false;
@@ -65,8 +65,8 @@ export function answerOf({ exchange, failure, milliseconds }: ProbeResult): Prob
 }
 
 /** An answer's error message, in one line, and its status. */
-export function refusalOf({ response: { status, body } }: Exchange): string {
-  const { message } = readFailure(parsed(body), status) ?? failureOfText(body, status);
+export function httpRefusal({ response: { status, body } }: Exchange): string {
+  const { message } = readFailure(parsedOrNothing(body), status) ?? failureOfText(body, status);
   return `${short(message)} (status ${status})`;
 }
 
@@ -81,7 +81,7 @@ function count(value: unknown): number | undefined {
 }
 
 /** The value of a JSON text; undefined if it is not JSON. */
-export function parsed(text: string): unknown {
+export function parsedOrNothing(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

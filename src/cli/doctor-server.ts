@@ -8,7 +8,7 @@ import { type ProbeTarget, send } from "../check/probe/send.ts";
 import { concerns } from "../check/report/report.ts";
 import { reportOf } from "../check/report/report-of.ts";
 import { isObject } from "../core/json.ts";
-import { answerOf, parsed, type ProbeAnswer, refusalOf } from "./doctor-answer.ts";
+import { answerOf, httpRefusal, parsedOrNothing, type ProbeAnswer } from "./doctor-answer.ts";
 import { type Cures, knownServers, type KnownServer, type ServerFacts } from "./doctor-servers.ts";
 
 /** One line of `truewire doctor`. */
@@ -237,7 +237,7 @@ class ServerUnderExamination {
     const { refusal, text, ended } = await this.#ask(probeNamed("json-schema"));
     if (refusal !== undefined)
       return { status: "problem", text: `it refuses a JSON schema: ${refusal}`, cure: "use another model or server" };
-    const person = parsed(text);
+    const person = parsedOrNothing(text);
     if (isObject(person) && typeof person["name"] === "string" && typeof person["age"] === "number")
       return { status: "ok", text: "answers follow a JSON schema" };
     if (ended === "length") return { status: "unknown", text: "an answer with a JSON schema did not end in time" };
@@ -374,7 +374,7 @@ class ServerUnderExamination {
     for (const { path, read } of about) {
       if (this.#signal.aborted) break;
       const { exchange } = await send(getProbe(path), { ...this.#target, url: origin }, this.#signal);
-      const answer = exchange?.response.status === 200 ? parsed(exchange.response.body) : undefined;
+      const answer = exchange?.response.status === 200 ? parsedOrNothing(exchange.response.body) : undefined;
       const found = isObject(answer) ? read(answer, this.#target.model) : undefined;
       if (found) facts = Object.assign(facts ?? {}, found);
     }
@@ -418,7 +418,7 @@ async function listModels(
   const { status, body } = own.exchange.response;
   if (status >= 500)
     return nothing(
-      `${url} answers with status ${status}: ${refusalOf(own.exchange)}`,
+      `${url} answers with status ${status}: ${httpRefusal(own.exchange)}`,
       "wait until it has started, or look at its log",
     );
   if (model !== undefined && status === 404) return { url, models: [] };
@@ -431,7 +431,7 @@ async function listModels(
 
 function listOf({ exchange }: ProbeResult): readonly ListedModel[] | null {
   if (exchange?.response.status !== 200) return null;
-  const body = parsed(exchange.response.body);
+  const body = parsedOrNothing(exchange.response.body);
   // Ollama without models: `"data":null`.
   if (isObject(body) && body["object"] === "list" && body["data"] === null) return [];
   return readModelList(exchange.response.body);
