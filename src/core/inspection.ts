@@ -42,7 +42,22 @@ export interface SentRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** The repairs of the answer. Grows while the answer is read. */
+  /** The adaptations of the request. */
+  readonly adaptations: readonly string[];
+  /**
+   * Reads the answer again, for a person who looks at it: what is read while the answer is served would have to be kept for every request.
+   */
+  readonly reread: () => AnswerReading;
+  /** The answer's events are the generation's; false: the generation has several answers. */
+  readonly isWhole: boolean;
+}
+
+/** Reads an answer with status 200 again. */
+export interface AnswerReading {
+  /** Reads a further chunk, as it was received. Returns the events in it; those of an answer without a stream come with its end. */
+  push(text: string): readonly GenerationEvent[];
+  end(): readonly GenerationEvent[];
+  /** The repairs so far. */
   readonly repairs: readonly RepairPlace[];
 }
 
@@ -58,6 +73,8 @@ export interface ReceivedAnswer {
   answered(status: number, headers: Readonly<Record<string, string | readonly string[] | undefined>>): void;
   /** A further chunk of the body. */
   received(text: string): void;
+  /** The body is complete. */
+  ended(): void;
   /** There is no answer, or it broke off. */
   failed(message: string): void;
 }

@@ -166,7 +166,7 @@ test("a limit that was lowered is a repair of the request that was sent again", 
   expect(request).toMatchObject({ outcome: "finished", attempts: 2, repairs: { "max-tokens": 1 } });
   expect(request.asked).toMatchObject([
     { status: 400, repairs: [] },
-    { status: 200, repairs: [{ id: "max-tokens", at: 0 }] },
+    { status: 200, repairs: [{ id: "max-tokens" }] },
   ]);
   expect(request.asked.map(({ body }) => (JSON.parse(body.text) as { max_tokens: number }).max_tokens)).toEqual([
     32_000, 8192,

@@ -169,6 +169,7 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
 
   #finish(): void {
     this.#readArrived();
+    this.#inspected?.ended();
     if (this.#ended) return;
     const { reader, stream } = this.#options;
     if (this.#status !== 200) this.#add(reader.abandon(this.#refused()));

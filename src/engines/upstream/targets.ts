@@ -17,6 +17,7 @@ export class UpstreamTarget {
   /** For people: without credentials, and without the values of its query. */
   readonly url: string;
   readonly transport: Transport;
+  readonly #origin: string;
   readonly #basePath: string;
   readonly #query: string;
   /** Requests whose answers are not complete. */
@@ -30,6 +31,7 @@ export class UpstreamTarget {
   constructor(url: string, options: UpstreamOptions, open: OpenTransport) {
     const base = new URL(url);
     this.url = shownUrl(url);
+    this.#origin = base.origin;
     this.#query = base.search;
     this.#basePath = base.pathname.replace(/\/+$/, "");
     this.transport = open(base.origin, options);
@@ -39,6 +41,11 @@ export class UpstreamTarget {
   path(endpoint: string): string {
     const query = endpoint.includes("?") ? this.#query.replace("?", "&") : this.#query;
     return this.#basePath + endpoint + query;
+  }
+
+  /** The URL of an endpoint, for people: without credentials and query. */
+  endpointUrl(endpoint: string): string {
+    return `${this.#origin}${this.#basePath}${endpoint.split("?", 1)[0] ?? ""}`;
   }
 
   /** The path of an endpoint that replaces the base URL's `/v1`. */

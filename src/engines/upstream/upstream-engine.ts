@@ -1,7 +1,7 @@
 import type { Engine, EngineAnswer, EngineHealth, EngineQuestion, ModelInfo, QuestionKind } from "../../core/engine.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
-import type { Inspection } from "../../core/inspection.ts";
+import type { AnswerReading, Inspection } from "../../core/inspection.ts";
 import { loggedFailure } from "../../core/failure.ts";
 import { isLong, jsonChunks } from "../../core/json-chunks.ts";
 import type { GenerationRequest } from "../../core/request.ts";
@@ -15,7 +15,9 @@ import {
   type ServerProfile,
 } from "../../apis/adapt/server-profile.ts";
 import { lowerAnswerLimit, setAnswerLimit } from "../../apis/source-port.ts";
-import type { SourcePort } from "../../apis/source-port.ts";
+import type { EventReader, SourcePort } from "../../apis/source-port.ts";
+import { readResponseBody } from "../../apis/tolerant/read-response.ts";
+import type { RepairId } from "../../apis/tolerant/repairs.ts";
 import { unsupportedParameter } from "../../apis/request/refusals.ts";
 import { sourcePorts } from "../../apis/ports.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
@@ -138,7 +140,7 @@ class UpstreamEngine implements Engine {
     if (n === 1 || !single || prompt.kind !== "chat") return this.#stream(request, observer);
     const { n: _, ...body } = passthrough?.body ?? {};
     const one = { ...request, n: 1, ...(passthrough && { passthrough: { ...passthrough, body } }) };
-    return severalChoices(Array.from({ length: n }, () => this.#stream(one, observer)));
+    return severalChoices(Array.from({ length: n }, () => this.#stream(one, observer, true)));
   }
 
   questions(): readonly QuestionKind[] {
@@ -173,14 +175,18 @@ class UpstreamEngine implements Engine {
   }
 
   /** `close` waits for this stream. */
-  #stream(request: GenerationRequest, observer: GenerationObserver | undefined): GenerationStream {
-    const stream = new GenerationStream(this.#plan(request, observer));
+  #stream(
+    request: GenerationRequest,
+    observer: GenerationObserver | undefined,
+    isOneOfSeveral = false,
+  ): GenerationStream {
+    const stream = new GenerationStream(this.#plan(request, observer, isOneOfSeveral));
     if (this.#lifecycle.state === "closed") stream.abandon(shuttingDown);
     this.#lifecycle.begin(stream);
     return stream;
   }
 
-  #plan(request: GenerationRequest, observer: GenerationObserver | undefined): GenerationPlan {
+  #plan(request: GenerationRequest, observer: GenerationObserver | undefined, isOneOfSeveral: boolean): GenerationPlan {
     const { fallbacks, retries = defaults.retries, log } = this.#options;
     const names = [request.model, ...(fallbacks?.[request.model] ?? [])];
     return {
@@ -189,7 +195,14 @@ class UpstreamEngine implements Engine {
       retries,
       models: names.map((name) => this.#nameOf(name)),
       prepare: (model, target, fresh, limit) =>
-        this.#prepare(request, model, target, fresh, observer?.inspection, limit),
+        this.#prepare(
+          request,
+          model,
+          target,
+          fresh,
+          observer?.inspection && { inspection: observer.inspection, isWhole: !isOneOfSeveral },
+          limit,
+        ),
       limitAfter: (refused) => this.#limitAfter(refused, request),
       observe: (attempt) => observer?.attempt(attempt),
       retried: (failure, model, target) => {
@@ -217,7 +230,7 @@ class UpstreamEngine implements Engine {
     model: string,
     target: UpstreamTarget,
     fresh: boolean,
-    inspection: Inspection | undefined,
+    inspected: InspectedAnswer | undefined,
     limit: number | null | undefined,
   ): AttemptOptions | Promise<AttemptOptions> {
     const { format, name, log } = this.#options;
@@ -228,17 +241,23 @@ class UpstreamEngine implements Engine {
     if (!isSameDialect) refuseTokens(request);
     const customTools = tools?.filter(({ kind }) => kind === "custom").map(({ name }) => name) ?? [];
     const warn = (warning: string): void => log?.(warning, "warn", { req: request.id });
-    const stages: EventStage[] = [];
-    if (customTools.length > 0) stages.push(new CustomCalls(new Set(customTools)));
-    if (format !== undefined && isChat) stages.push(new TextStage(format, request, newCallId, warn));
     const profile = this.#profileOf(model, target.url);
-    const reader = source.reader({
-      newCallId,
-      legacyFunctions: isChat && prompt.legacyFunctions === true,
-      callsInText: format !== undefined,
-      choices: requestedChoices(request, profile),
-      frameLimit: this.#answerLimit,
-    });
+    const openReader = (callId: () => string, warnings = true): OpenedReader => {
+      const stages: EventStage[] = [];
+      if (customTools.length > 0) stages.push(new CustomCalls(new Set(customTools)));
+      if (format !== undefined && isChat)
+        stages.push(new TextStage(format, request, callId, warnings ? warn : undefined));
+      const reader = source.reader({
+        newCallId: callId,
+        legacyFunctions: isChat && prompt.legacyFunctions === true,
+        callsInText: format !== undefined,
+        choices: requestedChoices(request, profile),
+        frameLimit: this.#answerLimit,
+      });
+      return { reader, transform: transformOf(stages) };
+    };
+    const callIds = inspected && new RecordedIds();
+    const { reader, transform } = openReader(callIds?.next ?? newCallId);
     const options: Omit<AttemptOptions, "body"> = {
       target,
       path: target.path(source.path),
@@ -250,7 +269,7 @@ class UpstreamEngine implements Engine {
       stream,
       fresh,
       reader,
-      transform: transformOf(stages),
+      transform,
       upstream: name,
       firstEventMs: this.#firstEventMs,
       idleMs: this.#idleMs,
@@ -258,9 +277,24 @@ class UpstreamEngine implements Engine {
       watch: target.transport.sharesTimers ? this.#watch : this.#newWatch(),
       inspect: undefined,
     };
-    const withBody = (body: string): AttemptOptions => inspected({ ...options, body }, inspection);
-    if (inspection) reader.repairs.keepPlaces();
-    const note: NoteAdaptation = (id) => reader.repairs.note(id);
+    const withBody = (body: string): AttemptOptions => {
+      if (!inspected || !callIds) return { ...options, body };
+      const inspect: AttemptOptions["inspect"] = (headers) =>
+        inspected.inspection.sent({
+          url: target.endpointUrl(source.path),
+          headers,
+          body,
+          adaptations,
+          reread: () => rereading(openReader(callIds.again(), false), stream),
+          isWhole: inspected.isWhole,
+        });
+      return { ...options, body, inspect };
+    };
+    const adaptations: RepairId[] = [];
+    const note: NoteAdaptation = (id) => {
+      reader.repairs.note(id);
+      adaptations.push(id);
+    };
     const members = source.writeRequest(request, profile, note);
     if (this.#fitLimit(members, profile, model, source, limit)) note("max-tokens");
     const body = requestBodyText(members);
@@ -351,14 +385,45 @@ class UpstreamEngine implements Engine {
   }
 }
 
-/** Adds the inspection to an attempt, if there is one. */
-function inspected(attempt: AttemptOptions, inspection: Inspection | undefined): AttemptOptions {
-  if (!inspection) return attempt;
-  const { target, path, body, reader } = attempt;
-  const url = new URL(path.replace(/\?.*/s, ""), target.url.replace(/\/\/[^/]*@/, "//")).href;
+interface InspectedAnswer {
+  readonly inspection: Inspection;
+  /** False: it is one of several answers of the generation. */
+  readonly isWhole: boolean;
+}
+
+interface OpenedReader {
+  readonly reader: EventReader;
+  readonly transform: AttemptOptions["transform"];
+}
+
+/** Makes ids of calls, and returns the same ones when the answer is read again. */
+class RecordedIds {
+  readonly #ids: string[] = [];
+
+  readonly next = (): string => {
+    const id = newCallId();
+    this.#ids.push(id);
+    return id;
+  };
+
+  again(): () => string {
+    let at = 0;
+    return () => this.#ids[at++] ?? newCallId();
+  }
+}
+
+function rereading({ reader, transform }: OpenedReader, isStream: boolean): AnswerReading {
+  const repairs = reader.repairs.keepPlaces();
+  const changed = (events: GenerationEvent[]): GenerationEvent[] => (transform ? transform(events) : events);
+  const body: string[] = [];
   return {
-    ...attempt,
-    inspect: (headers) => inspection.sent({ url, headers, body, repairs: reader.repairs.keepPlaces() }),
+    repairs,
+    push(text) {
+      if (isStream) return changed(reader.push(text));
+      body.push(text);
+      return [];
+    },
+    end: () => changed(isStream ? reader.end() : readResponseBody(body.join(""), reader)),
   };
 }
 

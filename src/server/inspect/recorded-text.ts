@@ -117,7 +117,7 @@ export class TextTape {
 }
 
 /** The size of a string and its entry without the characters, in bytes. */
-const bytesPerText = 96;
+export const bytesPerText = 96;
 
 /** The maximum size of a text in memory, in bytes. */
 export function textBytes(text: string): number {

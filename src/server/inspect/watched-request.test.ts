@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type { AnswerReading } from "../../core/inspection.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { Ring } from "./inspector.ts";
 import { Mask } from "../mask.ts";
@@ -39,6 +40,8 @@ function watch(maxBytes: number): { ring: Ring<WatchedRequest>; next: () => Watc
   return { ring, next };
 }
 
+const reread = (): AnswerReading => ({ push: () => [], end: () => [], repairs: [] });
+
 function tell(watched: WatchedRequest, what: string, text: string, answers: { received(text: string): void }[]): void {
   switch (what) {
     case "came":
@@ -54,7 +57,7 @@ function tell(watched: WatchedRequest, what: string, text: string, answers: { re
     case "events":
       return watched.events([{ type: "text-delta", choice: 0, text }]);
     case "sent":
-      answers.push(watched.sent({ url: "http://h", headers: {}, body: text, repairs: [] }));
+      answers.push(watched.sent({ url: "http://h", headers: {}, body: text, adaptations: [], reread, isWhole: false }));
       return undefined;
     default:
       return answers.at(-1)?.received(text);

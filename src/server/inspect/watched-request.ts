@@ -2,7 +2,7 @@ import { sentenceOfRepair } from "../../apis/tolerant/repairs.ts";
 import { describeCacheMiss } from "../../core/cache-miss.ts";
 import type { CacheMiss } from "../../core/cache-miss.ts";
 import type { FinishReason, GenerationEnd, GenerationEvent, GenerationFailure, Usage } from "../../core/events.ts";
-import type { Inspection, InspectedPrompt, ReceivedAnswer, SentRequest } from "../../core/inspection.ts";
+import type { Inspection, InspectedPrompt, ReceivedAnswer, RepairPlace, SentRequest } from "../../core/inspection.ts";
 import { isObject } from "../../core/json.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import type {
@@ -11,11 +11,14 @@ import type {
   InspectedOutcome,
   InspectedRequest,
   KeptText,
+  LeftOut,
   RequestSummary,
   ShownRepair,
+  TapeContents,
+  TimedEvents,
 } from "../../inspect/inspected-request.ts";
-import type { Mask } from "../mask.ts";
-import { keptText, maskedHeaders, maskedTape, Tape, textBytes, TextTape } from "./recorded-text.ts";
+import { type Mask, MaskedEvents } from "../mask.ts";
+import { bytesPerText, keptText, maskedHeaders, maskedTape, Tape, textBytes, TextTape } from "./recorded-text.ts";
 
 /** What the list of requests shows of a request. Its `RequestRecord` has these members. */
 export interface RequestFacts {
@@ -60,6 +63,8 @@ const maxAttempts = 8;
 /** The size of a number and of a quote in a list, in bytes. */
 const bytesPerNumber = 8;
 const bytesPerQuote = 96;
+/** The size of the objects and texts of a parsed request for each byte of its body. */
+const bytesPerParsedByte = 4;
 
 /** One inspected request: what was received, how it was read, and what was sent. Copies are bounded. */
 export class WatchedRequest implements Inspection {
@@ -69,8 +74,9 @@ export class WatchedRequest implements Inspection {
   readonly #headers: readonly Header[];
   /** At its end, the summary replaces the record, which would take more memory than is counted. */
   #state: { readonly facts: RequestFacts } | { readonly summary: RequestSummary };
-  #body: KeptText | undefined;
-  #understood: KeptText | undefined;
+  #body: KeptBytes | undefined;
+  /** A request that is kept as an object is converted to JSON when it is shown. */
+  #understood: { readonly request: object } | KeptText | undefined;
   readonly #prompts: InspectedPrompt[] = [];
   #promptBytes = 0;
   readonly #written = new Map<number, TextTape>();
@@ -98,22 +104,33 @@ export class WatchedRequest implements Inspection {
   body(bytes: Uint8Array): void {
     const { limit, grow } = this.#options;
     const maxLength = Math.floor(limit / 2);
-    const text = decoder.decode(bytes.subarray(0, maxLength));
-    this.#body = bytes.length > maxLength ? { text, left_out: bytes.length - maxLength } : { text };
-    grow(textBytes(text));
+    // A part of the bytes would keep all of them in memory.
+    this.#body =
+      bytes.length > maxLength
+        ? { bytes: bytes.slice(0, maxLength), leftOut: bytes.length - maxLength }
+        : { bytes, leftOut: 0 };
+    grow(bytesPerText + this.#body.bytes.length);
   }
 
   parsedRequest(request: GenerationRequest): void {
     // A request whose body is too long is too long in this form, too.
-    if (this.#body?.left_out !== undefined) return;
+    if (this.#body && this.#body.leftOut > 0) return;
     const { limit, grow } = this.#options;
     const { passthrough: _, ...own } = request;
+    const bytes = this.#body && bytesPerText + bytesPerParsedByte * this.#body.bytes.length;
+    if (bytes !== undefined && bytes <= limit) {
+      this.#understood = { request: own };
+      return grow(bytes);
+    }
     this.#understood = keptText(JSON.stringify(own), limit);
     grow(textBytes(this.#understood.text));
   }
 
   events(events: readonly GenerationEvent[]): void {
-    this.#options.grow(this.#events.add(this.#now(), events));
+    const end = events.at(-1);
+    // The events of a whole answer are read again when they are shown. Its end may be the server's own, such as a timeout.
+    if (this.#attempts.at(-1)?.isWhole !== true) this.#options.grow(this.#events.add(this.#now(), events));
+    else if (end?.type === "end") this.#options.grow(this.#events.add(this.#now(), [end]));
   }
 
   prompt(prompt: InspectedPrompt): void {
@@ -180,8 +197,8 @@ export class WatchedRequest implements Inspection {
       ...this.summary(),
       request: {
         headers: maskedHeaders(this.#headers, mask),
-        ...(this.#body && { body: text(this.#body) }),
-        ...(this.#understood && { understood: text(this.#understood) }),
+        ...(this.#body && { body: text(textOfBytes(this.#body)) }),
+        ...(this.#understood && { understood: text(textOfRequest(this.#understood)) }),
       },
       prompts: this.#prompts.map((prompt) => {
         const shown = mask.text(prompt.text);
@@ -189,13 +206,24 @@ export class WatchedRequest implements Inspection {
         return shown === prompt.text ? prompt : { text: shown, lengths: [], control: [], quotes: [] };
       }),
       written: [...this.#written].map(([choice, tape]) => ({ choice, text: maskedTape(tape.contents(), mask).tape })),
-      events: mask.value(this.#events.contents((ms, events) => ({ ms: rounded(ms), events }))),
+      events: this.#shownEvents(),
       response: {
         headers: maskedHeaders(this.#responseHeaders, mask),
         body: maskedTape(this.#response.contents(), mask).tape,
       },
       asked: this.#attempts.map((attempt) => attempt.shown()),
     };
+  }
+
+  /** The events that were kept, after those of a whole answer, which is read again. */
+  #shownEvents(): TapeContents<TimedEvents> {
+    const { mask } = this.#options;
+    const kept = mask.value(this.#events.contents((ms, events) => ({ ms: rounded(ms), events })));
+    const read = this.#attempts.at(-1)?.events();
+    if (!read) return kept;
+    const masked = new MaskedEvents(mask);
+    const pieces = read.pieces.map(({ ms, events }) => ({ ms, events: masked.read(events) }));
+    return { ...read, pieces: [...pieces, ...kept.pieces].filter(({ events }) => events.length > 0) };
   }
 
   #summaryOf(outcome: InspectedOutcome, facts: RequestFacts): RequestSummary {
@@ -235,7 +263,7 @@ export class WatchedRequest implements Inspection {
 
 const decoder = new TextDecoder();
 
-const ignored: ReceivedAnswer = { answered() {}, received() {}, failed() {} };
+const ignored: ReceivedAnswer = { answered() {}, received() {}, ended() {}, failed() {} };
 
 function rounded(ms: number): number {
   return Math.round(ms * 100) / 100;
@@ -245,14 +273,29 @@ function headerBytes(headers: readonly Header[]): number {
   return headers.reduce((sum, [name, value]) => sum + textBytes(name) + textBytes(value), 0);
 }
 
-/** A longer body is not parsed again for the name of its model. In characters. */
+/** A longer body is not parsed again for the name of its model. In bytes. */
 const maxParsedLength = 256 * 1024;
 
+/** Bytes of a text in UTF-8 that may be truncated. */
+interface KeptBytes {
+  readonly bytes: Uint8Array;
+  /** The number of bytes that were truncated. */
+  readonly leftOut: number;
+}
+
+function textOfBytes({ bytes, leftOut }: KeptBytes): KeptText {
+  return { text: decoder.decode(bytes), ...(leftOut > 0 && { left_out: leftOut }) };
+}
+
+function textOfRequest(understood: { readonly request: object } | KeptText): KeptText {
+  return "request" in understood ? { text: JSON.stringify(understood.request) } : understood;
+}
+
 /** The model name in a request that was refused before it was read. */
-function modelIn(body: KeptText | undefined): string | undefined {
-  if (!body || body.left_out !== undefined || body.text.length > maxParsedLength) return undefined;
+function modelIn(body: KeptBytes | undefined): string | undefined {
+  if (!body || body.leftOut > 0 || body.bytes.length > maxParsedLength) return undefined;
   try {
-    const value: unknown = JSON.parse(body.text);
+    const value: unknown = JSON.parse(decoder.decode(body.bytes));
     return isObject(value) && typeof value["model"] === "string" ? value["model"] : undefined;
   } catch {
     return undefined;
@@ -275,30 +318,34 @@ class WatchedAttempt implements ReceivedAnswer {
   readonly #ms: number;
   readonly #headers: readonly Header[];
   readonly #body: KeptText;
-  readonly #repairs: SentRequest["repairs"];
+  readonly #adaptations: SentRequest["adaptations"];
+  readonly #reread: SentRequest["reread"];
+  /** Its events are those of the generation. */
+  readonly isWhole: boolean;
   readonly #response: TextTape;
   #status: number | undefined;
-  #responseHeaders: readonly Header[] = [];
+  #responseHeaders: ReceivedFields = {};
+  #isComplete = false;
   #error: string | undefined;
 
-  constructor({ url, headers, body, repairs }: SentRequest, options: WatchedAttemptOptions) {
+  constructor({ url, headers, body, adaptations, reread, isWhole }: SentRequest, options: WatchedAttemptOptions) {
     const { limit, now, grow } = options;
     this.#options = options;
     this.#url = url;
     this.#ms = now();
     this.#headers = Object.entries(headers);
     this.#body = keptText(body, limit);
-    this.#repairs = repairs;
+    this.#adaptations = adaptations;
+    this.#reread = reread;
+    this.isWhole = isWhole;
     this.#response = new TextTape(limit);
     grow(textBytes(this.#body.text) + headerBytes(this.#headers));
   }
 
-  answered(status: number, headers: Parameters<ReceivedAnswer["answered"]>[1]): void {
+  answered(status: number, headers: ReceivedFields): void {
     this.#status = status;
-    this.#responseHeaders = Object.entries(headers).flatMap(([name, value]) =>
-      [value ?? []].flat().map((one): Header => [name, one]),
-    );
-    this.#options.grow(headerBytes(this.#responseHeaders));
+    this.#responseHeaders = headers;
+    this.#options.grow(headerBytes(headersOf(headers)));
   }
 
   received(text: string): void {
@@ -306,8 +353,22 @@ class WatchedAttempt implements ReceivedAnswer {
     grow(this.#response.add(now(), text));
   }
 
+  ended(): void {
+    this.#isComplete = true;
+  }
+
   failed(message: string): void {
     this.#error = message;
+  }
+
+  /** The events of a whole answer without its end; of one that is too long, those of its beginning. */
+  events(): TapeContents<TimedEvents> | undefined {
+    if (!this.isWhole || this.#status !== 200) return undefined;
+    const { batches, leftOut } = this.#read();
+    return {
+      pieces: batches.map(({ ms, events }) => ({ ms, events: events.filter(({ type }) => type !== "end") })),
+      ...(leftOut && { left_out: leftOut }),
+    };
   }
 
   shown(): InspectedAttempt {
@@ -319,15 +380,38 @@ class WatchedAttempt implements ReceivedAnswer {
       headers: maskedHeaders(this.#headers, mask),
       body: { ...this.#body, text: mask.text(this.#body.text) },
       ...(this.#status !== undefined && { status: this.#status }),
-      response_headers: maskedHeaders(this.#responseHeaders, mask),
+      response_headers: maskedHeaders(headersOf(this.#responseHeaders), mask),
       response: tape,
-      repairs: this.#repairs.map(({ id, at }): ShownRepair => {
-        const sentence = sentenceOfRepair(id) ?? id;
-        return isChanged ? { id, sentence } : { id, sentence, at };
-      }),
+      repairs: [
+        ...this.#adaptations.map((id): ShownRepair => ({ id, sentence: sentenceOfRepair(id) ?? id })),
+        ...(this.#status === 200 ? this.#read().repairs : []).map(({ id, at }): ShownRepair => {
+          const sentence = sentenceOfRepair(id) ?? id;
+          return isChanged ? { id, sentence } : { id, sentence, at };
+        }),
+      ],
       ...(this.#error !== undefined && { error: mask.text(this.#error) }),
     };
   }
+
+  /** Reads the answer again, up to what was left out. */
+  #read(): { readonly batches: TimedEvents[]; readonly repairs: readonly RepairPlace[]; readonly leftOut?: LeftOut } {
+    const { pieces, left_out: leftOut } = this.#response.contents();
+    const reading = this.#reread();
+    const { repairs } = reading;
+    const batches = pieces
+      .slice(0, leftOut?.after)
+      .map(({ ms, text }): TimedEvents => ({ ms, events: reading.push(text) }));
+    if (leftOut)
+      return { batches, repairs, leftOut: { ...leftOut, pieces: leftOut.pieces + pieces.length - leftOut.after } };
+    if (this.#isComplete) batches.push({ ms: pieces.at(-1)?.ms ?? this.#ms, events: reading.end() });
+    return { batches, repairs };
+  }
+}
+
+type ReceivedFields = Parameters<ReceivedAnswer["answered"]>[1];
+
+function headersOf(fields: ReceivedFields): Header[] {
+  return Object.entries(fields).flatMap(([name, value]) => [value ?? []].flat().map((one): Header => [name, one]));
 }
 
 /** The sizes of a batch, an event without its text, an alternative token, and usage, in bytes: about what V8 needs, and not less. */
