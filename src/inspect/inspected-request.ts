@@ -85,6 +85,8 @@ export interface InspectedRequest extends RequestSummary {
     /** The request to the engine, as JSON. */
     readonly understood?: KeptText;
   };
+  /** Texts, headers and events are not kept, because too many requests arrived at once. */
+  readonly brief?: true;
   /** In the order in which engines reported them. */
   readonly prompts: readonly InspectedPrompt[];
   /** The raw output of the model for each choice, with markers and control tokens. */
@@ -142,10 +144,18 @@ export interface ShownRepair {
  * The request and its answer as a line of a recording (`truewire record`). null: the request has not ended, was never answered, or was too
  * long to be kept completely.
  */
-export function recordingOf({ method, path, outcome, status, request, response }: InspectedRequest): string | null {
+export function recordingOf({
+  method,
+  path,
+  outcome,
+  status,
+  brief,
+  request,
+  response,
+}: InspectedRequest): string | null {
   const { body } = request;
   const isWhole = body?.left_out === undefined && response.body.left_out === undefined;
-  if (outcome === "open" || status === undefined || !isWhole) return null;
+  if (outcome === "open" || status === undefined || brief || !isWhole) return null;
   return writeRecording({
     request: { method, path, ...(body && { body: body.text }) },
     response: {

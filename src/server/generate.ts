@@ -206,8 +206,8 @@ async function keepAnswer(kept: StorableRequest, { requestId }: Reply, { log }: 
 }
 
 /** The record of a response in the background, which has a line of its own in the log. The request's line only says that it was accepted. */
-function recordOfRun({ api, model, servedModel, keyName, inspection }: RequestRecord): RequestRecord {
-  return Object.assign(new RequestRecord(), { api, model, servedModel, keyName, inspection, status: 200 });
+function recordOfRun({ api, model, servedModel, keyName, watched, inspection }: RequestRecord): RequestRecord {
+  return Object.assign(new RequestRecord(), { api, model, servedModel, keyName, watched, inspection, status: 200 });
 }
 
 /** Generates in the background. The client is answered immediately, or follows the events. */
@@ -224,7 +224,7 @@ async function detach(
   const onEnd = (): void => {
     const outcome = own.outcome(own.end === undefined);
     metrics?.observe(own, outcome);
-    own.inspection?.ended(outcome, own);
+    own.watched?.ended(outcome, own);
     log.info({ req, ...own.fields() }, `${outcome} in the background`);
     usageLease?.end();
     bodyLease?.release();

@@ -41,7 +41,8 @@ export async function handle(exchange: HttpExchange, service: Service): Promise<
   const record = new RequestRecord();
   const { settings, log, requests, inspector } = service;
   const id = requestId(Math.random);
-  record.inspection = inspector?.watch(exchange, id, record, settings.mask);
+  record.watched = inspector?.watch(exchange, id, record, settings.mask);
+  if (record.watched?.isBrief === false) record.inspection = record.watched;
   const reply = new Reply(exchange, id, record, settings);
   requests.begin();
   log.debug({ req: id, method: exchange.method, path: exchange.path }, "received");
@@ -221,7 +222,7 @@ function account(reply: Reply, { log, requests, metrics }: Service): void {
   const fields = { req, method: exchange.method, path: exchange.path, ...record.fields() };
   if (client !== undefined) Object.assign(fields, { clientRequestId: client });
   record.endTrace(outcome);
-  if (!record.detached) record.inspection?.ended(outcome, record);
+  if (!record.detached) record.watched?.ended(outcome, record);
   // Probes, and people who inspect requests, send these every few seconds.
   if (/^\/(?:health|metrics|admin\/requests)/.test(plainPath(exchange.path))) log.debug(fields, outcome);
   else if (outcome === "failed") log.error(fields, outcome);

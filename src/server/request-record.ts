@@ -52,7 +52,9 @@ export class RequestRecord implements GenerationObserver {
   /** Called when the reason is known, which may be before the headers are sent. */
   onCacheMiss: ((miss: CacheMiss) => void) | undefined;
   trace: RequestTrace | undefined;
-  /** Present if the request is inspected. */
+  /** Its entry in Inspect; absent if requests are not kept. */
+  watched: WatchedRequest | undefined;
+  /** The same, if the texts of the request are kept, too. */
   inspection: WatchedRequest | undefined;
   /** The connection was closed because the reader was too slow. */
   cut = false;

@@ -67,7 +67,13 @@ export function RequestView({ summary, tab, onTab }: Properties): VNode {
     <article class="inspected" aria-label={`Request ${id}`}>
       <FactsView summary={shown ?? summary} actions={<Download request={shown} />} />
       {problem !== "" && <p class="banner wrong">{problem}</p>}
-      {shown && (
+      {shown?.brief && (
+        <p class="note">
+          Many requests arrived at once, so only the line of this one was kept. The option inspectSize sets how much is
+          kept.
+        </p>
+      )}
+      {shown && !shown.brief && (
         <Tabs label="What to see of the request" tabs={tabs} current={tab} onChoose={onTab}>
           <TabContent key={tab} tab={tab} request={shown} />
         </Tabs>

@@ -1,6 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Ring } from "./inspector.ts";
+import type { HttpExchange } from "../exchange.ts";
+import { Mask } from "../mask.ts";
+import { RequestRecord } from "../request-record.ts";
+import { Inspector, Ring } from "./inspector.ts";
 import type { RingEntry } from "./inspector.ts";
 
 /** Adds a thing, or lets one of those that were added grow. */
@@ -44,4 +47,22 @@ test("what was dropped may grow on and takes nothing", () => {
   ring.grow(first, 1000);
   expect([...ring.values()]).toEqual(["second"]);
   expect(ring.bytes).toBe(60);
+});
+
+// Keeping the texts of a burst took more CPU time than answering it, and dropped each of them within seconds.
+test("of a burst, texts are kept for half of the limit, and then for an eighth of it per second", () => {
+  let now = 0;
+  const inspector = new Inspector(1024 * 1024, () => now);
+  const exchange = { method: "POST", path: "/v1/chat/completions", header: () => undefined, headers: () => [] };
+  const keepsTexts = (): boolean => {
+    const watched = inspector.watch(exchange as unknown as HttpExchange, "req", new RequestRecord(), new Mask([]));
+    if (watched?.isBrief === false) watched.body(new Uint8Array(30 * 1024));
+    return watched?.isBrief === false;
+  };
+  const kept = Array.from({ length: 100 }, keepsTexts).filter(Boolean).length;
+  expect(kept).toBeGreaterThan(10);
+  expect(kept).toBeLessThan(20);
+  now += 1000;
+  expect(Array.from({ length: 5 }, keepsTexts)).toContain(true);
+  expect(inspector.list(() => true).requests).toHaveLength(105);
 });

@@ -9,6 +9,13 @@ import type { RequestFacts } from "./watched-request.ts";
 const share = 1 / 16;
 
 /**
+ * The shares of the total limit that requests may take in a burst, and in each further second. Beyond that, requests are kept without their
+ * texts: these would be dropped for newer ones within seconds, and a server under load would do half its work for them.
+ */
+const burstShare = 1 / 2;
+const shareOfSecond = 1 / 8;
+
+/**
  * Paths (as routes have them) of the page, of health checks and of the admin API, which are not inspected. A body of `/admin/check` may
  * contain a key of another server.
  */
@@ -19,9 +26,17 @@ export class Inspector {
   readonly #ring: Ring<WatchedRequest>;
   readonly #open = new Set<Changes>();
   #count = 0;
+  /** Bytes that texts may take, and the time (of `now`) of the last refill. */
+  #allowance: number;
+  #refilledAt: number;
+  readonly #now: () => number;
 
-  constructor(maxBytes: number) {
+  /** `now`: a clock in milliseconds. */
+  constructor(maxBytes: number, now: () => number = () => performance.now()) {
     this.#ring = new Ring(maxBytes);
+    this.#now = now;
+    this.#allowance = maxBytes * burstShare;
+    this.#refilledAt = now();
   }
 
   get maxBytes(): number {
@@ -36,16 +51,19 @@ export class Inspector {
     if (method === "GET" && exchange.header("sec-fetch-site") === "same-origin") return undefined;
     // The constructor reports bytes before the request has its entry in the ring.
     const pending: { entry?: RingEntry<WatchedRequest>; bytes: number } = { bytes: 0 };
+    const isBrief = !this.#allowsTexts();
     const watched: WatchedRequest = new WatchedRequest({
       id,
       number: ++this.#count,
       method,
       path,
-      headers: exchange.headers(),
+      headers: () => exchange.headers(),
       facts,
       mask,
       limit: this.maxBytes * share,
+      isBrief,
       grow: (bytes) => {
+        if (!isBrief) this.#allowance -= bytes;
         if (pending.entry) this.#ring.grow(pending.entry, bytes);
         else pending.bytes += bytes;
       },
@@ -57,6 +75,14 @@ export class Inspector {
     this.#ring.grow(pending.entry, pending.bytes);
     for (const changes of this.#open) changes.add(watched);
     return watched;
+  }
+
+  #allowsTexts(): boolean {
+    const now = this.#now();
+    const refill = ((now - this.#refilledAt) / 1000) * this.maxBytes * shareOfSecond;
+    this.#allowance = Math.min(this.maxBytes * burstShare, this.#allowance + refill);
+    this.#refilledAt = now;
+    return this.#allowance > 0;
   }
 
   list(matches: (summary: RequestSummary) => boolean): InspectedRequestList {

@@ -44,11 +44,13 @@ export interface WatchedRequestOptions {
   readonly number: number;
   readonly method: string;
   readonly path: string;
-  readonly headers: readonly Header[];
+  readonly headers: () => readonly Header[];
   readonly facts: RequestFacts;
   readonly mask: Mask;
   /** Of each text and list, in bytes. */
   readonly limit: number;
+  /** Only what the list of requests shows is kept. */
+  readonly isBrief: boolean;
   /** Called when the request takes more memory, or less. */
   readonly grow: (bytes: number) => void;
   /** Called when the summary has changed. */
@@ -86,18 +88,23 @@ export class WatchedRequest implements Inspection {
   readonly #response: TextTape;
 
   constructor(options: WatchedRequestOptions) {
-    const { facts, headers, limit, grow } = options;
+    const { facts, headers, limit, isBrief, grow } = options;
     this.#options = options;
     this.#state = { facts };
     this.#receivedAt = facts.receivedAt;
-    this.#headers = headers;
+    this.#headers = isBrief ? [] : headers();
     this.#events = new Tape(limit, eventMeasures);
     this.#response = new TextTape(limit);
-    grow(bytesPerRequest + headerBytes(headers));
+    grow(bytesPerRequest + headerBytes(this.#headers));
   }
 
   get id(): string {
     return this.#options.id;
+  }
+
+  /** Of a brief one, only what the list of requests shows is kept. */
+  get isBrief(): boolean {
+    return this.#options.isBrief;
   }
 
   /** The request body, unless it is compressed. */
@@ -195,6 +202,7 @@ export class WatchedRequest implements Inspection {
     const text = (kept: KeptText): KeptText => ({ ...kept, text: mask.text(kept.text) });
     return {
       ...this.summary(),
+      ...(this.isBrief && { brief: true }),
       request: {
         headers: maskedHeaders(this.#headers, mask),
         ...(this.#body && { body: text(textOfBytes(this.#body)) }),
