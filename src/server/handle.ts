@@ -5,6 +5,7 @@ import { plainPath, requestedProfile } from "./exchange.ts";
 import type { HttpExchange } from "./exchange.ts";
 import { modelNotServed, modelsOf } from "./model-directory.ts";
 import type { ModelView, ServedModel } from "./model-directory.ts";
+import { WatchedRequest } from "./inspect/watched-request.ts";
 import { preflightHeaders } from "./origins.ts";
 import { readJsonBody } from "./read-json.ts";
 import { Reply } from "./reply.ts";
@@ -42,7 +43,7 @@ export async function handle(exchange: HttpExchange, service: Service): Promise<
   const { settings, log, requests, inspector } = service;
   const id = requestId(Math.random);
   record.watched = inspector?.watch(exchange, id, record, settings.mask);
-  if (record.watched?.isBrief === false) record.inspection = record.watched;
+  if (record.watched instanceof WatchedRequest) record.inspection = record.watched;
   const reply = new Reply(exchange, id, record, settings);
   requests.begin();
   log.debug({ req: id, method: exchange.method, path: exchange.path }, "received");

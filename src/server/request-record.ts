@@ -9,6 +9,7 @@ import type {
 } from "../core/events.ts";
 import { loggedError, loggedFailure } from "../core/failure.ts";
 import type { AttemptObserver, GenerationObserver, ObservedAttempt } from "../core/generation-observer.ts";
+import type { ListedRequest } from "./inspect/listed-request.ts";
 import type { WatchedRequest } from "./inspect/watched-request.ts";
 import type { LogFields } from "./log.ts";
 import type { RequestTrace } from "./tracing/tracing.ts";
@@ -53,7 +54,7 @@ export class RequestRecord implements GenerationObserver {
   onCacheMiss: ((miss: CacheMiss) => void) | undefined;
   trace: RequestTrace | undefined;
   /** Its entry in Inspect; absent if requests are not kept. */
-  watched: WatchedRequest | undefined;
+  watched: ListedRequest | undefined;
   /** The same, if the texts of the request are kept, too. */
   inspection: WatchedRequest | undefined;
   /** The connection was closed because the reader was too slow. */

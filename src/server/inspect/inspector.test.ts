@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import type { HttpExchange } from "../exchange.ts";
 import { Mask } from "../mask.ts";
 import { RequestRecord } from "../request-record.ts";
+import { WatchedRequest } from "./watched-request.ts";
 import { Inspector, Ring } from "./inspector.ts";
 import type { RingEntry } from "./inspector.ts";
 
@@ -56,8 +57,8 @@ test("of a burst, texts are kept for half of the limit, and then for an eighth o
   const exchange = { method: "POST", path: "/v1/chat/completions", header: () => undefined, headers: () => [] };
   const keepsTexts = (): boolean => {
     const watched = inspector.watch(exchange as unknown as HttpExchange, "req", new RequestRecord(), new Mask([]));
-    if (watched?.isBrief === false) watched.body(new Uint8Array(30 * 1024));
-    return watched?.isBrief === false;
+    if (watched instanceof WatchedRequest) watched.body(new Uint8Array(30 * 1024));
+    return watched?.shown().brief !== true;
   };
   const kept = Array.from({ length: 100 }, keepsTexts).filter(Boolean).length;
   expect(kept).toBeGreaterThan(10);

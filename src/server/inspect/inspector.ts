@@ -2,8 +2,8 @@ import type { InspectedRequestList, RequestSummary } from "../../inspect/inspect
 import { plainPath } from "../exchange.ts";
 import type { HttpExchange } from "../exchange.ts";
 import type { Mask } from "../mask.ts";
+import { ListedRequest, type RequestFacts } from "./listed-request.ts";
 import { WatchedRequest } from "./watched-request.ts";
-import type { RequestFacts } from "./watched-request.ts";
 
 /** The share of the total limit that each text or list of a request may take: a request takes at most ten and a half of them. */
 const share = 1 / 16;
@@ -23,7 +23,7 @@ const unwatched = /^(?:\/(?:admin|page|health|metrics)(?:\/.*)?)?$/;
 
 /** Keeps the last requests of a server in memory for inspection. */
 export class Inspector {
-  readonly #ring: Ring<WatchedRequest>;
+  readonly #ring: Ring<ListedRequest>;
   readonly #open = new Set<Changes>();
   #count = 0;
   /** Bytes that texts may take, and the time (of `now`) of the last refill. */
@@ -44,37 +44,28 @@ export class Inspector {
   }
 
   /** Begins to record a request; undefined if requests to its path are not inspected. */
-  watch(exchange: HttpExchange, id: string, facts: RequestFacts, mask: Mask): WatchedRequest | undefined {
+  watch(exchange: HttpExchange, id: string, facts: RequestFacts, mask: Mask): ListedRequest | undefined {
     const { method, path } = exchange;
     if (method === "OPTIONS" || unwatched.test(plainPath(path))) return undefined;
     // The page's own requests for the list of models. Its requests to models are recorded.
     if (method === "GET" && exchange.header("sec-fetch-site") === "same-origin") return undefined;
-    // The constructor reports bytes before the request has its entry in the ring.
-    const pending: { entry?: RingEntry<WatchedRequest>; bytes: number } = { bytes: 0 };
-    const isBrief = !this.#allowsTexts();
-    const watched: WatchedRequest = new WatchedRequest({
-      id,
-      number: ++this.#count,
-      method,
-      path,
-      headers: () => exchange.headers(),
-      facts,
-      mask,
-      limit: this.maxBytes * share,
-      isBrief,
-      grow: (bytes) => {
-        if (!isBrief) this.#allowance -= bytes;
-        if (pending.entry) this.#ring.grow(pending.entry, bytes);
-        else pending.bytes += bytes;
-      },
-      changed: () => {
-        for (const changes of this.#open) changes.add(watched);
-      },
-    });
-    pending.entry = this.#ring.add(watched);
-    this.#ring.grow(pending.entry, pending.bytes);
-    for (const changes of this.#open) changes.add(watched);
-    return watched;
+    const changed = (): void => {
+      for (const changes of this.#open) changes.add(listed);
+    };
+    const options = { id, number: ++this.#count, method, path, facts, mask, changed };
+    let entry: RingEntry<ListedRequest> | undefined;
+    const grow = (bytes: number): void => {
+      this.#allowance -= bytes;
+      if (entry) this.#ring.grow(entry, bytes);
+    };
+    const limit = this.maxBytes * share;
+    const listed: ListedRequest = this.#allowsTexts()
+      ? new WatchedRequest({ ...options, headers: exchange.headers(), limit, grow })
+      : new ListedRequest(options);
+    entry = this.#ring.add(listed);
+    this.#ring.grow(entry, listed.initialBytes);
+    changed();
+    return listed;
   }
 
   #allowsTexts(): boolean {
@@ -90,7 +81,7 @@ export class Inspector {
     return { requests, bytes: this.#ring.bytes, max_bytes: this.maxBytes, dropped: this.#ring.dropped };
   }
 
-  find(id: string): WatchedRequest | undefined {
+  find(id: string): ListedRequest | undefined {
     for (const watched of this.#ring.values()) if (watched.id === id) return watched;
     return undefined;
   }
@@ -109,7 +100,7 @@ const delayMs = 100;
 /** The requests that have changed since the last step, each once. */
 export class Changes implements AsyncIterableIterator<readonly RequestSummary[]> {
   readonly #onReturn: () => void;
-  #changed = new Set<WatchedRequest>();
+  #changed = new Set<ListedRequest>();
   #wake: (() => void) | undefined;
   #hasReturned = false;
 
@@ -117,7 +108,7 @@ export class Changes implements AsyncIterableIterator<readonly RequestSummary[]>
     this.#onReturn = onReturn;
   }
 
-  add(request: WatchedRequest): void {
+  add(request: ListedRequest): void {
     this.#changed.add(request);
     this.#wake?.();
   }

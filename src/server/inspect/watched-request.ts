@@ -1,64 +1,30 @@
 import { sentenceOfRepair } from "../../apis/tolerant/repairs.ts";
-import { describeCacheMiss } from "../../core/cache-miss.ts";
-import type { CacheMiss } from "../../core/cache-miss.ts";
-import type { FinishReason, GenerationEnd, GenerationEvent, GenerationFailure, Usage } from "../../core/events.ts";
+import type { GenerationEvent } from "../../core/events.ts";
 import type { Inspection, InspectedPrompt, ReceivedAnswer, RepairPlace, SentRequest } from "../../core/inspection.ts";
 import { isObject } from "../../core/json.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import type {
   InspectedAttempt,
   Header,
-  InspectedOutcome,
   InspectedRequest,
   KeptText,
   LeftOut,
-  RequestSummary,
   ShownRepair,
   TapeContents,
   TimedEvents,
 } from "../../inspect/inspected-request.ts";
+import { ListedRequest, type ListedRequestOptions, rounded } from "./listed-request.ts";
 import { type Mask, MaskedEvents } from "../mask.ts";
 import { bytesPerText, keptText, maskedHeaders, maskedTape, Tape, textBytes, TextTape } from "./recorded-text.ts";
 
-/** What the list of requests shows of a request. Its `RequestRecord` has these members. */
-export interface RequestFacts {
-  readonly api: { readonly name: string } | undefined;
-  readonly model: string | undefined;
-  readonly keyName: string | undefined;
-  readonly stream: boolean | undefined;
-  readonly status: number | undefined;
-  readonly firstMs: number | undefined;
-  readonly usage: Usage | undefined;
-  readonly cachedTokens: number | undefined;
-  readonly cacheMiss: CacheMiss | undefined;
-  readonly finishes: readonly FinishReason[];
-  readonly attempts: number;
-  readonly repairs: ReadonlyMap<string, number>;
-  readonly end: GenerationEnd | undefined;
-  readonly refusal: GenerationFailure | undefined;
-  readonly receivedAt: number;
-}
-
-export interface WatchedRequestOptions {
-  readonly id: string;
-  readonly number: number;
-  readonly method: string;
-  readonly path: string;
-  readonly headers: () => readonly Header[];
-  readonly facts: RequestFacts;
-  readonly mask: Mask;
+export interface WatchedRequestOptions extends ListedRequestOptions {
+  readonly headers: readonly Header[];
   /** Of each text and list, in bytes. */
   readonly limit: number;
-  /** Only what the list of requests shows is kept. */
-  readonly isBrief: boolean;
   /** Called when the request takes more memory, or less. */
   readonly grow: (bytes: number) => void;
-  /** Called when the summary has changed. */
-  readonly changed: () => void;
 }
 
-/** The size of a request without texts, in bytes. */
-const bytesPerRequest = 2048;
 /** The number of choices that share the limit of one text, and the number of attempts that are kept. */
 const maxChoices = 16;
 const maxAttempts = 8;
@@ -69,13 +35,10 @@ const bytesPerQuote = 96;
 const bytesPerParsedByte = 4;
 
 /** One inspected request: what was received, how it was read, and what was sent. Copies are bounded. */
-export class WatchedRequest implements Inspection {
-  readonly #options: WatchedRequestOptions;
-  readonly #at = Date.now();
-  readonly #receivedAt: number;
+export class WatchedRequest extends ListedRequest implements Inspection {
   readonly #headers: readonly Header[];
-  /** At its end, the summary replaces the record, which would take more memory than is counted. */
-  #state: { readonly facts: RequestFacts } | { readonly summary: RequestSummary };
+  readonly #limit: number;
+  readonly #grow: (bytes: number) => void;
   #body: KeptBytes | undefined;
   /** A request that is kept as an object is converted to JSON when it is shown. */
   #understood: { readonly request: object } | KeptText | undefined;
@@ -88,60 +51,54 @@ export class WatchedRequest implements Inspection {
   readonly #response: TextTape;
 
   constructor(options: WatchedRequestOptions) {
-    const { facts, headers, limit, isBrief, grow } = options;
-    this.#options = options;
-    this.#state = { facts };
-    this.#receivedAt = facts.receivedAt;
-    this.#headers = isBrief ? [] : headers();
+    super(options);
+    const { headers, limit, grow } = options;
+    this.#headers = headers;
+    this.#limit = limit;
+    this.#grow = grow;
     this.#events = new Tape(limit, eventMeasures);
     this.#response = new TextTape(limit);
-    grow(bytesPerRequest + headerBytes(this.#headers));
   }
 
-  get id(): string {
-    return this.#options.id;
-  }
-
-  /** Of a brief one, only what the list of requests shows is kept. */
-  get isBrief(): boolean {
-    return this.#options.isBrief;
+  override get initialBytes(): number {
+    return super.initialBytes + headerBytes(this.#headers);
   }
 
   /** The request body, unless it is compressed. */
   body(bytes: Uint8Array): void {
-    const { limit, grow } = this.#options;
+    const limit = this.#limit;
     const maxLength = Math.floor(limit / 2);
     // A part of the bytes would keep all of them in memory.
     this.#body =
       bytes.length > maxLength
         ? { bytes: bytes.slice(0, maxLength), leftOut: bytes.length - maxLength }
         : { bytes, leftOut: 0 };
-    grow(bytesPerText + this.#body.bytes.length);
+    this.#grow(bytesPerText + this.#body.bytes.length);
   }
 
   parsedRequest(request: GenerationRequest): void {
     // A request whose body is too long is too long in this form, too.
     if (this.#body && this.#body.leftOut > 0) return;
-    const { limit, grow } = this.#options;
+    const limit = this.#limit;
     const { passthrough: _, ...own } = request;
     const bytes = this.#body && bytesPerText + bytesPerParsedByte * this.#body.bytes.length;
     if (bytes !== undefined && bytes <= limit) {
       this.#understood = { request: own };
-      return grow(bytes);
+      return this.#grow(bytes);
     }
     this.#understood = keptText(JSON.stringify(own), limit);
-    grow(textBytes(this.#understood.text));
+    this.#grow(textBytes(this.#understood.text));
   }
 
   events(events: readonly GenerationEvent[]): void {
     const end = events.at(-1);
     // The events of a whole answer are read again when they are shown. Its end may be the server's own, such as a timeout.
-    if (this.#attempts.at(-1)?.isWhole !== true) this.#options.grow(this.#events.add(this.#now(), events));
-    else if (end?.type === "end") this.#options.grow(this.#events.add(this.#now(), [end]));
+    if (this.#attempts.at(-1)?.isWhole !== true) this.#grow(this.#events.add(this.now(), events));
+    else if (end?.type === "end") this.#grow(this.#events.add(this.now(), [end]));
   }
 
   prompt(prompt: InspectedPrompt): void {
-    const { limit, grow } = this.#options;
+    const limit = this.#limit;
     const { text, lengths, control, quotes } = prompt;
     const bytes = textBytes(text) + bytesPerNumber * (lengths.length + control.length) + bytesPerQuote * quotes.length;
     const left = limit - this.#promptBytes;
@@ -152,57 +109,52 @@ export class WatchedRequest implements Inspection {
     else return;
     const taken = Math.min(bytes, left);
     this.#promptBytes += taken;
-    grow(taken);
+    this.#grow(taken);
   }
 
   rawText(choice: number, text: string): void {
-    const { limit, grow } = this.#options;
+    const limit = this.#limit;
     let tape = this.#written.get(choice);
     if (!tape) {
       if (this.#written.size >= maxChoices) return;
       this.#written.set(choice, (tape = new TextTape(limit / maxChoices)));
     }
-    grow(tape.add(this.#now(), text));
+    this.#grow(tape.add(this.now(), text));
   }
 
   sent(request: SentRequest): ReceivedAnswer {
-    const { limit, mask, grow } = this.#options;
+    const { mask } = this;
+    const limit = this.#limit;
+    const grow = this.#grow;
     const count = this.#attempts.length;
     // Each attempt has half the limit of the one before: together, they take at most twice the limit.
     if (count >= maxAttempts) return ignored;
-    const attempt = new WatchedAttempt(request, { limit: limit / 2 ** count, mask, now: () => this.#now(), grow });
+    const attempt = new WatchedAttempt(request, { limit: limit / 2 ** count, mask, now: () => this.now(), grow });
     this.#attempts.push(attempt);
     return attempt;
   }
 
   responseHeaders(headers: Readonly<Record<string, string>>): void {
-    const { grow, changed } = this.#options;
     this.#responseHeaders = Object.entries(headers);
-    grow(headerBytes(this.#responseHeaders));
-    changed();
+    this.#grow(headerBytes(this.#responseHeaders));
+    this.changed();
   }
 
   /** A chunk of the response body. */
   responseText(text: string): void {
     if (text === "") return;
-    this.#options.grow(this.#response.add(this.#now(), text));
+    this.#grow(this.#response.add(this.now(), text));
   }
 
-  ended(outcome: InspectedOutcome, facts: RequestFacts): void {
-    this.#state = { summary: this.#summaryOf(outcome, facts) };
-    this.#options.changed();
+  protected override namedModel(): string | undefined {
+    return modelIn(this.#body);
   }
 
-  summary(): RequestSummary {
-    return "summary" in this.#state ? this.#state.summary : this.#summaryOf("open", this.#state.facts);
-  }
-
-  shown(): InspectedRequest {
-    const { mask } = this.#options;
+  override shown(): InspectedRequest {
+    const { mask } = this;
     const text = (kept: KeptText): KeptText => ({ ...kept, text: mask.text(kept.text) });
     return {
       ...this.summary(),
-      ...(this.isBrief && { brief: true }),
       request: {
         headers: maskedHeaders(this.#headers, mask),
         ...(this.#body && { body: text(textOfBytes(this.#body)) }),
@@ -225,7 +177,7 @@ export class WatchedRequest implements Inspection {
 
   /** The events that were kept, after those of a whole answer, which is read again. */
   #shownEvents(): TapeContents<TimedEvents> {
-    const { mask } = this.#options;
+    const { mask } = this;
     const kept = mask.value(this.#events.contents((ms, events) => ({ ms: rounded(ms), events })));
     const read = this.#attempts.at(-1)?.events();
     if (!read) return kept;
@@ -233,49 +185,11 @@ export class WatchedRequest implements Inspection {
     const pieces = read.pieces.map(({ ms, events }) => ({ ms, events: masked.read(events) }));
     return { ...read, pieces: [...pieces, ...kept.pieces].filter(({ events }) => events.length > 0) };
   }
-
-  #summaryOf(outcome: InspectedOutcome, facts: RequestFacts): RequestSummary {
-    const { id, number, method, path, mask } = this.#options;
-    const { api, model = modelIn(this.#body), keyName, stream, status, firstMs } = facts;
-    const { usage, cachedTokens, cacheMiss, attempts, repairs, end, refusal } = facts;
-    const error = end && "failure" in end ? end.failure.message : refusal?.message;
-    const finish = [...new Set(facts.finishes)].join(", ");
-    return {
-      id,
-      number,
-      at: this.#at,
-      method,
-      path,
-      outcome,
-      ms: rounded(this.#now()),
-      ...(keyName !== undefined && { key: keyName }),
-      ...(api && { api: api.name }),
-      ...(model !== undefined && { model: mask.text(model) }),
-      ...(stream !== undefined && { stream }),
-      ...(status !== undefined && { status }),
-      ...(firstMs !== undefined && { first_ms: rounded(firstMs) }),
-      ...(usage && { prompt_tokens: usage.promptTokens, completion_tokens: usage.completionTokens }),
-      ...(cachedTokens !== undefined && { cached_tokens: cachedTokens }),
-      ...(finish !== "" && { finish }),
-      ...(attempts > 0 && { attempts }),
-      ...(repairs.size > 0 && { repairs: Object.fromEntries(repairs) }),
-      ...(error !== undefined && { error: mask.text(error) }),
-      ...(cacheMiss && { cache_miss: mask.value({ ...cacheMiss, says: describeCacheMiss(cacheMiss) }) }),
-    };
-  }
-
-  #now(): number {
-    return performance.now() - this.#receivedAt;
-  }
 }
 
 const decoder = new TextDecoder();
 
 const ignored: ReceivedAnswer = { answered() {}, received() {}, ended() {}, failed() {} };
-
-function rounded(ms: number): number {
-  return Math.round(ms * 100) / 100;
-}
 
 function headerBytes(headers: readonly Header[]): number {
   return headers.reduce((sum, [name, value]) => sum + textBytes(name) + textBytes(value), 0);

@@ -1,0 +1,139 @@
+import { describeCacheMiss } from "../../core/cache-miss.ts";
+import type { CacheMiss } from "../../core/cache-miss.ts";
+import type { FinishReason, GenerationEnd, GenerationFailure, Usage } from "../../core/events.ts";
+import type { InspectedOutcome, InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
+import type { Mask } from "../mask.ts";
+
+/** What the list of requests shows of a request. Its `RequestRecord` has these members. */
+export interface RequestFacts {
+  readonly api: { readonly name: string } | undefined;
+  readonly model: string | undefined;
+  readonly keyName: string | undefined;
+  readonly stream: boolean | undefined;
+  readonly status: number | undefined;
+  readonly firstMs: number | undefined;
+  readonly usage: Usage | undefined;
+  readonly cachedTokens: number | undefined;
+  readonly cacheMiss: CacheMiss | undefined;
+  readonly finishes: readonly FinishReason[];
+  readonly attempts: number;
+  readonly repairs: ReadonlyMap<string, number>;
+  readonly end: GenerationEnd | undefined;
+  readonly refusal: GenerationFailure | undefined;
+  readonly receivedAt: number;
+}
+
+export interface ListedRequestOptions {
+  readonly id: string;
+  readonly number: number;
+  readonly method: string;
+  readonly path: string;
+  readonly facts: RequestFacts;
+  readonly mask: Mask;
+  /** Called when the summary has changed. */
+  readonly changed: () => void;
+}
+
+/** The size of a request without texts, in bytes. */
+const bytesPerRequest = 2048;
+
+/** What the list of requests shows of one request. */
+export class ListedRequest {
+  readonly id: string;
+  readonly #number: number;
+  readonly #method: string;
+  readonly #path: string;
+  readonly #at = Date.now();
+  readonly #receivedAt: number;
+  /** At its end, the summary replaces the record, which would take more memory than is counted. */
+  #state: { readonly facts: RequestFacts } | { readonly summary: RequestSummary };
+  protected readonly mask: Mask;
+  /** Called when the summary has changed. */
+  protected readonly changed: () => void;
+
+  constructor({ id, number, method, path, facts, mask, changed }: ListedRequestOptions) {
+    this.id = id;
+    this.#number = number;
+    this.#method = method;
+    this.#path = path;
+    this.#receivedAt = facts.receivedAt;
+    this.#state = { facts };
+    this.mask = mask;
+    this.changed = changed;
+  }
+
+  /** The size at the beginning, in bytes. */
+  get initialBytes(): number {
+    return bytesPerRequest;
+  }
+
+  ended(outcome: InspectedOutcome, facts: RequestFacts): void {
+    this.#state = { summary: this.#summaryOf(outcome, facts) };
+    this.changed();
+  }
+
+  summary(): RequestSummary {
+    return "summary" in this.#state ? this.#state.summary : this.#summaryOf("open", this.#state.facts);
+  }
+
+  /** Everything that is kept. */
+  shown(): InspectedRequest {
+    const nothing = { pieces: [] };
+    const response = { headers: [], body: nothing };
+    return {
+      ...this.summary(),
+      brief: true,
+      request: { headers: [] },
+      prompts: [],
+      written: [],
+      events: nothing,
+      response,
+      asked: [],
+    };
+  }
+
+  /** The name of the model, if the request was refused before it was read. */
+  protected namedModel(): string | undefined {
+    return undefined;
+  }
+
+  /** Milliseconds since the request was received. */
+  protected now(): number {
+    return performance.now() - this.#receivedAt;
+  }
+
+  #summaryOf(outcome: InspectedOutcome, facts: RequestFacts): RequestSummary {
+    const { id, mask } = this;
+    const { api, model = this.namedModel(), keyName, stream, status, firstMs } = facts;
+    const { usage, cachedTokens, cacheMiss, attempts, repairs, end, refusal } = facts;
+    const error = end && "failure" in end ? end.failure.message : refusal?.message;
+    const finish = [...new Set(facts.finishes)].join(", ");
+    return {
+      id,
+      number: this.#number,
+      at: this.#at,
+      method: this.#method,
+      path: this.#path,
+      outcome,
+      ms: rounded(this.now()),
+      ...(keyName !== undefined && { key: keyName }),
+      ...(api && { api: api.name }),
+      ...(model !== undefined && { model: mask.text(model) }),
+      ...(stream !== undefined && { stream }),
+      ...(status !== undefined && { status }),
+      ...(firstMs !== undefined && { first_ms: rounded(firstMs) }),
+      ...(usage && { prompt_tokens: usage.promptTokens, completion_tokens: usage.completionTokens }),
+      ...(cachedTokens !== undefined && { cached_tokens: cachedTokens }),
+      ...(finish !== "" && { finish }),
+      ...(attempts > 0 && { attempts }),
+      ...(repairs.size > 0 && { repairs: Object.fromEntries(repairs) }),
+      ...(error !== undefined && { error: mask.text(error) }),
+      ...(cacheMiss && { cache_miss: mask.value({ ...cacheMiss, says: describeCacheMiss(cacheMiss) }) }),
+    };
+  }
+}
+
+/** Milliseconds with two decimals. */
+export function rounded(ms: number): number {
+  return Math.round(ms * 100) / 100;
+}
