@@ -38,8 +38,13 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (
       ["Answer in JSON", /"name": ?"Maria"/],
       ["Think first", /42/],
     ] as const) {
-      await page.getByRole("button", { name: title }).click();
-      await answered(page, 1);
+      // The answers are sampled, and this small model is wrong now and then.
+      for (let tries = 0; tries < 3; tries++) {
+        if (tries > 0) await page.getByRole("button", { name: "Clear" }).click();
+        await page.getByRole("button", { name: title }).click();
+        await answered(page, 1);
+        if (expected.test((await lastAnswer(page)) ?? "")) break;
+      }
       expect(await lastAnswer(page)).toMatch(expected);
       expect(await page.locator(".facts").textContent()).toMatch(
         /^\d+ tokens · .*first after .* · \d+ prompt tokens, \d+ cached$/,
@@ -52,7 +57,6 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (
     expect(await page.locator(".choice").count()).toBe(2);
     expect(await page.locator(".choice [data-chunk]").count()).toBeGreaterThan(10);
     await page.getByRole("button", { name: "Clear" }).click();
-    // The answers are sampled, and this small model answers in words now and then.
     for (let tries = 0; tries < 3 && (await page.locator(".call pre").count()) === 0; tries++) {
       if (tries > 0) await page.getByRole("button", { name: "Clear" }).click();
       await page.getByRole("button", { name: "Call a tool" }).click();

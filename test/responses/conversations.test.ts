@@ -323,7 +323,10 @@ describe.each(places)("conversations $name", ({ args, isMissing = false }) => {
     });
 
     test("a folder or Redis still has it when the server starts again", async ({ skip }) => {
-      if (!options.includes("--store")) skip("memory ends with the process");
+      if (!options.includes("--store")) {
+        console.log("skipped: without --store, conversations end with the process");
+        skip();
+      }
       const { id } = await alice.conversations.create({ items: [user("before")] });
       await server.stop("SIGKILL");
       server = await startTruewire(options);

@@ -328,7 +328,10 @@ function itemsOf(input: unknown): readonly unknown[] {
 
 /** Returns what the client must send before a response with this item can be continued. Source: openai 7.57, `ResponseSteerRequiredInput`. */
 function requiredInput(item: JsonValue): JsonValue[] {
-  const { type, id, call_id: callId, name, execution } = item as { readonly [member: string]: JsonValue | undefined };
+  const members = item as { readonly [member: string]: JsonValue | undefined };
+  const { type, id, call_id: callId, name, execution } = members;
+  // The output of an async tool's call may come later, or never.
+  if (members["async"] === true) return [];
   switch (type) {
     case "function_call":
       return [{ type: "function_call_output", call_id: callId ?? "", name: name ?? "" }];
