@@ -120,6 +120,7 @@ export type {
 export type { CacheMiss, CacheMissCause, DifferingTexts } from "./core/cache-miss.ts";
 export type { AttemptObserver, GenerationObserver, ObservedAttempt } from "./core/generation-observer.ts";
 export type {
+  AnswerReading,
   InspectedPrompt,
   Inspection,
   MessageRange,
