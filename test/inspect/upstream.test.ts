@@ -96,6 +96,50 @@ describe("an upstream's answer, beside ours", () => {
     expect(textOf(refused.asked[0]?.response ?? { pieces: [] })).toContain("invalid_request_error");
   });
 
+  // Events are not kept: they are read from the answer again, and what was made while it was served must come out the same.
+  test("the events are those that the client's answer was written from", async () => {
+    const call = { index: 0, type: "function", function: { name: "look", arguments: '{"a":1}' } };
+    const { url, client } = await gateway((response, body) => {
+      if (body["stream"] === true)
+        void send(response, [role, event({ content: "Let me" }), event({ tool_calls: [call] })]);
+      else say(response, body, "Hi");
+    });
+    await ask(client, false);
+    const types = (await newest(url)).events.pieces.flatMap(({ events }) => events.map(({ type }) => type));
+    expect(types).toEqual(expect.arrayContaining(["start", "text-delta", "finish", "end"]));
+    expect(types.filter((type) => type === "end")).toHaveLength(1);
+    await ask(client).catch(() => {});
+    const { events, response } = await newest(url);
+    const all = events.pieces.flatMap(({ events }) => events);
+    const begun = all.find((one) => one.type === "tool-call-start");
+    if (begun?.type !== "tool-call-start") throw new Error("no call began");
+    expect(begun.id).toMatch(/^call_/);
+    expect(textOf(response.body)).toContain(`"id":"${begun.id}"`);
+    expect(all.at(-1)?.type).toBe("end");
+  });
+
+  test("an answer that the client left has no repairs of an end that never came", async () => {
+    const { url } = await gateway((response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write(role + event({ content: "One" }));
+    });
+    const leaving = new AbortController();
+    const response = await fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }], stream: true }),
+      signal: leaving.signal,
+    });
+    await response.body?.getReader().read();
+    leaving.abort();
+    const { asked, events, outcome } = await newest(url);
+    expect(outcome).toBe("cancelled");
+    expect(asked[0]?.repairs.map(({ id }) => id)).not.toContain("no-done");
+    expect(events.pieces.flatMap(({ events }) => events)).toContainEqual(
+      expect.objectContaining({ type: "text-delta", text: "One" }),
+    );
+  });
+
   test("each attempt by itself, also one that broke off", async () => {
     const { url, client } = await gateway((response, body, attempt) => {
       if (attempt === 1) response.destroy();
