@@ -104,14 +104,14 @@ function nearTheLimits(): fc.Arbitrary<string> {
 const runs = Number(process.env["TRUEWIRE_GRAMMARS"] ?? 100);
 
 test("random grammars near the limits are each answered or refused", { timeout: 60_000 + runs * 2000 }, async () => {
-  await fc.assert(
-    fc.asyncProperty(nearTheLimits(), async (grammar) => {
-      const response = await post({ messages: [{ role: "user", content: "Hi" }], max_tokens: 8, grammar });
-      expect([200, 400], grammar).toContain(response.status);
-      await response.text();
-    }),
-    { numRuns: runs, endOnFailure: true },
-  );
+  const answered = fc.asyncProperty(nearTheLimits(), async (grammar) => {
+    const response = await post({ messages: [{ role: "user", content: "Hi" }], max_tokens: 8, grammar });
+    expect([200, 400], grammar).toContain(response.status);
+    await response.text();
+  });
+  // The stream has one of the four slots.
+  const numRuns = Math.ceil(runs / 3);
+  await Promise.all([1, 2, 3].map(() => fc.assert(answered, { numRuns, endOnFailure: true })));
   const before = read;
   await until(() => broken !== undefined || read > before, "the other client reads on");
   expect(broken).toBeUndefined();
