@@ -273,7 +273,8 @@ async function longChain(stage: Stage, place: string, links: number): Promise<Re
   const early = costs.slice(10, 20);
   for (const cost of ["reads", "bytesRead", "bytesKept"] as const) {
     const [most, before] = [last, early].map((some) => Math.max(...some.map((one) => one[cost]))) as [number, number];
-    stage.require(most <= before * 1.1 + 1, `Link ${links} costs ${most} ${cost}, and link 20 costs ${before}.`);
+    // The fingerprint for cache diagnostics grows with the logarithm of the number of messages.
+    stage.require(most <= before * 1.25 + 1, `Link ${links} costs ${most} ${cost}, and link 20 costs ${before}.`);
   }
   const [end] = last;
   const tenth = Math.round(links / 10);

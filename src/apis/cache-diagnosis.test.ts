@@ -44,7 +44,8 @@ function compared({ settings, tools, system, messages }: Drawn): ComparedRequest
   return { settings, tools, prompt: { kind: "chat", messages: [...system, ...messages], template: {} } };
 }
 
-const read = (drawn: Drawn): Fingerprint => runSync(fingerprint(compared(drawn)));
+// Messages are other objects in each request, except for those of a remembered history.
+const read = (drawn: Drawn): Fingerprint => runSync(fingerprint(compared(structuredClone(drawn))));
 /** As it comes back from a store. */
 const stored = (drawn: Drawn): StoredFingerprint =>
   JSON.parse(JSON.stringify(storedFingerprint(read(drawn)))) as StoredFingerprint;

@@ -4,7 +4,7 @@ import { jsonChunks } from "../core/json-chunks.ts";
 import { assistantParts } from "../core/message.ts";
 import type { AssistantPart, ContentPart, Message } from "../core/message.ts";
 import type { ChatPrompt } from "../core/request.ts";
-import { StepCounter } from "../core/steps.ts";
+import { runSync, StepCounter } from "../core/steps.ts";
 import type { Steps } from "../core/steps.ts";
 import type { messageDiagnostics } from "./messages/schema.ts";
 import type { CacheDiagnostics } from "./responses/schema.ts";
@@ -67,10 +67,18 @@ interface PromptBeginning {
   readonly system: Part;
 }
 
-/** The fingerprint of a request: digests and estimates, without any text. */
+/** A message's digests: of its beginnings, the last one of the whole; and of the blocks of messages that it is the last one of. */
+interface DigestedMessage {
+  readonly digests: readonly string[];
+  readonly tokens: number;
+  /** Of 2, 4, 8 … messages, each with its first message, by which it is recognized. */
+  readonly blocks: { readonly first: Message; readonly part: Part }[];
+}
+
+/** The fingerprint of a request: digests and estimates. */
 export interface Fingerprint extends PromptBeginning {
-  /** `digests`: of the beginnings of the message, the last one of the whole. */
-  readonly messages: readonly { readonly digests: readonly string[]; readonly tokens: number }[];
+  /** The messages after those of the system; each has its digests in `digested`. */
+  readonly conversation: readonly Message[];
   /** An estimate for the whole prompt. */
   readonly tokens: number;
 }
@@ -99,8 +107,11 @@ const chunkSize = 64 * 1024;
 /** The number of messages at the end of a conversation whose digests are stored one by one. */
 const singleMessages = 16;
 
-/** Of messages that were digested. The history of a chain of responses has the same objects in each request. */
-const ofMessages = new WeakMap<Message, Fingerprint["messages"][number]>();
+/**
+ * Messages that were digested. The history of a chain of responses has the same objects in each request; one that changes has others from
+ * the change on, so the first and the last message of a block identify it.
+ */
+const digested = new WeakMap<Message, DigestedMessage>();
 
 /** Computes the fingerprint of a request, in steps. */
 export function* fingerprint({ settings, tools, prompt }: ComparedRequest): Steps<Fingerprint> {
@@ -118,45 +129,72 @@ export function* fingerprint({ settings, tools, prompt }: ComparedRequest): Step
   if (template.continueFinalMessage === true) conversation.pop();
   const instructions = yield* digestOf(system.map(partsOf));
   const pace = new StepCounter();
-  const read: Fingerprint["messages"][number][] = [];
-  for (const message of conversation) {
-    let part = ofMessages.get(message);
-    const isKnown = part !== undefined;
-    if (!part)
-      ofMessages.set(message, (part = { digests: yield* digestsOf(message, pace), tokens: tokensOf([message]) }));
-    read.push(part);
-    if (pace.endsStep(isKnown ? 1 / 16 : 1)) yield;
-  }
+  let conversationTokens = 0;
+  for (const [start, size] of groupsOf(conversation.length))
+    conversationTokens += (yield* blockOf(conversation, start, size, pace))[1];
   const toolTokens = tools === undefined || tools === null ? 0 : tokensInCharacters(declared.length);
   const systemTokens = system.length === 0 ? 0 : tokensOf(system);
   return {
     settings: digests,
     tools: [declared.value, toolTokens],
     system: [instructions.value, systemTokens],
-    messages: read,
-    tokens: read.reduce((sum, { tokens }) => sum + tokens, toolTokens + systemTokens),
+    conversation,
+    tokens: toolTokens + systemTokens + conversationTokens,
   };
 }
 
 /** Returns the form of a fingerprint that is stored: about 1 KB for a conversation of 5,000 messages. */
-export function storedFingerprint({ settings, tools, system, messages }: Fingerprint): StoredFingerprint {
-  const starts = groupStarts(messages.length);
-  const groups = starts.map((start, index) => partOf(messages.slice(start, starts[index + 1])));
-  return { settings, tools, system, messages: groups, count: messages.length };
+export function storedFingerprint({ settings, tools, system, conversation }: Fingerprint): StoredFingerprint {
+  const messages = groupsOf(conversation.length).map(([start, size]) => partOf(conversation, start, size));
+  return { settings, tools, system, messages, count: conversation.length };
 }
 
 /**
- * Returns where the groups of a conversation begin: of one message each at its end, and of twice as many with each group before. Most
- * divergences are near the end, and a conversation that stores the fingerprint of each turn takes little space.
+ * Returns the groups of a conversation, as the index of the first message and the number of messages: of one message each at its end, and
+ * of more with the distance from it. Most divergences are near the end, and a conversation that stores the fingerprint of each turn takes
+ * little space. A group begins at a multiple of its size, a power of 2, so a conversation that grows combines the digests of earlier groups.
  */
-function groupStarts(count: number): number[] {
-  const starts: number[] = [];
-  for (let start = count, size = 1; start > 0;) {
-    if (starts.length >= singleMessages) size *= 2;
-    start = Math.max(0, start - size);
-    starts.push(start);
+function groupsOf(count: number): (readonly [start: number, size: number])[] {
+  const groups: (readonly [number, number])[] = [];
+  for (let end = count; end > 0;) {
+    const after = count - end;
+    let size = 1;
+    if (after >= singleMessages) while (end % (2 * size) === 0 && 2 * size <= after) size *= 2;
+    end -= size;
+    groups.push([end, size]);
   }
-  return starts.reverse();
+  return groups.reverse();
+}
+
+/** Digests the messages from `start` on in steps, unless they were digested before. `size`: a power of 2. */
+function* blockOf(messages: readonly Message[], start: number, size: number, pace: StepCounter): Steps<Part> {
+  const last = messages[start + size - 1];
+  const first = messages[start];
+  if (!last || !first) throw new RangeError("expected a block within the conversation");
+  let entry = digested.get(last);
+  if (size === 1) {
+    if (!entry) {
+      entry = { digests: yield* digestsOf(last, pace), tokens: tokensOf([last]), blocks: [] };
+      digested.set(last, entry);
+      if (pace.endsStep()) yield;
+    }
+    return [entry.digests.at(-1) ?? "", entry.tokens];
+  }
+  const level = Math.log2(size) - 1;
+  const known = entry?.blocks[level];
+  if (known?.first === first) return known.part;
+  const half = size / 2;
+  const before = yield* blockOf(messages, start, half, pace);
+  const after = yield* blockOf(messages, start + half, half, pace);
+  const part: Part = [new Digest().add(`${before[0]} ${after[0]}`).value, before[1] + after[1]];
+  const blocks = digested.get(last)?.blocks;
+  if (blocks) blocks[level] = { first, part };
+  if (pace.endsStep(1 / 16)) yield;
+  return part;
+}
+
+function partOf(messages: readonly Message[], start: number, size: number): Part {
+  return runSync(blockOf(messages, start, size, new StepCounter()));
 }
 
 /**
@@ -232,27 +270,20 @@ export class CacheComparison<Reason extends string> {
 /** Returns the index of the first group of messages that differs, or null if none does. */
 function divergingMessage(
   { messages: groups, count }: StoredFingerprint,
-  { messages }: Fingerprint,
+  { conversation }: Fingerprint,
 ): number | "unavailable" | null {
-  const starts = groupStarts(count);
-  for (const [index, start] of starts.entries()) {
-    const end = starts[index + 1] ?? count;
-    if (start >= messages.length) return null;
-    if (end > messages.length) return "unavailable";
+  for (const [index, [start, size]] of groupsOf(count).entries()) {
+    const message = conversation[start];
+    if (!message) return null;
+    if (start + size > conversation.length) return "unavailable";
     const digest = groups[index]?.[0] ?? "";
+    const [own] = partOf(conversation, start, size);
+    // The last message may have got further parts.
     const isSame =
-      end === count
-        ? messages[start]?.digests.includes(digest) === true
-        : partOf(messages.slice(start, end))[0] === digest;
+      own === digest || (start + size === count && digested.get(message)?.digests.includes(digest) === true);
     if (!isSame) return index;
   }
   return null;
-}
-
-function partOf(messages: Fingerprint["messages"]): Part {
-  const digests = messages.map(({ digests }) => digests.at(-1) ?? "");
-  const [first = ""] = digests;
-  return [digests.length === 1 ? first : new Digest().add(digests.join(" ")).value, sum(messages.map((m) => m.tokens))];
 }
 
 /** Returns the digests of a message without parts, with its first part, and so on: a client may append parts to its last message. */

@@ -69,8 +69,20 @@ export class GrowingMap<V> {
   }
 }
 
-/** The approximate memory of an item, and of what is read from it, in addition to its text; in characters. */
-export const charactersPerItem = 250;
+/** The approximate memory of an item, and of what is read from it, in addition to its texts; in characters. */
+export const charactersPerItem = 350;
+
+/** The approximate memory of an item (JSON) of a history, in characters. */
+export function itemCharacters(item: object): number {
+  let sum = charactersPerItem;
+  const rest: unknown[] = [item];
+  while (rest.length > 0) {
+    const value = rest.pop();
+    if (typeof value === "string") sum += value.length;
+    else if (typeof value === "object" && value !== null) for (const inner of Object.values(value)) rest.push(inner);
+  }
+  return sum;
+}
 
 /** The items that precede the input of a request, and what was read from them. */
 export class History {

@@ -4,7 +4,7 @@ import { isObject } from "../../../core/json.ts";
 import { findConversation, requireConversation } from "../../conversations/stored-conversation.ts";
 import type { StoredConversation } from "../../conversations/stored-conversation.ts";
 import { maxMessages } from "../../request/shapes.ts";
-import { charactersPerItem, GrowingList, History, noHistory } from "./history.ts";
+import { GrowingList, History, itemCharacters, noHistory } from "./history.ts";
 import {
   findIn,
   findItems,
@@ -232,8 +232,8 @@ class Conversation {
     for (const { id } of this.#turns.splice(before + 1)) this.#indexOf.delete(id);
     for (const { response, history } of turns) {
       this.#indexOf.set(response.id, this.#turns.length);
-      const items = history.items.length - (this.#turns.at(-1)?.history.items.length ?? 0);
-      const characters = this.characters + response.characters + items * charactersPerItem + charactersPerTurn;
+      const added = history.items.toArray(this.#turns.at(-1)?.history.items.length);
+      const characters = added.reduce((sum, item) => sum + itemCharacters(item), this.characters + charactersPerTurn);
       this.#turns.push({ id: response.id, history, characters });
     }
   }

@@ -23,8 +23,6 @@ export interface StoredResponse {
   readonly running?: RunningResponse;
   /** The response as JSON, as the client was sent it. */
   readonly body: string;
-  /** The length of the stored text in characters. */
-  readonly characters: number;
 }
 
 /** A background response that is being generated. */
@@ -38,29 +36,25 @@ export interface RunningResponse {
   readonly cancelled: string;
 }
 
-/** A response to store. */
-export type NewStoredResponse = Omit<StoredResponse, "characters">;
-
 /** The number of characters that are written without a pause. */
 const chunkSize = 64 * 1024;
 
-function storedText({ body, ...rest }: NewStoredResponse): string | Iterable<string, void, undefined> {
+function storedText({ body, ...rest }: StoredResponse): string | Iterable<string, void, undefined> {
   return isLong(rest, 4 * chunkSize) ? textInChunks(rest, body) : `${JSON.stringify(rest)}\n${body}`;
 }
 
-function* textInChunks(rest: Omit<NewStoredResponse, "body">, body: string): Generator<string, void, undefined> {
+function* textInChunks(rest: Omit<StoredResponse, "body">, body: string): Generator<string, void, undefined> {
   yield* jsonChunks(rest, chunkSize);
   yield `\n${body}`;
 }
 
 function readStored(text: string): StoredResponse {
   const end = text.indexOf("\n");
-  const { chain, ...rest } = JSON.parse(text.slice(0, end)) as Omit<NewStoredResponse, "body"> & ListedChain;
+  const { chain, ...rest } = JSON.parse(text.slice(0, end)) as Omit<StoredResponse, "body"> & ListedChain;
   return {
     ...(chain && { previous: chain.at(-1), root: chain[0] }),
     ...rest,
     body: text.slice(end + 1),
-    characters: text.length,
   };
 }
 
@@ -151,7 +145,7 @@ export async function findIn(keyspace: Keyspace, id: string): Promise<StoredResp
 }
 
 /** Returns the output of a response, reasoning with its `encrypted_content`. */
-export function outputOf({ body, seals = {} }: Pick<NewStoredResponse, "body" | "seals">): StoredItem[] {
+export function outputOf({ body, seals = {} }: Pick<StoredResponse, "body" | "seals">): StoredItem[] {
   const { output } = JSON.parse(body) as { readonly output: readonly StoredItem[] };
   return output.map((item) => {
     const encrypted = typeof item["id"] === "string" ? seals[item["id"]] : undefined;
@@ -163,7 +157,7 @@ export function statusOf({ body }: StoredResponse): string {
   return (JSON.parse(body) as { readonly status: string }).status;
 }
 
-export async function putResponse(keyspace: Keyspace, stored: NewStoredResponse): Promise<void> {
+export async function putResponse(keyspace: Keyspace, stored: StoredResponse): Promise<void> {
   const key = storageKey(stored.id);
   for (const id of otherKeys(stored)) await keyspace.set(id, pointer + stored.id);
   await keyspace.set(key, storedText(stored));
@@ -186,7 +180,7 @@ export function stopKey(id: string): string {
 }
 
 /** Returns the keys of output items that differ from the key of their response. */
-function otherKeys(stored: NewStoredResponse): string[] {
+function otherKeys(stored: StoredResponse): string[] {
   const key = storageKey(stored.id);
   return outputOf(stored).flatMap(({ id }) =>
     typeof id === "string" && storageKey(id) !== key ? [storageKey(id)] : [],
