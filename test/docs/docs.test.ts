@@ -14,22 +14,22 @@ import type { Block } from "./read-blocks.ts";
  * Every command and snippet of the documentation runs as printed, in the order of its page, in a folder that holds `model.gguf` (the
  * programmed model), `models/` with another one, `program.ts`, and a captured stream. Only ports differ: those that a page names are mapped to free ones.
  *
- * - `sh`: run by a shell. A line `truewire serve …` starts a server, which stays up for the blocks behind it on the page.
+ * - `sh`: run by a shell. A line `truewire serve …` or `truewire replay …` starts a server, which stays up for the later blocks of the
+ *   page, until another one starts. `truewire record …` starts a recorder next to it, on port 8081.
  * - `ts`: run as a module; one whose first line is `// name.ts` is kept under that name, and served if it is a program.
  * - `python`: run where Python has the official SDK.
  * - `yaml`: kept as truewire.yaml and checked.
  * - `json`: parsed.
- * - any other language is not a command. A block under `<!-- skip: reason -->` is not run, and the reason is told; under
- *   `<!-- needs: command -->` it runs where there is that command.
+ * - any other language is not a command. A block under `<!-- skip: reason -->` is not run, and the reason is printed; under
+ *   `<!-- needs: command -->` it runs if that command is on the PATH.
  */
 const pages = [
   "README.md",
   "CONTRIBUTING.md",
-  ...["docs", "docs/clients"].flatMap((folder) =>
-    readdirSync(folder)
-      .filter((name) => name.endsWith(".md"))
-      .map((name) => `${folder}/${name}`),
-  ),
+  ...readdirSync("docs", { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => `docs/${name.replaceAll("\\", "/")}`)
+    .toSorted(),
 ];
 const run = promisify(execFile);
 const python = [resolve(".cache/python/bin/python"), "python3"];
@@ -44,6 +44,8 @@ beforeAll(async () => {
   await writeFile(join(root, "bin/truewire"), `#!/bin/sh\nexec "${process.execPath}" "${builtMain}" "$@"\n`, {
     mode: 0o755,
   });
+  // A status of 400 or more is a failure of every curl line.
+  await writeFile(join(root, ".curlrc"), "fail-with-body\n");
   writeProgrammedModel(join(root, "model.gguf"));
   // Without a name it serves the bundled model, as the first page says.
   demo = await startTruewire(["--threads", "1", "--gpu", "off"]);
@@ -108,6 +110,7 @@ test.each(pages)("every place in a page that %s links to is there", (page) => {
 describe.each([...blocksOf])("%s", (page, blocks) => {
   const folder = join(root, page.replaceAll("/", "-"));
   let server: RunningTruewire | undefined;
+  let recorder: RunningTruewire | undefined;
 
   beforeAll(async () => {
     await mkdir(folder, { recursive: true });
@@ -120,7 +123,7 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
     await writeFile(join(folder, "program.ts"), "export default () => 'Hello from a program.';\n");
     for (const [name, text] of Object.entries(inputs)) await writeFile(join(folder, name), text);
   });
-  afterAll(() => server?.stop());
+  afterAll(() => Promise.all([server?.stop(), recorder?.stop()]));
 
   for (const block of blocks) {
     const { language, line, skip } = block;
@@ -142,11 +145,16 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
     });
   }
 
-  /** The address that the page means by 8080 (its own server, or for the model "demo" the one of `npm start`), and by 11434. */
+  /**
+   * Replaces the addresses of a page: 8080 is its own server, or for the model "demo" the one of `npm start`; 9000 its own server; 8081
+   * the recorder; 11434 Ollama.
+   */
   function onFreePorts(text: string): string {
-    const { url } = text.includes("demo") ? demo : (server ?? demo);
+    const own = server ?? demo;
     return text
-      .replaceAll(/https?:\/\/(?:127\.0\.0\.1|localhost):(?:8080|9000)/g, url)
+      .replaceAll(/https?:\/\/(?:127\.0\.0\.1|localhost):8080/g, (text.includes("demo") ? demo : own).url)
+      .replaceAll(/https?:\/\/(?:127\.0\.0\.1|localhost):9000/g, own.url)
+      .replaceAll("http://127.0.0.1:8081", recorder?.url ?? "http://127.0.0.1:8081")
       .replaceAll(/(?:http:\/\/)?localhost:11434/g, demo.url);
   }
 
@@ -154,6 +162,7 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
     return {
       ...process.env,
       PATH: `${join(root, "bin")}:${process.env.PATH ?? ""}`,
+      CURL_HOME: root,
       TRUEWIRE_KEY: "sk-example-0123456789",
       // Pages mean the server that they started.
       TRUEWIRE_URL: (server ?? demo).url,
@@ -166,8 +175,8 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
       throw new Error(`${page}:${line}: mark what installs packages with skip`);
     const commands: string[] = [];
     for (const command of text.replaceAll("\\\n", " ").split("\n")) {
-      const serve = /^(?:npx )?truewire serve\b([^#]*)/.exec(command);
-      if (serve) await startServer(serve[1] ?? "");
+      const [, subcommand, args] = /^(?:npx )?truewire (serve|record|replay)\b([^#]*)/.exec(command) ?? [];
+      if (subcommand !== undefined) await startServer(subcommand, args ?? "");
       else commands.push(command);
     }
     if (commands.join("").trim() === "") return;
@@ -183,18 +192,26 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
     return /^(npm|npx|node) /m.test(text) ? resolve(".") : folder;
   }
 
-  async function startServer(text: string): Promise<void> {
+  async function startServer(command: string, text: string): Promise<void> {
     const args = onFreePorts(text)
       .replace(/--port \d+/, "")
       .split(/\s+/)
       .filter((argument) => argument !== "");
+    const local = args.some((argument) => argument.endsWith(".gguf")) ? ["--threads", "1", "--gpu", "off"] : [];
+    const start = (): Promise<RunningTruewire> =>
+      startTruewire([...args, ...local, "--port", "0"], {
+        command,
+        cwd: folder,
+        env: { TRUEWIRE_KEY: "sk-example-0123456789" },
+      });
+    if (command === "record") {
+      await recorder?.stop();
+      recorder = await start();
+      return;
+    }
     await server?.stop();
     server = undefined;
-    const local = args.some((argument) => argument.endsWith(".gguf")) ? ["--threads", "1", "--gpu", "off"] : [];
-    server = await startTruewire([...args, ...local, "--port", "0"], {
-      cwd: folder,
-      env: { TRUEWIRE_KEY: "sk-example-0123456789" },
-    });
+    server = await start();
   }
 
   async function runTypeScript({ text, line }: Block): Promise<void> {
