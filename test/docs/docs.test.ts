@@ -107,6 +107,21 @@ test.each(pages)("every place in a page that %s links to is there", (page) => {
   expect(missing).toEqual([]);
 });
 
+/** Places of this repository that a page names in backticks: `src/server/handle.ts`, or without `src/`. The names of rules look alike. */
+const place = /`((?:src|test|scripts|bench|deploy|examples|[a-z]+)\/[\w./-]+\.(?:ts|tsx|mjs|yaml|md|service|json))`/g;
+test.each(pages)("every file that %s names is there", (page) => {
+  const missing = [...readFileSync(page, "utf8").matchAll(place)]
+    .map(([, path = ""]) => path)
+    .filter((path) => !/[A-Z]{3}/.test(path) && !["", "src/", "src/page/"].some((root) => existsSync(root + path)));
+  expect(missing).toEqual([]);
+});
+
+const { scripts } = JSON.parse(readFileSync("package.json", "utf8"));
+test.each(pages)("every script of npm that %s names is there", (page) => {
+  const names = [...readFileSync(page, "utf8").matchAll(/\bnpm run ([\w:-]+)/g)].map(([, name = ""]) => name);
+  expect(names.filter((name) => !(name in scripts))).toEqual([]);
+});
+
 describe.each([...blocksOf])("%s", (page, blocks) => {
   const folder = join(root, page.replaceAll("/", "-"));
   let server: RunningTruewire | undefined;
