@@ -30,7 +30,13 @@ const pages = [
     file: "messages.md",
     title: "Messages",
     about: "Conversations and images: OpenAI's JSON to the types of this library, which belong to no API, and back.",
-    modules: /^library\/(openai-messages|image-|download-)|^core\/message|^apis\/chat\/request-schema/,
+    modules: /^library\/(openai-messages|image-|download-)|^apis\/chat\/request-schema/,
+  },
+  {
+    file: "message-types.md",
+    title: "Types of messages",
+    about: "Messages, their parts, tools and calls, in a form that belongs to no API.",
+    modules: /^core\/message/,
   },
   {
     file: "tools.md",
@@ -68,7 +74,14 @@ const pages = [
     title: "Rules",
     about:
       "What `truewire check` tests, as pure functions. [Checking a server](../checking.md) explains them, and [rules.md](../rules.md) lists the rules.",
-    modules: /^check\//,
+    modules: /^check\/(?!rules\/group\/)/,
+  },
+  {
+    file: "several-exchanges.md",
+    title: "Rules about several exchanges",
+    about:
+      "Rules that compare answers: streamed and whole, stored and shown, before and after a disconnect. `truewire check` makes these requests.",
+    modules: /^check\/rules\/group\//,
   },
   {
     file: "events.md",
@@ -292,8 +305,9 @@ function linkTo({ name, kind, page }, file) {
 
 /** The entries of the package that export something of a page. */
 function importsOf(here) {
-  const names = new Set(here.filter(({ kind }) => kind !== "type").map(({ entry }) => entry));
-  if (names.size === 0) for (const { entry } of here) names.add(entry);
+  const names = new Set(
+    here.toSorted((a, b) => Number(a.kind === "type") - Number(b.kind === "type")).map(({ entry }) => entry),
+  );
   return [...names].map((name) => `\`"${name}"\``).join(", ");
 }
 

@@ -122,6 +122,31 @@ test.each(pages)("every script of npm that %s names is there", (page) => {
   expect(names.filter((name) => !(name in scripts))).toEqual([]);
 });
 
+test("every folder of tests is in CONTRIBUTING.md", () => {
+  const text = readFileSync("CONTRIBUTING.md", "utf8");
+  const folders = readdirSync("test", { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".test.ts"))
+    .map((name) => `test/${name.split(/[\\/]/)[0] ?? ""}`);
+  expect([...new Set(folders)].filter((folder) => !text.includes(`\`${folder}\``))).toEqual([]);
+});
+
+test("every setting of truewire.yaml is in docs/configuration.md or docs/keys.md", () => {
+  const text = readFileSync("docs/configuration.md", "utf8") + readFileSync("docs/keys.md", "utf8");
+  const names = new Set<string>();
+  const collect = (schema: unknown): void => {
+    if (typeof schema !== "object" || schema === null) return;
+    for (const [key, value] of Object.entries(schema)) {
+      // The members of a format are described in src/formats/format.ts.
+      if (key === "toolFormat") continue;
+      if (key === "properties") for (const name of Object.keys(value as object)) names.add(name);
+      collect(value);
+    }
+  };
+  collect(JSON.parse(readFileSync("truewire.schema.json", "utf8")));
+  expect(names.size).toBeGreaterThan(80);
+  expect([...names].filter((name) => !new RegExp(`\`[^\`]*\\b${name}\\b[^\`]*\``).test(text))).toEqual([]);
+});
+
 describe.each([...blocksOf])("%s", (page, blocks) => {
   const folder = join(root, page.replaceAll("/", "-"));
   let server: RunningTruewire | undefined;
