@@ -24,13 +24,13 @@ const pages = [
     file: "writing.md",
     title: "Writing streams and answers",
     about: "From events to the bytes that clients of an API expect.",
-    modules: /^library\/(write-|repair)/,
+    modules: /^library\/(write-|repair)|^check\/repair/,
   },
   {
     file: "messages.md",
     title: "Messages",
     about: "Conversations and images: OpenAI's JSON to the types of this library, which belong to no API, and back.",
-    modules: /^library\/(openai-messages|image-|download-)|^apis\/chat\/request-schema/,
+    modules: /^library\/(openai-messages|image-|download-)|^apis\/chat\/request-/,
   },
   {
     file: "message-types.md",

@@ -160,6 +160,8 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
     }
     await mkdir(join(folder, "models"), { recursive: true });
     copyFileSync(join(root, "model.gguf"), join(folder, "models/small.gguf"));
+    await mkdir(join(folder, "examples"), { recursive: true });
+    copyFileSync("examples/echo.ts", join(folder, "examples/echo.ts"));
     await writeFile(join(folder, "program.ts"), "export default () => 'Hello from a program.';\n");
     for (const [name, text] of Object.entries(inputs)) await writeFile(join(folder, name), text);
   });
