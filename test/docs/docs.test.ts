@@ -122,6 +122,42 @@ test.each(pages)("every script of npm that %s names is there", (page) => {
   expect(names.filter((name) => !(name in scripts))).toEqual([]);
 });
 
+/** Commands with subcommands of their own. */
+const groups = new Set(["config", "keys", "models"]);
+const helps = new Map<string, Promise<string>>();
+function helpOf(command: string): Promise<string> {
+  let help = helps.get(command);
+  if (help === undefined) {
+    help = run(process.execPath, [builtMain, ...command.split(" "), "--help"]).then(({ stdout }) => stdout);
+    helps.set(command, help);
+  }
+  return help;
+}
+
+// Blocks that are not run would otherwise keep commands and options that are gone.
+test.each(pages)("every command and option of truewire that %s shows is there", async (page) => {
+  const text = readFileSync(page, "utf8").replaceAll("\\\n", " ");
+  const inline = [...text.matchAll(/`(truewire [^`\n]*)`/g)].map(([, code = ""]) => code);
+  const blocks = readBlocks(page, text).filter(({ language }) => language === "sh");
+  const lines = blocks.flatMap((block) => block.text.split("\n")).filter((line) => line.startsWith("truewire "));
+  const wrong: string[] = [];
+  for (const line of [...inline, ...lines]) {
+    const [, first = "", second = "", rest = ""] = /^truewire ([a-z]+)(?: ([a-z]+))?([^|>#]*)/.exec(line) ?? [];
+    if (first === "") continue;
+    const main = await helpOf("help");
+    if (!new RegExp(`^  ${first}\\b`, "m").test(main)) {
+      wrong.push(line);
+      continue;
+    }
+    const help = await helpOf(groups.has(first) && second !== "" ? `${first} ${second}` : first);
+    const known = first === "launch" ? help + (await helpOf("serve")) : help;
+    const own = rest.replace(/ -- .*/, "");
+    for (const [, option = ""] of own.matchAll(/(?:^|\s)(--[a-z][a-z-]*)/g))
+      if (!new RegExp(`${option}\\b(?!-)`).test(known)) wrong.push(`${option} in: ${line}`);
+  }
+  expect(wrong).toEqual([]);
+});
+
 test("every folder of tests is in CONTRIBUTING.md", () => {
   const text = readFileSync("CONTRIBUTING.md", "utf8");
   const folders = readdirSync("test", { recursive: true, encoding: "utf8" })
