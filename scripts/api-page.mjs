@@ -1,38 +1,158 @@
 #!/usr/bin/env node
-// Writes docs/api.md from the docstrings of everything that the package exports, as the build's declaration files have them.
-// `node scripts/api-page.mjs [--check] [folder of the build, default dist]`. --check: exit code 1 when the page is not what it would write.
-import { readFileSync, writeFileSync } from "node:fs";
+// Writes the pages of docs/api/ from the docstrings of everything that the package exports, as the build's declaration files have them.
+// `node scripts/api-page.mjs [--check] [folder of the build, default dist]`. --check: exit code 1 if a page differs from what it would write.
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-const page = "docs/api.md";
+const pagesFolder = "docs/api";
 /** Each entry of the package with its declaration file. */
 const entries = [
   ["truewire", "index.d.ts"],
   ["truewire/server", "server.d.ts"],
   ["truewire/fetch", "fetch.d.ts"],
+  ["truewire/rules", "rules.d.ts"],
 ];
+/** Each page with the modules of src/ whose exports it describes. The first pattern that matches a module decides. */
+const pages = [
+  {
+    file: "reading.md",
+    title: "Reading streams and answers",
+    about: "From another server's bytes to events, and from events to a whole answer.",
+    modules: /^library\/(read-|call-progress)|^core\/accumulate/,
+  },
+  {
+    file: "writing.md",
+    title: "Writing streams and answers",
+    about: "From events to the bytes that clients of an API expect.",
+    modules: /^library\/(write-|repair)|^check\/repair/,
+  },
+  {
+    file: "messages.md",
+    title: "Messages",
+    about: "Conversations and images: OpenAI's JSON to the types of this library, which belong to no API, and back.",
+    modules: /^library\/(openai-messages|image-|download-)|^apis\/chat\/request-/,
+  },
+  {
+    file: "message-types.md",
+    title: "Types of messages",
+    about: "Messages, their parts, tools and calls, in a form that belongs to no API.",
+    modules: /^core\/message/,
+  },
+  {
+    file: "tools.md",
+    title: "Tools, parameters and log probabilities",
+    about: "OpenAI's JSON to the types of this library, and back.",
+    modules: /^library\/(openai-|tool-|token-)/,
+  },
+  {
+    file: "model-text.md",
+    title: "The text of models",
+    about: "Tool calls and reasoning in the text that models write, and descriptions of how they write them.",
+    modules: /^library\/parse-|^formats\//,
+  },
+  {
+    file: "programs.md",
+    title: "Programs",
+    about: "Your own function as a model. [Programs](../programs.md) explains it.",
+    modules: /^engines\/program\//,
+  },
+  {
+    file: "server.md",
+    title: "Server and handler",
+    about: "The server in your own process. [Serving](../serving.md#in-your-own-server) explains it.",
+    modules: /^(app|server)\//,
+  },
+  {
+    file: "configuration.md",
+    title: "Configuration",
+    about:
+      "The object that `createServer` and `createHandler` take. [Configuration](../configuration.md) explains its members.",
+    modules: /^config\//,
+  },
+  {
+    file: "rules.md",
+    title: "Rules",
+    about:
+      "What `truewire check` tests, as pure functions. [Checking a server](../checking.md) explains them, and [rules.md](../rules.md) lists the rules.",
+    modules: /^check\/(?!rules\/group\/)/,
+  },
+  {
+    file: "several-exchanges.md",
+    title: "Rules about several exchanges",
+    about:
+      "Rules that compare answers: streamed and whole, stored and shown, before and after a disconnect. `truewire check` makes these requests.",
+    modules: /^check\/rules\/group\//,
+  },
+  {
+    file: "events.md",
+    title: "Events",
+    about: "What a model reports, in order, and how it fails.",
+    modules: /^core\/(events|failure)/,
+  },
+  {
+    file: "requests.md",
+    title: "Requests",
+    about: "What a client asks of an engine, in a form that belongs to no API.",
+    modules: /^core\/request|^apis\/(choices-answer|port)/,
+  },
+  {
+    file: "observing.md",
+    title: "Observing a request",
+    about: "What an engine reports in addition to events: attempts, repairs, prompts, cache misses.",
+    modules: /^core\/(generation-observer|inspection|cache-miss)/,
+  },
+  {
+    file: "engines.md",
+    title: "Engines",
+    about: "The interface of everything that generates, for a source of your own.",
+    modules: /^(core|apis)\//,
+  },
+];
+const generated =
+  "<!-- Written by scripts/api-page.mjs from the docstrings in src/: change them there, then run `npm run api`. -->";
+/** The kinds of rules, of which users need what they have in common (`RuleFacts`), and any JSON object. */
+const internal = new Set(["Rule", "MessageRule", "ResponseRule", "ProfileRule", "GroupRule", "Json"]);
 const check = process.argv.includes("--check");
 const folder = process.argv.slice(2).find((argument) => !argument.startsWith("--")) ?? "dist";
 const exported = readExports(folder);
-const bare = exported.filter(({ kind, example }) => (kind === "function" || kind === "class") && example === undefined);
+// Rules about several exchanges need whole sessions: `truewire check` is their example.
+const bare = exported.filter(
+  ({ kind, example, from }) =>
+    (kind === "function" || kind === "class") && example === undefined && !from.includes("/rules/group/"),
+);
 if (bare.length > 0) throw new Error(`without an @example: ${bare.map(({ name }) => name).join(", ")}`);
-const shown = new Set(exported.map(({ name }) => name));
+const shown = new Map(exported.map((entry) => [entry.name, entry]));
 const hidden = exported.flatMap(({ name, text }) =>
   typesIn(text)
-    .filter((used) => !shown.has(used) && !isGlobal(used))
+    .filter((used) => !shown.has(used) && !isGlobal(used) && !internal.has(used))
     .map((used) => `${used} (in ${name})`),
 );
 if (hidden.length > 0) throw new Error(`used, but not exported: ${hidden.join(", ")}`);
-const text = writePage(exported);
-if (!check) writeFileSync(page, text);
-else if (readFileSync(page, "utf8") !== text) {
-  console.error(`${page} is stale: npm run api`);
-  process.exitCode = 1;
+const texts = new Map([["README.md", writeIndex()], ...pages.map((page) => [page.file, writePage(page)])]);
+if (check) {
+  const stale = [...texts].filter(([file, text]) => readOr(join(pagesFolder, file)) !== text).map(([file]) => file);
+  const unknown = readdirSync(pagesFolder).filter((file) => !texts.has(file));
+  if (stale.length > 0 || unknown.length > 0) {
+    console.error(`out of date in ${pagesFolder}: ${[...stale, ...unknown].join(", ")}. Run npm run api`);
+    process.exitCode = 1;
+  }
+} else {
+  rmSync(pagesFolder, { recursive: true, force: true });
+  mkdirSync(pagesFolder, { recursive: true });
+  for (const [file, text] of texts) writeFileSync(join(pagesFolder, file), text);
+}
+
+function readOr(file) {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return undefined;
+  }
 }
 
 /**
- * What the package exports, in the order of its entries: `{ name, entry, kind, text, doc, example }`. `kind` is "function", "class", "const" or
- * "type"; `text` the declaration; `doc` the docstring without its example; `example` the code of `@example`, undefined: it has none.
+ * What the package exports, in the order of its entries: `{ name, entry, from, page, kind, text, doc, example }`. `kind` is "function", "class",
+ * "const" or "type"; `text` the declaration; `doc` the docstring without its example; `example` the code of `@example`, or undefined.
  */
 function readExports(folder) {
   const found = [];
@@ -50,10 +170,17 @@ function readExports(folder) {
       if (!declaration) throw new Error(`${file} does not declare ${own}`);
       if (as) renamed.set(own, as);
       if (found.some(({ name }) => name === (as ?? own))) continue;
-      found.push({ name: as ?? own, entry, ...declaration });
+      found.push({ name: as ?? own, entry, from, page: pageOf(from), ...declaration });
     }
   }
   return found.map((entry) => ({ ...entry, text: entry.text.replace(/\w+/g, (word) => renamed.get(word) ?? word) }));
+}
+
+/** The page of a module, such as "./library/read-chat-stream.ts". */
+function pageOf(from) {
+  const page = pages.find(({ modules }) => modules.test(from.replace(/^\.\//, "")));
+  if (!page) throw new Error(`scripts/api-page.mjs: no page of "pages" describes what ${from} exports`);
+  return page;
 }
 
 /** The names of types that a declaration uses. */
@@ -122,26 +249,66 @@ function docText(comment) {
     .trim();
 }
 
-function writePage(exported) {
-  const of = (...kinds) => exported.filter(({ kind }) => kinds.includes(kind));
-  const functionsOf = (one) => of("function", "class", "const").filter(({ entry }) => entry === one);
-  const link = ({ name }) => `[\`${name}\`](#${name.toLowerCase()})`;
-  const entry = ({ name, doc, text, example }) =>
-    [`### ${name}`, doc, fenced("typescript", text), ...(example === undefined ? [] : [fenced("js", example)])]
+function writePage(page) {
+  const here = exported.filter((entry) => entry.page === page);
+  const functions = here.filter(({ kind }) => kind !== "type");
+  const types = here.filter(({ kind }) => kind === "type");
+  const link = (entry) => linkTo(entry, entry.page === page ? "" : entry.page.file);
+  const section = (entry) => {
+    const used = typesIn(entry.text).filter((name) => name !== entry.name && shown.has(name));
+    return [
+      `### ${entry.name}`,
+      entry.doc,
+      fenced("typescript", entry.text),
+      used.length === 0 ? "" : `Types: ${used.map((name) => link(shown.get(name))).join(", ")}`,
+      entry.example === undefined ? "" : fenced("js", entry.example),
+    ]
       .filter((part) => part !== "")
       .join("\n\n");
+  };
+  return `${[
+    `# ${page.title}`,
+    generated,
+    `${page.about} Import from ${importsOf(here)}. [All pages of the library](README.md)`,
+    ...(functions.length === 0
+      ? []
+      : ["## Functions and classes", functions.map(link).join(", "), ...functions.map(section)]),
+    ...(types.length === 0 ? [] : ["## Types", types.map(link).join(", "), ...types.map(section)]),
+  ].join("\n\n")}\n`;
+}
+
+function writeIndex() {
+  const rows = pages.map((page) => {
+    const here = exported.filter((entry) => entry.page === page);
+    const functions = here.filter(({ kind }) => kind !== "type").map((entry) => linkTo(entry, page.file));
+    return `| [${page.title}](${page.file}) | ${importsOf(here)} | ${functions.length > 0 ? functions.join(", ") : "types only"} |`;
+  });
   return `${[
     "# The library",
-    "<!-- Written by scripts/api-page.mjs from the docstrings in src/: change them there, then run `npm run api`. -->",
-    'A line `import` of an example names the entry. `"truewire"` and `"truewire/fetch"` need nothing of Node and run in browsers; ' +
-      '`"truewire/server"` has what needs Node, and the types of its configuration. In the examples, a line `// → …` is what the `console.log` before it prints; a test ' +
-      "runs each of them. The data types of messages and events are the same everywhere: what one function gives, the others take.",
-    entries.map(([entry]) => `- \`"${entry}"\`: ${functionsOf(entry).map(link).join(", ")}`).join("\n"),
-    "## Functions and classes",
-    ...of("function", "class", "const").map(entry),
-    "## Types",
-    ...of("type").map(entry),
+    generated,
+    "[In my own code](../guides/in-my-own-code.md) is a tour of five minutes. These pages describe every public function and type.",
+    ["| page | import from | functions and classes |", "| --- | --- | --- |", ...rows].join("\n"),
+    '`"truewire"`, `"truewire/fetch"` and `"truewire/rules"` need nothing of Node and run in browsers; `"truewire/server"` needs Node, Bun or Deno.',
+    "In the examples, a line `// → …` is what the `console.log` before it prints; a test runs each example. The types of messages and " +
+      "events are the same everywhere: each function takes what the others return.",
   ].join("\n\n")}\n`;
+}
+
+/** A link to the section of an export. GitHub numbers headings that differ only in capitals, such as `everyRule` and `EveryRule`. */
+function linkTo({ name, kind, page }, file) {
+  const twin = kind === "type" && exported.some((other) => other.page === page && other.kind !== "type" && same(other));
+  return `[\`${name}\`](${file}#${name.toLowerCase()}${twin ? "-1" : ""})`;
+  function same(other) {
+    return other.name.toLowerCase() === name.toLowerCase();
+  }
+}
+
+/** The entries of the package that export something of a page. */
+function importsOf(here) {
+  const names = new Set(
+    here.toSorted((a, b) => Number(a.kind === "type") - Number(b.kind === "type")).map(({ entry }) => entry),
+  );
+  return [...names].map((name) => `\`"${name}"\``).join(", ");
 }
 
 function fenced(language, text) {

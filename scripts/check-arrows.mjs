@@ -70,6 +70,7 @@ for (const file of files) {
     if (impure) problems.push(`${file}: a pure room uses ${impure[1]}`);
   }
 }
+problems.push(...wrongRows());
 for (const cycle of cyclesOf(imports)) problems.push(`import cycle: ${cycle.join(" → ")}`);
 
 if (problems.length > 0) {
@@ -77,6 +78,28 @@ if (problems.length > 0) {
   process.exit(1);
 }
 console.log(`arrows: ${files.length} files, all imports point down, no cycles`);
+
+/** The rooms whose row in the table of docs/architecture.md is missing, or lists other rooms than they may import. */
+function wrongRows() {
+  const page = "docs/architecture.md";
+  const rows = [...readFileSync(page, "utf8").matchAll(/^\| `([\w/.]+?)\/?`[^|]*\|[^|]*\| ([^|]*) \|$/gm)];
+  const listed = new Map(
+    rows.map(([, name, cell]) => [
+      name === "index.ts" ? "entry" : name,
+      cell === "every room"
+        ? "every room"
+        : [...cell.matchAll(/`([^`]+)`/g)].flatMap(([, room]) => (room === "engines/*" ? engines : room)),
+    ]),
+  );
+  return Object.entries(rooms).flatMap(([room, allowed]) => {
+    const row = listed.get(room);
+    if (row === undefined) return [`${page}: the table has no row for ${room}`];
+    if (row === "every room" || row.toSorted().join() === allowed.toSorted().join()) return [];
+    return [
+      `${page}: ${room} may import ${allowed.join(", ") || "nothing"}, but its row has ${row.join(", ") || "nothing"}`,
+    ];
+  });
+}
 
 function walk(folder) {
   return readdirSync(folder).flatMap((name) => {

@@ -8,6 +8,18 @@ import { isObject } from "../core/json.ts";
 /**
  * Judges the body of an answer that was captured elsewhere, with its request where that was kept; `demanded`: the profile that it must
  * have.
+ *
+ * @example
+ * import { judgeCapture } from "truewire/rules";
+ *
+ * const choices = [{ index: 0, delta: { role: "assistant", content: "Hi" }, finish_reason: null }];
+ * const chunk = { id: "chatcmpl-1", object: "chat.completion.chunk", created: "today", model: "m", choices };
+ * const body = `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`;
+ * for (const { rule, found, start, end } of judgeCapture("capture.sse", body).findings)
+ *   console.log(rule, "|", found, "|", body.slice(start, end));
+ * // → stream/created | created is "today" | "created"
+ * // → finish/present | choice 0 has no finish reason |
+ * // → spec/chunk | created must be number | "created"
  */
 export function judgeCapture(
   name: string,

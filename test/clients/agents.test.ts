@@ -1,4 +1,13 @@
-import { Agent, MemorySession, OpenAIProvider, Runner, tool, webSearchTool } from "@openai/agents";
+import {
+  Agent,
+  MemorySession,
+  OpenAIConversationsSession,
+  OpenAIProvider,
+  Runner,
+  tool,
+  webSearchTool,
+} from "@openai/agents";
+import OpenAI from "openai";
 import { afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { serveTurns } from "../support/serve-turns.ts";
@@ -98,6 +107,23 @@ describe.each(["lean", "exact"])("the Agents SDK, wire %s", (wire) => {
     expect(finalOutput).toBe("It is 12 €.");
     // Instructions are each request's own.
     expect(roles(2)).toEqual(["system", "user", "assistant", "user", "assistant", "tool"]);
+  });
+
+  // The page of this client said that there are no conversations, long after there were.
+  test("conversationId and a session in /v1/conversations: the server keeps the items", async () => {
+    const runner = await runnerOf(["Good day."], ["Still here."], ["Good evening."], ["Here, too."]);
+    const client = new OpenAI({ baseURL: server.baseURL, apiKey: "none" });
+    const agent = new Agent({ name: "Host", instructions: "Be kind." });
+    const { id: conversationId } = await client.conversations.create({});
+    await runner.run(agent, "Hello", { conversationId });
+    const { finalOutput } = await runner.run(agent, "Are you there?", { conversationId });
+    expect(finalOutput).toBe("Still here.");
+    expect(roles(1)).toEqual(["system", "user", "assistant", "user"]);
+    const session = new OpenAIConversationsSession({ client });
+    await runner.run(agent, "Hello", { session });
+    await runner.run(agent, "And there?", { session });
+    expect(roles(3)).toEqual(["system", "user", "assistant", "user"]);
+    expect(await session.getItems()).toHaveLength(4);
   });
 
   test("a failure is an error with its status", async () => {

@@ -14,22 +14,22 @@ import type { Block } from "./read-blocks.ts";
  * Every command and snippet of the documentation runs as printed, in the order of its page, in a folder that holds `model.gguf` (the
  * programmed model), `models/` with another one, `program.ts`, and a captured stream. Only ports differ: those that a page names are mapped to free ones.
  *
- * - `sh`: run by a shell. A line `truewire serve …` starts a server, which stays up for the blocks behind it on the page.
+ * - `sh`: run by a shell. A line `truewire serve …` or `truewire replay …` starts a server, which stays up for the later blocks of the
+ *   page, until another one starts. `truewire record …` starts a recorder next to it, on port 8081.
  * - `ts`: run as a module; one whose first line is `// name.ts` is kept under that name, and served if it is a program.
  * - `python`: run where Python has the official SDK.
  * - `yaml`: kept as truewire.yaml and checked.
  * - `json`: parsed.
- * - any other language is not a command. A block under `<!-- skip: reason -->` is not run, and the reason is told; under
- *   `<!-- needs: command -->` it runs where there is that command.
+ * - any other language is not a command. A block under `<!-- skip: reason -->` is not run, and the reason is printed; under
+ *   `<!-- needs: command -->` it runs if that command is on the PATH.
  */
 const pages = [
   "README.md",
   "CONTRIBUTING.md",
-  ...["docs", "docs/clients"].flatMap((folder) =>
-    readdirSync(folder)
-      .filter((name) => name.endsWith(".md"))
-      .map((name) => `${folder}/${name}`),
-  ),
+  ...readdirSync("docs", { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => `docs/${name.replaceAll("\\", "/")}`)
+    .toSorted(),
 ];
 const run = promisify(execFile);
 const python = [resolve(".cache/python/bin/python"), "python3"];
@@ -44,6 +44,8 @@ beforeAll(async () => {
   await writeFile(join(root, "bin/truewire"), `#!/bin/sh\nexec "${process.execPath}" "${builtMain}" "$@"\n`, {
     mode: 0o755,
   });
+  // A status of 400 or more is a failure of every curl line.
+  await writeFile(join(root, ".curlrc"), "fail-with-body\n");
   writeProgrammedModel(join(root, "model.gguf"));
   // Without a name it serves the bundled model, as the first page says.
   demo = await startTruewire(["--threads", "1", "--gpu", "off"]);
@@ -105,9 +107,86 @@ test.each(pages)("every place in a page that %s links to is there", (page) => {
   expect(missing).toEqual([]);
 });
 
+/** Places of this repository that a page names in backticks: `src/server/handle.ts`, or without `src/`. The names of rules look alike. */
+const place = /`((?:src|test|scripts|bench|deploy|examples|[a-z]+)\/[\w./-]+\.(?:ts|tsx|mjs|yaml|md|service|json))`/g;
+test.each(pages)("every file that %s names is there", (page) => {
+  const missing = [...readFileSync(page, "utf8").matchAll(place)]
+    .map(([, path = ""]) => path)
+    .filter((path) => !/[A-Z]{3}/.test(path) && !["", "src/", "src/page/"].some((root) => existsSync(root + path)));
+  expect(missing).toEqual([]);
+});
+
+const { scripts } = JSON.parse(readFileSync("package.json", "utf8"));
+test.each(pages)("every script of npm that %s names is there", (page) => {
+  const names = [...readFileSync(page, "utf8").matchAll(/\bnpm run ([\w:-]+)/g)].map(([, name = ""]) => name);
+  expect(names.filter((name) => !(name in scripts))).toEqual([]);
+});
+
+/** Commands with subcommands of their own. */
+const groups = new Set(["config", "keys", "models"]);
+const helps = new Map<string, Promise<string>>();
+function helpOf(command: string): Promise<string> {
+  let help = helps.get(command);
+  if (help === undefined) {
+    help = run(process.execPath, [builtMain, ...command.split(" "), "--help"]).then(({ stdout }) => stdout);
+    helps.set(command, help);
+  }
+  return help;
+}
+
+// Blocks that are not run would otherwise keep commands and options that are gone.
+test.each(pages)("every command and option of truewire that %s shows is there", async (page) => {
+  const text = readFileSync(page, "utf8").replaceAll("\\\n", " ");
+  const inline = [...text.matchAll(/`(truewire [^`\n]*)`/g)].map(([, code = ""]) => code);
+  const blocks = readBlocks(page, text).filter(({ language }) => language === "sh");
+  const lines = blocks.flatMap((block) => block.text.split("\n")).filter((line) => line.startsWith("truewire "));
+  const wrong: string[] = [];
+  for (const line of [...inline, ...lines]) {
+    const [, first = "", second = "", rest = ""] = /^truewire ([a-z]+)(?: ([a-z]+))?([^|>#]*)/.exec(line) ?? [];
+    if (first === "") continue;
+    const main = await helpOf("help");
+    if (!new RegExp(`^  ${first}\\b`, "m").test(main)) {
+      wrong.push(line);
+      continue;
+    }
+    const help = await helpOf(groups.has(first) && second !== "" ? `${first} ${second}` : first);
+    const known = first === "launch" ? help + (await helpOf("serve")) : help;
+    const own = rest.replace(/ -- .*/, "");
+    for (const [, option = ""] of own.matchAll(/(?:^|\s)(--[a-z][a-z-]*)/g))
+      if (!new RegExp(`${option}\\b(?!-)`).test(known)) wrong.push(`${option} in: ${line}`);
+  }
+  expect(wrong).toEqual([]);
+});
+
+test("every folder of tests is in CONTRIBUTING.md", () => {
+  const text = readFileSync("CONTRIBUTING.md", "utf8");
+  const folders = readdirSync("test", { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".test.ts"))
+    .map((name) => `test/${name.split(/[\\/]/)[0] ?? ""}`);
+  expect([...new Set(folders)].filter((folder) => !text.includes(`\`${folder}\``))).toEqual([]);
+});
+
+test("every setting of truewire.yaml is in docs/configuration.md or docs/keys.md", () => {
+  const text = readFileSync("docs/configuration.md", "utf8") + readFileSync("docs/keys.md", "utf8");
+  const names = new Set<string>();
+  const collect = (schema: unknown): void => {
+    if (typeof schema !== "object" || schema === null) return;
+    for (const [key, value] of Object.entries(schema)) {
+      // The members of a format are described in src/formats/format.ts.
+      if (key === "toolFormat") continue;
+      if (key === "properties") for (const name of Object.keys(value as object)) names.add(name);
+      collect(value);
+    }
+  };
+  collect(JSON.parse(readFileSync("truewire.schema.json", "utf8")));
+  expect(names.size).toBeGreaterThan(80);
+  expect([...names].filter((name) => !new RegExp(`\`[^\`]*\\b${name}\\b[^\`]*\``).test(text))).toEqual([]);
+});
+
 describe.each([...blocksOf])("%s", (page, blocks) => {
   const folder = join(root, page.replaceAll("/", "-"));
   let server: RunningTruewire | undefined;
+  let recorder: RunningTruewire | undefined;
 
   beforeAll(async () => {
     await mkdir(folder, { recursive: true });
@@ -117,10 +196,12 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
     }
     await mkdir(join(folder, "models"), { recursive: true });
     copyFileSync(join(root, "model.gguf"), join(folder, "models/small.gguf"));
+    await mkdir(join(folder, "examples"), { recursive: true });
+    copyFileSync("examples/echo.ts", join(folder, "examples/echo.ts"));
     await writeFile(join(folder, "program.ts"), "export default () => 'Hello from a program.';\n");
     for (const [name, text] of Object.entries(inputs)) await writeFile(join(folder, name), text);
   });
-  afterAll(() => server?.stop());
+  afterAll(() => Promise.all([server?.stop(), recorder?.stop()]));
 
   for (const block of blocks) {
     const { language, line, skip } = block;
@@ -142,11 +223,16 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
     });
   }
 
-  /** The address that the page means by 8080 (its own server, or for the model "demo" the one of `npm start`), and by 11434. */
+  /**
+   * Replaces the addresses of a page: 8080 is its own server, or for the model "demo" the one of `npm start`; 9000 its own server; 8081
+   * the recorder; 11434 Ollama.
+   */
   function onFreePorts(text: string): string {
-    const { url } = text.includes("demo") ? demo : (server ?? demo);
+    const own = server ?? demo;
     return text
-      .replaceAll(/https?:\/\/(?:127\.0\.0\.1|localhost):(?:8080|9000)/g, url)
+      .replaceAll(/https?:\/\/(?:127\.0\.0\.1|localhost):8080/g, (text.includes("demo") ? demo : own).url)
+      .replaceAll(/https?:\/\/(?:127\.0\.0\.1|localhost):9000/g, own.url)
+      .replaceAll("http://127.0.0.1:8081", recorder?.url ?? "http://127.0.0.1:8081")
       .replaceAll(/(?:http:\/\/)?localhost:11434/g, demo.url);
   }
 
@@ -154,6 +240,7 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
     return {
       ...process.env,
       PATH: `${join(root, "bin")}:${process.env.PATH ?? ""}`,
+      CURL_HOME: root,
       TRUEWIRE_KEY: "sk-example-0123456789",
       // Pages mean the server that they started.
       TRUEWIRE_URL: (server ?? demo).url,
@@ -166,8 +253,8 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
       throw new Error(`${page}:${line}: mark what installs packages with skip`);
     const commands: string[] = [];
     for (const command of text.replaceAll("\\\n", " ").split("\n")) {
-      const serve = /^(?:npx )?truewire serve\b([^#]*)/.exec(command);
-      if (serve) await startServer(serve[1] ?? "");
+      const [, subcommand, args] = /^(?:npx )?truewire (serve|record|replay)\b([^#]*)/.exec(command) ?? [];
+      if (subcommand !== undefined) await startServer(subcommand, args ?? "");
       else commands.push(command);
     }
     if (commands.join("").trim() === "") return;
@@ -183,18 +270,26 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
     return /^(npm|npx|node) /m.test(text) ? resolve(".") : folder;
   }
 
-  async function startServer(text: string): Promise<void> {
+  async function startServer(command: string, text: string): Promise<void> {
     const args = onFreePorts(text)
       .replace(/--port \d+/, "")
       .split(/\s+/)
       .filter((argument) => argument !== "");
+    const local = args.some((argument) => argument.endsWith(".gguf")) ? ["--threads", "1", "--gpu", "off"] : [];
+    const start = (): Promise<RunningTruewire> =>
+      startTruewire([...args, ...local, "--port", "0"], {
+        command,
+        cwd: folder,
+        env: { TRUEWIRE_KEY: "sk-example-0123456789" },
+      });
+    if (command === "record") {
+      await recorder?.stop();
+      recorder = await start();
+      return;
+    }
     await server?.stop();
     server = undefined;
-    const local = args.some((argument) => argument.endsWith(".gguf")) ? ["--threads", "1", "--gpu", "off"] : [];
-    server = await startTruewire([...args, ...local, "--port", "0"], {
-      cwd: folder,
-      env: { TRUEWIRE_KEY: "sk-example-0123456789" },
-    });
+    server = await start();
   }
 
   async function runTypeScript({ text, line }: Block): Promise<void> {

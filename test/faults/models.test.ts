@@ -66,7 +66,7 @@ fault("a model does not fit next to those that stay loaded", async () => {
   };
 });
 
-fault("a model is asked for while another one, whose room it needs, answers", async () => {
+fault("a model is asked for while another one, whose memory it needs, answers", async () => {
   const server = await serveThese([lazy("a"), lazy("b")], ["memory: 200MiB"]);
   const running = outcome(begun(server, "a", { max_tokens: 2000 }));
   await until(async () => (await health(server)).includes('"busy":1'), "it runs");
@@ -146,7 +146,7 @@ signalled("the process of a model is killed while it answers", "SIGKILL");
 signalled("the process of a model hangs while it answers", "SIGSTOP", ", stepTimeout: 1s");
 
 fault(
-  "there is less memory than a model takes, and nobody has said so (`ulimit -d`)",
+  "there is less memory than a model takes, and no setting says so (`ulimit -d`)",
   async () => {
     // Its cache takes 1.8 GiB.
     const huge = `{ kind: local, path: a.gguf, load: lazy, threads: 1, gpu: "off", contextSize: 15000000, slots: 1 }`;
@@ -194,7 +194,7 @@ fault(
   isLinux,
 );
 
-fault("somebody reads the numbers and the health while a model is loaded", async () => {
+fault("a client reads the numbers and the health while a model is loaded", async () => {
   const server = await serveThese([lazy("a")]);
   // A file that takes a moment.
   appendFileSync(join(server.folder, "a.gguf"), Buffer.alloc(2 ** 20));

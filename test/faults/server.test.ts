@@ -187,7 +187,7 @@ function finishedLines(log: string): number {
 }
 
 fault(
-  "nobody reads the log any more",
+  "the reader of the log has ended",
   async () => {
     const clients = new Set<string>();
     for (const format of ["json", "pretty"]) {
@@ -203,7 +203,7 @@ fault(
 );
 
 fault(
-  "whoever reads the log hangs",
+  "the reader of the log hangs",
   async () => {
     const pipe = join(newFolder(), "pipe");
     execFileSync("mkfifo", [pipe]);

@@ -49,7 +49,7 @@ fault(
       return outcome(respond(server, { previous_response_id: first }));
     };
     await until(async () => (await kept()) === "200", "what is new is kept again");
-    return { clients: [`a new request ${alone}`, `one that goes on ${next}`], log: server.stderr };
+    return { clients: [`a new request ${alone}`, `one that continues ${next}`], log: server.stderr };
   },
   hasRedis,
 );
@@ -115,7 +115,7 @@ fault(
     await raw.close();
     const next = await outcome(respond(server, { previous_response_id: id }));
     return {
-      clients: [`one that goes on ${next}`, `a new request ${await outcome(respond(server))}`],
+      clients: [`one that continues ${next}`, `a new request ${await outcome(respond(server))}`],
       log: server.stderr,
     };
   },
@@ -189,7 +189,7 @@ fault(
       "what is new is kept again",
     );
     return {
-      clients: [`a new request ${answered}`, `one that goes on ${next}`, `one in the background ${background}`],
+      clients: [`a new request ${answered}`, `one that continues ${next}`, `one in the background ${background}`],
       log: server.stderr,
     };
   },
@@ -212,7 +212,7 @@ fault(
       async () => (await outcome(respond(server, { previous_response_id: again }))) === "200",
       "what is new is kept again",
     );
-    return { clients: [`a new request ${answered}`, `one that goes on ${next}`], log: server.stderr };
+    return { clients: [`a new request ${answered}`, `one that continues ${next}`], log: server.stderr };
   },
   canMount,
 );
@@ -225,7 +225,7 @@ fault("the store's folder is deleted", async () => {
   const next = await outcome(respond(server, { previous_response_id: id }));
   const again = await idOf(respond(server));
   const kept = await outcome(respond(server, { previous_response_id: again }));
-  return { clients: [`one that goes on ${next}`, `one that follows a new one ${kept}`], log: server.stderr };
+  return { clients: [`one that continues ${next}`, `one that follows a new one ${kept}`], log: server.stderr };
 });
 
 async function serveWithKey(

@@ -170,5 +170,5 @@ fault("a client leaves in the middle of an answer", async () => {
   leaving.abort();
   await until(() => source.open() === 0, "the upstream's request is ended");
   await until(() => server.stderr().includes("cancelled by client"), "it is logged");
-  return { clients: ["nobody reads"], log: server.stderr };
+  return { clients: ["no one reads"], log: server.stderr };
 });

@@ -1,19 +1,20 @@
 import { execFile } from "node:child_process";
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-/** The API page says what the docstrings say, and each of its examples prints what it says it prints. */
+/** The pages of docs/api/ are up to date with the docstrings, and each of their examples prints what its comments promise. */
 
 const run = promisify(execFile);
 /** `TRUEWIRE_DIST` names another build than `npm run build`'s. */
 const dist = resolve(process.env.TRUEWIRE_DIST ?? "dist");
 const folder = resolve(".cache/api-examples");
-const page = await readFile("docs/api.md", "utf8");
+const pages = (await readdir("docs/api")).map((file) => readFile(join("docs/api", file), "utf8"));
+const text = (await Promise.all(pages)).join("\n");
 
-const examples = [...page.matchAll(/^### (\w+)\n[^]*?(?=^###? |(?![^]))/gm)].flatMap(([section, name = ""]) => {
+const examples = [...text.matchAll(/^### (\w+)\n[^]*?(?=^###? |(?![^]))/gm)].flatMap(([section, name = ""]) => {
   const code = /```js\n([^]*?)```/.exec(section)?.[1];
   return code === undefined ? [] : [{ name, code }];
 });
@@ -52,11 +53,11 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test("docs/api.md is what the build's docstrings make it; every public function has an example", async () => {
+test("docs/api/ is what the build's docstrings make it; every public function has an example", async () => {
   await run(process.execPath, ["scripts/api-page.mjs", "--check", dist]);
 });
 
-test("the page has an example a function", () => {
+test("the pages have an example for each function", () => {
   expect(examples.length).toBeGreaterThan(30);
 });
 

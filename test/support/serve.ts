@@ -21,6 +21,8 @@ export interface StartOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** In place of this repository's build. */
   readonly main?: string;
+  /** Another subcommand that listens; default: serve. */
+  readonly command?: string;
   /** How many files the process may have open (`ulimit -n`); not on Windows. Starting takes some 200. */
   readonly openFiles?: number;
   /** How much memory each of its processes may write to, in KiB (`ulimit -d`); Linux. */
@@ -45,7 +47,7 @@ export async function startTruewire(args: readonly string[], options: StartOptio
   const { main = builtMain } = options;
   if (!existsSync(main)) throw new Error(`${main} is not there: npm run build`);
   const port = args.includes("--port") || args.includes("--config") ? [] : ["--port", "0"];
-  const command = [process.execPath, main, "serve", ...port, ...args];
+  const command = [process.execPath, main, options.command ?? "serve", ...port, ...args];
   const files = options.openFiles === undefined ? "" : `ulimit -n ${options.openFiles} && `;
   const memory = options.memoryKibibytes === undefined ? "" : `ulimit -d ${options.memoryKibibytes} && `;
   const limit = files + memory;

@@ -33,7 +33,16 @@ export const everyRule: readonly EveryRule[] = [
 
 const byId: ReadonlyMap<string, EveryRule> = new Map(everyRule.map((rule) => [rule.id, rule]));
 
-/** Returns the rule with this id. Throws `Error` for an unknown id, which is a defect of a rule or a probe. */
+/**
+ * Returns the rule with this id. Throws `Error` for an unknown id, which is a defect of a rule or a probe.
+ *
+ * @example
+ * import { ruleNamed } from "truewire/rules";
+ *
+ * const { severity, says } = ruleNamed("finish/once");
+ * console.log(severity, "|", says);
+ * // → error | A choice has one finish reason.
+ */
 export function ruleNamed(id: string): EveryRule {
   const rule = byId.get(id);
   if (!rule) throw new Error(`there is no rule ${id}`);

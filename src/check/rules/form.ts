@@ -13,7 +13,23 @@ import { type BodyView, bodyView, type ChoicePart, type StreamView, streamView }
  */
 export type Form = "lean" | "exact" | `${"OpenAI's" | "Anthropic's"} of ${string}` | "none of OpenAI's";
 
-/** Returns the form of a chat stream, a response or a message; `undefined` for another exchange, or an answer that does not show its form. */
+/**
+ * Returns the form of a chat stream, a response or a message; `undefined` for another exchange, or an answer that does not show its form.
+ *
+ * @example
+ * import { formOf } from "truewire/rules";
+ *
+ * const choices = [{ index: 0, delta: { role: "assistant" } }];
+ * const first = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: "m", choices };
+ * console.log(
+ *   formOf({
+ *     endpoint: "chat",
+ *     request: { method: "POST", path: "/v1/chat/completions", body: { stream: true } },
+ *     response: { status: 200, headers: null, body: `data: ${JSON.stringify(first)}\n\n`, complete: true },
+ *   }),
+ * );
+ * // → OpenAI's of early 2023
+ */
 export function formOf(exchange: Exchange): Form | undefined {
   if (exchange.response.status >= 400) return undefined;
   if (exchange.endpoint !== "chat") return datedForm(exchange);

@@ -58,6 +58,20 @@ export interface Verdict {
 /**
  * Judges one exchange by every rule that applies to it. `requestedProfile`: also by the rules of this profile (`openai` is the older name
  * of `exact`). Pure: the same exchange always has the same verdict.
+ *
+ * @example
+ * import { judge, ruleNamed } from "truewire/rules";
+ *
+ * const choices = [{ index: 0, delta: { content: "Hi" }, finish_reason: "stop" }];
+ * const chunk = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: "m", choices };
+ * const { findings } = judge({
+ *   endpoint: "chat",
+ *   request: { method: "POST", path: "/v1/chat/completions", body: { model: "m", messages: [], stream: true } },
+ *   response: { status: 200, headers: null, body: `data: ${JSON.stringify(chunk)}\n\n`, complete: true },
+ * });
+ * for (const { rule, found } of findings) if (ruleNamed(rule).severity === "error") console.log(rule, "|", found);
+ * // → end/done | no [DONE]
+ * // → stream/role-first | a first delta without role
  */
 export function judge(exchange: Exchange, requestedProfile?: ProfileName | "openai"): Verdict {
   const profile = requestedProfile && profileNamed(requestedProfile)?.name;
