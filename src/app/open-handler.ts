@@ -41,12 +41,20 @@ export interface HandlerOptions {
   readonly basePath?: string;
 }
 
-/** A handler without the forms that its runtime adds. `answer` never rejects. */
+/**
+ * A handler without the forms that its runtime adds. `answer` never rejects.
+ *
+ * @internal
+ */
 export interface OpenHandler extends EmbeddedHandler {
   answer(exchange: HttpExchange): Promise<void>;
 }
 
-/** Throws `ConfigError` for an invalid configuration. */
+/**
+ * Throws `ConfigError` for an invalid configuration.
+ *
+ * @internal
+ */
 export function openHandler(config: TruewireConfig, options: HandlerOptions, runtime: Runtime): OpenHandler {
   const parsed = parseConfig(config);
   const { basePath = "" } = options;

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { EngineModel, LocalModel, ProgramModel, UpstreamModel, UpstreamTimeouts, WireName } from "./config.ts";
 import { chatServiceTiers } from "../apis/chat/schema.ts";
 import { formatSchema } from "../formats/read-format.ts";

@@ -10,7 +10,7 @@ import type {
   ChatRequestMessage,
   fileContentPart,
 } from "./request-schema.ts";
-import type { z } from "zod";
+import type * as z from "zod";
 
 /**
  * Converts the messages of a chat request to API-neutral messages. The result of a tool gets the name of the tool from the call with the

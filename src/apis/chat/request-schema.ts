@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { anyObject, expecting, list, maxCalls, maxMessages, maxParts, maxTools } from "../request/shapes.ts";
 
 /*

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { invalidRequest } from "../../core/failure.ts";
 import type { Tool, ToolChoice } from "../../core/message.ts";
 import { StepCounter } from "../../core/steps.ts";
