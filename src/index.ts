@@ -14,11 +14,40 @@ export type {
   ProgramReturn,
   ProgramTool,
 } from "./engines/program/program.ts";
-export { readChatAnswer, readChatStream } from "./library/read-chat-stream.ts";
-export type { ChatStreamSource, ReadChatOptions } from "./library/read-chat-stream.ts";
-export { writeChatAnswer, writeChatChunks, writeChatStream } from "./library/write-chat-stream.ts";
-export type { ChatChunk, WriteChatOptions } from "./library/write-chat-stream.ts";
-export { accumulateStream } from "./library/read-chat-stream.ts";
+export {
+  readChatAnswer,
+  readChatStream,
+  readMessagesAnswer,
+  readMessagesStream,
+  readResponsesAnswer,
+  readResponsesStream,
+} from "./library/read-stream.ts";
+export type { ReadAnswerOptions, ReadChatOptions, StreamSource } from "./library/read-stream.ts";
+export {
+  writeChatAnswer,
+  writeChatChunks,
+  writeChatStream,
+  writeMessagesAnswer,
+  writeMessagesEvents,
+  writeMessagesStream,
+  writeResponsesAnswer,
+  writeResponsesEvents,
+  writeResponsesStream,
+} from "./library/write-stream.ts";
+export type {
+  ChatChunk,
+  MessagesEvent,
+  ResponsesEvent,
+  WriteAnswerOptions,
+  WriteChatOptions,
+  WriteMessagesOptions,
+  WriteResponsesOptions,
+} from "./library/write-stream.ts";
+export { repair } from "./check/repair.ts";
+export type { RepairCaptureOptions } from "./check/repair.ts";
+export type { CapturedApi } from "./apis/ordered-capture.ts";
+export type { RepairedCapture } from "./apis/repair-capture.ts";
+export { accumulateStream } from "./library/read-stream.ts";
 export { accumulate } from "./core/accumulate.ts";
 export type {
   GeneratedCall,
