@@ -8,12 +8,17 @@ export type {
   ProgramInput,
   ProgramItem,
   ProgramLogprob,
-  ProgramMessage,
   ProgramOffer,
   ProgramResult,
   ProgramReturn,
-  ProgramTool,
 } from "./engines/program/program.ts";
+export type {
+  ProgramContentPart,
+  ProgramMessage,
+  ProgramOptions,
+  ProgramTool,
+  ProgramToolCall,
+} from "./apis/chat/request-types.ts";
 export {
   readChatAnswer,
   readChatStream,
@@ -75,7 +80,7 @@ export type {
   ChatRequestMessage as OpenAiMessage,
   ChatContentPart as OpenAiPart,
   ChatRequestToolCall as OpenAiToolCall,
-} from "./apis/chat/request-schema.ts";
+} from "./apis/chat/request-types.ts";
 export { fromOpenAiToolChoice, fromOpenAiTools, toOpenAiToolChoice, toOpenAiTools } from "./library/openai-tools.ts";
 export { fromToolDefinition, toToolDefinition } from "./library/tool-definition.ts";
 export type { ParameterDefinition, ParameterType, ToolDefinition } from "./library/tool-definition.ts";

@@ -6,7 +6,6 @@ import type { Generation } from "../core/accumulate.ts";
 import type { GenerationEvent } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
 import { isObject } from "../core/json.ts";
-import { repair } from "../check/repair.ts";
 import {
   accumulateStream,
   readChatAnswer,
@@ -201,25 +200,6 @@ test("an id, and what a response repeats of its request", () => {
     readonly content: readonly { readonly type: string }[];
   };
   expect(hidden.content.map(({ type }) => type)).toEqual(["text", "tool_use"]);
-});
-
-describe("repair", () => {
-  test.each(apis)("$api: an answer that is right stays as it is; one that was cut gets its error", async (own) => {
-    const text = await joined(own.writeStream(events, { ...options, wire: "lean" }));
-    expect(repair(own.api, text)).toMatchObject({ body: text, repairs: [], end: { kind: "done" } });
-    expect(repair("auto", text).body).toBe(text);
-    const cut = repair(own.api, text.slice(0, text.indexOf("🌍")), { created: 7, random: () => 0.5 });
-    expect(cut.end.kind).toBe("truncated");
-    expect(cut.body).toMatch(own.error);
-    expect(shared(await accumulateStream(own.readStream(cut.body))).reasoning).toBe("Hm");
-  });
-
-  test("what was repaired is listed", () => {
-    const broken = 'data: {"type":"message_start","message":{"model":"m"}}\n\ndata: {"type":"message_stop"}\n\n';
-    const { repairs, body } = repair("messages", broken, { wire: "exact" });
-    expect(repairs.length).toBeGreaterThan(0);
-    expect(body).toMatch(/^event: message_start\n/);
-  });
 });
 
 const recordings = new URL("../../../shared/recordings/", import.meta.url);

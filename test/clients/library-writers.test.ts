@@ -5,8 +5,11 @@ import { describe, expect, test } from "vitest";
 import {
   accumulate,
   accumulateStream,
+  readChatStream,
   readMessagesStream,
   readResponsesStream,
+  repair,
+  writeChatStream,
   writeMessagesAnswer,
   writeMessagesStream,
   writeResponsesAnswer,
@@ -130,5 +133,35 @@ describe("@anthropic-ai/sdk", () => {
       messages: [...request.messages],
     });
     await expect(stream.finalMessage()).rejects.toThrow(/It broke\./);
+  });
+});
+
+describe("repair", () => {
+  const written = { chat: writeChatStream, responses: writeResponsesStream, messages: writeMessagesStream };
+  const readers = { chat: readChatStream, responses: readResponsesStream, messages: readMessagesStream };
+  const errors = { chat: /^data: \{"error":/m, responses: /^event: response\.failed$/m, messages: /^event: error$/m };
+
+  test.each(["chat", "responses", "messages"] as const)(
+    "%s: an answer that is right stays as it is; one that was cut gets its error",
+    async (api) => {
+      let text = "";
+      for await (const part of written[api](events, { model: "m", includeReasoning: true, includeUsage: true }))
+        text += part;
+      expect(repair(api, text)).toMatchObject({ body: text, repairs: [], end: { kind: "done" } });
+      expect(repair("auto", text).body).toBe(text);
+      const cut = repair(api, text.slice(0, text.indexOf("🌍")));
+      expect(cut.end.kind).toBe("truncated");
+      expect(cut.body).toMatch(errors[api]);
+      const { choices, end } = await accumulateStream(readers[api](cut.body));
+      expect(choices[0]?.reasoning).toBe("Hm");
+      expect(end.kind).toBe("upstream-error");
+    },
+  );
+
+  test("lists what it repaired", () => {
+    const broken = 'data: {"type":"message_start","message":{"model":"m"}}\n\ndata: {"type":"message_stop"}\n\n';
+    const { repairs, body } = repair("messages", broken, { wire: "exact" });
+    expect(repairs.length).toBeGreaterThan(0);
+    expect(body).toMatch(/^event: message_start\n/);
   });
 });

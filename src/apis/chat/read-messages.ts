@@ -4,12 +4,8 @@ import type { AssistantMessage, AssistantPart, Content, ContentPart, FilePart, M
 import { StepCounter } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { RequestDraft } from "../request/draft.ts";
-import type {
-  ChatAssistantMessage,
-  ChatRequestContent,
-  ChatRequestMessage,
-  fileContentPart,
-} from "./request-schema.ts";
+import type { fileContentPart } from "./request-schema.ts";
+import type { ChatAssistantMessage, ChatRequestContent, ChatRequestMessage } from "./request-types.ts";
 import type * as z from "zod";
 
 /**

@@ -1,4 +1,5 @@
 import type { FinishReason, Timings, Usage } from "../../core/events.ts";
+import type { ProgramMessage, ProgramOptions, ProgramTool } from "../../apis/chat/request-types.ts";
 
 /**
  * A user's program: anything that makes text from messages. It is the default export of a module, or a value passed to `createServer`.
@@ -34,7 +35,7 @@ export interface ProgramInput {
    * All other parameters, under the names of a chat request: `temperature`, `max_tokens` (the smaller one, if the client sent two),
    * `seed`, `tool_choice`, …, and unknown members. `stream` and `stream_options` are not included.
    */
-  readonly options: Readonly<Record<string, unknown>>;
+  readonly options: Readonly<ProgramOptions>;
   /** The schema of the answer, if the client requested structured output (`response_format: json_schema`). */
   readonly responseSchema?: { readonly name: string; readonly schema: unknown; readonly strict: boolean };
   /** Aborted when the client has disconnected. */
@@ -47,17 +48,6 @@ export interface ProgramInput {
     /** The number of the choice that this run makes, from 0. */
     readonly choice: number;
   };
-}
-
-export interface ProgramMessage {
-  readonly role: string;
-  readonly content?: unknown;
-  readonly [member: string]: unknown;
-}
-
-export interface ProgramTool {
-  readonly type: string;
-  readonly [member: string]: unknown;
 }
 
 /** A part of an answer. Calls are numbered in their order. A call without an id gets one. */
