@@ -11,7 +11,7 @@ export type {
   ProgramOffer,
   ProgramResult,
   ProgramReturn,
-} from "./engines/program/program.ts";
+} from "./apis/chat/program.ts";
 export type {
   ProgramContentPart,
   ProgramMessage,

@@ -1,6 +1,7 @@
 // Compiled by types.test.ts against the packed package, as a user's file. Each marked line is an error.
 import { defineProgram, RequestError } from "truewire";
 import type { ProgramContentPart, ProgramMessage, ProgramOptions, ProgramTool } from "truewire";
+import type { TruewireConfig } from "truewire/server";
 
 function textOf(message: ProgramMessage): string {
   if (message.content === null) return "";
@@ -50,6 +51,13 @@ export const wrong = defineProgram(({ messages, tools, options }) => {
   const stops: string[] | undefined = options.stop;
   return [text, id, isBot, name, heat, isHuge, stops].join();
 });
+
+/** The parameters of a program in a configuration have their types, too. */
+export const config: TruewireConfig = {
+  models: [
+    { kind: "program", name: "shout", program: ({ messages }) => String(messages.at(-1)?.content).toUpperCase() },
+  ],
+};
 
 // @ts-expect-error: a program gives text or events
 export const silent = defineProgram(() => 42);

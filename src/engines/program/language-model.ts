@@ -4,7 +4,7 @@ import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { FinishReason, Usage } from "../../core/events.ts";
 import type { ProgramMessage, ProgramTool } from "../../apis/chat/request-types.ts";
-import type { Program, ProgramEvent, ProgramInput } from "./program.ts";
+import type { Program, ProgramEvent, ProgramInput } from "../../apis/chat/program.ts";
 import { unsupportedPart } from "../../core/unreadable-part.ts";
 
 /**

@@ -5,7 +5,8 @@ import { readChatRequest } from "../../apis/chat/request.ts";
 import { readCompletionRequest } from "../../apis/completions/request.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { plainText } from "../../formats/format.ts";
-import { defineProgram, type Program, type ProgramInput, RequestError } from "./program.ts";
+import type { Program, ProgramInput } from "../../apis/chat/program.ts";
+import { defineProgram, RequestError } from "./program.ts";
 import { runProgram } from "./run-program.ts";
 
 function requestOf(body: Record<string, unknown> = {}, more: Partial<GenerationRequest> = {}): GenerationRequest {

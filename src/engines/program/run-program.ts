@@ -7,7 +7,7 @@ import { mergeBatches } from "../../core/merge-batches.ts";
 import { unsupportedParameter } from "../../apis/request/refusals.ts";
 import { OutputReader } from "./output-reader.ts";
 import type { ProgramMessage, ProgramTool } from "../../apis/chat/request-types.ts";
-import type { Program, ProgramInput, ProgramItem, ProgramReturn } from "./program.ts";
+import type { Program, ProgramInput, ProgramItem, ProgramReturn } from "../../apis/chat/program.ts";
 import { failureEnd } from "./program-failure.ts";
 import { chatMembers } from "../../apis/chat/send.ts";
 import { completionMembers } from "../../apis/completions/send.ts";
