@@ -110,7 +110,7 @@ function ownService(): { readonly kind: ServiceKind; readonly path: string } {
   return { kind, path: kind.path(homedir(), process.env) };
 }
 
-/** Throws if there is another file, which somebody else has written. */
+/** Throws if the file exists and was not written by this command. */
 function refuseForeign(path: string): void {
   if (!existsSync(path) || readFileSync(path, "utf8").includes(ownMark)) return;
   throw new Error(`${path} was not written by this command, so it is left as it is. Move it away first.`);

@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
@@ -51,10 +52,13 @@ describe("the types of the packed tarball", { timeout: 120_000 }, () => {
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
   /** Runs tsc over one file. Returns its errors, and the files that it read. */
-  async function compile(text: string, compilerOptions: object): Promise<{ errors: string[]; files: string[] }> {
+  async function compile(
+    text: string,
+    compilerOptions: object,
+    tsc: string = resolve("node_modules/typescript/bin/tsc"),
+  ): Promise<{ errors: string[]; files: string[] }> {
     await writeFile(join(folder, "sample.ts"), text);
     await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["sample.ts"] }));
-    const tsc = resolve("node_modules/typescript/bin/tsc");
     const options = { cwd: folder, maxBuffer: 64 * 1024 * 1024 };
     const { stdout } = await run(process.execPath, [tsc, "--listFiles"], options).catch(
       (error: unknown) => error as { stdout: string },
@@ -84,6 +88,16 @@ describe("the types of the packed tarball", { timeout: 120_000 }, () => {
     expect(files.some((file) => file.endsWith("/truewire/dist/index.d.ts"))).toBe(true);
     const dragged = files.filter((file) => /node_modules\/(zod|undici|@opentelemetry|prom-client)\//.test(file));
     expect(dragged).toEqual([]);
+  });
+
+  test("compile with the oldest TypeScript that is supported, 5.6", async () => {
+    // The one that @arethetypeswrong/cli brings.
+    const { resolve: find } = createRequire(resolve("node_modules/@arethetypeswrong/core/package.json"));
+    const { version } = JSON.parse(await readFile(find("typescript/package.json"), "utf8")) as { version: string };
+    expect(version).toMatch(/^5\.6\./);
+    const { errors, files } = await compile(everything, nodenext, find("typescript/bin/tsc"));
+    expect(errors).toEqual([]);
+    expect(files.some((file) => file.endsWith("/truewire/dist/index.d.ts"))).toBe(true);
   });
 
   test("of a program's messages, tools and options", async () => {

@@ -9,7 +9,7 @@ import type { ProgramMessage, ProgramOptions, ProgramTool } from "./request-type
  * A user's program: anything that makes text from messages. It is the default export of a module, or a value passed to `createServer`.
  *
  * It is a function or a generator, synchronous or asynchronous. A function returns a string, a result or an iterable; a generator yields
- * fragments. Every fragment is **new** text, not the text so far.
+ * fragments. Every fragment is **new** text, without the text before it.
  */
 export interface Program {
   (input: ProgramInput): ProgramReturn | Promise<ProgramReturn>;
