@@ -216,9 +216,8 @@ function namedEvent(event: object): string {
 
 async function* chunksOf(source: StreamSource): AsyncGenerator<Uint8Array | string | object> {
   if (typeof source === "string") yield source;
-  else if (source instanceof Response) {
-    if (source.body) yield* chunksOf(source.body);
-  } else if (source instanceof ReadableStream && !(Symbol.asyncIterator in source)) yield* streamChunks(source);
+  else if (source instanceof Response) yield* chunksOf(source.body ?? []);
+  else if (source instanceof ReadableStream && !(Symbol.asyncIterator in source)) yield* streamChunks(source);
   else yield* source;
 }
 
