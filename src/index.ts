@@ -8,17 +8,51 @@ export type {
   ProgramInput,
   ProgramItem,
   ProgramLogprob,
-  ProgramMessage,
   ProgramOffer,
   ProgramResult,
   ProgramReturn,
+} from "./apis/chat/program.ts";
+export type {
+  ProgramContentPart,
+  ProgramMessage,
+  ProgramOptions,
   ProgramTool,
-} from "./engines/program/program.ts";
-export { readChatAnswer, readChatStream } from "./library/read-chat-stream.ts";
-export type { ChatStreamSource, ReadChatOptions } from "./library/read-chat-stream.ts";
-export { writeChatAnswer, writeChatChunks, writeChatStream } from "./library/write-chat-stream.ts";
-export type { ChatChunk, WriteChatOptions } from "./library/write-chat-stream.ts";
-export { accumulateStream } from "./library/read-chat-stream.ts";
+  ProgramToolCall,
+} from "./apis/chat/request-types.ts";
+export {
+  readChatAnswer,
+  readChatStream,
+  readMessagesAnswer,
+  readMessagesStream,
+  readResponsesAnswer,
+  readResponsesStream,
+} from "./library/read-stream.ts";
+export type { ReadAnswerOptions, ReadChatOptions, StreamSource } from "./library/read-stream.ts";
+export {
+  writeChatAnswer,
+  writeChatChunks,
+  writeChatStream,
+  writeMessagesAnswer,
+  writeMessagesEvents,
+  writeMessagesStream,
+  writeResponsesAnswer,
+  writeResponsesEvents,
+  writeResponsesStream,
+} from "./library/write-stream.ts";
+export type {
+  ChatChunk,
+  MessagesEvent,
+  ResponsesEvent,
+  WriteAnswerOptions,
+  WriteChatOptions,
+  WriteMessagesOptions,
+  WriteResponsesOptions,
+} from "./library/write-stream.ts";
+export { repair } from "./check/repair.ts";
+export type { RepairCaptureOptions } from "./check/repair.ts";
+export type { CapturedApi } from "./apis/ordered-capture.ts";
+export type { RepairedCapture } from "./apis/repair-capture.ts";
+export { accumulateStream } from "./library/read-stream.ts";
 export { accumulate } from "./core/accumulate.ts";
 export type {
   GeneratedCall,
@@ -46,7 +80,7 @@ export type {
   ChatRequestMessage as OpenAiMessage,
   ChatContentPart as OpenAiPart,
   ChatRequestToolCall as OpenAiToolCall,
-} from "./apis/chat/request-schema.ts";
+} from "./apis/chat/request-types.ts";
 export { fromOpenAiToolChoice, fromOpenAiTools, toOpenAiToolChoice, toOpenAiTools } from "./library/openai-tools.ts";
 export { fromToolDefinition, toToolDefinition } from "./library/tool-definition.ts";
 export type { ParameterDefinition, ParameterType, ToolDefinition } from "./library/tool-definition.ts";

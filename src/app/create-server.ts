@@ -85,7 +85,11 @@ export function createServer(config: TruewireConfig, options: ServerOptions = {}
   return openServer(config, options);
 }
 
-/** `side`: the server is one of several workers, and shares with the others what their primary process has. */
+/**
+ * `side`: the server is one of several workers, and shares with the others what their primary process has.
+ *
+ * @internal
+ */
 export async function openServer(
   config: TruewireConfig,
   options: ServerOptions,

@@ -5,7 +5,7 @@ import { openTracing } from "../server/tracing/tracing.ts";
 import type { HttpExchange } from "../server/exchange.ts";
 import { FetchExchange } from "../server/fetch-exchange.ts";
 import { handle } from "../server/handle.ts";
-import { silentLog } from "../server/log.ts";
+import { consoleErrors, silentLog } from "../server/log.ts";
 import type { Log } from "../server/log.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
 import { maskedLog } from "../server/mask.ts";
@@ -35,23 +35,31 @@ export interface EmbeddedHandler {
 }
 
 export interface HandlerOptions {
-  /** Where to log; default: nowhere. */
-  readonly log?: Log;
+  /** Where to log; default: errors to `console.error`, without texts of clients. `false`: nowhere. */
+  readonly log?: Log | false;
   /** Prefix of the API's paths (`/api/ai`), if the framework does not remove it. */
   readonly basePath?: string;
 }
 
-/** A handler without the forms that its runtime adds. `answer` never rejects. */
+/**
+ * A handler without the forms that its runtime adds. `answer` never rejects.
+ *
+ * @internal
+ */
 export interface OpenHandler extends EmbeddedHandler {
   answer(exchange: HttpExchange): Promise<void>;
 }
 
-/** Throws `ConfigError` for an invalid configuration. */
+/**
+ * Throws `ConfigError` for an invalid configuration.
+ *
+ * @internal
+ */
 export function openHandler(config: TruewireConfig, options: HandlerOptions, runtime: Runtime): OpenHandler {
   const parsed = parseConfig(config);
   const { basePath = "" } = options;
   const settings = settingsOf(parsed, parsed.keys, true);
-  const log = maskedLog(options.log ?? silentLog, () => settings.mask);
+  const log = maskedLog(options.log === false ? silentLog : (options.log ?? consoleErrors), () => settings.mask);
   const ownLimiter = new MemoryLimiter();
   const pool = new EnginePool({ log, runtime });
   const service: Service = {
@@ -86,12 +94,17 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
       (error: unknown) => {
         // The next request tries again: an upstream may have been down.
         opening = undefined;
-        log.error({ error: String(error) }, "a model could not be opened");
         throw error;
       },
     ));
+  let logged: string | undefined;
   const answer = async (exchange: HttpExchange): Promise<void> => {
-    if (service.state === "loading") await ready().catch(() => {});
+    if (service.state === "loading") {
+      await ready().catch((error: unknown) => {
+        // Every request tries again, and would log the same.
+        if (logged !== String(error)) log.error({ error: (logged = String(error)) }, "a model could not be opened");
+      });
+    }
     await handle(exchange, service);
   };
   return {

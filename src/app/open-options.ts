@@ -17,10 +17,18 @@ export interface OpenOptions {
   ) => void;
 }
 
-/** Returns an observer that writes an engine's messages to the server's log, with the model's name. */
+/**
+ * Returns an observer that writes an engine's messages to the server's log, with the model's name.
+ *
+ * @internal
+ */
 export function observerOf(log: Log, model: string): LogListener {
   return (line, level, fields) => log[level]({ model, ...fields }, line);
 }
 
-/** An engine, and the APIs whose requests it forwards unchanged. */
+/**
+ * An engine, and the APIs whose requests it forwards unchanged.
+ *
+ * @internal
+ */
 export type OpenedEngine = Pick<ServedEngine, "engine" | "forwards">;

@@ -276,6 +276,38 @@ export function keysCommand(program: Command): void {
     });
 }
 
+/** `truewire service`: runs `truewire serve` when the user logs in. */
+export function serviceCommand(program: Command): void {
+  const service = program
+    .command("service")
+    .description("run truewire serve in the background, from when you log in (systemd; untested: launchd, Windows)");
+  service
+    .command("install")
+    .description("write the service's file and start it; again: with other targets and options")
+    .argument("[targets...]", "the targets and options of truewire serve; relative paths are relative to this folder")
+    .usage("[--print] [targets and options of truewire serve...]")
+    .option("--print", "print the file, and change nothing")
+    .allowUnknownOption()
+    .action(async (_: readonly string[], options: { readonly print?: true }, command: Command) => {
+      const { installService } = await import("./service-action.ts");
+      installService(command.args, options);
+    });
+  service
+    .command("uninstall")
+    .description("stop the service and remove its file")
+    .action(async () => {
+      const { uninstallService } = await import("./service-action.ts");
+      uninstallService();
+    });
+  service
+    .command("status")
+    .description("whether the service is installed and runs; exits with 1 if it does not run")
+    .action(async () => {
+      const { serviceStatus } = await import("./service-action.ts");
+      process.exitCode = serviceStatus() ? 0 : 1;
+    });
+}
+
 /** Collects the values of a repeatable option. */
 function collect(value: string, values: readonly string[]): string[] {
   return [...values, value];

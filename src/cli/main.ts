@@ -14,6 +14,7 @@ import {
   renderCommand,
   repairCommand,
   replayCommand,
+  serviceCommand,
 } from "./commands.ts";
 import { serveCommand } from "./serve.ts";
 
@@ -36,6 +37,7 @@ const commands = [
   replayCommand,
   configCommand,
   keysCommand,
+  serviceCommand,
 ];
 for (const add of commands) add(program);
 hintAtHelp(program, "truewire");

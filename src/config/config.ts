@@ -1,3 +1,4 @@
+import type { Program } from "../apis/chat/program.ts";
 import type { SourceApi } from "../apis/source-port.ts";
 import type { Engine } from "../core/engine.ts";
 import type { ServerProfile } from "../apis/adapt/server-profile.ts";
@@ -309,8 +310,8 @@ export interface UpstreamTls {
 /** The user's own code: a file, or the function itself. */
 export interface ProgramModel extends AnswerOptions {
   readonly kind: "program";
-  /** A file; in code also the program itself. */
-  readonly program: unknown;
+  /** A file; in code also the program itself, a model of the AI SDK, or an engine. */
+  readonly program: string | Program | object;
   /** Reload the program when its file changes. */
   readonly watch?: boolean;
   /** Threads for a synchronous program. */

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { ConfigError } from "./config-error.ts";
 import type { KeyEntry } from "./config.ts";
 import { problemsOf, expectation, expected, integer, listShape, settings, text } from "./shapes.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { EngineModel, LocalModel, ProgramModel, UpstreamModel, UpstreamTimeouts, WireName } from "./config.ts";
 import { chatServiceTiers } from "../apis/chat/schema.ts";
 import { formatSchema } from "../formats/read-format.ts";
@@ -334,7 +334,7 @@ const upstream = settings(
 ).describe("A server with an OpenAI API, or nearly one");
 
 /** A program is a path in a file; in code, it may be the program itself. */
-export const programSchema: z.ZodType<unknown> = z.custom(
+export const programSchema: z.ZodType<ProgramModel["program"]> = z.custom<ProgramModel["program"]>(
   (value) =>
     (typeof value === "string" && value !== "") ||
     typeof value === "function" ||

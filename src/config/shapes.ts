@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { nearest } from "../core/nearest.ts";
 import type { ConfigProblem } from "./config-error.ts";
 

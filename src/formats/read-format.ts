@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Args, Format, Markers, PlainFormat, Reasoning, RoutedFormat } from "./format.ts";
 
 /** A marker becomes a search automaton with one node per character. */

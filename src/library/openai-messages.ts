@@ -2,7 +2,7 @@ import { invalidRequest } from "../core/failure.ts";
 import type { Message, AssistantMessage, AssistantPart } from "../core/message.ts";
 import { runSync } from "../core/steps.ts";
 import { chatParameters } from "../apis/chat/request.ts";
-import type { ChatRequestMessage } from "../apis/chat/request-schema.ts";
+import type { ChatRequestMessage } from "../apis/chat/request-types.ts";
 import { writeChatMessages } from "../apis/chat/write-messages.ts";
 import { exact, lean } from "../apis/profile.ts";
 import { emptyDraft } from "../apis/request/draft.ts";

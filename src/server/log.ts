@@ -12,6 +12,13 @@ export type LogFields = Readonly<Record<string, unknown>>;
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
+/** Writes errors to the console, one line each, and nothing else: the default of handlers, also where there is no Node. */
+export const consoleErrors: Log = {
+  ...silentLog,
+  isLevelEnabled: (level) => level === "error",
+  error: (fields, message) => console.error(`truewire: ${message} ${JSON.stringify(fields)}`),
+};
+
 /** The file of `--log-stream`, which contains every streamed event. */
 export interface StreamLog {
   /** `sse`: one or more events, each terminated by a blank line. Returns a promise if the disk is slow. */

@@ -31,7 +31,7 @@ function importsOf(file: string, seen: Map<string, string[]> = new Map<string, s
 }
 
 test.each([
-  ["src/index.ts", "src/library/read-chat-stream.ts"],
+  ["src/index.ts", "src/library/read-stream.ts"],
   ["src/fetch.ts", "src/engines/upstream/fetch-transport.ts"],
   ["src/rules.ts", "src/check/rules/every-rule.ts"],
 ])("%s imports nothing that needs Node, also later: it runs in browsers and Workers", (file, part) => {

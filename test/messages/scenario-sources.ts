@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import type { ProgramEvent } from "../../src/engines/program/program.ts";
+import type { ProgramEvent } from "../../src/apis/chat/program.ts";
 import type { GenerationEvent } from "../../src/core/events.ts";
 import { done as chatDone, event as chatEvent } from "../upstream/scripted-server.ts";
 import { startScripted } from "../upstream/scripted-server.ts";

@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
-import { readdirSync, statSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 
@@ -17,4 +18,20 @@ test("building what is built writes nothing", { timeout: 60_000 }, () => {
   execFileSync("npm", ["run", "--silent", "build"], { shell: process.platform === "win32" });
   expect(Object.keys(before)).toContain(join("dist", "cli", "main.js"));
   expect(written()).toEqual(before);
+});
+
+const isWindows = process.platform === "win32";
+if (isWindows) console.log("skipped: Windows has no executable files without an extension");
+
+// npm made the command executable when it was linked; after the next build from nothing, it was "Permission denied".
+test.skipIf(isWindows)("npm link puts truewire on the PATH, and every build leaves it executable", () => {
+  expect(statSync("dist/cli/main.js").mode & 0o111).toBe(0o111);
+  const prefix = mkdtempSync(join(tmpdir(), "truewire-link-"));
+  try {
+    execFileSync("npm", ["link"], { env: { ...process.env, npm_config_prefix: prefix }, stdio: "ignore" });
+    const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
+    expect(execFileSync(join(prefix, "bin/truewire"), ["--version"], { encoding: "utf8" })).toBe(`${version}\n`);
+  } finally {
+    rmSync(prefix, { recursive: true, force: true });
+  }
 });

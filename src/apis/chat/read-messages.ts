@@ -4,13 +4,9 @@ import type { AssistantMessage, AssistantPart, Content, ContentPart, FilePart, M
 import { StepCounter } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { RequestDraft } from "../request/draft.ts";
-import type {
-  ChatAssistantMessage,
-  ChatRequestContent,
-  ChatRequestMessage,
-  fileContentPart,
-} from "./request-schema.ts";
-import type { z } from "zod";
+import type { fileContentPart } from "./request-schema.ts";
+import type { ChatAssistantMessage, ChatRequestContent, ChatRequestMessage } from "./request-types.ts";
+import type * as z from "zod";
 
 /**
  * Converts the messages of a chat request to API-neutral messages. The result of a tool gets the name of the tool from the call with the

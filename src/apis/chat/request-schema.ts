@@ -1,5 +1,6 @@
-import { z } from "zod";
+import * as z from "zod";
 import { anyObject, expecting, list, maxCalls, maxMessages, maxParts, maxTools } from "../request/shapes.ts";
+import type { ChatRequestMessage, ChatRequestTool } from "./request-types.ts";
 
 /*
  * The objects of a chat request, one schema for each object of the official SDKs. Source: OpenAI's OpenAPI document,
@@ -39,17 +40,13 @@ export const fileContentPart = z.object({
   prompt_cache_breakpoint,
 });
 
-const userPart = z.discriminatedUnion(
+export const userPart = z.discriminatedUnion(
   "type",
   [textContentPart, imageContentPart, audioContentPart, fileContentPart],
   anObject,
 );
-const assistantPart = z.discriminatedUnion("type", [textContentPart, refusalContentPart], anObject);
+export const assistantPart = z.discriminatedUnion("type", [textContentPart, refusalContentPart], anObject);
 const textPart = z.discriminatedUnion("type", [textContentPart], anObject);
-
-/** A part of a message of any role. */
-export type ChatContentPart = z.infer<typeof userPart> | z.infer<typeof assistantPart>;
-export type ChatRequestContent = string | ChatContentPart[];
 
 function content<Part>(part: z.ZodType<Part>): z.ZodType<string | Part[]> {
   return z.union(
@@ -65,8 +62,7 @@ export const requestCustomCall = z.object({
   type: z.literal("custom"),
   custom: z.object({ name: z.string(), input: z.string() }),
 });
-const requestToolCall = z.discriminatedUnion("type", [requestFunctionCall, requestCustomCall], anObject);
-export type ChatRequestToolCall = z.infer<typeof requestToolCall>;
+export const requestToolCall = z.discriminatedUnion("type", [requestFunctionCall, requestCustomCall], anObject);
 
 export const systemMessage = z.object({
   role: z.literal("system"),
@@ -103,15 +99,11 @@ export const functionMessage = z.object({
   name: z.string(),
 });
 
-const requestMessage = z.discriminatedUnion(
+export const requestMessage = z.discriminatedUnion(
   "role",
   [systemMessage, chatAssistantMessage, userMessage, functionMessage, toolMessage, developerMessage],
   anObject,
 );
-
-/** A message of a chat request. */
-export type ChatRequestMessage = z.infer<typeof requestMessage>;
-export type ChatAssistantMessage = z.infer<typeof chatAssistantMessage>;
 
 export const messagesShape: z.ZodType<ChatRequestMessage[]> = list(requestMessage, {
   phrase: "an array of objects",
@@ -147,10 +139,9 @@ export const chatCustomTool = z.object({
     anObject,
   ),
 });
-const requestTool = z.discriminatedUnion("type", [chatFunctionTool, chatCustomTool], anObject);
+export const requestTool = z.discriminatedUnion("type", [chatFunctionTool, chatCustomTool], anObject);
 
 export type FunctionDefinition = z.infer<typeof functionDefinition>;
-export type ChatRequestTool = z.infer<typeof requestTool>;
 
 export const toolsShape: z.ZodType<ChatRequestTool[]> = list(requestTool, {
   phrase: "an array of objects",
@@ -182,7 +173,6 @@ const toolChoiceObject = z.discriminatedUnion(
 );
 
 export type NamedToolChoice = z.infer<typeof namedTool>;
-export type ChatRequestToolChoice = z.infer<typeof toolChoiceShape>;
 export const toolChoiceShape = z.union(
   [z.enum(["none", "auto", "required"]), toolChoiceObject],
   expecting("one of a string or object"),

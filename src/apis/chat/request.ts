@@ -15,7 +15,7 @@ import {
 } from "../request/parameter.ts";
 import { invalidValue, unsupportedEnumValue } from "../request/refusals.ts";
 import { resolveTools, toolParameters } from "./tools.ts";
-import { z } from "zod";
+import * as z from "zod";
 import { isObject } from "../../core/json.ts";
 import { commonParameters, outputParameters } from "../request/common-parameters.ts";
 import { checkMetadata, metadataShape } from "../request/check-schema.ts";

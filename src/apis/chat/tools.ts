@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { invalidRequest } from "../../core/failure.ts";
 import type { Tool, ToolChoice } from "../../core/message.ts";
 import { StepCounter } from "../../core/steps.ts";
@@ -7,8 +7,6 @@ import type { NamedChoice, RequestDraft } from "../request/draft.ts";
 import { type RequestParameter, setDraftMember, supportedParameter } from "../request/parameter.ts";
 import { arrayTooLong, emptyArray, invalidValue } from "../request/refusals.ts";
 import {
-  type ChatRequestTool,
-  type ChatRequestToolChoice,
   functionCallShape,
   type FunctionDefinition,
   functionsShape,
@@ -17,6 +15,7 @@ import {
   toolChoiceShape,
   toolsShape,
 } from "./request-schema.ts";
+import type { ChatRequestTool, ChatRequestToolChoice } from "./request-types.ts";
 
 export interface ResolvedTools {
   readonly tools?: readonly Tool[];

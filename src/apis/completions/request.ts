@@ -6,7 +6,7 @@ import type { ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
 import { completeRequest, completeRequestedAnswer, emptyDraft, type RequestDraft } from "../request/draft.ts";
 import { readParameters, type RequestParameter, setDraftMember, supportedParameter } from "../request/parameter.ts";
-import { z } from "zod";
+import * as z from "zod";
 import { commonParameters, outputParameters } from "../request/common-parameters.ts";
 import { extensionParameters, refusedSamplers } from "../request/extension-parameters.ts";
 import {

@@ -13,7 +13,7 @@ import type { History } from "../responses/state/history.ts";
 import { nothingRecalled, referencedItems } from "../responses/state/recall.ts";
 import { itemPage } from "../responses/state/routes.ts";
 import type { StoredItem } from "../responses/state/stored-response.ts";
-import type { z } from "zod";
+import type * as z from "zod";
 import { addItems, conversation, createConversation, updateConversation } from "./schema.ts";
 import {
   changeConversation,

@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import type * as z from "zod";
 import type { FailureError } from "../../core/failure.ts";
 import { invalidRequest } from "../../core/failure.ts";
 import { isObject } from "../../core/json.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { isOpen, membersOf, variantsOf } from "../members.ts";
 import { list, listOf, maxMessages, maxParts, maxTools, strings } from "../request/shapes.ts";
 import { serverToolResultBlock, serverToolUseBlock } from "./schema.ts";

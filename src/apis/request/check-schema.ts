@@ -2,7 +2,7 @@ import { isObject, type JsonObject } from "../../core/json.ts";
 import { invalidRequest } from "../../core/failure.ts";
 import type { JsonSchema } from "../../core/message.ts";
 import { invalidType, patternMismatch, stringTooLong, tooManyProperties, valuePhrase } from "./refusals.ts";
-import type { z } from "zod";
+import type * as z from "zod";
 import { anyObject } from "./shapes.ts";
 
 /**

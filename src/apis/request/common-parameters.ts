@@ -10,7 +10,7 @@ import {
   unsupportedParameter,
   valuePhrase,
 } from "./refusals.ts";
-import { z } from "zod";
+import * as z from "zod";
 import { missingModel } from "../failures.ts";
 import type { RequestDraft } from "./draft.ts";
 import {

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { RequestDraft } from "./draft.ts";
 import { extensionParameter, refusedParameter, type RequestParameter, setMember } from "./parameter.ts";
 import { arrayTooLong, checkTotalLength, invalidType, unsupportedParameter, unsupportedValue } from "./refusals.ts";

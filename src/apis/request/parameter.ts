@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import type * as z from "zod";
 import { nearest } from "../../core/nearest.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { RequestDraft } from "./draft.ts";

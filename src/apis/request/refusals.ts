@@ -1,7 +1,7 @@
 import { type FailureError, invalidRequest } from "../../core/failure.ts";
 import { missingModel } from "../failures.ts";
 import { integerMark, maxUnknownMembers } from "./shapes.ts";
-import type { z } from "zod";
+import type * as z from "zod";
 
 /**
  * OpenAI's errors for invalid parameters: its messages, `param` and `code`. Sources: recordings of 2025 and 2026, and messages that users

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 import { runSync } from "../../core/steps.ts";
 import { list, checkedInSteps } from "./shapes.ts";
 

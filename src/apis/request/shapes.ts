@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { isObject } from "../../core/json.ts";
 import { runSync, StepCounter, type Steps } from "../../core/steps.ts";
 

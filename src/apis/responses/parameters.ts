@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { JsonSchema } from "../../core/message.ts";
 import type { OutputConstraint } from "../../core/request.ts";
 import type { JsonValue } from "../json-text.ts";

@@ -12,7 +12,7 @@ import { invalidRequest } from "../../core/failure.ts";
 import { isObject, type JsonObject } from "../../core/json.ts";
 import { qualifiedName } from "../../core/custom-tool.ts";
 import { StepCounter, type Steps } from "../../core/steps.ts";
-import type { z } from "zod";
+import type * as z from "zod";
 import { BodyCounter } from "../body-counter.ts";
 import { invalidType, missingParameter, unsupportedEnumValue, valuePhrase } from "../request/refusals.ts";
 import { anyObject } from "../request/shapes.ts";

@@ -27,6 +27,9 @@ export interface ResponseState {
 
 const running: ReadonlySet<ResponseState["event"]> = new Set(["created", "queued", "in_progress"]);
 
+/** `id`: the response's id, unless the source has sent one in OpenAI's form; default: a new one. */
+type ResponseContext = AnswerContext & { readonly id?: string };
+
 /**
  * Makes the response object: its identity, the members that repeat the request, and the form of its profile. Also makes the ids of its
  * items. `form`: whether the response is streamed or is one body.
@@ -46,7 +49,7 @@ export class ResponseObject {
   cacheDiagnostics: ((promptTokens: number | undefined) => CacheDiagnostics) | undefined;
   /** Encrypted reasoning that its maker needs to be given again, by the ids of the items. */
   readonly encrypted: Record<string, string> = {};
-  readonly #context: AnswerContext;
+  readonly #context: ResponseContext;
   readonly #options: ResponseOptions;
   readonly #form: ResponseForm;
   readonly #isBody: boolean;
@@ -61,7 +64,7 @@ export class ResponseObject {
   /** The state in which the response ended. */
   #last: ResponseState | undefined;
 
-  constructor(context: AnswerContext, options: ResponseOptions, form: "stream" | "body") {
+  constructor(context: ResponseContext, options: ResponseOptions, form: "stream" | "body") {
     this.#context = context;
     this.#options = options;
     const own = (this.#form = responseForms[context.profile.name]);
@@ -87,7 +90,7 @@ export class ResponseObject {
     const { model, profile } = this.#context;
     if (profile.resolvesModels && source?.model?.startsWith(`${model}-`) === true) this.#model = source.model;
     this.#tier = source?.serviceTier;
-    this.#id = own ?? this.#ids.response(this.#created);
+    this.#id = own ?? this.#context.id ?? this.#ids.response(this.#created);
   }
 
   /** Takes over the members of an upstream's response that no other event has. */

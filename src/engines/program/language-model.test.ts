@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { callOptions, isLanguageModel, languageModelProgram } from "./language-model.ts";
-import type { ProgramInput, ProgramItem } from "./program.ts";
+import type { ProgramMessage } from "../../apis/chat/request-types.ts";
+import type { ProgramInput, ProgramItem } from "../../apis/chat/program.ts";
 
 function inputOf(more: Partial<ProgramInput> = {}): ProgramInput {
   const signal = new AbortController().signal;
@@ -90,7 +91,7 @@ test("an error part is thrown", async () => {
 });
 
 test("a conversation with tools becomes the SDK's prompt", () => {
-  const call = { id: "c", type: "function", function: { name: "f", arguments: '{"a":1}' } };
+  const call = { id: "c", type: "function" as const, function: { name: "f", arguments: '{"a":1}' } };
   const options = callOptions(
     inputOf({
       messages: [
@@ -134,11 +135,11 @@ test("a conversation with tools becomes the SDK's prompt", () => {
 
 // Custom tools were left out, and a call of one in the history was a TypeError: nothing that Codex sends after its first patch worked.
 test("a custom tool is a function of one text, in what is offered, told and called", async () => {
-  const format = { type: "grammar", grammar: { syntax: "regex", definition: "[a-z]+" } };
-  const tools = [{ type: "custom", custom: { name: "say", description: "Say it", format } }];
-  const call = { id: "c", type: "custom", custom: { name: "say", input: "hello" } };
-  const options = { tool_choice: { type: "custom", custom: { name: "say" } } };
-  const messages = [
+  const format = { type: "grammar", grammar: { syntax: "regex", definition: "[a-z]+" } } as const;
+  const tools = [{ type: "custom", custom: { name: "say", description: "Say it", format } } as const];
+  const call = { id: "c", type: "custom", custom: { name: "say", input: "hello" } } as const;
+  const options = { tool_choice: { type: "custom", custom: { name: "say" } } } as const;
+  const messages: ProgramMessage[] = [
     { role: "assistant", content: null, tool_calls: [call] },
     { role: "tool", tool_call_id: "c", content: "said" },
   ];
@@ -177,7 +178,9 @@ test("a custom tool is a function of one text, in what is offered, told and call
 });
 
 test("a part that the SDK cannot hold is refused with its path", () => {
-  const messages = [{ role: "user", content: [{ type: "input_audio" }] }];
+  const messages: ProgramMessage[] = [
+    { role: "user", content: [{ type: "input_audio", input_audio: { data: "", format: "wav" } }] },
+  ];
   const failure = expect.objectContaining({
     status: 400,
     message: "This model takes no content part of type 'input_audio'.",

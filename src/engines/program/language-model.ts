@@ -3,7 +3,8 @@ import { parametersOf, argumentsOfInput } from "../../core/custom-tool.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { FinishReason, Usage } from "../../core/events.ts";
-import type { Program, ProgramEvent, ProgramInput, ProgramTool, ProgramMessage } from "./program.ts";
+import type { ProgramMessage, ProgramTool } from "../../apis/chat/request-types.ts";
+import type { Program, ProgramEvent, ProgramInput } from "../../apis/chat/program.ts";
 import { unsupportedPart } from "../../core/unreadable-part.ts";
 
 /**
@@ -48,7 +49,7 @@ export function callOptions(input: ProgramInput): Record<string, unknown> {
   const { options } = input;
   const stop = options.stop;
   const entries: [string, unknown][] = [
-    ["maxOutputTokens", options.max_completion_tokens ?? options.max_tokens],
+    ["maxOutputTokens", options.max_tokens],
     ["temperature", options.temperature],
     ["topP", options.top_p],
     ["topK", options.top_k],
@@ -85,18 +86,13 @@ function tools(input: ProgramInput): unknown {
 }
 
 /** The SDK has functions only, so a custom tool becomes a function with its input as the only argument. */
-function definitionOf(tool: ProgramTool): JsonObject {
-  const custom = customOf(tool);
-  if (custom === undefined) return record(tool.function) ?? {};
-  const { name, description, format } = custom;
-  const { syntax, definition } = record(record(format)?.grammar) ?? {};
-  const regex = syntax === "regex" &&
-    typeof definition === "string" && { inputGrammar: { syntax, definition } as const };
-  return { name, description, parameters: parametersOf({ name: String(name), kind: "custom", ...regex }) };
-}
-
-function customOf(tool: ProgramTool): JsonObject | undefined {
-  return tool.type === "custom" ? record(tool.custom) : undefined;
+function definitionOf(tool: ProgramTool) {
+  if (tool.type === "function") return tool.function;
+  const { name, description, format } = tool.custom;
+  const grammar = format?.type === "grammar" ? format.grammar : undefined;
+  const { syntax, definition } = grammar ?? {};
+  const regex = syntax === "regex" && definition !== undefined && { inputGrammar: { syntax, definition } };
+  return { name, description, parameters: parametersOf({ name, kind: "custom", ...regex }), strict: undefined };
 }
 
 function toolChoice(choice: unknown): unknown {
@@ -112,7 +108,7 @@ class PartReader {
   readonly #inputs = new Map<unknown, CustomInput>();
 
   constructor(offered: readonly ProgramTool[]) {
-    this.#customTools = new Set(offered.map((tool) => customOf(tool)?.name).filter((name) => name !== undefined));
+    this.#customTools = new Set(offered.flatMap((tool) => (tool.type === "custom" ? [tool.custom.name] : [])));
   }
 
   *read(part: LanguageModelPart): Generator<ProgramEvent> {
@@ -233,7 +229,7 @@ function languageModelPrompt(messages: readonly ProgramMessage[]): unknown[] {
         for (const call of calls) names.set(call.toolCallId, call.toolName);
         return { role: "assistant", content: [...assistantText(message), ...calls] };
       }
-      default:
+      case "tool":
         return { role: "tool", content: [toolResult(message, names)] };
     }
   });
@@ -255,34 +251,32 @@ function imagePart(url: string): unknown {
   return { type: "file", mediaType: "image/*", data: new URL(url) };
 }
 
-function assistantText(message: ProgramMessage): unknown[] {
+type MessageOf<Role> = Extract<ProgramMessage, { readonly role: Role }>;
+
+function assistantText(message: MessageOf<"assistant">): unknown[] {
   const parts: unknown[] = [];
-  const reasoning = message.reasoning_content ?? message.reasoning;
-  if (typeof reasoning === "string" && reasoning !== "") parts.push({ type: "reasoning", text: reasoning });
+  const reasoning = message.reasoning_content ?? "";
+  if (reasoning !== "") parts.push({ type: "reasoning", text: reasoning });
   const text = joinedText(message.content);
   if (text !== "") parts.push({ type: "text", text });
   return parts;
 }
 
-function assistantCalls(message: ProgramMessage): { toolCallId: unknown; toolName: unknown }[] {
-  if (!Array.isArray(message.tool_calls)) return [];
-  return message.tool_calls.map((call: ChatCall) => ({
+function assistantCalls({
+  tool_calls: calls = [],
+}: MessageOf<"assistant">): { toolCallId: unknown; toolName: unknown }[] {
+  return calls.map((call) => ({
     type: "tool-call",
     toolCallId: call.id,
-    ...("custom" in call
+    // The SDK has functions only, so the input of a custom tool becomes an argument.
+    ...(call.type === "custom"
       ? { toolName: call.custom.name, input: argumentsOfInput(call.custom.input) }
       : { toolName: call.function.name, input: jsonOr(call.function.arguments) }),
   }));
 }
 
-/** A call in the program's input. The SDK has functions only, so the input of a custom tool becomes an argument. */
-type ChatCall = { readonly id: string } & (
-  | { readonly function: { readonly name: string; readonly arguments: string } }
-  | { readonly custom: { readonly name: string; readonly input: string } }
-);
-
-function toolResult(message: ProgramMessage, names: ReadonlyMap<unknown, unknown>): unknown {
-  const id = message.tool_call_id ?? message.name;
+function toolResult(message: MessageOf<"tool">, names: ReadonlyMap<unknown, unknown>): unknown {
+  const id = message.tool_call_id;
   return {
     type: "tool-result",
     toolCallId: id,

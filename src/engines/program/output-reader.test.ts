@@ -4,7 +4,7 @@ import type { GenerationEvent } from "../../core/events.ts";
 import { formatNamed } from "../../formats/known.ts";
 import { plainText } from "../../formats/format.ts";
 import { OutputReader, type OutputReaderOptions } from "./output-reader.ts";
-import type { ProgramItem } from "./program.ts";
+import type { ProgramItem } from "../../apis/chat/program.ts";
 
 function eventsOf(items: readonly ProgramItem[], options: Partial<OutputReaderOptions> = {}): GenerationEvent[] {
   let calls = 0;

@@ -4,7 +4,7 @@ import type { FinishReason, GenerationEvent, Timings, TokenAlternative, Usage } 
 import type { Format } from "../../formats/format.ts";
 import { TextReader } from "../../formats/text-reader.ts";
 import type { Tool } from "../../core/message.ts";
-import type { ProgramEvent, ProgramItem, ProgramLogprob, ProgramResult } from "./program.ts";
+import type { ProgramEvent, ProgramItem, ProgramLogprob, ProgramResult } from "../../apis/chat/program.ts";
 
 export interface OutputReaderOptions {
   readonly choice: number;

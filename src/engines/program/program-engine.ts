@@ -8,7 +8,7 @@ import type { LogListener } from "../../core/generation-observer.ts";
 import { toolCallId } from "../../apis/ids.ts";
 import { classify, ProgramLoadError } from "./classify-program.ts";
 import type { LanguageModel } from "./language-model.ts";
-import type { Program } from "./program.ts";
+import type { Program } from "../../apis/chat/program.ts";
 import { runProgram } from "./run-program.ts";
 
 /** Runs a program in this thread or in worker threads. */

@@ -5,7 +5,8 @@ import { readChatRequest } from "../../apis/chat/request.ts";
 import { readCompletionRequest } from "../../apis/completions/request.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { plainText } from "../../formats/format.ts";
-import { defineProgram, type Program, type ProgramInput, RequestError } from "./program.ts";
+import type { Program, ProgramInput } from "../../apis/chat/program.ts";
+import { defineProgram, RequestError } from "./program.ts";
 import { runProgram } from "./run-program.ts";
 
 function requestOf(body: Record<string, unknown> = {}, more: Partial<GenerationRequest> = {}): GenerationRequest {
@@ -105,7 +106,7 @@ describe("legacy completions over a program", () => {
 
   test.each([
     ["best_of", { best_of: 2 }],
-    ["echo", { echo: true, prompt: [[1, 2]] }],
+    ["prompt", { echo: true, prompt: [[1, 2]] }],
   ])("%s is refused where the program cannot do it", async (param, members) => {
     expect(await run(program, completion(members))).toMatchObject([{ end: { kind: "rejected", failure: { param } } }]);
   });
@@ -216,6 +217,14 @@ test("a RequestError is the client's fault, anything else is a 500 without a sta
   });
   expect(passing).toMatchObject([{ end: { failure: { status: 503, message: "Try again." } } }]);
   expect(JSON.stringify(passing)).not.toContain("x-should-retry");
+});
+
+// The program's message had the list of numbers as its content.
+test("a prompt of token ids is refused, since a program has none", async () => {
+  const tokens = { prompt: { kind: "text", prompts: ["a", [1, 2]] } } as const;
+  expect(await run(({ messages }) => JSON.stringify(messages), requestOf({}, tokens))).toMatchObject([
+    { end: { kind: "rejected", failure: { status: 400, param: "prompt", code: "unsupported_value" } } },
+  ]);
 });
 
 describe("logprobs", () => {

@@ -1,10 +1,13 @@
 import type { GenerationEvent, Usage } from "../../core/events.ts";
+import { invalidRequest } from "../../core/failure.ts";
+import type { FailureError } from "../../core/failure.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import type { Format } from "../../formats/format.ts";
 import { mergeBatches } from "../../core/merge-batches.ts";
 import { unsupportedParameter } from "../../apis/request/refusals.ts";
 import { OutputReader } from "./output-reader.ts";
-import type { Program, ProgramInput, ProgramItem, ProgramMessage, ProgramReturn, ProgramTool } from "./program.ts";
+import type { ProgramMessage, ProgramTool } from "../../apis/chat/request-types.ts";
+import type { Program, ProgramInput, ProgramItem, ProgramReturn } from "../../apis/chat/program.ts";
 import { failureEnd } from "./program-failure.ts";
 import { chatMembers } from "../../apis/chat/send.ts";
 import { completionMembers } from "../../apis/completions/send.ts";
@@ -30,9 +33,9 @@ export async function* runProgram(
   options: RunOptions,
 ): AsyncGenerator<GenerationEvent[]> {
   const { showErrors } = options;
-  const missing = notOffered(program, request);
-  if (missing !== null) {
-    yield [failureEnd(unsupportedParameter(missing), { requestId: request.id, showErrors })];
+  const refusal = refusalOf(program, request);
+  if (refusal !== null) {
+    yield [failureEnd(refusal, { requestId: request.id, showErrors })];
     return;
   }
   const cancel = new AbortController();
@@ -57,18 +60,24 @@ export async function* runProgram(
   }
 }
 
-/** The parameter that requests what the program does not offer; null: there is none. */
-function notOffered(program: Program, request: GenerationRequest): string | null {
+/** The refusal of a request for what the program does not offer; null: it can be run. */
+function refusalOf(program: Program, request: GenerationRequest): FailureError | null {
   const { prompt, n = 1, logprobs, wantsTokenIds, promptLogprobs } = request;
   if (prompt.kind === "text") {
     // Without log probabilities there is no best answer.
-    if ((prompt.bestOf ?? n) > n) return "best_of";
-    if (prompt.echo && prompt.prompts.some((entry) => typeof entry !== "string")) return "echo";
+    if ((prompt.bestOf ?? n) > n) return unsupportedParameter("best_of");
+    if (!prompt.prompts.every((entry) => typeof entry === "string")) return tokensForProgram;
   }
-  if (logprobs && program.offers?.includes("logprobs") !== true) return "logprobs";
-  if (wantsTokenIds) return "return_token_ids";
-  return promptLogprobs ? "prompt_logprobs" : null;
+  if (logprobs && program.offers?.includes("logprobs") !== true) return unsupportedParameter("logprobs");
+  if (wantsTokenIds) return unsupportedParameter("return_token_ids");
+  return promptLogprobs ? unsupportedParameter("prompt_logprobs") : null;
 }
+
+const tokensForProgram = invalidRequest(
+  "This model is a program, which has no token ids. Send 'prompt' as a string or a list of strings.",
+  "prompt",
+  "unsupported_value",
+);
 
 async function* runChoice(
   program: Program,
@@ -199,5 +208,5 @@ function choicesOf(request: GenerationRequest): number {
 
 function messagesOf({ prompt, n = 1 }: GenerationRequest, choice: number): readonly ProgramMessage[] {
   if (prompt.kind === "chat") return writeChatMessages(prompt.messages) as unknown as readonly ProgramMessage[];
-  return [{ role: "user", content: prompt.prompts[Math.floor(choice / n)] }];
+  return [{ role: "user", content: String(prompt.prompts[Math.floor(choice / n)]) }];
 }

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { accumulateStream, readChatAnswer, readChatStream } from "./read-chat-stream.ts";
+import { accumulateStream, readChatAnswer, readChatStream } from "./read-stream.ts";
 import { accumulate } from "../core/accumulate.ts";
 import type { GenerationEvent } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
-import { writeChatAnswer, writeChatChunks, writeChatStream } from "./write-chat-stream.ts";
-import type { WriteChatOptions } from "./write-chat-stream.ts";
+import { writeChatAnswer, writeChatChunks, writeChatStream } from "./write-stream.ts";
+import type { WriteChatOptions } from "./write-stream.ts";
 
 const options = { model: "m", id: "chatcmpl-1", created: 7, includeUsage: true, random: () => 0.5 } as const;
 const events: GenerationEvent[] = [

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { accumulateStream, readChatAnswer, readChatStream } from "./read-chat-stream.ts";
-import type { ChatStreamSource } from "./read-chat-stream.ts";
+import { accumulateStream, readChatAnswer, readChatStream } from "./read-stream.ts";
+import type { StreamSource } from "./read-stream.ts";
 import { callProgress } from "./call-progress.ts";
 import { accumulate } from "../core/accumulate.ts";
 import type { Generation } from "../core/accumulate.ts";
@@ -12,7 +12,7 @@ const chunk = (choice: object, index = 0): string => {
   const envelope = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: "m" };
   return `data: ${JSON.stringify({ ...envelope, choices: [{ index, ...choice }] })}\n\n`;
 };
-const read = (source: ChatStreamSource): Promise<Generation> => accumulateStream(readChatStream(source));
+const read = (source: StreamSource): Promise<Generation> => accumulateStream(readChatStream(source));
 const callOf = (fields: object, index = 0): object => ({ index, type: "function", ...fields });
 
 describe("what upstreams do to a stream", () => {

@@ -1,0 +1,440 @@
+// Generated from the schemas by src/apis/chat/request-types.test.ts.
+
+/** A part of a message of any role. */
+export type ChatContentPart = {
+  type: "text";
+  text: string;
+  prompt_cache_breakpoint?: {
+    mode?: string | null | undefined;
+    ttl?: string | null | undefined;
+  } | null | undefined;
+} | {
+  type: "image_url";
+  image_url: string | {
+    url: string;
+    detail?: "auto" | "low" | "high" | "original" | null | undefined;
+  };
+  prompt_cache_breakpoint?: {
+    mode?: string | null | undefined;
+    ttl?: string | null | undefined;
+  } | null | undefined;
+} | {
+  type: "input_audio";
+  input_audio: {
+    data: string;
+    format: "wav" | "mp3";
+  };
+  prompt_cache_breakpoint?: {
+    mode?: string | null | undefined;
+    ttl?: string | null | undefined;
+  } | null | undefined;
+} | {
+  type: "file";
+  file: {
+    file_data?: string | null | undefined;
+    file_id?: string | null | undefined;
+    filename?: string | null | undefined;
+  };
+  prompt_cache_breakpoint?: {
+    mode?: string | null | undefined;
+    ttl?: string | null | undefined;
+  } | null | undefined;
+} | {
+  type: "refusal";
+  refusal: string;
+};
+
+/** The content of a message. */
+export type ChatRequestContent = string | ChatContentPart[];
+
+/** A call of a tool in an assistant message. */
+export type ChatRequestToolCall = {
+  id: string;
+  type: "function";
+  function: {
+    name: string;
+    arguments: string;
+  };
+} | {
+  id: string;
+  type: "custom";
+  custom: {
+    name: string;
+    input: string;
+  };
+};
+
+/** An assistant message of a chat request. */
+export type ChatAssistantMessage = {
+  role: "assistant";
+  content?: string | ({
+    type: "text";
+    text: string;
+    prompt_cache_breakpoint?: {
+      mode?: string | null | undefined;
+      ttl?: string | null | undefined;
+    } | null | undefined;
+  } | {
+    type: "refusal";
+    refusal: string;
+  })[] | null | undefined;
+  name?: string | null | undefined;
+  refusal?: string | null | undefined;
+  reasoning_content?: string | null | undefined;
+  reasoning?: string | null | undefined;
+  tool_calls?: ChatRequestToolCall[] | null | undefined;
+  function_call?: {
+    name: string;
+    arguments: string;
+  } | null | undefined;
+  audio?: {
+    id: string;
+  } | null | undefined;
+};
+
+/** A message of a chat request. */
+export type ChatRequestMessage = {
+  role: "system";
+  content: string | {
+    type: "text";
+    text: string;
+    prompt_cache_breakpoint?: {
+      mode?: string | null | undefined;
+      ttl?: string | null | undefined;
+    } | null | undefined;
+  }[];
+  name?: string | null | undefined;
+} | ChatAssistantMessage | {
+  role: "user";
+  content: string | ({
+    type: "text";
+    text: string;
+    prompt_cache_breakpoint?: {
+      mode?: string | null | undefined;
+      ttl?: string | null | undefined;
+    } | null | undefined;
+  } | {
+    type: "image_url";
+    image_url: string | {
+      url: string;
+      detail?: "auto" | "low" | "high" | "original" | null | undefined;
+    };
+    prompt_cache_breakpoint?: {
+      mode?: string | null | undefined;
+      ttl?: string | null | undefined;
+    } | null | undefined;
+  } | {
+    type: "input_audio";
+    input_audio: {
+      data: string;
+      format: "wav" | "mp3";
+    };
+    prompt_cache_breakpoint?: {
+      mode?: string | null | undefined;
+      ttl?: string | null | undefined;
+    } | null | undefined;
+  } | {
+    type: "file";
+    file: {
+      file_data?: string | null | undefined;
+      file_id?: string | null | undefined;
+      filename?: string | null | undefined;
+    };
+    prompt_cache_breakpoint?: {
+      mode?: string | null | undefined;
+      ttl?: string | null | undefined;
+    } | null | undefined;
+  })[];
+  name?: string | null | undefined;
+} | {
+  role: "function";
+  content: string | null;
+  name: string;
+} | {
+  role: "tool";
+  content: string | {
+    type: "text";
+    text: string;
+    prompt_cache_breakpoint?: {
+      mode?: string | null | undefined;
+      ttl?: string | null | undefined;
+    } | null | undefined;
+  }[];
+  tool_call_id: string;
+  name?: string | null | undefined;
+} | {
+  role: "developer";
+  content: string | {
+    type: "text";
+    text: string;
+    prompt_cache_breakpoint?: {
+      mode?: string | null | undefined;
+      ttl?: string | null | undefined;
+    } | null | undefined;
+  }[];
+  name?: string | null | undefined;
+};
+
+/** A tool of a chat request. */
+export type ChatRequestTool = {
+  type: "function";
+  function: {
+    name: string;
+    description?: string | null | undefined;
+    parameters?: Record<string, unknown> | null | undefined;
+    strict?: boolean | null | undefined;
+  };
+} | {
+  type: "custom";
+  custom: {
+    name: string;
+    description?: string | null | undefined;
+    format?: {
+      type: "text";
+    } | {
+      type: "grammar";
+      grammar: {
+        definition: string;
+        syntax: "lark" | "regex";
+      };
+    } | null | undefined;
+  };
+};
+
+/** The `tool_choice` of a chat request. */
+export type ChatRequestToolChoice = "none" | "auto" | "required" | {
+  type: "allowed_tools";
+  allowed_tools: {
+    mode: "auto" | "required";
+    tools: ({
+      type: "function";
+      function: {
+        name: string;
+      };
+    } | {
+      type: "custom";
+      custom: {
+        name: string;
+      };
+    })[];
+  };
+} | {
+  type: "function";
+  function: {
+    name: string;
+  };
+} | {
+  type: "custom";
+  custom: {
+    name: string;
+  };
+};
+
+/** A part of a message's content. */
+export type ProgramContentPart = {
+  type: "text";
+  text: string;
+} | {
+  type: "image_url";
+  image_url: {
+    url: string;
+    detail?: "auto" | "low" | "high" | "original";
+  };
+} | {
+  type: "input_audio";
+  input_audio: {
+    data: string;
+    format: "wav" | "mp3";
+  };
+} | {
+  type: "file";
+  file: {
+    file_data?: string;
+    file_id?: string;
+    filename?: string;
+  };
+};
+
+/** A call in an assistant message. */
+export type ProgramToolCall = {
+  id: string;
+  type: "function";
+  function: {
+    name: string;
+    arguments: string;
+  };
+} | {
+  id: string;
+  type: "custom";
+  custom: {
+    name: string;
+    input: string;
+  };
+};
+
+/** A message, as a chat request has it. A tool's result may have images. */
+export type ProgramMessage =
+  | {
+      role: "system";
+      content: string | ProgramContentPart[];
+      name?: string;
+    }
+  | {
+      role: "developer";
+      content: string | ProgramContentPart[];
+      name?: string;
+    }
+  | {
+      role: "user";
+      content: string | ProgramContentPart[];
+      name?: string;
+    }
+  | {
+      role: "assistant";
+      content: string | { type: "text"; text: string }[] | null;
+      name?: string;
+      refusal?: string;
+      reasoning_content?: string;
+      tool_calls?: ProgramToolCall[];
+    }
+  | {
+      role: "tool";
+      content: string | ProgramContentPart[];
+      tool_call_id: string;
+      name?: string;
+    };
+
+/** A tool that the client offers. */
+export type ProgramTool = {
+  type: "function";
+  function: {
+    name: string;
+    description?: string;
+    parameters?: Record<string, unknown>;
+    strict?: boolean;
+  };
+} | {
+  type: "custom";
+  custom: {
+    name: string;
+    description?: string;
+    format?: {
+      type: "text";
+    } | {
+      type: "grammar";
+      grammar: {
+        definition: string;
+        syntax: "lark" | "regex";
+      };
+    };
+  };
+};
+
+/** The parameters of a chat request, by their meaning in docs/parameters.md, and the client's own members. */
+export interface ProgramOptions {
+  stop?: string | string[];
+  temperature?: number;
+  top_p?: number;
+  frequency_penalty?: number;
+  presence_penalty?: number;
+  logit_bias?: Record<string, number> | [token: number | string, bias: number][];
+  seed?: number;
+  user?: string;
+  max_tokens?: number;
+  logprobs?: boolean;
+  top_logprobs?: number;
+  tool_choice?: "none" | "auto" | "required" | {
+    type: "allowed_tools";
+    allowed_tools: {
+      mode: "auto" | "required";
+      tools: ({
+        type: "function";
+        function: {
+          name: string;
+        };
+      } | {
+        type: "custom";
+        custom: {
+          name: string;
+        };
+      })[];
+    };
+  } | {
+    type: "function";
+    function: {
+      name: string;
+    };
+  } | {
+    type: "custom";
+    custom: {
+      name: string;
+    };
+  };
+  parallel_tool_calls?: boolean;
+  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
+  verbosity?: "low" | "medium" | "high";
+  response_format?: {
+    type: "text";
+  } | {
+    type: "json_object";
+    schema?: Record<string, unknown>;
+  } | {
+    type: "json_schema";
+    json_schema: {
+      name?: string;
+      description?: string;
+      schema?: Record<string, unknown> | boolean;
+      strict?: boolean;
+    };
+  };
+  grammar?: string;
+  guided_regex?: string;
+  guided_choice?: string[];
+  top_k?: number;
+  min_p?: number;
+  repeat_penalty?: number;
+  repeat_last_n?: number;
+  xtc_probability?: number;
+  xtc_threshold?: number;
+  dry_multiplier?: number;
+  dry_base?: number;
+  dry_allowed_length?: number;
+  dry_penalty_last_n?: number;
+  dry_sequence_breakers?: string | string[];
+  min_tokens?: number;
+  ignore_eos?: boolean;
+  stop_token_ids?: number[];
+  cache_prompt?: boolean;
+  lora?: {
+    id: number;
+    scale: number;
+  }[];
+  chat_template_kwargs?: Record<string, unknown>;
+  documents?: Record<string, unknown>[];
+  add_generation_prompt?: boolean;
+  continue_final_message?: boolean;
+  response_prefix?: string;
+  reasoning_format?: "none" | "auto" | "deepseek";
+  thinking_token_budget?: number;
+  return_token_ids?: boolean;
+  prompt_logprobs?: number;
+  return_progress?: boolean;
+  include_timings?: boolean;
+  service_tier?: "auto" | "default" | "flex" | "scale" | "priority" | "fast";
+  store?: boolean;
+  metadata?: Record<string, unknown>;
+  prediction?: {
+    type: "content";
+    content: unknown;
+  };
+  safety_identifier?: string;
+  prompt_cache_key?: string;
+  prompt_cache_retention?: "in_memory" | "in-memory" | "24h";
+  prompt_cache_options?: {
+    mode?: string;
+    ttl?: string;
+    [member: string]: unknown;
+  };
+  /** Members that Truewire does not know. */
+  [member: string]: unknown;
+}

@@ -1,0 +1,156 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Command } from "commander";
+import { serveCommand } from "./serve.ts";
+import { ownMark, serviceKinds, shellWord } from "./service-files.ts";
+import type { ServiceKind } from "./service-files.ts";
+
+/** Options of `truewire serve` whose values are secrets, and where they belong instead. */
+const secretOptions: Readonly<Record<string, string>> = {
+  "--api-key": "TRUEWIRE_API_KEY",
+  "--admin-key": "TRUEWIRE_ADMIN_KEY",
+  "--metrics-key": "TRUEWIRE_METRICS_KEY",
+  "--key": "a variable that truewire.yaml names (key: ${NAME})",
+};
+
+/**
+ * `truewire service install`: writes the file of a service that runs `truewire serve` with these arguments when the user logs in, and
+ * starts it where systemd does that. Writes no other file. `print`: prints the file only. Throws an error of one sentence.
+ */
+export function installService(args: readonly string[], { print }: { readonly print?: true }): void {
+  const { kind, path } = ownService();
+  checkServeArguments(args);
+  const command = {
+    node: process.execPath,
+    args: [fileURLToPath(new URL("main.js", import.meta.url)), "serve", ...args],
+    folder: resolve("."),
+  };
+  const text = kind.write(command);
+  if (print) {
+    process.stdout.write(text);
+    return;
+  }
+  refuseForeign(path);
+  const isNew = !existsSync(path);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+  console.log(`${isNew ? "Wrote" : "Updated"} ${path}.`);
+  if (kind.isUntested) {
+    console.log(`This file is untested on this platform. Start the service with:\n\n${lines(kind.start(path))}`);
+    return;
+  }
+  const problem = runAll([...kind.start(path), ...(isNew ? [] : ["systemctl --user restart truewire"])]);
+  if (problem === noSystemctl) {
+    const words = [command.node, ...command.args].map(shellWord).join(" ");
+    const instead = `Let your system's own service manager run this in ${command.folder}:`;
+    console.log(`It was not started: ${problem} ${instead}\n\n  ${words}`);
+    return;
+  }
+  if (problem !== undefined) {
+    console.log(`It was not started: ${problem} Start it with:\n\n${lines(kind.start(path))}`);
+    return;
+  }
+  console.log(
+    "It runs now, and starts when you log in. To let it run while you are logged out: loginctl enable-linger",
+  );
+}
+
+/** `truewire service uninstall`: stops the service and removes its file. */
+export function uninstallService(): void {
+  const { kind, path } = ownService();
+  if (!existsSync(path)) {
+    console.log(`There is no service: ${path} does not exist.`);
+    return;
+  }
+  refuseForeign(path);
+  const problem = kind.isUntested ? undefined : runAll(kind.stop(path));
+  rmSync(path);
+  console.log(`Removed ${path}.`);
+  if (kind.isUntested || problem !== undefined) {
+    const reason = problem === undefined ? "" : `It was not stopped: ${problem} `;
+    console.log(`${reason}If it runs, stop it with:\n\n${lines(kind.stop(path))}`);
+  } else runAll(["systemctl --user daemon-reload"]);
+}
+
+/** `truewire service status`: prints the file, its command and the state. Returns whether the service runs, as far as is known. */
+export function serviceStatus(): boolean {
+  const { kind, path } = ownService();
+  if (!existsSync(path)) {
+    console.log(`Not installed: ${path} does not exist. Install it with: truewire service install`);
+    return false;
+  }
+  const text = readFileSync(path, "utf8");
+  console.log(`Installed: ${path}${text.includes(ownMark) ? "" : " (not written by this command)"}`);
+  const command = /^ExecStart=(.*)$/m.exec(text)?.[1];
+  if (command !== undefined) console.log(`Command: ${command}`);
+  if (kind.isUntested) {
+    console.log(`Ask ${kind.manager} for its state.`);
+    return false;
+  }
+  const active = systemctl(["is-active", "truewire"]);
+  const enabled = systemctl(["is-enabled", "truewire"]);
+  // Both print the state, and end with another code than 0 for most states.
+  if (active.output === "") {
+    console.log(`State: unknown. ${active.problem}`);
+    return false;
+  }
+  console.log(`State: ${active.output}, ${enabled.output || "unknown"}`);
+  if (active.output !== "active") console.log("Its log: journalctl --user --unit truewire");
+  return active.output === "active";
+}
+
+function ownService(): { readonly kind: ServiceKind; readonly path: string } {
+  const kind = serviceKinds[process.platform];
+  if (kind === undefined) {
+    throw new Error(`Services are written for Linux (systemd), macOS and Windows, not for ${process.platform}.`);
+  }
+  return { kind, path: kind.path(homedir(), process.env) };
+}
+
+/** Throws if the file exists and was not written by this command. */
+function refuseForeign(path: string): void {
+  if (!existsSync(path) || readFileSync(path, "utf8").includes(ownMark)) return;
+  throw new Error(`${path} was not written by this command, so it is left as it is. Move it away first.`);
+}
+
+/** Throws for secrets. Ends the process with commander's error for options that `truewire serve` does not have. */
+function checkServeArguments(args: readonly string[]): void {
+  const secret = args.map((arg) => arg.split("=")[0] ?? "").find((name) => Object.hasOwn(secretOptions, name));
+  if (secret !== undefined) {
+    throw new Error(
+      `${secret} would be readable in the service's file. Put it into the file truewire/environment in your configuration folder (~/.config), readable for you only, as ${secretOptions[secret]}.`,
+    );
+  }
+  const parser = new Command("truewire");
+  serveCommand(parser);
+  const [serve] = parser.commands;
+  serve?.showHelpAfterError("(run truewire serve --help for its arguments and options)").action(() => {});
+  parser.parse(["serve", ...args], { from: "user" });
+}
+
+/** Runs commands of systemctl. Returns the reason why one could not be run, as a sentence. */
+function runAll(commands: readonly string[]): string | undefined {
+  for (const command of commands) {
+    const { problem } = systemctl(command.split(" ").slice(2));
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+const noSystemctl = "systemctl cannot be run; this system may not use systemd.";
+
+function systemctl(args: readonly string[]): { readonly output: string; readonly problem?: string } {
+  const { error, status, stdout, stderr } = spawnSync("systemctl", ["--user", ...args], { encoding: "utf8" });
+  if (error) return { output: "", problem: noSystemctl };
+  const output = stdout.trim();
+  if (status === 0) return { output };
+  const reason = stderr.trim().split("\n")[0] || `it ended with code ${status}`;
+  return { output, problem: `systemctl --user ${args[0]}: ${reason.replace(/\.?$/, ".")}` };
+}
+
+function lines(commands: readonly string[]): string {
+  return commands.map((command) => `  ${command}`).join("\n");
+}
