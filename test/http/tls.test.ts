@@ -2,6 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "node:tls";
+import { once } from "node:events";
+import { connect as connectPlain } from "node:net";
 import { Agent, fetch } from "undici";
 import { afterAll, describe, expect, test } from "vitest";
 import { createServer } from "../../src/app/create-server.ts";
@@ -73,6 +75,39 @@ describe.skipIf(!first || !second)("a server with a certificate of its own", () 
     expect(await shown(server.url)).toBe("second");
     await dispatcher.close();
     await server.close(0);
+  });
+
+  // Once, the handshake had destroyed the TLS connection before the answer was written, and the client saw an empty reply.
+  test("an HTTP request to its port is told to use https://, and the connection is closed", async () => {
+    use(first);
+    const engine = new ScriptedEngine(() => answer(["Hi"]));
+    const server = await createServer({
+      port: 0,
+      tlsCert,
+      tlsKey,
+      logLevel: "silent",
+      models: [{ kind: "engine", engine }],
+    });
+    const response = await fetch(server.url.replace("https:", "http:") + "/v1/models");
+    expect(response.status).toBe(400);
+    expect(await response.text()).toContain("this port serves HTTPS: use https:// in the URL.");
+    const socket = connectPlain(Number(new URL(server.url).port), "127.0.0.1", () =>
+      socket.write("GET / HTTP/1.1\r\n\r\n"),
+    );
+    socket.resume();
+    await once(socket, "close");
+    await server.close(0);
+  });
+
+  test("an HTTPS request to a port of HTTP is answered in HTTP, and the log says what to do", async () => {
+    const file = join(folder, "plain.ts");
+    writeFileSync(file, "export default () => 'Hello';\n");
+    const truewire = await startTruewire([file, "--log-level", "warn"]);
+    await expect(fetch(truewire.url.replace("http:", "https:") + "/v1/models")).rejects.toThrow();
+    await expect
+      .poll(() => truewire.stdout() + truewire.stderr(), { timeout: 10_000 })
+      .toContain("this port serves HTTP: use http:// in the URL.");
+    expect(await truewire.stop()).toBe(0);
   });
 
   test("is not started with half of it, or with what is none", async () => {
