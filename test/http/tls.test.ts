@@ -99,17 +99,6 @@ describe.skipIf(!first || !second)("a server with a certificate of its own", () 
     await server.close(0);
   });
 
-  test("an HTTPS request to a port of HTTP is answered in HTTP, and the log says what to do", async () => {
-    const file = join(folder, "plain.ts");
-    writeFileSync(file, "export default () => 'Hello';\n");
-    const truewire = await startTruewire([file, "--log-level", "warn"]);
-    await expect(fetch(truewire.url.replace("http:", "https:") + "/v1/models")).rejects.toThrow();
-    await expect
-      .poll(() => truewire.stdout() + truewire.stderr(), { timeout: 10_000 })
-      .toContain("this port serves HTTP: use http:// in the URL.");
-    expect(await truewire.stop()).toBe(0);
-  });
-
   test("is not started with half of it, or with what is none", async () => {
     use(first);
     const models: TruewireConfig["models"] = [{ kind: "engine", engine: new ScriptedEngine(() => answer(["Hi"])) }];
