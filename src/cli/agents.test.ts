@@ -114,13 +114,14 @@ test("the first model with enough context is chosen, else the largest one", () =
 
 test("a context that is too small", () => {
   const [claude, crush] = [agent("claude"), agent("crush")];
-  expect([contextProblem(claude, large), contextProblem(claude, open)]).toEqual([undefined, undefined]);
-  expect(contextProblem(claude, small)).toEqual({
+  const cure = "serve it with more";
+  expect([contextProblem(claude, large, cure), contextProblem(claude, open, cure)]).toEqual([undefined, undefined]);
+  expect(contextProblem(claude, small, cure)).toEqual({
     message:
       "The model small has a context of 4,096 tokens. Claude Code needs 32,768, of which its instructions and tools take about 12,000: " +
-      "serve the model with --context-size 32768, or choose another one with --model.",
+      "serve it with more, or choose another model with --model.",
     isFatal: true,
   });
-  expect(contextProblem(claude, model("medium", 16_384))).toMatchObject({ isFatal: false });
-  expect(contextProblem(crush, small)).toMatchObject({ isFatal: false });
+  expect(contextProblem(claude, model("medium", 16_384), cure)).toMatchObject({ isFatal: false });
+  expect(contextProblem(crush, small, cure)).toMatchObject({ isFatal: false });
 });

@@ -260,8 +260,12 @@ export interface ContextProblem {
   readonly isFatal: boolean;
 }
 
-/** Returns undefined if the context is unknown, or large enough. */
-export function contextProblem(agent: Agent, { slug, context_window: context }: ChatModel): ContextProblem | undefined {
+/** Returns undefined if the context is unknown, or large enough. `cure`: what gives the agent a model with more. */
+export function contextProblem(
+  agent: Agent,
+  { slug, context_window: context }: ChatModel,
+  cure: string,
+): ContextProblem | undefined {
   if (context === undefined || context >= comfortableContext) return undefined;
   const { title, promptTokens } = agent;
   const tokens = (count: number): string => count.toLocaleString("en");
@@ -269,7 +273,7 @@ export function contextProblem(agent: Agent, { slug, context_window: context }: 
     promptTokens === undefined ? "" : `, of which its instructions and tools take about ${tokens(promptTokens)}`;
   const message =
     `The model ${slug} has a context of ${tokens(context)} tokens. ${title} needs ${tokens(comfortableContext)}${prompt}: ` +
-    `serve the model with --context-size ${comfortableContext}, or choose another one with --model.`;
+    `${cure}, or choose another model with --model.`;
   return { message, isFatal: promptTokens !== undefined && context <= promptTokens };
 }
 
