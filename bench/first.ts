@@ -98,7 +98,8 @@ async function agents(onPath: readonly Step[]): Promise<void> {
   // Reads the file with the agent's own tool, then repeats what the tool found.
   const turn = (body: Json): Turn => {
     const last = listOf(body, "messages").at(-1) ?? {};
-    if (last["role"] === "tool") return `It has ${/\b3\b/.test(JSON.stringify(last["content"])) ? 3 : "?"} lines.`;
+    if (last["role"] === "tool")
+      return `It has ${/\D3(?:\\+n|"|\s)/.test(JSON.stringify(last["content"])) ? 3 : "?"} lines.`;
     const names = new Set(listOf(body, "tools").map((tool) => objectOf(tool["function"])["name"]));
     const command = "wc -l < notes.txt";
     if (names.has("Bash"))

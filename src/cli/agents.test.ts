@@ -115,10 +115,16 @@ test("the first model with enough context is chosen, else the largest one", () =
 test("a context that is too small", () => {
   const [claude, crush] = [agent("claude"), agent("crush")];
   const cure = "serve it with more";
-  expect([contextProblem(claude, large, cure), contextProblem(claude, open, cure)]).toEqual([undefined, undefined]);
+  expect(contextProblem(claude, large, cure)).toBeUndefined();
+  expect(contextProblem(claude, open, cure)).toEqual({
+    message:
+      "The server does not say how large the context of the model open is. Claude Code needs 32,768 tokens, of which its instructions and tools " +
+      "take about 12,000: serve it with more, or choose another model with --model.",
+    isFatal: false,
+  });
   expect(contextProblem(claude, small, cure)).toEqual({
     message:
-      "The model small has a context of 4,096 tokens. Claude Code needs 32,768, of which its instructions and tools take about 12,000: " +
+      "The model small has a context of 4,096 tokens. Claude Code needs 32,768 tokens, of which its instructions and tools take about 12,000: " +
       "serve it with more, or choose another model with --model.",
     isFatal: true,
   });

@@ -260,21 +260,22 @@ export interface ContextProblem {
   readonly isFatal: boolean;
 }
 
-/** Returns undefined if the context is unknown, or large enough. `cure`: what gives the agent a model with more. */
+/** Returns undefined if the context is large enough. `cure`: what gives the agent a larger one. */
 export function contextProblem(
-  agent: Agent,
+  { title, promptTokens }: Agent,
   { slug, context_window: context }: ChatModel,
   cure: string,
 ): ContextProblem | undefined {
-  if (context === undefined || context >= comfortableContext) return undefined;
-  const { title, promptTokens } = agent;
+  if (context !== undefined && context >= comfortableContext) return undefined;
   const tokens = (count: number): string => count.toLocaleString("en");
   const prompt =
     promptTokens === undefined ? "" : `, of which its instructions and tools take about ${tokens(promptTokens)}`;
-  const message =
-    `The model ${slug} has a context of ${tokens(context)} tokens. ${title} needs ${tokens(comfortableContext)}${prompt}: ` +
-    `${cure}, or choose another model with --model.`;
-  return { message, isFatal: promptTokens !== undefined && context <= promptTokens };
+  const has =
+    context === undefined
+      ? `The server does not say how large the context of the model ${slug} is.`
+      : `The model ${slug} has a context of ${tokens(context)} tokens.`;
+  const message = `${has} ${title} needs ${tokens(comfortableContext)} tokens${prompt}: ${cure}, or choose another model with --model.`;
+  return { message, isFatal: context !== undefined && promptTokens !== undefined && context <= promptTokens };
 }
 
 /** At most 8 names. */

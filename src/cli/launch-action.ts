@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { withScheme } from "../config/target.ts";
+import { modelOfTarget, withScheme } from "../config/target.ts";
 import { isObject } from "../core/json.ts";
 import { nearest } from "../core/nearest.ts";
 import { agents, chooseModel, comfortableContext, contextProblem } from "./agents.ts";
@@ -81,13 +81,12 @@ export async function launch(
 }
 
 /** What gives an agent a larger context. `isStarted`: the server was started for the agent, with `serveArgs`. */
-function largerContext(name: string, serveArgs: readonly string[], isStarted: boolean): string {
+function largerContext(name: string, [target = "-"]: readonly string[], isStarted: boolean): string {
   const size = `--context-size ${comfortableContext}`;
-  if (!isStarted) return `start the server with ${size} (Ollama: OLLAMA_CONTEXT_LENGTH=${comfortableContext})`;
-  const [target = "-"] = serveArgs;
-  return target.startsWith("-")
-    ? `serve a model file with it, truewire launch ${name} model.gguf ${size}`
-    : `serve the model with it, truewire launch ${name} ${target} ${size}`;
+  const upstream = `give it that context on its own server (Ollama: OLLAMA_CONTEXT_LENGTH=${comfortableContext})`;
+  if (!isStarted) return `start the server with ${size}, or ${upstream}`;
+  if (target.startsWith("-")) return `serve a model file, truewire launch ${name} model.gguf ${size}, or ${upstream}`;
+  return modelOfTarget(target).kind === "local" ? `truewire launch ${name} ${target} ${size}` : upstream;
 }
 
 function unknownAgent(name: string): Error {
