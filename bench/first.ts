@@ -83,10 +83,10 @@ async function page(install: Step): Promise<void> {
     const tab = await browser.newPage();
     await tab.goto(url);
     await tab.getByRole("button", { name: "Just ask" }).click();
-    const answer = "document.querySelector('.answer .said')?.textContent";
-    await tab.waitForFunction(`${answer} !== undefined && ${answer} !== ''`, undefined, { polling: "raf" });
+    const words = tab.locator(".answer .said").filter({ hasText: /\S/ }).first();
+    await words.waitFor();
     const seconds = (performance.now() - begun) / 1000;
-    const seen = String(await tab.evaluate(answer));
+    const seen = (await words.textContent()) ?? "";
     goals.push({ name: "the first words on the page", steps: [install, { command: "npm start", seconds }], seen });
   } finally {
     await browser.close();
