@@ -148,7 +148,8 @@ async function broken(onPath: readonly Step[]): Promise<void> {
       // No id, no index, no usage, no finish_reason, no [DONE].
       if (!isStream) return response.end(JSON.stringify({ choices: [{ message: { content } }] }));
       response.setHeader("content-type", "text/event-stream");
-      return response.end(`data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`);
+      response.write(`data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`);
+      return response.end();
     });
   });
   server.listen(0, "127.0.0.1");

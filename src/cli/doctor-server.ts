@@ -360,8 +360,11 @@ class ServerUnderExamination {
         rules.filter((rule) => rule.status === "broken" && rule.severity === severity && rule.concern === concern),
       ),
     );
-    // `schema` has said it.
-    const broken = worstFirst.filter(({ id }) => id !== "body/json-text" && id !== "request/json");
+    // Streams and bodies have rules of the same words, and `schema` has said that one.
+    const broken = worstFirst.filter(
+      ({ id, says }, at) =>
+        id !== "body/json-text" && id !== "request/json" && worstFirst.findIndex((rule) => rule.says === says) === at,
+    );
     const seen = this.#judged.length;
     if (seen === 0) return [{ id: "rules", status: "unknown", text: "the rules of `truewire check`: not reached" }];
     if (broken.length === 0)

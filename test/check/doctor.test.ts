@@ -237,6 +237,22 @@ describe("a server that answers", () => {
     expect(of(report, "usage")).toMatchObject({ status: "problem", text: "streams report no usage" });
   });
 
+  // Once, the rule of streams and that of bodies were two of the three findings, in the same words.
+  test("a mistake that streams and bodies have is one finding", async () => {
+    const well = answerWell((words) => words);
+    const { url } = await start({
+      "/v1/models": list("somebody"),
+      "/v1/chat/completions": ((body, response, request) => {
+        const end = response.end.bind(response) as (text: string) => ServerResponse;
+        response.end = ((text: string) => end(text.replace(/"total_tokens":\d+/g, '"total_tokens":0'))) as never;
+        return well(body, response, request);
+      }) satisfies Answer,
+    });
+    const { findings } = await examineServer({ url, budget: plenty });
+    const rules = findings.filter(({ text }) => text.includes("total_tokens is the sum"));
+    expect(rules.map(({ status }) => status)).toEqual(["problem"]);
+  });
+
   test("one that refuses everything is asked no more than once", async () => {
     const { url, requests } = await start({
       "/v1/models": list("somebody"),
