@@ -41,7 +41,7 @@ const environment: NodeJS.ProcessEnv = {
   npm_config_prefix: prefix,
   npm_config_userconfig: join(homedir(), ".npmrc"),
   NODE_EXTRA_CA_CERTS: process.env.NODE_EXTRA_CA_CERTS,
-  // Ports that nobody else on this machine uses, in place of 8080 and 11434.
+  // Free ports, in place of 8080 and 11434.
   TRUEWIRE_DEFAULT_PORT: String(await freePort()),
 };
 

@@ -72,8 +72,8 @@ test("port 8080: free, taken by Truewire itself, by another server, by something
   expect(textOf("port", { servers: [server] })).toContain(
     "port 8080 is taken by llama-server: truewire takes the next",
   );
-  expect(problems({ stranger: "nginx" })).toEqual([["port", "truewire serve --port 8081"]]);
-  expect(textOf("port", { stranger: "nginx" })).toBe("port 8080 is taken by another program (nginx)");
+  expect(problems({ otherProgram: "nginx" })).toEqual([["port", "truewire serve --port 8081"]]);
+  expect(textOf("port", { otherProgram: "nginx" })).toBe("port 8080 is taken by another program (nginx)");
   const servers = [{ port: 11_434, product: "Ollama", state: "open", models: ["a", "b", "c"] }] as const;
   expect(problems({ servers })).toEqual([]);
   expect(textOf("server-11434", { servers })).toContain("Ollama answers at http://localhost:11434/v1 with 3 models");

@@ -28,8 +28,8 @@ export interface MachineFacts {
   readonly gpuOfSystem?: string;
   /** The servers on the usual ports of this machine. */
   readonly servers: readonly Pick<FoundServer, "product" | "port" | "state" | "models">[];
-  /** What has the default port, if it is none of them: its header `server`, or what it does. Absent: the port is free. */
-  readonly stranger?: string;
+  /** Another program that has the default port: its header `server`, or what it does. */
+  readonly otherProgram?: string;
   readonly config?: ConfigFacts;
   readonly environment: Environment;
 }
@@ -60,7 +60,7 @@ export async function lookAtMachine(environment: Environment, budget: number): P
     listenerAt(defaultPort, timeout),
     configFacts(environment),
   ]);
-  const isStranger = listener !== undefined && !servers.some(({ port }) => port === defaultPort);
+  const isOther = listener !== undefined && !servers.some(({ port }) => port === defaultPort);
   const limit = process.constrainedMemory();
   const total = totalmem();
   const openFiles = descriptorLimit();
@@ -78,7 +78,7 @@ export async function lookAtMachine(environment: Environment, budget: number): P
     libraries,
     ...(gpuOfSystem !== undefined && { gpuOfSystem }),
     servers,
-    ...(isStranger && { stranger: listener }),
+    ...(isOther && { otherProgram: listener }),
     ...(config && { config }),
     environment,
   };
@@ -160,13 +160,13 @@ function gpuFinding({ libraries: { gpu, variant }, gpuOfSystem }: MachineFacts):
   return { id: "gpu", status: "problem", text, cure };
 }
 
-function portFindings({ servers, stranger }: MachineFacts): DoctorFinding[] {
+function portFindings({ servers, otherProgram }: MachineFacts): DoctorFinding[] {
   const own = servers.find(({ port }) => port === defaultPort);
   const port: Omit<DoctorFinding, "id"> =
-    stranger !== undefined
+    otherProgram !== undefined
       ? {
           status: "problem",
-          text: `port ${defaultPort} is taken by another program (${stranger})`,
+          text: `port ${defaultPort} is taken by another program (${otherProgram})`,
           cure: "truewire serve --port 8081",
         }
       : own === undefined

@@ -374,7 +374,7 @@ class ServerUnderExamination {
       const clients = breaks.length === 0 ? "" : `; breaks ${breaks.slice(0, 3).join(", ")}`;
       const rest = broken.length - 3;
       const more = at === 2 && rest > 0 ? `; ${rest} more: truewire check ${this.#target.url}` : "";
-      const cure = obedience.test(id) ? otherModel : this.#serve;
+      const cure = requestRules.test(id) ? otherModel : this.#serve;
       return { id, status: "problem", text: `${concern}: ${says}${found}${clients}`, cure: `${cure}${more}` };
     });
   }
@@ -413,7 +413,7 @@ class ServerUnderExamination {
 }
 
 /** Rules that the model's server has to keep: nothing in front of it can. */
-const obedience = /^(?:request|body)\/(?:stop|max-tokens|required|named|no-tools|parallel)$/;
+const requestRules = /^(?:request|body)\/(?:stop|max-tokens|required|named|no-tools|parallel)$/;
 const otherModel = "update the server, or serve the model's file: truewire serve model.gguf";
 
 /** Servers whose own API says who they are, where their list of models does not. */

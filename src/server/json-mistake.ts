@@ -68,7 +68,7 @@ export function* findJsonMistake(bytes: Uint8Array): Steps<string | undefined> {
   }
 }
 
-/** Returns where a string ends, behind its quote, or where it is invalid and what was expected there. `at`: behind its first quote. */
+/** Returns the end of a string, after its closing quote, or where it is invalid and what was expected there. `at`: after its opening quote. */
 function* stringAt(bytes: Uint8Array, at: number): Steps<{ readonly end: number; readonly mistake?: string }> {
   for (let from = at; ; at++) {
     if (at - from >= stepSize) {
@@ -89,7 +89,7 @@ function* stringAt(bytes: Uint8Array, at: number): Steps<{ readonly end: number;
   }
 }
 
-/** Where a number, `true`, `false` or `null` ends; `at` if there is none. */
+/** Returns the end of a number, `true`, `false` or `null` that begins at `at`; `at` if nothing of these does. */
 function endOfScalar(bytes: Uint8Array, at: number): number {
   let end = at;
   while (isScalar(bytes[end])) end++;
