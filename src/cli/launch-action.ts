@@ -57,9 +57,10 @@ export async function launch(
   let ended: AgentEnd | undefined;
   try {
     const model = chooseModel(server.models, options.model);
-    const problem = contextProblem(agent, model, largerContext(name, serveArgs, server.stop !== undefined));
+    const cure = largerContext(name, serveArgs, server.stop !== undefined);
+    const problem = cure && contextProblem(agent, model, cure);
     if (problem?.isFatal && !options.print) throw new Error(problem.message);
-    if (problem !== undefined) console.error(`truewire: ${problem.message}`);
+    if (problem) console.error(`truewire: ${problem.message}`);
     const folder = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "truewire", "launch", name);
     const setupFor = (ownKey: string): AgentSetup => agent.setup({ ...server, key: ownKey, model, folder });
     if (options.print) {
@@ -80,13 +81,15 @@ export async function launch(
   process.exitCode = ended.code ?? 1;
 }
 
-/** What gives an agent a larger context. `isStarted`: the server was started for the agent, with `serveArgs`. */
-function largerContext(name: string, [target = "-"]: readonly string[], isStarted: boolean): string {
+/** What gives an agent a larger context; undefined: programs have none. `isStarted`: the server was started for the agent, with `serveArgs`. */
+function largerContext(name: string, [target = "-"]: readonly string[], isStarted: boolean): string | undefined {
   const size = `--context-size ${comfortableContext}`;
   const upstream = `give it that context on its own server (Ollama: OLLAMA_CONTEXT_LENGTH=${comfortableContext})`;
   if (!isStarted) return `start the server with ${size}, or ${upstream}`;
   if (target.startsWith("-")) return `serve a model file, truewire launch ${name} model.gguf ${size}, or ${upstream}`;
-  return modelOfTarget(target).kind === "local" ? `truewire launch ${name} ${target} ${size}` : upstream;
+  const { kind } = modelOfTarget(target);
+  if (kind === "program") return undefined;
+  return kind === "local" ? `truewire launch ${name} ${target} ${size}` : upstream;
 }
 
 function unknownAgent(name: string): Error {
