@@ -58,9 +58,9 @@ export async function launch(
   try {
     const model = chooseModel(server.models, options.model);
     const cure = largerContext(name, serveArgs, server.stop !== undefined);
-    const problem = cure && contextProblem(agent, model, cure);
+    const problem = cure === undefined ? undefined : contextProblem(agent, model, cure);
     if (problem?.isFatal && !options.print) throw new Error(problem.message);
-    if (problem) console.error(`truewire: ${problem.message}`);
+    if (problem !== undefined) console.error(`truewire: ${problem.message}`);
     const folder = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "truewire", "launch", name);
     const setupFor = (ownKey: string): AgentSetup => agent.setup({ ...server, key: ownKey, model, folder });
     if (options.print) {
