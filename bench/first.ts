@@ -106,9 +106,7 @@ async function agents(onPath: readonly Step[]): Promise<void> {
       return { call: "Bash", arguments: JSON.stringify({ command, description: "Count the lines" }) };
     return names.has("exec_command") ? { call: "exec_command", arguments: JSON.stringify({ cmd: command }) } : "Hello.";
   };
-  const double = ollama();
-  const others = { ...double.others, "/api/version": { version: "0.33.3" } };
-  const server = await startStrict({ ...double, others }, turn, ["qwen3:8b"]);
+  const server = await startStrict(ollama(), turn, ["qwen3:8b"]);
   environment.TRUEWIRE_DISCOVERY_PORTS = new URL(server.url).port;
   const question = '"How many lines has notes.txt?"';
   const commands = [
