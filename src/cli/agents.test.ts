@@ -61,7 +61,8 @@ test("every name of a model of Claude Code means the chosen one", () => {
     expect([name, name in env, env[name]]).toEqual([name, true, undefined]);
   // The theme that the user chooses is not asked for again.
   expect([files, Object.keys(firstFiles ?? {})]).toEqual([undefined, [".claude.json"]]);
-  expect(setupOf("claude", { model: open }).env).not.toHaveProperty("CLAUDE_CODE_MAX_CONTEXT_TOKENS");
+  // Once, it assumed a million tokens where the context is unknown, and the server cut its prompts.
+  expect(setupOf("claude", { model: open }).env["CLAUDE_CODE_MAX_CONTEXT_TOKENS"]).toBe("32768");
 });
 
 test("opencode gets its configuration in a variable, which has room for a hundred models", () => {

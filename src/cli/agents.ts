@@ -77,7 +77,8 @@ export const agents: Readonly<Record<string, Agent>> = {
     command: "claude",
     install: "npm install --global @anthropic-ai/claude-code",
     promptTokens: 12_000,
-    setup: ({ url, key, model: { slug, context_window: context }, folder }) => ({
+    // Of a model that it does not know, it assumes a context of a million tokens.
+    setup: ({ url, key, model: { slug, context_window: context = comfortableContext }, folder }) => ({
       env: {
         ANTHROPIC_BASE_URL: url,
         // A key in ANTHROPIC_API_KEY has to be confirmed by the user.
@@ -85,10 +86,8 @@ export const agents: Readonly<Record<string, Agent>> = {
         ANTHROPIC_API_KEY: undefined,
         ...Object.fromEntries(claudeModels.map((name) => [name, slug])),
         ...Object.fromEntries(otherClouds.map((name) => [`CLAUDE_CODE_USE_${name}`, undefined])),
-        ...(context !== undefined && {
-          CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(context),
-          CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(answerTokens(context)),
-        }),
+        CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(context),
+        CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(answerTokens(context)),
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
         CLAUDE_CONFIG_DIR: folder,
       },
