@@ -86,6 +86,10 @@ test("the configuration: mistakes, missing files, and a second key", () => {
   expect(problems({ config: { ...config, missing: ["a.gguf"] } }).map(([id]) => id)).toEqual(["config"]);
   const environment = { TRUEWIRE_API_KEY: "tw-1" };
   expect(problems({ config, environment })).toEqual([]);
+  expect(textOf("TRUEWIRE_API_KEY", { environment })).toContain("requires this key of its clients");
+  expect(textOf("TRUEWIRE_URL", { environment: { TRUEWIRE_URL: "http://me:secret@gpu:8080" } })).toBe(
+    "TRUEWIRE_URL is set: truewire launch and truewire models use the server at gpu:8080",
+  );
   expect(problems({ config: { ...config, hasKeys: true }, environment })).toEqual([
     ["TRUEWIRE_API_KEY", "unset TRUEWIRE_API_KEY"],
   ]);

@@ -312,8 +312,19 @@ const vendors: readonly VendorVariables[] = [
   },
 ];
 
-function variableFindings({ environment }: MachineFacts): DoctorFinding[] {
-  const findings = vendors.flatMap(({ url, keys, readers }): DoctorFinding[] => {
+function variableFindings({ environment, config }: MachineFacts): DoctorFinding[] {
+  const { TRUEWIRE_API_KEY: ownKey, TRUEWIRE_URL: ownUrl } = environment;
+  const own: DoctorFinding[] = [];
+  if (ownKey && config?.hasKeys !== true) {
+    const text =
+      "TRUEWIRE_API_KEY is set: truewire serve requires this key of its clients, and truewire launch sends it";
+    own.push({ id: "TRUEWIRE_API_KEY", status: "ok", text });
+  }
+  if (ownUrl) {
+    const text = `TRUEWIRE_URL is set: truewire launch and truewire models use the server at ${hostOf(ownUrl)}`;
+    own.push({ id: "TRUEWIRE_URL", status: "ok", text });
+  }
+  const ofVendors = vendors.flatMap(({ url, keys, readers }): DoctorFinding[] => {
     const base = environment[url];
     const key = keys.find((name) => environment[name]);
     if (base) {
@@ -335,6 +346,7 @@ function variableFindings({ environment }: MachineFacts): DoctorFinding[] {
           },
         ];
   });
+  const findings = [...own, ...ofVendors];
   const options = environment["NODE_OPTIONS"];
   if (options === undefined || options.trim() === "") return findings;
   // Each process of Truewire (workers, models) starts with these options: a debugger's port is taken by the first.
