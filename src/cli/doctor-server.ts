@@ -447,7 +447,9 @@ async function listModels(
         )
       : nothing(
           `no server answers at ${url}: ${own.failure ?? "no answer"}`,
-          "start the server, or give another URL: truewire doctor http://localhost:11434/v1",
+          /certificate/.test(own.failure ?? "")
+            ? `trust the authority of its certificate: NODE_EXTRA_CA_CERTS=ca.pem truewire doctor ${url}`
+            : "start the server, or give another URL: truewire doctor http://localhost:11434/v1",
         );
   const { status, body } = own.exchange.response;
   if (status >= 500)
@@ -457,8 +459,10 @@ async function listModels(
     );
   if (model !== undefined && status === 404) return { url, models: [] };
   const form = /^\s*</.test(body) ? "a web page" : "no list of models";
+  const says =
+    status < 400 || /^\s*</.test(body) ? `/models has ${form} (status ${status})` : httpRefusal(own.exchange);
   return nothing(
-    `what answers at ${url} is no API: /models has ${form} (status ${status})`,
+    `what answers at ${url} is no API: ${says}`,
     "give the base URL of an API, such as http://localhost:11434/v1",
   );
 }

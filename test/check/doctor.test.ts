@@ -437,6 +437,13 @@ describe("the command", () => {
     expect(code).toBe(2);
   });
 
+  test("HTTPS at a port of HTTP: 2, in words", async () => {
+    const { url } = await start({});
+    const { code, stdout } = await doctor(url.replace("http:", "https:"));
+    expect(stdout).toContain("it speaks HTTP, not HTTPS: use http:// in the URL");
+    expect(code).toBe(2);
+  });
+
   test("problems: 1, each with its cure; a server's control characters do not reach the terminal", async () => {
     const { url } = await start({
       "/v1/models": list("vllm", { max_model_len: 2048 }, "m\u001B[2Jm"),

@@ -94,6 +94,9 @@ test("servers of this machine are served next to the demo model; the start says 
   expect(await namesOf(server)).toEqual(["demo", "qwen3:8b", "ollama/demo", "gemma", "\u001b[31mred"]);
   const said = server.stdout();
   expect(said.split("\n")[0]).toContain(`${server.url} is the page`);
+  expect(said).toContain(
+    `  OpenAI:    ${server.url}/v1 (OPENAI_BASE_URL)\n  Anthropic: ${server.url} (ANTHROPIC_BASE_URL)\n`,
+  );
   expect(said).toContain(`qwen3:8b, ollama/demo (Ollama, http://127.0.0.1:${first.port}/v1)`);
   expect(said).toContain(`gemma, ?[31mred (LM Studio, http://127.0.0.1:${second.port}/v1)`);
   expect(said).toContain("ollama/demo has this name because another model has its own.");

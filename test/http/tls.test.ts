@@ -10,7 +10,7 @@ import { createServer } from "../../src/app/create-server.ts";
 import type { TruewireConfig } from "../../src/config/config.ts";
 import { selfSigned } from "../support/certificate.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
-import { startTruewire } from "../support/serve.ts";
+import { runTruewire, startTruewire } from "../support/serve.ts";
 
 const first = selfSigned("first");
 const second = selfSigned("second");
@@ -91,6 +91,9 @@ describe.skipIf(!first || !second)("a server with a certificate of its own", () 
     const response = await fetch(server.url.replace("https:", "http:") + "/v1/models");
     expect(response.status).toBe(400);
     expect(await response.text()).toContain("this port serves HTTPS: use https:// in the URL.");
+    const doctor = async (url: string): Promise<string> => (await runTruewire(["doctor", url])).stdout;
+    expect(await doctor(server.url.replace("https:", "http:"))).toContain("use https:// in the URL");
+    expect(await doctor(server.url)).toContain("NODE_EXTRA_CA_CERTS=ca.pem truewire doctor");
     const socket = connectPlain(Number(new URL(server.url).port), "127.0.0.1", () =>
       socket.write("GET / HTTP/1.1\r\n\r\n"),
     );
