@@ -60,14 +60,14 @@ async function lookAt(port: number, agent: Agent, signal: AbortSignal): Promise<
   if (isTruewire(jsonOf(health?.text))) return { ...server, product: "Truewire", state: "truewire", models: [] };
   // vLLM and tabbyAPI answer so where they have a key; a page of another program is no JSON.
   if (list?.status === 401 && isObject(jsonOf(list.text))) return { ...server, state: "locked", models: [] };
+  const ofOllama = version?.status === 200 ? jsonOf(version.text) : undefined;
+  const isOllama = isObject(ofOllama) && typeof ofOllama["version"] === "string";
   const models = list?.status === 200 ? readModelList(list.text) : null;
   if (models && models.length > 0) {
     const product = serverOwning(models[0]?.ownedBy)?.name ?? server.product;
     return { ...server, product, state: "open", models: models.map(({ id }) => id) };
   }
   // Ollama without a model lists `null`.
-  const body = version?.status === 200 ? jsonOf(version.text) : undefined;
-  const isOllama = isObject(body) && typeof body["version"] === "string";
   if (!models && !isOllama) return undefined;
   return { ...server, ...(isOllama && { product: "Ollama" }), state: "empty", models: [] };
 }
