@@ -4,6 +4,7 @@ const benches: Readonly<Record<string, () => Promise<unknown>>> = {
   cancel: () => import("./cancel.ts"),
   demo: () => import("./demo.ts"),
   engine: () => import("./engine.ts"),
+  first: () => import("./first.ts"),
   formats: () => import("./formats.ts"),
   gateway: () => import("./gateway.ts"),
   page: () => import("./page.ts"),

@@ -106,8 +106,9 @@ export function bodyTooLarge(limit: number): FailureError {
   });
 }
 
-/** 400 for a body that is not JSON, or not UTF-8. */
-export function malformedJson(): FailureError {
+/** 400 for a body that is not JSON, or not UTF-8. `mistake`: where and why, for this server's own words. */
+export function malformedJson(mistake?: string): FailureError {
+  if (mistake !== undefined) return invalidRequest(`The request body is not valid JSON: ${mistake}.`);
   return invalidRequest(
     "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON. If you have trouble figuring out how to fix this, please contact us through our help center at help.openai.com.)",
   );

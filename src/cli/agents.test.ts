@@ -61,7 +61,8 @@ test("every name of a model of Claude Code means the chosen one", () => {
     expect([name, name in env, env[name]]).toEqual([name, true, undefined]);
   // The theme that the user chooses is not asked for again.
   expect([files, Object.keys(firstFiles ?? {})]).toEqual([undefined, [".claude.json"]]);
-  expect(setupOf("claude", { model: open }).env).not.toHaveProperty("CLAUDE_CODE_MAX_CONTEXT_TOKENS");
+  // Once, it assumed a million tokens where the context is unknown, and the server cut its prompts.
+  expect(setupOf("claude", { model: open }).env["CLAUDE_CODE_MAX_CONTEXT_TOKENS"]).toBe("32768");
 });
 
 test("opencode gets its configuration in a variable, which has room for a hundred models", () => {
@@ -114,13 +115,20 @@ test("the first model with enough context is chosen, else the largest one", () =
 
 test("a context that is too small", () => {
   const [claude, crush] = [agent("claude"), agent("crush")];
-  expect([contextProblem(claude, large), contextProblem(claude, open)]).toEqual([undefined, undefined]);
-  expect(contextProblem(claude, small)).toEqual({
+  const cure = "serve it with more";
+  expect(contextProblem(claude, large, cure)).toBeUndefined();
+  expect(contextProblem(claude, open, cure)).toEqual({
     message:
-      "The model small has a context of 4,096 tokens. Claude Code needs 32,768, of which its instructions and tools take about 12,000: " +
-      "serve the model with --context-size 32768, or choose another one with --model.",
+      "The server does not say how large the context of the model open is. Claude Code needs 32,768 tokens, of which its instructions and tools " +
+      "take about 12,000: serve it with more, or choose another model with --model.",
+    isFatal: false,
+  });
+  expect(contextProblem(claude, small, cure)).toEqual({
+    message:
+      "The model small has a context of 4,096 tokens. Claude Code needs 32,768 tokens, of which its instructions and tools take about 12,000: " +
+      "serve it with more, or choose another model with --model.",
     isFatal: true,
   });
-  expect(contextProblem(claude, model("medium", 16_384))).toMatchObject({ isFatal: false });
-  expect(contextProblem(crush, small)).toMatchObject({ isFatal: false });
+  expect(contextProblem(claude, model("medium", 16_384), cure)).toMatchObject({ isFatal: false });
+  expect(contextProblem(crush, small, cure)).toMatchObject({ isFatal: false });
 });

@@ -77,7 +77,8 @@ export const agents: Readonly<Record<string, Agent>> = {
     command: "claude",
     install: "npm install --global @anthropic-ai/claude-code",
     promptTokens: 12_000,
-    setup: ({ url, key, model: { slug, context_window: context }, folder }) => ({
+    // Of a model that it does not know, it assumes a context of a million tokens.
+    setup: ({ url, key, model: { slug, context_window: context = comfortableContext }, folder }) => ({
       env: {
         ANTHROPIC_BASE_URL: url,
         // A key in ANTHROPIC_API_KEY has to be confirmed by the user.
@@ -85,10 +86,8 @@ export const agents: Readonly<Record<string, Agent>> = {
         ANTHROPIC_API_KEY: undefined,
         ...Object.fromEntries(claudeModels.map((name) => [name, slug])),
         ...Object.fromEntries(otherClouds.map((name) => [`CLAUDE_CODE_USE_${name}`, undefined])),
-        ...(context !== undefined && {
-          CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(context),
-          CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(answerTokens(context)),
-        }),
+        CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(context),
+        CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(answerTokens(context)),
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
         CLAUDE_CONFIG_DIR: folder,
       },
@@ -260,17 +259,22 @@ export interface ContextProblem {
   readonly isFatal: boolean;
 }
 
-/** Returns undefined if the context is unknown, or large enough. */
-export function contextProblem(agent: Agent, { slug, context_window: context }: ChatModel): ContextProblem | undefined {
-  if (context === undefined || context >= comfortableContext) return undefined;
-  const { title, promptTokens } = agent;
+/** Returns undefined if the context is large enough. `cure`: what gives the agent a larger one. */
+export function contextProblem(
+  { title, promptTokens }: Agent,
+  { slug, context_window: context }: ChatModel,
+  cure: string,
+): ContextProblem | undefined {
+  if (context !== undefined && context >= comfortableContext) return undefined;
   const tokens = (count: number): string => count.toLocaleString("en");
   const prompt =
     promptTokens === undefined ? "" : `, of which its instructions and tools take about ${tokens(promptTokens)}`;
-  const message =
-    `The model ${slug} has a context of ${tokens(context)} tokens. ${title} needs ${tokens(comfortableContext)}${prompt}: ` +
-    `serve the model with --context-size ${comfortableContext}, or choose another one with --model.`;
-  return { message, isFatal: promptTokens !== undefined && context <= promptTokens };
+  const has =
+    context === undefined
+      ? `The server does not say how large the context of the model ${slug} is.`
+      : `The model ${slug} has a context of ${tokens(context)} tokens.`;
+  const message = `${has} ${title} needs ${tokens(comfortableContext)} tokens${prompt}: ${cure}, or choose another model with --model.`;
+  return { message, isFatal: context !== undefined && promptTokens !== undefined && context <= promptTokens };
 }
 
 /** At most 8 names. */

@@ -1,4 +1,5 @@
 import colors from "picocolors";
+import { ports } from "../apis/ports.ts";
 import { nameOf } from "../app/open-engine.ts";
 import type { TruewireConfig } from "../config/config.ts";
 import type { ModelConfig } from "../config/model-schema.ts";
@@ -33,6 +34,7 @@ export function bannerOf(
     `${colors.bold(url)} is the page, for a browser.`,
     `  OpenAI:    ${url}/v1 (OPENAI_BASE_URL)`,
     `  Anthropic: ${url} (ANTHROPIC_BASE_URL)`,
+    ...(ports.some(({ name }) => name === "ollama") ? [`  Ollama:    ${url} (OLLAMA_HOST)`] : []),
     ...modelLines(models, parseConfig(config).models, found),
     ...(first ? [] : ["No upstream answers yet; their models are taken in when they do."]),
     ...(demo ? ["No model was named, so this serves the bundled demo model, a small one for trying things out."] : []),

@@ -2,6 +2,7 @@ import { Agent, get } from "node:http";
 import { readModelList } from "../apis/models/models.ts";
 import type { UpstreamModel } from "../config/config.ts";
 import { isObject } from "../core/json.ts";
+import { isTruewire, knownServers, serverOwning } from "./known-servers.ts";
 
 /** A server that answers on a port of this machine. */
 export interface FoundServer {
@@ -16,33 +17,11 @@ export interface FoundServer {
   readonly models: readonly string[];
 }
 
-/** The default ports of servers that run models, by their documentation. */
-const usualPorts: ReadonlyMap<number, string> = new Map([
-  [11434, "Ollama"],
-  [1234, "LM Studio"],
-  [8080, "llama-server"],
-  [8000, "vLLM"],
-  [30000, "SGLang"],
-  [5001, "KoboldCpp"],
-  [5000, "tabbyAPI"],
-]);
-
-/** What servers write as `owned_by` in their lists of models. It tells more than the port. */
-const owners: Readonly<Record<string, string>> = {
-  library: "Ollama",
-  organization_owner: "LM Studio",
-  llamacpp: "llama-server",
-  vllm: "vLLM",
-  sglang: "SGLang",
-  koboldcpp: "KoboldCpp",
-  tabbyapi: "tabbyAPI",
-};
-
 const maxAnswerBytes = 4 * 1024 * 1024;
 
 /**
  * Looks for servers on the usual ports of this machine's loopback address, all at once, for `limitMs` milliseconds at most. A server is
- * recognized by its answer to `GET /v1/models` or `GET /api/version`; no key and no prompt is sent. Never rejects.
+ * recognized by its answer to `GET /v1/models`, `GET /api/version` (Ollama) or `GET /health` (Truewire); no key and no prompt is sent. Never rejects.
  */
 export async function findServers(limitMs: number, ports: Iterable<number>): Promise<FoundServer[]> {
   // An agent of its own: the global one of Node may use the proxy of the environment.
@@ -55,7 +34,9 @@ export async function findServers(limitMs: number, ports: Iterable<number>): Pro
 /** The ports to look at. `TRUEWIRE_DISCOVERY_PORTS` (`1234,8000`) is for tests, which must not find servers of the developer. */
 export function portsToLookAt(environment: NodeJS.ProcessEnv): Iterable<number> {
   const { TRUEWIRE_DISCOVERY_PORTS: own } = environment;
-  return own === undefined ? usualPorts.keys() : own.split(",").map(Number).filter(Boolean);
+  return own === undefined
+    ? knownServers.flatMap(({ port }) => port ?? [])
+    : own.split(",").map(Number).filter(Boolean);
 }
 
 /** The entries of found servers in a configuration, with names that differ. */
@@ -73,20 +54,20 @@ export function entriesOf(found: readonly FoundServer[]): UpstreamModel[] {
 
 async function lookAt(port: number, agent: Agent, signal: AbortSignal): Promise<FoundServer | undefined> {
   const ask = (path: string): Promise<Answer | undefined> => answerOf({ port, path, agent, signal });
-  const [list, version, welcome] = await Promise.all([ask("/v1/models"), ask("/api/version"), ask("/")]);
-  const server = { product: usualPorts.get(port) ?? "a server", port, url: `http://127.0.0.1:${port}/v1` };
-  if (welcome?.text.startsWith("Truewire:") === true)
-    return { ...server, product: "Truewire", state: "truewire", models: [] };
+  const [list, version, health] = await Promise.all([ask("/v1/models"), ask("/api/version"), ask("/health")]);
+  const byPort = knownServers.find((server) => server.port === port);
+  const server = { product: byPort?.name ?? "a server", port, url: `http://127.0.0.1:${port}/v1` };
+  if (isTruewire(jsonOf(health?.text))) return { ...server, product: "Truewire", state: "truewire", models: [] };
   // vLLM and tabbyAPI answer so where they have a key; a page of another program is no JSON.
   if (list?.status === 401 && isObject(jsonOf(list.text))) return { ...server, state: "locked", models: [] };
+  const ofOllama = version?.status === 200 ? jsonOf(version.text) : undefined;
+  const isOllama = isObject(ofOllama) && typeof ofOllama["version"] === "string";
   const models = list?.status === 200 ? readModelList(list.text) : null;
   if (models && models.length > 0) {
-    const product = owners[models[0]?.ownedBy?.toLowerCase() ?? ""] ?? server.product;
+    const product = serverOwning(models[0]?.ownedBy)?.name ?? server.product;
     return { ...server, product, state: "open", models: models.map(({ id }) => id) };
   }
   // Ollama without a model lists `null`.
-  const body = version?.status === 200 ? jsonOf(version.text) : undefined;
-  const isOllama = isObject(body) && typeof body["version"] === "string";
   if (!models && !isOllama) return undefined;
   return { ...server, ...(isOllama && { product: "Ollama" }), state: "empty", models: [] };
 }
@@ -124,7 +105,7 @@ function answerOf(options: {
   });
 }
 
-function jsonOf(text: string): unknown {
+function jsonOf(text = ""): unknown {
   try {
     return JSON.parse(text);
   } catch {

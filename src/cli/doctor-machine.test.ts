@@ -8,7 +8,7 @@ const healthy: MachineFacts = {
   memory: { total: 32 * 2 ** 30, free: 20 * 2 ** 30 },
   openFiles: 1_048_576,
   libraries: { variant: "linux-x64", version: "0.5.0" },
-  listening: [],
+  servers: [],
   environment: {},
 };
 
@@ -64,17 +64,19 @@ test("libraries that are missing or do not load, and a GPU that they do not use"
 });
 
 test("port 8080: free, taken by Truewire itself, by another server, by something else", () => {
-  expect(problems({ listening: [{ port: 8080, name: "Truewire", models: 1 }] })).toEqual([]);
-  expect(problems({ listening: [{ port: 8080, name: "llama-server", models: 1 }] })).toEqual([
-    ["port", "truewire serve --port 8081"],
-  ]);
-  expect(textOf("port", { listening: [{ port: 8080 }] })).toBe("port 8080 is taken by another program");
-  expect(textOf("port", { listening: [{ port: 8080, says: "nginx" }] })).toContain("another program (nginx)");
-  const listening = [{ port: 11_434, name: "Ollama", models: 3 }, { port: 5000 }];
-  expect(problems({ listening })).toEqual([]);
-  expect(textOf("server-11434", { listening })).toContain("Ollama answers at http://localhost:11434/v1 with 3 models");
-  // A program on a usual port that is no API is nothing to report.
-  expect(textOf("server-5000", { listening })).toBeUndefined();
+  const server = { port: 8080, product: "llama-server", state: "open", models: ["m"] } as const;
+  expect(textOf("port", {})).toBe("port 8080 is free");
+  const truewire = { ...server, product: "Truewire", state: "truewire" } as const;
+  expect(textOf("port", { servers: [truewire] })).toBe("Truewire listens on port 8080 already");
+  expect(problems({ servers: [truewire, server] })).toEqual([]);
+  expect(textOf("port", { servers: [server] })).toContain(
+    "port 8080 is taken by llama-server: truewire takes the next",
+  );
+  expect(problems({ otherProgram: "nginx" })).toEqual([["port", "truewire serve --port 8081"]]);
+  expect(textOf("port", { otherProgram: "nginx" })).toBe("port 8080 is taken by another program (nginx)");
+  const servers = [{ port: 11_434, product: "Ollama", state: "open", models: ["a", "b", "c"] }] as const;
+  expect(problems({ servers })).toEqual([]);
+  expect(textOf("server-11434", { servers })).toContain("Ollama answers at http://localhost:11434/v1 with 3 models");
 });
 
 test("the configuration: mistakes, missing files, and a second key", () => {
@@ -84,6 +86,10 @@ test("the configuration: mistakes, missing files, and a second key", () => {
   expect(problems({ config: { ...config, missing: ["a.gguf"] } }).map(([id]) => id)).toEqual(["config"]);
   const environment = { TRUEWIRE_API_KEY: "tw-1" };
   expect(problems({ config, environment })).toEqual([]);
+  expect(textOf("TRUEWIRE_API_KEY", { environment })).toContain("requires this key of its clients");
+  expect(textOf("TRUEWIRE_URL", { environment: { TRUEWIRE_URL: "http://me:secret@gpu:8080" } })).toBe(
+    "TRUEWIRE_URL is set: truewire launch and truewire models use the server at gpu:8080",
+  );
   expect(problems({ config: { ...config, hasKeys: true }, environment })).toEqual([
     ["TRUEWIRE_API_KEY", "unset TRUEWIRE_API_KEY"],
   ]);

@@ -4,13 +4,12 @@ import { createRequire } from "node:module";
 import { availableParallelism, freemem, totalmem } from "node:os";
 import { fileURLToPath } from "node:url";
 import { request } from "undici";
-import { readModelList } from "../apis/models/models.ts";
 import { usableCores } from "../app/processes.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { checkConfigFile, readConfigFile } from "../config/read-config-file.ts";
 import type { LoadedLibraries } from "../engines/llama/process/libraries-main.ts";
+import { findServers, type FoundServer, portsToLookAt } from "./discovery.ts";
 import type { DoctorFinding } from "./doctor-server.ts";
-import { knownServers } from "./doctor-servers.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -27,20 +26,12 @@ export interface MachineFacts {
   readonly libraries: LoadedLibraries;
   /** A GPU that the system has, whether the libraries use it or not. */
   readonly gpuOfSystem?: string;
-  readonly listening: readonly ListeningServer[];
+  /** The servers on the usual ports of this machine. */
+  readonly servers: readonly Pick<FoundServer, "product" | "port" | "state" | "models">[];
+  /** Another program that has the default port: its header `server`, or what it does. */
+  readonly otherProgram?: string;
   readonly config?: ConfigFacts;
   readonly environment: Environment;
-}
-
-/** A server on one of the usual ports of this machine. */
-export interface ListeningServer {
-  readonly port: number;
-  /** Absent: it is not known by name. */
-  readonly name?: string;
-  /** Absent: it has no list of models. */
-  readonly models?: number;
-  /** Its header `server`, or the status of its answer. */
-  readonly says?: string;
 }
 
 export interface ConfigFacts {
@@ -62,12 +53,14 @@ const minFiles = 4096;
 /** Looks at this machine. `budget`: milliseconds for the servers that listen and the libraries. */
 export async function lookAtMachine(environment: Environment, budget: number): Promise<MachineFacts> {
   const { engines } = createRequire(import.meta.url)("truewire/package.json") as { engines: { node: string } };
-  const ports = [...new Set([defaultPort, ...knownServers.flatMap(({ port }) => port ?? [])])];
-  const [libraries, listening, config] = await Promise.all([
+  const timeout = Math.min(budget, 1000);
+  const [libraries, servers, listener, config] = await Promise.all([
     loadedLibraries(budget),
-    Promise.all(ports.map((port) => listeningAt(port, Math.min(budget, 1000)))),
+    findServers(timeout, portsToLookAt(environment)),
+    listenerAt(defaultPort, timeout),
     configFacts(environment),
   ]);
+  const isOther = listener !== undefined && !servers.some(({ port }) => port === defaultPort);
   const limit = process.constrainedMemory();
   const total = totalmem();
   const openFiles = descriptorLimit();
@@ -84,7 +77,8 @@ export async function lookAtMachine(environment: Environment, budget: number): P
     ...(openFiles !== undefined && { openFiles }),
     libraries,
     ...(gpuOfSystem !== undefined && { gpuOfSystem }),
-    listening: listening.filter((server) => server !== undefined),
+    servers,
+    ...(isOther && { otherProgram: listener }),
     ...(config && { config }),
     environment,
   };
@@ -166,32 +160,46 @@ function gpuFinding({ libraries: { gpu, variant }, gpuOfSystem }: MachineFacts):
   return { id: "gpu", status: "problem", text, cure };
 }
 
-function portFindings({ listening }: MachineFacts): DoctorFinding[] {
-  const own = listening.find(({ port }) => port === defaultPort);
-  const others = listening.filter(({ port, models }) => port !== defaultPort && models !== undefined);
+function portFindings({ servers, otherProgram }: MachineFacts): DoctorFinding[] {
+  const own = servers.find(({ port }) => port === defaultPort);
+  const port: Omit<DoctorFinding, "id"> =
+    otherProgram !== undefined
+      ? {
+          status: "problem",
+          text: `port ${defaultPort} is taken by another program (${otherProgram})`,
+          cure: "truewire serve --port 8081",
+        }
+      : own === undefined
+        ? { status: "ok", text: `port ${defaultPort} is free` }
+        : own.state === "truewire"
+          ? { status: "ok", text: `Truewire listens on port ${defaultPort} already` }
+          : {
+              status: "ok",
+              text: `port ${defaultPort} is taken by ${own.product}: truewire takes the next one, or that of --port`,
+            };
   return [
-    own === undefined
-      ? { id: "port", status: "ok", text: `port ${defaultPort} is free` }
-      : own.name === "Truewire"
-        ? { id: "port", status: "ok", text: `Truewire listens on port ${defaultPort} already` }
-        : {
-            id: "port",
-            status: "problem",
-            text: `port ${defaultPort} is taken by ${own.name ?? "another program"}${own.says === undefined ? "" : ` (${own.says})`}`,
-            cure: "truewire serve --port 8081",
-          },
-    ...others.map(({ port, name, models }): DoctorFinding => ({
-      id: `server-${port}`,
-      status: "ok",
-      text: `${name ?? "a server"} answers at http://localhost:${port}/v1 with ${models} ${models === 1 ? "model" : "models"}: truewire doctor localhost:${port}/v1`,
-    })),
+    { id: "port", ...port },
+    ...servers
+      .filter(({ state }) => state !== "truewire")
+      .map(({ product, port: at, state, models }): DoctorFinding => {
+        const count = models.length === 1 ? "1 model" : `${models.length} models`;
+        const has = state === "locked" ? "a key" : count;
+        const text = `${product} answers at http://localhost:${at}/v1 with ${has}: truewire doctor localhost:${at}/v1`;
+        return { id: `server-${at}`, status: "ok", text };
+      }),
   ];
 }
 
 function configFindings({ config, environment }: MachineFacts): DoctorFinding[] {
   const id = "config";
   if (config === undefined)
-    return [{ id, status: "ok", text: `there is no ${configFile} here: truewire serve uses the demo model` }];
+    return [
+      {
+        id,
+        status: "ok",
+        text: `there is no ${configFile} here: truewire serves the demo model and the servers of this machine`,
+      },
+    ];
   const { file, models, missing, mistakes, hasKeys } = config;
   if (mistakes.length > 0)
     return [
@@ -304,8 +312,19 @@ const vendors: readonly VendorVariables[] = [
   },
 ];
 
-function variableFindings({ environment }: MachineFacts): DoctorFinding[] {
-  const findings = vendors.flatMap(({ url, keys, readers }): DoctorFinding[] => {
+function variableFindings({ environment, config }: MachineFacts): DoctorFinding[] {
+  const { TRUEWIRE_API_KEY: ownKey, TRUEWIRE_URL: ownUrl } = environment;
+  const own: DoctorFinding[] = [];
+  if (ownKey && config?.hasKeys !== true) {
+    const text =
+      "TRUEWIRE_API_KEY is set: truewire serve requires this key of its clients, and truewire launch sends it";
+    own.push({ id: "TRUEWIRE_API_KEY", status: "ok", text });
+  }
+  if (ownUrl) {
+    const text = `TRUEWIRE_URL is set: truewire launch and truewire models use the server at ${hostOf(ownUrl)}`;
+    own.push({ id: "TRUEWIRE_URL", status: "ok", text });
+  }
+  const ofVendors = vendors.flatMap(({ url, keys, readers }): DoctorFinding[] => {
     const base = environment[url];
     const key = keys.find((name) => environment[name]);
     if (base) {
@@ -327,6 +346,7 @@ function variableFindings({ environment }: MachineFacts): DoctorFinding[] {
           },
         ];
   });
+  const findings = [...own, ...ofVendors];
   const options = environment["NODE_OPTIONS"];
   if (options === undefined || options.trim() === "") return findings;
   // Each process of Truewire (workers, models) starts with these options: a debugger's port is taken by the first.
@@ -369,35 +389,19 @@ function loadedLibraries(timeout: number): Promise<LoadedLibraries> {
   });
 }
 
-async function listeningAt(port: number, timeout: number): Promise<ListeningServer | undefined> {
+/** Says what answers on a port of this machine: its header `server`, or what it does; undefined if nothing listens. */
+async function listenerAt(port: number, timeout: number): Promise<string | undefined> {
   try {
-    const { body, headers, statusCode } = await request(`http://127.0.0.1:${port}/v1/models`, {
+    const { body, headers, statusCode } = await request(`http://127.0.0.1:${port}/`, {
+      method: "HEAD",
       signal: AbortSignal.timeout(timeout),
     });
-    const text = await firstPart(body);
-    const models = readModelList(text) ?? undefined;
-    const name = knownServers.find(({ owners }) =>
-      models?.some(({ ownedBy }) => ownedBy !== null && owners.includes(ownedBy)),
-    )?.name;
-    const says = [headers["server"] ?? `status ${statusCode}`].flat().join(", ");
-    return { port, says, ...(name !== undefined && { name }), ...(models && { models: models.length }) };
+    await body.dump();
+    return [headers["server"] ?? `status ${statusCode}`].flat().join(", ");
   } catch (error) {
     const { code } = error as { readonly code?: string };
-    // Something listens that does not speak HTTP, or does not answer.
-    return code === "ECONNREFUSED" ? undefined : { port };
+    return code === "ECONNREFUSED" ? undefined : "it does not answer HTTP";
   }
-}
-
-/** At most a mebibyte of an answer. */
-async function firstPart(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body) {
-    chunks.push(chunk);
-    bytes += chunk.length;
-    if (bytes > 2 ** 20) break;
-  }
-  return Buffer.concat(chunks).toString();
 }
 
 async function configFacts(environment: Environment): Promise<ConfigFacts | undefined> {

@@ -9,7 +9,14 @@ import { concerns } from "../check/report/report.ts";
 import { reportOf } from "../check/report/report-of.ts";
 import { isObject } from "../core/json.ts";
 import { answerOf, httpRefusal, parsedOrNothing, type ProbeAnswer } from "./doctor-answer.ts";
-import { type Cures, knownServers, type KnownServer, type ServerFacts } from "./doctor-servers.ts";
+import {
+  type Cures,
+  knownServers,
+  type KnownServer,
+  serverOwning,
+  type ServerFacts,
+  truewireServer,
+} from "./known-servers.ts";
 
 /** One line of `truewire doctor`. */
 export interface DoctorFinding {
@@ -76,31 +83,36 @@ export async function examineServer(question: ServerQuestion): Promise<DoctorRep
     findings.push({ id: "model", status: "problem", text: "it lists no model", cure });
     return { subject: url, examined: true, findings };
   }
-  for (const look of [
+  // Short answers first: a slow server spends the time on what comes last.
+  for (const [id, about, examine] of [
     ["answer", "a short answer", () => server.answers()],
     ["context", "the context size", () => server.context()],
-    ["tools", "tools", () => server.tools()],
     ["system", "a system message in the middle", () => server.systemMessage()],
-    ["usage", "usage in a stream", () => server.usage()],
-    ["schema", "a JSON schema", () => server.schema()],
     ["apis", "the APIs", () => server.apis()],
+    ["usage", "usage in a stream", () => server.usage()],
     ["cache", "the cache", () => server.cache()],
+    ["tools", "tools", () => server.tools()],
+    ["schema", "a JSON schema", () => server.schema()],
     ["cut", "a prompt that does not fit", () => server.cut()],
   ] as const) {
-    const [id, about, examine] = look;
     try {
       if (server.hasFailed && id !== "context") continue;
       findings.push({ id, ...(await examine()) });
     } catch (error) {
       if (!(error instanceof NotReached)) throw error;
+      const longer = `--timeout ${Math.ceil((question.budget / 1000) * 6)}`;
       // Many servers load a model at its first request.
-      const cure = id === "answer" ? { cure: "run it again when the model is loaded, or with --timeout 60" } : {};
-      findings.push({ id, status: "unknown", text: `${about}: not reached within ${seconds}`, ...cure });
+      const cure =
+        id === "answer" ? `run it again when the model is loaded, or with ${longer}` : `run it with ${longer}`;
+      const isFirst = !findings.some(({ text }) => text.includes(notReached));
+      findings.push({ id, status: "unknown", text: `${about}: ${notReached} ${seconds}`, ...(isFirst && { cure }) });
     }
   }
   findings.push(...(await server.worst()));
   return { subject: url, model, examined: true, findings };
 }
+
+const notReached = "not reached within";
 
 /** The time was over before an answer was complete. */
 class NotReached extends Error {}
@@ -114,8 +126,8 @@ class ServerUnderExamination {
   readonly #judged: Judged[] = [];
   #known: KnownServer | undefined;
   #facts: ServerFacts = {};
-  /** Its list of models names another server, whose own API is not there. */
-  #hasGateway = false;
+  /** Its list of models names another server, whose own API is not there: what is in front of it. */
+  #gateway: string | undefined;
   #contextSize: number | undefined;
   /** Tokens of one word of the prompts of `words`. */
   #tokensPerWord: number | undefined;
@@ -142,20 +154,31 @@ class ServerUnderExamination {
     return this.#known?.cures ?? {};
   }
 
+  /** A Truewire in front of this server cures what Truewire adapts and repairs. */
   get #serve(): string {
-    return `truewire serve ${this.#target.url}`;
+    return this.#isTruewire ? "update Truewire" : `truewire serve ${this.#target.url}`;
+  }
+
+  get #isTruewire(): boolean {
+    return this.#known === truewireServer || this.#gateway === "Truewire";
   }
 
   /** By the owner in its list of models, else by what its own API says. */
   async recognize(): Promise<void> {
-    const owner = this.#entry?.ownedBy;
-    this.#known = knownServers.find(({ owners }) => owner && owners.includes(owner));
+    this.#known = serverOwning(this.#entry?.ownedBy);
+    // First: it has Ollama's API, too, and passes owners on.
+    if (await this.#ownFacts(truewireServer)) {
+      if (this.#known && this.#known !== truewireServer) this.#gateway = "Truewire";
+      this.#known ??= truewireServer;
+      return;
+    }
     for (const one of this.#known ? [this.#known] : knownServers.filter(({ name }) => ownApis.has(name))) {
       const facts = await this.#ownFacts(one);
-      if (!this.#known && facts?.version === undefined) continue;
+      if (!this.#known && !facts) continue;
       this.#known = one;
       this.#facts = facts ?? {};
-      this.#hasGateway = facts === undefined && one.about.length > 0 && !this.#signal.aborted;
+      if (!facts && one.about.length > 0 && !this.#signal.aborted)
+        this.#gateway = "a gateway: its own API is not there";
       return;
     }
   }
@@ -164,7 +187,7 @@ class ServerUnderExamination {
     const { url } = this.#target;
     const name = this.#known?.name ?? `a server that is not known by name (${new URL(url).host})`;
     const version = this.#facts.version === undefined ? "" : ` ${this.#facts.version}`;
-    const gateway = this.#hasGateway ? " through a gateway: its own API is not there" : "";
+    const gateway = this.#gateway === undefined ? "" : ` through ${this.#gateway}`;
     return { id: "server", status: "ok", text: `${name}${version} answers at ${url}${gateway}` };
   }
 
@@ -179,7 +202,8 @@ class ServerUnderExamination {
 
   /** Asked after an answer, when the model is loaded. */
   async context(): Promise<Found> {
-    if (this.#known) this.#facts = { ...this.#facts, ...(await this.#ownFacts(this.#known)) };
+    if (this.#known && this.#gateway === undefined)
+      this.#facts = { ...this.#facts, ...(await this.#ownFacts(this.#known)) };
     const size = this.#facts.contextSize ?? this.#entry?.contextLength ?? undefined;
     this.#contextSize = size;
     if (size === undefined) return { status: "unknown", text: "it does not say how large its context is" };
@@ -244,7 +268,7 @@ class ServerUnderExamination {
     return {
       status: "problem",
       text: "it accepts a JSON schema and ignores it",
-      cure: "update the server, or serve the model's file: truewire serve model.gguf",
+      cure: otherModel,
     };
   }
 
@@ -331,10 +355,15 @@ class ServerUnderExamination {
       if (!this.#signal.aborted) this.#judged.push(judgedResult(result, undefined));
     }
     const { rules } = reportOf(this.#target.url, this.#judged.map(judgementOf));
-    const broken = (["error", "warning"] as const).flatMap((severity) =>
+    const worstFirst = (["error", "warning"] as const).flatMap((severity) =>
       concerns.flatMap((concern) =>
         rules.filter((rule) => rule.status === "broken" && rule.severity === severity && rule.concern === concern),
       ),
+    );
+    // Streams and bodies have rules of the same words, and `schema` has said that one.
+    const broken = worstFirst.filter(
+      ({ id, says }, at) =>
+        id !== "body/json-text" && id !== "request/json" && worstFirst.findIndex((rule) => rule.says === says) === at,
     );
     const seen = this.#judged.length;
     if (seen === 0) return [{ id: "rules", status: "unknown", text: "the rules of `truewire check`: not reached" }];
@@ -345,7 +374,8 @@ class ServerUnderExamination {
       const clients = breaks.length === 0 ? "" : `; breaks ${breaks.slice(0, 3).join(", ")}`;
       const rest = broken.length - 3;
       const more = at === 2 && rest > 0 ? `; ${rest} more: truewire check ${this.#target.url}` : "";
-      return { id, status: "problem", text: `${concern}: ${says}${found}${clients}`, cure: `${this.#serve}${more}` };
+      const cure = requestRules.test(id) ? otherModel : this.#serve;
+      return { id, status: "problem", text: `${concern}: ${says}${found}${clients}`, cure: `${cure}${more}` };
     });
   }
 
@@ -382,6 +412,10 @@ class ServerUnderExamination {
   }
 }
 
+/** Rules that the model's server has to keep: nothing in front of it can. */
+const requestRules = /^(?:request|body)\/(?:stop|max-tokens|required|named|no-tools|parallel)$/;
+const otherModel = "update the server, or serve the model's file: truewire serve model.gguf";
+
 /** Servers whose own API says who they are, where their list of models does not. */
 const ownApis: ReadonlySet<string> = new Set(["Ollama", "KoboldCpp"]);
 
@@ -413,7 +447,9 @@ async function listModels(
         )
       : nothing(
           `no server answers at ${url}: ${own.failure ?? "no answer"}`,
-          "start the server, or give another URL: truewire doctor http://localhost:11434/v1",
+          /certificate/.test(own.failure ?? "")
+            ? `trust the authority of its certificate: NODE_EXTRA_CA_CERTS=ca.pem truewire doctor ${url}`
+            : "start the server, or give another URL: truewire doctor http://localhost:11434/v1",
         );
   const { status, body } = own.exchange.response;
   if (status >= 500)
@@ -423,8 +459,10 @@ async function listModels(
     );
   if (model !== undefined && status === 404) return { url, models: [] };
   const form = /^\s*</.test(body) ? "a web page" : "no list of models";
+  const says =
+    status < 400 || /^\s*</.test(body) ? `/models has ${form} (status ${status})` : httpRefusal(own.exchange);
   return nothing(
-    `what answers at ${url} is no API: /models has ${form} (status ${status})`,
+    `what answers at ${url} is no API: ${says}`,
     "give the base URL of an API, such as http://localhost:11434/v1",
   );
 }

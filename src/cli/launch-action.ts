@@ -6,6 +6,7 @@ import {
   constants,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   openSync,
   readFileSync,
   rmSync,
@@ -14,10 +15,10 @@ import {
 } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { withScheme } from "../config/target.ts";
+import { modelOfTarget, withScheme } from "../config/target.ts";
 import { isObject } from "../core/json.ts";
 import { nearest } from "../core/nearest.ts";
-import { agents, chooseModel, contextProblem } from "./agents.ts";
+import { agents, chooseModel, comfortableContext, contextProblem } from "./agents.ts";
 import type { Agent, AgentSetup, ChatModel } from "./agents.ts";
 
 export interface LaunchOptions {
@@ -31,8 +32,8 @@ export interface LaunchOptions {
 interface AgentServer {
   readonly url: string;
   readonly models: readonly ChatModel[];
-  /** Ends a server that was started for the agent. `isDone`: nobody will ask for its log. */
-  stop?(isDone: boolean): Promise<void>;
+  /** Ends a server that was started for the agent. `keepLog`: the agent failed, perhaps because of the server. */
+  stop?(keepLog: boolean): Promise<void>;
 }
 
 const usualUrl = "http://127.0.0.1:8080";
@@ -56,7 +57,8 @@ export async function launch(
   let ended: AgentEnd | undefined;
   try {
     const model = chooseModel(server.models, options.model);
-    const problem = contextProblem(agent, model);
+    const cure = largerContext(name, serveArgs, server.stop !== undefined);
+    const problem = cure === undefined ? undefined : contextProblem(agent, model, cure);
     if (problem?.isFatal && !options.print) throw new Error(problem.message);
     if (problem !== undefined) console.error(`truewire: ${problem.message}`);
     const folder = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "truewire", "launch", name);
@@ -72,11 +74,22 @@ export async function launch(
     writeFiles(folder, setup);
     ended = await runAgent(command, [...(setup.args ?? []), ...agentArgs], setup.env);
   } finally {
-    await server.stop?.(ended?.code === 0);
+    await server.stop?.(ended !== undefined && ended.code !== 0);
   }
   // As if the agent had been started without this command.
   if (ended.signal !== null) process.kill(process.pid, ended.signal);
   process.exitCode = ended.code ?? 1;
+}
+
+/** What gives an agent a larger context; undefined: programs have none. `isStarted`: the server was started for the agent, with `serveArgs`. */
+function largerContext(name: string, [target = "-"]: readonly string[], isStarted: boolean): string | undefined {
+  const size = `--context-size ${comfortableContext}`;
+  const upstream = `give it that context on its own server (Ollama: OLLAMA_CONTEXT_LENGTH=${comfortableContext})`;
+  if (!isStarted) return `start the server with ${size}, or ${upstream}`;
+  if (target.startsWith("-")) return `serve a model file, truewire launch ${name} model.gguf ${size}, or ${upstream}`;
+  const { kind } = modelOfTarget(target);
+  if (kind === "program") return undefined;
+  return kind === "local" ? `truewire launch ${name} ${target} ${size}` : upstream;
 }
 
 function unknownAgent(name: string): Error {
@@ -161,7 +174,8 @@ async function chatModels(url: string, key: string | undefined): Promise<readonl
  * stop it; it ends when this process does.
  */
 async function startServer(args: readonly string[], key?: string, givenKey?: string): Promise<AgentServer> {
-  const log = join(tmpdir(), `truewire-launch-${process.pid}.log`);
+  const folder = mkdtempSync(join(tmpdir(), "truewire-launch-"));
+  const log = join(folder, "server.log");
   const file = openSync(log, "wx", 0o600);
   console.error(`truewire: Starting a server. Its log: ${log}`);
   const env = { ...process.env, TRUEWIRE_LAUNCH: "1", ...(givenKey !== undefined && { TRUEWIRE_API_KEY: givenKey }) };
@@ -172,21 +186,22 @@ async function startServer(args: readonly string[], key?: string, givenKey?: str
   });
   closeSync(file);
   const exited = once(child, "exit");
-  const stop = async (isDone: boolean): Promise<void> => {
+  const stop = async (keepLog: boolean): Promise<void> => {
     child.kill("SIGTERM");
     await exited;
-    if (isDone) rmSync(log, { force: true });
+    if (!keepLog) rmSync(folder, { recursive: true, force: true });
   };
   const [said] = await Promise.race([once(child, "message"), exited]);
   if (typeof said !== "string") {
     const shown = readFileSync(log, "utf8").trim().split("\n").slice(-10).join("\n");
-    rmSync(log, { force: true });
-    throw new Error(`The server did not start.\n${shown}`);
+    rmSync(folder, { recursive: true, force: true });
+    const hint = args.some((argument) => argument.startsWith("-")) ? " Arguments of the agent follow a --." : "";
+    throw new Error(`The server did not start.${hint}\n${shown}`);
   }
   try {
     return { url: said, models: await chatModels(said, key), stop };
   } catch (error) {
-    await stop(false);
+    await stop(true);
     throw error;
   }
 }

@@ -42,6 +42,12 @@ const commands = [
 for (const add of commands) add(program);
 hintAtHelp(program, "truewire");
 
+// The reader of a pipe has seen enough (`| head`). `serve` has a listener of its own, and continues.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+  if (process.stdout.listenerCount("error") === 1) process.exit();
+});
+
 try {
   // Without a command it serves; only these options are its own.
   const given = process.argv.slice(2);

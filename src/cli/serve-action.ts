@@ -58,8 +58,12 @@ function settingOf([name, value]: readonly [string, unknown]): readonly [string,
 /** Serves until a signal stops it. Throws an error of one sentence when it cannot start. */
 export async function serve(targets: readonly string[], options: Options): Promise<void> {
   const isLaunched = process.env.TRUEWIRE_LAUNCH !== undefined && process.send !== undefined;
-  // `truewire launch` has ended, perhaps without a chance to stop its server.
-  if (isLaunched) process.once("disconnect", () => process.kill(process.pid, "SIGTERM")).channel?.unref();
+  if (isLaunched) {
+    // `truewire launch` has ended, perhaps without a chance to stop its server.
+    const end = (): void => void process.kill(process.pid, "SIGTERM");
+    process.once("disconnect", end).channel?.unref();
+    if (!process.connected) end();
+  }
   const file = configFile(targets, options);
   const found = await serversBeside(targets, options, file);
   const read = (): Promise<TruewireConfig> => configuration(targets, options, file, found);

@@ -169,7 +169,7 @@ export class IncrementalJson {
   }
 
   *#skipBlanks(): Steps<void> {
-    for (let left = this.#chunkSize; isSpace(this.#bytes[this.#at]); this.#at++) {
+    for (let left = this.#chunkSize; isBlank(this.#bytes[this.#at]); this.#at++) {
       if (--left > 0) continue;
       left = this.#chunkSize;
       yield;
@@ -220,12 +220,12 @@ function set(object: Record<string, unknown>, name: string, value: unknown): voi
   else Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
-function isSpace(byte: number | undefined): boolean {
+export function isBlank(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }
 
 /** Digits, letters, `+`, `-`, `.`. */
-function isScalar(byte = 0): boolean {
+export function isScalar(byte = 0): boolean {
   return (
     (byte >= 0x30 && byte <= 0x39) ||
     ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x7a) ||

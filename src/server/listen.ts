@@ -43,6 +43,8 @@ type UpgradeListener = (request: IncomingMessage, connection: Duplex, head: Buff
 /** The first byte of a TLS connection: a handshake record. Source: RFC 8446, section 5.1. */
 const tlsHandshake = 0x16;
 const handshakeCode = "TLS_HANDSHAKE";
+/** OpenSSL's code for a connection that begins with an HTTP request instead of a handshake. */
+const plainHttpCode = "ERR_SSL_HTTP_REQUEST";
 
 /** File descriptors that are kept free for upstreams, logs and the system's own needs. */
 const reservedDescriptors = 32;
@@ -93,10 +95,12 @@ export async function listen(
     if (refused.has(socket)) return;
     const code = error.rawPacket?.[0] === tlsHandshake ? handshakeCode : error.code;
     const answered = responses.get(socket)?.headersSent === true && responses.get(socket)?.writableFinished === false;
-    if (socket.writable && !answered && code !== "ECONNRESET") {
+    const line = code === plainHttpCode ? connectionBelow(socket) : socket;
+    if (line.writable && !answered && code !== "ECONNRESET") {
       const failure = connectionFailure(code);
       log.warn({ status: failure.failure.status, code }, failure.message);
-      socket.write(rawAnswer(failure));
+      line.on("error", () => {});
+      line.write(rawAnswer(failure), () => line.destroy());
     }
     socket.destroy();
   });
@@ -139,6 +143,14 @@ function refuseBeyondDescriptors(server: Server, limit: number, log: Log): void 
 }
 
 /**
+ * Returns the connection that a TLS connection is carried by: the TLS connection itself has been destroyed when the handshake fails. Node has no
+ * public name for it (`_parent`, lib/internal/tls/wrap.js of Node 20 to 24). Without it, the client gets no answer.
+ */
+function connectionBelow(socket: Duplex): Duplex {
+  return (socket as { readonly _parent?: Duplex })._parent ?? socket;
+}
+
+/**
  * Whether a proxy may read the request in another way than Node: two `Host` headers, of which Node takes the first, or none; a URL with
  * another host than `Host`; or a transfer coding other than `chunked`. Source: RFC 9112, sections 3.2 and 6.1.
  */
@@ -178,7 +190,7 @@ function connectionFailure(code: string | undefined): FailureError {
   if (code === "HPE_HEADER_OVERFLOW") return refused(431, "The request's headers are too large.");
   if (code === handshakeCode)
     return refused(400, "The client speaks HTTPS, but this port serves HTTP: use http:// in the URL.");
-  if (code === "ERR_SSL_HTTP_REQUEST")
+  if (code === plainHttpCode)
     return refused(400, "The client speaks HTTP, but this port serves HTTPS: use https:// in the URL.");
   return refused(400, "The request is not valid HTTP.");
 }

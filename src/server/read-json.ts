@@ -1,9 +1,12 @@
 import { FailureError, invalidRequest } from "../core/failure.ts";
 import type { Steps } from "../core/steps.ts";
 import { malformedJson } from "../apis/failures.ts";
+import type { Profile } from "../apis/profile.ts";
+import { exact } from "../apis/profile.ts";
 import { BodyCounter, bodyLimits } from "../apis/body-counter.ts";
 import type { BodyLease } from "./body-budget.ts";
 import { IncrementalJson } from "./incremental-json.ts";
+import { findJsonMistake } from "./json-mistake.ts";
 import { joined, readAll } from "./body-budget.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
@@ -32,12 +35,12 @@ export async function readJsonBody(reply: Reply, { settings, bodies }: Service, 
   const isPlain = encoding === "" || encoding === "identity";
   if (isPlain) reply.record.inspection?.body(received);
   const bytes = isPlain ? received : await decompressed(received, encoding, bodyLimit, lease);
-  return parsed(bytes, decoder);
+  return parsed(bytes, decoder, reply.profile);
 }
 
 /** Parses a message of a WebSocket, which is UTF-8. Rejects with `FailureError`, as `readJsonBody` does. */
 export function readJsonMessage(bytes: Uint8Array): Promise<unknown> {
-  return parsed(bytes, utf8);
+  return parsed(bytes, utf8, exact);
 }
 
 /** A body up to this size is parsed in one step, which takes a few milliseconds. In bytes. */
@@ -45,9 +48,30 @@ const maxUnchunked = 256 * 1024;
 /** The bytes of one step, which takes less than a millisecond. */
 const stepSize = 64 * 1024;
 
-/** Parses a body. Throws if `BodyCounter` refuses it. */
-async function parsed(bytes: Uint8Array, decoder: Decoder): Promise<unknown> {
-  if (bytes.length > maxUnchunked) return inTurns(readInSteps(bytes, decoder));
+/** Parses a body. Rejects if `BodyCounter` refuses it, or it is not JSON: in the vendor's words, or with the place of the mistake. */
+async function parsed(bytes: Uint8Array, decoder: Decoder, profile: Profile): Promise<unknown> {
+  try {
+    return bytes.length > maxUnchunked ? await inTurns(readInSteps(bytes, decoder)) : readAtOnce(bytes, decoder);
+  } catch (error) {
+    const isMalformed = error instanceof FailureError && error.message === malformed;
+    if (!isMalformed || profile.judgesAsVendor) throw error;
+    throw malformedJson(await inTurns(findMistake(bytes, decoder)));
+  }
+}
+
+const malformed = malformedJson().message;
+
+function* findMistake(bytes: Uint8Array, decoder: Decoder): Steps<string> {
+  const charset = `expected text in ${decoder.encoding.toUpperCase()}`;
+  try {
+    const text = decoder === utf8 ? withoutMark(bytes) : yield* transcoded(bytes, decoder);
+    return (yield* findJsonMistake(text)) ?? charset;
+  } catch {
+    return charset;
+  }
+}
+
+function readAtOnce(bytes: Uint8Array, decoder: Decoder): unknown {
   const text = decoded(bytes, decoder);
   // The limit of the depth is the lowest one, so a shorter body cannot exceed any. The counter reads UTF-8.
   if (bytes.length > bodyLimits.depth) new BodyCounter().add(decoder === utf8 ? bytes : new TextEncoder().encode(text));

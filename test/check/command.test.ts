@@ -1,11 +1,13 @@
+import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createHandler } from "../../src/server.ts";
-import { runTruewire } from "../support/serve.ts";
+import { builtMain, runTruewire } from "../support/serve.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { logprobExchange } from "./legal/logprobs.ts";
 
@@ -162,4 +164,11 @@ describe("what cannot be checked: 2, one sentence on stderr, nothing on stdout",
       /no probe for --only nothing\. It takes APIs \(models, chat, completions, responses, embeddings, messages\)/,
     );
   });
+});
+
+// `truewire check --list | head` once ended with a stack trace: write EPIPE.
+test.skipIf(process.platform === "win32")("a reader that has seen enough is no error", async () => {
+  const command = `"${process.execPath}" "${builtMain}" check --list | head -n 1`;
+  const { stdout, stderr } = await promisify(execFile)("sh", ["-c", command]);
+  expect([stdout, stderr]).toEqual(["# Rules\n", ""]);
 });

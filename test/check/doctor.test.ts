@@ -1,11 +1,15 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
+import { createServer as createTruewire } from "../../src/app/create-server.ts";
 import { type DoctorFinding, type DoctorReport, examineServer } from "../../src/cli/doctor-server.ts";
 import { runTruewire } from "../support/serve.ts";
 import { say } from "../upstream/scripted-server.ts";
+import { deepseek } from "../upstream/strict-servers/deepseek.ts";
+import { mistral } from "../upstream/strict-servers/mistral.ts";
 import { ollama } from "../upstream/strict-servers/ollama.ts";
-import { listOf, startStrict, type Json } from "../upstream/strict-servers/strict-server.ts";
+import { hasTemplate, qwen } from "../upstream/strict-servers/qwen.ts";
+import { listOf, startStrict, type Json, type Turn } from "../upstream/strict-servers/strict-server.ts";
 import { vllm } from "../upstream/strict-servers/vllm.ts";
 
 // `truewire doctor URL` against doubles of servers on real sockets: what it finds, what it says it did not reach, and its exit code.
@@ -233,6 +237,22 @@ describe("a server that answers", () => {
     expect(of(report, "usage")).toMatchObject({ status: "problem", text: "streams report no usage" });
   });
 
+  // Once, the rule of streams and that of bodies were two of the three findings, in the same words.
+  test("a mistake that streams and bodies have is one finding", async () => {
+    const well = answerWell((words) => words);
+    const { url } = await start({
+      "/v1/models": list("somebody"),
+      "/v1/chat/completions": ((body, response, request) => {
+        const end = response.end.bind(response) as (text: string) => ServerResponse;
+        response.end = ((text: string) => end(text.replace(/"total_tokens":\d+/g, '"total_tokens":0'))) as never;
+        return well(body, response, request);
+      }) satisfies Answer,
+    });
+    const { findings } = await examineServer({ url, budget: plenty });
+    const rules = findings.filter(({ text }) => text.includes("total_tokens is the sum"));
+    expect(rules.map(({ status }) => status)).toEqual(["problem"]);
+  });
+
   test("one that refuses everything is asked no more than once", async () => {
     const { url, requests } = await start({
       "/v1/models": list("somebody"),
@@ -262,6 +282,32 @@ describe("a server that answers", () => {
       text: "it does not answer a short question: its answer is no chat completion",
     });
   });
+
+  // Once, doctor named `truewire serve` as the cure of rules that only the model's server can keep.
+  test.each([ollama(), vllm, deepseek, mistral, ...(hasTemplate ? [qwen()] : [])])(
+    "$name: what `truewire serve URL` is said to cure is no problem behind it",
+    async (strict) => {
+      const turn = (body: Json): Turn =>
+        listOf(body, "tools").length > 0 ? { call: "get_weather", arguments: '{"city":"Paris"}' } : "Hello.";
+      const server = await startStrict(strict, turn);
+      closing.push(() => server.close());
+      const truewire = await createTruewire({
+        port: 0,
+        logLevel: "silent",
+        models: [{ kind: "upstream", url: server.url }],
+      });
+      closing.push(() => truewire.close(0));
+      const before = await examineServer({ url: server.url, budget: plenty });
+      const behind = await examineServer({ url: truewire.url, budget: plenty });
+      expect(of(behind, "server").text).toContain("Truewire");
+      const cured = before.findings.filter(({ cure }) => cure?.startsWith(`truewire serve ${server.url}`));
+      expect(cured.map(({ id }) => id)).toContain("apis");
+      for (const { id } of cured) {
+        const left = behind.findings.filter((finding) => finding.id === id && finding.cure !== undefined);
+        expect(left).toEqual([]);
+      }
+    },
+  );
 
   test("without a model", async () => {
     const { url } = await start({
@@ -311,8 +357,19 @@ describe("the time is over", () => {
     const report = await examineServer({ url, budget: plenty, signal: over.signal });
     expect(of(report, "answer").status).toBe("ok");
     expect(of(report, "context").status).toBe("ok");
-    expect(of(report, "tools")).toEqual({ id: "tools", status: "unknown", text: "tools: not reached within 60 s" });
-    expect(of(report, "cut")).toMatchObject({ status: "unknown", text: expect.stringContaining("not reached") });
+    expect(of(report, "tools")).toEqual({
+      id: "tools",
+      status: "unknown",
+      text: "tools: not reached within 60 s",
+      cure: "run it with --timeout 360",
+    });
+    expect(of(report, "cut")).toEqual({
+      id: "cut",
+      status: "unknown",
+      text: "a prompt that does not fit: not reached within 60 s",
+    });
+    // The short ones come first.
+    expect(["system", "usage"].map((id) => of(report, id).status)).toEqual(["ok", "ok"]);
     expect(report.findings.filter(({ status }) => status === "problem")).toEqual([]);
   });
 
@@ -323,7 +380,7 @@ describe("the time is over", () => {
       "/v1/chat/completions": (() => over.abort()) satisfies Answer,
     });
     const report = await examineServer({ url, budget: plenty, signal: over.signal });
-    expect(of(report, "answer")).toMatchObject({ status: "unknown", cure: expect.stringContaining("--timeout 60") });
+    expect(of(report, "answer")).toMatchObject({ status: "unknown", cure: expect.stringContaining("--timeout 360") });
     expect(of(report, "rules")).toMatchObject({ status: "unknown", text: expect.stringContaining("not reached") });
     expect(report.findings.filter(({ status }) => status === "problem")).toEqual([]);
   });
@@ -377,6 +434,13 @@ describe("the command", () => {
     const { url } = await start({ "/models": page, "/v1/models": page });
     const { code, stdout } = await doctor(url);
     expect(stdout).toContain("is no API: /models has a web page (status 200)");
+    expect(code).toBe(2);
+  });
+
+  test("HTTPS at a port of HTTP: 2, in words", async () => {
+    const { url } = await start({});
+    const { code, stdout } = await doctor(url.replace("http:", "https:"));
+    expect(stdout).toContain("it speaks HTTP, not HTTPS: use http:// in the URL");
     expect(code).toBe(2);
   });
 

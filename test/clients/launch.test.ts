@@ -223,6 +223,27 @@ test("the server that it started ends with it, also when it is killed", async ()
     );
 });
 
+test.skipIf(process.platform !== "linux")("a server that is still starting ends with it", async () => {
+  fakeAgent("claude", "echo started");
+  const own = join(root, "own-program.js");
+  symlinkSync(resolve("test/fixtures/turns-program.js"), own);
+  const servers = (): string[] =>
+    readdirSync("/proc").filter((pid) => {
+      try {
+        const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+        return command.includes(`serve --port 0 ${own}`);
+      } catch {
+        return false;
+      }
+    });
+  const child = start(["claude", own]);
+  const ended = end(child);
+  await expect.poll(servers, { interval: 1, timeout: 30_000 }).toHaveLength(1);
+  child.kill("SIGKILL");
+  await ended;
+  await expect.poll(servers, { timeout: 30_000 }).toEqual([]);
+});
+
 test("--print shows the lines that do the same, without the key, and starts nothing", async () => {
   fakeAgent("claude", "env | grep -E '^(ANTHROPIC|CLAUDE)' | sort; for each; do echo \"<$each>\"; done");
   server = await serveTurns([], "--api-key", "sk-secret");
@@ -251,11 +272,14 @@ describe("what it refuses", () => {
     [["claude", program, "--print"], "--print starts nothing"],
     [["claude", program, "--model", "gpt-5"], "The server has no chat model gpt-5. It has scripted."],
     [["claude", program, "--wire", "thin"], "--wire thin"],
+    [["claude", "-p", "Count."], "The server did not start. Arguments of the agent follow a --.\n"],
     [["claude", "no-such-model.gguf"], "The server did not start.\n"],
   ])("%j", async (args, message) => {
     fakeAgent("claude", "echo started");
     const { code, stdout, stderr } = await launch(args);
     expect([code, stdout, stderr]).toEqual([1, "", expect.stringContaining(message)]);
+    // A log that says no more than the error is not kept.
+    expect(readdirSync(join(root, "tmp"))).toEqual([]);
   });
 
   test("a server that requires a key, and one that is another program", async () => {
@@ -275,5 +299,6 @@ describe("what it refuses", () => {
     const { code, stdout, stderr } = await launch(["claude", join(demo, file), "--gpu", "off", "--threads", "1"]);
     expect([code, stdout]).toEqual([1, ""]);
     expect(stderr).toContain("has a context of 2,048 tokens. Claude Code needs 32,768");
+    expect(stderr).toContain(`truewire launch claude ${join(demo, file)} --context-size 32768`);
   });
 });

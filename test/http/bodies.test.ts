@@ -56,17 +56,27 @@ describe.each(transports)("bodies through $name", ({ open }) => {
   );
 
   test.each([
-    ["no JSON", "{nope"],
-    ["empty", ""],
-    ["cut", body.slice(0, -2)],
-    ["no UTF-8", new Uint8Array([0x22, 0xff, 0xfe, 0x22])],
-  ] as [string, string | Uint8Array<ArrayBuffer>][])(
-    "a body that is %s is a 400 in OpenAI's words",
-    async (_, content) => {
-      const { status, told } = await post(new Blob([content]), { "content-type": "application/json" });
-      expect(status).toBe(400);
-      expect(told).toMatchObject({
+    ["no JSON", "{nope", "line 1, column 2: expected a name in double quotes or }, found n"],
+    ["blank", " ", "line 1, column 2: expected a value, found the end of the body"],
+    ["cut", body.slice(0, -2), "line 1, column 65: expected a comma or ], found the end of the body"],
+    ["no UTF-8", new Uint8Array([0x22, 0xff, 0xfe, 0x22]), "expected text in UTF-8"],
+    [
+      "long",
+      `{"messages":[${'{"role":"user","content":"Hi"},\n'.repeat(1900)}]}`,
+      "line 1901, column 1: expected a value, found ]",
+    ],
+  ] as [string, string | Uint8Array<ArrayBuffer>, string][])(
+    "a body that is %s is a 400 that names the place, and in profile exact OpenAI's words",
+    async (_, content, mistake) => {
+      const type = { "content-type": "application/json" };
+      const own = { message: `The request body is not valid JSON: ${mistake}.`, code: null };
+      expect(await post(new Blob([content]), type)).toMatchObject({ status: 400, told: own });
+      const vendors = {
         message: expect.stringMatching(/^We could not parse the JSON body of your request\./) as string,
+      };
+      expect(await post(new Blob([content]), { ...type, "x-truewire-wire": "exact" })).toMatchObject({
+        status: 400,
+        told: vendors,
       });
     },
   );

@@ -48,7 +48,11 @@ function list(owner: string, ...ids: string[]): readonly [number, object] {
   return [200, { object: "list", data: ids.map((id) => ({ id, object: "model", created: 1, owned_by: owner })) }];
 }
 
-const ollama = { "GET /v1/models": list("library", "qwen3:8b", "demo"), "GET /api/version": [200, { version: "0.9" }] };
+const ollama = {
+  "GET /v1/models": list("library", "qwen3:8b", "demo"),
+  "GET /api/version": [200, { version: "0.9" }],
+  "GET /api/tags": [200, { models: ["qwen3:8b", "demo"].map((name) => ({ name, model: name })) }],
+};
 
 /** `truewire serve` without targets that looks at these ports. It may take long, on a machine that is busy. */
 async function start(ports: readonly number[], args: string[] = [], env: object = {}): Promise<RunningTruewire> {
@@ -75,12 +79,24 @@ test("servers of this machine are served next to the demo model; the start says 
   const first = await double({
     ...(ollama as object),
     "POST /v1/chat/completions": [200, JSON.parse(bodyOf("from the double"))],
+    "POST /api/chat": [
+      200,
+      {
+        model: "qwen3:8b",
+        message: { role: "assistant", content: "from the double" },
+        done: true,
+        done_reason: "stop",
+      },
+    ],
   });
   const second = await double({ "GET /v1/models": list("organization_owner", "gemma", "\u001b[31mred") });
   const server = await start([first.port, second.port], ["--key", "sk-mine"], { OPENAI_API_KEY: "sk-mine" });
   expect(await namesOf(server)).toEqual(["demo", "qwen3:8b", "ollama/demo", "gemma", "\u001b[31mred"]);
   const said = server.stdout();
   expect(said.split("\n")[0]).toContain(`${server.url} is the page`);
+  expect(said).toContain(
+    `  OpenAI:    ${server.url}/v1 (OPENAI_BASE_URL)\n  Anthropic: ${server.url} (ANTHROPIC_BASE_URL)\n`,
+  );
   expect(said).toContain(`qwen3:8b, ollama/demo (Ollama, http://127.0.0.1:${first.port}/v1)`);
   expect(said).toContain(`gemma, ?[31mred (LM Studio, http://127.0.0.1:${second.port}/v1)`);
   expect(said).toContain("ollama/demo has this name because another model has its own.");
@@ -89,8 +105,10 @@ test("servers of this machine are served next to the demo model; the start says 
   expect(await answer.text()).toContain("from the double");
   const asked = [...first.asked, ...second.asked];
   expect(JSON.stringify(asked)).not.toContain("sk-mine");
-  const generating = asked.filter(({ line }) => line.startsWith("POST") && !line.endsWith("/api/show"));
-  expect(generating.map(({ line }) => line)).toEqual(["POST /v1/chat/completions"]);
+  const generating = asked.filter(({ body }) => body.includes('"Hi"'));
+  expect(generating.map(({ line }) => line)).toEqual([
+    expect.stringMatching(/^POST \/(?:v1\/chat\/completions|api\/chat)$/),
+  ]);
 });
 
 test("what is no model server, wants a key, has no model or is a Truewire is not served, and does not stop the start", async () => {

@@ -2,13 +2,15 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "node:tls";
+import { once } from "node:events";
+import { connect as connectPlain } from "node:net";
 import { Agent, fetch } from "undici";
 import { afterAll, describe, expect, test } from "vitest";
 import { createServer } from "../../src/app/create-server.ts";
 import type { TruewireConfig } from "../../src/config/config.ts";
 import { selfSigned } from "../support/certificate.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
-import { startTruewire } from "../support/serve.ts";
+import { runTruewire, startTruewire } from "../support/serve.ts";
 
 const first = selfSigned("first");
 const second = selfSigned("second");
@@ -72,6 +74,31 @@ describe.skipIf(!first || !second)("a server with a certificate of its own", () 
     await expect(server.reload(config)).rejects.toThrow("are not a certificate and its private key in PEM form");
     expect(await shown(server.url)).toBe("second");
     await dispatcher.close();
+    await server.close(0);
+  });
+
+  // Once, the handshake had destroyed the TLS connection before the answer was written, and the client saw an empty reply.
+  test("an HTTP request to its port is told to use https://, and the connection is closed", async () => {
+    use(first);
+    const engine = new ScriptedEngine(() => answer(["Hi"]));
+    const server = await createServer({
+      port: 0,
+      tlsCert,
+      tlsKey,
+      logLevel: "silent",
+      models: [{ kind: "engine", engine }],
+    });
+    const response = await fetch(server.url.replace("https:", "http:") + "/v1/models");
+    expect(response.status).toBe(400);
+    expect(await response.text()).toContain("this port serves HTTPS: use https:// in the URL.");
+    const doctor = async (url: string): Promise<string> => (await runTruewire(["doctor", url])).stdout;
+    expect(await doctor(server.url.replace("https:", "http:"))).toContain("use https:// in the URL");
+    expect(await doctor(server.url)).toContain("NODE_EXTRA_CA_CERTS=ca.pem truewire doctor");
+    const socket = connectPlain(Number(new URL(server.url).port), "127.0.0.1", () =>
+      socket.write("GET / HTTP/1.1\r\n\r\n"),
+    );
+    socket.resume();
+    await once(socket, "close");
     await server.close(0);
   });
 

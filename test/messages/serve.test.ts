@@ -151,7 +151,11 @@ describe.each(transports)("the Messages API through $name", ({ open }) => {
     const response = await api.fetch("/v1/messages", init);
     expect(await response.json()).toMatchObject({
       type: "error",
-      error: { type: "invalid_request_error", message: "The request body is not valid JSON." },
+      error: {
+        type: "invalid_request_error",
+        message:
+          "The request body is not valid JSON: line 1, column 2: expected a name in double quotes or }, found the end of the body.",
+      },
     });
   });
 

@@ -134,7 +134,7 @@ describe("Responses by WebSocket", () => {
     const [url] = await serve(() => [[failed("rejected", { status: 429, message: "Too many." })]]);
     const client = await connect(url);
     for (const [message, error] of [
-      ["{", { message: expect.stringContaining("could not parse") }],
+      ["{", { message: expect.stringContaining("is not valid JSON: line 1, column 2") }],
       ["[]", { message: expect.stringContaining("expected an object") }],
       ['{"type":"session.update"}', { param: "type" }],
       ['{"type":"response.create","input":"x"}', { message: "you must provide a model parameter" }],

@@ -45,7 +45,7 @@ export function memoryPinned(model: string, kept: readonly string[]): FailureErr
     60,
     {
       ...notAgain,
-      cause: `${kept.join(", ")} stay loaded (keep); raise the memory limit (--memory) or keep fewer models.`,
+      cause: `Models that stay loaded (keep): ${kept.join(", ")}. Raise the memory limit (--memory), or keep fewer models.`,
     },
   );
 }

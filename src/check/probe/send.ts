@@ -66,12 +66,19 @@ async function sendOnce(probe: Probe, target: ProbeTarget, signal?: AbortSignal)
     };
     return done({ exchange });
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     return done({
       exchange: undefined,
       failure: limit.aborted ? `no answer within ${target.timeout / 1000} s` : message,
     });
   }
+}
+
+/** OpenSSL's own words for HTTPS at a port of HTTP are an address and a line of its source. */
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { code, message } = error as NodeJS.ErrnoException;
+  return code === "ERR_SSL_WRONG_VERSION_NUMBER" ? "it speaks HTTP, not HTTPS: use http:// in the URL" : message;
 }
 
 async function gather(body: AsyncIterable<Uint8Array>): Promise<{ text: string; complete: boolean }> {

@@ -25,7 +25,7 @@ export interface Cures {
 export interface KnownServer {
   readonly name: string;
   readonly port?: number;
-  /** `owned_by` in its list of models. */
+  /** `owned_by` in its list of models, which says more than the port. */
   readonly owners: readonly string[];
   /** Paths below the server's root, and what their JSON says; undefined if the answer is not this server's. */
   readonly about: readonly {
@@ -35,7 +35,19 @@ export interface KnownServer {
   readonly cures: Cures;
 }
 
-/** The servers that `truewire doctor` knows. */
+/** Truewire itself. */
+export const truewireServer: KnownServer = {
+  name: "Truewire",
+  owners: ["local", "truewire"],
+  about: [{ path: "/health", read: (health) => (isTruewire(health) ? {} : undefined) }],
+  cures: {
+    tools: "choose a model whose chat template knows tools",
+    context: "truewire serve MODEL --context-size 32768",
+    model: "truewire serve MODEL.gguf",
+  },
+};
+
+/** The servers that `truewire` looks for on this machine, and that `truewire doctor` knows. */
 export const knownServers: readonly KnownServer[] = [
   {
     name: "Ollama",
@@ -43,10 +55,16 @@ export const knownServers: readonly KnownServer[] = [
     owners: ["library"],
     // https://docs.ollama.com/api: version, ps (`context_length` is what the model is loaded with).
     about: [
-      { path: "/api/version", read: ({ version }) => factsOf({ version }) },
+      {
+        path: "/api/version",
+        read: ({ version }) => (typeof version === "string" ? factsOf({ version }) : undefined),
+      },
       {
         path: "/api/ps",
-        read: (answer, model) => factsOf({ contextSize: entryOf(answer["models"], "name", model)?.["context_length"] }),
+        read(answer, model) {
+          const loaded = entryOf(answer["models"], "name", model);
+          return loaded && factsOf({ contextSize: loaded["context_length"] });
+        },
       },
     ],
     cures: {
@@ -162,17 +180,23 @@ export const knownServers: readonly KnownServer[] = [
       context: "set model.max_seq_len: 32768 in tabbyAPI's config.yml",
     },
   },
-  {
-    name: "Truewire",
-    owners: ["local", "truewire"],
-    about: [],
-    cures: {
-      tools: "choose a model whose chat template knows tools",
-      context: "truewire serve MODEL --context-size 32768",
-      model: "truewire serve MODEL.gguf",
-    },
-  },
+  // Services: what they can do is not a setting of the user.
+  { name: "OpenAI", owners: ["openai", "system", "openai-internal"], about: [], cures: {} },
+  { name: "DeepSeek", owners: ["deepseek"], about: [], cures: {} },
+  { name: "Mistral", owners: ["mistralai"], about: [], cures: {} },
+  truewireServer,
 ];
+
+/** Whether an answer to `GET /health` is Truewire's. Truewire also has Ollama's API. */
+export function isTruewire(health: unknown): boolean {
+  return isObject(health) && isObject(health["slots"]) && Array.isArray(health["engines"]);
+}
+
+/** The server with an `owned_by`, in any case of letters. */
+export function serverOwning(owner: string | null | undefined): KnownServer | undefined {
+  const wanted = owner?.toLowerCase();
+  return knownServers.find(({ owners }) => owners.some((one) => one.toLowerCase() === wanted));
+}
 
 function factsOf({
   version,
