@@ -31,6 +31,12 @@ function wantsPage(reply: Reply): boolean {
   return exchange.path === "/" && /\btext\/html\b/i.test(exchange.header("accept") ?? "");
 }
 
+/** Whether the client takes any type: clients of Ollama look for its words at the root. */
+function isOllamaProbe({ exchange }: Reply): boolean {
+  const accept = exchange.header("accept") ?? "*/*";
+  return exchange.path === "/" && accept.includes("*/*") && !/\btext\/html\b/i.test(accept);
+}
+
 /** Sends a file of the page, or 304. No other origin may read it, even if it may use the API. */
 export function sendPageFile(reply: Reply, file: PageFile): void {
   reply.headers = headers;
@@ -48,6 +54,7 @@ export function sendUnlessKnown(reply: Reply, { contentType, text, etag }: PageF
 export function answerWelcome(reply: Reply, { directory, page }: Service): void {
   const file = wantsPage(reply) ? page?.get("index.html") : undefined;
   if (file) return sendPageFile(reply, file);
+  if (isOllamaProbe(reply)) return reply.send(200, "text/plain; charset=utf-8", "Ollama is running");
   const host = reply.exchange.header("host") ?? "localhost";
   const models = directory.list().map(({ info }) => info.id);
   const text = [
