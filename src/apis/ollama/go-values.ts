@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { invalidRequest, type FailureError } from "../../core/failure.ts";
-import { isObject } from "../../core/json.ts";
+import { isObject, type JsonObject } from "../../core/json.ts";
 import { jsonString, jsonText, type JsonValue } from "../json-text.ts";
 import { membersOf, unwrapped } from "../members.ts";
 import { parameterFailure } from "../request/refusals.ts";
@@ -95,7 +95,7 @@ export function bodyFailure(
   if (!judgesAsVendor) return plain;
   let [at, target]: [unknown, z.ZodType | undefined] = [body, schema];
   for (const key of [member, ...path]) {
-    at = isObject(at) ? at[String(key)] : undefined;
+    at = typeof at === "object" && at !== null ? (at as JsonObject)[String(key)] : undefined;
     target = target && (typeof key === "number" ? listOf(unwrapped(target))?.item : memberOf(target, String(key)));
   }
   const field = [member, ...path].filter((key) => typeof key === "string").join(".");

@@ -11,6 +11,7 @@ import type {
 import type { JsonObject } from "../../core/json.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonValue } from "../json-text.ts";
+import { logprobNumber } from "../logprobs.ts";
 import { orderedMembers } from "../members.ts";
 import type { AnswerContext, StreamWriter } from "../port.ts";
 import { goJson, goString, goTime } from "./go-values.ts";
@@ -168,11 +169,11 @@ export class OllamaStreamWriter implements StreamWriter {
     this.#ended = true;
     if (end.kind === "client-gone") return "";
     if (end.kind !== "done") return `${goJson({ error: end.failure.message })}\n`;
-    const { answer, nowMs } = this.#context;
+    const { answer } = this.#context;
     const last = {
       done_reason: doneReason(this.#finish),
       ...contextMember(answer, this.#texts?.join("") ?? ""),
-      ...metrics(this.#context, this.#usage, this.#timings, this.#firstMs ?? nowMs()),
+      ...metrics(this.#context, this.#usage, this.#timings, this.#firstMs),
     };
     return `${goJson(line({}, this.#context, last))}\n`;
   }
@@ -228,7 +229,7 @@ function tokenObject({ token, logprob, bytes }: TokenAlternative): Members[] {
 
 function tokenMembers(token: string, logprob: number, bytes: readonly number[] | null): Members {
   const known = bytes ?? [...new TextEncoder().encode(token)];
-  return { token, logprob, ...(known.length > 0 && { bytes: known }) };
+  return { token, logprob: logprobNumber(logprob, JSON.stringify), ...(known.length > 0 && { bytes: known }) };
 }
 
 /** Source: llm/server.go, `DoneReason`. A call ends an answer like any other text. */
@@ -250,7 +251,7 @@ function metrics(
   { beganMs, nowMs }: OllamaContext,
   usage: Usage | undefined,
   timings: Timings | undefined,
-  firstMs?: number,
+  firstMs?: number | undefined,
 ): Members {
   const totalMs = Math.max(0, nowMs() - beganMs);
   const toFirstMs = firstMs === undefined ? undefined : Math.max(0, firstMs - beganMs);
