@@ -207,6 +207,8 @@ export interface ModelInfo {
 export interface ModelFileFacts {
   /** Of all its parts. */
   readonly bytes: number;
+  /** Unix time in seconds. */
+  readonly modified: number;
   /** `llama`, `qwen3`, … */
   readonly architecture: string;
   /** The number of parameters in words, such as `8B`; "" if the file does not contain it. */

@@ -39,7 +39,14 @@ export function ollamaName(id: string): string {
 
 /** The text of which a model's digest is made. */
 export function digestText({ id, created, file, endpoints, contextLength = 0 }: ModelInfo): string {
-  return JSON.stringify([id, file?.bytes ?? created, file?.fileType ?? 0, endpoints, contextLength]);
+  return JSON.stringify([
+    id,
+    file?.bytes ?? 0,
+    file?.modified ?? created,
+    file?.fileType ?? 0,
+    endpoints,
+    contextLength,
+  ]);
 }
 
 /** The body of `GET /api/tags`. */
@@ -48,13 +55,17 @@ export function writeOllamaTags(models: readonly OllamaModel[]): string {
     models: models.map(({ info, digest }) => ({
       name: ollamaName(info.id),
       model: ollamaName(info.id),
-      modified_at: goTime(info.created * 1000),
+      modified_at: goTime(modifiedMs(info)),
       size: info.file?.bytes ?? 0,
       digest,
       details: { ...detailsOf(info), ...(info.contextLength !== undefined && { context_length: info.contextLength }) },
       capabilities: capabilitiesOf(info),
     })),
   });
+}
+
+function modifiedMs({ created, file }: ModelInfo): number {
+  return (file?.modified ?? created) * 1000;
 }
 
 /** The maximum of Go's durations: a model that stays loaded expires after it. */
@@ -103,7 +114,7 @@ export function writeOllamaShow(info: ModelInfo, name: string, userAgent: string
       ...(userAgent.startsWith("GitHubCopilotChat/") && { "general.basename": name }),
     },
     capabilities: capabilitiesOf(info),
-    modified_at: goTime(info.created * 1000),
+    modified_at: goTime(modifiedMs(info)),
   });
 }
 

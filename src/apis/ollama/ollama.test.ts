@@ -318,6 +318,11 @@ describe("chat requests", () => {
 
   test.each<[object, number, string, string?]>([
     [{ model: "" }, 400, "model is required"],
+    [
+      { _debug_render_only: true },
+      400,
+      "'_debug_render_only' is not supported: POST /apply-template returns the prompt of a conversation.",
+    ],
     [{ top_logprobs: 21 }, 400, "top_logprobs must be between 0 and 20"],
     [{ think: "huge" }, 400, 'invalid think value: "huge" (must be "high", "medium", "low", "max", true, or false)'],
     [{ think: 1 }, 400, 'think must be a boolean or string ("high", "medium", "low", "max", true, or false)'],
@@ -464,6 +469,7 @@ describe("models", () => {
     endpoints: ["chat", "completions"],
     file: {
       bytes: 123,
+      modified: 1_800_000_000,
       architecture: "qwen3",
       size: "1.7B",
       fileType: 15,

@@ -150,6 +150,11 @@ function* draftOf<Body extends ChatBody | GenerateBody>(
   const top = read.top_logprobs ?? 0;
   if (top < 0 || top > 20) throw invalidRequest("top_logprobs must be between 0 and 20", "top_logprobs");
   if (!forwards) warnings.push(...misspelled(schema, body as JsonObject));
+  if (read._debug_render_only === true)
+    throw invalidRequest(
+      "'_debug_render_only' is not supported: POST /apply-template returns the prompt of a conversation.",
+      "_debug_render_only",
+    );
   const { keep_alive: keepAlive } = read;
   return { read, profile, forwards, keepAliveMs: keepAliveMs(keepAlive), warnings };
 }

@@ -133,7 +133,8 @@ export class LoadableLocalModel implements Loadable {
     if (info.contextLength !== contextLength || info.endpoints.join() !== endpoints.join())
       this.#info = { ...info, contextLength, endpoints };
     const template = chatTemplate ?? read.facts.template;
-    if (this.#info.file?.bytes !== read.facts.bytes)
+    const { file: known } = this.#info;
+    if (known?.bytes !== read.facts.bytes || known.modified !== read.facts.modified)
       this.#info = { ...this.#info, file: { ...read.facts, ...(template !== undefined && { template }) } };
     return totalOf(this.#need);
   }

@@ -51,9 +51,11 @@ const maxLayers = 512;
 export async function readModelFile(path: string): Promise<ModelFile> {
   let header: GgufHeader;
   let bytes: number;
+  let modified: number;
   try {
     header = await readHeader(path);
     const { pairs: metadata } = header;
+    modified = Math.floor((await stat(path)).mtimeMs / 1000);
     bytes = await bytesOfParts(path, numberOf(metadata, "split.count") ?? 1);
   } catch (cause) {
     if (cause instanceof ModelOpenError) throw cause;
@@ -79,20 +81,21 @@ export async function readModelFile(path: string): Promise<ModelFile> {
     hasTemplate: typeof metadata.get(templateKey) === "string",
     ...(trainedContext !== undefined && trainedContext > 0 && { trainedContext }),
     shape: shapeOf(path, metadata, architecture),
-    facts: factsOf(metadata, architecture, bytes),
+    facts: factsOf(metadata, architecture, bytes, modified),
   };
 }
 
 /** Metadata beyond this many pairs is left out: the facts are sent to clients. */
 const maxPairs = 200;
 
-function factsOf(metadata: GgufHeader["pairs"], architecture: string, bytes: number): ModelFileFacts {
+function factsOf(metadata: GgufHeader["pairs"], architecture: string, bytes: number, modified: number): ModelFileFacts {
   const template = metadata.get(templateKey);
   const fileType = numberOf(metadata, "general.file_type");
   const size = metadata.get("general.size_label");
   const pairs = [...metadata].filter(([key]) => key !== "general.name" && key !== templateKey).slice(0, maxPairs);
   return {
     bytes,
+    modified,
     architecture,
     size: typeof size === "string" ? size : "",
     ...(fileType !== undefined && { fileType }),
