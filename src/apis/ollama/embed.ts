@@ -1,6 +1,6 @@
 import type { EmbeddingAnswer, EmbeddingRequest } from "../../core/engine.ts";
 import { FailureError, invalidRequest } from "../../core/failure.ts";
-import type { JsonValue } from "../json-text.ts";
+import { JsonText } from "../json-text.ts";
 import type { Profile } from "../profile.ts";
 import { arrayTooLong } from "../request/refusals.ts";
 import { bodyFailure, goJson } from "./go-values.ts";
@@ -65,7 +65,10 @@ export function writeOllamaEmbed(
   const duration = Math.round(totalMs * 1e6);
   return goJson({
     model: request.model,
-    embeddings: vectors.map((vector) => normalized(isCut(vector) ? vector.slice(0, dimensions) : vector)),
+    // Millions of numbers, none of which needs Go's escapes.
+    embeddings: new JsonText(
+      JSON.stringify(vectors.map((vector) => normalized(isCut(vector) ? vector.slice(0, dimensions) : vector))),
+    ),
     ...(vectors.length > 0 && duration > 0 && { total_duration: duration }),
     ...(promptTokens !== null && promptTokens > 0 && { prompt_eval_count: promptTokens }),
   });
@@ -73,7 +76,7 @@ export function writeOllamaEmbed(
 
 /** The body of the answer of `/api/embeddings`: the vector as the model made it. */
 export function writeOllamaEmbeddings({ vectors }: EmbeddingAnswer): string {
-  return goJson({ embedding: [...(vectors[0] ?? [])] } satisfies JsonValue);
+  return JSON.stringify({ embedding: vectors[0] ?? [] });
 }
 
 function normalized(vector: readonly number[]): number[] {

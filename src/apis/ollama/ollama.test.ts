@@ -391,6 +391,27 @@ describe("chat requests", () => {
   });
 });
 
+// Each result was looked for in all open calls: this took minutes.
+test("a hundred thousand calls and twenty thousand results are paired", () => {
+  const calls = Array.from({ length: 5000 }, (_, at) => ({ function: { name: `f${at % 7}`, arguments: {} } }));
+  const messages = [
+    ...Array.from({ length: 20 }, () => ({ role: "assistant", tool_calls: calls })),
+    ...Array.from({ length: 19_900 }, (_, at) => ({ role: "tool", tool_name: `f${at % 7}`, content: "" })),
+  ];
+  const { prompt } = chatRequest({ messages }).request;
+  const ids = (prompt as unknown as { messages: { toolCallId?: string }[] }).messages.flatMap(
+    ({ toolCallId }) => toolCallId ?? [],
+  );
+  expect(new Set(ids).size).toBe(19_900);
+  expect(ids.slice(0, 2)).toEqual(["call_0_0", "call_0_1"]);
+});
+
+test("more unknown members or options than any client sends are refused", () => {
+  const many = Object.fromEntries(Array.from({ length: 1001 }, (_, at) => [`member${at}`, at]));
+  expect(refusal(() => chatRequest(many)).status).toBe(400);
+  expect(refusal(() => chatRequest({ options: many })).status).toBe(400);
+});
+
 describe("generate requests", () => {
   const generate = (body: object): ReadOllamaRequest =>
     readOllamaGenerate({ model: "m", prompt: "Hi", ...body }, "req_1");

@@ -130,7 +130,7 @@ export const ollamaGenerateRequest = z
     system: text,
     template: text,
     /** The encoded conversation, from the last line of the previous answer. Deprecated by Ollama. */
-    context: list(z.int(), { most: 10_000_000 }).nullish(),
+    context: list(z.int(), { most: 1_000_000 }).nullish(),
     raw: flag,
     images,
     ...generating,

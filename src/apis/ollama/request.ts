@@ -17,7 +17,8 @@ import { membersOf } from "../members.ts";
 import type { ReadOptions } from "../port.ts";
 import { lean, type Profile } from "../profile.ts";
 import { checkedForServer, unknownValue } from "../request/parameter.ts";
-import { checkTotalLength, invalidValue } from "../request/refusals.ts";
+import { checkTotalLength, invalidValue, tooManyUnknown } from "../request/refusals.ts";
+import { maxUnknownMembers } from "../request/shapes.ts";
 import { bodyFailure, goString, parseGoDuration } from "./go-values.ts";
 import {
   ollamaChatRequest,
@@ -162,8 +163,10 @@ function* draftOf<Body extends ChatBody | GenerateBody>(
 /** Go ignores unknown members. One that is nearly a known one is a mistake. */
 function misspelled(schema: z.ZodObject, body: JsonObject): string[] {
   const names = membersOf(schema).map(({ name }) => name);
-  return Object.keys(body).flatMap((name) => {
-    const meant = names.includes(name) ? undefined : nearest(name, names);
+  const unknown = Object.keys(body).filter((name) => !names.includes(name));
+  if (unknown.length > maxUnknownMembers) throw tooManyUnknown();
+  return unknown.flatMap((name) => {
+    const meant = nearest(name, names);
     return meant === undefined || meant in body
       ? []
       : [`'${name}' is not a member of the request and has no effect; did you mean '${meant}'?`];
@@ -263,7 +266,9 @@ function optionsOf(
 ): { sampling: Sampling; limits: Mutable<AnswerLimits>; extra: Record<string, unknown> } {
   const known = new Map(membersOf(ollamaOptions).map((member) => [member.name, member]));
   const values = new Map<string, unknown>();
-  for (const [name, value] of Object.entries(options)) {
+  const entries = Object.entries(options);
+  if (entries.length > maxUnknownMembers) throw tooManyUnknown();
+  for (const [name, value] of entries) {
     const member = known.get(name);
     const meant = member ? undefined : nearest(name, known.keys());
     const hint = meant === undefined ? "" : `; did you mean '${meant}'?`;
@@ -348,8 +353,7 @@ function prefillOf(messages: readonly Message[]): ChatPrompt["template"] {
 function* conversationOf(sent: readonly RequestMessage[], profile: Profile): Steps<Message[]> {
   const messages: Message[] = [];
   const pace = new StepCounter();
-  /** Calls without a result yet. */
-  let open: { readonly id: string; readonly name: string }[] = [];
+  const open = new OpenCalls();
   for (const [at, message] of sent.entries()) {
     const path = `messages[${at}]`;
     const { content: text, images, thinking, tool_calls: calls } = message;
@@ -363,18 +367,14 @@ function* conversationOf(sent: readonly RequestMessage[], profile: Profile): Ste
         ...textParts(text),
         ...(calls ?? []).map(({ id, function: { name, arguments: input } }, index): AssistantPart => {
           const call = { id: id || `call_${at}_${index}`, name };
-          open.push(call);
+          open.add(call);
           return { type: "tool-call", ...call, arguments: JSON.stringify(input ?? {}) };
         }),
       ];
       messages.push({ role, content: !thinking && !calls?.length ? (text ?? "") : parts, path });
     } else if (role === "tool" || role === "function") {
       const { tool_call_id: id, tool_name: name } = message;
-      const call =
-        open.find((one) => one.id === id) ??
-        open.find((one) => one.name === name) ??
-        (id || name ? undefined : open[0]);
-      open = open.filter((one) => one !== call);
+      const call = open.take(id, name);
       const toolName = name || call?.name;
       const toolCallId = id || call?.id || `call_${at}`;
       messages.push({ role: "tool", content, toolCallId, path, ...(toolName && { name: toolName }) });
@@ -382,6 +382,39 @@ function* conversationOf(sent: readonly RequestMessage[], profile: Profile): Ste
     if (pace.endsStep()) yield;
   }
   return messages;
+}
+
+interface OpenCall {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** The calls of a conversation that have no result yet. */
+class OpenCalls {
+  readonly #byId = new Map<string, OpenCall>();
+  readonly #byName = new Map<string, { readonly calls: OpenCall[]; next: number }>();
+
+  add(call: OpenCall): void {
+    this.#byId.set(call.id, call);
+    const named = this.#byName.get(call.name);
+    if (named) named.calls.push(call);
+    else this.#byName.set(call.name, { calls: [call], next: 0 });
+  }
+
+  /** Removes the call with this id; else the first one of this name; for a result with neither, the first one. */
+  take(id: string | null | undefined, name: string | null | undefined): OpenCall | undefined {
+    const first = (): OpenCall | undefined => this.#byId.values().next().value;
+    const call = this.#byId.get(id ?? "") ?? (name ? this.#firstOf(name) : id ? undefined : first());
+    if (call) this.#byId.delete(call.id);
+    return call;
+  }
+
+  #firstOf(name: string): OpenCall | undefined {
+    const named = this.#byName.get(name);
+    for (let call = named?.calls[named.next++]; named && call; call = named.calls[named.next++])
+      if (this.#byId.get(call.id) === call) return call;
+    return undefined;
+  }
 }
 
 function textParts(text: string | null | undefined): { type: "text"; text: string }[] {
