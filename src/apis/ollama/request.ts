@@ -411,8 +411,11 @@ class OpenCalls {
 
   #firstOf(name: string): OpenCall | undefined {
     const named = this.#byName.get(name);
-    for (let call = named?.calls[named.next++]; named && call; call = named.calls[named.next++])
-      if (this.#byId.get(call.id) === call) return call;
+    if (named === undefined) return undefined;
+    for (; named.next < named.calls.length; named.next++) {
+      const call = named.calls[named.next];
+      if (call && this.#byId.get(call.id) === call) return call;
+    }
     return undefined;
   }
 }
