@@ -54,6 +54,7 @@ async function open(more: Partial<ModelControl> = {}): Promise<Noted & PeerPair 
       leave();
       throw signal.reason;
     },
+    keepLoaded: async (name, ms) => void done.push(`keep ${name} ${ms}`),
     unload: async (name) => {
       throw invalidRequest(`${name} stays.`, "model", "kept");
     },
@@ -97,7 +98,10 @@ test("names mean in the primary what they mean to the worker's clients; progress
   expect(told).toEqual([{ phase: "wait" }, { phase: "load", fraction: 0.5 }]);
   await control.pull("alias", quiet());
   expect(await control.pull("hf:owner/repo", quiet())).toEqual({ path: "/models/it.gguf" });
-  expect(done).toEqual(["load same", "pull first", "pull hf:owner/repo"]);
+  await control.keepLoaded("second/same", 5000);
+  await control.keepLoaded("alias", Infinity);
+  await control.keepLoaded("other", 1);
+  expect(done).toEqual(["load same", "pull first", "pull hf:owner/repo", "keep same 5000", "keep first Infinity"]);
 });
 
 test("failures pass unchanged; models that are not local are not requested from the primary process", async () => {

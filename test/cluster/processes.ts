@@ -10,7 +10,7 @@ export function workersOf(server: RunningTruewire): number[] {
 
 /** The processes of its models. */
 export function modelsOf(server: RunningTruewire): number[] {
-  return childrenOf(server).filter((child) => /llama/.test(commandOf(child)));
+  return childrenOf(server).filter((child) => /engines\/llama/.test(commandOf(child)));
 }
 
 function childrenOf({ process: { pid } }: RunningTruewire): number[] {

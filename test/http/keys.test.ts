@@ -86,8 +86,9 @@ describe.each(transports)("keys through $name", ({ open }) => {
     expect((await api.fetch("/health")).status).toBe(200);
     // Both named the models to everybody.
     for (const path of ["/", "/health"]) {
-      expect(await (await api.fetch(path)).text()).not.toContain("scripted");
-      const headers = { authorization: `Bearer sk-first-0123456789` };
+      const accept = "text/plain";
+      expect(await (await api.fetch(path, { headers: { accept } })).text()).not.toContain("scripted");
+      const headers = { accept, authorization: `Bearer sk-first-0123456789` };
       expect(await (await api.fetch(path, { headers })).text()).toContain("scripted");
     }
     expect(engine.requests.length).toBe(before);

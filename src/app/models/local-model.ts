@@ -132,6 +132,10 @@ export class LoadableLocalModel implements Loadable {
     const { info } = this;
     if (info.contextLength !== contextLength || info.endpoints.join() !== endpoints.join())
       this.#info = { ...info, contextLength, endpoints };
+    const template = chatTemplate ?? read.facts.template;
+    const { file: known } = this.#info;
+    if (known?.bytes !== read.facts.bytes || known.modified !== read.facts.modified)
+      this.#info = { ...this.#info, file: { ...read.facts, ...(template !== undefined && { template }) } };
     return totalOf(this.#need);
   }
 }
