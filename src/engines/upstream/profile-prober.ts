@@ -73,7 +73,7 @@ export class ProfileProber {
     if (isObject(plain.body) && reportsCache(plain.body)) profile = { ...profile, cacheReport: true };
     for (const probe of profileProbes) {
       // A server refuses every request with tools for the same reason.
-      if (profile.tools === false && probe.members["tools"] !== undefined) continue;
+      if (probe.isAdaptedAnyway || (profile.tools === false && probe.members["tools"] !== undefined)) continue;
       if (!(await this.#idle(target))) return;
       const lesson = await this.#lessonOf(target, model, probe, profile);
       if (lesson === "unknown") return;
