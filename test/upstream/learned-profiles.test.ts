@@ -1,10 +1,11 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import type { TruewireServer } from "../../src/app/create-server.ts";
 import { createServer } from "../../src/app/create-server.ts";
 import { ProfileFile } from "../../src/app/profile-file.ts";
+import { listModels } from "../../src/cli/models-action.ts";
 import { knownServer } from "../../src/apis/adapt/known-servers.ts";
 import { ProfileMemory } from "../../src/engines/upstream/learned-profiles.ts";
 import type { UpstreamOptions } from "../../src/engines/upstream/options.ts";
@@ -201,6 +202,13 @@ describe("what was learned", () => {
         },
       ],
     });
+    const printed: string[] = [];
+    const log = vi.spyOn(console, "log").mockImplementation((line: string) => void printed.push(line));
+    await listModels({ url: first.url, verbose: true });
+    log.mockRestore();
+    expect(printed.join("\n")).toContain(
+      `m at ${upstream.url}\n  callIds: "nine" (configured)\n  drop: ["store","top_k"] (learned)`,
+    );
     await first.close();
     expect(JSON.parse(await readFile(profilesFile, "utf8"))).toMatchObject({
       version: 1,

@@ -120,7 +120,7 @@ const knownServers: readonly KnownServer[] = [
     owners: ["organization_owner"],
     profile: { toolChoices: ["none", "auto", "required"], outputFormats: ["json_schema"] },
   },
-  // litellm/constants.py of BerriAI/litellm: DEFAULT_MODEL_CREATED_AT_TIME. It translates requests for the server behind it, which may cost
+  // litellm/constants.py of BerriAI/litellm: DEFAULT_MODEL_CREATED_AT_TIME. It translates requests for another server, which may cost
   // money; its refusals name what that does not accept.
   { name: "LiteLLM", created: 1_677_610_602, profile: {} },
   // https://docs.mistral.ai/api/endpoint/chat has none of these members and refuses others (`extra_forbidden`): `logprobs`, `logit_bias`,
