@@ -1,6 +1,7 @@
 import type { Program } from "../apis/chat/program.ts";
 import type { SourceApi } from "../apis/source-port.ts";
 import type { Engine } from "../core/engine.ts";
+import type { AdaptationName } from "../apis/adapt/adaptation-names.ts";
 import type { ServerProfile } from "../apis/adapt/server-profile.ts";
 
 /**
@@ -28,6 +29,11 @@ export interface TruewireConfig {
   readonly keys?: readonly KeyEntry[];
   /** A YAML file with a list of further keys. */
   readonly keysFile?: string;
+  /**
+   * A JSON file that keeps what was learned about upstreams. Default: `truewire.profiles.json` next to the configuration file; without such
+   * a file, it is kept in memory.
+   */
+  readonly profilesFile?: string;
   /** Redis or Valkey (`redis://localhost:6379`) in which instances count the limits of keys together; default: each for itself. */
   readonly sharedLimits?: string;
   /** Origins of the web pages that may call, or `*`; default: pages from this machine. */
@@ -269,8 +275,17 @@ export interface UpstreamModel extends AnswerOptions {
   readonly models?: Readonly<Record<string, string>> | readonly string[];
   /** A model (as clients call it) → models of this upstream that replace it, in order, when it fails before its first event. */
   readonly fallbacks?: Readonly<Record<string, readonly string[]>>;
-  /** Changes to the requests that it gets. */
+  /** What it accepts, where that differs from what is known or learned of it. */
   readonly requests?: UpstreamRequests;
+  /**
+   * Learn what it accepts by sending a few short requests after its first answer. Default: for unknown servers of this machine or a private
+   * network.
+   */
+  readonly learn?: boolean;
+  /** Refuse requests that it would not accept, instead of adapting them; default false. */
+  readonly strict?: boolean;
+  /** Adaptations of requests that are switched off, by name. */
+  readonly adapt?: Readonly<Partial<Record<AdaptationName, boolean | "on" | "off">>>;
   /** The upstream accepts only `n: 1`: several choices become several requests. */
   readonly singleChoice?: boolean;
   /** How the models write tool calls and reasoning that the upstream leaves in the text; `auto`: any known format. */
@@ -286,7 +301,7 @@ export interface UpstreamModel extends AnswerOptions {
 }
 
 /** What a server accepts in a request, where it differs from what is known of it. */
-export type UpstreamRequests = Omit<ServerProfile, "model">;
+export type UpstreamRequests = Omit<ServerProfile, "model" | "adapt">;
 
 export interface UpstreamTimeouts {
   /** Time limit for the connection; default 10s. */

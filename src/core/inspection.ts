@@ -42,8 +42,8 @@ export interface SentRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** The adaptations of the request. */
-  readonly adaptations: readonly string[];
+  /** The adaptations of the request to what the server accepts. */
+  readonly adaptations: readonly AdaptationPlace[];
   /**
    * Reads the answer again, for a person who looks at it: what is read while the answer is served would have to be kept for every request.
    */
@@ -59,6 +59,13 @@ export interface AnswerReading {
   end(): readonly GenerationEvent[];
   /** The repairs so far. */
   readonly repairs: readonly RepairPlace[];
+}
+
+/** An adaptation of a request to what its server accepts. */
+export interface AdaptationPlace {
+  readonly id: string;
+  /** The changed member of the request, such as `messages[3].role`. */
+  readonly place: string | undefined;
 }
 
 /** A repair of a source's answer. */

@@ -1,28 +1,35 @@
-import type { Engine, EngineAnswer, EngineHealth, EngineQuestion, ModelInfo, QuestionKind } from "../../core/engine.ts";
-import type { GenerationEvent } from "../../core/events.ts";
+import type {
+  Engine,
+  EngineAnswer,
+  EngineHealth,
+  EngineQuestion,
+  ModelInfo,
+  QuestionKind,
+  ServerProfileReport,
+} from "../../core/engine.ts";
+import type { GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
-import type { AnswerReading, Inspection } from "../../core/inspection.ts";
+import type { AdaptationPlace, AnswerReading, Inspection } from "../../core/inspection.ts";
 import { loggedFailure } from "../../core/failure.ts";
 import { isLong, jsonChunks } from "../../core/json-chunks.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { completionsSource } from "../../apis/completions/port.ts";
 import { modelOnlyChats } from "../../apis/failures.ts";
 import { toolCallId } from "../../apis/ids.ts";
-import {
-  knownProfile,
-  type NoteAdaptation,
-  type RequestBody,
-  type ServerProfile,
-} from "../../apis/adapt/server-profile.ts";
+import { textOfAdaptation } from "../../apis/adapt/adaptation-names.ts";
+import type { AdaptationName } from "../../apis/adapt/adaptation-names.ts";
+import { notAdapted } from "../../apis/adapt/adaptations.ts";
+import { mergedProfile } from "../../apis/adapt/learn-refusal.ts";
+import { knownServer } from "../../apis/adapt/known-servers.ts";
+import type { NoteAdaptation, RequestBody, ServerProfile } from "../../apis/adapt/server-profile.ts";
 import { lowerAnswerLimit, setAnswerLimit } from "../../apis/source-port.ts";
 import type { EventReader, SourcePort } from "../../apis/source-port.ts";
 import { readResponseBody } from "../../apis/tolerant/read-response.ts";
-import type { RepairId } from "../../apis/tolerant/repairs.ts";
 import { unsupportedParameter } from "../../apis/request/refusals.ts";
 import { sourcePorts } from "../../apis/ports.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { type AttemptOptions, Watch } from "./attempt.ts";
-import { CustomCalls, type EventStage, severalChoices, TextStage } from "./event-stages.ts";
+import { CustomCalls, type EventStage, replacedBy, severalChoices, TextStage } from "./event-stages.ts";
 import { type GenerationPlan, GenerationStream, type RefusedLimit, RetryBudget } from "./generation-stream.ts";
 import {
   type ListedUpstreamModel,
@@ -31,7 +38,9 @@ import {
   probe,
   upstreamEndpoints,
 } from "./list-models.ts";
+import { ProfileMemory, type ProfileStore, RequestLessons } from "./learned-profiles.ts";
 import type { UpstreamOptions } from "./options.ts";
+import { isPrivateUrl, ProfileProber } from "./profile-prober.ts";
 import { UpstreamQuestions } from "./questions.ts";
 import { shownUrl, TargetSet, type UpstreamTarget } from "./targets.ts";
 import { inBackground, type OpenTransport } from "./transport.ts";
@@ -45,6 +54,12 @@ import { inBackground, type OpenTransport } from "./transport.ts";
 const defaults = { firstEventMs: 600_000, idleMs: 120_000, answerLimit: 16 * 1024 * 1024, retries: 2 };
 /** How long a server may take to count the tokens of a prompt before the prompt is generated from. */
 const countTimeoutMs = 10_000;
+/** The maximum number of adaptations of one request that its inspection shows. */
+const maxShownAdaptations = 100;
+/** The maximum number of models whose profiles are shown, for each server. */
+const maxShownProfiles = 100;
+/** The maximum number of adaptations that are logged: models may be many. */
+const maxLoggedAdaptations = 1000;
 /** How often the upstream's model list is read again. */
 const refreshMs = 60_000;
 
@@ -75,6 +90,13 @@ class UpstreamEngine implements Engine {
   readonly #firstEventMs: number;
   readonly #idleMs: number;
   readonly #answerLimit: number;
+  readonly #profiles: ProfileStore;
+  /** Present for an API that has probes. */
+  readonly #prober: ProfileProber | undefined;
+  /** The models that have answered, by the upstream's names. */
+  readonly #used = new Set<string>();
+  /** Adaptations that change the meaning of a request and were logged, by model. */
+  readonly #loggedAdaptations = new Set<string>();
   #models: readonly ListedUpstreamModel[] = [];
   #refresh: NodeJS.Timeout | undefined;
   readonly #lifecycle = new EngineLifecycle<GenerationStream>();
@@ -95,6 +117,15 @@ class UpstreamEngine implements Engine {
     this.#firstEventMs = options.timeouts?.firstEvent ?? defaults.firstEventMs;
     this.#idleMs = options.timeouts?.idle ?? defaults.idleMs;
     this.#answerLimit = options.answerLimit ?? defaults.answerLimit;
+    this.#profiles = options.profiles ?? new ProfileMemory();
+    if (this.#source === sourcePorts.chat)
+      this.#prober = new ProfileProber({
+        headers: this.#headers,
+        store: this.#profiles,
+        profileOf: (model, url) => this.#profileOf(model, url),
+        idleMs: options.probeAfter,
+        log: options.log,
+      });
     this.#watch = this.#newWatch();
     this.#targets = new TargetSet(options, open, (target) => probe(target, this.#headers));
     this.#questions = new UpstreamQuestions({
@@ -104,7 +135,7 @@ class UpstreamEngine implements Engine {
       answerLimit: this.#answerLimit,
       add: options.profile?.add ?? {},
       nameOf: (model) => this.#nameOf(model),
-      profileOf: (model) => this.#profileOf(model, options.urls[0] ?? ""),
+      profileOf: (model) => this.#profileOf(model, shownUrl(options.urls[0] ?? "")),
     });
   }
 
@@ -136,11 +167,14 @@ class UpstreamEngine implements Engine {
 
   generate(request: GenerationRequest, observer?: GenerationObserver): AsyncIterable<readonly GenerationEvent[]> {
     const { n = 1, prompt, passthrough } = request;
-    const single = this.#options.singleChoice === true || this.#source.singleChoice === true;
-    if (n === 1 || !single || prompt.kind !== "chat") return this.#stream(request, observer);
-    const { n: _, ...body } = passthrough?.body ?? {};
-    const one = { ...request, n: 1, ...(passthrough && { passthrough: { ...passthrough, body } }) };
-    return severalChoices(Array.from({ length: n }, () => this.#stream(one, observer, true)));
+    if (n === 1 || prompt.kind !== "chat") return this.#stream(request, observer);
+    const singles = (): AsyncIterable<readonly GenerationEvent[]> => {
+      const { n: _, ...body } = passthrough?.body ?? {};
+      const one = { ...request, n: 1, ...(passthrough && { passthrough: { ...passthrough, body } }) };
+      return severalChoices(Array.from({ length: n }, () => this.#stream(one, observer, true)));
+    };
+    if (this.#takesOneChoice(request.model)) return singles();
+    return replacedBy(this.#stream(request, observer), () => (this.#takesOneChoice(request.model) ? singles() : null));
   }
 
   questions(): readonly QuestionKind[] {
@@ -166,12 +200,41 @@ class UpstreamEngine implements Engine {
     return { state: "failed", counters, message: `No server of ${this.#options.name} answers.` };
   }
 
+  /** The profiles of the models that have answered, with the origin of each entry. */
+  profiles(): readonly ServerProfileReport[] {
+    // Added members may contain secrets.
+    const { add: _, ...configured } = this.#options.profile ?? {};
+    return this.#targets.targets.flatMap(({ url }) =>
+      [...this.#used].slice(0, maxShownProfiles).map((model) => {
+        const known = knownServer(url, this.#listedModel(model));
+        const learned = this.#profiles.get(url, model);
+        const name = learned?.server ?? known?.name;
+        return {
+          url,
+          model,
+          ...(name !== undefined && { server: name }),
+          known: { ...known?.profile },
+          learned: { ...learned?.profile },
+          configured,
+        };
+      }),
+    );
+  }
+
   close(graceMs: number): Promise<void> {
     clearInterval(this.#refresh);
+    this.#prober?.close();
     return this.#lifecycle.close(graceMs, {
       stop: (stream) => stream.abandon(shuttingDown),
       release: () => this.#targets.close(),
     });
+  }
+
+  /** Whether the upstream takes only `n: 1` for a model, by the name that clients use. */
+  #takesOneChoice(model: string): boolean {
+    const { singleChoice, urls } = this.#options;
+    if (singleChoice === true || this.#source.singleChoice === true) return true;
+    return this.#profileOf(this.#nameOf(model), shownUrl(urls[0] ?? "")).severalChoices === false;
   }
 
   /** `close` waits for this stream. */
@@ -189,21 +252,25 @@ class UpstreamEngine implements Engine {
   #plan(request: GenerationRequest, observer: GenerationObserver | undefined, isOneOfSeveral: boolean): GenerationPlan {
     const { fallbacks, retries = defaults.retries, log } = this.#options;
     const names = [request.model, ...(fallbacks?.[request.model] ?? [])];
+    const lessons = new RequestLessons();
     return {
       targets: this.#targets,
       budget: this.#budget,
       retries,
       models: names.map((name) => this.#nameOf(name)),
       prepare: (model, target, fresh, limit) =>
-        this.#prepare(
+        this.#prepare({
           request,
           model,
           target,
           fresh,
-          observer?.inspection && { inspection: observer.inspection, isWhole: !isOneOfSeveral },
+          inspected: observer?.inspection && { inspection: observer.inspection, isWhole: !isOneOfSeveral },
           limit,
-        ),
+          lessons,
+        }),
       limitAfter: (refused) => this.#limitAfter(refused, request),
+      learn: (failure, refused, model) => this.#learn(request, failure, refused, model, lessons),
+      confirmLessons: () => this.#confirm(lessons),
       observe: (attempt) => observer?.attempt(attempt),
       retried: (failure, model, target) => {
         this.#retries++;
@@ -216,8 +283,9 @@ class UpstreamEngine implements Engine {
           error: loggedFailure(failure),
         });
       },
-      closed: (stream, attempt) => {
+      closed: (stream, attempt, end) => {
         this.#lifecycle.end(stream);
+        if (attempt && end.kind === "done") this.#answered(attempt);
         const repairs = attempt?.reader.repairs;
         if (observer && repairs && repairs.total > 0)
           observer.repaired(Object.fromEntries(repairs.list().map(({ id, count }) => [id, count])));
@@ -225,15 +293,9 @@ class UpstreamEngine implements Engine {
     };
   }
 
-  #prepare(
-    request: GenerationRequest,
-    model: string,
-    target: UpstreamTarget,
-    fresh: boolean,
-    inspected: InspectedAnswer | undefined,
-    limit: number | null | undefined,
-  ): AttemptOptions | Promise<AttemptOptions> {
-    const { format, name, log } = this.#options;
+  #prepare(preparation: Preparation): AttemptOptions | Promise<AttemptOptions> {
+    const { request, model, target, fresh, inspected, limit, lessons } = preparation;
+    const { format, name, log, strict } = this.#options;
     const { prompt, stream, tools, passthrough } = request;
     const isChat = prompt.kind === "chat";
     const source = isChat ? this.#source : this.#textSource();
@@ -241,7 +303,7 @@ class UpstreamEngine implements Engine {
     if (!isSameDialect) refuseTokens(request);
     const customTools = tools?.filter(({ kind }) => kind === "custom").map(({ name }) => name) ?? [];
     const warn = (warning: string): void => log?.(warning, "warn", { req: request.id });
-    const profile = this.#profileOf(model, target.url);
+    const profile = this.#profileOf(model, target.url, lessons);
     const openReader = (callId: () => string, warnings = true): OpenedReader => {
       const stages: EventStage[] = [];
       if (customTools.length > 0) stages.push(new CustomCalls(new Set(customTools)));
@@ -260,6 +322,7 @@ class UpstreamEngine implements Engine {
     const { reader, transform } = openReader(callIds?.next ?? newCallId);
     const options: Omit<AttemptOptions, "body"> = {
       target,
+      model,
       path: target.path(source.path),
       headers: {
         ...(stream ? this.#streamHeaders : this.#answerHeaders),
@@ -290,10 +353,12 @@ class UpstreamEngine implements Engine {
         });
       return { ...options, body, inspect };
     };
-    const adaptations: RepairId[] = [];
-    const note: NoteAdaptation = (id) => {
+    const adaptations: AdaptationPlace[] = [];
+    const note: NoteAdaptation = (id, place) => {
+      if (strict === true) throw notAdapted(id, place, name);
       reader.repairs.note(id);
-      adaptations.push(id);
+      if (textOfAdaptation(id).changesMeaning) this.#logAdaptation(id, model, request);
+      if (inspected && adaptations.length < maxShownAdaptations) adaptations.push({ id, place });
     };
     const members = source.writeRequest(request, profile, note);
     if (this.#fitLimit(members, profile, model, source, limit)) note("max-tokens");
@@ -306,12 +371,70 @@ class UpstreamEngine implements Engine {
     return this.#options.models?.[model] ?? model;
   }
 
-  /** What the server at this URL accepts for a model (by the upstream's name): the configured profile over that of a known server. */
-  #profileOf(model: string, url: string): ServerProfile {
-    // The owner of configured models is this upstream's name, which does not identify a server.
-    const owner = this.#options.models ? undefined : this.#models.find(({ id }) => id === model)?.ownedBy;
-    const known = knownProfile(url, owner);
-    return { ...known, ...(this.#native.reasons(model) && { reasoningEffort: true }), ...this.#options.profile, model };
+  /** Logs the first adaptation of each kind for a model that changes what the model reads or does. */
+  #logAdaptation(name: AdaptationName, model: string, { id }: GenerationRequest): void {
+    const key = JSON.stringify([model, name]);
+    if (this.#loggedAdaptations.has(key) || this.#loggedAdaptations.size >= maxLoggedAdaptations) return;
+    this.#loggedAdaptations.add(key);
+    const { log } = this.#options;
+    log?.("adapted the request", "warn", { req: id, model, adaptation: name, what: textOfAdaptation(name).sentence });
+  }
+
+  /** Lets the prober ask the server of an answer, if it may: probes cost tokens. */
+  #answered({ target, model }: AttemptOptions): void {
+    const { learn } = this.#options;
+    this.#used.add(model);
+    if (!this.#prober || learn === false) return;
+    const isUnknown = knownServer(target.url, this.#listedModel(model)) === undefined;
+    if (learn === true || (isUnknown && isPrivateUrl(target.url))) this.#prober.answered(target, model);
+  }
+
+  /** See `GenerationPlan`. */
+  #learn(
+    request: GenerationRequest,
+    failure: GenerationFailure,
+    { target, body }: AttemptOptions,
+    model: string,
+    lessons: RequestLessons,
+  ): boolean {
+    const { strict, log } = this.#options;
+    if (strict === true) return false;
+    const profile = this.#profileOf(model, target.url, lessons);
+    const lesson = lessons.learn(target.url, model, failure, body, profile);
+    if (!lesson) return false;
+    log?.("learned from a refusal", "info", { req: request.id, model, url: target.url, learned: lesson });
+    // No other body of this request asks for one choice: `generate` replaces it by several requests.
+    if (lesson.severalChoices === false) this.#confirm(lessons);
+    return true;
+  }
+
+  /** Keeps what the refusals of a request have taught. */
+  #confirm(lessons: RequestLessons): void {
+    for (const { url, model, profile } of lessons.list()) {
+      const known = this.#profiles.get(url, model);
+      this.#profiles.set(url, model, { ...known, profile: mergedProfile(known?.profile ?? {}, profile) });
+    }
+  }
+
+  /**
+   * What the server at this URL (without credentials) accepts for a model (by the upstream's name): the configured profile, over what was learned, over that of a
+   * known server.
+   */
+  #profileOf(model: string, url: string, lessons?: RequestLessons): ServerProfile {
+    const known = knownServer(url, this.#listedModel(model))?.profile ?? {};
+    return mergedProfile(
+      known,
+      this.#native.reasons(model) ? { reasoningEffort: true } : {},
+      this.#profiles.get(url, model)?.profile ?? {},
+      lessons?.of(url, model) ?? {},
+      this.#options.profile ?? {},
+      { model },
+    );
+  }
+
+  /** A model in the server's list. The entries of configured models do not come from the server. */
+  #listedModel(model: string): ListedUpstreamModel | undefined {
+    return this.#options.models ? undefined : this.#models.find(({ id }) => id === model);
   }
 
   /**
@@ -378,11 +501,24 @@ class UpstreamEngine implements Engine {
   async #refreshModels(): Promise<void> {
     try {
       const models = await this.#listedModels();
-      if (JSON.stringify(models) !== JSON.stringify(this.#models)) this.#models = models;
+      if (JSON.stringify(models) === JSON.stringify(this.#models)) return;
+      this.#models = models;
+      this.#prober?.changed();
     } catch (error) {
       this.#options.log?.("the model list could not be read again", "warn", { error: String(error) });
     }
   }
+}
+
+interface Preparation {
+  readonly request: GenerationRequest;
+  /** The upstream's name of the model. */
+  readonly model: string;
+  readonly target: UpstreamTarget;
+  readonly fresh: boolean;
+  readonly inspected: InspectedAnswer | undefined;
+  readonly limit: number | null | undefined;
+  readonly lessons: RequestLessons;
 }
 
 interface InspectedAnswer {

@@ -304,13 +304,15 @@ class WatchedAttempt implements ReceivedAnswer {
       ...(this.#status !== undefined && { status: this.#status }),
       response_headers: maskedHeaders(headersOf(this.#responseHeaders), mask),
       response: tape,
-      repairs: [
-        ...this.#adaptations.map((id): ShownRepair => ({ id, sentence: sentenceOfRepair(id) ?? id })),
-        ...(this.#status === 200 ? this.#read().repairs : []).map(({ id, at }): ShownRepair => {
-          const sentence = sentenceOfRepair(id) ?? id;
-          return isChanged ? { id, sentence } : { id, sentence, at };
-        }),
-      ],
+      adaptations: this.#adaptations.map(({ id, place }) => ({
+        id,
+        sentence: sentenceOfRepair(id) ?? id,
+        ...(place !== undefined && { place: mask.text(place) }),
+      })),
+      repairs: (this.#status === 200 ? this.#read().repairs : []).map(({ id, at }): ShownRepair => {
+        const sentence = sentenceOfRepair(id) ?? id;
+        return isChanged ? { id, sentence } : { id, sentence, at };
+      }),
       ...(this.#error !== undefined && { error: mask.text(this.#error) }),
     };
   }
