@@ -1,8 +1,8 @@
 import type { ErrorObject } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
-import { RegexMatcher } from "../../../formats/grammar/regex-matcher.ts";
-import type { JsonSchema } from "../../../core/message.ts";
+import { RegexMatcher } from "./grammar/regex-matcher.ts";
+import type { JsonSchema } from "../core/message.ts";
 
 /** Client patterns are not run by a backtracking engine, in which a pattern of ten characters can take hours. */
 const linearPatterns = Object.assign((pattern: string) => new RegexMatcher(pattern), { code: "linearPatterns" });
