@@ -1,15 +1,15 @@
 import type { ChatPrompt, GenerationRequest, OutputConstraint } from "../../core/request.ts";
 import { isObject, type JsonObject } from "../../core/json.ts";
 import { asFunction } from "../adapt/custom-tools.ts";
+import { type Adaptation, type AdaptationContext, adaptBody, isOn, type NoteAdaptation } from "../adapt/adaptations.ts";
 import {
   finishRequestBody,
-  type NoteAdaptation,
   type RequestBody,
   type ServerProfile,
   withoutUndefined,
   writeSampling,
 } from "../adapt/server-profile.ts";
-import { fitMessages } from "./fit-messages.ts";
+import { messageAdaptations } from "./fit-messages.ts";
 import {
   writeChatMessages,
   writeChatTools,
@@ -38,11 +38,15 @@ export function writeChatRequest(
     body["messages"] = writeChatMessages(prompt.messages, legacy);
     writeToolMembers(body, request, legacy);
   }
-  if (profile.customTools !== true) fitTools(body, request, note);
-  const messages: unknown = body["messages"];
-  if (Array.isArray(messages)) body["messages"] = fitMessages(messages as readonly JsonObject[], profile, note);
-  return finishRequestBody(body, request, profile);
+  return finishRequestBody(adaptBody(body, adaptations, { profile, request, note }), request, profile);
 }
+
+/** The adaptations of chat requests, in the order in which they are applied. */
+const adaptations: readonly Adaptation[] = [
+  { name: "custom-tool", isNeeded: ({ customTools }) => customTools !== true, adapt: withoutCustomTools },
+  { name: "allowed-tools", isNeeded: ({ customTools }) => customTools !== true, adapt: withoutAllowedTools },
+  ...messageAdaptations,
+];
 
 /** Members that the requests of OpenAI's APIs have in common. Source: https://platform.openai.com/docs/api-reference. */
 const sharedRequestMembers: ReadonlySet<string> = new Set([
@@ -57,18 +61,19 @@ const sharedRequestMembers: ReadonlySet<string> = new Set([
 /** Returns the request without the members that only the client's API has. */
 function withExtraFor(request: GenerationRequest, profile: ServerProfile, note: NoteAdaptation): GenerationRequest {
   const { extra, passthrough } = request;
-  if (!passthrough) return request;
+  if (!passthrough || !isOn(profile, "foreign-member")) return request;
   const isShared = (name: string): boolean => profile.sharedMembers === true && sharedRequestMembers.has(name);
   const kept = Object.entries(extra)
     .filter(([name]) => isShared(name))
     // Chat completions do not have this tier of Responses.
     .map(([name, value]) => [name, name === "service_tier" && value === "ultrafast" ? "priority" : value]);
-  for (const name of Object.keys(extra)) if (!isShared(name)) note("foreign-member");
+  for (const name of Object.keys(extra)) if (!isShared(name)) note("foreign-member", name);
   return { ...request, extra: Object.fromEntries(kept) };
 }
 
 /** Removes the reasoning effort and budget if the server may refuse them. */
 function removeReasoningOptions(body: RequestBody, profile: ServerProfile, note: NoteAdaptation): void {
+  if (!isOn(profile, "reasoning-effort")) return;
   const refused = [
     ...(profile.reasoningEffort === true ? [] : ["reasoning_effort"]),
     ...(profile.reasoningBudget === true ? [] : ["thinking_token_budget"]),
@@ -76,29 +81,42 @@ function removeReasoningOptions(body: RequestBody, profile: ServerProfile, note:
   for (const name of refused) {
     if (body[name] === undefined) continue;
     delete body[name];
-    note("reasoning-effort");
+    note("reasoning-effort", name);
   }
 }
 
-/** Writes custom tools as functions. With `allowed_tools`, it keeps only those tools. */
-function fitTools(body: RequestBody, { tools = [], toolChoice }: GenerationRequest, note: NoteAdaptation): void {
-  const list: unknown = body["tools"];
-  if (!Array.isArray(list)) return;
-  const declared = new Map(tools.map((tool) => [tool.name, tool]));
-  let written = list.map((tool: unknown): unknown => {
-    const name = isObject(tool) && tool["type"] === "custom" ? nameOf(tool) : undefined;
+/** Writes custom tools as functions, and a choice of one as a choice of the function. */
+function withoutCustomTools(body: RequestBody, { request, note }: AdaptationContext): RequestBody {
+  const { tools: list, tool_choice: choice } = body;
+  if (!Array.isArray(list) || !list.some(isCustomTool)) return body;
+  const declared = new Map(request.tools?.map((tool) => [tool.name, tool]));
+  const tools = list.map((tool: unknown, at): unknown => {
+    const name = isCustomTool(tool) ? nameOf(tool) : undefined;
     if (name === undefined) return tool;
-    note("custom-tool");
+    note("custom-tool", `tools[${at}].type`);
     return { type: "function", function: writeFunction(asFunction(declared.get(name) ?? { name, kind: "custom" })) };
   });
-  if (toolChoice?.type === "named") body["tool_choice"] = writeToolChoice(toolChoice, []);
-  else if (toolChoice?.type === "allowed") {
-    const names = new Set<unknown>(toolChoice.names);
-    note("allowed-tools");
-    written = written.filter((tool) => isObject(tool) && names.has(nameOf(tool)));
-    body["tool_choice"] = toolChoice.mode;
-  }
-  body["tools"] = written;
+  const chosen = isCustomTool(choice) ? nameOf(choice) : undefined;
+  if (chosen === undefined) return { ...body, tools };
+  return { ...body, tools, tool_choice: writeToolChoice({ type: "named", name: chosen }, []) };
+}
+
+/** Keeps only the tools that `allowed_tools` allows. */
+function withoutAllowedTools(body: RequestBody, { request, note }: AdaptationContext): RequestBody {
+  const { toolChoice } = request;
+  const { tools } = body;
+  if (toolChoice?.type !== "allowed" || !Array.isArray(tools)) return body;
+  note("allowed-tools", "tool_choice");
+  const names = new Set<unknown>(toolChoice.names);
+  return {
+    ...body,
+    tools: tools.filter((tool: unknown) => isObject(tool) && names.has(nameOf(tool))),
+    tool_choice: toolChoice.mode,
+  };
+}
+
+function isCustomTool(tool: unknown): tool is JsonObject {
+  return isObject(tool) && tool["type"] === "custom";
 }
 
 /** Returns the name of a tool in a chat request. */

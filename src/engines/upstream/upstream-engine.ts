@@ -8,12 +8,9 @@ import type { GenerationRequest } from "../../core/request.ts";
 import { completionsSource } from "../../apis/completions/port.ts";
 import { modelOnlyChats } from "../../apis/failures.ts";
 import { toolCallId } from "../../apis/ids.ts";
-import {
-  knownProfile,
-  type NoteAdaptation,
-  type RequestBody,
-  type ServerProfile,
-} from "../../apis/adapt/server-profile.ts";
+import type { NoteAdaptation } from "../../apis/adapt/adaptations.ts";
+import { knownProfile } from "../../apis/adapt/known-servers.ts";
+import type { RequestBody, ServerProfile } from "../../apis/adapt/server-profile.ts";
 import { lowerAnswerLimit, setAnswerLimit } from "../../apis/source-port.ts";
 import type { SourcePort } from "../../apis/source-port.ts";
 import { unsupportedParameter } from "../../apis/request/refusals.ts";
