@@ -26,7 +26,7 @@ const knownServers: readonly KnownServer[] = [
   // vllm/entrypoints/openai/chat_completion/protocol.py of vllm-project/vllm: ChatCompletionRequest.
   { owners: ["vllm"], profile: { reasoningEffort: true, reasoningBudget: true } },
   // The server of ggml-org/llama.cpp ignores members that it does not know.
-  { owners: ["llamacpp"], profile: { reasoningEffort: true } },
+  { owners: ["llamacpp"], profile: { reasoningEffort: true, schemaCompiler: "llama.cpp" } },
   // https://docs.mistral.ai/api/endpoint/chat has none of these members and refuses others (`extra_forbidden`); the order of messages and
   // the form of ids: src/mistral_common/protocol/instruct/validator.py of mistralai/mistral-common.
   {

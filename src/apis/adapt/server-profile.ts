@@ -1,5 +1,6 @@
 import type { GenerationRequest, Sampling } from "../../core/request.ts";
 import type { AdaptationName } from "./adaptation-names.ts";
+import type { SchemaCompiler } from "./simplify-schema.ts";
 
 /** The forms of `tool_choice`. `named`: an object that names one function. */
 export const toolChoiceForms = ["none", "auto", "required", "named"] as const;
@@ -40,6 +41,8 @@ export interface ServerProfile {
   readonly outputFormats?: readonly (typeof outputFormats)[number][];
   /** The server accepts `strict` in tools and in `response_format`; default true. */
   readonly strictSchemas?: boolean;
+  /** The compiler of JSON Schema that the server has; default: unknown, and schemas are sent as they are. */
+  readonly schemaCompiler?: SchemaCompiler;
   /** Keywords of JSON Schema that the server refuses or ignores, such as `pattern`; default: none. */
   readonly refusedKeywords?: readonly string[];
 

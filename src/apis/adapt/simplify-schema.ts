@@ -1,4 +1,7 @@
 import { isObject, type JsonObject } from "../../core/json.ts";
+import type { JsonSchema } from "../../core/message.ts";
+import type { GenerationRequest } from "../../core/request.ts";
+import { isOn } from "./adaptations.ts";
 import type { ServerProfile } from "./server-profile.ts";
 
 /** Compilers of JSON Schema in servers. `plain`: the keywords that all of them know. */
@@ -13,7 +16,7 @@ interface CompilerRules {
   /** Values of `format` that it takes; default: any text. */
   readonly formats?: ReadonlySet<string>;
   /** Whether a pattern may be sent; default: any. */
-  readonly takesPattern?: (pattern: string) => boolean;
+  readonly takesPattern?: (pattern: string, repetitions: number) => boolean;
   /** The most repetitions in all, of items and characters inside each other. */
   readonly maxRepetitions?: number;
   /** It follows `$ref` to a JSON pointer in the same schema; default: each `$ref` is replaced by its target. */
@@ -39,28 +42,41 @@ const plainKeywords = [
   "anyOf",
 ];
 
-/** Syntax that every compiler knows: no look-around, no named class, no back reference, no lazy quantifier, nothing to repeat missing. */
-function isSimplePattern(pattern: string): boolean {
-  return (
-    !/\(\?(?!:)|\\[a-zA-Z0-9]|[*+?}][?+]|(?:^\^?|[(|])[*+?{]/.test(pattern) &&
-    [...pattern.matchAll(/\{(\d+)(?:,(\d*))?\}/g)].every(([, min, max]) => Number(max || min) < maxLlamaRepetitions)
-  );
-}
-
 /** MAX_REPETITION_THRESHOLD of llama.cpp, src/llama-grammar.cpp. */
 const maxLlamaRepetitions = 2000;
+
+/** Characters, escaped signs, classes, groups and repetitions, between anchors. Each begins with another character, so there is no backtracking. */
+const llamaPattern =
+  /^\^(?![*+?{|)])(?:[^\\[\](){}|*+?^$]|\\[\^$.[\]()|{}*+?\\]|\[\^?(?:[^\\\]]|\\[\\[\]])+\]|\((?:\?:)?(?![*+?{|)])|\)|\|(?![*+?{|)])|(?:[*+?]|\{\d+(?:,\d*)?\})(?![*+?{]))*\$$/s;
+
+/**
+ * Whether llama.cpp writes a pattern as a grammar that it can parse itself, and as the same pattern: without look-around, named classes,
+ * back references and lazy quantifiers, with the anchors around all alternatives.
+ */
+function isLlamaPattern(pattern: string, repetitions: number): boolean {
+  if (!llamaPattern.test(pattern)) return false;
+  let most = repetitions;
+  let depth = 0;
+  for (const [sign, min, max] of pattern.matchAll(/\\.|\[\^?(?:[^\\\]]|\\.)+\]|\{(\d+)(?:,(\d*))?\}|[()|]/gs)) {
+    if (sign === "(") depth++;
+    else if (sign === ")") depth--;
+    else if (sign === "|" && depth === 0) return false;
+    else if (min !== undefined) most *= Math.max(1, Number(min), Number(max ?? 0));
+    if (depth < 0) return false;
+  }
+  return depth === 0 && most < maxLlamaRepetitions;
+}
 
 const compilers: Readonly<Record<SchemaCompiler, CompilerRules>> = {
   /*
    * common/json-schema-to-grammar.cpp of ggml-org/llama.cpp: "Pattern must start with '^' and end with '$'", "Unsupported ref", "Unrecognized
-   * schema", and patterns that its grammar's parser refuses: "failed to parse grammar" (issues 21943, 25746, 25895). An alternative at the
-   * top level would leave the anchors on one side each.
+   * schema", and patterns that its grammar's parser refuses: "failed to parse grammar" (issues 21943, 25746, 25895).
    */
   "llama.cpp": {
     followsPointers: true,
     needsTypes: true,
     maxRepetitions: maxLlamaRepetitions,
-    takesPattern: (pattern) => /^\^[^|]*\$$/s.test(pattern) && isSimplePattern(pattern),
+    takesPattern: isLlamaPattern,
   },
   /*
    * has_xgrammar_unsupported_json_features and STRING_SUPPORTED_FORMATS in vllm/v1/structured_output/backend_xgrammar.py of
@@ -115,16 +131,42 @@ export interface SimplifiedSchema {
  * (`profile.schemaCompiler`, `profile.refusedKeywords`). Dropped constraints are appended to the description, where the model reads them.
  * A reference that contains itself is followed twice, then only its type is kept. Returns `schema` itself if nothing changes.
  */
-export function simplifySchema(
-  schema: unknown,
-  { schemaCompiler, refusedKeywords = [] }: Pick<ServerProfile, "schemaCompiler" | "refusedKeywords">,
-): SimplifiedSchema {
-  if (schemaCompiler === undefined && refusedKeywords.length === 0) return { schema, isLooser: false };
+export function simplifySchema(schema: unknown, isStrict: boolean, profile: ServerProfile): SimplifiedSchema {
+  const { schemaCompiler, refusedKeywords = [] } = profile;
+  // OpenAI takes any schema that is not strict.
+  if (!needsSimpleSchemas(profile) || (schemaCompiler === "openai-strict" && !isStrict))
+    return { schema, isLooser: false };
   const rules = schemaCompiler === undefined ? {} : compilers[schemaCompiler];
   const simplifier = new Simplifier(schema, rules, new Set(refusedKeywords));
   const simplified = simplifier.simplify(schema, { path: [], repetitions: 1 });
   const isSame = JSON.stringify(simplified) === JSON.stringify(schema);
   return { schema: isSame ? schema : simplified, isLooser: simplifier.isLooser };
+}
+
+/** Whether a server with this profile may refuse schemas. */
+export function needsSimpleSchemas({ schemaCompiler, refusedKeywords = [] }: ServerProfile): boolean {
+  return schemaCompiler !== undefined || refusedKeywords.length > 0;
+}
+
+/** The client's schemas that the server does not enforce in full. */
+export interface LooseSchemas {
+  /** By the name of the tool. */
+  readonly tools: ReadonlyMap<string, JsonSchema>;
+  /** The schema of the answer's text. */
+  readonly output?: JsonSchema;
+}
+
+/** The client's schemas for which `simplifySchema` writes looser ones; null: there are none. */
+export function looseSchemas({ tools = [], output }: GenerationRequest, profile: ServerProfile): LooseSchemas | null {
+  if (!needsSimpleSchemas(profile) || !isOn(profile, "simple-schema")) return null;
+  const isLoose = (schema: unknown, isStrict: boolean): boolean => simplifySchema(schema, isStrict, profile).isLooser;
+  const loose = new Map<string, JsonSchema>();
+  for (const { name, kind, parameters, strict } of tools)
+    if (kind !== "custom" && parameters !== undefined && isLoose(parameters, strict === true))
+      loose.set(name, parameters);
+  const hasOutput = output?.type === "json-schema" && isLoose(output.schema, output.strict);
+  if (loose.size === 0 && !hasOutput) return null;
+  return { tools: loose, ...(hasOutput && { output: output.schema }) };
 }
 
 interface Place {
@@ -229,23 +271,21 @@ class Simplifier {
     const dropped = new Set(names.filter((name) => this.#refused.has(name) || (keywords && !keywords.has(name))));
     for (const name of drop?.(schema) ?? []) if (name in schema) dropped.add(name);
     if (followsPointers !== true) for (const name of ["$defs", "definitions"]) if (name in schema) dropped.add(name);
-    if (format !== undefined && (typeof format !== "string" || (formats && !formats.has(format)))) dropped.add("format");
-    if (pattern !== undefined && (typeof pattern !== "string" || takesPattern?.(pattern) === false)) dropped.add("pattern");
+    if (format !== undefined && (typeof format !== "string" || (formats && !formats.has(format))))
+      dropped.add("format");
+    if (pattern !== undefined && (typeof pattern !== "string" || takesPattern?.(pattern, repetitions) === false))
+      dropped.add("pattern");
     if (schema["items"] === false && this.#rules.needsTypes) dropped.add("items");
     if (repetitions * repetitionsOf(schema) >= maxRepetitions)
       for (const name of ["minLength", "maxLength", "minItems", "maxItems"]) if (name in schema) dropped.add(name);
     return dropped;
   }
 
-  /** Whether the server follows this reference by itself. */
+  /** Whether the server follows this reference by itself, and its target is still there. */
   #isFollowed(reference: string): boolean {
-    return (
-      this.#rules.followsPointers === true &&
-      !this.#refused.has("$ref") &&
-      reference.startsWith("#/") &&
-      !/[~%]/.test(reference) &&
-      targetOf(this.#root, reference) !== undefined
-    );
+    const [, list = ""] = /^#\/(\$defs|definitions)\/[^/~%]+$/.exec(reference) ?? [];
+    const isKept = list !== "" && !this.#refused.has(list) && !this.#refused.has("$ref");
+    return this.#rules.followsPointers === true && isKept && isObject(targetOf(this.#root, reference));
   }
 
   /** The target of a reference with the members beside it. */
@@ -254,7 +294,7 @@ class Simplifier {
     const reference = String($ref);
     const target = targetOf(this.#root, reference);
     const isTooDeep = place.path.filter((name) => name === reference).length >= maxRecursion;
-    if (target === undefined || isTooDeep || this.#schemas > maxSchemas) {
+    if (target === undefined || target === false || isTooDeep || this.#schemas > maxSchemas) {
       this.isLooser = true;
       const type = isObject(target) ? { type: target["type"] } : {};
       return this.simplify({ ...(type.type !== undefined && type), ...beside }, place);
@@ -319,7 +359,10 @@ function withConstraints(schema: JsonObject, constraints: JsonObject): JsonObjec
   const text = JSON.stringify(constraints);
   if (text.length > maxConstraintText) return schema;
   const { description } = schema;
-  const words = [...(typeof description === "string" && description !== "" ? [description] : []), `JSON Schema: ${text}`];
+  const words = [
+    ...(typeof description === "string" && description !== "" ? [description] : []),
+    `JSON Schema: ${text}`,
+  ];
   return { ...schema, description: words.join(" ") };
 }
 

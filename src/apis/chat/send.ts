@@ -9,6 +9,7 @@ import {
   withoutUndefined,
   writeSampling,
 } from "../adapt/server-profile.ts";
+import { needsSimpleSchemas, simplifySchema } from "../adapt/simplify-schema.ts";
 import { messageAdaptations } from "./fit-messages.ts";
 import {
   writeChatMessages,
@@ -45,6 +46,7 @@ export function writeChatRequest(
 const adaptations: readonly Adaptation[] = [
   { name: "custom-tool", isNeeded: ({ customTools }) => customTools !== true, adapt: withoutCustomTools },
   { name: "allowed-tools", isNeeded: ({ customTools }) => customTools !== true, adapt: withoutAllowedTools },
+  { name: "simple-schema", isNeeded: needsSimpleSchemas, adapt: withSimpleSchemas },
   ...messageAdaptations,
 ];
 
@@ -117,6 +119,32 @@ function withoutAllowedTools(body: RequestBody, { request, note }: AdaptationCon
 
 function isCustomTool(tool: unknown): tool is JsonObject {
   return isObject(tool) && tool["type"] === "custom";
+}
+
+/** Simplifies the schemas of functions and of the answer for the server's compiler. */
+function withSimpleSchemas(body: RequestBody, { profile, note }: AdaptationContext): RequestBody {
+  const adapted = { ...body };
+  const simplify = <T>(owner: T, member: string, place: string): T => {
+    if (!isObject(owner) || !isObject(owner[member])) return owner;
+    const { schema } = simplifySchema(owner[member], owner["strict"] === true, profile);
+    if (schema === owner[member]) return owner;
+    note("simple-schema", `${place}.${member}`);
+    return { ...owner, [member]: schema };
+  };
+  const { tools, functions, response_format: format } = body;
+  if (Array.isArray(tools))
+    adapted["tools"] = tools.map((tool: unknown, at) => {
+      if (!isObject(tool)) return tool;
+      const written = simplify(tool["function"], "parameters", `tools[${at}].function`);
+      return written === tool["function"] ? tool : { ...tool, function: written };
+    });
+  if (Array.isArray(functions))
+    adapted["functions"] = functions.map((each: unknown, at) => simplify(each, "parameters", `functions[${at}]`));
+  if (isObject(format)) {
+    const written = simplify(format["json_schema"], "schema", "response_format.json_schema");
+    if (written !== format["json_schema"]) adapted["response_format"] = { ...format, json_schema: written };
+  }
+  return adapted;
 }
 
 /** Returns the name of a tool in a chat request. */
