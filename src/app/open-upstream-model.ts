@@ -29,6 +29,8 @@ export async function openUpstreamModel(
     models: model.models,
     fallbacks: model.fallbacks,
     profile: model.requests,
+    onTruncation: model.onTruncation,
+    openBackground: (await options.runtime.background()).openBackground,
     singleChoice: model.singleChoice,
     format: toolFormat === undefined || toolFormat === "auto" ? toolFormat : formatOf(toolFormat),
     timeouts: model.timeouts,

@@ -270,6 +270,11 @@ export interface UpstreamModel extends AnswerOptions {
   readonly fallbacks?: Readonly<Record<string, readonly string[]>>;
   /** Changes to the requests that it gets. */
   readonly requests?: UpstreamRequests;
+  /**
+   * What happens to an answer to a prompt that the server has cut without an error: the client gets an error (`error`, the default), or the
+   * answer with a warning in the log and a header (`warn`), or the answer.
+   */
+  readonly onTruncation?: "error" | "warn" | "allow";
   /** The upstream accepts only `n: 1`: several choices become several requests. */
   readonly singleChoice?: boolean;
   /** How the models write tool calls and reasoning that the upstream leaves in the text; `auto`: any known format. */

@@ -2,6 +2,8 @@ import { z } from "zod";
 import type { EngineModel, LocalModel, ProgramModel, UpstreamModel, UpstreamTimeouts, WireName } from "./config.ts";
 import { chatServiceTiers } from "../apis/chat/schema.ts";
 import { formatSchema } from "../formats/read-format.ts";
+import { schemaCompilers } from "../apis/adapt/server-profile.ts";
+import { truncationModes } from "../apis/adapt/truncation.ts";
 import { sourceApis } from "../apis/source-port.ts";
 import {
   anyText,
@@ -265,6 +267,18 @@ const upstream = settings(
           .optional()
           .describe("It accepts custom tools; without, they are sent as functions (default false)"),
         toolImages: flag().optional().describe("It accepts images in the results of tools (default false)"),
+        imageUrls: flag().optional().describe("It downloads images from URLs (default true)"),
+        imageTypes: listShape(text("a media type, such as image/png"), "a list such as [image/png, image/jpeg]")
+          .optional()
+          .describe("The types of images that it accepts; others are converted, which needs the package sharp"),
+        maxImageSide: integer(16)
+          .optional()
+          .describe(
+            "The longest side of an image in pixels; larger ones are made smaller, which needs the package sharp",
+          ),
+        schemaCompiler: oneOf(schemaCompilers)
+          .optional()
+          .describe("What compiles JSON Schemas there: schemas are sent without what it does not know"),
         userAfterTool: flag()
           .optional()
           .describe("It accepts a user's message after the result of a tool (default true)"),
@@ -295,6 +309,11 @@ const upstream = settings(
     )
       .optional()
       .describe("Changes to the requests that it gets"),
+    onTruncation: oneOf(truncationModes)
+      .optional()
+      .describe(
+        "An answer to a prompt that the server has cut without an error: refuse it (error, the default), warn, or allow it",
+      ),
     singleChoice: flag().optional().describe("It accepts only n: 1, so several choices become several requests"),
     toolFormat: toolFormat.describe(
       "How the models write tool calls and reasoning that it leaves in the text, or auto",

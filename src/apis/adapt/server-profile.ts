@@ -1,9 +1,13 @@
 import type { GenerationRequest, Sampling } from "../../core/request.ts";
 import type { AdaptationName } from "./adaptation-names.ts";
-import type { SchemaCompiler } from "./simplify-schema.ts";
 
 /** The forms of `tool_choice`. `named`: an object that names one function. */
 export const toolChoiceForms = ["none", "auto", "required", "named"] as const;
+/** Compilers of JSON Schema in servers. `plain`: the keywords that all of them know. */
+export const schemaCompilers = ["llama.cpp", "xgrammar", "openai-strict", "plain"] as const;
+
+export type SchemaCompiler = (typeof schemaCompilers)[number];
+
 /** The types of `response_format` that constrain an answer. */
 export const outputFormats = ["json_object", "json_schema"] as const;
 
@@ -50,6 +54,12 @@ export interface ServerProfile {
   readonly images?: boolean;
   /** The server accepts images in the results of tools; default false. */
   readonly toolImages?: boolean;
+  /** The server downloads images from URLs; default true. */
+  readonly imageUrls?: boolean;
+  /** The media types of images that the server accepts, such as `image/png`; default: any. */
+  readonly imageTypes?: readonly string[];
+  /** The longest side of an image, in pixels; larger images are made smaller. Default: any. */
+  readonly maxImageSide?: number;
   /** The model accepts files (parts of type `file`); default true. */
   readonly files?: boolean;
 

@@ -2,12 +2,7 @@ import { isObject, type JsonObject } from "../../core/json.ts";
 import type { JsonSchema } from "../../core/message.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { isOn } from "./adaptations.ts";
-import type { ServerProfile } from "./server-profile.ts";
-
-/** Compilers of JSON Schema in servers. `plain`: the keywords that all of them know. */
-export const schemaCompilers = ["llama.cpp", "xgrammar", "openai-strict", "plain"] as const;
-
-export type SchemaCompiler = (typeof schemaCompilers)[number];
+import type { SchemaCompiler, ServerProfile } from "./server-profile.ts";
 
 /** What a compiler takes. */
 interface CompilerRules {

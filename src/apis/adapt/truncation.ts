@@ -60,7 +60,7 @@ export function findTruncation(
 }
 
 /** The texts of a prompt that every server gives to its model: no reasoning, no tools, no media. */
-function promptTexts({ prompt }: Pick<GenerationRequest, "prompt">): readonly string[] {
+export function promptTexts({ prompt }: Pick<GenerationRequest, "prompt">): readonly string[] {
   if (prompt.kind === "text")
     return prompt.prompts.length === 1 ? prompt.prompts.filter((one) => typeof one === "string") : [];
   return prompt.messages.flatMap(({ content }) => {

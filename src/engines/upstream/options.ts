@@ -1,6 +1,8 @@
 import type { LogListener } from "../../core/generation-observer.ts";
 import type { Format } from "../../formats/format.ts";
 import type { SourceApi } from "../../apis/source-port.ts";
+import type { TruncationMode } from "../../apis/adapt/truncation.ts";
+import type { Background } from "./background/background.ts";
 import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
 
 /** One upstream: a server, or several equivalent ones, whose API is OpenAI's, Anthropic's or nearly. Times are in milliseconds. */
@@ -21,6 +23,10 @@ export interface UpstreamOptions {
   readonly fallbacks?: Readonly<Record<string, readonly string[]>> | undefined;
   /** What it accepts. Overrides the profile of a known server. */
   readonly profile?: Omit<ServerProfile, "model"> | undefined;
+  /** What happens to an answer to a prompt that the server has cut without an error; default "error". */
+  readonly onTruncation?: TruncationMode | undefined;
+  /** Opens the thread that reads files and judges JSON. Absent: the runtime has no threads, and files are sent as they are. */
+  readonly openBackground?: (() => Background) | undefined;
   /** The upstream takes only `n: 1`: several choices become several requests. */
   readonly singleChoice?: boolean | undefined;
   /** The format of calls and reasoning that the upstream leaves in the text; "auto": any known format. */

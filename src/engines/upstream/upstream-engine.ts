@@ -2,13 +2,17 @@ import type { Engine, EngineAnswer, EngineHealth, EngineQuestion, ModelInfo, Que
 import type { GenerationEvent } from "../../core/events.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
 import type { Inspection } from "../../core/inspection.ts";
-import { loggedFailure } from "../../core/failure.ts";
+import { estimateTokens } from "../../core/estimate-tokens.ts";
+import { FailureError, loggedFailure } from "../../core/failure.ts";
 import { isLong, jsonChunks } from "../../core/json-chunks.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { completionsSource } from "../../apis/completions/port.ts";
 import { modelOnlyChats } from "../../apis/failures.ts";
 import { toolCallId } from "../../apis/ids.ts";
 import type { NoteAdaptation } from "../../apis/adapt/adaptations.ts";
+import { type UnfitPart, unfitParts } from "../../apis/adapt/fit-media.ts";
+import { looseSchemas } from "../../apis/adapt/simplify-schema.ts";
+import { overflowFailure } from "../../apis/adapt/truncation.ts";
 import { knownProfile } from "../../apis/adapt/known-servers.ts";
 import type { RequestBody, ServerProfile } from "../../apis/adapt/server-profile.ts";
 import { lowerAnswerLimit, setAnswerLimit } from "../../apis/source-port.ts";
@@ -17,7 +21,10 @@ import { unsupportedParameter } from "../../apis/request/refusals.ts";
 import { sourcePorts } from "../../apis/ports.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { type AttemptOptions, Watch } from "./attempt.ts";
-import { CustomCalls, type EventStage, severalChoices, TextStage } from "./event-stages.ts";
+import type { Background } from "./background/background.ts";
+import { CustomCalls, type EventStage, severalChoices, TextStage, TruncationStage } from "./event-stages.ts";
+import { fitMedia } from "./fit-media.ts";
+import { judgedAnswer } from "./judged-answer.ts";
 import { type GenerationPlan, GenerationStream, type RefusedLimit, RetryBudget } from "./generation-stream.ts";
 import {
   type ListedUpstreamModel,
@@ -70,6 +77,7 @@ class UpstreamEngine implements Engine {
   readonly #firstEventMs: number;
   readonly #idleMs: number;
   readonly #answerLimit: number;
+  #background: Background | undefined;
   #models: readonly ListedUpstreamModel[] = [];
   #refresh: NodeJS.Timeout | undefined;
   readonly #lifecycle = new EngineLifecycle<GenerationStream>();
@@ -130,6 +138,29 @@ class UpstreamEngine implements Engine {
   }
 
   generate(request: GenerationRequest, observer?: GenerationObserver): AsyncIterable<readonly GenerationEvent[]> {
+    const profile = this.#profileOf(this.#nameOf(request.model), this.#options.urls[0] ?? "");
+    const schemas = looseSchemas(request, profile);
+    const background = schemas && this.#openBackground();
+    if (!schemas || !background) return this.#choices(request, observer);
+    return judgedAnswer({
+      schemas,
+      background,
+      start: () => this.#choices(request, observer),
+      report: (id, subject, errors) => {
+        observer?.repaired({ [id]: 1 });
+        this.#options.log?.("an answer does not fit the client's JSON Schema", "warn", {
+          req: request.id,
+          model: request.model,
+          subject,
+          errors,
+          result: id,
+        });
+      },
+      isWhole: !request.stream,
+    });
+  }
+
+  #choices(request: GenerationRequest, observer?: GenerationObserver): AsyncIterable<readonly GenerationEvent[]> {
     const { n = 1, prompt, passthrough } = request;
     const single = this.#options.singleChoice === true || this.#source.singleChoice === true;
     if (n === 1 || !single || prompt.kind !== "chat") return this.#stream(request, observer);
@@ -165,8 +196,15 @@ class UpstreamEngine implements Engine {
     clearInterval(this.#refresh);
     return this.#lifecycle.close(graceMs, {
       stop: (stream) => stream.abandon(shuttingDown),
-      release: () => this.#targets.close(),
+      release: async () => {
+        await Promise.all([this.#targets.close(), this.#background?.close()]);
+      },
     });
+  }
+
+  /** undefined: this runtime has no threads. */
+  #openBackground(): Background | undefined {
+    return (this.#background ??= this.#options.openBackground?.());
   }
 
   /** `close` waits for this stream. */
@@ -229,6 +267,20 @@ class UpstreamEngine implements Engine {
     if (customTools.length > 0) stages.push(new CustomCalls(new Set(customTools)));
     if (format !== undefined && isChat) stages.push(new TextStage(format, request, newCallId, warn));
     const profile = this.#profileOf(model, target.url);
+    const { onTruncation: mode = "error" } = this.#options;
+    if (mode !== "allow" && isChat && profile.truncates !== false)
+      stages.unshift(
+        new TruncationStage({
+          request,
+          profile,
+          mode,
+          upstream: name,
+          report: ({ message }) => {
+            reader.repairs.note("prompt-truncated");
+            warn(message);
+          },
+        }),
+      );
     const reader = source.reader({
       newCallId,
       legacyFunctions: isChat && prompt.legacyFunctions === true,
@@ -258,10 +310,44 @@ class UpstreamEngine implements Engine {
     const withBody = (body: string): AttemptOptions => inspected({ ...options, body }, inspection);
     if (inspection) reader.repairs.keepPlaces();
     const note: NoteAdaptation = (id) => reader.repairs.note(id);
-    const members = source.writeRequest(request, profile, note);
-    if (this.#fitLimit(members, profile, model, source, limit)) note("max-tokens");
-    const body = requestBodyText(members);
-    return typeof body === "string" ? withBody(body) : body.then(withBody);
+    const write = (fitted: GenerationRequest): AttemptOptions | Promise<AttemptOptions> => {
+      // Servers that cut prompts are asked for usage, which shows it.
+      const wantsUsage = request.wantsUsage || (profile.truncates === true && mode !== "allow");
+      const members = source.writeRequest({ ...fitted, wantsUsage }, profile, note);
+      if (this.#fitLimit(members, profile, model, source, limit)) note("max-tokens");
+      const body = requestBodyText(members);
+      return typeof body === "string" ? withBody(body) : body.then(withBody);
+    };
+    const unfit = unfitParts(request, profile);
+    const background = unfit.length > 0 ? this.#openBackground() : undefined;
+    const isCounted = mode === "error" && isChat && this.#mayOverflow(request, profile);
+    if (!background && !isCounted) return write(request);
+    return this.#fitted(request, profile, isCounted, background && { unfit, background, note }).then(write);
+  }
+
+  /** Converts files and images, and counts the prompt. Rejects with `FailureError` if one cannot be read, or the prompt is too long. */
+  async #fitted(
+    request: GenerationRequest,
+    profile: ServerProfile,
+    isCounted: boolean,
+    media:
+      | { readonly unfit: readonly UnfitPart[]; readonly background: Background; readonly note: NoteAdaptation }
+      | undefined,
+  ): Promise<GenerationRequest> {
+    const fitted = media ? await fitMedia(request, media.unfit, profile, media.background, media.note) : request;
+    if (!isCounted) return fitted;
+    const tokens = await this.#questions.countPrompt(fitted, AbortSignal.timeout(countTimeoutMs));
+    const failure =
+      tokens !== undefined && overflowFailure(tokens, profile.contextSize ?? Infinity, this.#options.name);
+    if (failure) throw new FailureError(failure);
+    return fitted;
+  }
+
+  /** Whether a prompt is counted before it is sent: to a server that cuts prompts, and can count, if the prompt may be too long. */
+  #mayOverflow(request: GenerationRequest, { truncates, contextSize, tokenizer }: ServerProfile): boolean {
+    if (truncates !== true || contextSize === undefined) return false;
+    const canCount = tokenizer !== undefined || this.#source.tokenCount !== undefined;
+    return canCount && estimateTokens(request) > contextSize / 2;
   }
 
   /** The upstream's own name of a model. */
@@ -367,9 +453,9 @@ function requestedChoices({ prompt, n = 1 }: GenerationRequest, { add }: ServerP
 }
 
 /** Applies the stages in order. */
-function transformOf([first, second]: readonly EventStage[]): AttemptOptions["transform"] {
-  if (first && second) return (events) => second.transform(first.transform(events));
-  return first?.transform;
+function transformOf(stages: readonly EventStage[]): AttemptOptions["transform"] {
+  if (stages.length < 2) return stages[0]?.transform;
+  return (events) => stages.reduce((changed, { transform }) => transform(changed), events);
 }
 
 /** Only a server of the same API returns tokens under the names that the client used. */
