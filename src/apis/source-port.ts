@@ -1,7 +1,6 @@
 import type { GenerationEnd, GenerationEvent } from "../core/events.ts";
 import type { GenerationRequest } from "../core/request.ts";
-import type { NoteAdaptation } from "./adapt/adaptations.ts";
-import type { RequestBody, ServerProfile } from "./adapt/server-profile.ts";
+import type { NoteAdaptation, RequestBody, ServerProfile } from "./adapt/server-profile.ts";
 import type { RepairLog } from "./tolerant/repairs.ts";
 import { isObject } from "../core/json.ts";
 

@@ -73,6 +73,64 @@ const adaptations = {
     sentence: "A request for several choices was sent as several requests.",
     refused: "`n` greater than 1",
   },
+  "repeated-role": {
+    sentence: "Consecutive messages of one role were joined.",
+    refused: "consecutive messages of one role",
+  },
+  "reasoning-member": {
+    sentence: "Reasoning of an earlier turn was sent under the name that the server expects.",
+    refused: "reasoning under this name",
+  },
+  "image-left-out": {
+    sentence: "An image was replaced by a text that says so, as the model accepts none.",
+    refused: "images",
+    changesMeaning: true,
+  },
+  logprobs: {
+    sentence: "A request for log probabilities was refused, as the server has none.",
+    refused: "`logprobs`",
+  },
+  "tools-left-out": {
+    sentence: "The tools were left out, as the model does not call tools.",
+    refused: "tools",
+    changesMeaning: true,
+  },
+  "tool-choice": {
+    sentence: "The choice of a tool was sent in a form that the server accepts.",
+    refused: "this `tool_choice`",
+    changesMeaning: true,
+  },
+  "parallel-calls": {
+    sentence: "`parallel_tool_calls` was left out, as the server refuses it.",
+    refused: "`parallel_tool_calls`",
+  },
+  "output-format": {
+    sentence:
+      "`response_format` was replaced by one that the server accepts, and the schema put into the instructions.",
+    refused: "this type of `response_format`",
+    changesMeaning: true,
+  },
+  "strict-schema": {
+    sentence: "`strict` was left out of the schema of a tool or of the answer.",
+    refused: "`strict` in schemas",
+  },
+  "max-tokens-member": {
+    sentence: "The limit on the answer's length was sent under the name that the server accepts.",
+    refused: "this member for the limit on the answer's length",
+  },
+  "stream-options": {
+    sentence: "`stream_options` was left out, as the server refuses it.",
+    refused: "`stream_options`",
+  },
+  "refused-member": {
+    sentence: "A member that the server refuses was left out.",
+    refused: "this member",
+    changesMeaning: true,
+  },
+  "renamed-member": {
+    sentence: "A member was sent under the server's name for it.",
+    refused: "this member under OpenAI's name",
+  },
   "foreign-member": {
     sentence: "A member of the request that only the client's API has was left out.",
     refused: "members of another API",

@@ -1,13 +1,7 @@
 import type { GenerationRequest } from "../../core/request.ts";
 import { type FailureError, invalidRequest } from "../../core/failure.ts";
 import { type AdaptationName, textOfAdaptation } from "./adaptation-names.ts";
-import type { RequestBody, ServerProfile } from "./server-profile.ts";
-
-/**
- * Records an adaptation. `place`: the changed member of the request, such as `messages[3].role`. Throws `FailureError` for a source with
- * `strict`, so it is called before anything depends on the change.
- */
-export type NoteAdaptation = (name: AdaptationName, place?: string) => void;
+import { isOn, type NoteAdaptation, type RequestBody, type ServerProfile } from "./server-profile.ts";
 
 /** One capability that a server may lack, and how a request is changed so that the server accepts it. */
 export interface Adaptation {
@@ -26,11 +20,6 @@ export interface AdaptationContext {
   /** The request in its API-neutral form, before any adaptation. */
   readonly request: GenerationRequest;
   readonly note: NoteAdaptation;
-}
-
-/** Whether the configuration leaves an adaptation on (`adapt: { NAME: off }` switches it off). */
-export function isOn(profile: ServerProfile, name: AdaptationName): boolean {
-  return profile.adapt?.[name] !== false;
 }
 
 /** Applies the adaptations that the server's profile needs and the configuration leaves on, in order. */

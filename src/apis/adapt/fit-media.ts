@@ -1,9 +1,8 @@
 import { isObject } from "../../core/json.ts";
 import type { ContentPart, FilePart, ImagePart, Message } from "../../core/message.ts";
 import type { GenerationRequest, Passthrough } from "../../core/request.ts";
-import { isOn } from "./adaptations.ts";
 import type { AdaptationName } from "./adaptation-names.ts";
-import type { RequestBody, ServerProfile } from "./server-profile.ts";
+import { isOn, type RequestBody, type ServerProfile } from "./server-profile.ts";
 
 /** A part of a message that a server does not take as it is. */
 export interface UnfitPart {

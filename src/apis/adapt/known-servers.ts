@@ -15,6 +15,7 @@ const openAi: ServerProfile = {
   customTools: true,
   reasoningEffort: true,
   sharedMembers: true,
+  truncates: false,
 };
 
 const knownServers: readonly KnownServer[] = [
@@ -24,15 +25,36 @@ const knownServers: readonly KnownServer[] = [
   // https://openrouter.ai/docs/api-reference/parameters: `reasoning_effort`, passed on only to models that reason.
   { hosts: ["openrouter.ai"], profile: { reasoningEffort: true } },
   // vllm/entrypoints/openai/chat_completion/protocol.py of vllm-project/vllm: ChatCompletionRequest.
-  { owners: ["vllm"], profile: { reasoningEffort: true, reasoningBudget: true } },
+  { owners: ["vllm"], profile: { reasoningEffort: true, reasoningBudget: true, files: false, truncates: false } },
   // The server of ggml-org/llama.cpp ignores members that it does not know.
-  { owners: ["llamacpp"], profile: { reasoningEffort: true, schemaCompiler: "llama.cpp" } },
+  // Its images are read by stb_image (tools/mtmd/mtmd-helper.cpp), and long prompts are refused (exceed_context_size_error).
+  {
+    owners: ["llamacpp"],
+    profile: {
+      reasoningEffort: true,
+      schemaCompiler: "llama.cpp",
+      files: false,
+      imageTypes: ["image/jpeg", "image/png", "image/gif", "image/bmp"],
+      truncates: false,
+    },
+  },
+  // ollama/ollama: decodeImageURL in openai/openai.go; chatPrompt in server/prompt.go cuts prompts; one choice whatever `n` is.
+  {
+    owners: ["library"],
+    profile: {
+      files: false,
+      imageUrls: false,
+      imageTypes: ["image/jpeg", "image/png", "image/webp"],
+      severalChoices: false,
+      truncates: true,
+    },
+  },
   // https://docs.mistral.ai/api/endpoint/chat has none of these members and refuses others (`extra_forbidden`); the order of messages and
   // the form of ids: src/mistral_common/protocol/instruct/validator.py of mistralai/mistral-common.
   {
     hosts: ["api.mistral.ai", "codestral.mistral.ai"],
     owners: ["mistralai"],
-    profile: { streamOptions: false, reasoningHistory: false, callIds: "nine", userAfterTool: false },
+    profile: { streamOptions: false, reasoningHistory: false, callIds: "nine", userAfterTool: false, truncates: false },
   },
 ];
 

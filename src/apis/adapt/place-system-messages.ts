@@ -37,8 +37,8 @@ export function joinSystemMessages<M extends RoleAndContent>(
 }
 
 /**
- * Writes the instructions of later turns as a user's text between `<system-reminder>` tags, joined with the user's message before or after
- * them.
+ * Writes instructions as a user's text between `<system-reminder>` tags, joined with the user's message before or after
+ * them: those of later turns, or all for a server that accepts none.
  *
  * They do not move to the beginning, because each would change the start of the prompt: the server would process the whole conversation
  * again, for each reminder that an agent sends. Claude Code sends many. Sources of that cost:
@@ -50,8 +50,9 @@ export function joinSystemMessages<M extends RoleAndContent>(
 export function systemMessagesAsUser<M extends RoleAndContent>(
   messages: readonly M[],
   note: (at: number) => void,
+  which: "later" | "all" = "later",
 ): readonly M[] {
-  const end = endOfFirstTurn(messages);
+  const end = which === "all" ? 0 : endOfFirstTurn(messages);
   if (!messages.some((message, at) => at >= end && isInstruction(message))) return messages;
   /** The messages with their new contents. */
   const placed: { message: M; readonly contents: unknown[]; isReminder: boolean }[] = [];

@@ -21,8 +21,8 @@ export interface ServerProfile {
 
   /** The role of instructions; `any`: the client's. Default: `system` for chat servers, `any` for others. */
   readonly instructionRole?: "system" | "developer" | "any";
-  /** Whether the server accepts system messages anywhere, or only one at the beginning; default `first`. */
-  readonly systemMessages?: "anywhere" | "first";
+  /** Whether the server accepts system messages anywhere, only one at the beginning, or none; default `first`. */
+  readonly systemMessages?: "anywhere" | "first" | "none";
   /** The server accepts consecutive messages of the user, or of the assistant; default true. */
   readonly repeatedRoles?: boolean;
   /** The server accepts a user's message directly after the result of a tool; default true. */
@@ -94,6 +94,8 @@ export interface ServerProfile {
 
   /** Members that the server refuses. */
   readonly drop?: readonly string[];
+  /** Members of messages that the server refuses. */
+  readonly dropInMessages?: readonly string[];
   /** Members with another name on the server: OpenAI's name → the server's. */
   readonly rename?: Readonly<Record<string, string>>;
   /** Members that are added to every request. They override the client's. */
@@ -102,13 +104,29 @@ export interface ServerProfile {
   readonly adapt?: Readonly<Partial<Record<AdaptationName, boolean>>>;
 }
 
+/**
+ * Records an adaptation. `place`: the changed member of the request, such as `messages[3].role`. Throws `FailureError` for a source with
+ * `strict`, so it is called before anything depends on the change.
+ */
+export type NoteAdaptation = (name: AdaptationName, place?: string) => void;
+
+/** Whether the configuration leaves an adaptation on (`adapt: { NAME: off }` switches it off). */
+export function isOn(profile: ServerProfile, name: AdaptationName): boolean {
+  return profile.adapt?.[name] !== false;
+}
+
 export type RequestBody = { [name: string]: unknown };
 
 /**
  * Completes the body of a request for one server: model, stream, usage, then the changes of the profile. Usage is requested if and only if
- * the client requested it (answers without a stream always have it).
+ * the client requested it (answers without a stream always have it). `note` is called for each adaptation.
  */
-export function finishRequestBody(body: RequestBody, request: GenerationRequest, profile: ServerProfile): RequestBody {
+export function finishRequestBody(
+  body: RequestBody,
+  request: GenerationRequest,
+  profile: ServerProfile,
+  note: NoteAdaptation,
+): RequestBody {
   body["model"] = profile.model ?? request.model;
   if (request.stream) {
     body["stream"] = true;
@@ -117,25 +135,36 @@ export function finishRequestBody(body: RequestBody, request: GenerationRequest,
     if (request.wantsUsage) options["include_usage"] = true;
     if (request.wantsRunningUsage) options["continuous_usage_stats"] = true;
     omit(body, "stream_options");
-    if (profile.streamOptions !== false && Object.keys(options).length > 0) body["stream_options"] = options;
+    const hasOptions = Object.keys(options).length > 0;
+    const isRefused = profile.streamOptions === false && isOn(profile, "stream-options");
+    if (hasOptions && isRefused) note("stream-options", "stream_options");
+    else if (hasOptions) body["stream_options"] = options;
   } else {
     omit(body, "stream");
     omit(body, "stream_options");
   }
-  if (profile.maxTokensMember) {
+  const { maxTokensMember } = profile;
+  if (maxTokensMember && isOn(profile, "max-tokens-member")) {
     const limit = body["max_completion_tokens"] ?? body["max_tokens"];
+    const other = maxTokensMember === "max_tokens" ? "max_completion_tokens" : "max_tokens";
+    if (body[other] !== undefined && body[other] !== null) note("max-tokens-member", other);
     delete body["max_completion_tokens"];
     delete body["max_tokens"];
-    if (limit !== undefined && limit !== null) body[profile.maxTokensMember] = limit;
+    if (limit !== undefined && limit !== null) body[maxTokensMember] = limit;
   }
-  return changedBody(body, profile);
+  return changedBody(body, profile, note);
 }
 
 /** Drops, renames and adds the members of a body that the profile lists, for any API. */
-export function changedBody(body: RequestBody, profile: ServerProfile): RequestBody {
-  for (const name of profile.drop ?? []) delete body[name];
-  for (const [name, theirs] of Object.entries(profile.rename ?? {})) {
+export function changedBody(body: RequestBody, profile: ServerProfile, note: NoteAdaptation): RequestBody {
+  for (const name of isOn(profile, "refused-member") ? (profile.drop ?? []) : []) {
     if (body[name] === undefined) continue;
+    note("refused-member", name);
+    delete body[name];
+  }
+  for (const [name, theirs] of Object.entries(isOn(profile, "renamed-member") ? (profile.rename ?? {}) : {})) {
+    if (body[name] === undefined) continue;
+    note("renamed-member", name);
     body[theirs] = body[name];
     delete body[name];
   }

@@ -1,8 +1,7 @@
 import { isObject, type JsonObject } from "../../core/json.ts";
 import type { JsonSchema } from "../../core/message.ts";
 import type { GenerationRequest } from "../../core/request.ts";
-import { isOn } from "./adaptations.ts";
-import type { SchemaCompiler, ServerProfile } from "./server-profile.ts";
+import { isOn, type SchemaCompiler, type ServerProfile } from "./server-profile.ts";
 
 /** What a compiler takes. */
 interface CompilerRules {
@@ -90,7 +89,11 @@ const compilers: Readonly<Record<SchemaCompiler, CompilerRules>> = {
       const isOpen = !isObject(additionalProperties) && (unevaluatedProperties ?? true) === true;
       const hasText = "pattern" in schema || "format" in schema;
       return [
-        ...["multipleOf", "uniqueItems", "contains", "minContains", "maxContains"],
+        "multipleOf",
+        "uniqueItems",
+        "contains",
+        "minContains",
+        "maxContains",
         ...(hasText ? ["minLength", "maxLength"] : []),
         ...(properties !== undefined || patternProperties !== undefined || !isOpen ? ["propertyNames"] : []),
         ...(isObject(patternProperties) && (properties !== undefined || Object.keys(patternProperties).length > 1)
@@ -105,8 +108,18 @@ const compilers: Readonly<Record<SchemaCompiler, CompilerRules>> = {
     requiresAll: true,
     keywords: new Set([
       ...plainKeywords,
-      ...["$ref", "$defs", "definitions", "pattern", "format", "multipleOf", "minItems", "maxItems"],
-      ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"],
+      "$ref",
+      "$defs",
+      "definitions",
+      "pattern",
+      "format",
+      "multipleOf",
+      "minItems",
+      "maxItems",
+      "minimum",
+      "maximum",
+      "exclusiveMinimum",
+      "exclusiveMaximum",
     ]),
     formats: new Set("date-time time date duration email hostname ipv4 ipv6 uuid".split(" ")),
     takesPattern: (pattern) => !/\(\?(?!:)/.test(pattern),

@@ -2,14 +2,15 @@ import { argumentsOfInput } from "../../core/custom-tool.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { ShortIds } from "../../core/message.ts";
-import { type Adaptation, type NoteAdaptation } from "../adapt/adaptations.ts";
+import type { Adaptation } from "../adapt/adaptations.ts";
 import {
   isInstruction,
+  joined,
   joinSystemMessages,
   systemMessagesAsUser,
   withPlainText,
 } from "../adapt/place-system-messages.ts";
-import type { ServerProfile } from "../adapt/server-profile.ts";
+import type { NoteAdaptation, ServerProfile } from "../adapt/server-profile.ts";
 
 type Messages = readonly JsonObject[];
 
@@ -34,15 +35,32 @@ const adaptations: readonly MessagesAdaptation[] = [
   {
     name: "system-as-user",
     isNeeded: ({ systemMessages }) => systemMessages !== "anywhere",
-    adapt: (messages, note) => systemMessagesAsUser(messages, (at) => note("system-as-user", `messages[${at}]`)),
+    adapt: (messages, note, { systemMessages }) =>
+      systemMessagesAsUser(
+        messages,
+        (at) => note("system-as-user", `messages[${at}]`),
+        systemMessages === "none" ? "all" : "later",
+      ),
   },
+  { name: "image-left-out", isNeeded: ({ images }) => images === false, adapt: withoutAnyImage },
   { name: "custom-tool", isNeeded: ({ customTools }) => customTools !== true, adapt: withoutCustomCalls },
   { name: "tool-image", isNeeded: ({ toolImages }) => toolImages !== true, adapt: withoutToolImages },
+  {
+    name: "refused-member",
+    isNeeded: ({ dropInMessages }) => dropInMessages !== undefined,
+    adapt: withoutRefusedMembers,
+  },
   {
     name: "reasoning-history",
     isNeeded: ({ reasoningHistory }) => reasoningHistory === false,
     adapt: withoutReasoning,
   },
+  {
+    name: "reasoning-member",
+    isNeeded: ({ reasoningMember, reasoningHistory }) => reasoningMember !== undefined && reasoningHistory !== false,
+    adapt: withReasoningMember,
+  },
+  { name: "repeated-role", isNeeded: ({ repeatedRoles }) => repeatedRoles === false, adapt: withoutRepeatedRoles },
   { name: "short-call-id", isNeeded: ({ callIds }) => callIds === "nine", adapt: withShortIds },
   { name: "answer-after-tool", isNeeded: ({ userAfterTool }) => userAfterTool === false, adapt: withAnswerAfterTool },
 ];
@@ -150,6 +168,76 @@ function withoutReasoning(messages: Messages, note: NoteAdaptation): Messages {
     note("reasoning-history", `messages[${at}]`);
     const { reasoning_content: _, reasoning: __, ...others } = message;
     return others;
+  });
+}
+
+/** Leaves out members of messages that the server refuses. */
+function withoutRefusedMembers(
+  messages: Messages,
+  note: NoteAdaptation,
+  { dropInMessages = [] }: ServerProfile,
+): Messages {
+  return changed(messages, (message, at) => {
+    const refused = dropInMessages.filter((name) => Object.hasOwn(message, name));
+    if (refused.length === 0) return message;
+    for (const name of refused) note("refused-member", `messages[${at}].${name}`);
+    return Object.fromEntries(Object.entries(message).filter(([name]) => !refused.includes(name)));
+  });
+}
+
+/** Gives back the reasoning of earlier turns under the name that the server expects. */
+function withReasoningMember(
+  messages: Messages,
+  note: NoteAdaptation,
+  { reasoningMember = "reasoning_content" }: ServerProfile,
+): Messages {
+  const other = reasoningMember === "reasoning" ? "reasoning_content" : "reasoning";
+  return changed(messages, (message, at) => {
+    const { [other]: reasoning, ...others } = message;
+    if (reasoning === undefined) return message;
+    note("reasoning-member", `messages[${at}].${other}`);
+    return { ...others, [reasoningMember]: others[reasoningMember] ?? reasoning };
+  });
+}
+
+/** Replaces each image by a text, in messages of any role. */
+function withoutAnyImage(messages: Messages, note: NoteAdaptation): Messages {
+  return changed(messages, (message, at) => {
+    const { content } = message;
+    if (!Array.isArray(content) || !content.some(isImage)) return message;
+    const parts = content.map((part: unknown, index) => {
+      if (!isImage(part)) return part;
+      note("image-left-out", `messages[${at}].content[${index}]`);
+      return { type: "text", text: "[An image was left out: the model does not accept images.]" };
+    });
+    return { ...message, content: withPlainText(parts) };
+  });
+}
+
+/**
+ * Joins consecutive messages of the user, and of the assistant. An assistant's message with calls ends a turn of calls, so nothing is joined
+ * to it.
+ */
+function withoutRepeatedRoles(messages: Messages, note: NoteAdaptation): Messages {
+  /** Each message with the contents that are joined in it: a long row of messages is joined once. */
+  const groups: { readonly message: JsonObject; readonly contents: unknown[] }[] = [];
+  for (const [at, message] of messages.entries()) {
+    const last = groups.at(-1);
+    const { role, content } = message;
+    const isSame = last?.message["role"] === role && (role === "user" || role === "assistant");
+    if (last === undefined || !isSame || last.message["tool_calls"] !== undefined) {
+      groups.push({ message, contents: [content] });
+      continue;
+    }
+    note("repeated-role", `messages[${at}].role`);
+    last.contents.push(content);
+    groups[groups.length - 1] = { ...last, message: { ...last.message, ...message } };
+  }
+  if (groups.length === messages.length) return messages;
+  return groups.map(({ message, contents }) => {
+    const written = contents.filter((content) => content !== null && content !== undefined);
+    if (contents.length === 1) return message;
+    return { ...message, content: written.length === 0 ? null : joined(written) };
   });
 }
 

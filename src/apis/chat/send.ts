@@ -1,15 +1,15 @@
 import type { ChatPrompt, GenerationRequest, OutputConstraint } from "../../core/request.ts";
-import { isObject, type JsonObject } from "../../core/json.ts";
-import { asFunction } from "../adapt/custom-tools.ts";
-import { type Adaptation, type AdaptationContext, adaptBody, isOn, type NoteAdaptation } from "../adapt/adaptations.ts";
+import { type Adaptation, adaptBody } from "../adapt/adaptations.ts";
 import {
   finishRequestBody,
+  isOn,
+  type NoteAdaptation,
   type RequestBody,
   type ServerProfile,
   withoutUndefined,
   writeSampling,
 } from "../adapt/server-profile.ts";
-import { needsSimpleSchemas, simplifySchema } from "../adapt/simplify-schema.ts";
+import { memberAdaptations } from "./fit-members.ts";
 import { messageAdaptations } from "./fit-messages.ts";
 import {
   writeChatMessages,
@@ -39,16 +39,11 @@ export function writeChatRequest(
     body["messages"] = writeChatMessages(prompt.messages, legacy);
     writeToolMembers(body, request, legacy);
   }
-  return finishRequestBody(adaptBody(body, adaptations, { profile, request, note }), request, profile);
+  return finishRequestBody(adaptBody(body, adaptations, { profile, request, note }), request, profile, note);
 }
 
 /** The adaptations of chat requests, in the order in which they are applied. */
-const adaptations: readonly Adaptation[] = [
-  { name: "custom-tool", isNeeded: ({ customTools }) => customTools !== true, adapt: withoutCustomTools },
-  { name: "allowed-tools", isNeeded: ({ customTools }) => customTools !== true, adapt: withoutAllowedTools },
-  { name: "simple-schema", isNeeded: needsSimpleSchemas, adapt: withSimpleSchemas },
-  ...messageAdaptations,
-];
+const adaptations: readonly Adaptation[] = [...memberAdaptations, ...messageAdaptations];
 
 /** Members that the requests of OpenAI's APIs have in common. Source: https://platform.openai.com/docs/api-reference. */
 const sharedRequestMembers: ReadonlySet<string> = new Set([
@@ -85,73 +80,6 @@ function removeReasoningOptions(body: RequestBody, profile: ServerProfile, note:
     delete body[name];
     note("reasoning-effort", name);
   }
-}
-
-/** Writes custom tools as functions, and a choice of one as a choice of the function. */
-function withoutCustomTools(body: RequestBody, { request, note }: AdaptationContext): RequestBody {
-  const { tools: list, tool_choice: choice } = body;
-  if (!Array.isArray(list) || !list.some(isCustomTool)) return body;
-  const declared = new Map(request.tools?.map((tool) => [tool.name, tool]));
-  const tools = list.map((tool: unknown, at): unknown => {
-    const name = isCustomTool(tool) ? nameOf(tool) : undefined;
-    if (name === undefined) return tool;
-    note("custom-tool", `tools[${at}].type`);
-    return { type: "function", function: writeFunction(asFunction(declared.get(name) ?? { name, kind: "custom" })) };
-  });
-  const chosen = isCustomTool(choice) ? nameOf(choice) : undefined;
-  if (chosen === undefined) return { ...body, tools };
-  return { ...body, tools, tool_choice: writeToolChoice({ type: "named", name: chosen }, []) };
-}
-
-/** Keeps only the tools that `allowed_tools` allows. */
-function withoutAllowedTools(body: RequestBody, { request, note }: AdaptationContext): RequestBody {
-  const { toolChoice } = request;
-  const { tools } = body;
-  if (toolChoice?.type !== "allowed" || !Array.isArray(tools)) return body;
-  note("allowed-tools", "tool_choice");
-  const names = new Set<unknown>(toolChoice.names);
-  return {
-    ...body,
-    tools: tools.filter((tool: unknown) => isObject(tool) && names.has(nameOf(tool))),
-    tool_choice: toolChoice.mode,
-  };
-}
-
-function isCustomTool(tool: unknown): tool is JsonObject {
-  return isObject(tool) && tool["type"] === "custom";
-}
-
-/** Simplifies the schemas of functions and of the answer for the server's compiler. */
-function withSimpleSchemas(body: RequestBody, { profile, note }: AdaptationContext): RequestBody {
-  const adapted = { ...body };
-  const simplify = <T>(owner: T, member: string, place: string): T => {
-    if (!isObject(owner) || !isObject(owner[member])) return owner;
-    const { schema } = simplifySchema(owner[member], owner["strict"] === true, profile);
-    if (schema === owner[member]) return owner;
-    note("simple-schema", `${place}.${member}`);
-    return { ...owner, [member]: schema };
-  };
-  const { tools, functions, response_format: format } = body;
-  if (Array.isArray(tools))
-    adapted["tools"] = tools.map((tool: unknown, at) => {
-      if (!isObject(tool)) return tool;
-      const written = simplify(tool["function"], "parameters", `tools[${at}].function`);
-      return written === tool["function"] ? tool : { ...tool, function: written };
-    });
-  if (Array.isArray(functions))
-    adapted["functions"] = functions.map((each: unknown, at) => simplify(each, "parameters", `functions[${at}]`));
-  if (isObject(format)) {
-    const written = simplify(format["json_schema"], "schema", "response_format.json_schema");
-    if (written !== format["json_schema"]) adapted["response_format"] = { ...format, json_schema: written };
-  }
-  return adapted;
-}
-
-/** Returns the name of a tool in a chat request. */
-function nameOf(tool: JsonObject): string | undefined {
-  const inner = tool[String(tool["type"])];
-  const name = isObject(inner) ? inner["name"] : undefined;
-  return typeof name === "string" ? name : undefined;
 }
 
 /**

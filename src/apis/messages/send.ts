@@ -16,8 +16,7 @@ import { asFunction } from "../adapt/custom-tools.ts";
 import { membersOf } from "../members.ts";
 import { joinSystemMessages, systemMessagesAsUser } from "../adapt/place-system-messages.ts";
 import { changedBody, withoutUndefined } from "../adapt/server-profile.ts";
-import type { NoteAdaptation } from "../adapt/adaptations.ts";
-import type { RequestBody, ServerProfile } from "../adapt/server-profile.ts";
+import type { NoteAdaptation, RequestBody, ServerProfile } from "../adapt/server-profile.ts";
 import type { SourcePort } from "../source-port.ts";
 import { MessageReader } from "./read.ts";
 import { countTokensRequest } from "./request-schema.ts";
@@ -66,7 +65,7 @@ export function writeMessageRequest(
   body["model"] = profile.model ?? request.model;
   if (stream) body["stream"] = true;
   else delete body["stream"];
-  return changedBody(body, profile);
+  return changedBody(body, profile, note);
 }
 
 function writeCountRequest(request: GenerationRequest, profile: ServerProfile): RequestBody {

@@ -1,6 +1,5 @@
-import type { NoteAdaptation } from "../../apis/adapt/adaptations.ts";
 import { textOfFile, type UnfitPart, withParts } from "../../apis/adapt/fit-media.ts";
-import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
+import type { NoteAdaptation, ServerProfile } from "../../apis/adapt/server-profile.ts";
 import { invalidRequest } from "../../core/failure.ts";
 import type { ContentPart, FilePart, ImagePart } from "../../core/message.ts";
 import type { GenerationRequest } from "../../core/request.ts";

@@ -15,7 +15,7 @@ export function llamaRefusal(schema: unknown): string | undefined {
   return isUnparsable ? "Failed to initialize samplers: failed to parse grammar" : undefined;
 }
 
-const primitives = ["boolean", "number", "integer", "value", "object", "array", "string", "null"];
+const primitives = new Set(["boolean", "number", "integer", "value", "object", "array", "string", "null"]);
 const maxRepetitions = 2000;
 
 class Converter {
@@ -88,7 +88,7 @@ class Converter {
     if (is("string") && typeof schema["pattern"] === "string") return this.#pattern(schema["pattern"], repetitions);
     if (type === "string") this.#counted(schema["minLength"], schema["maxLength"], repetitions);
     if (Object.keys(schema).length === 0 || type === "object" || type === undefined) return;
-    if (!primitives.includes(String(type))) this.#unrecognized(schema);
+    if (!primitives.has(String(type))) this.#unrecognized(schema);
   }
 
   #unrecognized(schema: unknown): void {

@@ -38,7 +38,7 @@ interface PdfText {
 async function pdfText(bytes: Uint8Array): Promise<DocumentText> {
   const { getDocumentProxy } = await import("unpdf");
   // A copy: pdf.js takes the memory of what it gets.
-  const pdf = await getDocumentProxy(bytes.slice(), { isEvalSupported: false, verbosity: 0 });
+  const pdf = await getDocumentProxy(new Uint8Array(bytes), { isEvalSupported: false, verbosity: 0 });
   const pages: string[] = [];
   let length = 0;
   for (let number = 1; number <= Math.min(pdf.numPages, maxPages) && length <= maxText; number++) {
