@@ -299,7 +299,7 @@ describe("a prompt that Ollama cuts", () => {
     expect(status).toBe(400);
     expect(json["error"]).toMatchObject({
       code: "context_length_exceeded",
-      message: expect.stringContaining("OLLAMA_CONTEXT_LENGTH=16384") as unknown,
+      message: expect.stringContaining("OLLAMA_CONTEXT_LENGTH=32768") as unknown,
     });
     expect(await metrics()).toEqual({ "prompt-truncated": 1 });
   });

@@ -38,7 +38,29 @@ function isUnfitImage({ url }: ImagePart, profile: ServerProfile): boolean {
   const { imageUrls, imageTypes, maxImageSide } = profile;
   if (!isOn(profile, "image-data")) return false;
   if (/^https?:/i.test(url)) return imageUrls === false;
-  return /^data:/i.test(url) && (imageTypes !== undefined || maxImageSide !== undefined);
+  if (!/^data:/i.test(url)) return false;
+  return maxImageSide !== undefined || (imageTypes !== undefined && !imageTypes.includes(typeOfData(url) ?? ""));
+}
+
+/** The media type of a data URL's image by its first bytes, whatever its head claims; undefined: unknown. */
+function typeOfData(url: string): string | undefined {
+  const start = url.indexOf(",") + 1;
+  try {
+    return imageTypeOf(atob(url.slice(start, start + 16)));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The media type of an image; undefined: unknown. `head`: its first 12 bytes, a character each. */
+export function imageTypeOf(head: string): string | undefined {
+  if (head.startsWith("\x89PNG")) return "image/png";
+  if (head.startsWith("\xFF\xD8\xFF")) return "image/jpeg";
+  if (/^GIF8[79]a/.test(head)) return "image/gif";
+  if (head.startsWith("BM")) return "image/bmp";
+  if (head.startsWith("RIFF") && head.slice(8) === "WEBP") return "image/webp";
+  if (head.slice(4, 8) === "ftyp") return /avi[fs]/.test(head.slice(8)) ? "image/avif" : "image/heic";
+  return /^(?:II\*\0|MM\0\*)/.test(head) ? "image/tiff" : undefined;
 }
 
 /** The text that represents a file in a prompt. */

@@ -15,7 +15,7 @@ function refusal(body: Json): Refusal | undefined {
     for (const { type, image_url: image } of Array.isArray(message["content"]) ? (message["content"] as Json[]) : []) {
       if (type !== "text" && type !== "image_url" && type !== "input_audio")
         return refused(`unsupported content[].type`);
-      if (type === "image_url" && /^data:image\/webp/.test(String(objectOf(image)["url"])))
+      if (type === "image_url" && String(objectOf(image)["url"]).startsWith("data:image/webp"))
         return refused("Failed to load image or audio file");
     }
   for (const tool of listOf(body, "tools")) {

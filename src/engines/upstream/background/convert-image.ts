@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import { imageTypeOf } from "../../../apis/adapt/fit-media.ts";
 import type { ConvertedImage, ImageLimits } from "./background.ts";
 
 /** The part of sharp's interface that is used. */
@@ -12,7 +13,7 @@ interface Sharp {
   toBuffer(): Promise<Uint8Array>;
 }
 
-type OpenSharp = (bytes: Uint8Array, options: { limitInputPixels: number }) => Sharp;
+export type OpenSharp = (bytes: Uint8Array, options: { limitInputPixels: number }) => Sharp;
 
 /** The most pixels of an image that is decoded. */
 const maxPixels = 100_000_000;
@@ -26,15 +27,16 @@ export async function convertImage(
   bytes: Uint8Array,
   { types, maxSide }: ImageLimits,
   isData: boolean,
+  open: (need: string) => Promise<OpenSharp> = openSharp,
 ): Promise<ConvertedImage> {
-  const type = imageTypeOf(bytes);
+  const type = imageTypeOf(Buffer.from(bytes.subarray(0, 12)).toString("latin1"));
   if (type === undefined) throw new Error("it is not an image of a known type");
   const isTaken = types === undefined || types.includes(type);
   const size = sizeOf(bytes, type);
   const isSmall = maxSide === undefined || (size !== undefined && Math.max(...size) <= maxSide);
   const same = isData ? null : dataUrl(bytes, type);
   if (isTaken && isSmall) return { url: same };
-  const sharp = await openSharp(isTaken ? `it is larger than ${maxSide} pixels` : `the server does not take ${type}`);
+  const sharp = await open(isTaken ? `it is larger than ${maxSide} pixels` : `the server does not take ${type}`);
   const image = sharp(bytes, { limitInputPixels: maxPixels });
   const { width = 0, height = 0 } = await image.metadata();
   if (isTaken && Math.max(width, height) <= (maxSide ?? Infinity)) return { url: same };
@@ -58,18 +60,6 @@ async function openSharp(need: string): Promise<OpenSharp> {
   } catch {
     throw new Error(`${need}, and it cannot be converted without the package sharp: run "npm install sharp"`);
   }
-}
-
-/** The media type by the first bytes. */
-export function imageTypeOf(bytes: Uint8Array): string | undefined {
-  const head = Buffer.from(bytes.subarray(0, 12)).toString("latin1");
-  if (head.startsWith("\x89PNG")) return "image/png";
-  if (head.startsWith("\xFF\xD8\xFF")) return "image/jpeg";
-  if (/^GIF8[79]a/.test(head)) return "image/gif";
-  if (head.startsWith("BM")) return "image/bmp";
-  if (head.startsWith("RIFF") && head.slice(8) === "WEBP") return "image/webp";
-  if (head.slice(4, 8) === "ftyp") return /avi[fs]/.test(head.slice(8)) ? "image/avif" : "image/heic";
-  return /^(?:II\*\0|MM\0\*)/.test(head) ? "image/tiff" : undefined;
 }
 
 /** Width and height, if the first bytes have them. */
