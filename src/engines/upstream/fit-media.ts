@@ -26,6 +26,9 @@ export async function fitMedia(
   // One after another: all have to pass the same thread, and only one of them is in memory.
   for (const unfit of parts) {
     const { part, name, place } = unfit;
+    // Whether an image is converted shows when it has been read; the others are always changed.
+    const isCertain = part.type === "file" || /^https?:/i.test(part.url);
+    if (isCertain) note(name, place);
     try {
       const other =
         part.type === "file" ? await fileAsText(part, background) : await fittingImage(part, profile, background);
@@ -34,7 +37,7 @@ export async function fitMedia(
     } catch (error) {
       throw unreadable(unfit, error instanceof Error ? error.message : String(error), error);
     }
-    note(name, place);
+    if (!isCertain) note(name, place);
   }
   return withParts(request, replaced);
 }

@@ -56,8 +56,12 @@ async function* judged(options: JudgeOptions, signal: AbortSignal): AsyncGenerat
   }
 }
 
+/** The longest JSON text that is held back and judged, in characters. */
+const maxJudged = 8 * 1024 * 1024;
+
 interface OpenCall {
-  readonly schema: JsonSchema;
+  /** null: the text is too long to be judged. */
+  schema: JsonSchema | null;
   readonly name: string;
   text: string;
 }
@@ -96,11 +100,16 @@ class AnswerJudge {
         const call = this.#open.get(keyOf(event));
         if (call) {
           call.text += event.arguments;
+          if (call.text.length > maxJudged) {
+            call.schema = null;
+            this.#open.delete(keyOf(event));
+          }
           continue;
         }
       } else if (event.type === "tool-call-end") this.#open.delete(keyOf(event));
       else if (event.type === "text-delta" && schemas.output !== undefined) {
-        this.#texts.set(event.choice, (this.#texts.get(event.choice) ?? "") + event.text);
+        const text = this.#texts.get(event.choice) ?? "";
+        if (text.length <= maxJudged) this.#texts.set(event.choice, text + event.text);
         hasText = true;
       } else if (event.type === "end") this.#open.clear();
       this.#held.push(event);
@@ -120,7 +129,9 @@ class AnswerJudge {
       const call = this.#calls.get(event);
       if (call && event.type === "tool-call-start") {
         this.#calls.delete(event);
-        const text = isFailed ? call.text : await this.#judge(call.text, call.schema, `tool ${call.name}`, isUnseen);
+        const { schema, name } = call;
+        const isJudged = !isFailed && schema !== null;
+        const text = isJudged ? await this.#judge(call.text, schema, `tool ${name}`, isUnseen) : call.text;
         if (text === null) return null;
         judged.push(event);
         if (text !== "") judged.push(deltaOf(event, text));
@@ -153,6 +164,8 @@ class AnswerJudge {
     mayRepair = true,
   ): Promise<string | null> {
     const { background, report } = this.#options;
+    // Such a text was cut, or is for other repairs.
+    if (text.length > maxJudged || !isJson(text)) return text;
     let judgment;
     try {
       judgment = await background.judge(text, schema);
@@ -173,6 +186,15 @@ class AnswerJudge {
     report("schema-violation", subject, errors);
     this.warnings.push(`the ${subject} does not fit the client's JSON Schema: ${errors}`);
     return text;
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
   }
 }
 
