@@ -46,7 +46,7 @@ export interface ServerProfile {
   /** The server accepts `strict` in tools and in `response_format`; default true. */
   readonly strictSchemas?: boolean;
   /** The compiler of JSON Schema that the server has; default: unknown, and schemas are sent as they are. */
-  readonly schemaCompiler?: SchemaCompiler;
+  readonly schemaCompiler?: (typeof schemaCompilers)[number];
   /** Keywords of JSON Schema that the server refuses or ignores, such as `pattern`; default: none. */
   readonly refusedKeywords?: readonly string[];
 

@@ -164,7 +164,7 @@ export interface LooseSchemas {
   readonly output?: JsonSchema;
 }
 
-/** The client's schemas for which `simplifySchema` writes looser ones; null: there are none. */
+/** The client's schemas for which `simplifySchema` writes looser ones; null if all are enforced. */
 export function looseSchemas({ tools = [], output }: GenerationRequest, profile: ServerProfile): LooseSchemas | null {
   if (!needsSimpleSchemas(profile) || !isOn(profile, "simple-schema")) return null;
   const isLoose = (schema: unknown, isStrict: boolean): boolean => simplifySchema(schema, isStrict, profile).isLooser;
@@ -296,18 +296,18 @@ class Simplifier {
     return this.#rules.followsPointers === true && isKept && isObject(targetOf(this.#root, reference));
   }
 
-  /** The target of a reference with the members beside it. */
+  /** The target of a reference with the other members of the schema that refers to it. */
   #inlined(schema: JsonObject, place: Place): unknown {
-    const { $ref, ...beside } = schema;
+    const { $ref, ...others } = schema;
     const reference = String($ref);
     const target = targetOf(this.#root, reference);
     const isTooDeep = place.path.filter((name) => name === reference).length >= maxRecursion;
     if (target === undefined || target === false || isTooDeep || this.#schemas > maxSchemas) {
       this.isLooser = true;
       const type = isObject(target) ? { type: target["type"] } : {};
-      return this.simplify({ ...(type.type !== undefined && type), ...beside }, place);
+      return this.simplify({ ...(type.type !== undefined && type), ...others }, place);
     }
-    const merged = isObject(target) ? { ...target, ...beside } : target;
+    const merged = isObject(target) ? { ...target, ...others } : target;
     return this.simplify(merged, { ...place, path: [...place.path, reference] });
   }
 
@@ -329,7 +329,7 @@ function repetitionsOf(schema: JsonObject): number {
   return Math.max(1, ...counts.filter(Number.isFinite));
 }
 
-/** The schema that a reference in the same document means: `#`, a JSON pointer, or an `$anchor`. undefined: there is none. */
+/** The schema that a reference in the same document means: `#`, a JSON pointer, or an `$anchor`; undefined if the reference leads nowhere. */
 function targetOf(root: unknown, reference: string): unknown {
   if (!reference.startsWith("#")) return undefined;
   if (reference === "#") return root;

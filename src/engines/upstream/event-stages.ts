@@ -225,7 +225,7 @@ export class TruncationStage implements EventStage {
     if (this.#mode === "warn") return [...withWarnings(sent, [failure.message])];
     this.#isOver = true;
     const end: GenerationEvent = { type: "end", end: { kind: "upstream-error", failure } };
-    // A whole answer that nobody has seen is the failure alone.
+    // No part of a whole answer has been sent: it is replaced by the failure.
     return this.#request.stream ? [...sent.slice(0, firstOf(sent)), end] : [end];
   };
 }
