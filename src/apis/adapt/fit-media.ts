@@ -42,7 +42,7 @@ function isUnfitImage({ url }: ImagePart, profile: ServerProfile): boolean {
   return maxImageSide !== undefined || (imageTypes !== undefined && !imageTypes.includes(typeOfData(url) ?? ""));
 }
 
-/** The media type of a data URL's image by its first bytes, whatever its head claims; undefined: unknown. */
+/** The media type of a data URL's image by its first bytes; the head of the URL is not read. undefined: unknown. */
 function typeOfData(url: string): string | undefined {
   const start = url.indexOf(",") + 1;
   try {

@@ -38,7 +38,7 @@ const knownServers: readonly KnownServer[] = [
       truncates: false,
     },
   },
-  // ollama/ollama: decodeImageURL in openai/openai.go; chatPrompt in server/prompt.go cuts prompts; one choice whatever `n` is.
+  // ollama/ollama: decodeImageURL in openai/openai.go; chatPrompt in server/prompt.go cuts prompts; `n` is ignored.
   {
     owners: ["library"],
     profile: {
