@@ -34,6 +34,7 @@ export async function openUpstreamModel(
     profile: { ...model.requests, ...(model.adapt && { adapt: definedSwitches(model.adapt) }) },
     learn: model.learn,
     strict: model.strict,
+    profiles: options.profiles,
     singleChoice: model.singleChoice,
     format: toolFormat === undefined || toolFormat === "auto" ? toolFormat : formatOf(toolFormat),
     timeouts: model.timeouts,

@@ -6,7 +6,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { knownProfile } from "../../src/apis/adapt/known-servers.ts";
+import { knownServer } from "../../src/apis/adapt/known-servers.ts";
 import { sourcePorts } from "../../src/apis/ports.ts";
 import type { SourceApi } from "../../src/apis/source-port.ts";
 import type { Message } from "../../src/core/message.ts";
@@ -113,12 +113,15 @@ const request: fc.Arbitrary<GenerationRequest> = fc
     } as unknown as GenerationRequest;
   });
 
-/** The specification is of version 3.1, in which `nullable` has no meaning; ajv refuses it without a type. */
-function withoutNullable(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutNullable);
+/**
+ * OpenAI's document as ajv reads it. `nullable` has no meaning in version 3.1, and ajv refuses it without a type. `oneOf` becomes `anyOf`:
+ * a user's message of Responses fits two of the three forms that its `oneOf` lists.
+ */
+function forAjv(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(forAjv);
   if (typeof value !== "object" || value === null) return value;
   const members = Object.entries(value).filter(([name, inner]) => name !== "nullable" || typeof inner === "object");
-  return Object.fromEntries(members.map(([name, inner]) => [name, withoutNullable(inner)]));
+  return Object.fromEntries(members.map(([name, inner]) => [name === "oneOf" ? "anyOf" : name, forAjv(inner)]));
 }
 
 function defined(members: object): object {
@@ -147,12 +150,13 @@ const vendors: readonly {
   {
     api: "messages",
     url: "https://api.anthropic.com/v1",
-    type: 'import("@anthropic-ai/sdk/resources/messages").MessageCreateParams',
+    // The newest SDK leaves out sampling, which requests with `anthropic-version: 2023-06-01`, as Truewire sends them, may have.
+    type: '{ temperature?: number; top_p?: number; top_k?: number } & import("@anthropic-ai/sdk/resources/messages").MessageCreateParams',
   },
 ];
 
 function sentTo(api: SourceApi, url: string): readonly unknown[] {
-  const profile = knownProfile(url, undefined);
+  const profile = knownServer(url, undefined)?.profile ?? {};
   const requests = fc.sample(request, { numRuns: runs, seed: 28 });
   return requests.map(
     (each) => JSON.parse(JSON.stringify(sourcePorts[api].writeRequest(each, profile, () => {}))) as unknown,
@@ -196,7 +200,7 @@ describe.each(vendors)("$api", ({ api, url, type, path }) => {
       readonly paths: Readonly<Record<string, { readonly post: { readonly requestBody: unknown } }>>;
     };
     const ajv = new Ajv2020({ strict: false, validateSchema: false, validateFormats: false, logger: false });
-    ajv.addSchema(withoutNullable(document) as object, "openapi");
+    ajv.addSchema(forAjv(document) as object, "openapi");
     const place = `openapi#/paths/${String(path).replaceAll("/", "~1")}/post/requestBody/content/application~1json/schema`;
     const validate = ajv.compile({ $ref: place });
     for (const body of sentTo(api, url))

@@ -74,6 +74,9 @@ export interface ServerProfile {
   /** The server accepts the members that OpenAI's APIs have in common, such as `metadata`; default false. */
   readonly sharedMembers?: boolean;
 
+  /** The server accepts members that other servers have added to OpenAI's APIs, such as `top_k`; default true. */
+  readonly extensions?: boolean;
+
   /** The server accepts `reasoning_effort` for every model; default false: it is sent only for models that are known to reason. */
   readonly reasoningEffort?: boolean;
   /** The server accepts `thinking_token_budget`; default false. */
@@ -221,4 +224,24 @@ function writeBias({ logitBias, textBias }: Sampling): unknown {
 
 export function withoutUndefined(members: RequestBody): RequestBody {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+}
+
+/**
+ * Removes the members that OpenAI does not document from a body that was written for a client of another API, if the server accepts no
+ * others (`extensions: false`). `parameters`: those of the API. Changes `body`, and calls `note` for each removed member.
+ */
+export function withoutExtensions(
+  body: RequestBody,
+  parameters: readonly { readonly name: string; readonly origin: "openai" | "extension" }[],
+  profile: ServerProfile,
+  note: NoteAdaptation,
+): RequestBody {
+  if (profile.extensions !== false || !isOn(profile, "foreign-member")) return body;
+  const known = new Set(parameters.flatMap(({ name, origin }) => (origin === "openai" ? [name] : [])));
+  for (const name of Object.keys(body)) {
+    if (known.has(name)) continue;
+    note("foreign-member", name);
+    delete body[name];
+  }
+  return body;
 }
