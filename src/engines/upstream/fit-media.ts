@@ -7,6 +7,8 @@ import type { Background } from "./background/background.ts";
 
 /** The most files and images of one request that are read or converted. */
 const maxParts = 100;
+/** How long reading all of them may take. */
+const maxMs = 60_000;
 
 /**
  * Replaces the parts of a request that the server does not take: files by their text, images by data URLs of a type and size that it takes.
@@ -23,9 +25,12 @@ export async function fitMedia(
   if (first && parts.length > maxParts)
     throw unreadable(first, `the request has ${parts.length} of them, and at most ${maxParts} are converted`);
   const replaced = new Map<ContentPart, ContentPart>();
+  const deadline = performance.now() + maxMs;
   // One after another: all have to pass the same thread, and only one of them is in memory.
   for (const unfit of parts) {
     const { part, name, place } = unfit;
+    if (performance.now() > deadline)
+      throw unreadable(unfit, `reading all files and images took longer than ${maxMs / 1000} seconds`);
     // Whether an image is converted shows when it has been read; the others are always changed.
     const isCertain = part.type === "file" || /^https?:/i.test(part.url);
     if (isCertain) note(name, place);

@@ -181,7 +181,8 @@ class UpstreamEngine implements Engine {
 
   generate(request: GenerationRequest, observer?: GenerationObserver): AsyncIterable<readonly GenerationEvent[]> {
     const profile = this.#profileOf(this.#nameOf(request.model), shownUrl(this.#options.urls[0] ?? ""));
-    const schemas = looseSchemas(request, profile);
+    // Only chat requests are written with simpler schemas.
+    const schemas = this.#source === sourcePorts.chat ? looseSchemas(request, profile) : null;
     const background = schemas && this.#openBackground();
     if (!schemas || !background) return this.#choices(request, observer);
     return judgedAnswer({

@@ -54,15 +54,18 @@ interface Queued {
   readonly reject: (reason: Error) => void;
 }
 
-/** Starts no thread before the first job. */
+/** Starts no thread before the first job. Judging has a thread of its own, so that it does not wait for files. */
 export function openBackground(): Background {
+  const judging = new JobThread();
   const thread = new JobThread();
   return {
-    judge: (json, schema) => thread.run({ type: "judge", json, schema }) as Promise<JsonJudgment>,
+    judge: (json, schema) => judging.run({ type: "judge", json, schema }) as Promise<JsonJudgment>,
     documentText: (data) => thread.run({ type: "document", data }) as Promise<DocumentText>,
     convertImage: (data, limits) => thread.run({ type: "image", data, limits }) as Promise<ConvertedImage>,
     download: (url, accept) => downloadBytes(url, { accept, maxBytes: maxDownload, timeoutMs: downloadMs }),
-    close: () => thread.close(),
+    close: async () => {
+      await Promise.all([judging.close(), thread.close()]);
+    },
   };
 }
 
