@@ -343,8 +343,9 @@ describe("a prompt that Ollama cuts", () => {
   });
 
   test("several choices of a server with one are several requests", async () => {
-    const { upstream, ask } = await serve(ollama(), "Hi.");
+    const { upstream, ask, metrics } = await serve(ollama(), "Hi.");
     const { json } = await ask(chat, { ...user("Hello"), n: 3 });
+    expect(await metrics()).toEqual({ "one-choice": 1 });
     expect(listOf(json, "choices").map(({ index }) => index)).toEqual([0, 1, 2]);
     expect(json["usage"]).toMatchObject({ completion_tokens: 15 });
     expect(upstream.requests).toHaveLength(3);

@@ -9,6 +9,10 @@ export interface ProfileProbe {
   readonly members: RequestBody;
   /** What a refusal shows if its words do not. */
   readonly refused: ServerProfile;
+  /**
+   * Requests are adapted to a refusal in any case, as a server that accepts this may still ignore it. Only `truewire check` sends the probe.
+   */
+  readonly isAdaptedAnyway?: true;
 }
 
 const user = { role: "user", content: "Say hi." };
@@ -171,6 +175,41 @@ export const profileProbes: readonly ProfileProbe[] = [
     about: "max_completion_tokens",
     members: { messages: [user], max_tokens: undefined, max_completion_tokens: 1 },
     refused: { maxTokensMember: "max_tokens" },
+  },
+  {
+    id: "developer",
+    about: "a developer message",
+    members: { messages: [{ role: "developer", content: "Be brief." }, user] },
+    refused: { instructionRole: "system" },
+    isAdaptedAnyway: true,
+  },
+  {
+    id: "system-later",
+    about: "a system message after the beginning",
+    members: { messages: [user, assistant, { role: "system", content: "Be brief." }, user] },
+    refused: { systemMessages: "first" },
+    isAdaptedAnyway: true,
+  },
+  {
+    id: "custom-tool",
+    about: "a custom tool",
+    members: { messages: [user], tools: [{ type: "custom", custom: { name: "patch", description: "Edits a file." } }] },
+    refused: { customTools: false },
+    isAdaptedAnyway: true,
+  },
+  {
+    id: "reasoning-effort",
+    about: "reasoning_effort",
+    members: { messages: [user], reasoning_effort: "low" },
+    refused: { reasoningEffort: false },
+    isAdaptedAnyway: true,
+  },
+  {
+    id: "metadata",
+    about: "metadata",
+    members: { messages: [user], metadata: { a: "b" } },
+    refused: { sharedMembers: false },
+    isAdaptedAnyway: true,
   },
 ];
 

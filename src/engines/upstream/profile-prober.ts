@@ -10,6 +10,8 @@ import { inBackground, readBody, type ReceivedHeaders } from "./transport.ts";
 
 /** How long a server must be idle before a probe, so that no client waits for one. */
 const defaultIdleMs = 5000;
+/** The same between two probes. */
+const idleBetweenMs = 100;
 /** How often it is checked whether a server is idle. */
 const maxCheckMs = 1000;
 const probeTimeoutMs = 60_000;
@@ -61,25 +63,28 @@ export class ProfileProber {
 
   async #ask(target: UpstreamTarget, model: string): Promise<void> {
     const { store, log } = this.#options;
-    if (!(await this.#idle(target))) return;
+    const { idleMs = defaultIdleMs } = this.#options;
+    if (!(await this.#idle(target, idleMs))) return;
     const server = await this.#serverOf(target);
     const before = store.get(target.url, model);
     if (before?.probed === true && before.server === server) return;
     // What another version refused may be accepted now.
-    let profile: ServerProfile =
-      before?.server === undefined || before.server === server ? (before?.profile ?? {}) : {};
+    if (before?.server !== undefined && before.server !== server) store.set(target.url, model, { profile: {}, server });
+    let profile: ServerProfile = {};
     const plain = await this.#send(target, model, plainProbe);
     if (plain?.status !== 200) return;
     if (isObject(plain.body) && reportsCache(plain.body)) profile = { ...profile, cacheReport: true };
     for (const probe of profileProbes) {
       // A server refuses every request with tools for the same reason.
-      if (profile.tools === false && probe.members["tools"] !== undefined) continue;
-      if (!(await this.#idle(target))) return;
+      if (probe.isAdaptedAnyway || (profile.tools === false && probe.members["tools"] !== undefined)) continue;
+      if (!(await this.#idle(target, Math.min(idleMs, idleBetweenMs)))) return;
       const lesson = await this.#lessonOf(target, model, probe, profile);
       if (lesson === "unknown") return;
       profile = mergedProfile(profile, lesson);
     }
-    store.set(target.url, model, { profile, server, probed: true });
+    // Refusals may have taught something in the meantime.
+    const learned = mergedProfile(store.get(target.url, model)?.profile ?? {}, profile);
+    store.set(target.url, model, { profile: learned, server, probed: true });
     log?.("learned what the server accepts", "info", { model, url: target.url, server, profile });
   }
 
@@ -99,9 +104,8 @@ export class ProfileProber {
     return fromWords ?? refusedForm(members, profile) ?? refused;
   }
 
-  /** Resolves with true when the server has been idle for long enough; false: the prober was closed. */
-  async #idle(target: UpstreamTarget): Promise<boolean> {
-    const { idleMs = defaultIdleMs } = this.#options;
+  /** Resolves with true when the server has been idle for this long; false: the prober was closed. */
+  async #idle(target: UpstreamTarget, idleMs: number): Promise<boolean> {
     const checkMs = Math.min(maxCheckMs, idleMs);
     for (let idle = 0; idle < idleMs; idle = target.outstanding > 0 ? 0 : idle + checkMs) {
       await new Promise((resolve) => inBackground(setTimeout(resolve, checkMs)));
@@ -161,7 +165,7 @@ export class ProfileProber {
 interface ProbeAnswer {
   readonly status: number;
   readonly headers: ReceivedHeaders;
-  /** The parsed JSON; undefined: it is none, such as a stream. */
+  /** The parsed JSON; undefined: the body is not JSON, such as a stream. */
   readonly body: unknown;
 }
 

@@ -25,7 +25,7 @@ import { type UnfitPart, unfitParts } from "../../apis/adapt/fit-media.ts";
 import { looseSchemas } from "../../apis/adapt/simplify-schema.ts";
 import { overflowFailure } from "../../apis/adapt/truncation.ts";
 import { knownServer } from "../../apis/adapt/known-servers.ts";
-import type { NoteAdaptation, RequestBody, ServerProfile } from "../../apis/adapt/server-profile.ts";
+import { isOn, type NoteAdaptation, type RequestBody, type ServerProfile } from "../../apis/adapt/server-profile.ts";
 import { lowerAnswerLimit, setAnswerLimit } from "../../apis/source-port.ts";
 import type { SourcePort } from "../../apis/source-port.ts";
 import { unsupportedParameter } from "../../apis/request/refusals.ts";
@@ -208,6 +208,7 @@ class UpstreamEngine implements Engine {
     if (n === 1 || prompt.kind !== "chat") return this.#stream(request, observer);
     const singles = (): AsyncIterable<readonly GenerationEvent[]> => {
       const { n: _, ...body } = passthrough?.body ?? {};
+      observer?.repaired({ "one-choice": 1 });
       const one = { ...request, n: 1, ...(passthrough && { passthrough: { ...passthrough, body } }) };
       return severalChoices(Array.from({ length: n }, () => this.#stream(one, observer)));
     };
@@ -279,7 +280,8 @@ class UpstreamEngine implements Engine {
   #takesOneChoice(model: string): boolean {
     const { singleChoice, urls } = this.#options;
     if (singleChoice === true || this.#source.singleChoice === true) return true;
-    return this.#profileOf(this.#nameOf(model), shownUrl(urls[0] ?? "")).severalChoices === false;
+    const profile = this.#profileOf(this.#nameOf(model), shownUrl(urls[0] ?? ""));
+    return profile.severalChoices === false && isOn(profile, "one-choice");
   }
 
   /** `close` waits for this stream. */
