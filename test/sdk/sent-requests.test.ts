@@ -163,6 +163,9 @@ function sentTo(api: SourceApi, url: string): readonly unknown[] {
   );
 }
 
+const file = new URL("../../../shared/openapi/openapi-2026-08-21.yaml", import.meta.url);
+if (!existsSync(file)) console.log("skipped: no ../shared/openapi to compare requests with");
+
 describe.each(vendors)("$api", ({ api, url, type, path }) => {
   test("the types of the vendor's SDK accept 1,000 requests", { timeout: 120_000 }, async () => {
     const folder = mkdtempSync(join(process.cwd(), "test/sdk/.sent-"));
@@ -193,15 +196,14 @@ describe.each(vendors)("$api", ({ api, url, type, path }) => {
     }
   });
 
-  const file = new URL("../../../shared/openapi/openapi-2026-08-21.yaml", import.meta.url);
-
-  test.skipIf(path === undefined || !existsSync(file))("OpenAI's specification accepts 1,000 requests", () => {
+  if (path === undefined) return;
+  test.skipIf(!existsSync(file))("OpenAI's specification accepts 1,000 requests", () => {
     const document = parse(readFileSync(file, "utf8"), { maxAliasCount: -1 }) as {
       readonly paths: Readonly<Record<string, { readonly post: { readonly requestBody: unknown } }>>;
     };
     const ajv = new Ajv2020({ strict: false, validateSchema: false, validateFormats: false, logger: false });
     ajv.addSchema(forAjv(document) as object, "openapi");
-    const place = `openapi#/paths/${String(path).replaceAll("/", "~1")}/post/requestBody/content/application~1json/schema`;
+    const place = `openapi#/paths/${path.replaceAll("/", "~1")}/post/requestBody/content/application~1json/schema`;
     const validate = ajv.compile({ $ref: place });
     for (const body of sentTo(api, url))
       expect({ body, errors: validate(body) ? [] : validate.errors?.slice(0, 3) }).toEqual({ body, errors: [] });

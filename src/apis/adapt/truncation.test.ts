@@ -71,6 +71,7 @@ interface Recording {
 }
 
 const folder = new URL("../../../../shared/recordings/", import.meta.url);
+if (!existsSync(folder)) console.log("skipped: no ../shared/recordings to compare usage with");
 const files = ["chat", "chat-stream", "messages", "messages-stream", "responses", "responses-stream"];
 
 // The signs are for servers that cut prompts; the recordings are of those that do not.
