@@ -140,15 +140,28 @@ export interface SimplifiedSchema {
  * A reference that contains itself is followed twice, then only its type is kept. Returns `schema` itself if nothing changes.
  */
 export function simplifySchema(schema: unknown, isStrict: boolean, profile: ServerProfile): SimplifiedSchema {
+  if (!isObject(schema)) return simplified(schema, isStrict, profile);
+  const key = JSON.stringify([profile.schemaCompiler, profile.refusedKeywords, isStrict]);
+  const last = lately.get(schema);
+  if (last?.key === key) return last.result;
+  const result = simplified(schema, isStrict, profile);
+  lately.set(schema, { key, result });
+  return result;
+}
+
+/** The last result for each schema, which is needed for the request, for the judgment of its answer, and for each attempt. */
+const lately = new WeakMap<object, { readonly key: string; readonly result: SimplifiedSchema }>();
+
+function simplified(schema: unknown, isStrict: boolean, profile: ServerProfile): SimplifiedSchema {
   const { schemaCompiler, refusedKeywords = [] } = profile;
   // OpenAI takes any schema that is not strict.
   if (!needsSimpleSchemas(profile) || (schemaCompiler === "openai-strict" && !isStrict))
     return { schema, isLooser: false };
   const rules = schemaCompiler === undefined ? {} : compilers[schemaCompiler];
   const simplifier = new Simplifier(schema, rules, new Set(refusedKeywords));
-  const simplified = simplifier.simplify(schema, { path: [], repetitions: 1 });
-  const isSame = JSON.stringify(simplified) === JSON.stringify(schema);
-  return { schema: isSame ? schema : simplified, isLooser: simplifier.isLooser };
+  const simple = simplifier.simplify(schema, { path: [], repetitions: 1 });
+  const isSame = JSON.stringify(simple) === JSON.stringify(schema);
+  return { schema: isSame ? schema : simple, isLooser: simplifier.isLooser };
 }
 
 /** Whether a server with this profile may refuse schemas. */

@@ -51,9 +51,9 @@ export function findTruncation(
   const isKnown = contextSize !== undefined && truncates === true;
   if (full !== undefined && isKnown && expected > promptTokens)
     return { reported: promptTokens, expected, contextSize: full };
-  // A word has at least one letter and a space.
+  // Words have three characters and more on average, spaces included: with fewer characters, there are not twice as many words as tokens.
   const all = promptTokens + (promptDetails?.["cached_tokens"] ?? 0);
-  if (expected * 2 < all) return null;
+  if (full === undefined && expected < all * 1.5) return null;
   const words = countWords(texts);
   if (full !== undefined && words > all) return { reported: promptTokens, expected, contextSize: full };
   return words >= minWords && words > all * 2 ? { reported: promptTokens, expected } : null;
