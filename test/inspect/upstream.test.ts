@@ -154,7 +154,35 @@ describe("an upstream's answer, beside ours", () => {
   });
 });
 
-test("a limit that was lowered is a repair of the request that was sent again", async () => {
+// Adaptations were shown as repairs of the answer, at its first byte.
+test("the adaptations of a request are shown with their places, apart from the repairs of the answer", async () => {
+  const { url, client } = await gateway((response, body) => say(response, body, "Hello"));
+  await client.chat.completions.create({
+    model: "m",
+    messages: [
+      { role: "developer", content: "S" },
+      { role: "user", content: "U" },
+      { role: "assistant", content: "A" },
+      { role: "system", content: "T" },
+    ],
+  });
+  const [sent] = (await newest(url)).asked;
+  expect(sent?.adaptations).toEqual([
+    {
+      id: "instruction-role",
+      sentence: "An instruction was sent with the role that the server accepts.",
+      place: "messages[0].role",
+    },
+    {
+      id: "system-as-user",
+      sentence: "A later system message was sent as a marked text of the user's.",
+      place: "messages[3]",
+    },
+  ]);
+  expect(sent?.repairs.map(({ id }) => id)).not.toContain("system-as-user");
+});
+
+test("a limit that was lowered is an adaptation of the request that was sent again", async () => {
   const { url, client } = await gateway((response, body, attempt) => {
     if (attempt > 1) return say(response, body, "Hello");
     const message = "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]";
@@ -165,8 +193,8 @@ test("a limit that was lowered is a repair of the request that was sent again", 
   const request = await newest(url);
   expect(request).toMatchObject({ outcome: "finished", attempts: 2, repairs: { "max-tokens": 1 } });
   expect(request.asked).toMatchObject([
-    { status: 400, repairs: [] },
-    { status: 200, repairs: [{ id: "max-tokens", at: 0 }] },
+    { status: 400, repairs: [], adaptations: [] },
+    { status: 200, repairs: [], adaptations: [{ id: "max-tokens" }] },
   ]);
   expect(request.asked.map(({ body }) => (JSON.parse(body.text) as { max_tokens: number }).max_tokens)).toEqual([
     32_000, 8192,

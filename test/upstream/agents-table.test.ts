@@ -47,7 +47,7 @@ const off: ServerProfile = { adapt: Object.fromEntries(adaptationNames.map((name
 
 test.skipIf(!isComplete)("the table of agents over chat servers is what the doubles answer", () => {
   const rows = servers().map(({ server, url = "" }) => {
-    const known = knownServer(url, server.owner)?.profile ?? {};
+    const known = knownServer(url, { ownedBy: server.owner, created: 0 })?.profile ?? {};
     const cells = agents.map(({ port, files }) => {
       const bodies = files.flatMap((file) =>
         readFileSync(new URL(file, folder), "utf8")

@@ -272,6 +272,7 @@ test("the metrics count each adaptation by its name", async () => {
   const metrics = await (await fetch(`${truewire.url}/metrics`)).text();
   const counted = [...metrics.matchAll(/truewire_repairs_total\{[^}]*repair="([^"]+)"[^}]*\} (\d+)/g)];
   expect(Object.fromEntries(counted.map(([, name, count]) => [name, Number(count)]))).toEqual({
+    "reasoning-member": 1,
     "custom-tool": 1,
     "foreign-member": 2,
     "instruction-role": 2,

@@ -8,6 +8,8 @@ interface KnownServer {
   readonly hosts?: readonly string[];
   /** The owners in the server's model list (`owned_by`). */
   readonly owners?: readonly string[];
+  /** The creation time of every model in the server's list. */
+  readonly created?: number;
   readonly profile: ServerProfile;
 }
 
@@ -84,13 +86,15 @@ const knownServers: readonly KnownServer[] = [
     hosts: ["generativelanguage.googleapis.com"],
     profile: { reasoningEffort: true, drop: ["frequency_penalty", "top_k", "reasoning"] },
   },
-  // vllm/entrypoints/openai/chat_completion/protocol.py of vllm-project/vllm: ChatCompletionRequest; `/tokenize`.
+  // vllm/entrypoints/openai/chat_completion/protocol.py of vllm-project/vllm: ChatCompletionRequest; `/tokenize`. vllm-project/vllm#38488:
+  // reasoning of earlier turns is read from `reasoning` only.
   {
     name: "vLLM",
     owners: ["vllm"],
     profile: {
       reasoningEffort: true,
       reasoningBudget: true,
+      reasoningMember: "reasoning",
       files: false,
       truncates: false,
       tokenizer: "/tokenize",
@@ -134,6 +138,9 @@ const knownServers: readonly KnownServer[] = [
     owners: ["organization_owner"],
     profile: { toolChoices: ["none", "auto", "required"], outputFormats: ["json_schema"] },
   },
+  // litellm/constants.py of BerriAI/litellm: DEFAULT_MODEL_CREATED_AT_TIME. It translates requests for the server behind it, which may cost
+  // money; its refusals name what that does not accept.
+  { name: "LiteLLM", created: 1_677_610_602, profile: {} },
   // https://docs.mistral.ai/api/endpoint/chat has none of these members and refuses others (`extra_forbidden`): `logprobs`, `logit_bias`,
   // `user`, `store`, `service_tier`, `verbosity`, `max_completion_tokens` (editor-code-assistant/eca#231); `seed` is `random_seed`. The order
   // of messages and the form of ids: src/mistral_common/protocol/instruct/validator.py of mistralai/mistral-common. Members of messages:
@@ -158,17 +165,16 @@ const knownServers: readonly KnownServer[] = [
 ];
 
 /**
- * The profile and the name of a known server, by the host of its URL or the owner of its model (`owned_by` in its list); undefined for other
- * servers.
+ * The profile and the name of a known server, by the host of its URL or the entry of its model in its list; undefined for other servers.
  */
 export function knownServer(
   url: string,
-  owner: string | undefined,
+  listed: { readonly ownedBy: string; readonly created: number } | undefined,
 ): { readonly name: string; readonly profile: ServerProfile } | undefined {
   const host = URL.canParse(url) ? new URL(url).hostname : "";
   return knownServers.find(
-    ({ hosts = [], owners = [] }) =>
+    ({ hosts = [], owners = [], created }) =>
       hosts.some((name) => (name.startsWith(".") ? host.endsWith(name) : host === name)) ||
-      (owner !== undefined && owners.includes(owner)),
+      (listed !== undefined && (owners.includes(listed.ownedBy) || listed.created === created)),
   );
 }

@@ -129,7 +129,7 @@ export class ProfileProber {
       parts.push(`${path} ${found.slice(0, 100)}`);
       break;
     }
-    return parts.length === 0 ? "unknown" : parts.join(", ");
+    return parts.length === 0 ? "unknown version" : parts.join(", ");
   }
 
   #send(target: UpstreamTarget, model: string, members: RequestBody): Promise<ProbeAnswer | null> {

@@ -245,7 +245,7 @@ class UpstreamEngine implements Engine {
     const { add: _, ...configured } = this.#options.profile ?? {};
     return this.#targets.targets.flatMap(({ url }) =>
       [...this.#used].slice(0, maxShownProfiles).map((model) => {
-        const known = knownServer(url, this.#ownerOf(model));
+        const known = knownServer(url, this.#listedModel(model));
         const learned = this.#profiles.get(url, model);
         const name = learned?.server ?? known?.name;
         return {
@@ -451,7 +451,7 @@ class UpstreamEngine implements Engine {
     const { learn } = this.#options;
     this.#used.add(model);
     if (!this.#prober || learn === false) return;
-    const isUnknown = knownServer(target.url, this.#ownerOf(model)) === undefined;
+    const isUnknown = knownServer(target.url, this.#listedModel(model)) === undefined;
     if (learn === true || (isUnknown && isPrivateUrl(target.url))) this.#prober.answered(target, model);
   }
 
@@ -487,7 +487,7 @@ class UpstreamEngine implements Engine {
    * known server.
    */
   #profileOf(model: string, url: string, lessons?: RequestLessons): ServerProfile {
-    const known = knownServer(url, this.#ownerOf(model))?.profile ?? {};
+    const known = knownServer(url, this.#listedModel(model))?.profile ?? {};
     return mergedProfile(
       known,
       this.#native.reasons(model) ? { reasoningEffort: true } : {},
@@ -498,9 +498,9 @@ class UpstreamEngine implements Engine {
     );
   }
 
-  /** The owner of a model in the server's list. That of configured models is this upstream's name, which identifies no server. */
-  #ownerOf(model: string): string | undefined {
-    return this.#options.models ? undefined : this.#models.find(({ id }) => id === model)?.ownedBy;
+  /** A model in the server's list. The entries of configured models do not come from the server. */
+  #listedModel(model: string): ListedUpstreamModel | undefined {
+    return this.#options.models ? undefined : this.#models.find(({ id }) => id === model);
   }
 
   /**
