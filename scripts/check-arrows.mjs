@@ -17,7 +17,7 @@ const rooms = {
   kv: [],
   "engines/lifecycle": ["core"],
   "engines/llama": ["core", "formats", "templates", "engines/lifecycle"],
-  "engines/upstream": ["core", "formats", "templates", "apis", "engines/lifecycle"],
+  "engines/upstream": ["core", "formats", "templates", "apis", "library", "engines/lifecycle"],
   "engines/program": ["core", "formats", "apis", "engines/lifecycle"],
   check: ["core", "apis"],
   capture: ["core", "apis"],

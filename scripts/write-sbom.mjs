@@ -38,6 +38,13 @@ const closure = (from) => {
 };
 const [reached, needed] = [closure(direct), closure(required)];
 
+/** Licences of packages whose package.json names none of SPDX's list, by their LICENSE file. */
+const licences = { "duck@0.1.12": "BSD-2-Clause" };
+const licensed = (component) => {
+  const id = licences[component["bom-ref"]];
+  return id === undefined ? component : { ...component, licenses: [{ license: { id } }] };
+};
+
 const self = `${name}@${version}`;
 const { serialNumber: _serialNumber, metadata, ...rest } = whole;
 const { timestamp: _timestamp, ...facts } = metadata;
@@ -46,7 +53,10 @@ const sbom = {
   metadata: { ...facts, component: { ...facts.component, name } },
   components: whole.components
     .filter((component) => reached.has(component["bom-ref"]))
-    .map((component) => ({ ...component, scope: needed.has(component["bom-ref"]) ? "required" : "optional" })),
+    .map((component) => ({
+      ...licensed(component),
+      scope: needed.has(component["bom-ref"]) ? "required" : "optional",
+    })),
   dependencies: [
     { ref: self, dependsOn: direct },
     ...whole.dependencies.filter(({ ref }) => ref !== self && reached.has(ref)),

@@ -156,6 +156,7 @@ const webRuntime: Runtime = {
     "Import the module and pass its default export as `program`.",
   ),
   transport: () => import("../engines/upstream/fetch-transport.ts"),
+  background: () => Promise.resolve({ openBackground: undefined }),
   certificates: missing("A certificate that is named by its file", "fetch has no TLS options."),
   keysFile: missing("A file of keys", "Pass its entries as `keys`."),
   stores: missing("A store in a folder or in Redis", "Leave `store` at `memory`, and leave `sharedLimits` out."),

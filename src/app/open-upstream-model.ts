@@ -29,6 +29,8 @@ export async function openUpstreamModel(
     headers: model.headers,
     models: model.models,
     fallbacks: model.fallbacks,
+    onTruncation: model.onTruncation,
+    openBackground: (await options.runtime.background()).openBackground,
     profile: { ...model.requests, ...(model.adapt && { adapt: definedSwitches(model.adapt) }) },
     learn: model.learn,
     strict: model.strict,

@@ -1,3 +1,4 @@
+import type { UpstreamOptions } from "../engines/upstream/options.ts";
 import type { Engine } from "../core/engine.ts";
 import type { ProfileStore } from "../engines/upstream/learned-profiles.ts";
 import type { SharedEjections } from "../workers/shared-ejections.ts";
@@ -8,13 +9,17 @@ export const nodeRuntime = {
   localModels: () => import("./models/local-models.ts"),
   programEngine: () => import("../engines/program/open-program-engine.ts"),
   transport: () => import("../engines/upstream/undici-transport.ts"),
+  background: () => import("../engines/upstream/background/background.ts"),
   certificates: () => import("./configured-files.ts"),
   keysFile: () => import("./configured-files.ts"),
   stores: () => import("../kv/open.ts"),
   metrics: () => import("../server/metrics/open-metrics.ts"),
 };
 
-export type Runtime = Readonly<typeof nodeRuntime>;
+export type Runtime = Readonly<Omit<typeof nodeRuntime, "background">> & {
+  /** `openBackground` is absent in runtimes without threads. */
+  readonly background: () => Promise<{ readonly openBackground?: UpstreamOptions["openBackground"] }>;
+};
 
 export interface PoolOptions extends OpenOptions {
   readonly runtime: Runtime;

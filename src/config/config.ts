@@ -278,6 +278,11 @@ export interface UpstreamModel extends AnswerOptions {
   /** What it accepts, where that differs from what is known or learned of it. */
   readonly requests?: UpstreamRequests;
   /**
+   * What happens to an answer to a prompt that the server has cut without an error: the client gets an error (`error`, the default), or the
+   * answer with a warning in the log and a header (`warn`), or the answer.
+   */
+  readonly onTruncation?: "error" | "warn" | "allow";
+  /**
    * Learn what it accepts by sending a few short requests after its first answer. Default: for unknown servers of this machine or a private
    * network.
    */

@@ -2,9 +2,10 @@ import * as z from "zod";
 import type { EngineModel, LocalModel, ProgramModel, UpstreamModel, UpstreamTimeouts, WireName } from "./config.ts";
 import { chatServiceTiers } from "../apis/chat/schema.ts";
 import { formatSchema } from "../formats/read-format.ts";
+import { truncationModes } from "../apis/adapt/truncation.ts";
 import { adaptationNames } from "../apis/adapt/adaptation-names.ts";
 import type { AdaptationName } from "../apis/adapt/adaptation-names.ts";
-import { outputFormats, toolChoiceForms } from "../apis/adapt/server-profile.ts";
+import { outputFormats, schemaCompilers, toolChoiceForms } from "../apis/adapt/server-profile.ts";
 import { sourceApis } from "../apis/source-port.ts";
 import {
   anyText,
@@ -78,6 +79,19 @@ export const requestsSchema = settings(
     repeatedRoles: flag()
       .optional()
       .describe("It accepts consecutive messages of one role; without, they are joined (default true)"),
+    imageUrls: flag().optional().describe("It downloads images from URLs (default true)"),
+    imageTypes: listShape(text("a media type, such as image/png"), "a list such as [image/png, image/jpeg]")
+      .optional()
+      .describe("The types of images that it accepts; others are converted, which needs the package sharp"),
+    maxImageSide: integer(16)
+      .optional()
+      .describe("The longest side of an image in pixels; larger ones are made smaller, which needs the package sharp"),
+    schemaCompiler: oneOf(schemaCompilers)
+      .optional()
+      .describe("What compiles JSON Schemas there: schemas are sent without what it does not know"),
+    extensions: flag()
+      .optional()
+      .describe("It accepts members that other servers added to OpenAI's APIs, such as top_k (default true)"),
     userAfterTool: flag().optional().describe("It accepts a user's message after the result of a tool (default true)"),
     tools: flag().optional().describe("It accepts tools; without, they are left out (default true)"),
     customTools: flag()
@@ -345,6 +359,11 @@ const upstream = settings(
     requests: requestsSchema
       .optional()
       .describe("What it accepts, where that differs from what is known or learned of it"),
+    onTruncation: oneOf(truncationModes)
+      .optional()
+      .describe(
+        "An answer to a prompt that the server has cut without an error: refuse it (error, the default), warn, or allow it",
+      ),
     learn: flag()
       .optional()
       .describe(

@@ -48,7 +48,7 @@ export interface SentRequest {
    * Reads the answer again, for a person who looks at it: what is read while the answer is served would have to be kept for every request.
    */
   readonly reread: () => AnswerReading;
-  /** The answer's events are the generation's; false: the generation has several answers. */
+  /** The answer's events are the generation's; false: the generation has several answers, or corrects this one. */
   readonly isWhole: boolean;
 }
 

@@ -30,21 +30,33 @@ const maxRedirects = 3;
  * // → The image http://127.0.0.1:9/secret.png cannot be fetched: 127.0.0.1 is not a public address.
  */
 export async function downloadImage(url: string | URL, options: DownloadImageOptions = {}): Promise<ImageBytes> {
-  const { maxBytes = defaultMaxBytes, timeoutMs = 10_000, allowPrivateAddresses = false } = options;
-  const limit = AbortSignal.timeout(timeoutMs);
-  const signal = options.signal ? AbortSignal.any([options.signal, limit]) : limit;
-  const downloads = openDownloads({ timeoutMs, allowPrivateAddresses });
-  const { isPublic } = downloads;
   try {
-    const get = (from: URL): Promise<Dispatcher.ResponseData> => downloads.get(from, signal);
-    const { body } = await followed(checkedUrl(String(url), undefined, isPublic), get, isPublic);
-    const bytes = await readImage(body, maxBytes);
+    const bytes = await downloadBytes(String(url), { ...options, accept: "image/*" });
     const mediaType = imageTypeOf(bytes);
     if (mediaType === undefined) throw new Error("it is no PNG, JPEG, GIF or WebP");
     return { bytes, mediaType };
   } catch (cause) {
     options.signal?.throwIfAborted();
-    throw refusal(String(url), limit.aborted ? new Error(`it took longer than ${timeoutMs} ms`, { cause }) : cause);
+    throw refusal(String(url), cause);
+  }
+}
+
+/** Downloads a file, guarded as `downloadImage` is, of any type. `accept`: the header. Rejects with an Error that has the reason. */
+export async function downloadBytes(
+  url: string,
+  options: DownloadImageOptions & { readonly accept: string },
+): Promise<Uint8Array> {
+  const { accept, maxBytes = defaultMaxBytes, timeoutMs = 10_000, allowPrivateAddresses = false } = options;
+  const limit = AbortSignal.timeout(timeoutMs);
+  const signal = options.signal ? AbortSignal.any([options.signal, limit]) : limit;
+  const downloads = openDownloads({ timeoutMs, allowPrivateAddresses, accept });
+  const { isPublic } = downloads;
+  try {
+    const get = (from: URL): Promise<Dispatcher.ResponseData> => downloads.get(from, signal);
+    const { body } = await followed(checkedUrl(url, undefined, isPublic), get, isPublic);
+    return await readBytes(body, maxBytes);
+  } catch (cause) {
+    throw limit.aborted ? new Error(`it took longer than ${timeoutMs} ms`, { cause }) : cause;
   } finally {
     await downloads.close();
   }
@@ -86,7 +98,7 @@ function checkedUrl(text: string, base: string | undefined, isPublic: (address: 
   return url;
 }
 
-async function readImage(body: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
+async function readBytes(body: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of body) {

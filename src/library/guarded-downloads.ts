@@ -41,11 +41,13 @@ export interface Downloads {
 export function openDownloads(options: {
   readonly timeoutMs: number;
   readonly allowPrivateAddresses: boolean;
+  /** The header. */
+  readonly accept: string;
 }): Downloads {
-  const { timeoutMs, allowPrivateAddresses } = options;
+  const { timeoutMs, allowPrivateAddresses, accept } = options;
   const isPublic = allowPrivateAddresses ? () => true : publicAddresses();
   const agent = new Agent({ connect: { timeout: timeoutMs, lookup: guardedLookup(isPublic) } });
-  const headers = { accept: "image/*", "accept-encoding": "identity" };
+  const headers = { accept, "accept-encoding": "identity" };
   return {
     get: (url, signal) => request(url, { dispatcher: agent, signal, headers }),
     isPublic,

@@ -120,7 +120,6 @@ const ignored: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
         (name) => `Sampling.${name}`,
       ),
     ]),
-    "GenerationRequest.wantsUsage": "the API always says it",
     "GenerationRequest.wantsRunningUsage": "the API says usage at the beginning and the end",
     "GenerationRequest.wantsProgress": "the API has no events for it",
     "GenerationRequest.wantsTimings": "the API has no member for it; they are an extension of llama.cpp's",

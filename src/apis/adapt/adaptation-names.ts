@@ -55,6 +55,24 @@ const adaptations = {
     refused: "a user's message directly after the result of a tool",
     changesMeaning: true,
   },
+  "simple-schema": {
+    sentence:
+      "A JSON Schema was sent without what the server cannot compile; answers are checked against the original.",
+    refused: "all keywords of this JSON Schema",
+  },
+  "file-text": {
+    sentence: "A file was sent as its text.",
+    refused: "files",
+    changesMeaning: true,
+  },
+  "image-data": {
+    sentence: "An image was downloaded, converted or made smaller, so that the server takes it.",
+    refused: "images of this type, of this size, or by URL",
+  },
+  "one-choice": {
+    sentence: "A request for several choices was sent as several requests.",
+    refused: "`n` greater than 1",
+  },
   "repeated-role": {
     sentence: "Consecutive messages of one role were joined.",
     refused: "consecutive messages of one role",
@@ -127,9 +145,4 @@ export const adaptationNames = Object.keys(adaptations) as AdaptationName[];
 /** The texts of an adaptation. */
 export function textOfAdaptation(name: AdaptationName): AdaptationText {
   return adaptations[name];
-}
-
-/** Whether a name is that of an adaptation. */
-export function isAdaptation(name: string): name is AdaptationName {
-  return Object.hasOwn(adaptations, name);
 }

@@ -19,6 +19,9 @@ const openAi: ServerProfile = {
   customTools: true,
   reasoningEffort: true,
   sharedMembers: true,
+  extensions: false,
+  reasoningHistory: false,
+  truncates: false,
   cacheReport: true,
 };
 
@@ -88,22 +91,34 @@ const knownServers: readonly KnownServer[] = [
   {
     name: "vLLM",
     owners: ["vllm"],
-    profile: { reasoningEffort: true, reasoningBudget: true, reasoningMember: "reasoning", tokenizer: "/tokenize" },
+    profile: {
+      reasoningEffort: true,
+      reasoningBudget: true,
+      reasoningMember: "reasoning",
+      files: false,
+      truncates: false,
+      tokenizer: "/tokenize",
+    },
   },
   // python/sglang/srt/entrypoints/openai/protocol.py of sgl-project/sglang: ModelCard, ChatCompletionRequest (`reasoning_effort`).
   { name: "SGLang", owners: ["sglang"], profile: { reasoningEffort: true } },
-  // The server of ggml-org/llama.cpp ignores members that it does not know. common/chat.cpp: a choice of one function is refused.
+  // The server of ggml-org/llama.cpp ignores members that it does not know. common/chat.cpp: a choice of one function is refused. Its images
+  // are read by stb_image (tools/mtmd/mtmd-helper.cpp), and long prompts are refused (exceed_context_size_error).
   {
     name: "llama-server",
     owners: ["llamacpp"],
     profile: {
       reasoningEffort: true,
       toolChoices: ["none", "auto", "required"],
+      schemaCompiler: "llama.cpp",
+      files: false,
+      imageTypes: ["image/jpeg", "image/png", "image/gif", "image/bmp"],
+      truncates: false,
       tokenizer: "/tokenize",
     },
   },
   // openai/openai.go of ollama/ollama, ChatCompletionRequest: without `tool_choice`, `parallel_tool_calls`, `n` and
-  // `max_completion_tokens`, which are ignored. A long prompt is cut at `num_ctx` (ollama/ollama#3839).
+  // `max_completion_tokens`, which are ignored; decodeImageURL. A long prompt is cut at `num_ctx` (ollama/ollama#3839).
   {
     name: "Ollama",
     owners: ["library"],
@@ -111,6 +126,9 @@ const knownServers: readonly KnownServer[] = [
       toolChoices: ["auto"],
       severalChoices: false,
       maxTokensMember: "max_tokens",
+      files: false,
+      imageUrls: false,
+      imageTypes: ["image/jpeg", "image/png", "image/webp"],
       truncates: true,
     },
   },
@@ -141,6 +159,7 @@ const knownServers: readonly KnownServer[] = [
       drop: ["logit_bias", "user", "store", "service_tier", "verbosity"],
       dropInMessages: ["name", "refusal"],
       rename: { seed: "random_seed" },
+      truncates: false,
     },
   },
 ];

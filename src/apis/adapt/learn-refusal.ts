@@ -1,7 +1,13 @@
 import type { GenerationFailure } from "../../core/events.ts";
 import { isObject } from "../../core/json.ts";
 import { isInstruction } from "./place-system-messages.ts";
-import { outputFormats, type RequestBody, type ServerProfile, toolChoiceForms } from "./server-profile.ts";
+import {
+  outputFormats,
+  type RequestBody,
+  type SchemaCompiler,
+  type ServerProfile,
+  toolChoiceForms,
+} from "./server-profile.ts";
 
 /** The members of a failure that show what a server refused. */
 export type Refusal = Pick<GenerationFailure, "status" | "message" | "param" | "code">;
@@ -90,6 +96,20 @@ const featureRefusals: readonly FeatureRefusal[] = [
       /image input is not (?:supported|enabled)|is not a multimodal model|at most 0 image|no endpoints found that support image input|does not support (?:image input|vision|image)|unsupported content part type: "?image_url|unknown variant `image_url`|image_url is only supported by certain models/i,
     lesson: noImages,
   },
+  // llama.cpp, common/json-schema-to-grammar.cpp and tools/server (its issues 21943, 25746, 25895), also as LM Studio and Ollama pass it on.
+  { words: /json schema conversion failed|failed to parse grammar/i, lesson: compiledBy("llama.cpp") },
+  // vLLM, v1/structured_output/backend_xgrammar.py; SGLang's xgrammar backend.
+  {
+    words: /not supported by xgrammar|failed to transform json schema into a grammar/i,
+    lesson: compiledBy("xgrammar"),
+  },
+  // OpenAI's and Azure's strict schemas (openai/openai-python#1659).
+  {
+    words: /^invalid schema for .{0,200}'(?:required|additionalProperties)' is required/i,
+    lesson: compiledBy("openai-strict"),
+  },
+  // vLLM, entrypoints/chat_utils.py: "Unknown part type: file". llama.cpp, common/chat.cpp. Ollama, openai/openai.go.
+  { words: /unknown part type: file|unsupported content part type|invalid message format/i, lesson: noFiles },
   // Ollama, server/routes.go.
   { words: /does not support thinking/i, lesson: noEffort },
   // Groq (groq/groq-python#25). Gemini (langchain-ai/langchain-google#1266, GoogleCloudPlatform/generative-ai#1536).
@@ -159,6 +179,24 @@ function noImages(body: RequestBody, { images }: ServerProfile): ServerProfile |
     ({ content }) => Array.isArray(content) && content.some((part) => isObject(part) && part["type"] === "image_url"),
   );
   return images !== false && hasImage ? { images: false } : null;
+}
+
+/** A compiler that refuses what is left knows only the plain keywords. */
+function compiledBy(compiler: SchemaCompiler): FeatureRefusal["lesson"] {
+  return ({ tools, functions, response_format: format }, { schemaCompiler }) => {
+    const hasSchema = [tools, functions, isObject(format) ? format["json_schema"] : undefined].some(
+      (value) => value !== undefined && value !== null,
+    );
+    if (!hasSchema || schemaCompiler === "plain") return null;
+    return { schemaCompiler: schemaCompiler === compiler ? "plain" : compiler };
+  };
+}
+
+function noFiles(body: RequestBody, { files }: ServerProfile): ServerProfile | null {
+  const hasFile = messagesOf(body).some(
+    ({ content }) => Array.isArray(content) && content.some((part) => isObject(part) && part["type"] === "file"),
+  );
+  return files !== false && hasFile ? { files: false } : null;
 }
 
 function noEffort(body: RequestBody, profile: ServerProfile): ServerProfile | null {

@@ -3,6 +3,11 @@ import type { AdaptationName } from "./adaptation-names.ts";
 
 /** The forms of `tool_choice`. `named`: an object that names one function. */
 export const toolChoiceForms = ["none", "auto", "required", "named"] as const;
+/** Compilers of JSON Schema in servers. `plain`: the keywords that all of them know. */
+export const schemaCompilers = ["llama.cpp", "xgrammar", "openai-strict", "plain"] as const;
+
+export type SchemaCompiler = (typeof schemaCompilers)[number];
+
 /** The types of `response_format` that constrain an answer. */
 export const outputFormats = ["json_object", "json_schema"] as const;
 
@@ -40,6 +45,8 @@ export interface ServerProfile {
   readonly outputFormats?: readonly (typeof outputFormats)[number][];
   /** The server accepts `strict` in tools and in `response_format`; default true. */
   readonly strictSchemas?: boolean;
+  /** The compiler of JSON Schema that the server has; default: unknown, and schemas are sent as they are. */
+  readonly schemaCompiler?: (typeof schemaCompilers)[number];
   /** Keywords of JSON Schema that the server refuses or ignores, such as `pattern`; default: none. */
   readonly refusedKeywords?: readonly string[];
 
@@ -47,6 +54,12 @@ export interface ServerProfile {
   readonly images?: boolean;
   /** The server accepts images in the results of tools; default false. */
   readonly toolImages?: boolean;
+  /** The server downloads images from URLs; default true. */
+  readonly imageUrls?: boolean;
+  /** The media types of images that the server accepts, such as `image/png`; default: any. */
+  readonly imageTypes?: readonly string[];
+  /** The longest side of an image, in pixels; larger images are made smaller. Default: any. */
+  readonly maxImageSide?: number;
   /** The model accepts files (parts of type `file`); default true. */
   readonly files?: boolean;
 
@@ -60,6 +73,9 @@ export interface ServerProfile {
   readonly streamOptions?: boolean;
   /** The server accepts the members that OpenAI's APIs have in common, such as `metadata`; default false. */
   readonly sharedMembers?: boolean;
+
+  /** The server accepts members that other servers have added to OpenAI's APIs, such as `top_k`; default true. */
+  readonly extensions?: boolean;
 
   /** The server accepts `reasoning_effort` for every model; default false: it is sent only for models that are known to reason. */
   readonly reasoningEffort?: boolean;
@@ -208,4 +224,24 @@ function writeBias({ logitBias, textBias }: Sampling): unknown {
 
 export function withoutUndefined(members: RequestBody): RequestBody {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+}
+
+/**
+ * Removes the members that OpenAI does not document from a body that was written for a client of another API, if the server accepts no
+ * others (`extensions: false`). `parameters`: those of the API. Changes `body`, and calls `note` for each removed member.
+ */
+export function withoutExtensions(
+  body: RequestBody,
+  parameters: readonly { readonly name: string; readonly origin: "openai" | "extension" }[],
+  profile: ServerProfile,
+  note: NoteAdaptation,
+): RequestBody {
+  if (profile.extensions !== false || !isOn(profile, "foreign-member")) return body;
+  const known = new Set(parameters.flatMap(({ name, origin }) => (origin === "openai" ? [name] : [])));
+  for (const name of Object.keys(body)) {
+    if (known.has(name)) continue;
+    note("foreign-member", name);
+    delete body[name];
+  }
+  return body;
 }

@@ -4,6 +4,7 @@ import type { Adaptation, AdaptationContext } from "../adapt/adaptations.ts";
 import { asFunction } from "../adapt/custom-tools.ts";
 import { joined } from "../adapt/place-system-messages.ts";
 import type { RequestBody } from "../adapt/server-profile.ts";
+import { needsSimpleSchemas, simplifySchema } from "../adapt/simplify-schema.ts";
 import { writeFunction, writeToolChoice } from "./write-messages.ts";
 
 /** The adaptations of the members of a chat request but `messages`, in the order in which they are applied. */
@@ -15,6 +16,7 @@ export const memberAdaptations: readonly Adaptation[] = [
   { name: "tool-choice", isNeeded: ({ toolChoices }) => toolChoices !== undefined, adapt: withKnownToolChoice },
   { name: "parallel-calls", isNeeded: ({ parallelCalls }) => parallelCalls === false, adapt: withoutParallelCalls },
   { name: "output-format", isNeeded: ({ outputFormats }) => outputFormats !== undefined, adapt: withKnownFormat },
+  { name: "simple-schema", isNeeded: needsSimpleSchemas, adapt: withSimpleSchemas },
   { name: "strict-schema", isNeeded: ({ strictSchemas }) => strictSchemas === false, adapt: withoutStrict },
 ];
 
@@ -172,4 +174,30 @@ function nameOf(tool: JsonObject): string | undefined {
   const inner = tool[String(tool["type"])];
   const name = isObject(inner) ? inner["name"] : undefined;
   return typeof name === "string" ? name : undefined;
+}
+
+/** Simplifies the schemas of functions and of the answer for the server's compiler. */
+function withSimpleSchemas(body: RequestBody, { profile, note }: AdaptationContext): RequestBody {
+  const adapted = { ...body };
+  const simplify = <T>(owner: T, member: string, place: string): T => {
+    if (!isObject(owner) || !isObject(owner[member])) return owner;
+    const { schema } = simplifySchema(owner[member], owner["strict"] === true, profile);
+    if (schema === owner[member]) return owner;
+    note("simple-schema", `${place}.${member}`);
+    return { ...owner, [member]: schema };
+  };
+  const { tools, functions, response_format: format } = body;
+  if (Array.isArray(tools))
+    adapted["tools"] = tools.map((tool: unknown, at) => {
+      if (!isObject(tool)) return tool;
+      const written = simplify(tool["function"], "parameters", `tools[${at}].function`);
+      return written === tool["function"] ? tool : { ...tool, function: written };
+    });
+  if (Array.isArray(functions))
+    adapted["functions"] = functions.map((each: unknown, at) => simplify(each, "parameters", `functions[${at}]`));
+  if (isObject(format)) {
+    const written = simplify(format["json_schema"], "schema", "response_format.json_schema");
+    if (written !== format["json_schema"]) adapted["response_format"] = { ...format, json_schema: written };
+  }
+  return adapted;
 }

@@ -6,10 +6,12 @@ import {
   type NoteAdaptation,
   type RequestBody,
   type ServerProfile,
+  withoutExtensions,
   withoutUndefined,
   writeSampling,
 } from "../adapt/server-profile.ts";
 import { memberAdaptations } from "./fit-members.ts";
+import { chatParameters } from "./request.ts";
 import { messageAdaptations } from "./fit-messages.ts";
 import {
   writeChatMessages,
@@ -34,7 +36,10 @@ export function writeChatRequest(
   const legacy = profile.legacyFunctions ?? false;
   const original = passthrough?.dialect === "chat" ? passthrough.body : undefined;
   const body = original ? { ...original } : chatMembers(withExtraFor(request, profile, note), prompt, legacy);
-  if (!original) removeReasoningOptions(body, profile, note);
+  if (!original) {
+    removeReasoningOptions(body, profile, note);
+    withoutExtensions(body, chatParameters, profile, note);
+  }
   if (original && legacy !== (prompt.legacyFunctions ?? false)) {
     body["messages"] = writeChatMessages(prompt.messages, legacy);
     writeToolMembers(body, request, legacy);

@@ -5,10 +5,11 @@ import { nameWithin } from "../../core/custom-tool.ts";
 import type { ChatPrompt, GenerationRequest, OutputConstraint } from "../../core/request.ts";
 import { writeOutput } from "../chat/send.ts";
 import { bearer } from "../api-error-format.ts";
-import { changedBody, isOn, withoutUndefined, writeSampling } from "../adapt/server-profile.ts";
+import { changedBody, isOn, withoutExtensions, withoutUndefined, writeSampling } from "../adapt/server-profile.ts";
 import type { NoteAdaptation, RequestBody, ServerProfile } from "../adapt/server-profile.ts";
 import type { SourcePort } from "../source-port.ts";
 import { decryptReasoning } from "./encrypted-content.ts";
+import { responsesParameters } from "./parameters.ts";
 import { ResponseReader } from "./read.ts";
 
 /** The `/responses` of another server. */
@@ -48,7 +49,7 @@ export function writeResponsesRequest(
   const body =
     passthrough?.dialect === "responses"
       ? { ...passthrough.body, input: withoutOwnReasoning(passthrough.body["input"]) }
-      : responsesMembers(request, prompt);
+      : withoutExtensions(responsesMembers(request, prompt), responsesParameters, profile, note);
   body["model"] = profile.model ?? request.model;
   if (stream) body["stream"] = true;
   else {

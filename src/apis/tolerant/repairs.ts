@@ -83,6 +83,11 @@ const repairs = {
   "stop-reason": "The stop reason was missing, or not one of Anthropic's.",
   "message-stop": "The closing message_stop was missing.",
   "after-message": "Something followed the end of the message and was dropped.",
+  "schema-repaired": "A JSON text did not fit the client's schema, and its types were corrected.",
+  "schema-repeated": "An answer did not fit the client's schema, and was requested again.",
+  "schema-violation": "A JSON text did not fit the client's schema, and could not be corrected.",
+  "schema-unchecked": "A JSON text could not be checked against the client's schema.",
+  "prompt-truncated": "The server had cut the prompt without an error.",
 } as const;
 
 const sentences: Readonly<Record<RepairId, string>> = {

@@ -297,7 +297,7 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     this.#hasHeaders = true;
     const headers = passedHeaders(this.#headers);
     if (Object.keys(headers).length === 0) return;
-    events[at] = { ...start, source: { ...start.source, headers } };
+    events[at] = { ...start, source: { ...start.source, headers: { ...headers, ...start.source?.headers } } };
   }
 
   #take(): GenerationEvent[] {

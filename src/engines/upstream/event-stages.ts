@@ -5,6 +5,7 @@ import type {
   ExtraEvent,
   FinishEvent,
   GenerationEvent,
+  GenerationFailure,
   TextDeltaEvent,
   TokenLogprob,
   Usage,
@@ -16,7 +17,10 @@ import { MarkerReader } from "../../formats/marker-reader.ts";
 import { CustomInput } from "../../formats/reading/custom-input.ts";
 import { cancellable } from "../../core/cancellable.ts";
 import { mergeBatches } from "../../core/merge-batches.ts";
+import { findTruncation, truncationFailure } from "../../apis/adapt/truncation.ts";
+import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
 import type { GenerationStream } from "./generation-stream.ts";
+import { withWarnings } from "./judged-answer.ts";
 
 /** Reads a choice's text: in a known format, or in the format whose markers appear first. */
 interface ChoiceTextReader {
@@ -177,6 +181,59 @@ function withText(
   text: string,
 ): readonly GenerationEvent[] {
   return text === "" ? [] : [{ ...event, arguments: text }];
+}
+
+/**
+ * Compares the reported usage with the prompt's texts. If the server has cut the prompt, the answer ends with a failure in place of its
+ * usage, or is sent with a warning.
+ */
+export class TruncationStage implements EventStage {
+  readonly #request: GenerationRequest;
+  readonly #profile: ServerProfile;
+  readonly #mode: "error" | "warn";
+  readonly #upstream: string;
+  readonly #report: (failure: GenerationFailure) => void;
+  #isOver = false;
+  #isReported = false;
+
+  /** `report` is called once, for a prompt that was cut. */
+  constructor(options: {
+    readonly request: GenerationRequest;
+    readonly profile: ServerProfile;
+    readonly mode: "error" | "warn";
+    readonly upstream: string;
+    readonly report: (failure: GenerationFailure) => void;
+  }) {
+    const { request, profile, mode, upstream, report } = options;
+    this.#request = request;
+    this.#profile = profile;
+    this.#mode = mode;
+    this.#upstream = upstream;
+    this.#report = report;
+  }
+
+  readonly transform = (events: GenerationEvent[]): GenerationEvent[] => {
+    if (this.#isOver) return [];
+    const usage = events.find((event) => event.type === "usage")?.usage;
+    const truncation = usage && !this.#isReported && findTruncation(this.#request, usage, this.#profile);
+    const isWanted = !this.#request.stream || this.#request.wantsUsage;
+    const sent = isWanted ? events : events.filter(({ type }) => type !== "usage");
+    if (!truncation) return sent;
+    this.#isReported = true;
+    const failure = truncationFailure(truncation, this.#upstream);
+    this.#report(failure);
+    if (this.#mode === "warn") return [...withWarnings(sent, [failure.message])];
+    this.#isOver = true;
+    const end: GenerationEvent = { type: "end", end: { kind: "upstream-error", failure } };
+    // No part of a whole answer has been sent: it is replaced by the failure.
+    return this.#request.stream ? [...sent.slice(0, firstOf(sent)), end] : [end];
+  };
+}
+
+/** The index of the first event after the choices: usage or the end. */
+function firstOf(events: readonly GenerationEvent[]): number {
+  const at = events.findIndex(({ type }) => type === "usage" || type === "end");
+  return at === -1 ? events.length : at;
 }
 
 /**

@@ -1,6 +1,8 @@
 import type { LogListener } from "../../core/generation-observer.ts";
 import type { Format } from "../../formats/format.ts";
 import type { SourceApi } from "../../apis/source-port.ts";
+import type { TruncationMode } from "../../apis/adapt/truncation.ts";
+import type { Background } from "./background/background.ts";
 import type { ProfileStore } from "./learned-profiles.ts";
 import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
 
@@ -22,6 +24,10 @@ export interface UpstreamOptions {
   readonly fallbacks?: Readonly<Record<string, readonly string[]>> | undefined;
   /** What it accepts. Overrides the profile of a known server, and what was learned. */
   readonly profile?: Omit<ServerProfile, "model"> | undefined;
+  /** What happens to an answer to a prompt that the server has cut without an error; default "error". */
+  readonly onTruncation?: TruncationMode | undefined;
+  /** Opens the thread that reads files and judges JSON. Absent: the runtime has no threads, and files are sent as they are. */
+  readonly openBackground?: (() => Background) | undefined;
   /**
    * Learn what it accepts with probes, after the first answer; default: for unknown servers at addresses of this machine or of a private
    * network. Refusals teach in any case, unless `strict`.

@@ -18,6 +18,7 @@ import type { GenerationRequest } from "../../core/request.ts";
 import { readEmbeddings, writeEmbeddingsRequest } from "../../apis/embeddings/embeddings.ts";
 import { readRanking, writeRerankRequest } from "../../apis/rerank/rerank.ts";
 import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
+import { promptTexts } from "../../apis/adapt/truncation.ts";
 import type { SourcePort } from "../../apis/source-port.ts";
 import { badAnswer } from "../../apis/tolerant/read-failure.ts";
 import { RepairLog } from "../../apis/tolerant/repairs.ts";
@@ -101,6 +102,26 @@ export class UpstreamQuestions {
     const tokens = tokenCount.read(await this.#send({ path: tokenCount.path, id, body, headers }, signal));
     if (tokens === undefined) throw new FailureError(badAnswer("The upstream's answer has no count of tokens."));
     return tokens;
+  }
+
+  /** The tokens of a conversation, or at least those of its texts; undefined: the server does not count them. */
+  async countPrompt(request: GenerationRequest, signal: AbortSignal): Promise<number | undefined> {
+    const { id, model, prompt } = request;
+    try {
+      if (this.#context.source.tokenCount) return await this.countTokens(request, signal);
+      const base = { id, model, withBytes: false, body: {} };
+      try {
+        return (await this.#tokenize({ ...base, input: { kind: "chat", request } }, signal)).tokens.length;
+      } catch {
+        if (prompt.kind !== "chat") return undefined;
+        const text = promptTexts(request).join("\n");
+        const input = { kind: "text", text, addSpecial: false, parseSpecial: false } as const;
+        return (await this.#tokenize({ ...base, input }, signal)).tokens.length;
+      }
+    } catch (error) {
+      if (error instanceof FailureError || signal.aborted) return undefined;
+      throw error;
+    }
   }
 
   async #tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<Tokenization> {

@@ -10,7 +10,8 @@ import type {
 import type { GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
 import type { AdaptationPlace, AnswerReading, Inspection } from "../../core/inspection.ts";
-import { loggedFailure } from "../../core/failure.ts";
+import { estimateTokens } from "../../core/estimate-tokens.ts";
+import { FailureError, loggedFailure } from "../../core/failure.ts";
 import { isLong, jsonChunks } from "../../core/json-chunks.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { completionsSource } from "../../apis/completions/port.ts";
@@ -20,8 +21,11 @@ import { textOfAdaptation } from "../../apis/adapt/adaptation-names.ts";
 import type { AdaptationName } from "../../apis/adapt/adaptation-names.ts";
 import { notAdapted } from "../../apis/adapt/adaptations.ts";
 import { mergedProfile } from "../../apis/adapt/learn-refusal.ts";
+import { type UnfitPart, unfitParts } from "../../apis/adapt/fit-media.ts";
+import { looseSchemas } from "../../apis/adapt/simplify-schema.ts";
+import { overflowFailure } from "../../apis/adapt/truncation.ts";
 import { knownServer } from "../../apis/adapt/known-servers.ts";
-import type { NoteAdaptation, RequestBody, ServerProfile } from "../../apis/adapt/server-profile.ts";
+import { isOn, type NoteAdaptation, type RequestBody, type ServerProfile } from "../../apis/adapt/server-profile.ts";
 import { lowerAnswerLimit, setAnswerLimit } from "../../apis/source-port.ts";
 import type { EventReader, SourcePort } from "../../apis/source-port.ts";
 import { readResponseBody } from "../../apis/tolerant/read-response.ts";
@@ -29,7 +33,17 @@ import { unsupportedParameter } from "../../apis/request/refusals.ts";
 import { sourcePorts } from "../../apis/ports.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { type AttemptOptions, Watch } from "./attempt.ts";
-import { CustomCalls, type EventStage, replacedBy, severalChoices, TextStage } from "./event-stages.ts";
+import type { Background } from "./background/background.ts";
+import {
+  CustomCalls,
+  type EventStage,
+  replacedBy,
+  severalChoices,
+  TextStage,
+  TruncationStage,
+} from "./event-stages.ts";
+import { fitMedia } from "./fit-media.ts";
+import { judgedAnswer } from "./judged-answer.ts";
 import { type GenerationPlan, GenerationStream, type RefusedLimit, RetryBudget } from "./generation-stream.ts";
 import {
   type ListedUpstreamModel,
@@ -90,6 +104,7 @@ class UpstreamEngine implements Engine {
   readonly #firstEventMs: number;
   readonly #idleMs: number;
   readonly #answerLimit: number;
+  #background: Background | undefined;
   readonly #profiles: ProfileStore;
   /** Present for an API that has probes. */
   readonly #prober: ProfileProber | undefined;
@@ -166,15 +181,48 @@ class UpstreamEngine implements Engine {
   }
 
   generate(request: GenerationRequest, observer?: GenerationObserver): AsyncIterable<readonly GenerationEvent[]> {
+    const profile = this.#profileOf(this.#nameOf(request.model), shownUrl(this.#options.urls[0] ?? ""));
+    // Only chat requests are written with simpler schemas.
+    const schemas = this.#source === sourcePorts.chat ? looseSchemas(request, profile) : null;
+    const background = schemas && this.#openBackground();
+    if (!schemas || !background) return this.#choices(request, observer);
+    return judgedAnswer({
+      schemas,
+      background,
+      // Inspect keeps the events, which may be corrected.
+      start: () => this.#choices(request, observer, false),
+      report: (id, subject, errors) => {
+        observer?.repaired({ [id]: 1 });
+        this.#options.log?.("an answer does not fit the client's JSON Schema", "warn", {
+          req: request.id,
+          model: request.model,
+          subject,
+          errors,
+          result: id,
+        });
+      },
+      isWhole: !request.stream,
+    });
+  }
+
+  /** `isWhole`: the client receives the upstream's answer as it is. */
+  #choices(
+    request: GenerationRequest,
+    observer: GenerationObserver | undefined,
+    isWhole = true,
+  ): AsyncIterable<readonly GenerationEvent[]> {
     const { n = 1, prompt, passthrough } = request;
-    if (n === 1 || prompt.kind !== "chat") return this.#stream(request, observer);
+    if (n === 1 || prompt.kind !== "chat") return this.#stream(request, observer, isWhole);
     const singles = (): AsyncIterable<readonly GenerationEvent[]> => {
       const { n: _, ...body } = passthrough?.body ?? {};
+      observer?.repaired({ "one-choice": 1 });
       const one = { ...request, n: 1, ...(passthrough && { passthrough: { ...passthrough, body } }) };
-      return severalChoices(Array.from({ length: n }, () => this.#stream(one, observer, true)));
+      return severalChoices(Array.from({ length: n }, () => this.#stream(one, observer, false)));
     };
     if (this.#takesOneChoice(request.model)) return singles();
-    return replacedBy(this.#stream(request, observer), () => (this.#takesOneChoice(request.model) ? singles() : null));
+    return replacedBy(this.#stream(request, observer, isWhole), () =>
+      this.#takesOneChoice(request.model) ? singles() : null,
+    );
   }
 
   questions(): readonly QuestionKind[] {
@@ -226,30 +274,34 @@ class UpstreamEngine implements Engine {
     this.#prober?.close();
     return this.#lifecycle.close(graceMs, {
       stop: (stream) => stream.abandon(shuttingDown),
-      release: () => this.#targets.close(),
+      release: async () => {
+        await Promise.all([this.#targets.close(), this.#background?.close()]);
+      },
     });
+  }
+
+  /** undefined: this runtime has no threads. */
+  #openBackground(): Background | undefined {
+    return (this.#background ??= this.#options.openBackground?.());
   }
 
   /** Whether the upstream takes only `n: 1` for a model, by the name that clients use. */
   #takesOneChoice(model: string): boolean {
     const { singleChoice, urls } = this.#options;
     if (singleChoice === true || this.#source.singleChoice === true) return true;
-    return this.#profileOf(this.#nameOf(model), shownUrl(urls[0] ?? "")).severalChoices === false;
+    const profile = this.#profileOf(this.#nameOf(model), shownUrl(urls[0] ?? ""));
+    return profile.severalChoices === false && isOn(profile, "one-choice");
   }
 
   /** `close` waits for this stream. */
-  #stream(
-    request: GenerationRequest,
-    observer: GenerationObserver | undefined,
-    isOneOfSeveral = false,
-  ): GenerationStream {
-    const stream = new GenerationStream(this.#plan(request, observer, isOneOfSeveral));
+  #stream(request: GenerationRequest, observer: GenerationObserver | undefined, isWhole: boolean): GenerationStream {
+    const stream = new GenerationStream(this.#plan(request, observer, isWhole));
     if (this.#lifecycle.state === "closed") stream.abandon(shuttingDown);
     this.#lifecycle.begin(stream);
     return stream;
   }
 
-  #plan(request: GenerationRequest, observer: GenerationObserver | undefined, isOneOfSeveral: boolean): GenerationPlan {
+  #plan(request: GenerationRequest, observer: GenerationObserver | undefined, isWhole: boolean): GenerationPlan {
     const { fallbacks, retries = defaults.retries, log } = this.#options;
     const names = [request.model, ...(fallbacks?.[request.model] ?? [])];
     const lessons = new RequestLessons();
@@ -264,7 +316,7 @@ class UpstreamEngine implements Engine {
           model,
           target,
           fresh,
-          inspected: observer?.inspection && { inspection: observer.inspection, isWhole: !isOneOfSeveral },
+          inspected: observer?.inspection && { inspection: observer.inspection, isWhole },
           limit,
           lessons,
         }),
@@ -304,11 +356,9 @@ class UpstreamEngine implements Engine {
     const customTools = tools?.filter(({ kind }) => kind === "custom").map(({ name }) => name) ?? [];
     const warn = (warning: string): void => log?.(warning, "warn", { req: request.id });
     const profile = this.#profileOf(model, target.url, lessons);
+    const { onTruncation: mode = "error" } = this.#options;
     const openReader = (callId: () => string, warnings = true): OpenedReader => {
-      const stages: EventStage[] = [];
-      if (customTools.length > 0) stages.push(new CustomCalls(new Set(customTools)));
-      if (format !== undefined && isChat)
-        stages.push(new TextStage(format, request, callId, warnings ? warn : undefined));
+      const warned = warnings ? warn : undefined;
       const reader = source.reader({
         newCallId: callId,
         legacyFunctions: isChat && prompt.legacyFunctions === true,
@@ -316,6 +366,15 @@ class UpstreamEngine implements Engine {
         choices: requestedChoices(request, profile),
         frameLimit: this.#answerLimit,
       });
+      const stages: EventStage[] = [];
+      const report = ({ message }: { readonly message: string }): void => {
+        reader.repairs.note("prompt-truncated");
+        warned?.(message);
+      };
+      if (mode !== "allow" && isChat && profile.truncates !== false)
+        stages.push(new TruncationStage({ request, profile, mode, upstream: name, report }));
+      if (customTools.length > 0) stages.push(new CustomCalls(new Set(customTools)));
+      if (format !== undefined && isChat) stages.push(new TextStage(format, request, callId, warned));
       return { reader, transform: transformOf(stages) };
     };
     const callIds = inspected && new RecordedIds();
@@ -360,10 +419,44 @@ class UpstreamEngine implements Engine {
       if (textOfAdaptation(id).changesMeaning) this.#logAdaptation(id, model, request);
       if (inspected && adaptations.length < maxShownAdaptations) adaptations.push({ id, place });
     };
-    const members = source.writeRequest(request, profile, note);
-    if (this.#fitLimit(members, profile, model, source, limit)) note("max-tokens");
-    const body = requestBodyText(members);
-    return typeof body === "string" ? withBody(body) : body.then(withBody);
+    const write = (fitted: GenerationRequest): AttemptOptions | Promise<AttemptOptions> => {
+      // Servers that cut prompts are asked for usage, which shows it.
+      const wantsUsage = request.wantsUsage || (profile.truncates === true && mode !== "allow");
+      const members = source.writeRequest({ ...fitted, wantsUsage }, profile, note);
+      if (this.#fitLimit(members, profile, model, source, limit)) note("max-tokens");
+      const body = requestBodyText(members);
+      return typeof body === "string" ? withBody(body) : body.then(withBody);
+    };
+    const unfit = unfitParts(request, profile);
+    const background = unfit.length > 0 ? this.#openBackground() : undefined;
+    const isCounted = mode === "error" && isChat && this.#mayOverflow(request, profile);
+    if (!background && !isCounted) return write(request);
+    return this.#fitted(request, profile, isCounted, background && { unfit, background, note }).then(write);
+  }
+
+  /** Converts files and images, and counts the prompt. Rejects with `FailureError` if one cannot be read, or the prompt is too long. */
+  async #fitted(
+    request: GenerationRequest,
+    profile: ServerProfile,
+    isCounted: boolean,
+    media:
+      | { readonly unfit: readonly UnfitPart[]; readonly background: Background; readonly note: NoteAdaptation }
+      | undefined,
+  ): Promise<GenerationRequest> {
+    const fitted = media ? await fitMedia(request, media.unfit, profile, media.background, media.note) : request;
+    if (!isCounted) return fitted;
+    const tokens = await this.#questions.countPrompt(fitted, AbortSignal.timeout(countTimeoutMs));
+    const failure =
+      tokens !== undefined && overflowFailure(tokens, profile.contextSize ?? Infinity, this.#options.name);
+    if (failure) throw new FailureError(failure);
+    return fitted;
+  }
+
+  /** Whether a prompt is counted before it is sent: to a server that cuts prompts, and can count, if the prompt may be too long. */
+  #mayOverflow(request: GenerationRequest, { truncates, contextSize, tokenizer }: ServerProfile): boolean {
+    if (truncates !== true || contextSize === undefined) return false;
+    const canCount = tokenizer !== undefined || this.#source.tokenCount !== undefined;
+    return canCount && estimateTokens(request) > contextSize / 2;
   }
 
   /** The upstream's own name of a model. */
@@ -523,7 +616,7 @@ interface Preparation {
 
 interface InspectedAnswer {
   readonly inspection: Inspection;
-  /** False: it is one of several answers of the generation. */
+  /** False: the generation has several answers, or corrects this one. */
   readonly isWhole: boolean;
 }
 
@@ -571,9 +664,9 @@ function requestedChoices({ prompt, n = 1 }: GenerationRequest, { add }: ServerP
 }
 
 /** Applies the stages in order. */
-function transformOf([first, second]: readonly EventStage[]): AttemptOptions["transform"] {
-  if (first && second) return (events) => second.transform(first.transform(events));
-  return first?.transform;
+function transformOf(stages: readonly EventStage[]): AttemptOptions["transform"] {
+  if (stages.length < 2) return stages[0]?.transform;
+  return (events) => stages.reduce((changed, { transform }) => transform(changed), events);
 }
 
 /** Only a server of the same API returns tokens under the names that the client used. */

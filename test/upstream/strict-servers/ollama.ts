@@ -9,9 +9,19 @@ import type { Json, Refusal, StrictServer } from "./strict-server.ts";
 
 const efforts = new Set(["", "none", "minimal", "low", "medium", "high", "xhigh", "ultra", "max"]);
 
-/** Ollama's OpenAI endpoint with a model that can call tools. */
-export function ollama({ reasons = false }: { readonly reasons?: boolean } = {}): StrictServer {
+/**
+ * Ollama's OpenAI endpoint with a model that can call tools. A prompt that is longer than `contextSize` tokens (default 4096) is cut without
+ * an error: contextShiftPromptLimit in llm/llama_server.go, with `num_keep` 4.
+ */
+export function ollama({
+  reasons = false,
+  contextSize = 4096,
+}: { readonly reasons?: boolean; readonly contextSize?: number } = {}): StrictServer {
   return {
+    promptTokens(body) {
+      const words = JSON.stringify(body["messages"]).split(/\s+/).length;
+      return words < contextSize ? words : contextSize - Math.floor((contextSize - 4) / 2);
+    },
     name: reasons ? "Ollama with a model that reasons" : "Ollama",
     owner: "library",
     others: { "/api/show": { capabilities: ["completion", "tools", ...(reasons ? ["thinking"] : [])] } },

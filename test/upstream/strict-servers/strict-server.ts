@@ -16,6 +16,8 @@ export interface StrictServer {
   readonly owner: string;
   /** Why it refuses a body; undefined: it does not. */
   refusal(body: Json): Refusal | undefined;
+  /** The `prompt_tokens` that it reports; default 10. */
+  promptTokens?(body: Json): number;
   /** What it says at other paths below its root, such as `/api/show`. */
   readonly others?: Readonly<Record<string, unknown>>;
 }
@@ -75,8 +77,10 @@ export async function startStrict(
       const callId = `call${String(requests.length).padStart(5, "0")}`;
       const answer = typeof turn === "function" ? turn(body) : turn;
       if (body["stream"] === true)
-        response.writeHead(200, { "content-type": "text/event-stream" }).end(streamOf(answer, callId));
-      else send(200, bodyOf(answer, callId));
+        response
+          .writeHead(200, { "content-type": "text/event-stream" })
+          .end(streamOf(answer, callId, usageOf(server.promptTokens?.(body)), usageIsWanted(body)));
+      else send(200, bodyOf(answer, callId, usageOf(server.promptTokens?.(body))));
     });
   });
   await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
@@ -101,9 +105,17 @@ function jsonObject(text: string): Json | undefined {
 }
 
 const envelope = { id: "chatcmpl-1", created: 1_760_000_000, model: "m" };
-const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
 
-function bodyOf(turn: Turn, callId: string): unknown {
+function usageOf(promptTokens = 10): Json {
+  return { prompt_tokens: promptTokens, completion_tokens: 5, total_tokens: promptTokens + 5 };
+}
+
+/** A double that reports its own counts sends them in streams only if asked, as the real servers do. */
+function usageIsWanted(body: Json): boolean {
+  return objectOf(body["stream_options"])["include_usage"] === true;
+}
+
+function bodyOf(turn: Turn, callId: string, usage: Json): unknown {
   const message =
     typeof turn === "string"
       ? { role: "assistant", content: turn }
@@ -116,7 +128,7 @@ function callOf({ call, arguments: text }: Exclude<Turn, string>, id: string): J
   return { index: 0, id, type: "function", function: { name: call, arguments: text } };
 }
 
-function streamOf(turn: Turn, callId: string): string {
+function streamOf(turn: Turn, callId: string, usage: Json, hasUsage: boolean): string {
   const chunk = (delta: unknown, finish: string | null = null): string =>
     `data: ${JSON.stringify({
       ...envelope,
@@ -125,7 +137,7 @@ function streamOf(turn: Turn, callId: string): string {
     })}\n\n`;
   const last = `data: ${JSON.stringify({ ...envelope, object: "chat.completion.chunk", choices: [], usage })}\n\n`;
   const begin = chunk({ role: "assistant", content: "" });
-  const end = `${last}data: [DONE]\n\n`;
+  const end = `${hasUsage ? last : ""}data: [DONE]\n\n`;
   if (typeof turn === "string") return `${begin}${chunk({ content: turn })}${chunk({}, "stop")}${end}`;
   const pieces = turn.arguments.match(/.{1,5}/gsu) ?? [];
   return [

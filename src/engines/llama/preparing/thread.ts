@@ -25,7 +25,7 @@ function prepare(asked: readonly string[]): ThreadAnswer {
 
 /** Loads the validator on first use: few requests need it. */
 async function check({ json, schema }: ThreadJob & { type: "check" }): Promise<ThreadAnswer> {
-  const { checkJson } = await import("./check-json.ts");
+  const { checkJson } = await import("../../../formats/check-json.ts");
   return { type: "checked", errors: checkJson(json, schema) };
 }
 

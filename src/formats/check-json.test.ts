@@ -1,5 +1,5 @@
-import { expect, test } from "vitest";
-import { checkJson } from "./check-json.ts";
+import { describe, expect, test } from "vitest";
+import { checkJson, judgeJson } from "./check-json.ts";
 
 // Paths in the answer contain names that the model wrote, and were logged.
 test("errors have paths in the schema; a valid answer has none", () => {
@@ -47,4 +47,45 @@ test("$async in a schema has no effect", async () => {
   await new Promise((resolve) => setTimeout(resolve, 50));
   process.off("unhandledRejection", note);
   expect(rejected).toEqual([]);
+});
+
+describe("judgeJson", () => {
+  const schema = {
+    type: "object",
+    properties: {
+      n: { type: "integer" },
+      on: { type: "boolean" },
+      name: { type: "string" },
+      at: { $ref: "#/$defs/at" },
+    },
+    required: ["n"],
+    $defs: { at: { type: "object", properties: { x: { type: "number" } } } },
+  };
+
+  test.each([
+    ['{"n":"5","on":"true"}', '{"n":5,"on":true}'],
+    ['{"n":5,"name":null}', '{"n":5}'],
+    ['{"n":5,"name":7}', '{"n":5,"name":"7"}'],
+    ['{"n":5,"at":{"x":null}}', '{"n":5,"at":{}}'],
+  ])("repairs %s", (json, repaired) => {
+    expect(judgeJson(json, schema)).toMatchObject({ repaired });
+  });
+
+  test.each(['{"n":5}', '{"n":5,"on":false}'])("accepts %s", (json) => {
+    expect(judgeJson(json, schema)).toBe(null);
+  });
+
+  test("invents no value for null, and repairs no text that is not JSON", () => {
+    expect(judgeJson('{"n":null}', schema)).toEqual({ errors: "#/properties/n/type must be integer" });
+    expect(judgeJson('{"n":', schema)).toEqual({ errors: "the text is not JSON" });
+    expect(judgeJson('{"n":"five"}', schema)).not.toHaveProperty("repaired");
+  });
+
+  test("checks patterns with look-ahead", () => {
+    const mail = { type: "string", pattern: "^(?!\\.)[a-z.]+@[a-z]+$" };
+    expect(judgeJson('"a@b"', mail)).toBe(null);
+    expect(judgeJson('".a@b"', mail)).toMatchObject({
+      errors: expect.stringContaining("must match pattern") as unknown,
+    });
+  });
 });

@@ -1,0 +1,77 @@
+import { Buffer } from "node:buffer";
+import { imageTypeOf } from "../../../apis/adapt/fit-media.ts";
+import type { ConvertedImage, ImageLimits } from "./background.ts";
+
+/** The part of sharp's interface that is used. */
+interface Sharp {
+  metadata(): Promise<{ readonly format?: string; readonly width?: number; readonly height?: number }>;
+  rotate(): Sharp;
+  resize(options: { width: number; height: number; fit: "inside"; withoutEnlargement: true }): Sharp;
+  flatten(options: { background: string }): Sharp;
+  png(): Sharp;
+  jpeg(options: { quality: number }): Sharp;
+  toBuffer(): Promise<Uint8Array>;
+}
+
+export type OpenSharp = (bytes: Uint8Array, options: { limitInputPixels: number }) => Sharp;
+
+/** The most pixels of an image that is decoded. */
+const maxPixels = 100_000_000;
+
+/**
+ * Converts an image to PNG or JPEG if the server does not take its type, and makes it smaller if a side is too long. Needs the optional
+ * package `sharp` where something changes. `isData`: the client
+ * sent a data URL, which needs no other one if nothing changes. Throws an Error with a reason.
+ */
+export async function convertImage(
+  bytes: Uint8Array,
+  { types, maxSide }: ImageLimits,
+  isData: boolean,
+  open: (need: string) => Promise<OpenSharp> = openSharp,
+): Promise<ConvertedImage> {
+  const type = imageTypeOf(Buffer.from(bytes.subarray(0, 12)).toString("latin1"));
+  if (type === undefined) throw new Error("it is not an image of a known type");
+  const isTaken = types === undefined || types.includes(type);
+  const size = sizeOf(bytes, type);
+  const isSmall = maxSide === undefined || (size !== undefined && Math.max(...size) <= maxSide);
+  const same = isData ? null : dataUrl(bytes, type);
+  if (isTaken && isSmall) return { url: same };
+  const sharp = await open(isTaken ? `it is larger than ${maxSide} pixels` : `the server does not take ${type}`);
+  const image = sharp(bytes, { limitInputPixels: maxPixels });
+  const { width = 0, height = 0 } = await image.metadata();
+  if (isTaken && Math.max(width, height) <= (maxSide ?? Infinity)) return { url: same };
+  const limit = maxSide ?? Math.max(width, height);
+  const smaller = image.rotate().resize({ width: limit, height: limit, fit: "inside", withoutEnlargement: true });
+  const isPhoto = type === "image/jpeg" || (types !== undefined && !types.includes("image/png"));
+  const written = isPhoto ? smaller.flatten({ background: "#fff" }).jpeg({ quality: 90 }) : smaller.png();
+  return { url: dataUrl(await written.toBuffer(), isPhoto ? "image/jpeg" : "image/png") };
+}
+
+function dataUrl(bytes: Uint8Array, type: string): string {
+  return `data:${type};base64,${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64")}`;
+}
+
+async function openSharp(need: string): Promise<OpenSharp> {
+  try {
+    // A name that is not a literal: the package is optional.
+    const name = "sharp";
+    const module = (await import(name)) as { readonly default: OpenSharp };
+    return module.default;
+  } catch {
+    throw new Error(`${need}, and it cannot be converted without the package sharp: run "npm install sharp"`);
+  }
+}
+
+/** Width and height, if the first bytes have them. */
+function sizeOf(bytes: Uint8Array, type: string): readonly [number, number] | undefined {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (type === "image/png" && bytes.length >= 24) return [view.getUint32(16), view.getUint32(20)];
+  if (type === "image/gif" && bytes.length >= 10) return [view.getUint16(6, true), view.getUint16(8, true)];
+  if (type !== "image/jpeg") return undefined;
+  for (let at = 2; at + 9 < bytes.length && bytes[at] === 0xff; at += 2 + view.getUint16(at + 2)) {
+    const marker = bytes[at + 1] ?? 0;
+    const isFrame = marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
+    if (isFrame) return [view.getUint16(at + 7), view.getUint16(at + 5)];
+  }
+  return undefined;
+}
