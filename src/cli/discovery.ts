@@ -67,7 +67,8 @@ export function entriesOf(found: readonly FoundServer[]): UpstreamModel[] {
       const plain = product.toLowerCase().replaceAll(" ", "-");
       const name = names.has(plain) ? `${plain}-${port}` : plain;
       names.add(name);
-      return { kind: "upstream", name, url, api: "chat" };
+      // Of an Ollama, its own API is detected.
+      return { kind: "upstream", name, url, ...(product !== "Ollama" && { api: "chat" as const }) };
     });
 }
 

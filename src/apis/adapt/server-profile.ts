@@ -1,4 +1,5 @@
 import type { GenerationRequest, Sampling } from "../../core/request.ts";
+import type { OllamaModelState } from "../ollama/context.ts";
 import type { RepairId } from "../tolerant/repairs.ts";
 
 /**
@@ -40,6 +41,8 @@ export interface ServerProfile {
   readonly rename?: Readonly<Record<string, string>>;
   /** Members that are added to every request. They override the client's. */
   readonly add?: Readonly<Record<string, unknown>>;
+  /** Only for Ollama's own API. */
+  readonly ollama?: OllamaModelState;
 }
 
 /** Records an adaptation of a request. */

@@ -93,6 +93,9 @@ const sentences = {
   "reasoning-history": "Reasoning of an earlier turn was left out, as the server refuses it.",
   "short-call-id": "The id of a call was replaced by one of nine letters or digits.",
   "answer-after-tool": "A short answer was put between the result of a tool and the user's message.",
+  "tool-choice": "The duty to call a tool was left out, as the server has no such choice.",
+  "tool-schema-types": "A part of a tool's schema that the server cannot read was left out.",
+  "earlier-arguments": "The arguments of an earlier call were no JSON object, and were sent in one.",
   "foreign-member": "A member of the request that only the client's API has was left out.",
 } as const;
 

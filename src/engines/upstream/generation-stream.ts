@@ -28,6 +28,10 @@ export interface GenerationPlan {
   ): AttemptOptions | Promise<AttemptOptions>;
   /** The `limit` of a further attempt, after a refusal of the request's own limit; undefined: a further attempt would fail, too. */
   limitAfter(refused: RefusedLimit): number | null | undefined | Promise<number | null | undefined>;
+  /**
+   * After a refusal: whether a further attempt at the same target may succeed, with a larger context. Called once for each model.
+   */
+  enlarged(failure: GenerationFailure, model: string, target: UpstreamTarget): boolean;
   /** Called when an attempt begins. */
   observe(attempt: ObservedAttempt): AttemptObserver | undefined;
   /** Called when an attempt failed and another one follows. */
@@ -93,6 +97,7 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     for (const [at, model] of models.entries()) {
       const tried = new Set<UpstreamTarget>();
       let limit: number | null | undefined;
+      let isEnlarged = false;
       for (let attempt = 1; ; attempt++) {
         const target = targets.choose(tried);
         tried.add(target);
@@ -131,6 +136,15 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
             attempt--;
             continue;
           }
+        }
+        if (!isEnlarged && this.#plan.enlarged(failure, model, target)) {
+          isEnlarged = true;
+          observer?.ended(end);
+          this.#observer = undefined;
+          this.#plan.retried(failure, model, target);
+          tried.delete(target);
+          attempt--;
+          continue;
         }
         const hasOther = targets.hasFresh(tried);
         const wait = this.#waitAfter({ end, number: attempt, tookMs: performance.now() - begun, hasOther });

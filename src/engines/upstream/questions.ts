@@ -126,9 +126,13 @@ export class UpstreamQuestions {
   ): Promise<EmbeddingAnswer> {
     const { id, inputs, dimensions } = request;
     const model = this.#context.nameOf(request.model);
-    const body = { ...writeEmbeddingsRequest({ ...request, model }), ...this.#context.add };
-    const answer = await this.#send({ path: "/embeddings", id, body, observed: { model, observer } }, signal);
-    return readEmbeddings(answer, inputs.length, dimensions);
+    const { source, add } = this.#context;
+    const own = source.embeddings;
+    const written = { ...request, model };
+    const body = { ...(own ? own.writeRequest(written) : writeEmbeddingsRequest(written)), ...add };
+    const path = own?.path ?? "/embeddings";
+    const answer = await this.#send({ path, id, body, observed: { model, observer } }, signal);
+    return readEmbeddings(own ? own.toOpenAi(answer) : answer, inputs.length, dimensions);
   }
 
   async #rerank(

@@ -6,6 +6,7 @@ import { loggedFailure } from "../../core/failure.ts";
 import { isLong, jsonChunks } from "../../core/json-chunks.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { completionsSource } from "../../apis/completions/port.ts";
+import { ollamaTextSource } from "../../apis/ollama/send.ts";
 import { modelOnlyChats } from "../../apis/failures.ts";
 import { toolCallId } from "../../apis/ids.ts";
 import {
@@ -30,6 +31,7 @@ import {
   upstreamEndpoints,
 } from "./list-models.ts";
 import type { UpstreamOptions } from "./options.ts";
+import { OllamaModels } from "./ollama-models.ts";
 import { UpstreamQuestions } from "./questions.ts";
 import { shownUrl, TargetSet, type UpstreamTarget } from "./targets.ts";
 import { inBackground, type OpenTransport } from "./transport.ts";
@@ -68,6 +70,8 @@ class UpstreamEngine implements Engine {
   readonly #targets: TargetSet;
   readonly #questions: UpstreamQuestions;
   readonly #native = new NativeCapabilities();
+  /** Only where the servers speak Ollama's own API. */
+  readonly #ollama: OllamaModels | undefined;
   readonly #budget = new RetryBudget();
   readonly #watch: Watch;
   readonly #firstEventMs: number;
@@ -94,7 +98,8 @@ class UpstreamEngine implements Engine {
     this.#idleMs = options.timeouts?.idle ?? defaults.idleMs;
     this.#answerLimit = options.answerLimit ?? defaults.answerLimit;
     this.#watch = this.#newWatch();
-    this.#targets = new TargetSet(options, open, (target) => probe(target, this.#headers));
+    this.#targets = new TargetSet(options, open, (target) => probe(target, this.#headers, this.#source));
+    if (options.api === "ollama") this.#ollama = new OllamaModels(options.ollama ?? {}, this.#headers);
     this.#questions = new UpstreamQuestions({
       targets: this.#targets,
       source: this.#source,
@@ -135,10 +140,19 @@ class UpstreamEngine implements Engine {
   generate(request: GenerationRequest, observer?: GenerationObserver): AsyncIterable<readonly GenerationEvent[]> {
     const { n = 1, prompt, passthrough } = request;
     const single = this.#options.singleChoice === true || this.#source.singleChoice === true;
+    if (prompt.kind === "text" && this.#source.singleChoice === true && n * prompt.prompts.length > 1) {
+      const { passthrough: _, ...others } = request;
+      const each = prompt.prompts.map((text) => ({ ...others, n: 1, prompt: { ...prompt, prompts: [text] } }));
+      const streams = each.flatMap((one) => Array.from({ length: n }, () => this.#stream(one, observer)));
+      return severalChoices(streams, n);
+    }
     if (n === 1 || !single || prompt.kind !== "chat") return this.#stream(request, observer);
     const { n: _, ...body } = passthrough?.body ?? {};
     const one = { ...request, n: 1, ...(passthrough && { passthrough: { ...passthrough, body } }) };
-    return severalChoices(Array.from({ length: n }, () => this.#stream(one, observer)));
+    return severalChoices(
+      Array.from({ length: n }, () => this.#stream(one, observer)),
+      n,
+    );
   }
 
   questions(): readonly QuestionKind[] {
@@ -188,9 +202,13 @@ class UpstreamEngine implements Engine {
       budget: this.#budget,
       retries,
       models: names.map((name) => this.#nameOf(name)),
-      prepare: (model, target, fresh, limit) =>
-        this.#prepare(request, model, target, fresh, observer?.inspection, limit),
+      prepare: (model, target, fresh, limit) => {
+        const prepared = (): AttemptOptions | Promise<AttemptOptions> =>
+          this.#prepare(request, model, target, fresh, observer?.inspection, limit);
+        return this.#ollama ? this.#ollama.prepare(model, target).then(prepared) : prepared();
+      },
       limitAfter: (refused) => this.#limitAfter(refused, request),
+      enlarged: (failure, model, target) => this.#ollama?.enlarged(failure, model, target) === true,
       observe: (attempt) => observer?.attempt(attempt),
       retried: (failure, model, target) => {
         this.#retries++;
@@ -231,7 +249,8 @@ class UpstreamEngine implements Engine {
     const stages: EventStage[] = [];
     if (customTools.length > 0) stages.push(new CustomCalls(new Set(customTools)));
     if (format !== undefined && isChat) stages.push(new TextStage(format, request, newCallId, warn));
-    const profile = this.#profileOf(model, target.url);
+    const ollama = this.#ollama?.stateOf(model, target);
+    const profile = { ...this.#profileOf(model, target.url), ...(ollama && { ollama }) };
     const reader = source.reader({
       newCallId,
       legacyFunctions: isChat && prompt.legacyFunctions === true,
@@ -263,6 +282,7 @@ class UpstreamEngine implements Engine {
     const note: NoteAdaptation = (id) => reader.repairs.note(id);
     const members = source.writeRequest(request, profile, note);
     if (this.#fitLimit(members, profile, model, source, limit)) note("max-tokens");
+    this.#ollama?.sent(model, target, members);
     const body = requestBodyText(members);
     return typeof body === "string" ? withBody(body) : body.then(withBody);
   }
@@ -311,11 +331,12 @@ class UpstreamEngine implements Engine {
   }
 
   /**
-   * The API that continues a text: OpenAI's legacy completions. Responses and Messages have no equivalent: a model that gets a text as a
+   * The API that continues a text: OpenAI's legacy completions, or Ollama's own. Responses and Messages have no equivalent: a model that gets a text as a
    * user's message answers it.
    */
   #textSource(): SourcePort {
     if (this.#source === sourcePorts.chat) return completionsSource;
+    if (this.#ollama) return ollamaTextSource;
     throw modelOnlyChats();
   }
 
@@ -328,7 +349,9 @@ class UpstreamEngine implements Engine {
     const reasons: unknown[] = [];
     for (const target of this.#targets.targets) {
       try {
-        const models = await listUpstreamModels(target, this.#headers, this.#source, this.#native);
+        const models = this.#ollama
+          ? await this.#ollama.list(target)
+          : await listUpstreamModels(target, this.#headers, this.#source, this.#native);
         if (models.length > 0) return models;
         reasons.push(new Error(`${target.url} has no models`));
       } catch (error) {
