@@ -3,6 +3,7 @@ import { findApi, ollamaRoot } from "../engines/upstream/find-api.ts";
 import { mayComeUp } from "../engines/upstream/list-models.ts";
 import { openUpstreamEngine } from "../engines/upstream/upstream-engine.ts";
 import type { OpenTransport } from "../engines/upstream/transport.ts";
+import type { ServerProfile } from "../apis/adapt/server-profile.ts";
 import type { UpstreamOptions } from "../engines/upstream/options.ts";
 import { formatOf } from "./format-of.ts";
 import { LateEngine } from "./late-engine.ts";
@@ -28,7 +29,9 @@ export async function openUpstreamModel(
     headers: model.headers,
     models: model.models,
     fallbacks: model.fallbacks,
-    profile: model.requests,
+    profile: { ...model.requests, ...(model.adapt && { adapt: definedSwitches(model.adapt) }) },
+    learn: model.learn,
+    strict: model.strict,
     singleChoice: model.singleChoice,
     ollama: model.ollama,
     format: toolFormat === undefined || toolFormat === "auto" ? toolFormat : formatOf(toolFormat),
@@ -64,6 +67,10 @@ export async function openUpstreamModel(
       },
     };
   }
+}
+
+function definedSwitches(adapt: NonNullable<UpstreamModelConfig["adapt"]>): ServerProfile["adapt"] {
+  return Object.fromEntries(Object.entries(adapt).filter(([, isOn]) => isOn !== undefined));
 }
 
 async function refusalAfter(ms: number): Promise<never> {

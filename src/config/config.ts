@@ -1,5 +1,6 @@
 import type { SourceApi } from "../apis/source-port.ts";
 import type { Engine } from "../core/engine.ts";
+import type { AdaptationName } from "../apis/adapt/adaptation-names.ts";
 import type { ServerProfile } from "../apis/adapt/server-profile.ts";
 
 /**
@@ -268,8 +269,17 @@ export interface UpstreamModel extends AnswerOptions {
   readonly models?: Readonly<Record<string, string>> | readonly string[];
   /** A model (as clients call it) → models of this upstream that replace it, in order, when it fails before its first event. */
   readonly fallbacks?: Readonly<Record<string, readonly string[]>>;
-  /** Changes to the requests that it gets. */
+  /** What it accepts, where that differs from what is known or learned of it. */
   readonly requests?: UpstreamRequests;
+  /**
+   * Learn what it accepts by sending a few short requests after its first answer. Default: for unknown servers of this machine or a private
+   * network.
+   */
+  readonly learn?: boolean;
+  /** Refuse requests that it would not accept, instead of adapting them; default false. */
+  readonly strict?: boolean;
+  /** Adaptations of requests that are switched off, by name. */
+  readonly adapt?: Readonly<Partial<Record<AdaptationName, boolean | "on" | "off">>>;
   /** The upstream accepts only `n: 1`: several choices become several requests. */
   readonly singleChoice?: boolean;
   /** How an Ollama loads its models; only with Ollama's own API. */
@@ -287,7 +297,7 @@ export interface UpstreamModel extends AnswerOptions {
 }
 
 /** What a server accepts in a request, where it differs from what is known of it. */
-export type UpstreamRequests = Omit<ServerProfile, "model" | "ollama">;
+export type UpstreamRequests = Omit<ServerProfile, "model" | "adapt" | "ollama">;
 
 /** Contexts are in tokens of prompt and answer together (`num_ctx`). */
 export interface UpstreamOllama {

@@ -42,8 +42,17 @@ export interface SentRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
+  /** The adaptations of the request to what the server accepts. */
+  readonly adaptations?: readonly AdaptationPlace[];
   /** The repairs of the answer. Grows while the answer is read. */
   readonly repairs: readonly RepairPlace[];
+}
+
+/** An adaptation of a request to what its server accepts. */
+export interface AdaptationPlace {
+  readonly id: string;
+  /** The changed member of the request, such as `messages[3].role`. */
+  readonly place: string | undefined;
 }
 
 /** A repair of a source's answer. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { knownProfile } from "./server-profile.ts";
+import { knownProfile } from "./known-servers.ts";
 
 test("a server is known by its host or by the owner of its models, and else nothing is", () => {
   expect(knownProfile("https://api.openai.com/v1", undefined)).toMatchObject({ customTools: true });

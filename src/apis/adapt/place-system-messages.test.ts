@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { placeSystemMessages } from "./place-system-messages.ts";
+import { joinSystemMessages, systemMessagesAsUser } from "./place-system-messages.ts";
 import type { RoleAndContent } from "./place-system-messages.ts";
 
 interface Said extends RoleAndContent {
@@ -12,7 +12,8 @@ const said = (role: string, content: unknown): Said => ({ role, content });
 
 function place(messages: readonly Said[]): { placed: readonly Said[]; noted: string[] } {
   const noted: string[] = [];
-  return { placed: placeSystemMessages(messages, (id) => noted.push(id)), noted };
+  const joined = joinSystemMessages(messages, () => noted.push("system-joined"));
+  return { placed: systemMessagesAsUser(joined, () => noted.push("system-as-user")), noted };
 }
 
 describe("system messages", () => {

@@ -11,33 +11,55 @@ export function isInstruction({ role }: RoleAndContent): boolean {
   return role === "system" || role === "developer";
 }
 
+/** Returns the index of the first message of the model's: where the first turn ends. */
+function endOfFirstTurn(messages: readonly RoleAndContent[]): number {
+  const answered = messages.findIndex(({ role }) => role === "assistant" || role === "tool");
+  return answered === -1 ? messages.length : answered;
+}
+
 /**
- * Moves system messages to the position that every server accepts: one message at the beginning. Instructions of the first turn, up to the
- * model's first message, are joined with it. Later ones keep their position as a user's text between `<system-reminder>` tags, joined with
- * the user's message before or after them.
+ * Joins the instructions of the first turn, up to the model's first message, to one message at the beginning. Returns `messages` itself if
+ * nothing changes. Calls `note` with the index of each message that is joined or moved.
+ */
+export function joinSystemMessages<M extends RoleAndContent>(
+  messages: readonly M[],
+  note: (at: number) => void,
+): readonly M[] {
+  const end = endOfFirstTurn(messages);
+  if (!messages.slice(1, end).some(isInstruction)) return messages;
+  const leading = messages.slice(0, end).filter(isInstruction);
+  for (const [at, message] of messages.slice(0, end).entries()) if (at > 0 && isInstruction(message)) note(at);
+  const others = messages.filter((message, at) => at >= end || !isInstruction(message));
+  const [first] = leading;
+  if (!first) return messages;
+  const content = leading.length === 1 ? first.content : joined(leading.map((message) => message.content));
+  return [{ ...first, content }, ...others];
+}
+
+/**
+ * Writes instructions as a user's text between `<system-reminder>` tags, joined with the user's message before or after
+ * them: those of later turns, or all for a server that accepts none.
  *
- * Later ones do not move to the beginning, because each would change the start of the prompt: the server would process the whole
- * conversation again, for each reminder that an agent sends. Claude Code sends many. Sources of that cost:
+ * They do not move to the beginning, because each would change the start of the prompt: the server would process the whole conversation
+ * again, for each reminder that an agent sends. Claude Code sends many. Sources of that cost:
  * https://github.com/ollama/ollama/issues/18431, https://github.com/jundot/omlx/issues/1826,
  * https://github.com/farion1231/cc-switch/pull/6941.
  *
- * Returns `messages` itself if nothing changes. Calls `note` for each message that is moved or becomes a user's.
+ * Returns `messages` itself if nothing changes. Calls `note` with the index of each message that becomes a user's.
  */
-export function placeSystemMessages<M extends RoleAndContent>(
+export function systemMessagesAsUser<M extends RoleAndContent>(
   messages: readonly M[],
-  note: (id: "system-joined" | "system-as-user") => void,
+  note: (at: number) => void,
+  which: "later" | "all" = "later",
 ): readonly M[] {
-  const answered = messages.findIndex(({ role }) => role === "assistant" || role === "tool");
-  const firstTurn = answered === -1 ? messages.length : answered;
-  const stray = messages.findIndex((message, at) => at > 0 && isInstruction(message));
-  if (stray === -1) return messages;
-  const leading: M[] = [];
-  /** The other messages, with their new contents. */
+  const end = which === "all" ? 0 : endOfFirstTurn(messages);
+  if (!messages.some((message, at) => at >= end && isInstruction(message))) return messages;
+  /** The messages with their new contents. */
   const placed: { message: M; readonly contents: unknown[]; isReminder: boolean }[] = [];
   for (const [at, message] of messages.entries()) {
     const { content } = message;
     const last = placed.at(-1);
-    if (!isInstruction(message)) {
+    if (at < end || !isInstruction(message)) {
       if (last?.isReminder === true && message.role === "user") {
         last.contents.push(content);
         last.message = message;
@@ -46,21 +68,15 @@ export function placeSystemMessages<M extends RoleAndContent>(
         // The results of one turn's calls must not be separated.
         placed.splice(-1, 0, { message, contents: [content], isReminder: false });
       } else placed.push({ message, contents: [content], isReminder: false });
-    } else if (at < firstTurn) leading.push(message);
-    else {
-      note("system-as-user");
-      if (last?.message.role === "user") last.contents.push(reminder(content));
-      else placed.push({ message: { ...message, role: "user" }, contents: [reminder(content)], isReminder: true });
+      continue;
     }
+    note(at);
+    if (last?.message.role === "user") last.contents.push(reminder(content));
+    else placed.push({ message: { ...message, role: "user" }, contents: [reminder(content)], isReminder: true });
   }
-  const others = placed.map(({ message, contents }) =>
+  return placed.map(({ message, contents }) =>
     contents.length === 1 && contents[0] === message.content ? message : { ...message, content: joined(contents) },
   );
-  const [first] = leading;
-  if (!first) return others;
-  for (const message of leading) if (message !== messages[0]) note("system-joined");
-  const content = leading.length === 1 ? first.content : joined(leading.map((message) => message.content));
-  return [{ ...first, content }, ...others];
 }
 
 function reminder(content: unknown): unknown {
@@ -70,7 +86,7 @@ function reminder(content: unknown): unknown {
 }
 
 /** Joins the contents of several messages: to a string if all are texts. */
-function joined(contents: readonly unknown[]): unknown {
+export function joined(contents: readonly unknown[]): unknown {
   const plain = contents.map(withPlainText);
   if (plain.every((text) => typeof text === "string")) return plain.filter((text) => text !== "").join("\n\n");
   return contents.flatMap(partsOf);

@@ -1,60 +1,122 @@
 import type { GenerationRequest, Sampling } from "../../core/request.ts";
 import type { OllamaModelState } from "../ollama/context.ts";
-import type { RepairId } from "../tolerant/repairs.ts";
+import type { AdaptationName } from "./adaptation-names.ts";
+
+/** The forms of `tool_choice`. `named`: an object that names one function. */
+export const toolChoiceForms = ["none", "auto", "required", "named"] as const;
+/** The types of `response_format` that constrain an answer. */
+export const outputFormats = ["json_object", "json_schema"] as const;
 
 /**
  * What a server accepts in a request, as plain data. Each member has a default for unknown servers. `knownServers` lists servers that
- * differ, and the configuration's `requests` can set any member.
+ * differ, probes and refusals add what they show, and the configuration's `requests` can set any member.
  */
 export interface ServerProfile {
   /** The server's name of the model; default: the client's. */
   readonly model?: string;
-  /** The member that limits the answer's length; default: the client's. */
-  readonly maxTokensMember?: "max_tokens" | "max_completion_tokens";
+
   /** The role of instructions; `any`: the client's. Default: `system` for chat servers, `any` for others. */
   readonly instructionRole?: "system" | "developer" | "any";
-  /** Whether the server accepts system messages anywhere, or only one at the beginning; default `first`. */
-  readonly systemMessages?: "anywhere" | "first";
-  /** The server accepts tools of type `custom`, and `allowed_tools` as a choice; default false. */
-  readonly customTools?: boolean;
-  /** The server accepts images in the results of tools; default false. */
-  readonly toolImages?: boolean;
+  /** Whether the server accepts system messages anywhere, only one at the beginning, or none; default `first`. */
+  readonly systemMessages?: "anywhere" | "first" | "none";
+  /** The server accepts consecutive messages of the user, or of the assistant; default true. */
+  readonly repeatedRoles?: boolean;
   /** The server accepts a user's message directly after the result of a tool; default true. */
   readonly userAfterTool?: boolean;
+
+  /** The model accepts tools; default true. */
+  readonly tools?: boolean;
+  /** The server accepts tools of type `custom`, and `allowed_tools` as a choice; default false. */
+  readonly customTools?: boolean;
+  /** The forms of `tool_choice` that the server accepts; default: all. */
+  readonly toolChoices?: readonly (typeof toolChoiceForms)[number][];
+  /** The server accepts `parallel_tool_calls`; default true. */
+  readonly parallelCalls?: boolean;
+  /** The form of the ids of calls; `nine`: exactly nine letters or digits. Default `any`. */
+  readonly callIds?: "any" | "nine";
+  /** The server accepts only the legacy `functions`; default: `tools`, to which legacy requests are converted. */
+  readonly legacyFunctions?: boolean;
+
+  /** The types of `response_format` that the server accepts, besides `text`; default: all. */
+  readonly outputFormats?: readonly (typeof outputFormats)[number][];
+  /** The server accepts `strict` in tools and in `response_format`; default true. */
+  readonly strictSchemas?: boolean;
+  /** Keywords of JSON Schema that the server refuses or ignores, such as `pattern`; default: none. */
+  readonly refusedKeywords?: readonly string[];
+
+  /** The model accepts images; default true. */
+  readonly images?: boolean;
+  /** The server accepts images in the results of tools; default false. */
+  readonly toolImages?: boolean;
+  /** The model accepts files (parts of type `file`); default true. */
+  readonly files?: boolean;
+
+  /** The server accepts `n` greater than 1; default true. If false, several choices become several requests. */
+  readonly severalChoices?: boolean;
+  /** The server accepts `logprobs`; default true. If false, requests for them are refused. */
+  readonly logprobs?: boolean;
+  /** The member that limits the answer's length; default: the client's. */
+  readonly maxTokensMember?: "max_tokens" | "max_completion_tokens";
+  /** The server accepts `stream_options`; default true. If false, it must always report usage. */
+  readonly streamOptions?: boolean;
+  /** The server accepts the members that OpenAI's APIs have in common, such as `metadata`; default false. */
+  readonly sharedMembers?: boolean;
+
   /** The server accepts `reasoning_effort` for every model; default false: it is sent only for models that are known to reason. */
   readonly reasoningEffort?: boolean;
   /** The server accepts `thinking_token_budget`; default false. */
   readonly reasoningBudget?: boolean;
   /** The server accepts reasoning in assistant messages; default true. */
   readonly reasoningHistory?: boolean;
-  /** The server accepts `stream_options`; default true. If false, it must always report usage. */
-  readonly streamOptions?: boolean;
-  /** The form of the ids of calls; `nine`: exactly nine letters or digits. Default `any`. */
-  readonly callIds?: "any" | "nine";
-  /** The server accepts the members that OpenAI's APIs have in common, such as `metadata`; default false. */
-  readonly sharedMembers?: boolean;
-  /** The server accepts only the legacy `functions`; default: `tools`, to which legacy requests are converted. */
-  readonly legacyFunctions?: boolean;
+  /** The member of assistant messages in which the server expects the reasoning of earlier turns; default `reasoning_content`. */
+  readonly reasoningMember?: "reasoning_content" | "reasoning";
+
+  /** The context size, in tokens; default: unknown. */
+  readonly contextSize?: number;
+  /** The server shortens a prompt that exceeds the context, without an error; default false. */
+  readonly truncates?: boolean;
+  /** The path, from the server's root, at which it counts or lists the tokens of a text, such as `/tokenize`; default: none. */
+  readonly tokenizer?: string;
+  /** The server reports in `usage` how many tokens of the prompt its cache had; default: unknown. */
+  readonly cacheReport?: boolean;
+
   /** Members that the server refuses. */
   readonly drop?: readonly string[];
+  /** Members of messages that the server refuses. */
+  readonly dropInMessages?: readonly string[];
   /** Members with another name on the server: OpenAI's name → the server's. */
   readonly rename?: Readonly<Record<string, string>>;
   /** Members that are added to every request. They override the client's. */
   readonly add?: Readonly<Record<string, unknown>>;
+  /** Adaptations that are switched off (false); default: all are on. */
+  readonly adapt?: Readonly<Partial<Record<AdaptationName, boolean>>>;
   /** Only for Ollama's own API. */
   readonly ollama?: OllamaModelState;
 }
 
-/** Records an adaptation of a request. */
-export type NoteAdaptation = (id: RepairId) => void;
+/**
+ * Records an adaptation. `place`: the changed member of the request, such as `messages[3].role`. Throws `FailureError` for a source with
+ * `strict`, so it is called before anything depends on the change.
+ */
+export type NoteAdaptation = (name: AdaptationName, place?: string) => void;
+
+/** Whether the configuration leaves an adaptation on (`adapt: { NAME: off }` switches it off). */
+export function isOn(profile: ServerProfile, name: AdaptationName): boolean {
+  return profile.adapt?.[name] !== false;
+}
 
 export type RequestBody = { [name: string]: unknown };
 
 /**
  * Completes the body of a request for one server: model, stream, usage, then the changes of the profile. Usage is requested if and only if
- * the client requested it (answers without a stream always have it).
+ * the client requested it (answers without a stream always have it). `note` is called for each adaptation.
  */
-export function finishRequestBody(body: RequestBody, request: GenerationRequest, profile: ServerProfile): RequestBody {
+export function finishRequestBody(
+  body: RequestBody,
+  request: GenerationRequest,
+  profile: ServerProfile,
+  note: NoteAdaptation,
+): RequestBody {
   body["model"] = profile.model ?? request.model;
   if (request.stream) {
     body["stream"] = true;
@@ -63,25 +125,36 @@ export function finishRequestBody(body: RequestBody, request: GenerationRequest,
     if (request.wantsUsage) options["include_usage"] = true;
     if (request.wantsRunningUsage) options["continuous_usage_stats"] = true;
     omit(body, "stream_options");
-    if (profile.streamOptions !== false && Object.keys(options).length > 0) body["stream_options"] = options;
+    const hasOptions = Object.keys(options).length > 0;
+    const isRefused = profile.streamOptions === false && isOn(profile, "stream-options");
+    if (hasOptions && isRefused) note("stream-options", "stream_options");
+    else if (hasOptions) body["stream_options"] = options;
   } else {
     omit(body, "stream");
     omit(body, "stream_options");
   }
-  if (profile.maxTokensMember) {
+  const { maxTokensMember } = profile;
+  if (maxTokensMember && isOn(profile, "max-tokens-member")) {
     const limit = body["max_completion_tokens"] ?? body["max_tokens"];
+    const other = maxTokensMember === "max_tokens" ? "max_completion_tokens" : "max_tokens";
+    if (body[other] !== undefined && body[other] !== null) note("max-tokens-member", other);
     delete body["max_completion_tokens"];
     delete body["max_tokens"];
-    if (limit !== undefined && limit !== null) body[profile.maxTokensMember] = limit;
+    if (limit !== undefined && limit !== null) body[maxTokensMember] = limit;
   }
-  return changedBody(body, profile);
+  return changedBody(body, profile, note);
 }
 
 /** Drops, renames and adds the members of a body that the profile lists, for any API. */
-export function changedBody(body: RequestBody, profile: ServerProfile): RequestBody {
-  for (const name of profile.drop ?? []) delete body[name];
-  for (const [name, theirs] of Object.entries(profile.rename ?? {})) {
+export function changedBody(body: RequestBody, profile: ServerProfile, note: NoteAdaptation): RequestBody {
+  for (const name of isOn(profile, "refused-member") ? (profile.drop ?? []) : []) {
     if (body[name] === undefined) continue;
+    note("refused-member", name);
+    delete body[name];
+  }
+  for (const [name, theirs] of Object.entries(isOn(profile, "renamed-member") ? (profile.rename ?? {}) : {})) {
+    if (body[name] === undefined) continue;
+    note("renamed-member", name);
     body[theirs] = body[name];
     delete body[name];
   }
@@ -138,53 +211,4 @@ function writeBias({ logitBias, textBias }: Sampling): unknown {
 
 export function withoutUndefined(members: RequestBody): RequestBody {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
-}
-
-/** A server whose profile differs from the defaults. */
-interface KnownServer {
-  /** Host names, or their ends (with a leading dot). */
-  readonly hosts?: readonly string[];
-  /** The owners in the server's model list (`owned_by`). */
-  readonly owners?: readonly string[];
-  readonly profile: ServerProfile;
-}
-
-const openAi: ServerProfile = {
-  instructionRole: "any",
-  systemMessages: "anywhere",
-  customTools: true,
-  reasoningEffort: true,
-  sharedMembers: true,
-};
-
-const knownServers: readonly KnownServer[] = [
-  // https://platform.openai.com/docs/api-reference/chat/create: `max_tokens` is deprecated, and refused for models that reason.
-  { hosts: ["api.openai.com"], profile: { ...openAi, maxTokensMember: "max_completion_tokens" } },
-  { hosts: [".openai.azure.com"], profile: openAi },
-  // https://openrouter.ai/docs/api-reference/parameters: `reasoning_effort`, passed on only to models that reason.
-  { hosts: ["openrouter.ai"], profile: { reasoningEffort: true } },
-  // vllm/entrypoints/openai/chat_completion/protocol.py of vllm-project/vllm: ChatCompletionRequest.
-  { owners: ["vllm"], profile: { reasoningEffort: true, reasoningBudget: true } },
-  // The server of ggml-org/llama.cpp ignores members that it does not know.
-  { owners: ["llamacpp"], profile: { reasoningEffort: true } },
-  // https://docs.mistral.ai/api/endpoint/chat has none of these members and refuses others (`extra_forbidden`); the order of messages and
-  // the form of ids: src/mistral_common/protocol/instruct/validator.py of mistralai/mistral-common.
-  {
-    hosts: ["api.mistral.ai", "codestral.mistral.ai"],
-    owners: ["mistralai"],
-    profile: { streamOptions: false, reasoningHistory: false, callIds: "nine", userAfterTool: false },
-  },
-];
-
-/**
- * The profile of a known server, by the host of its URL or the owner of its model (`owned_by` in its list); empty for other servers.
- */
-export function knownProfile(url: string, owner: string | undefined): ServerProfile {
-  const host = URL.canParse(url) ? new URL(url).hostname : "";
-  const known = knownServers.find(
-    ({ hosts = [], owners = [] }) =>
-      hosts.some((name) => (name.startsWith(".") ? host.endsWith(name) : host === name)) ||
-      (owner !== undefined && owners.includes(owner)),
-  );
-  return known?.profile ?? {};
 }

@@ -1,14 +1,28 @@
 import { expect, test } from "vitest";
 import type { JsonObject } from "../../core/json.ts";
+import type { GenerationRequest } from "../../core/request.ts";
+import { adaptBody } from "../adapt/adaptations.ts";
 import type { ServerProfile } from "../adapt/server-profile.ts";
-import { fitMessages } from "./fit-messages.ts";
+import { messageAdaptations } from "./fit-messages.ts";
+
+const request: GenerationRequest = {
+  id: "r",
+  model: "m",
+  prompt: { kind: "chat", messages: [], template: {} },
+  sampling: {},
+  limits: {},
+  stream: false,
+  wantsUsage: false,
+  extra: {},
+};
 
 function fit(
   messages: readonly JsonObject[],
   profile: ServerProfile = {},
 ): { fitted: readonly JsonObject[]; noted: string[] } {
   const noted: string[] = [];
-  return { fitted: fitMessages(messages, profile, (id) => noted.push(id)), noted };
+  const context = { profile, request, note: (name: string) => void noted.push(name) };
+  return { fitted: adaptBody({ messages }, messageAdaptations, context)["messages"] as JsonObject[], noted };
 }
 
 const image = { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } };

@@ -1,15 +1,16 @@
 import type { ChatPrompt, GenerationRequest, OutputConstraint } from "../../core/request.ts";
-import { isObject, type JsonObject } from "../../core/json.ts";
-import { asFunction } from "../adapt/custom-tools.ts";
+import { type Adaptation, adaptBody } from "../adapt/adaptations.ts";
 import {
   finishRequestBody,
+  isOn,
   type NoteAdaptation,
   type RequestBody,
   type ServerProfile,
   withoutUndefined,
   writeSampling,
 } from "../adapt/server-profile.ts";
-import { fitMessages } from "./fit-messages.ts";
+import { memberAdaptations } from "./fit-members.ts";
+import { messageAdaptations } from "./fit-messages.ts";
 import {
   writeChatMessages,
   writeChatTools,
@@ -38,11 +39,11 @@ export function writeChatRequest(
     body["messages"] = writeChatMessages(prompt.messages, legacy);
     writeToolMembers(body, request, legacy);
   }
-  if (profile.customTools !== true) fitTools(body, request, note);
-  const messages: unknown = body["messages"];
-  if (Array.isArray(messages)) body["messages"] = fitMessages(messages as readonly JsonObject[], profile, note);
-  return finishRequestBody(body, request, profile);
+  return finishRequestBody(adaptBody(body, chatAdaptations, { profile, request, note }), request, profile, note);
 }
+
+/** The adaptations of chat requests, in the order in which they are applied. */
+export const chatAdaptations: readonly Adaptation[] = [...memberAdaptations, ...messageAdaptations];
 
 /** Members that the requests of OpenAI's APIs have in common. Source: https://platform.openai.com/docs/api-reference. */
 const sharedRequestMembers: ReadonlySet<string> = new Set([
@@ -57,18 +58,19 @@ const sharedRequestMembers: ReadonlySet<string> = new Set([
 /** Returns the request without the members that only the client's API has. */
 function withExtraFor(request: GenerationRequest, profile: ServerProfile, note: NoteAdaptation): GenerationRequest {
   const { extra, passthrough } = request;
-  if (!passthrough) return request;
+  if (!passthrough || !isOn(profile, "foreign-member")) return request;
   const isShared = (name: string): boolean => profile.sharedMembers === true && sharedRequestMembers.has(name);
   const kept = Object.entries(extra)
     .filter(([name]) => isShared(name))
     // Chat completions do not have this tier of Responses.
     .map(([name, value]) => [name, name === "service_tier" && value === "ultrafast" ? "priority" : value]);
-  for (const name of Object.keys(extra)) if (!isShared(name)) note("foreign-member");
+  for (const name of Object.keys(extra)) if (!isShared(name)) note("foreign-member", name);
   return { ...request, extra: Object.fromEntries(kept) };
 }
 
 /** Removes the reasoning effort and budget if the server may refuse them. */
 function removeReasoningOptions(body: RequestBody, profile: ServerProfile, note: NoteAdaptation): void {
+  if (!isOn(profile, "reasoning-effort")) return;
   const refused = [
     ...(profile.reasoningEffort === true ? [] : ["reasoning_effort"]),
     ...(profile.reasoningBudget === true ? [] : ["thinking_token_budget"]),
@@ -76,36 +78,8 @@ function removeReasoningOptions(body: RequestBody, profile: ServerProfile, note:
   for (const name of refused) {
     if (body[name] === undefined) continue;
     delete body[name];
-    note("reasoning-effort");
+    note("reasoning-effort", name);
   }
-}
-
-/** Writes custom tools as functions. With `allowed_tools`, it keeps only those tools. */
-function fitTools(body: RequestBody, { tools = [], toolChoice }: GenerationRequest, note: NoteAdaptation): void {
-  const list: unknown = body["tools"];
-  if (!Array.isArray(list)) return;
-  const declared = new Map(tools.map((tool) => [tool.name, tool]));
-  let written = list.map((tool: unknown): unknown => {
-    const name = isObject(tool) && tool["type"] === "custom" ? nameOf(tool) : undefined;
-    if (name === undefined) return tool;
-    note("custom-tool");
-    return { type: "function", function: writeFunction(asFunction(declared.get(name) ?? { name, kind: "custom" })) };
-  });
-  if (toolChoice?.type === "named") body["tool_choice"] = writeToolChoice(toolChoice, []);
-  else if (toolChoice?.type === "allowed") {
-    const names = new Set<unknown>(toolChoice.names);
-    note("allowed-tools");
-    written = written.filter((tool) => isObject(tool) && names.has(nameOf(tool)));
-    body["tool_choice"] = toolChoice.mode;
-  }
-  body["tools"] = written;
-}
-
-/** Returns the name of a tool in a chat request. */
-function nameOf(tool: JsonObject): string | undefined {
-  const inner = tool[String(tool["type"])];
-  const name = isObject(inner) ? inner["name"] : undefined;
-  return typeof name === "string" ? name : undefined;
 }
 
 /**

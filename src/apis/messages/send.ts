@@ -14,7 +14,7 @@ import type {
 import type { ChatPrompt, GenerationRequest, OutputConstraint, ReasoningOptions } from "../../core/request.ts";
 import { asFunction } from "../adapt/custom-tools.ts";
 import { membersOf } from "../members.ts";
-import { placeSystemMessages } from "../adapt/place-system-messages.ts";
+import { joinSystemMessages, systemMessagesAsUser } from "../adapt/place-system-messages.ts";
 import { changedBody, withoutUndefined } from "../adapt/server-profile.ts";
 import type { NoteAdaptation, RequestBody, ServerProfile } from "../adapt/server-profile.ts";
 import type { SourcePort } from "../source-port.ts";
@@ -65,7 +65,7 @@ export function writeMessageRequest(
   body["model"] = profile.model ?? request.model;
   if (stream) body["stream"] = true;
   else delete body["stream"];
-  return changedBody(body, profile);
+  return changedBody(body, profile, note);
 }
 
 function writeCountRequest(request: GenerationRequest, profile: ServerProfile): RequestBody {
@@ -105,7 +105,10 @@ function messageMembers(request: GenerationRequest, prompt: ChatPrompt, note: No
   const effort = writeEffort(reasoning);
   const format = output && writeFormat(output);
   const { user, prompt_cache_options: cacheOptions } = extra;
-  const conversation = writeConversation(placeSystemMessages(prompt.messages, note));
+  const joined = joinSystemMessages(prompt.messages, (at) => note("system-joined", `messages[${at}]`));
+  const conversation = writeConversation(
+    systemMessagesAsUser(joined, (at) => note("system-as-user", `messages[${at}]`)),
+  );
   fitBreakpoints(conversation);
   const cacheMinutes = isObject(cacheOptions) && cacheOptions["ttl"] === "12h" ? 720 : 30;
   return withoutUndefined({

@@ -12,6 +12,8 @@ export interface OllamaModelState {
   readonly minContext: number;
   /** Whether it reasons. Absent: unknown. */
   readonly reasons?: boolean;
+  /** Whether it takes images. Absent: unknown. */
+  readonly sees?: boolean;
   /** It runs at another server, which sets its context. */
   readonly isRemote?: boolean;
   /** The server does not know `truncate`, and cuts a prompt that is too long. */

@@ -1,9 +1,8 @@
 import { invalidRequest } from "../../core/failure.ts";
 import { isObject, type JsonObject } from "../../core/json.ts";
-import type { Tool } from "../../core/message.ts";
-import type { GenerationRequest, OutputConstraint, TextPrompt } from "../../core/request.ts";
+import type { ChatPrompt, GenerationRequest, OutputConstraint, TextPrompt } from "../../core/request.ts";
 import type { EmbeddingRequest } from "../../core/engine.ts";
-import { asFunction } from "../adapt/custom-tools.ts";
+import { adaptBody } from "../adapt/adaptations.ts";
 import { withPlainText } from "../adapt/place-system-messages.ts";
 import {
   changedBody,
@@ -13,8 +12,8 @@ import {
   withoutUndefined,
 } from "../adapt/server-profile.ts";
 import { bearer } from "../api-error-format.ts";
-import { fitMessages } from "../chat/fit-messages.ts";
-import { writeChatMessages } from "../chat/write-messages.ts";
+import { chatAdaptations, writeOutput } from "../chat/send.ts";
+import { writeChatMessages, writeChatTools, writeToolChoice } from "../chat/write-messages.ts";
 import { parsedInput } from "../messages/write.ts";
 import { unsupportedParameter } from "../request/refusals.ts";
 import type { SourcePort } from "../source-port.ts";
@@ -66,22 +65,50 @@ function writeOllamaChat(
   const { prompt, passthrough, output } = request;
   if (prompt.kind !== "chat") throw new TypeError("A chat request needs a conversation.");
   const original = passthrough?.dialect === "ollama" ? passthrough.body : undefined;
-  if (Array.isArray(original?.["messages"])) return finished({ ...original }, request, profile);
+  if (Array.isArray(original?.["messages"])) return finished({ ...original }, request, profile, note);
   noteOmissions(request, note);
-  const tools = chosenTools(request, note);
-  const messages = fitMessages(writeChatMessages(prompt.messages), profile, note);
+  const state = profile.ollama ?? unknownModel;
+  const accepted = { ...ollamaDefaults, ...(state.sees !== undefined && { images: state.sees }), ...profile };
+  const members = chatMembers(request, prompt, accepted, note);
   return finished(
     withoutUndefined({
       model: request.model,
-      messages: ollamaMessages(messages, note),
-      tools: tools.length > 0 ? tools.map((tool) => ollamaTool(tool, note)) : undefined,
-      format: output && ollamaFormat(output),
-      think: ollamaThink(request, profile.ollama ?? unknownModel, note),
+      messages: ollamaMessages(listOf(members["messages"]), note),
+      tools: ollamaTools(listOf(members["tools"]), note),
+      format: output && ollamaFormat(output, members["response_format"]),
+      think: ollamaThink(request, state, note),
       ...writeLogprobs(request),
     }),
     request,
     profile,
+    note,
   );
+}
+
+/** What Ollama accepts, in the terms of a chat request. It has no choice among tools. */
+const ollamaDefaults: ServerProfile = { toolChoices: ["auto"], parallelCalls: false };
+
+/** Writes the conversation, the tools and the form of the answer as in a chat request, adapted to the server. */
+function chatMembers(
+  request: GenerationRequest,
+  { messages }: ChatPrompt,
+  profile: ServerProfile,
+  note: NoteAdaptation,
+): RequestBody {
+  const { tools, toolChoice, output, parallelToolCalls } = request;
+  const body = withoutUndefined({
+    messages: writeChatMessages(messages),
+    ...(tools && { tools: writeChatTools(tools) }),
+    ...(toolChoice && { tool_choice: writeToolChoice(toolChoice, tools ?? []) }),
+    ...(output && writeOutput(output)),
+    // Calls are parallel by default.
+    parallel_tool_calls: parallelToolCalls === false ? false : undefined,
+  });
+  return adaptBody(body, chatAdaptations, { profile, request, note });
+}
+
+function listOf(value: unknown): readonly JsonObject[] {
+  return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
 /** Writes the body of a request to `/api/generate` for one text, which the model continues. See `writeOllamaChat`. */
@@ -90,8 +117,9 @@ function writeOllamaGenerate(
   profile: ServerProfile,
   note: NoteAdaptation = () => {},
 ): RequestBody {
-  const { prompt, output } = request;
+  const { prompt, output, passthrough } = request;
   if (prompt.kind !== "text") throw new TypeError("A completions request needs a text.");
+  if (passthrough?.dialect === "ollama-generate") return finished({ ...passthrough.body }, request, profile, note);
   const { suffix, echo, bestOf } = prompt;
   if (echo === true) throw unsupportedParameter("echo");
   if (bestOf !== undefined && bestOf > 1) throw unsupportedParameter("best_of");
@@ -103,13 +131,14 @@ function writeOllamaGenerate(
       suffix,
       // The template is what puts a suffix in its place.
       raw: suffix === undefined || suffix === "" ? true : undefined,
-      format: output && ollamaFormat(output),
+      format: output && ollamaFormat(output, writeOutput(output)["response_format"]),
       // Reasoning stays in the text.
       think: profile.ollama?.reasons === true ? false : undefined,
       ...writeLogprobs(request),
     }),
     request,
     profile,
+    note,
   );
 }
 
@@ -120,7 +149,12 @@ function textOf({ prompts }: TextPrompt): string {
 }
 
 /** Completes a body: the model, the stream, the options with the size of the context, then the changes of the profile. */
-function finished(body: RequestBody, request: GenerationRequest, profile: ServerProfile): RequestBody {
+function finished(
+  body: RequestBody,
+  request: GenerationRequest,
+  profile: ServerProfile,
+  note: NoteAdaptation,
+): RequestBody {
   const state = profile.ollama ?? unknownModel;
   const { limits, stream } = request;
   body["model"] = profile.model ?? request.model;
@@ -130,7 +164,7 @@ function finished(body: RequestBody, request: GenerationRequest, profile: Server
   body["truncate"] ??= false;
   body["shift"] ??= false;
   if (state.keepAlive !== undefined) body["keep_alive"] ??= state.keepAlive;
-  const changed = changedBody(body, profile);
+  const changed = changedBody(body, profile, note);
   const context = own["num_ctx"] ?? contextSize(changed, limits.maxTokens, state);
   const added = profile.add?.["options"];
   changed["options"] = {
@@ -159,63 +193,43 @@ function writeOptions({ sampling, limits }: GenerationRequest): JsonObject {
 }
 
 /** Notes the members that this API does not have. */
-function noteOmissions(
-  { sampling, limits, prompt, prediction, verbosity, extra }: GenerationRequest,
-  note: NoteAdaptation,
-): void {
-  const { logitBias, textBias, xtc, dry, adapters } = sampling;
-  const { minTokens, ignoreEos, stopTokenIds } = limits;
+function noteOmissions(request: GenerationRequest, note: NoteAdaptation): void {
+  const { sampling, limits, prompt, prediction, verbosity, extra } = request;
   const { variables, documents, responsePrefix } = prompt.kind === "chat" ? prompt.template : {};
-  const ofModel = { logitBias, textBias, xtc, dry, adapters, minTokens, ignoreEos, stopTokenIds };
-  const ofPrompt = { variables, documents, responsePrefix, prediction, verbosity };
-  for (const member of Object.values({ ...ofModel, ...ofPrompt })) if (member !== undefined) note("foreign-member");
-  for (let count = Object.keys(extra).length; count > 0; count--) note("foreign-member");
+  const omitted = {
+    logit_bias: sampling.logitBias ?? sampling.textBias,
+    xtc_probability: sampling.xtc,
+    dry_multiplier: sampling.dry,
+    lora: sampling.adapters,
+    min_tokens: limits.minTokens,
+    ignore_eos: limits.ignoreEos,
+    stop_token_ids: limits.stopTokenIds,
+    chat_template_kwargs: variables,
+    documents,
+    response_prefix: responsePrefix,
+    prediction,
+    verbosity,
+    ...extra,
+  };
+  for (const [name, value] of Object.entries(omitted)) if (value !== undefined) note("foreign-member", name);
 }
 
 function writeLogprobs({ logprobs }: GenerationRequest): RequestBody {
   return logprobs ? { logprobs: true, top_logprobs: logprobs.top } : {};
 }
 
-/** Returns the tools that the request lets the model call. Ollama has no choice among them. */
-function chosenTools({ tools = [], toolChoice }: GenerationRequest, note: NoteAdaptation): readonly Tool[] {
-  switch (toolChoice?.type) {
-    case undefined:
-    case "auto":
-      return tools;
-    case "none":
-      if (tools.length > 0) note("allowed-tools");
-      return [];
-    case "required":
-      note("tool-choice");
-      return tools;
-    case "named":
-      note("allowed-tools");
-      note("tool-choice");
-      return tools.filter(({ name }) => name === toolChoice.name);
-    case "allowed": {
-      const names = new Set(toolChoice.names);
-      note("allowed-tools");
-      if (toolChoice.mode === "required") note("tool-choice");
-      return tools.filter(({ name }) => names.has(name));
-    }
-  }
-}
-
-function ollamaTool(tool: Tool, note: NoteAdaptation): RequestBody {
-  if (tool.kind === "custom") note("custom-tool");
-  const { name, description, parameters } = asFunction(tool);
-  let isChanged = false;
-  const schema = readableSchema(parameters, () => (isChanged = true));
-  if (isChanged) note("tool-schema-types");
-  return {
-    type: "function",
-    function: {
-      name,
-      ...(description !== undefined && { description }),
-      // The template gets `null` for absent properties, and some fail on it.
-      parameters: { ...schema, type: "object", properties: schema["properties"] ?? {} },
-    },
-  };
+/** Converts the tools of a chat request; undefined without any. */
+function ollamaTools(tools: readonly JsonObject[], note: NoteAdaptation): RequestBody[] | undefined {
+  if (tools.length === 0) return undefined;
+  return tools.map(({ function: declared }, at) => {
+    const { name, description, parameters } = declared as JsonObject;
+    let isChanged = false;
+    const schema = readableSchema(parameters, () => (isChanged = true));
+    if (isChanged) note("tool-schema-types", `tools[${at}].function.parameters`);
+    // A template gets `null` for absent properties, and some fail on it.
+    const object = { ...schema, type: "object", properties: schema["properties"] ?? {} };
+    return { type: "function", function: withoutUndefined({ name, description, parameters: object }) };
+  });
 }
 
 /**
@@ -267,10 +281,10 @@ function ollamaThink({ reasoning }: GenerationRequest, state: OllamaModelState, 
   const { effort, mode, budgetTokens } = reasoning ?? {};
   if (mode === "off" || (mode === undefined && effort === "none")) return state.reasons === false ? undefined : false;
   if (mode === undefined && effort === undefined && budgetTokens === undefined) return undefined;
-  if (budgetTokens !== undefined) note("reasoning-effort");
+  if (budgetTokens !== undefined) note("reasoning-effort", "thinking_token_budget");
   // Ollama refuses `think` for a model that does not reason.
   if (state.reasons !== true) {
-    if (effort !== undefined) note("reasoning-effort");
+    if (effort !== undefined) note("reasoning-effort", "reasoning_effort");
     return undefined;
   }
   return effortLevels(state).get(effort ?? "") ?? true;
@@ -289,20 +303,14 @@ function effortLevels({ thinksMax }: OllamaModelState): ReadonlyMap<string, stri
   ]);
 }
 
-function ollamaFormat(output: OutputConstraint): unknown {
-  switch (output.type) {
-    case "text":
-      return undefined;
-    case "json-object":
-      return "json";
-    case "json-schema":
-      // `true` takes any value.
-      return isObject(output.schema) ? output.schema : "json";
-    case "grammar":
-    case "regex":
-    case "choice":
-      throw invalidRequest("The model's server holds answers to JSON schemas only.", output.path, "unsupported_value");
-  }
+/** Converts the `response_format` of a chat request. */
+function ollamaFormat(output: OutputConstraint, format: unknown): unknown {
+  if (output.type === "grammar" || output.type === "regex" || output.type === "choice")
+    throw invalidRequest("The model's server holds answers to JSON schemas only.", output.path, "unsupported_value");
+  const { type, json_schema: described } = isObject(format) ? format : {};
+  const schema = isObject(described) ? described["schema"] : undefined;
+  if (type === "json_schema" && isObject(schema)) return schema;
+  return type === "json_object" || type === "json_schema" ? "json" : undefined;
 }
 
 /** Converts messages of a chat request. Images and sounds become base64 next to the text, and arguments of calls become objects. */
@@ -319,23 +327,23 @@ function ollamaMessages(messages: readonly JsonObject[], note: NoteAdaptation): 
       content: texts.join("\n"),
       thinking: typeof thinking === "string" && thinking !== "" ? thinking : undefined,
       images: images.length > 0 ? images : undefined,
-      tool_calls: Array.isArray(calls) ? calls.map((call: JsonObject) => ollamaCall(call, names, note)) : undefined,
+      tool_calls: Array.isArray(calls)
+        ? listOf(calls).map((call, index) => {
+            const { id, function: called } = call;
+            names.set(id, (called as JsonObject)["name"]);
+            return { id, function: ollamaCall(called as JsonObject, `messages[${at}].tool_calls[${index}]`, note) };
+          })
+        : undefined,
       tool_name: toolName,
       tool_call_id: answered,
     });
   });
 }
 
-function ollamaCall(
-  { id, function: called }: JsonObject,
-  names: Map<unknown, unknown>,
-  note: NoteAdaptation,
-): RequestBody {
-  const { name, arguments: text } = called as JsonObject;
-  names.set(id, name);
+function ollamaCall({ name, arguments: text }: JsonObject, path: string, note: NoteAdaptation): RequestBody {
   const input = text === "" ? {} : parsedInput(String(text));
-  if ("INVALID_JSON" in input) note("earlier-arguments");
-  return { id, function: { name, arguments: input } };
+  if ("INVALID_JSON" in input) note("earlier-arguments", `${path}.function.arguments`);
+  return { name, arguments: input };
 }
 
 /** Returns the texts of a content, and adds its images and sounds to `images`. */

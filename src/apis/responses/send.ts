@@ -5,8 +5,8 @@ import { nameWithin } from "../../core/custom-tool.ts";
 import type { ChatPrompt, GenerationRequest, OutputConstraint } from "../../core/request.ts";
 import { writeOutput } from "../chat/send.ts";
 import { bearer } from "../api-error-format.ts";
-import { changedBody, withoutUndefined, writeSampling } from "../adapt/server-profile.ts";
-import type { RequestBody, ServerProfile } from "../adapt/server-profile.ts";
+import { changedBody, isOn, withoutUndefined, writeSampling } from "../adapt/server-profile.ts";
+import type { NoteAdaptation, RequestBody, ServerProfile } from "../adapt/server-profile.ts";
 import type { SourcePort } from "../source-port.ts";
 import { decryptReasoning } from "./encrypted-content.ts";
 import { ResponseReader } from "./read.ts";
@@ -38,7 +38,11 @@ const sharedNames = [
  * Returns the body of a Responses request to another server. A request that came as a Responses request is passed on unchanged, except
  * reasoning that this server has encoded. The prompt must be a conversation.
  */
-export function writeResponsesRequest(request: GenerationRequest, profile: ServerProfile): RequestBody {
+export function writeResponsesRequest(
+  request: GenerationRequest,
+  profile: ServerProfile,
+  note: NoteAdaptation = () => {},
+): RequestBody {
   const { prompt, passthrough, stream } = request;
   if (prompt.kind !== "chat") throw new TypeError("A Responses request needs a conversation.");
   const body =
@@ -52,9 +56,13 @@ export function writeResponsesRequest(request: GenerationRequest, profile: Serve
     delete body["stream_options"];
   }
   const role = profile.instructionRole;
-  if (role && role !== "any" && Array.isArray(body["input"]))
-    body["input"] = body["input"].map((item: unknown) => withRole(item, role));
-  return changedBody(body, profile);
+  if (role && role !== "any" && isOn(profile, "instruction-role") && Array.isArray(body["input"]))
+    body["input"] = body["input"].map((item: unknown, at) => {
+      const adapted = withRole(item, role);
+      if (adapted !== item) note("instruction-role", `input[${at}].role`);
+      return adapted;
+    });
+  return changedBody(body, profile, note);
 }
 
 /** Returns the members for a request of another API, except model and stream. The response is not stored: no client could retrieve it. */

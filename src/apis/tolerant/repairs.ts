@@ -1,4 +1,5 @@
 import type { RepairPlace } from "../../core/inspection.ts";
+import { type AdaptationName, adaptationNames, textOfAdaptation } from "../adapt/adaptation-names.ts";
 
 /** A kind of repair of an answer, or of adaptation of its request. Reported by `truewire repair` on stderr, and in a server's log. */
 export interface Repair {
@@ -7,10 +8,10 @@ export interface Repair {
   readonly count: number;
 }
 
-export type RepairId = keyof typeof sentences;
+export type RepairId = keyof typeof repairs | AdaptationName;
 
 /** One sentence for each kind of repair, in the order of reports. */
-const sentences = {
+const repairs = {
   bom: "A byte order mark preceded the stream.",
   "line-ends": "Lines ended in CR or CRLF instead of LF.",
   "no-space": 'The space after "data:" was missing.',
@@ -82,22 +83,15 @@ const sentences = {
   "stop-reason": "The stop reason was missing, or not one of Anthropic's.",
   "message-stop": "The closing message_stop was missing.",
   "after-message": "Something followed the end of the message and was dropped.",
-  "max-tokens": "The request's limit on the answer's length was higher than the server takes, and was lowered.",
-  "instruction-role": "An instruction was sent with the role that the server accepts.",
-  "system-joined": "A system message was joined with the one at the beginning.",
-  "system-as-user": "A later system message was sent as a marked text of the user's.",
-  "custom-tool": "A custom tool, or an earlier call of one, was sent as a function.",
-  "allowed-tools": "A choice among some tools was sent as those tools alone.",
-  "tool-image": "An image in the result of a tool was moved into the next message of the user.",
-  "reasoning-effort": "The amount of reasoning was left out, as the server may refuse it.",
-  "reasoning-history": "Reasoning of an earlier turn was left out, as the server refuses it.",
-  "short-call-id": "The id of a call was replaced by one of nine letters or digits.",
-  "answer-after-tool": "A short answer was put between the result of a tool and the user's message.",
-  "tool-choice": "The duty to call a tool was left out, as the server has no such choice.",
-  "tool-schema-types": "A part of a tool's schema that the server cannot read was left out.",
-  "earlier-arguments": "The arguments of an earlier call were no JSON object, and were sent in one.",
-  "foreign-member": "A member of the request that only the client's API has was left out.",
 } as const;
+
+const sentences: Readonly<Record<RepairId, string>> = {
+  ...repairs,
+  ...(Object.fromEntries(adaptationNames.map((name) => [name, textOfAdaptation(name).sentence])) as Record<
+    AdaptationName,
+    string
+  >),
+};
 
 /** The maximum number of recorded places in one answer. */
 const maxPlaces = 1000;

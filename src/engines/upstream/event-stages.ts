@@ -196,6 +196,28 @@ export function severalChoices(
   });
 }
 
+/**
+ * Runs a generation. If it fails before any output and `other` then returns another one, that one takes its place, unseen by the client.
+ */
+export function replacedBy(
+  first: AsyncIterable<readonly GenerationEvent[]>,
+  other: () => AsyncIterable<readonly GenerationEvent[]> | null,
+): AsyncIterable<readonly GenerationEvent[]> {
+  return cancellable(async function* (signal) {
+    let iterator = first[Symbol.asyncIterator]();
+    signal.addEventListener("abort", () => void iterator.return?.(), { once: true });
+    for (let isFirst = true; ; isFirst = false) {
+      const step = await iterator.next();
+      if (step.done === true) return;
+      const last = step.value.at(-1);
+      const failed = isFirst && step.value.length === 1 && last?.type === "end" && "failure" in last.end;
+      const replacement = failed ? other() : null;
+      if (replacement) iterator = replacement[Symbol.asyncIterator]();
+      else yield step.value;
+    }
+  });
+}
+
 async function* merged(
   streams: readonly GenerationStream[],
   perPrompt: number,

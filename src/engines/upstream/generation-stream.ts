@@ -29,9 +29,12 @@ export interface GenerationPlan {
   /** The `limit` of a further attempt, after a refusal of the request's own limit; undefined: a further attempt would fail, too. */
   limitAfter(refused: RefusedLimit): number | null | undefined | Promise<number | null | undefined>;
   /**
-   * After a refusal: whether a further attempt at the same target may succeed, with a larger context. Called once for each model.
+   * Called when an attempt was refused. Returns whether the refusal taught something about the server: then the request is prepared again,
+   * and sent again if that changes its body.
    */
-  enlarged(failure: GenerationFailure, model: string, target: UpstreamTarget): boolean;
+  learn(failure: GenerationFailure, refused: AttemptOptions, model: string): boolean;
+  /** Called when an adapted request was accepted, or is refused here in the server's place: what its refusals taught holds for others. */
+  confirmLessons(): void;
   /** Called when an attempt begins. */
   observe(attempt: ObservedAttempt): AttemptObserver | undefined;
   /** Called when an attempt failed and another one follows. */
@@ -97,7 +100,9 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     for (const [at, model] of models.entries()) {
       const tried = new Set<UpstreamTarget>();
       let limit: number | null | undefined;
-      let isEnlarged = false;
+      /** The last refusal that taught something, with the body that was refused. */
+      let lesson: { readonly batch: readonly GenerationEvent[] | null; readonly body: string } | undefined;
+      let lessons = 0;
       for (let attempt = 1; ; attempt++) {
         const target = targets.choose(tried);
         tried.add(target);
@@ -107,9 +112,14 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
           options = prepared instanceof Promise ? await prepared : prepared;
         } catch (error) {
           // The request is refused before it is sent: there is no attempt to observe.
+          if (lesson) this.#plan.confirmLessons();
           return [{ type: "end", end: refusal(error) }];
         }
         if (this.#abandoned) return [{ type: "end", end: this.#abandoned }];
+        if (lesson?.body === options.body) {
+          this.#committed = true;
+          return lesson.batch;
+        }
         const begun = performance.now();
         const observer = (this.#observer = this.#plan.observe({ url: target.url, model }));
         let batch = await this.#begin(options, observer?.headers);
@@ -119,10 +129,22 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
         const end = batch && failedEnd(batch);
         if (!end || this.#abandoned) {
           if (!this.#abandoned) targets.succeeded(target);
+          if (lesson && !end) this.#plan.confirmLessons();
           this.#committed = true;
           return batch;
         }
         const { failure } = end;
+        if (lessons < maxLessons && this.#plan.learn(failure, options, model)) {
+          lessons++;
+          lesson = { batch, body: options.body };
+          targets.succeeded(target);
+          observer?.ended(end);
+          this.#observer = undefined;
+          this.#plan.retried(failure, model, target);
+          tried.delete(target);
+          attempt--;
+          continue;
+        }
         if (isServersFault(failure)) targets.failed(target, failure.cause);
         else targets.succeeded(target);
         // A refusal costs neither load nor time, so the next attempt does not count as a retry.
@@ -136,15 +158,6 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
             attempt--;
             continue;
           }
-        }
-        if (!isEnlarged && this.#plan.enlarged(failure, model, target)) {
-          isEnlarged = true;
-          observer?.ended(end);
-          this.#observer = undefined;
-          this.#plan.retried(failure, model, target);
-          tried.delete(target);
-          attempt--;
-          continue;
         }
         const hasOther = targets.hasFresh(tried);
         const wait = this.#waitAfter({ end, number: attempt, tookMs: performance.now() - begun, hasOther });
@@ -213,6 +226,9 @@ function refusal(error: unknown): GenerationEnd {
 function mayFallBack(failure: GenerationFailure): boolean {
   return isRetryable(failure) || failure.status === 404 || failure.code === "model_not_found";
 }
+
+/** The maximum number of times that one request is sent again because its refusals taught something. */
+const maxLessons = 8;
 
 /** Longer waits are left to the client: it gets the status with its Retry-After at once, and its SDK waits. */
 const maxWaitMs = 1000;

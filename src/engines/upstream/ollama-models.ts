@@ -83,11 +83,13 @@ export class OllamaModels {
     const known = this.#descriptions.get(model);
     const limit = Math.min(known?.contextLength ?? Number.POSITIVE_INFINITY, maxContext);
     const reasons = known?.capabilities?.includes("thinking");
+    const sees = known?.capabilities?.includes("vision");
     return {
       ...(limit !== Number.POSITIVE_INFINITY && { maxContext: limit }),
       ...(firstContext !== undefined && { firstContext }),
       minContext: Math.max(known?.ownContext ?? 0, server?.contexts.get(fullName(model)) ?? 0),
       ...(reasons !== undefined && { reasons }),
+      ...(sees !== undefined && { sees }),
       isRemote: known?.isRemote === true,
       cutsPrompts: server?.version !== undefined && isOlder(server.version, [0, 12, 4]),
       thinksMax: server?.version !== undefined && !isOlder(server.version, [0, 21, 3]),

@@ -1,6 +1,7 @@
 import type { LogListener } from "../../core/generation-observer.ts";
 import type { Format } from "../../formats/format.ts";
 import type { SourceApi } from "../../apis/source-port.ts";
+import type { ProfileStore } from "./learned-profiles.ts";
 import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
 
 /** One upstream: a server, or several equivalent ones, whose API is OpenAI's, Anthropic's or nearly. Times are in milliseconds. */
@@ -19,8 +20,19 @@ export interface UpstreamOptions {
   readonly models?: Readonly<Record<string, string>> | undefined;
   /** A model (by the name that clients use) → models of this upstream to try, in order, if it fails before its first event. */
   readonly fallbacks?: Readonly<Record<string, readonly string[]>> | undefined;
-  /** What it accepts. Overrides the profile of a known server. */
+  /** What it accepts. Overrides the profile of a known server, and what was learned. */
   readonly profile?: Omit<ServerProfile, "model"> | undefined;
+  /**
+   * Learn what it accepts with probes, after the first answer; default: for unknown servers at addresses of this machine or of a private
+   * network. Refusals teach in any case, unless `strict`.
+   */
+  readonly learn?: boolean | undefined;
+  /** How long the server must be idle before a probe; default 5 s. */
+  readonly probeAfter?: number | undefined;
+  /** Requests that it would not accept are refused, not adapted. */
+  readonly strict?: boolean | undefined;
+  /** Where what was learned is kept; default: in memory. */
+  readonly profiles?: ProfileStore | undefined;
   /** The upstream takes only `n: 1`: several choices become several requests. */
   readonly singleChoice?: boolean | undefined;
   /** The format of calls and reasoning that the upstream leaves in the text; "auto": any known format. */

@@ -1,7 +1,7 @@
 import type { Engine, EngineAnswer, EngineHealth, EngineQuestion, ModelInfo, QuestionKind } from "../../core/engine.ts";
-import type { GenerationEvent } from "../../core/events.ts";
+import type { GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
-import type { Inspection } from "../../core/inspection.ts";
+import type { AdaptationPlace, Inspection } from "../../core/inspection.ts";
 import { loggedFailure } from "../../core/failure.ts";
 import { isLong, jsonChunks } from "../../core/json-chunks.ts";
 import type { GenerationRequest } from "../../core/request.ts";
@@ -9,19 +9,19 @@ import { completionsSource } from "../../apis/completions/port.ts";
 import { ollamaTextSource } from "../../apis/ollama/send.ts";
 import { modelOnlyChats } from "../../apis/failures.ts";
 import { toolCallId } from "../../apis/ids.ts";
-import {
-  knownProfile,
-  type NoteAdaptation,
-  type RequestBody,
-  type ServerProfile,
-} from "../../apis/adapt/server-profile.ts";
+import { textOfAdaptation } from "../../apis/adapt/adaptation-names.ts";
+import type { AdaptationName } from "../../apis/adapt/adaptation-names.ts";
+import { notAdapted } from "../../apis/adapt/adaptations.ts";
+import { mergedProfile } from "../../apis/adapt/learn-refusal.ts";
+import { knownProfile } from "../../apis/adapt/known-servers.ts";
+import type { NoteAdaptation, RequestBody, ServerProfile } from "../../apis/adapt/server-profile.ts";
 import { lowerAnswerLimit, setAnswerLimit } from "../../apis/source-port.ts";
 import type { SourcePort } from "../../apis/source-port.ts";
 import { unsupportedParameter } from "../../apis/request/refusals.ts";
 import { sourcePorts } from "../../apis/ports.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { type AttemptOptions, Watch } from "./attempt.ts";
-import { CustomCalls, type EventStage, severalChoices, TextStage } from "./event-stages.ts";
+import { CustomCalls, type EventStage, replacedBy, severalChoices, TextStage } from "./event-stages.ts";
 import { type GenerationPlan, GenerationStream, type RefusedLimit, RetryBudget } from "./generation-stream.ts";
 import {
   type ListedUpstreamModel,
@@ -30,6 +30,7 @@ import {
   probe,
   upstreamEndpoints,
 } from "./list-models.ts";
+import { ProfileMemory, type ProfileStore, RequestLessons } from "./learned-profiles.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { OllamaModels } from "./ollama-models.ts";
 import { UpstreamQuestions } from "./questions.ts";
@@ -45,6 +46,10 @@ import { inBackground, type OpenTransport } from "./transport.ts";
 const defaults = { firstEventMs: 600_000, idleMs: 120_000, answerLimit: 16 * 1024 * 1024, retries: 2 };
 /** How long a server may take to count the tokens of a prompt before the prompt is generated from. */
 const countTimeoutMs = 10_000;
+/** The maximum number of adaptations of one request that its inspection shows. */
+const maxShownAdaptations = 100;
+/** The maximum number of adaptations that are logged: models may be many. */
+const maxLoggedAdaptations = 1000;
 /** How often the upstream's model list is read again. */
 const refreshMs = 60_000;
 
@@ -77,6 +82,9 @@ class UpstreamEngine implements Engine {
   readonly #firstEventMs: number;
   readonly #idleMs: number;
   readonly #answerLimit: number;
+  readonly #profiles: ProfileStore;
+  /** Adaptations that change the meaning of a request and were logged, by model. */
+  readonly #loggedAdaptations = new Set<string>();
   #models: readonly ListedUpstreamModel[] = [];
   #refresh: NodeJS.Timeout | undefined;
   readonly #lifecycle = new EngineLifecycle<GenerationStream>();
@@ -97,6 +105,7 @@ class UpstreamEngine implements Engine {
     this.#firstEventMs = options.timeouts?.firstEvent ?? defaults.firstEventMs;
     this.#idleMs = options.timeouts?.idle ?? defaults.idleMs;
     this.#answerLimit = options.answerLimit ?? defaults.answerLimit;
+    this.#profiles = options.profiles ?? new ProfileMemory();
     this.#watch = this.#newWatch();
     this.#targets = new TargetSet(options, open, (target) => probe(target, this.#headers, this.#source));
     if (options.api === "ollama") this.#ollama = new OllamaModels(options.ollama ?? {}, this.#headers);
@@ -107,7 +116,7 @@ class UpstreamEngine implements Engine {
       answerLimit: this.#answerLimit,
       add: options.profile?.add ?? {},
       nameOf: (model) => this.#nameOf(model),
-      profileOf: (model) => this.#profileOf(model, options.urls[0] ?? ""),
+      profileOf: (model) => this.#profileOf(model, shownUrl(options.urls[0] ?? "")),
     });
   }
 
@@ -139,20 +148,23 @@ class UpstreamEngine implements Engine {
 
   generate(request: GenerationRequest, observer?: GenerationObserver): AsyncIterable<readonly GenerationEvent[]> {
     const { n = 1, prompt, passthrough } = request;
-    const single = this.#options.singleChoice === true || this.#source.singleChoice === true;
     if (prompt.kind === "text" && this.#source.singleChoice === true && n * prompt.prompts.length > 1) {
       const { passthrough: _, ...others } = request;
       const each = prompt.prompts.map((text) => ({ ...others, n: 1, prompt: { ...prompt, prompts: [text] } }));
       const streams = each.flatMap((one) => Array.from({ length: n }, () => this.#stream(one, observer)));
       return severalChoices(streams, n);
     }
-    if (n === 1 || !single || prompt.kind !== "chat") return this.#stream(request, observer);
-    const { n: _, ...body } = passthrough?.body ?? {};
-    const one = { ...request, n: 1, ...(passthrough && { passthrough: { ...passthrough, body } }) };
-    return severalChoices(
-      Array.from({ length: n }, () => this.#stream(one, observer)),
-      n,
-    );
+    if (n === 1 || prompt.kind !== "chat") return this.#stream(request, observer);
+    const singles = (): AsyncIterable<readonly GenerationEvent[]> => {
+      const { n: _, ...body } = passthrough?.body ?? {};
+      const one = { ...request, n: 1, ...(passthrough && { passthrough: { ...passthrough, body } }) };
+      return severalChoices(
+        Array.from({ length: n }, () => this.#stream(one, observer)),
+        n,
+      );
+    };
+    if (this.#takesOneChoice(request.model)) return singles();
+    return replacedBy(this.#stream(request, observer), () => (this.#takesOneChoice(request.model) ? singles() : null));
   }
 
   questions(): readonly QuestionKind[] {
@@ -186,6 +198,13 @@ class UpstreamEngine implements Engine {
     });
   }
 
+  /** Whether the upstream takes only `n: 1` for a model, by the name that clients use. */
+  #takesOneChoice(model: string): boolean {
+    const { singleChoice, urls } = this.#options;
+    if (singleChoice === true || this.#source.singleChoice === true) return true;
+    return this.#profileOf(this.#nameOf(model), shownUrl(urls[0] ?? "")).severalChoices === false;
+  }
+
   /** `close` waits for this stream. */
   #stream(request: GenerationRequest, observer: GenerationObserver | undefined): GenerationStream {
     const stream = new GenerationStream(this.#plan(request, observer));
@@ -197,6 +216,7 @@ class UpstreamEngine implements Engine {
   #plan(request: GenerationRequest, observer: GenerationObserver | undefined): GenerationPlan {
     const { fallbacks, retries = defaults.retries, log } = this.#options;
     const names = [request.model, ...(fallbacks?.[request.model] ?? [])];
+    const lessons = new RequestLessons();
     return {
       targets: this.#targets,
       budget: this.#budget,
@@ -204,11 +224,14 @@ class UpstreamEngine implements Engine {
       models: names.map((name) => this.#nameOf(name)),
       prepare: (model, target, fresh, limit) => {
         const prepared = (): AttemptOptions | Promise<AttemptOptions> =>
-          this.#prepare(request, model, target, fresh, observer?.inspection, limit);
+          this.#prepare({ request, model, target, fresh, inspection: observer?.inspection, limit, lessons });
         return this.#ollama ? this.#ollama.prepare(model, target).then(prepared) : prepared();
       },
       limitAfter: (refused) => this.#limitAfter(refused, request),
-      enlarged: (failure, model, target) => this.#ollama?.enlarged(failure, model, target) === true,
+      learn: (failure, refused, model) =>
+        this.#ollama?.enlarged(failure, model, refused.target) === true ||
+        this.#learn(request, failure, refused, model, lessons),
+      confirmLessons: () => this.#confirm(lessons),
       observe: (attempt) => observer?.attempt(attempt),
       retried: (failure, model, target) => {
         this.#retries++;
@@ -230,15 +253,9 @@ class UpstreamEngine implements Engine {
     };
   }
 
-  #prepare(
-    request: GenerationRequest,
-    model: string,
-    target: UpstreamTarget,
-    fresh: boolean,
-    inspection: Inspection | undefined,
-    limit: number | null | undefined,
-  ): AttemptOptions | Promise<AttemptOptions> {
-    const { format, name, log } = this.#options;
+  #prepare(preparation: Preparation): AttemptOptions | Promise<AttemptOptions> {
+    const { request, model, target, fresh, inspection, limit, lessons } = preparation;
+    const { format, name, log, strict } = this.#options;
     const { prompt, stream, tools, passthrough } = request;
     const isChat = prompt.kind === "chat";
     const source = isChat ? this.#source : this.#textSource();
@@ -250,7 +267,7 @@ class UpstreamEngine implements Engine {
     if (customTools.length > 0) stages.push(new CustomCalls(new Set(customTools)));
     if (format !== undefined && isChat) stages.push(new TextStage(format, request, newCallId, warn));
     const ollama = this.#ollama?.stateOf(model, target);
-    const profile = { ...this.#profileOf(model, target.url), ...(ollama && { ollama }) };
+    const profile = { ...this.#profileOf(model, target.url, lessons), ...(ollama && { ollama }) };
     const reader = source.reader({
       newCallId,
       legacyFunctions: isChat && prompt.legacyFunctions === true,
@@ -277,9 +294,15 @@ class UpstreamEngine implements Engine {
       watch: target.transport.sharesTimers ? this.#watch : this.#newWatch(),
       inspect: undefined,
     };
-    const withBody = (body: string): AttemptOptions => inspected({ ...options, body }, inspection);
+    const withBody = (body: string): AttemptOptions => inspected({ ...options, body }, inspection, adaptations);
     if (inspection) reader.repairs.keepPlaces();
-    const note: NoteAdaptation = (id) => reader.repairs.note(id);
+    const adaptations: AdaptationPlace[] = [];
+    const note: NoteAdaptation = (id, place) => {
+      if (strict === true) throw notAdapted(id, place, name);
+      reader.repairs.note(id);
+      if (textOfAdaptation(id).changesMeaning) this.#logAdaptation(id, model, request);
+      if (inspection && adaptations.length < maxShownAdaptations) adaptations.push({ id, place });
+    };
     const members = source.writeRequest(request, profile, note);
     if (this.#fitLimit(members, profile, model, source, limit)) note("max-tokens");
     this.#ollama?.sent(model, target, members);
@@ -292,12 +315,58 @@ class UpstreamEngine implements Engine {
     return this.#options.models?.[model] ?? model;
   }
 
-  /** What the server at this URL accepts for a model (by the upstream's name): the configured profile over that of a known server. */
-  #profileOf(model: string, url: string): ServerProfile {
+  /** Logs the first adaptation of each kind for a model that changes what the model reads or does. */
+  #logAdaptation(name: AdaptationName, model: string, { id }: GenerationRequest): void {
+    const key = JSON.stringify([model, name]);
+    if (this.#loggedAdaptations.has(key) || this.#loggedAdaptations.size >= maxLoggedAdaptations) return;
+    this.#loggedAdaptations.add(key);
+    const { log } = this.#options;
+    log?.("adapted the request", "warn", { req: id, model, adaptation: name, what: textOfAdaptation(name).sentence });
+  }
+
+  /** See `GenerationPlan`. */
+  #learn(
+    request: GenerationRequest,
+    failure: GenerationFailure,
+    { target, body }: AttemptOptions,
+    model: string,
+    lessons: RequestLessons,
+  ): boolean {
+    const { strict, log } = this.#options;
+    if (strict === true) return false;
+    const profile = this.#profileOf(model, target.url, lessons);
+    const lesson = lessons.learn(target.url, model, failure, body, profile);
+    if (!lesson) return false;
+    log?.("learned from a refusal", "info", { req: request.id, model, url: target.url, learned: lesson });
+    // No other body of this request asks for one choice: `generate` replaces it by several requests.
+    if (lesson.severalChoices === false) this.#confirm(lessons);
+    return true;
+  }
+
+  /** Keeps what the refusals of a request have taught. */
+  #confirm(lessons: RequestLessons): void {
+    for (const { url, model, profile } of lessons.list()) {
+      const known = this.#profiles.get(url, model);
+      this.#profiles.set(url, model, { ...known, profile: mergedProfile(known?.profile ?? {}, profile) });
+    }
+  }
+
+  /**
+   * What the server at this URL (without credentials) accepts for a model (by the upstream's name): the configured profile, over what was learned, over that of a
+   * known server.
+   */
+  #profileOf(model: string, url: string, lessons?: RequestLessons): ServerProfile {
     // The owner of configured models is this upstream's name, which does not identify a server.
     const owner = this.#options.models ? undefined : this.#models.find(({ id }) => id === model)?.ownedBy;
     const known = knownProfile(url, owner);
-    return { ...known, ...(this.#native.reasons(model) && { reasoningEffort: true }), ...this.#options.profile, model };
+    return mergedProfile(
+      known,
+      this.#native.reasons(model) ? { reasoningEffort: true } : {},
+      this.#profiles.get(url, model)?.profile ?? {},
+      lessons?.of(url, model) ?? {},
+      this.#options.profile ?? {},
+      { model },
+    );
   }
 
   /**
@@ -374,14 +443,29 @@ class UpstreamEngine implements Engine {
   }
 }
 
+interface Preparation {
+  readonly request: GenerationRequest;
+  /** The upstream's name of the model. */
+  readonly model: string;
+  readonly target: UpstreamTarget;
+  readonly fresh: boolean;
+  readonly inspection: Inspection | undefined;
+  readonly limit: number | null | undefined;
+  readonly lessons: RequestLessons;
+}
+
 /** Adds the inspection to an attempt, if there is one. */
-function inspected(attempt: AttemptOptions, inspection: Inspection | undefined): AttemptOptions {
+function inspected(
+  attempt: AttemptOptions,
+  inspection: Inspection | undefined,
+  adaptations: readonly AdaptationPlace[],
+): AttemptOptions {
   if (!inspection) return attempt;
   const { target, path, body, reader } = attempt;
   const url = new URL(path.replace(/\?.*/s, ""), target.url.replace(/\/\/[^/]*@/, "//")).href;
   return {
     ...attempt,
-    inspect: (headers) => inspection.sent({ url, headers, body, repairs: reader.repairs.keepPlaces() }),
+    inspect: (headers) => inspection.sent({ url, headers, body, adaptations, repairs: reader.repairs.keepPlaces() }),
   };
 }
 

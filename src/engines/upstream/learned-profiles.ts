@@ -1,0 +1,85 @@
+import { learnRefusal, mayTeach, mergedProfile } from "../../apis/adapt/learn-refusal.ts";
+import type { RequestBody, ServerProfile } from "../../apis/adapt/server-profile.ts";
+import type { GenerationFailure } from "../../core/events.ts";
+import { isObject } from "../../core/json.ts";
+
+/** What was learned about a model of a server. */
+export interface LearnedProfile {
+  readonly profile: ServerProfile;
+  /** The server's name and version as it reports them; a server of another version is asked again. Absent: not asked. */
+  readonly server?: string;
+  /** All probes were sent to this version. */
+  readonly probed?: boolean;
+}
+
+/** Keeps what was learned, by the URL of the server (without credentials) and its name of the model. */
+export interface ProfileStore {
+  get(url: string, model: string): LearnedProfile | undefined;
+  /** Must not throw: a file that cannot be written loses what was learned at the next start. */
+  set(url: string, model: string, learned: LearnedProfile): void;
+}
+
+/** The maximum number of kept profiles: a server may list thousands of models. */
+const maxProfiles = 1000;
+
+/** Keeps profiles for as long as the process runs. The oldest one makes room for a new one. */
+export class ProfileMemory implements ProfileStore {
+  readonly #profiles = new Map<string, LearnedProfile>();
+
+  get(url: string, model: string): LearnedProfile | undefined {
+    return this.#profiles.get(keyOf(url, model));
+  }
+
+  set(url: string, model: string, learned: LearnedProfile): void {
+    const [oldest] = this.#profiles.keys();
+    if (oldest !== undefined && this.#profiles.size >= maxProfiles) this.#profiles.delete(oldest);
+    this.#profiles.set(keyOf(url, model), learned);
+  }
+}
+
+function keyOf(url: string, model: string): string {
+  return JSON.stringify([url, model]);
+}
+
+/** A longer body is not read again for a lesson. */
+const maxReadBody = 16 * 1024 * 1024;
+
+/**
+ * What the refusals of one request have taught. A lesson holds for this request at once, and for others when the server has accepted a
+ * request that was adapted to it: the words of a refusal may quote the client.
+ */
+export class RequestLessons {
+  readonly #lessons = new Map<
+    string,
+    { readonly url: string; readonly model: string; readonly profile: ServerProfile }
+  >();
+
+  /** What the request was taught about a model of a server. */
+  of(url: string, model: string): ServerProfile {
+    return this.#lessons.get(keyOf(url, model))?.profile ?? {};
+  }
+
+  /** All lessons, by server and model. */
+  list(): Iterable<{ readonly url: string; readonly model: string; readonly profile: ServerProfile }> {
+    return this.#lessons.values();
+  }
+
+  /**
+   * Learns from the refusal of a request. Returns what is new; null: nothing. `sent`: the refused body as JSON; `profile`: to which it was
+   * adapted.
+   */
+  learn(
+    url: string,
+    model: string,
+    failure: GenerationFailure,
+    sent: string,
+    profile: ServerProfile,
+  ): ServerProfile | null {
+    if (sent.length > maxReadBody || failure.answerLimit || !mayTeach(failure)) return null;
+    const body: unknown = JSON.parse(sent);
+    const lesson = isObject(body) ? learnRefusal(failure, body as RequestBody, profile) : null;
+    if (lesson)
+      this.#lessons.set(keyOf(url, model), { url, model, profile: mergedProfile(this.of(url, model), lesson) });
+    return lesson;
+  }
+}
