@@ -14,6 +14,8 @@ export interface ApiErrorFormat {
   answerHeaders(requestId: string, processingMs: number): Record<string, string>;
   /** Headers with the rest of a key's rate limits. `now`: Unix time in milliseconds. */
   limitHeaders(levels: RateLevels, now: number): Record<string, string>;
+  /** The words for a request without a body, whose content type does not matter in this API; absent: as OpenAI. */
+  readonly missingBody?: string;
   /** The API's own list of models. */
   readonly models?: ModelListFormat;
   /** The answer for a failure before anything was sent. */
@@ -66,13 +68,3 @@ function authorizedKey(header: HeaderReader): string {
 export function bearer(key: string | undefined): Readonly<Record<string, string>> {
   return key === undefined ? {} : { authorization: `Bearer ${key}` };
 }
-
-/** Ollama's native API, below `/api`, which this server does not have. Its errors are texts. Source: Ollama, server/routes.go. */
-export const ollamaErrorFormat: ApiErrorFormat = {
-  ...openaiErrorFormat,
-  writeFailure: ({ status, message }) => ({
-    status,
-    contentType: "application/json; charset=utf-8",
-    body: JSON.stringify({ error: message }),
-  }),
-};

@@ -30,6 +30,9 @@ export interface Port {
   /** A path that clients request without a key to check whether the server is available. Any 200 is accepted. */
   readonly probePath?: string;
 
+  /** The content type of an answer that is not streamed; default `application/json`. */
+  readonly contentType?: string;
+
   /** The headers of a streamed answer in a profile. */
   streamHeaders(profile: Profile): Readonly<Record<string, string>>;
 }
@@ -72,6 +75,13 @@ export interface ReadRequest {
   readonly warnings: readonly string[];
   /** The request prepares later ones: its answer is empty. */
   readonly preparesOnly?: PreparesOnly;
+  /**
+   * How long a local model stays loaded after the answer, in milliseconds; `Infinity`: until another one needs its memory. Absent: as
+   * configured.
+   */
+  readonly keepLoadedMs?: number;
+  /** The request generates nothing, and does not load the model. */
+  readonly generatesNothing?: boolean;
   /** A writer for the streamed answer. */
   streamWriter(context: AnswerContext): StreamWriter;
   /** The body of the answer without a stream; `generation.end` is "done". */
@@ -85,6 +95,8 @@ export interface AnswerContext {
   readonly created: number;
   /** The current Unix time in seconds, for APIs that send times of parts of the answer; default: `created`. */
   readonly now?: () => number;
+  /** Unix time in milliseconds with fractions, for APIs that send durations: when the request was received, and the current time. */
+  readonly clock?: { readonly beganMs: number; nowMs(): number };
   /**
    * The model id in the answer. Profile `exact` uses the source's if it is a dated form of it (`gpt-4o-mini` →
    * `gpt-4o-mini-2024-07-18`).

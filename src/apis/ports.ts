@@ -1,6 +1,7 @@
 import { chatPort, chatSource } from "./chat/port.ts";
 import { completionsPort } from "./completions/port.ts";
 import { messagesPort } from "./messages/port.ts";
+import { ollamaChatPort, ollamaGeneratePort } from "./ollama/port.ts";
 import { ollamaSource } from "./ollama/send.ts";
 import type { ServedPort } from "./port-state.ts";
 import { responsesPort } from "./responses/port.ts";
@@ -9,7 +10,14 @@ import { responsesSource } from "./responses/send.ts";
 import type { SourceApi, SourcePort } from "./source-port.ts";
 
 /** Every API that generates. */
-export const ports: readonly ServedPort[] = [chatPort, completionsPort, responsesPort, messagesPort];
+export const ports: readonly ServedPort[] = [
+  chatPort,
+  completionsPort,
+  responsesPort,
+  messagesPort,
+  ollamaChatPort,
+  ollamaGeneratePort,
+];
 
 /** The APIs of upstreams for conversations. */
 export const sourcePorts: Readonly<Record<SourceApi, SourcePort>> = {

@@ -81,7 +81,7 @@ async function refusalAfter(ms: number): Promise<never> {
 async function openNow(settings: UpstreamOptions, transport: OpenTransport): Promise<OpenedEngine> {
   // Where the models are given, nothing is asked before the first request: the server need not be up.
   const api = settings.api ?? (settings.models ? "chat" : await findApi(settings, transport));
-  const forwards = api === "chat" ? ["chat", "completions"] : [api];
+  const forwards = api === "chat" ? ["chat", "completions"] : api === "ollama" ? ["ollama", "ollama-generate"] : [api];
   const urls = api === "ollama" ? settings.urls.map(ollamaRoot) : settings.urls;
   return { engine: await openUpstreamEngine({ ...settings, urls, api }, transport), forwards };
 }

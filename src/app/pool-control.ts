@@ -6,6 +6,7 @@ import type { ModelDirectory, ServedEngine } from "../server/model-directory.ts"
 import { modelDoesNotExist } from "../apis/failures.ts";
 import type { EnginePool } from "./engine-pool.ts";
 import { LoadableEngine } from "./models/loadable-engine.ts";
+import { idleTimeOf } from "./models/model-keeper.ts";
 
 export interface ControlOptions {
   readonly pool: EnginePool;
@@ -57,6 +58,11 @@ export class PoolControl implements ModelControl {
     return this.#stateOf(from);
   }
 
+  async keepLoaded(name: string, ms: number): Promise<void> {
+    const { engine } = this.#options.directory().find(name)?.from ?? {};
+    if (engine instanceof LoadableEngine) this.#locals().keeper.keepLoaded(engine.model, ms);
+  }
+
   async pull(name: string, { signal, report: notify }: ControlTask): Promise<{ readonly path: string }> {
     const { pool, directory } = this.#options;
     const known = directory().find(name)?.from.engine;
@@ -104,13 +110,14 @@ export class PoolControl implements ModelControl {
     if (!(engine instanceof LoadableEngine)) return common;
     const { model } = engine;
     const { keeper } = this.#locals();
-    const { load, keep, idleUnloadMs } = model.settings;
+    const { load, keep } = model.settings;
+    const idleUnloadMs = idleTimeOf(model);
     return {
       ...common,
       memory: keeper.sizeOf(model) ?? null,
       load,
       keep,
-      idle_unload_ms: idleUnloadMs ?? null,
+      idle_unload_ms: idleUnloadMs,
       busy: keeper.busyOf(model),
       waiting: keeper.waitingFor(model),
     };

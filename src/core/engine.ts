@@ -202,8 +202,25 @@ export interface ModelInfo {
   readonly callsTools?: boolean;
   /** Whether it reasons. Absent: unknown. */
   readonly reasons?: boolean;
+  /** Facts from the file of a local model. */
+  readonly file?: ModelFileFacts;
   /** What it supports: conversations (in all APIs), completions of a text, embeddings, rankings. A model without chat template has completions only. */
   readonly endpoints: readonly ("chat" | "completions" | "embeddings" | "rerank")[];
+}
+
+export interface ModelFileFacts {
+  /** Of all its parts. */
+  readonly bytes: number;
+  /** `llama`, `qwen3`, … */
+  readonly architecture: string;
+  /** The number of parameters in words, such as `8B`; "" if the file does not contain it. */
+  readonly size: string;
+  /** `general.file_type`: llama.cpp's number of the quantization (`llama_ftype`). */
+  readonly fileType?: number;
+  /** The Jinja source of the chat template. */
+  readonly template?: string;
+  /** The other metadata. A list is empty where the file's is long. */
+  readonly metadata: Readonly<Record<string, unknown>>;
 }
 
 export interface ModelAdapter {

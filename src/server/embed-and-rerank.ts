@@ -1,6 +1,12 @@
 import { readEmbeddingsRequest, writeEmbeddings } from "../apis/embeddings/embeddings.ts";
 import { readRerankRequest, writeRanking } from "../apis/rerank/rerank.ts";
-import { canAnswer, type EngineAnswer, type EngineQuestion } from "../core/engine.ts";
+import {
+  canAnswer,
+  type EmbeddingAnswer,
+  type EmbeddingRequest,
+  type EngineAnswer,
+  type EngineQuestion,
+} from "../core/engine.ts";
 import { estimateInputs } from "../core/estimate-tokens.ts";
 import { FailureError, invalidRequest } from "../core/failure.ts";
 import { ClientGone } from "./exchange.ts";
@@ -55,6 +61,15 @@ export const rerankEndpoint: ModelEndpoint<ReadRerank> = {
     reply.send(200, "application/json", writeRanking(answer, read, shownModel));
   },
 };
+
+/** Asks the engine for vectors, and records what they cost. Rejects with `ClientGone` if the client has left. */
+export async function askVectors(
+  request: EmbeddingRequest,
+  model: ServedModel,
+  reply: Reply,
+): Promise<EmbeddingAnswer> {
+  return (await ask("embeddings", { kind: "embed", request }, model, reply)).answer;
+}
 
 /** Asks the engine, and records what the answer cost. Rejects with `ClientGone` if the client has left. */
 async function ask<K extends "embed" | "rerank">(

@@ -1,5 +1,6 @@
 import { describeCacheMiss } from "../core/cache-miss.ts";
 import type { CacheMiss } from "../core/cache-miss.ts";
+import type { Generation } from "../core/accumulate.ts";
 import type { Engine } from "../core/engine.ts";
 import { estimateTokens } from "../core/estimate-tokens.ts";
 import { isVisible } from "../core/events.ts";
@@ -69,6 +70,7 @@ async function answer(
     profile,
     created: now(),
     now,
+    clock: { beganMs: performance.timeOrigin + record.receivedAt, nowMs },
     model: (profile.resolvesModels && model.info.resolvedId) || request.model,
     settings: answerSettings,
     random: Math.random,
@@ -84,7 +86,7 @@ async function answer(
     ...(isSteerable && { wantsRunningUsage: true }),
   };
   const run: GenerationRun = {
-    engine: prewarms(model, preparesOnly) ? engine : silent,
+    engine: read.generatesNothing !== true && prewarms(model, preparesOnly) ? engine : silent,
     request: requestFor(model, runRequest, reply),
     observer: own,
     observers: [
@@ -97,6 +99,9 @@ async function answer(
         log.warn({ req: requestId, before, after }, "the prompt was too long: its oldest messages were left out"),
     }),
   };
+  const isLoaded = engine.health().state === "ready";
+  if (read.keepLoadedMs !== undefined && (isLoaded || read.generatesNothing !== true))
+    keepLoaded(model, read.keepLoadedMs, reply, service);
   // If the client has left already, the engine is not asked, and the request costs nothing.
   if (detached || !reply.exchange.departure.happened) {
     const { api, inspection, trace } = record;
@@ -107,7 +112,13 @@ async function answer(
   if (detached) return detach(port, detached, run, own, reply, service);
 
   const keep = kept && (() => keepAnswer(kept, reply, service));
-  if (!request.stream) return wholeAnswer(reply, run, (generation) => read.writeResponse(generation, context), keep);
+  if (!request.stream) {
+    const write = (generation: Generation): string => read.writeResponse(generation, context);
+    return wholeAnswer(reply, run, write, {
+      ...(keep && { keep }),
+      ...(port.contentType && { contentType: port.contentType }),
+    });
+  }
   const writer = read.streamWriter(context);
   reply.exchange.answering?.(writer);
   await streamAnswer(reply, run, {
@@ -258,6 +269,22 @@ function missHeader(miss: CacheMiss): string {
   const says = describeCacheMiss(miss);
   const json = JSON.stringify({ cause, where, says, at, promptTokens, cachedTokens, knownTokens, ...texts });
   return json.replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+/** Sets how long a model stays loaded. Clients with keys share the models, so only the configuration decides for them. */
+export function keepLoaded(model: ServedModel, ms: number, reply: Reply, { control, settings, log }: Service): void {
+  if (settings.keys.required) {
+    const warning = "how long models stay loaded is set by the configuration of this server";
+    return reply.addHeaders(warningHeader([warning]));
+  }
+  control?.keepLoaded(model.info.id, ms).catch((error: unknown) => {
+    log.warn({ req: reply.requestId, cause: loggedError(error) }, "the time that the model stays loaded was not set");
+  });
+}
+
+/** Unix time in milliseconds, with fractions. */
+function nowMs(): number {
+  return performance.timeOrigin + performance.now();
 }
 
 /** Unix time in seconds. */

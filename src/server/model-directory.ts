@@ -46,7 +46,9 @@ export class ModelDirectory {
   }
 
   find(name: string): ServedModel | undefined {
-    return this.#current().get(name) ?? this.#patterns.find(({ alias }) => matchesAlias(alias, name))?.model;
+    const models = this.#current();
+    const found = models.get(name) ?? models.get(otherName(name));
+    return found ?? this.#patterns.find(({ alias }) => matchesAlias(alias, name))?.model;
   }
 
   /** The model that a request body (parsed JSON of any shape) names. */
@@ -92,6 +94,13 @@ export class ModelDirectory {
   }
 }
 
+const latest = ":latest";
+
+/** `name` and `name:latest` mean the same model, as in Ollama. */
+export function otherName(name: string): string {
+  return name.endsWith(latest) ? name.slice(0, -latest.length) : name + latest;
+}
+
 /** An engine may return a new array each time, so the entries are compared, not the arrays. */
 function sameModels(list: readonly ModelInfo[], before: readonly ModelInfo[] | undefined): boolean {
   if (list === before) return true;
@@ -131,7 +140,8 @@ export type ModelView = Pick<ModelDirectory, "find" | "namedIn" | "list" | "mayC
 export function modelsOf(client: Client | undefined, directory: ModelDirectory): ModelView {
   const allowed = client?.models;
   if (!allowed) return directory;
-  const may = (name: string): boolean => allowed.some((pattern) => matchesAlias(pattern, name));
+  const may = (name: string): boolean =>
+    allowed.some((pattern) => matchesAlias(pattern, name) || matchesAlias(pattern, otherName(name)));
   return {
     find: (name) => (may(name) ? directory.find(name) : undefined),
     namedIn(body) {

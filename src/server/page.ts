@@ -14,7 +14,7 @@ const policy = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-const headers: HeaderFields = {
+const pageHeaders: HeaderFields = {
   "content-security-policy": policy,
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
@@ -31,9 +31,15 @@ function wantsPage(reply: Reply): boolean {
   return exchange.path === "/" && /\btext\/html\b/i.test(exchange.header("accept") ?? "");
 }
 
+/** Whether the client takes any type: clients of Ollama look for its words at the root. */
+function isOllamaProbe({ exchange }: Reply): boolean {
+  const accept = exchange.header("accept") ?? "*/*";
+  return exchange.path === "/" && accept.includes("*/*") && !/\btext\/html\b/i.test(accept);
+}
+
 /** Sends a file of the page, or 304. No other origin may read it, even if it may use the API. */
 export function sendPageFile(reply: Reply, file: PageFile): void {
-  reply.headers = headers;
+  reply.headers = pageHeaders;
   sendUnlessKnown(reply, file);
 }
 
@@ -44,10 +50,12 @@ export function sendUnlessKnown(reply: Reply, { contentType, text, etag }: PageF
   else reply.send(200, contentType, text, { etag });
 }
 
-/** `GET /`: the page for a browser, if the server has one; otherwise a short text. */
+/** `GET /`: the page for a browser, if the server has one; what Ollama's clients expect; otherwise a short text. */
 export function answerWelcome(reply: Reply, { directory, page }: Service): void {
   const file = wantsPage(reply) ? page?.get("index.html") : undefined;
   if (file) return sendPageFile(reply, file);
+  const headers: HeaderFields = page ? { vary: [reply.headers["vary"] ?? [], "Accept"].flat().join(", ") } : {};
+  if (isOllamaProbe(reply)) return reply.send(200, "text/plain; charset=utf-8", "Ollama is running", headers);
   const host = reply.exchange.header("host") ?? "localhost";
   const models = directory.list().map(({ info }) => info.id);
   const text = [
@@ -58,10 +66,5 @@ export function answerWelcome(reply: Reply, { directory, page }: Service): void 
     `Health:                http://${host}/health`,
     "",
   ];
-  reply.send(
-    200,
-    "text/plain; charset=utf-8",
-    text.join("\n"),
-    page ? { vary: [reply.headers["vary"] ?? [], "Accept"].flat().join(", ") } : {},
-  );
+  reply.send(200, "text/plain; charset=utf-8", text.join("\n"), headers);
 }

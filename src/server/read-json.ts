@@ -19,7 +19,8 @@ import { inTurns } from "./turns.ts";
 export async function readJsonBody(reply: Reply, { settings, bodies }: Service, ifEmpty?: unknown): Promise<unknown> {
   const { exchange } = reply;
   const { bodyLimit } = settings;
-  const decoder = decoderFor(exchange.header("content-type"));
+  const { missingBody } = reply.conventions;
+  const decoder = missingBody === undefined ? decoderFor(exchange.header("content-type")) : utf8;
   const { parsedBody, parsedBytes } = exchange;
   if (parsedBody !== undefined) {
     if (parsedBytes) reply.record.inspection?.body(parsedBytes);
@@ -28,6 +29,7 @@ export async function readJsonBody(reply: Reply, { settings, bodies }: Service, 
   const lease = (reply.bodyLease ??= bodies.lease());
   const received = await exchange.readBody(bodyLimit, lease);
   if (received.length === 0 && ifEmpty !== undefined) return ifEmpty;
+  if (received.length === 0 && missingBody !== undefined) throw invalidRequest(missingBody);
   const encoding = exchange.header("content-encoding")?.trim().toLowerCase() ?? "";
   const isPlain = encoding === "" || encoding === "identity";
   if (isPlain) reply.record.inspection?.body(received);

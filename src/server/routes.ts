@@ -1,11 +1,7 @@
 import { modelDoesNotExist, unknownPath } from "../apis/failures.ts";
 import { codexCatalog, writeModel, writeModelList } from "../apis/models/models.ts";
-import {
-  ollamaErrorFormat,
-  type ApiErrorFormat,
-  type HeaderReader,
-  openaiErrorFormat,
-} from "../apis/api-error-format.ts";
+import { type ApiErrorFormat, type HeaderReader, openaiErrorFormat } from "../apis/api-error-format.ts";
+import { ollamaErrorFormat } from "../apis/ollama/port.ts";
 import { ports } from "../apis/ports.ts";
 import type { PortSocket, ServedPort } from "../apis/port-state.ts";
 import { adminRoutes } from "./admin/admin-routes.ts";
@@ -17,6 +13,7 @@ import { answerHealth, answerLiveness, answerMetrics } from "./health.ts";
 import { hashOf } from "./keys/key-ring.ts";
 import { inspectRoutes } from "./inspect/inspect-routes.ts";
 import { modelsOf, unknownModel } from "./model-directory.ts";
+import { ollamaRoutes } from "./ollama.ts";
 import { answerWelcome, sendPageFile, sendUnlessKnown } from "./page.ts";
 import type { EndpointHandler, Reply, ServerRoute } from "./reply.ts";
 import type { Service } from "./service.ts";
@@ -49,6 +46,7 @@ const routes: ReadonlyMap<string, ServerRoute> = new Map<string, ServerRoute>([
   ["/v2/rerank", rerankRoute],
   ["/models", { conventions: conventionsOfList, methods: { GET: listModels } }],
   ["/models/{rest}", { conventions: conventionsOfList, methods: { GET: showModel } }],
+  ...ollamaRoutes,
   ...adminRoutes,
   ...inspectRoutes,
   ["/tokenize", { ...openai, methods: { POST: tokenizeEndpoint } }],
@@ -127,7 +125,7 @@ export function conventionsOfUnknown(path: string, header: HeaderReader): ApiErr
 }
 
 /** Paths that other servers have without a version. */
-const withoutVersion = /^\/(?:health|metrics|tokenize|detokenize|apply-template|slots|lora-adapters|v2)\b/;
+const withoutVersion = /^\/(?:health|metrics|tokenize|detokenize|apply-template|slots|lora-adapters|v2|api)\b/;
 
 /** Every path for clients except the root, with its methods, for an error message. */
 export function knownPaths(): string[] {
@@ -161,7 +159,8 @@ export function routeOf(path: string): { readonly route: ServerRoute; readonly p
 
 /** A path of an API as its documentation writes it. */
 export function pathAsNamed(path: string): string {
-  return `/v1${plainPath(path)}`;
+  const plain = plainPath(path);
+  return withoutVersion.test(plain) ? plain : `/v1${plain}`;
 }
 
 /** How the API of a path works over WebSocket, if it does. */

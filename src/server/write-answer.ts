@@ -164,7 +164,10 @@ export async function wholeAnswer(
   reply: Reply,
   run: GenerationRun,
   write: (generation: Generation) => string,
-  keep?: () => Promise<void>,
+  {
+    keep,
+    contentType = "application/json",
+  }: { readonly keep?: () => Promise<void>; readonly contentType?: string } = {},
 ): Promise<void> {
   const { exchange, record } = reply;
   const accumulator = new Accumulator();
@@ -178,7 +181,7 @@ export async function wholeAnswer(
   const generation = accumulator.result();
   const body = write(generation);
   if (keep) await keep();
-  reply.send(200, "application/json", body, generation.source?.headers);
+  reply.send(200, contentType, body, generation.source?.headers);
 }
 
 function tooLong(): FailureError {
@@ -194,12 +197,13 @@ function tooLong(): FailureError {
 /** A stream without an event is opened after this time, in milliseconds; what fails before that is answered as an error. */
 const openAfterMs = 500;
 
-/** Sends events that do not come from an engine of this request, and a comment after each `keepAliveMs` of silence. */
+/** Sends events that do not come from an engine of this request, and `keepAlive` after each `keepAliveMs` of silence. */
 export async function sendEvents(
   reply: Reply,
   events: AsyncIterable<string>,
   headers: HeaderFields,
   keepAliveMs: number,
+  keepAlive: string = ": keep-alive\n\n",
 ): Promise<void> {
   const { signal } = reply.exchange.departure;
   const iterator = events[Symbol.asyncIterator]();
@@ -215,7 +219,7 @@ export async function sendEvents(
     while (!signal.aborted) {
       timer = setInterval(() => {
         open();
-        void reply.write(": keep-alive\n\n");
+        void reply.write(keepAlive);
       }, keepAliveMs);
       const step = await Promise.race([iterator.next(), left]);
       clearInterval(timer);

@@ -54,6 +54,7 @@ async function open(more: Partial<ModelControl> = {}): Promise<Noted & PeerPair 
       leave();
       throw signal.reason;
     },
+    keepLoaded: async (name, ms) => void done.push(`keep ${name} ${ms}`),
     unload: async (name) => {
       throw invalidRequest(`${name} stays.`, "model", "kept");
     },

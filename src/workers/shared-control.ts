@@ -24,6 +24,8 @@ interface SharedModel {
 type ControlRequest =
   | { readonly what: "list" | "reload" }
   | { readonly what: "load" | "unload" | "pull"; readonly model: SharedModel }
+  /** `ms`: null for `Infinity`. */
+  | { readonly what: "keep-loaded"; readonly model: SharedModel; readonly ms: number | null }
   /** `hf:owner/repo[:quant]` */
   | { readonly what: "pull"; readonly repository: string };
 
@@ -75,6 +77,11 @@ export class SharedControl implements ModelControl {
 
   unload(name: string, task: ControlTask): Promise<ControlledModel> {
     return this.#change("unload", name, task);
+  }
+
+  async keepLoaded(name: string, ms: number): Promise<void> {
+    const model = this.#find(name);
+    if (typeof model === "object") await this.#ask({ what: "keep-loaded", model, ms: Number.isFinite(ms) ? ms : null });
   }
 
   async pull(name: string, task: ControlTask): Promise<{ readonly path: string }> {
@@ -166,6 +173,8 @@ function perform(
       return control.list();
     case "reload":
       return control.reload();
+    case "keep-loaded":
+      return control.keepLoaded(nameIn(directory, request.model), request.ms ?? Infinity);
     case "pull":
       return control.pull("repository" in request ? request.repository : nameIn(directory, request.model), task);
     default:

@@ -4,6 +4,7 @@ import type { LanguageModel } from "ai-7";
 import { createAnthropic } from "ai-7-anthropic";
 import { createOpenAICompatible } from "ai-7-compatible";
 import { createOpenAI } from "ai-7-openai";
+import { type Message, Ollama } from "ollama";
 import OpenAI from "openai-7";
 import type { RunnableToolFunctionWithParse } from "openai-7/lib/RunnableFunction";
 import { Agent, OpenAIProvider, Runner, tool as agentTool } from "openai-agents-20";
@@ -133,6 +134,37 @@ const messages: Client = {
   },
 };
 
+const ollama: Client = {
+  async text(host, model) {
+    const question = [{ role: "user", content: hello }];
+    return (await new Ollama({ host }).chat({ model, messages: question })).message.content;
+  },
+  async stream(host, model) {
+    let text = "";
+    const stream = await new Ollama({ host }).generate({ model, prompt: hello, stream: true });
+    for await (const { response } of stream) text += response;
+    return text;
+  },
+  async tools(host, model) {
+    const client = new Ollama({ host });
+    const tools = names.map((name) => ({
+      type: "function",
+      function: { name, description: name, parameters: inputs[name] },
+    }));
+    const messages: Message[] = [{ role: "user", content: calls }];
+    for await (const { message } of await client.chat({ model, messages, tools, stream: true }))
+      if (message.tool_calls) messages.push(message);
+    const results = messages.flatMap(({ tool_calls: called = [] }) =>
+      called.map(({ function: { name, arguments: input } }) => ({
+        role: "tool",
+        tool_name: name,
+        content: run(name, input),
+      })),
+    );
+    return (await client.chat({ model, messages: [...messages, ...results], tools })).message.content;
+  },
+};
+
 function aiSdk(modelOf: (url: string, model: string) => LanguageModel): Client {
   const tools = {
     look: tool({ inputSchema: z.object({ at: z.int() }), execute: (input) => run("look", input) }),
@@ -186,6 +218,7 @@ const clients: Readonly<Record<string, Client>> = {
   "openai 7, chat": chat,
   "openai 7, Responses": responses,
   "Anthropic's SDK 1": messages,
+  "ollama 0.6": ollama,
   "AI SDK 7, OpenAI's provider": aiSdk((url, model) => createOpenAI({ baseURL: `${url}/v1`, apiKey })(model)),
   "AI SDK 7, OpenAI's provider by chat": aiSdk((url, model) =>
     createOpenAI({ baseURL: `${url}/v1`, apiKey }).chat(model),

@@ -105,8 +105,8 @@ describe.each(transports)("paths through $name", ({ open }) => {
     ["POST", "/v1/responses/r/x", { "x-api-key": "k" }, "openai"],
     ["GET", "/v1/messages-of-others", {}, "openai"],
     ["GET", "/apis", {}, "openai"],
-    ["GET", "/api/tags", {}, "ollama"],
-    ["POST", "/api/chat", { "anthropic-version": "2023-06-01" }, "ollama"],
+    ["GET", "/api/tag", {}, "ollama"],
+    ["POST", "/api/chats", { "anthropic-version": "2023-06-01" }, "ollama"],
     ["GET", "/api", {}, "ollama"],
   ])("an unknown path, %s %s with %j, is a 404 in the form of its API: %s", async (method, path, headers, form) => {
     const response = await api.fetch(path, { method, headers });

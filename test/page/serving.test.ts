@@ -43,7 +43,10 @@ describe("the files of the page", () => {
     expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
     expect(page.headers.get("vary")).toBe("Accept");
     expect(await page.text()).toContain('src="page/page.js"');
-    for (const accept of ["*/*", "text/plain", "application/json"]) {
+    const probe = await fetch(`${server.url}/`);
+    expect(probe.headers.get("vary")).toBe("Accept");
+    expect(await probe.text()).toBe("Ollama is running");
+    for (const accept of ["text/plain", "application/json"]) {
       const text = await fetch(`${server.url}/`, { headers: { accept } });
       expect(text.headers.get("content-type")).toBe("text/plain; charset=utf-8");
       expect(text.headers.get("vary")).toBe("Accept");

@@ -184,7 +184,7 @@ describe("a prompt that is longer than the model's context", () => {
     expect(answers.map(({ status }) => status)).toEqual([400, 400, 400, 400, 400]);
     expect(answers[0]?.json["error"]).toMatchObject({
       message:
-        "The prompt has about 6254 tokens, and the model's context is 4096 tokens: shorten the conversation, or use a model with a longer context.",
+        "The prompt has about 12508 tokens, and the model's context is 4096 tokens: shorten the conversation, or use a model with a longer context.",
       code: "context_length_exceeded",
     });
     expect(answers[3]?.json["error"]).toMatchObject({
@@ -537,6 +537,47 @@ describe("embeddings", () => {
       400,
       { message: '"e:latest" does not support chat' },
     ]);
+  });
+});
+
+describe("clients of Ollama's own API", () => {
+  const ask = async (truewire: TruewireServer, path: string, body: Json): Promise<Json> => {
+    const response = await fetch(`${truewire.url}${path}`, { method: "POST", body: JSON.stringify(body) });
+    return (await response.json()) as Json;
+  };
+
+  test("get the whole conversation to the model, with their own options", async () => {
+    const { upstream, truewire } = await serve({ reply: knowsPassword });
+    const messages = [user("The password is swordfish."), assistant("OK."), ...talk(20), user("What is it?")];
+    const options = { temperature: 0.5, mirostat: 2 };
+    const answer = await ask(truewire, "/api/chat", { model: "m", messages, stream: false, options, think: false });
+    expect(answer).toMatchObject({ message: { content: "It is swordfish." }, done: true, done_reason: "stop" });
+    expect(upstream.requests[0]?.body).toMatchObject({
+      model: "m:latest",
+      think: false,
+      options: { ...options, num_ctx: 16_384 },
+    });
+    // A smaller context would reload the model.
+    for (const context of [2000, 20_000])
+      await ask(truewire, "/api/chat", {
+        model: "m",
+        messages: [user("Hi")],
+        stream: false,
+        options: { num_ctx: context },
+      });
+    expect(upstream.requests.map(contextOf)).toEqual([16_384, 16_384, 20_000]);
+    const raw = { model: "m", prompt: "once", raw: true, stream: false, keep_alive: "1h" };
+    expect(await ask(truewire, "/api/generate", raw)).toMatchObject({ response: "I do not know a password." });
+    expect(upstream.requests[3]).toMatchObject({ path: "/api/generate", body: { prompt: "once", keep_alive: "1h" } });
+  });
+
+  test("see what the models of the source can do", async () => {
+    const { truewire } = await serve({
+      models: { "m:latest": { capabilities: ["completion", "vision", "thinking"], contextLength: 4096 } },
+      reply: () => "",
+    });
+    const shown = await ask(truewire, "/api/show", { model: "m" });
+    expect(shown["capabilities"]).toEqual(["completion", "vision", "embedding", "thinking"]);
   });
 });
 

@@ -24,8 +24,8 @@ export interface OllamaModelState {
 }
 
 /**
- * The default of the first step of context sizes; each further one has twice the size. Ollama loads a model again for another size, and loses its cache
- * of prompts, so a conversation may change the size a few times only. Source: ollama 0.33.0 server/sched.go, `needsReload`.
+ * The default of the first step of context sizes; each further one has twice the size. Ollama loads a model again for another size, and
+ * loses its cache of prompts, so a conversation may change the size a few times only. Source: ollama 0.33.0 server/sched.go, `needsReload`.
  */
 const firstStep = 8192;
 /** The part of a context that is left for an answer, in tokens, if the request sets no limit; and the most for a request that does. */
@@ -37,7 +37,7 @@ const imageTokens = 768;
 
 /**
  * Returns the `num_ctx` of a request: enough for the prompt and the answer, rounded up to a step, not less than the model has now, and not
- * more than its maximum. undefined: the server sets it.
+ * more than its maximum. `requested`: what a client of Ollama's API asks for at least. undefined: the server sets it.
  *
  * Throws `FailureError` if the prompt is certainly longer than the maximum; or probably, if the server would cut it without a word.
  */
@@ -45,14 +45,16 @@ export function contextSize(
   body: JsonObject,
   maxTokens: number | undefined,
   state: OllamaModelState,
+  requested?: unknown,
 ): number | undefined {
   const { maxContext = Number.POSITIVE_INFINITY, reasons, isRemote, cutsPrompts } = state;
   if (isRemote === true) return undefined;
   const prompt = estimatedTokens(body);
-  const certain = cutsPrompts === true ? prompt.likely : prompt.least;
-  if (certain > maxContext) throw promptTooLong(certain, maxContext);
+  if ((cutsPrompts === true ? prompt.likely : prompt.least) > maxContext)
+    throw promptTooLong(prompt.likely, maxContext);
   const reserve = maxTokens ?? (reasons === true ? reasoningReserve : defaultReserve);
-  return contextFor(prompt.most + Math.min(reserve, maxReserve), state);
+  const size = contextFor(prompt.most + Math.min(reserve, maxReserve), state);
+  return typeof requested === "number" ? Math.min(Math.max(size, requested), maxContext) : size;
 }
 
 /** The context for this number of tokens; see `contextSize`. */
@@ -72,8 +74,8 @@ interface TokenEstimate {
 }
 
 /**
- * Estimates the tokens of a prompt by its characters. English and code have 3 to 5 ASCII characters per token, indented code up to 8;
- * other characters are mostly tokens of their own in short texts, and up to 4 a token in the languages of a tokenizer.
+ * Estimates the tokens of a prompt by its characters: English and code have 3 to 5 ASCII characters per token, and tables and deeply
+ * indented code up to 12. Other characters are tokens of their own in most tokenizers, and up to 4 per token in some languages.
  */
 function estimatedTokens({ messages, tools, prompt, suffix }: JsonObject): TokenEstimate {
   const counts: Counts = { ascii: 0, other: 0, images: 0 };
@@ -81,7 +83,7 @@ function estimatedTokens({ messages, tools, prompt, suffix }: JsonObject): Token
   const { ascii, other, images } = counts;
   const ofImages = images * imageTokens;
   return {
-    least: Math.floor(ascii / 8 + other / 4),
+    least: Math.floor(ascii / 12 + other / 4),
     likely: Math.floor(ascii / 4 + other / 2) + ofImages,
     most: Math.ceil(ascii / 3 + other) + ofImages,
   };

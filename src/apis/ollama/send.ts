@@ -165,11 +165,11 @@ function finished(
   body["shift"] ??= false;
   if (state.keepAlive !== undefined) body["keep_alive"] ??= state.keepAlive;
   const changed = changedBody(body, profile, note);
-  const context = own["num_ctx"] ?? contextSize(changed, limits.maxTokens, state);
+  const context = contextSize(changed, limits.maxTokens, state, own["num_ctx"]);
   const added = profile.add?.["options"];
   changed["options"] = {
     ...own,
-    ...(context !== undefined && context !== null && { num_ctx: context }),
+    ...(context !== undefined && { num_ctx: context }),
     ...(isObject(added) && added),
   };
   return changed;

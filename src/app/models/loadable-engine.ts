@@ -53,7 +53,8 @@ export class LoadableEngine implements Engine {
     const info = engine?.models()[0] ?? loadable.info;
     if (info !== this.#listed) {
       this.#listed = info;
-      this.#models = [{ ...info, created: loadable.info.created }];
+      const { created, file } = loadable.info;
+      this.#models = [{ ...info, created, ...(file && { file }) }];
     }
     return this.#models;
   }

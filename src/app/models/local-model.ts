@@ -132,6 +132,9 @@ export class LoadableLocalModel implements Loadable {
     const { info } = this;
     if (info.contextLength !== contextLength || info.endpoints.join() !== endpoints.join())
       this.#info = { ...info, contextLength, endpoints };
+    const template = chatTemplate ?? read.facts.template;
+    if (this.#info.file?.bytes !== read.facts.bytes)
+      this.#info = { ...this.#info, file: { ...read.facts, ...(template !== undefined && { template }) } };
     return totalOf(this.#need);
   }
 }

@@ -47,6 +47,8 @@ export interface KeptModel {
   retryAt: number;
   readonly pause: RestartPause;
   idleTimer: NodeJS.Timeout | undefined;
+  /** In place of `idleUnloadMs`, until the model is unloaded; `Infinity`: it is not unloaded for being idle. */
+  requestedIdleMs: number | undefined;
   /** Ends the load that runs. */
   readonly removal: AbortController;
 }
@@ -116,6 +118,7 @@ export class ModelKeeper {
       retryAt: 0,
       pause: new RestartPause(),
       idleTimer: undefined,
+      requestedIdleMs: undefined,
       removal: new AbortController(),
     };
     this.#models.set(id, model);
@@ -126,6 +129,12 @@ export class ModelKeeper {
   change(model: KeptModel, settings: KeepSettings): void {
     model.settings = settings;
     this.#run(this.#schedule.setKeep(model.id, staysLoaded(settings)));
+    this.#watchIdle(model);
+  }
+
+  /** Sets how long a model may be idle, in milliseconds, until it is unloaded. */
+  keepLoaded(model: KeptModel, ms: number): void {
+    model.requestedIdleMs = ms;
     this.#watchIdle(model);
   }
 
@@ -255,9 +264,9 @@ export class ModelKeeper {
   /** Starts the timer that unloads an idle model. */
   #watchIdle(model: KeptModel): void {
     clearTimeout(model.idleTimer);
-    const { idleUnloadMs, keep } = model.settings;
-    if (idleUnloadMs === undefined || keep || this.stateOf(model) !== "in" || this.busyOf(model) > 0) return;
-    model.idleTimer = setTimeout(() => this.#run(this.#schedule.idle(model.id)), idleUnloadMs);
+    const idleMs = idleTimeOf(model);
+    if (idleMs === null || this.stateOf(model) !== "in" || this.busyOf(model) > 0) return;
+    model.idleTimer = setTimeout(() => this.#run(this.#schedule.idle(model.id)), idleMs);
     model.idleTimer.unref();
   }
 
@@ -350,6 +359,7 @@ export class ModelKeeper {
 
   #isOut(model: KeptModel): void {
     model.engine = undefined;
+    model.requestedIdleMs = undefined;
     this.#forgetRemoved(model);
     this.#run(this.#schedule.unloaded(model.id));
   }
@@ -367,6 +377,16 @@ export class ModelKeeper {
       },
     };
   }
+}
+
+/** The maximum delay of a timer in Node. */
+const maxTimerMs = 2 ** 31 - 1;
+
+/** The idle time after which a model is unloaded, in milliseconds; null: it is not unloaded for being idle. */
+export function idleTimeOf({ settings, requestedIdleMs }: KeptModel): number | null {
+  const { idleUnloadMs, keep, load } = settings;
+  const ms = load === "manual" ? idleUnloadMs : (requestedIdleMs ?? idleUnloadMs);
+  return keep || ms === undefined || ms > maxTimerMs ? null : ms;
 }
 
 /** True for models that are never unloaded in favor of another one. */

@@ -42,7 +42,8 @@ export const adminRoutes: readonly (readonly [path: string, route: ServerRoute])
   ],
 ];
 
-function controlOf({ control }: Service): ModelControl {
+/** The control of the server's models. Throws `FailureError` 503. */
+export function controlOf({ control }: Service): ModelControl {
   if (control) return control;
   throw new FailureError({ message: "There is nothing to control yet.", status: 503, kind: "unavailable" });
 }
@@ -69,11 +70,24 @@ async function* taskEvents(
   mask: Mask,
   run: (task: ControlTask) => Promise<object>,
 ): AsyncGenerator<string> {
-  const seen: { progress?: Progress | undefined; outcome?: { result: object } | { error: unknown } } = {};
+  try {
+    for await (const step of taskSteps(reply, run))
+      yield eventText("progress" in step ? { type: "progress", ...step.progress } : { type: "done", ...step.result });
+  } catch (error) {
+    if (!reply.sent) throw error;
+    yield eventText(failureEvent(reply, mask, error));
+  }
+}
+
+/** Runs a task until it ends or the client leaves. Yields its latest progress, and finally its result. Throws the error of the task. */
+export async function* taskSteps<Result>(
+  { exchange }: Reply,
+  run: (task: ControlTask) => Promise<Result>,
+): AsyncGenerator<{ readonly progress: Progress } | { readonly result: Result }> {
+  const seen: { progress?: Progress | undefined; outcome?: { result: Result } | { error: unknown } } = {};
   let wake = (): void => {};
-  const { signal } = reply.exchange.departure;
   const task: ControlTask = {
-    signal,
+    signal: exchange.departure.signal,
     report(progress) {
       seen.progress = progress;
       wake();
@@ -89,13 +103,12 @@ async function* taskEvents(
     if (seen.progress) {
       const { progress } = seen;
       seen.progress = undefined;
-      yield eventText({ type: "progress", ...progress });
+      yield { progress };
     } else await new Promise<void>((resolve) => (wake = resolve));
   }
   const { outcome } = seen;
-  if ("result" in outcome) yield eventText({ type: "done", ...outcome.result });
-  else if (!reply.sent) throw outcome.error;
-  else yield eventText(failureEvent(reply, mask, outcome.error));
+  if ("error" in outcome) throw outcome.error;
+  yield outcome;
 }
 
 /** `POST /admin/check`: checks another server and streams the result of each probe. Ends when the client leaves. */

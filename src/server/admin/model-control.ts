@@ -9,6 +9,11 @@ export interface ModelControl {
   load(name: string, task: ControlTask): Promise<ControlledModel>;
   /** Resolves when the model is unloaded, after its running answers have ended. */
   unload(name: string, task: ControlTask): Promise<ControlledModel>;
+  /**
+   * Sets how long a local model stays loaded after its last answer, in milliseconds, until it is unloaded; `Infinity`: until another one
+   * needs its memory. No effect on models of other kinds, and on those that the configuration keeps loaded.
+   */
+  keepLoaded(name: string, ms: number): Promise<void>;
   /** `name`: a served model, or `hf:owner/repo[:quant]`. Resolves with the downloaded file. */
   pull(name: string, task: ControlTask): Promise<{ readonly path: string }>;
   /** Reads the configuration again; resolves with the names of the models that it serves. */

@@ -1,4 +1,5 @@
 import { open, stat } from "node:fs/promises";
+import type { ModelFileFacts } from "../../../core/engine.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import { type GgufHeader, parseGgufHeader } from "./gguf-metadata.ts";
 
@@ -23,6 +24,7 @@ export interface ModelFile {
   /** Attention is causal: tokens attend to earlier tokens only. */
   readonly isCausal: boolean;
   readonly shape: ModelShape;
+  readonly facts: ModelFileFacts;
 }
 
 /** The metadata that memory use depends on. */
@@ -74,10 +76,39 @@ export async function readModelFile(path: string): Promise<ModelFile> {
     ...(poolingType !== undefined && { poolingType }),
     isCausal,
     usesLongRope: metadata.get(`${architecture}.rope.scaling.original_context_length`) !== undefined,
-    hasTemplate: typeof metadata.get("tokenizer.chat_template") === "string",
+    hasTemplate: typeof metadata.get(templateKey) === "string",
     ...(trainedContext !== undefined && trainedContext > 0 && { trainedContext }),
     shape: shapeOf(path, metadata, architecture),
+    facts: factsOf(metadata, architecture, bytes),
   };
+}
+
+/** Metadata beyond this many pairs is left out: the facts are sent to clients. */
+const maxPairs = 200;
+
+function factsOf(metadata: GgufHeader["pairs"], architecture: string, bytes: number): ModelFileFacts {
+  const template = metadata.get(templateKey);
+  const fileType = numberOf(metadata, "general.file_type");
+  const size = metadata.get("general.size_label");
+  const pairs = [...metadata].filter(([key]) => key !== "general.name" && key !== templateKey).slice(0, maxPairs);
+  return {
+    bytes,
+    architecture,
+    size: typeof size === "string" ? size : "",
+    ...(fileType !== undefined && { fileType }),
+    ...(typeof template === "string" && { template }),
+    metadata: Object.fromEntries(pairs.map(([key, value]) => [key, shownValue(key, value)])),
+  };
+}
+
+const templateKey = "tokenizer.chat_template";
+
+/** Lists of the vocabulary are represented by their lengths. */
+function shownValue(key: string, value: unknown): unknown {
+  if (typeof value === "bigint") return Number(value);
+  const isList =
+    Array.isArray(value) || /^tokenizer\.ggml\.(?:tokens|scores|token_type|merges|precompiled_charsmap)$/.test(key);
+  return isList ? [] : value;
 }
 
 /** The size of the token embeddings, which end where the next tensor begins. */
