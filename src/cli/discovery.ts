@@ -14,6 +14,8 @@ export interface FoundServer {
   readonly state: "open" | "empty" | "locked" | "truewire";
   /** As it lists them. */
   readonly models: readonly string[];
+  /** It is Ollama itself: its own API is used. */
+  readonly isOllama?: boolean;
 }
 
 /** The default ports of servers that run models, by their documentation. */
@@ -63,12 +65,11 @@ export function entriesOf(found: readonly FoundServer[]): UpstreamModel[] {
   const names = new Set<string>();
   return found
     .filter(({ state }) => state === "open")
-    .map(({ product, port, url }) => {
+    .map(({ product, port, url, isOllama = false }) => {
       const plain = product.toLowerCase().replaceAll(" ", "-");
       const name = names.has(plain) ? `${plain}-${port}` : plain;
       names.add(name);
-      // Of an Ollama, its own API is detected.
-      return { kind: "upstream", name, url, ...(product !== "Ollama" && { api: "chat" as const }) };
+      return { kind: "upstream", name, url, api: isOllama ? "ollama" : "chat" };
     });
 }
 
@@ -83,7 +84,8 @@ async function lookAt(port: number, agent: Agent, signal: AbortSignal): Promise<
   const models = list?.status === 200 ? readModelList(list.text) : null;
   if (models && models.length > 0) {
     const product = owners[models[0]?.ownedBy?.toLowerCase() ?? ""] ?? server.product;
-    return { ...server, product, state: "open", models: models.map(({ id }) => id) };
+    const isOllama = welcome?.text.trim() === "Ollama is running";
+    return { ...server, product, state: "open", models: models.map(({ id }) => id), isOllama };
   }
   // Ollama without a model lists `null`.
   const body = version?.status === 200 ? jsonOf(version.text) : undefined;

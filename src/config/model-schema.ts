@@ -62,7 +62,7 @@ export const wireSchema: z.ZodType<WireName, WireName | "openai"> = z
   .describe("The form of the answers: lean or exact (openai is the older name of exact)");
 
 const urlError = expected("the base URL of a server, such as http://localhost:11434/v1, or a list of them");
-const keepAliveError = expected("seconds, a time such as 30m, or -1 for ever");
+const keepAliveError = expected("seconds, a time such as 30m, or -1 to keep it loaded");
 const baseUrl = z.url({ protocol: /^https?$/, error: urlError });
 const member = text("the name of a member, such as logit_bias");
 const modelName = text("the name of a model, such as gpt-4o-mini");

@@ -38,30 +38,33 @@ export async function findApi(options: UpstreamOptions, open: OpenTransport): Pr
 const postedApis = sourceApis.filter((api) => api !== "ollama");
 
 /**
- * Whether a server is Ollama: it says so at `/`, or it has no page there (behind a proxy) and a version at `/api/version`. Other servers
- * with some of Ollama's paths have a page of their own. Source: ollama 0.33.0 server/routes.go, `GenerateRoutes`.
+ * Whether a server is Ollama: it says so at `/`, or it has no page there (behind a proxy), and a version and a list of models at Ollama's
+ * paths. Other servers with some of Ollama's paths have a page of their own. Source: ollama 0.33.0 server/routes.go, `GenerateRoutes`.
  */
 async function isOllama(url: string, options: UpstreamOptions, open: OpenTransport): Promise<boolean> {
   const target = new UpstreamTarget(ollamaRoot(url), options, open);
-  const ask = async (path: string): Promise<{ readonly status: number; readonly text: string } | undefined> => {
+  /** The answer to a GET; `text`: "" of a long one. */
+  const ask = async (path: string): Promise<{ readonly status?: number; readonly text: string }> => {
     try {
-      const { statusCode, body } = await target.transport.request({
+      const { statusCode: status, body } = await target.transport.request({
         method: "GET",
         path: target.path(path),
-        headers: headersFor("ollama", options),
+        // Another Truewire says that it is Ollama only to clients that take anything.
+        headers: { accept: "text/plain, application/json", ...headersFor("ollama", options) },
         signal: AbortSignal.timeout(timeoutMs),
       });
-      return { status: statusCode, text: await readBody(body, maxLength, () => new Error("the answer is too long")) };
+      const text = await readBody(body, maxLength, () => new Error("too long")).catch(() => "");
+      return { status, text };
     } catch {
-      return undefined;
+      return { text: "" };
     }
   };
   try {
     const page = await ask("/");
-    if (page?.status === 200) return page.text.trim() === "Ollama is running";
-    if (page?.status !== 404 && page?.status !== 403) return false;
-    const answer = await ask("/api/version");
-    return answer?.status === 200 && /^\s*\{\s*"version"\s*:\s*"[^"]*"\s*\}\s*$/.test(answer.text);
+    if (page.status === 200) return page.text.trim() === "Ollama is running";
+    if (page.status !== 404 && page.status !== 403) return false;
+    const { text } = await ask("/api/version");
+    return /^\s*\{\s*"version"\s*:\s*"[^"]*"\s*\}\s*$/.test(text) && (await ask("/api/tags")).status === 200;
   } finally {
     await target.transport.destroy();
   }

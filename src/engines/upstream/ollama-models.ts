@@ -10,7 +10,7 @@ import { readBody } from "./transport.ts";
 /** Ollama answers from memory, except for a model that it has not described before. */
 const timeoutMs = 5000;
 const maxLength = 16 * 1024 * 1024;
-/** Models that are described at once. */
+/** The number of models that are described in parallel. */
 const concurrency = 8;
 /** How long the list of loaded models is used. Another program may load a model with another context. */
 const loadedMs = 5000;

@@ -58,7 +58,7 @@ export interface OllamaOptions {
   readonly minContext?: number | undefined;
   /** The largest one; default: the model's own. */
   readonly maxContext?: number | undefined;
-  /** How long a model stays loaded, as Ollama reads it (`30m`, seconds, -1 for ever); default: the server's. */
+  /** How long a model stays loaded, as Ollama reads it (`30m`, seconds, negative: forever); default: the server's. */
   readonly keepAlive?: string | number | undefined;
 }
 

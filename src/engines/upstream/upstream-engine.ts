@@ -148,7 +148,7 @@ class UpstreamEngine implements Engine {
 
   generate(request: GenerationRequest, observer?: GenerationObserver): AsyncIterable<readonly GenerationEvent[]> {
     const { n = 1, prompt, passthrough } = request;
-    if (prompt.kind === "text" && this.#source.singleChoice === true && n * prompt.prompts.length > 1) {
+    if (this.#ollama && prompt.kind === "text" && n * prompt.prompts.length > 1) {
       const { passthrough: _, ...others } = request;
       const each = prompt.prompts.map((text) => ({ ...others, n: 1, prompt: { ...prompt, prompts: [text] } }));
       const streams = each.flatMap((one) => Array.from({ length: n }, () => this.#stream(one, observer)));
@@ -267,7 +267,10 @@ class UpstreamEngine implements Engine {
     if (customTools.length > 0) stages.push(new CustomCalls(new Set(customTools)));
     if (format !== undefined && isChat) stages.push(new TextStage(format, request, newCallId, warn));
     const ollama = this.#ollama?.stateOf(model, target);
-    const profile = { ...this.#profileOf(model, target.url, lessons), ...(ollama && { ollama }) };
+    const profile = {
+      ...this.#profileOf(model, target.url, lessons),
+      ...(ollama && { ollama, truncates: ollama.cutsPrompts === true }),
+    };
     const reader = source.reader({
       newCallId,
       legacyFunctions: isChat && prompt.legacyFunctions === true,
