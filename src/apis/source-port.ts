@@ -50,7 +50,7 @@ export interface SourceTokenCount {
 /** Makes embeddings at an upstream. */
 interface SourceEmbeddings {
   readonly path: string;
-  writeRequest(request: EmbeddingRequest): RequestBody;
+  writeRequest(request: EmbeddingRequest, profile: ServerProfile): RequestBody;
   /** Converts an answer (JSON of any shape) to the form of OpenAI's API. */
   toOpenAi(answer: unknown): unknown;
 }

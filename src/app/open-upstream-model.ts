@@ -82,6 +82,8 @@ async function openNow(settings: UpstreamOptions, transport: OpenTransport): Pro
   // Where the models are given, nothing is asked before the first request: the server need not be up.
   const api = settings.api ?? (settings.models ? "chat" : await findApi(settings, transport));
   const forwards = api === "chat" ? ["chat", "completions"] : api === "ollama" ? ["ollama", "ollama-generate"] : [api];
+  if (settings.ollama && api !== "ollama")
+    settings.log?.("the setting `ollama` has no effect: its API is not Ollama's", "warn", { api });
   const urls = api === "ollama" ? settings.urls.map(ollamaRoot) : settings.urls;
   return { engine: await openUpstreamEngine({ ...settings, urls, api }, transport), forwards };
 }

@@ -528,6 +528,7 @@ describe("embeddings", () => {
     });
     const long = await send(truewire, "/embeddings", { model: "e:latest", input: "word ".repeat(1000) });
     expect([long.status, long.json["error"]]).toMatchObject([400, { code: "context_length_exceeded" }]);
+    expect(upstream.requests.map(contextOf)).toEqual([512, 512]);
     const tokens = await send(truewire, "/embeddings", { model: "e:latest", input: [[1, 2]] });
     expect([tokens.status, tokens.json["error"]]).toMatchObject([400, { param: "input[0]" }]);
     expect(upstream.requests.map(({ path }) => path)).toEqual(["/api/embed", "/api/embed"]);
@@ -538,6 +539,17 @@ describe("embeddings", () => {
       { message: '"e:latest" does not support chat' },
     ]);
   });
+});
+
+// Ollama's default context cut, or refused, texts that the model takes.
+test("embeddings of long texts get the context that they need", async () => {
+  const models = { "e:latest": { capabilities: ["embedding"], contextLength: 32_768 } };
+  const { upstream, truewire } = await serve({ models, reply: () => "" });
+  for (const words of [10, 10_000, 10]) {
+    const { status } = await send(truewire, "/embeddings", { model: "e:latest", input: ["a", "word ".repeat(words)] });
+    expect(status).toBe(200);
+  }
+  expect(upstream.loads.map(({ numCtx }) => numCtx)).toEqual([8192, 32_768]);
 });
 
 describe("clients of Ollama's own API", () => {

@@ -379,12 +379,24 @@ function base64Of(url: unknown, path: string): string {
 }
 
 /** Writes the body of a request to `/api/embed`. Texts that are too long are refused: Ollama would cut them without a word. */
-function writeOllamaEmbed({ model, inputs, dimensions }: EmbeddingRequest): RequestBody {
+function writeOllamaEmbed(
+  { model, inputs, dimensions }: EmbeddingRequest,
+  { ollama: state = unknownModel }: ServerProfile,
+): RequestBody {
   const texts = inputs.map((input, at) => {
     if (typeof input === "string") return input;
     throw invalidRequest("The model's server embeds texts only, no tokens.", `input[${at}]`, "unsupported_value");
   });
-  return { model, input: texts, truncate: false, ...(dimensions !== undefined && { dimensions }) };
+  const longest = texts.reduce((a, b) => (b.length > a.length ? b : a), "");
+  const context = contextSize({ prompt: longest }, 0, state);
+  return withoutUndefined({
+    model,
+    input: texts,
+    truncate: false,
+    dimensions,
+    keep_alive: state.keepAlive,
+    options: context === undefined ? undefined : { num_ctx: context },
+  });
 }
 
 /** Converts the answer of `/api/embed` to the form of OpenAI's API. Any other answer is returned unchanged. */

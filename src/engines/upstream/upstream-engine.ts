@@ -115,6 +115,7 @@ class UpstreamEngine implements Engine {
       headers: this.#headers,
       answerLimit: this.#answerLimit,
       add: options.profile?.add ?? {},
+      ollama: this.#ollama,
       nameOf: (model) => this.#nameOf(model),
       profileOf: (model) => this.#profileOf(model, shownUrl(options.urls[0] ?? "")),
     });
