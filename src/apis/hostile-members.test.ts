@@ -8,6 +8,8 @@ import { runSync } from "../core/steps.ts";
 import { requiredBetas } from "./messages/request-schema.ts";
 import { completionsSource } from "./completions/port.ts";
 import { readEmbeddingsRequest } from "./embeddings/embeddings.ts";
+import { readOllamaEmbed, readOllamaEmbeddings } from "./ollama/embed.ts";
+import { readOllamaShow } from "./ollama/models.ts";
 import type { AnswerContext, ReadRequest } from "./port.ts";
 import { ports, sourcePorts } from "./ports.ts";
 import { exact, lean } from "./profile.ts";
@@ -49,6 +51,15 @@ function readAt(path: string, body: unknown): void {
         break;
       case "/v1/embeddings":
         readEmbeddingsRequest(body, "req_1");
+        break;
+      case "/v1/api/embed":
+        readOllamaEmbed(body, "req_1", profile);
+        break;
+      case "/v1/api/embeddings":
+        readOllamaEmbeddings(body, "req_1", profile);
+        break;
+      case "/v1/api/show":
+        readOllamaShow(body, profile);
         break;
       case "/v1/rerank":
         readRerankRequest(body, "req_1");

@@ -72,7 +72,12 @@ function endpointOfPath(method: string, path: string): Exchange["endpoint"] | un
     ["/completions", "completions"],
     ["/responses", "responses"],
     ["/messages", "messages"],
+    ["/api/embeddings", "ollama-embeddings"],
     ["/embeddings", "embeddings"],
+    ["/api/chat", "ollama-chat"],
+    ["/api/generate", "ollama-generate"],
+    ["/api/embed", "ollama-embed"],
+    ["/api/show", "ollama-show"],
   ];
   return method === "POST" ? posted.find(([end]) => path.endsWith(end))?.[1] : undefined;
 }

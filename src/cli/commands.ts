@@ -17,7 +17,7 @@ export function checkCommand(program: Command): void {
     .option("--key <key>", "the API key (default: $OPENAI_API_KEY; with --only messages $ANTHROPIC_API_KEY)")
     .option(
       "--only <word...>",
-      "only the probes of an API (chat, completions, responses, embeddings, models, messages), or whose id begins so (text, tools, wrong)",
+      "only the probes of an API (chat, completions, responses, embeddings, models, messages, ollama), or whose id begins so (text, tools, wrong)",
     )
     .option("--profile <name>", "require one form of answers, lean or exact; every difference is then an error")
     .option("--max-warnings <n>", "exit with 1 when more rules than this end in a warning")

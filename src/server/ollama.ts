@@ -177,7 +177,7 @@ async function* pullLines(
   const control = controlOf(service);
   yield progressLine({ status: "pulling manifest" });
   if (pulled !== undefined) {
-    // The digest of a file is not known before its end. Clients only tell downloads apart by it.
+    // The digest of a file is not known before it is complete. Clients only use it as an id of the download.
     const digest = await hashOf(pulled);
     const head = { status: `pulling ${digest.slice(0, 12)}`, digest: `sha256:${digest}` };
     try {

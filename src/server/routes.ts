@@ -46,7 +46,6 @@ const routes: ReadonlyMap<string, ServerRoute> = new Map<string, ServerRoute>([
   ["/v2/rerank", rerankRoute],
   ["/models", { conventions: conventionsOfList, methods: { GET: listModels } }],
   ["/models/{rest}", { conventions: conventionsOfList, methods: { GET: showModel } }],
-  ...ollamaRoutes,
   ...adminRoutes,
   ...inspectRoutes,
   ["/tokenize", { ...openai, methods: { POST: tokenizeEndpoint } }],
@@ -54,6 +53,7 @@ const routes: ReadonlyMap<string, ServerRoute> = new Map<string, ServerRoute>([
   ["/apply-template", { ...openai, methods: { POST: applyTemplateEndpoint } }],
   ["/slots", { ...openai, methods: { GET: answerSlots } }],
   ["/lora-adapters", { ...openai, methods: { GET: answerAdapters } }],
+  ...ollamaRoutes,
   ["/health", { ...openai, open: true, methods: { GET: answerHealth } }],
   ["/health/live", { ...openai, open: true, methods: { GET: answerLiveness } }],
   // The endpoint checks keys itself: metrics may have keys of their own.

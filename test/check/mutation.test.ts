@@ -5,6 +5,7 @@ import { formOf } from "../../src/check/rules/form.ts";
 import { judge } from "../../src/check/rules/judge.ts";
 import type { ProfileName } from "../../src/check/rules/profile/profile-rule.ts";
 import { legalBody } from "./legal/body.ts";
+import { legalOllama } from "./legal/ollama.ts";
 import { legalResponseBody, legalResponseSocket, legalResponseStream } from "./legal/responses.ts";
 import { type Legal, legalStream } from "./legal/stream.ts";
 import { runIllegal, runLegal } from "./mutation-run.ts";
@@ -36,6 +37,14 @@ describe.each<[string, (seed: number) => Legal]>([
       expect(rulesBroken(exchange, profile.name === "lean" ? "exact" : "lean")).not.toEqual([]);
     }
   });
+});
+
+test("2,000 exchanges of our own writer of Ollama's API have no finding", () => {
+  const found: string[] = [];
+  for (let seed = 0; seed < 2000; seed++)
+    for (const { rule, found: what } of judge(legalOllama(seed).exchange).findings)
+      found.push(`seed ${seed}: ${rule}: ${what}`);
+  expect(found).toEqual([]);
 });
 
 test(

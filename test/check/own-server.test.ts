@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runCheck } from "../../src/check/probe/run-check.ts";
 import { ruleNamed } from "../../src/check/rules/every-rule.ts";
+import { ollamaRules } from "../../src/check/rules/ollama/ollama-rules.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { programmedTemplate } from "../fixtures/programmed-template.ts";
 import { writeRandomModel } from "../fixtures/random-model.ts";
@@ -49,4 +50,15 @@ test.each<["lean" | "exact", string]>([
   expect(found).toEqual([]);
   expect(run.judged.length).toBeGreaterThan(120);
   expect(run.judged.filter(({ id }) => id.startsWith("messages/")).length).toBeGreaterThan(50);
+});
+
+test.each(["lean", "exact"])("Ollama's API in profile %s", { timeout: 300_000 }, async (wire) => {
+  const url = `${servers.get(wire)?.url}/v1`;
+  const run = await runCheck({ url, model: "programmed", only: ["ollama"], timeout: 120_000, concurrency: 2 });
+  expect(
+    run.judged.flatMap(({ id, findings }) => findings.map(({ rule, found }) => `${id}: ${rule}: ${found}`)),
+  ).toEqual([]);
+  // The random JSON of this model is cut by num_predict.
+  const rules = ollamaRules.map(({ id }) => id).filter((id) => id !== "ollama/format");
+  expect([...new Set(run.judged.flatMap(({ shown }) => shown))]).toEqual(expect.arrayContaining(rules));
 });

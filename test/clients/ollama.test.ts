@@ -122,9 +122,23 @@ describe.each(["lean", "exact"])("the ollama package, wire %s", (wire) => {
     const raw = await client.generate({ model, prompt: "<|script:plain|>", raw: true });
     expect(raw).toMatchObject({ response: said.plain });
     expect(raw.context).toBeUndefined();
+    const middle = await client.generate({
+      model,
+      prompt: "def add(left, right):\n    ",
+      suffix: "\n\nprint(add(1, 2))",
+    });
+    expect(middle.response).toBe("return left + right;");
     let text = "";
     for await (const line of await client.generate({ model, prompt: "#plain", stream: true })) text += line.response;
     expect(text).toBe(said.plain);
+  });
+
+  test("unknown paths and methods: in profile exact as Ollama's router words them, which is not JSON", async () => {
+    const [path, method] = [await fetch(`${server.url}/api/nope`), await fetch(`${server.url}/api/chat`)];
+    expect([path.status, method.status]).toEqual([404, 405]);
+    const texts = [await path.text(), await method.text()];
+    if (wire === "exact") expect(texts).toEqual(["404 page not found", "405 method not allowed"]);
+    else expect(texts.map((text) => Object.keys(JSON.parse(text) as object))).toEqual([["error"], ["error"]]);
   });
 
   test("log probabilities", async () => {

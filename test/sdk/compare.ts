@@ -19,6 +19,7 @@ export interface Difference {
 export const sdks: Readonly<Record<string, readonly string[]>> = {
   openai: ["openai", "openai-7"],
   "@anthropic-ai/sdk": ["@anthropic-ai/sdk"],
+  ollama: ["ollama"],
 };
 
 /** Returns the descriptions of an SDK's types. */

@@ -10,6 +10,8 @@ import { chatParameters } from "../../src/apis/chat/request.ts";
 import type { RequestParameter } from "../../src/apis/request/parameter.ts";
 import { completionParameters } from "../../src/apis/completions/request.ts";
 import { messageParameters, messageRequest } from "../../src/apis/messages/request-schema.ts";
+import * as ollama from "../../src/apis/ollama/schema.ts";
+import * as ollamaRequests from "../../src/apis/ollama/request-schema.ts";
 import { responsesParameters } from "../../src/apis/responses/parameters.ts";
 
 /** An object of an API, as the vendor's SDK declares it and as we describe it. */
@@ -45,6 +47,13 @@ const anthropic = (
   schema: z.ZodType,
   parameters: readonly Parameter[] = [],
 ): Description => ({ sdk: "@anthropic-ai/sdk", type: `resources/messages/messages:${type}`, name, schema, parameters });
+const ollamaSdk = (type: string, name: string, schema: z.ZodType): Description => ({
+  sdk: "ollama",
+  type: `dist/browser:${type}`,
+  name: `ollama: ${name}`,
+  schema,
+  parameters: [],
+});
 const chatModule = "resources/chat/completions/completions";
 const conversationsModule = "resources/conversations/conversations";
 const responsesModule = "resources/responses/responses";
@@ -91,4 +100,24 @@ export const descriptions: readonly Description[] = [
   anthropic("Message", "messages: answer", messages.message),
   anthropic("RawMessageStreamEvent", "messages: event", messages.streamEvent),
   anthropic("MessageTokensCount", "messages: count_tokens answer", messages.tokenCount),
+  ollamaSdk(
+    "ChatRequest",
+    "chat request",
+    ollamaRequests.ollamaChatRequest.extend({ options: ollamaRequests.ollamaOptions.nullish() }),
+  ),
+  ollamaSdk("ChatResponse", "chat answer", ollama.ollamaChatResponse),
+  ollamaSdk(
+    "GenerateRequest",
+    "generate request",
+    ollamaRequests.ollamaGenerateRequest.extend({ options: z.unknown() }),
+  ),
+  ollamaSdk("GenerateResponse", "generate answer", ollama.ollamaGenerateResponse),
+  ollamaSdk("EmbedRequest", "embed request", ollamaRequests.ollamaEmbedRequest.extend({ options: z.unknown() })),
+  ollamaSdk("EmbedResponse", "embed answer", ollama.ollamaEmbedResponse),
+  ollamaSdk("EmbeddingsResponse", "embeddings answer", ollama.ollamaEmbeddingsResponse),
+  ollamaSdk("ShowRequest", "show request", ollamaRequests.ollamaShowRequest.extend({ options: z.unknown() })),
+  ollamaSdk("ShowResponse", "show answer", ollama.ollamaShownModel),
+  ollamaSdk("PullRequest", "pull request", ollamaRequests.ollamaPullRequest),
+  ollamaSdk("ProgressResponse", "progress", ollama.ollamaProgress),
+  ollamaSdk("ModelResponse", "loaded model", ollama.ollamaLoadedModel.extend({ modified_at: z.unknown() })),
 ];

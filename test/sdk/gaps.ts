@@ -269,4 +269,30 @@ export const gaps: Readonly<Record<string, Reasons>> = {
       "[type=content_block_start].content_block[type=web_fetch_tool_result].caller[type=code_execution_20260120]",
     ]),
   },
+  "ollama: chat request": {
+    ...because(
+      "options that Ollama no longer has (ollama 0.33.0, api/types.go); ignored with a warning, as by Ollama",
+      [
+        "options.numa",
+        "options.low_vram",
+        "options.f16_kv",
+        "options.logits_all",
+        "options.vocab_only",
+        "options.use_mlock",
+        "options.embedding_only",
+        "options.tfs_z",
+        "options.mirostat",
+        "options.mirostat_tau",
+        "options.mirostat_eta",
+        "options.penalize_newline",
+      ],
+    ),
+    ...because("not read by Ollama (ollama 0.33.0, api/types.go, `ToolFunction`)", ["tools[].function.type"]),
+  },
+  "ollama: generate request": {
+    ...because("of models that make images, which Ollama 0.33.0 refuses", ["width", "height", "steps"]),
+  },
+  "ollama: generate answer": {
+    ...because("of models that make images, which Ollama 0.33.0 refuses", ["image", "completed", "total"]),
+  },
 };

@@ -57,12 +57,12 @@ export function writeOllamaTags(models: readonly OllamaModel[]): string {
   });
 }
 
-/** Go's longest duration, by which a model expires that stays loaded. */
-const longestMs = 2 ** 63 / 1e6;
+/** The maximum of Go's durations: a model that stays loaded expires after it. */
+const maxDurationMs = 2 ** 63 / 1e6;
 
 /** The body of `GET /api/ps`; the model that stays longest is the first. */
 export function writeOllamaProcesses(models: readonly OllamaLoadedModel[], nowMs: number): string {
-  const expiry = ({ expiresMs }: OllamaLoadedModel): number => expiresMs ?? nowMs + longestMs;
+  const expiry = ({ expiresMs }: OllamaLoadedModel): number => expiresMs ?? nowMs + maxDurationMs;
   return written(ollamaProcessList, {
     models: models
       .toSorted((a, b) => expiry(b) - expiry(a))

@@ -23,12 +23,21 @@ function errorFormat(notFound: (model: string) => string): ApiErrorFormat {
     answerHeaders: (requestId) => ({ "x-request-id": requestId }),
     limitHeaders: openaiLimitHeaders,
     missingBody: "missing request body",
-    writeFailure: (failure) => ({
+    writeFailure: (failure, profile) => ({
       status: failure.status,
-      contentType: json,
-      body: goJson({ error: errorText(failure, notFound) }),
+      ...((profile.judgesAsVendor ? routerError(failure) : undefined) ?? {
+        contentType: json,
+        body: goJson({ error: errorText(failure, notFound) }),
+      }),
     }),
   };
+}
+
+/** The errors of Ollama's router for unknown paths and methods are not JSON. Source: gin 1.10, gin.go, `default404Body`. */
+function routerError({ status, code, message }: GenerationFailure): { contentType: string; body: string } | undefined {
+  if (code === "method_not_supported") return { contentType: "text/plain", body: "405 method not allowed" };
+  const isPath = status === 404 && message.startsWith("Invalid URL (");
+  return isPath ? { contentType: "text/plain", body: "404 page not found" } : undefined;
 }
 
 function errorText({ message, code, model }: GenerationFailure, notFound: (model: string) => string): string {

@@ -14,7 +14,7 @@ const flag = z.boolean().nullish();
 /** Base64, as Go reads `[]byte`. */
 const images = list(z.string(), { most: maxParts }).nullish();
 
-/** How long the model stays loaded: seconds, or a duration as Go writes it (`5m`, `1h30m`). 0: unload it at once; negative: forever. */
+/** How long the model stays loaded: seconds, or a duration as Go writes it (`5m`, `1h30m`). 0: unload it immediately; negative: keep it loaded. */
 export const ollamaKeepAlive = z.union([z.number(), z.string()]).nullish();
 
 export const ollamaThinkLevels = ["low", "medium", "high", "max"] as const;
@@ -68,7 +68,7 @@ const decimal = z.number().nullish();
 
 /**
  * The options of a model and of its runner. Ollama cuts fractions of integers, and ignores unknown options with a warning in its log.
- * `treatment`: what a source of Truewire does with the option. Source: `Options`, `Runner`, `FromMap`.
+ * `kind: "runner"`: the option is set when a model is loaded. Source: `Options`, `Runner`, `FromMap`.
  */
 export const ollamaOptions = z.object({
   num_ctx: integer.meta({ go: "integer", kind: "runner" }),
@@ -129,7 +129,7 @@ export const ollamaGenerateRequest = z
     suffix: text,
     system: text,
     template: text,
-    /** The tokens of the conversation so far, from the last line of the answer before. Deprecated by Ollama. */
+    /** The encoded conversation, from the last line of the previous answer. Deprecated by Ollama. */
     context: list(z.int(), { most: 10_000_000 }).nullish(),
     raw: flag,
     images,

@@ -30,7 +30,7 @@ export function ollamaContext({ model, created, clock }: AnswerContext, answer: 
   return { answer, model, ...(clock ?? { beganMs: created * 1000, nowMs: () => created * 1000 }) };
 }
 
-/** What a line contains beside the members that every line has. */
+/** The content of a line. */
 interface Content {
   readonly text?: string;
   readonly thinking?: string;

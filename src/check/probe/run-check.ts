@@ -21,6 +21,7 @@ import { liveScenarios } from "./live.ts";
 import { responseLanes } from "./response-lanes.ts";
 import { type Scenario, ScenarioSteps } from "./scenario.ts";
 import { messagesProbes } from "./messages-probes.ts";
+import { ollamaProbes } from "./ollama-probes.ts";
 import { probes as openaiProbes } from "./probes.ts";
 import { type ProbeTarget, send } from "./send.ts";
 
@@ -67,7 +68,7 @@ export class CheckError extends Error {
   }
 }
 
-const probes: readonly Probe[] = [...openaiProbes, ...messagesProbes];
+const probes: readonly Probe[] = [...openaiProbes, ...messagesProbes, ...ollamaProbes];
 
 /** The words of `--only` that are an API's. */
 const apis = [...new Set(probes.flatMap(({ endpoint }) => apiOfEndpoint[endpoint] ?? []))];
@@ -96,7 +97,8 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
   const absent = only === undefined ? await absentApis(target) : undefined;
   const wanted = (id: string, api: string | undefined) =>
     only === undefined
-      ? absent?.has(api) !== true
+      ? // Ollama's API is next to the one under check.
+        api !== "ollama" && absent?.has(api) !== true
       : only.some((word) => (apis.includes(word) ? api === word : id.startsWith(word)));
   const chosen = probes.filter(
     ({ id, endpoint, profile }) =>

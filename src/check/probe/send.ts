@@ -39,7 +39,7 @@ async function sendOnce(probe: Probe, target: ProbeTarget, signal?: AbortSignal)
     ...result,
   });
   try {
-    const response = await httpRequest(target.url + probe.path(target.model), {
+    const response = await httpRequest(new URL(target.url + probe.path(target.model)), {
       method: probe.method,
       headers: {
         ...(text !== undefined && { "content-type": "application/json" }),
@@ -54,7 +54,7 @@ async function sendOnce(probe: Probe, target: ProbeTarget, signal?: AbortSignal)
       endpoint: probe.endpoint,
       request: {
         method: probe.method,
-        path: probe.path(target.model),
+        path: probe.path(target.model).replace(/^\/\.\./, ""),
         ...(body && { body: JSON.parse(JSON.stringify(body)) as Record<string, unknown> }),
       },
       response: {

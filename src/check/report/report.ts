@@ -60,6 +60,7 @@ export const concerns: readonly Concern[] = [
   "it is not the form that was demanded",
   "it differs from OpenAI",
   "it differs from Anthropic",
+  "it differs from Ollama",
 ];
 
 /** The broken rules of one concern, the worst first. */

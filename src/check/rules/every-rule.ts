@@ -8,13 +8,14 @@ import { sameRules } from "./group/same.ts";
 import { storedRules } from "./group/stored.ts";
 import { messageRules } from "./messages/message-rules.ts";
 import type { MessageRule } from "./messages/message-view.ts";
+import { type OllamaRule, ollamaRules } from "./ollama/ollama-rules.ts";
 import type { ProfileRule } from "./profile/profile-rule.ts";
 import { everyResponseRule } from "./responses/response-rules.ts";
 import type { ResponseRule } from "./responses/response-view.ts";
 import type { Rule } from "./rule.ts";
 import { streamRules } from "./stream/stream-rules.ts";
 
-export type EveryRule = Rule | MessageRule | ResponseRule | ProfileRule | GroupRule;
+export type EveryRule = Rule | MessageRule | ResponseRule | OllamaRule | ProfileRule | GroupRule;
 
 /** All rules by area: about one exchange, about a requested profile, and about several exchanges. */
 export const everyRule: readonly EveryRule[] = [
@@ -22,6 +23,7 @@ export const everyRule: readonly EveryRule[] = [
   ...bodyRules,
   ...messageRules,
   ...everyResponseRule,
+  ...ollamaRules,
   ...profileRules,
   ...expectationRules,
   ...sameRules,

@@ -26,6 +26,15 @@ export interface Exchange {
     | "message-tokens"
     | "anthropic-models"
     | "anthropic-model"
+    /** Paths below Ollama's `/api`. */
+    | "ollama-chat"
+    | "ollama-generate"
+    | "ollama-tags"
+    | "ollama-ps"
+    | "ollama-show"
+    | "ollama-version"
+    | "ollama-embed"
+    | "ollama-embeddings"
     | "other";
   readonly request: {
     readonly method: string;
@@ -62,12 +71,21 @@ export const apiOfEndpoint: Readonly<Record<Exchange["endpoint"], string | undef
   "message-tokens": "messages",
   "anthropic-models": "messages",
   "anthropic-model": "messages",
+  "ollama-chat": "ollama",
+  "ollama-generate": "ollama",
+  "ollama-tags": "ollama",
+  "ollama-ps": "ollama",
+  "ollama-show": "ollama",
+  "ollama-version": "ollama",
+  "ollama-embed": "ollama",
+  "ollama-embeddings": "ollama",
   other: undefined,
 };
 
 /** Returns the vendor of an endpoint's API, which decides the form of errors and headers. */
-export function vendorOf({ endpoint }: Pick<Exchange, "endpoint">): "OpenAI" | "Anthropic" {
-  return apiOfEndpoint[endpoint] === "messages" ? "Anthropic" : "OpenAI";
+export function vendorOf({ endpoint }: Pick<Exchange, "endpoint">): "OpenAI" | "Anthropic" | "Ollama" {
+  const api = apiOfEndpoint[endpoint];
+  return api === "messages" ? "Anthropic" : api === "ollama" ? "Ollama" : "OpenAI";
 }
 
 /** Returns a member of the request's body, or `undefined` if the request is not known. */
@@ -90,9 +108,18 @@ export function isStream(exchange: Exchange): boolean {
   const { endpoint, request, response } = exchange;
   if (endpoint === "response-socket") return true;
   if (response.status !== 200) return false;
+  if (vendorOf(exchange) === "Ollama") return isOllamaStream(exchange);
   if (request.body) return request.body.stream === true;
   return (
     response.headers?.["content-type"]?.startsWith("text/event-stream") ??
     /^\s*(data|event|id|retry|):/.test(response.body)
   );
+}
+
+/** A stream is the default of Ollama's API. A request without messages or prompt is answered whole. */
+function isOllamaStream({ endpoint, request: { body }, response }: Exchange): boolean {
+  if (endpoint !== "ollama-chat" && endpoint !== "ollama-generate") return false;
+  if (body === undefined) return /^[^\n]*\n[^\n]/.test(response.body);
+  const { messages, prompt } = body;
+  return body.stream !== false && ((Array.isArray(messages) && messages.length > 0) || (prompt ?? "") !== "");
 }

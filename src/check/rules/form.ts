@@ -26,13 +26,15 @@ function chatForm(view: StreamView): Form | undefined {
 }
 
 function datedForm(exchange: Exchange): Form | undefined {
+  const vendor = vendorOf(exchange);
+  if (vendor === "Ollama") return undefined;
   const view = isStream(exchange) ? streamView(exchange) : bodyView(exchange);
   const date = answerDate(view);
   if (date === "") return undefined;
   // Only `lean` ends streams of responses with [DONE], and pads no event of a message.
   if ("done" in view && (view.done >= 0 || (exchange.endpoint === "messages" && !/ \}$/m.test(exchange.response.body))))
     return "lean";
-  return `${vendorOf(exchange)}'s of ${date.slice(0, "2026-09".length)}`;
+  return `${vendor}'s of ${date.slice(0, "2026-09".length)}`;
 }
 
 /**

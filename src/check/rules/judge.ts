@@ -10,6 +10,7 @@ import { messageBodyRules } from "./messages/body-rules.ts";
 import { messageRules } from "./messages/message-rules.ts";
 import { streamedMessage, wholeMessage } from "./messages/message-view.ts";
 import { messageProfileRules } from "./messages/profile-rules.ts";
+import { ollamaRules, ollamaView } from "./ollama/ollama-rules.ts";
 import { chunkDeltaRules } from "./profile/delta-rules.ts";
 import { layoutRule } from "./profile/layout-rule.ts";
 import { memberRules } from "./profile/member-rules.ts";
@@ -82,6 +83,11 @@ export function judge(exchange: Exchange, requestedProfile?: ProfileName | "open
     if (profile === "exact" && rule !== layoutRule.id && isBeforeExact(view)) return;
     if (profile && judging?.shown(view, profile)) report(rule, judging.judge(view, profile));
   };
+  if (vendorOf(exchange) === "Ollama") {
+    const view = ollamaView(exchange);
+    for (const rule of ollamaRules) apply(rule, view);
+    return { findings, shown };
+  }
   const profileRulesOfVendor = profileRules.filter(({ vendor = "OpenAI" }) => vendor === vendorOf(exchange));
   if (isStream(exchange)) {
     const view = streamView(exchange);

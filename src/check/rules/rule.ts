@@ -20,6 +20,7 @@ export type Concern =
   | "requests are misunderstood"
   | "it differs from OpenAI"
   | "it differs from Anthropic"
+  | "it differs from Ollama"
   | "it is not the form that was demanded";
 
 export interface RuleFacts {

@@ -8,6 +8,7 @@ import { legalGroups } from "./messages/groups.ts";
 import { legalMessages } from "./messages/legal-messages.ts";
 import { messageMutations } from "./messages/message-mutations.ts";
 import type { IllegalChange, LegalChange } from "./mutation.ts";
+import { legalOllamas, ollamaMutations } from "./ollama/ollama-mutations.ts";
 import { profileMutations } from "./profile/profile-mutations.ts";
 import { illegalResponses } from "./responses/illegal.ts";
 import { legalResponses } from "./responses/legal.ts";
@@ -25,6 +26,7 @@ export const illegalChanges: readonly IllegalChange[] = [
   ...liveMutations,
   ...diagnosisMutations,
   ...messageMutations,
+  ...ollamaMutations,
 ];
 
 /** Every change that no rule may mind. */
@@ -38,4 +40,5 @@ export const legalChanges: readonly LegalChange[] = [
   ...legalDiagnoses,
   ...legalMessages,
   ...legalGroups,
+  ...legalOllamas,
 ];

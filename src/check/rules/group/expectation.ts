@@ -1,6 +1,6 @@
 import { isObject } from "../../../core/json.ts";
 import { bodyView, type Json } from "../view.ts";
-import { type Exchange, vendorOf } from "../exchange.ts";
+import { type Exchange, isStream, vendorOf } from "../exchange.ts";
 import type { Finding, Violation } from "../rule.ts";
 import { shown } from "../place.ts";
 import type { GroupRule } from "./group-rule.ts";
@@ -70,10 +70,13 @@ export function judgeExpectation(exchange: Exchange, expects: Expectation): { fi
       report("answer/status", `status ${status}`);
       return { findings, shown: ["answer/status"] };
     }
-    const wantsStream = exchange.request.body?.stream === true;
-    const isStream = /^\uFEFF?\s*(data|event|id|retry)?:/.test(body);
-    if (wantsStream !== isStream)
-      report("answer/stream", isStream ? "a stream that was not requested" : "no stream although one was requested");
+    const isOllama = vendorOf(exchange) === "Ollama";
+    const wantsStream = isOllama ? isStream(exchange) : exchange.request.body?.stream === true;
+    const streams = isOllama
+      ? /^[^\n]*\n[^\n]/.test(body) || exchange.response.headers?.["content-type"] === "application/x-ndjson"
+      : /^\uFEFF?\s*(data|event|id|retry)?:/.test(body);
+    if (wantsStream !== streams)
+      report("answer/stream", streams ? "a stream that was not requested" : "no stream although one was requested");
     return { findings, shown: ["answer/status", "answer/stream"] };
   }
   const rules = ["wrong/status"];
