@@ -120,6 +120,7 @@ export type {
 export type { CacheMiss, CacheMissCause, DifferingTexts } from "./core/cache-miss.ts";
 export type { AttemptObserver, GenerationObserver, ObservedAttempt } from "./core/generation-observer.ts";
 export type {
+  AdaptationPlace,
   InspectedPrompt,
   Inspection,
   MessageRange,
@@ -136,6 +137,7 @@ export type {
   Engine,
   EngineAnswer,
   EngineHealth,
+  ServerProfileReport,
   EngineQuestion,
   ModelAdapter,
   ModelInfo,
@@ -177,4 +179,5 @@ export type {
   TaggedArgs as FormatTaggedArguments,
 } from "./formats/format.ts";
 export type { Repair, RepairId } from "./apis/tolerant/repairs.ts";
+export type { AdaptationName } from "./apis/adapt/adaptation-names.ts";
 export type { ServerProfile } from "./apis/adapt/server-profile.ts";

@@ -17,6 +17,7 @@ import { noStore, openLimiterOf, openStoreOf } from "./open-store-of.ts";
 import { openHandler } from "./open-handler.ts";
 import type { EmbeddedHandler, HandlerOptions } from "./open-handler.ts";
 import { openObserving } from "./open-observing.ts";
+import { ProfileFile } from "./profile-file.ts";
 import { EnginePool } from "./engine-pool.ts";
 import { inspectorOf, settingsOf, warnOfFixedSettings, warnOfOpenAddress } from "./settings-of-config.ts";
 import { PoolControl, oneAfterAnother } from "./pool-control.ts";
@@ -103,9 +104,11 @@ export async function openServer(
   const streamLog = logStream === undefined ? undefined : await openStreamLog(logStream, log);
   const page = await readPage();
   const openFiles = descriptorLimit();
+  const profiles = current.profilesFile === undefined ? undefined : new ProfileFile(current.profilesFile, log);
   const pool = new EnginePool({
     log,
     runtime: nodeRuntime,
+    ...(profiles && { profiles }),
     ...(openFiles !== undefined && { descriptorLimit: openFiles }),
     ...(options.onProgress && { onProgress: options.onProgress }),
     ...(options.upstreamPatienceMs !== undefined && { upstreamPatienceMs: options.upstreamPatienceMs }),
@@ -216,6 +219,7 @@ export async function openServer(
     http.closeAllConnections();
     await closed;
     await service.runs.stop();
+    await profiles?.flush();
     await release();
   };
   return {

@@ -1,5 +1,13 @@
 import { canAnswer } from "../core/engine.ts";
-import type { Engine, EngineAnswer, EngineHealth, EngineQuestion, ModelInfo, QuestionKind } from "../core/engine.ts";
+import type {
+  Engine,
+  EngineAnswer,
+  EngineHealth,
+  EngineQuestion,
+  ModelInfo,
+  QuestionKind,
+  ServerProfileReport,
+} from "../core/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../core/events.ts";
 import type { GenerationObserver } from "../core/generation-observer.ts";
 import type { GenerationRequest } from "../core/request.ts";
@@ -72,6 +80,10 @@ export class LateEngine implements Engine {
   health(): EngineHealth {
     if (this.#opened) return this.#opened.engine.health();
     return this.#isClosed ? { state: "closed" } : { state: "failed", message: this.#message };
+  }
+
+  profiles(): readonly ServerProfileReport[] {
+    return this.#opened?.engine.profiles?.() ?? [];
   }
 
   async close(graceMs: number): Promise<void> {

@@ -32,6 +32,7 @@ export async function openUpstreamModel(
     profile: { ...model.requests, ...(model.adapt && { adapt: definedSwitches(model.adapt) }) },
     learn: model.learn,
     strict: model.strict,
+    profiles: options.profiles,
     singleChoice: model.singleChoice,
     ollama: model.ollama,
     format: toolFormat === undefined || toolFormat === "auto" ? toolFormat : formatOf(toolFormat),

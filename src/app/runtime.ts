@@ -1,4 +1,5 @@
 import type { Engine } from "../core/engine.ts";
+import type { ProfileStore } from "../engines/upstream/learned-profiles.ts";
 import type { SharedEjections } from "../workers/shared-ejections.ts";
 import type { OpenOptions } from "./open-options.ts";
 
@@ -17,6 +18,8 @@ export type Runtime = Readonly<typeof nodeRuntime>;
 
 export interface PoolOptions extends OpenOptions {
   readonly runtime: Runtime;
+  /** Keeps what was learned about upstreams; absent: each upstream keeps it in memory. */
+  readonly profiles?: ProfileStore;
   /** In a worker: opens a local model or a program of the primary process by its key in the pool. Absent: this process opens it. */
   readonly openShared?: (key: string) => Promise<Engine>;
   /** In a worker: ejected URLs of upstreams, shared by all workers. */

@@ -101,6 +101,7 @@ export function modelsCommand(program: Command): void {
       );
   add("list", "what is served, what is loaded, and what memory it takes")
     .option("--json", "as the server sends it")
+    .option("--verbose", "also what the servers of upstreams accept, and how that is known")
     .action(async (options) => {
       const { listModels } = await import("./models-action.ts");
       await listModels(options);

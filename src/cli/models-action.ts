@@ -1,10 +1,13 @@
+import type { ServerProfileReport } from "../core/engine.ts";
 import type { ControlledModel, Progress } from "../server/admin/model-control.ts";
 import { AdminClient } from "./admin-client.ts";
 import type { ServerFlags } from "./admin-client.ts";
 import { openProgressLine } from "./progress-line.ts";
 
 /** `truewire models list`. */
-export async function listModels(flags: ServerFlags & { readonly json?: true }): Promise<void> {
+export async function listModels(
+  flags: ServerFlags & { readonly json?: true; readonly verbose?: true },
+): Promise<void> {
   const states = await new AdminClient(flags).list();
   if (flags.json) return console.log(JSON.stringify(states, null, 2));
   const rows = [["MODEL", "STATE", "MEMORY", "BUSY", "LOADS"], ...states.models.map(rowOf)];
@@ -16,6 +19,8 @@ export async function listModels(flags: ServerFlags & { readonly json?: true }):
         .join("  ")
         .trimEnd(),
     );
+  if (flags.verbose)
+    for (const { profiles = [] } of states.models) for (const profile of profiles) showProfile(profile);
   const { limit, used } = states.memory;
   console.log(
     `\nMemory: ${bytes(used)} of ${limit === null ? "any amount" : bytes(limit)}, as estimated from the files.`,
@@ -33,6 +38,17 @@ export async function changeModel(verb: "load" | "unload" | "pull", model: strin
     line.close();
   }
   console.log(verb === "pull" ? path : `${name} is ${verb === "load" ? "loaded" : "unloaded"}.`);
+}
+
+/** What the server of a model accepts: each entry with its value and where it comes from. */
+function showProfile({ url, model, server, known, learned, configured }: ServerProfileReport): void {
+  console.log(`\n${model} at ${url}${server === undefined ? "" : ` (${server})`}`);
+  const origins = { known, learned, configured };
+  const names = [...new Set(Object.values(origins).flatMap((entries) => Object.keys(entries)))].toSorted();
+  if (names.length === 0) console.log("  accepts everything that an unknown server is expected to accept");
+  for (const name of names)
+    for (const [origin, entries] of Object.entries(origins))
+      if (entries[name] !== undefined) console.log(`  ${name}: ${JSON.stringify(entries[name])} (${origin})`);
 }
 
 function rowOf({ name, state, memory, busy, load, keep }: ControlledModel): string[] {

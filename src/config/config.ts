@@ -28,6 +28,11 @@ export interface TruewireConfig {
   readonly keys?: readonly KeyEntry[];
   /** A YAML file with a list of further keys. */
   readonly keysFile?: string;
+  /**
+   * A JSON file that keeps what was learned about upstreams. Default: `truewire.profiles.json` next to the configuration file; without such
+   * a file, it is kept in memory.
+   */
+  readonly profilesFile?: string;
   /** Redis or Valkey (`redis://localhost:6379`) in which instances count the limits of keys together; default: each for itself. */
   readonly sharedLimits?: string;
   /** Origins of the web pages that may call, or `*`; default: pages from this machine. */

@@ -67,6 +67,82 @@ const baseUrl = z.url({ protocol: /^https?$/, error: urlError });
 const member = text("the name of a member, such as logit_bias");
 const modelName = text("the name of a model, such as gpt-4o-mini");
 
+/** What an upstream accepts: `requests` of the configuration, and the profiles in the file of learned ones. */
+export const requestsSchema = settings(
+  {
+    instructionRole: oneOf(["system", "developer", "any"])
+      .optional()
+      .describe("The role of instructions (default: system for chat servers; any leaves it as it is)"),
+    systemMessages: oneOf(["anywhere", "first", "none"])
+      .optional()
+      .describe("Whether it accepts system messages anywhere, only one at the beginning, or none (default first)"),
+    repeatedRoles: flag()
+      .optional()
+      .describe("It accepts consecutive messages of one role; without, they are joined (default true)"),
+    userAfterTool: flag().optional().describe("It accepts a user's message after the result of a tool (default true)"),
+    tools: flag().optional().describe("It accepts tools; without, they are left out (default true)"),
+    customTools: flag()
+      .optional()
+      .describe("It accepts custom tools; without, they are sent as functions (default false)"),
+    toolChoices: listShape(oneOf(toolChoiceForms), "a list such as [none, auto, required]")
+      .optional()
+      .describe("The forms of tool_choice that it accepts: none, auto, required, named (default: all)"),
+    parallelCalls: flag().optional().describe("It accepts parallel_tool_calls (default true)"),
+    outputFormats: listShape(oneOf(outputFormats), "a list such as [json_object]")
+      .optional()
+      .describe("The types of response_format that it accepts: json_object, json_schema (default: all)"),
+    strictSchemas: flag().optional().describe("It accepts strict in schemas (default true)"),
+    refusedKeywords: listShape(member, "a list of keywords, such as [pattern]")
+      .optional()
+      .describe("Keywords of JSON Schema that it refuses or ignores"),
+    images: flag().optional().describe("It accepts images; without, a text replaces them (default true)"),
+    toolImages: flag().optional().describe("It accepts images in the results of tools (default false)"),
+    files: flag().optional().describe("It accepts files (default true)"),
+    severalChoices: flag()
+      .optional()
+      .describe("It accepts n above 1; without, several choices become several requests (default true)"),
+    logprobs: flag().optional().describe("It accepts logprobs; without, requests for them are refused (default true)"),
+    maxTokensMember: oneOf(["max_tokens", "max_completion_tokens"])
+      .optional()
+      .describe("The member that limits the answer's length (default: the client's)"),
+    reasoningEffort: flag()
+      .optional()
+      .describe("It accepts reasoning_effort for every model (default: only for models that are known to reason)"),
+    reasoningBudget: flag().optional().describe("It accepts thinking_token_budget (default false)"),
+    reasoningHistory: flag().optional().describe("It accepts the reasoning of earlier turns (default true)"),
+    reasoningMember: oneOf(["reasoning_content", "reasoning"])
+      .optional()
+      .describe("The member in which it expects the reasoning of earlier turns (default reasoning_content)"),
+    streamOptions: flag().optional().describe("It accepts stream_options (default true)"),
+    callIds: oneOf(["any", "nine"])
+      .optional()
+      .describe("The ids of calls that it accepts: any (the default), or those of nine letters or digits"),
+    sharedMembers: flag()
+      .optional()
+      .describe("It accepts members that OpenAI's APIs have in common, such as metadata (default false)"),
+    legacyFunctions: flag().optional().describe("It knows only the legacy functions"),
+    contextSize: integer(1).optional().describe("Its context size, in tokens (default: from its model list)"),
+    truncates: flag().optional().describe("It shortens prompts that are too long, without an error (default false)"),
+    tokenizer: text("a path such as /tokenize")
+      .optional()
+      .describe("The path, from its root, at which it counts the tokens of a text"),
+    cacheReport: flag().optional().describe("It reports in usage how many tokens its prompt cache had"),
+    drop: listShape(member, "a list of members, such as [logit_bias]")
+      .optional()
+      .describe("Members that it does not accept"),
+    dropInMessages: listShape(member, "a list of members, such as [name]")
+      .optional()
+      .describe("Members of messages that it does not accept"),
+    rename: mappingOf(member, "a mapping such as { max_tokens: max_new_tokens }")
+      .optional()
+      .describe("Members that have another name there: OpenAI's name, then its name"),
+    add: mappingOf(z.unknown(), "a mapping such as { top_k: 40 }")
+      .optional()
+      .describe("Members that are added to every request"),
+  },
+  "a mapping such as { drop: [logit_bias] }",
+);
+
 /** The name of a format or a description of one. */
 const toolFormat = z
   .union([text("the name of a format, such as hermes"), z.record(z.string(), z.unknown())], {
@@ -267,86 +343,7 @@ const upstream = settings(
     )
       .optional()
       .describe("For a model, the models that replace it when it fails"),
-    requests: settings(
-      {
-        instructionRole: oneOf(["system", "developer", "any"])
-          .optional()
-          .describe("The role of instructions (default: system for chat servers; any leaves it as it is)"),
-        systemMessages: oneOf(["anywhere", "first", "none"])
-          .optional()
-          .describe("Whether it accepts system messages anywhere, only one at the beginning, or none (default first)"),
-        repeatedRoles: flag()
-          .optional()
-          .describe("It accepts consecutive messages of one role; without, they are joined (default true)"),
-        userAfterTool: flag()
-          .optional()
-          .describe("It accepts a user's message after the result of a tool (default true)"),
-        tools: flag().optional().describe("It accepts tools; without, they are left out (default true)"),
-        customTools: flag()
-          .optional()
-          .describe("It accepts custom tools; without, they are sent as functions (default false)"),
-        toolChoices: listShape(oneOf(toolChoiceForms), "a list such as [none, auto, required]")
-          .optional()
-          .describe("The forms of tool_choice that it accepts: none, auto, required, named (default: all)"),
-        parallelCalls: flag().optional().describe("It accepts parallel_tool_calls (default true)"),
-        outputFormats: listShape(oneOf(outputFormats), "a list such as [json_object]")
-          .optional()
-          .describe("The types of response_format that it accepts: json_object, json_schema (default: all)"),
-        strictSchemas: flag().optional().describe("It accepts strict in schemas (default true)"),
-        refusedKeywords: listShape(member, "a list of keywords, such as [pattern]")
-          .optional()
-          .describe("Keywords of JSON Schema that it refuses or ignores"),
-        images: flag().optional().describe("It accepts images; without, a text replaces them (default true)"),
-        toolImages: flag().optional().describe("It accepts images in the results of tools (default false)"),
-        files: flag().optional().describe("It accepts files (default true)"),
-        severalChoices: flag()
-          .optional()
-          .describe("It accepts n above 1; without, several choices become several requests (default true)"),
-        logprobs: flag()
-          .optional()
-          .describe("It accepts logprobs; without, requests for them are refused (default true)"),
-        maxTokensMember: oneOf(["max_tokens", "max_completion_tokens"])
-          .optional()
-          .describe("The member that limits the answer's length (default: the client's)"),
-        reasoningEffort: flag()
-          .optional()
-          .describe("It accepts reasoning_effort for every model (default: only for models that are known to reason)"),
-        reasoningBudget: flag().optional().describe("It accepts thinking_token_budget (default false)"),
-        reasoningHistory: flag().optional().describe("It accepts the reasoning of earlier turns (default true)"),
-        reasoningMember: oneOf(["reasoning_content", "reasoning"])
-          .optional()
-          .describe("The member in which it expects the reasoning of earlier turns (default reasoning_content)"),
-        streamOptions: flag().optional().describe("It accepts stream_options (default true)"),
-        callIds: oneOf(["any", "nine"])
-          .optional()
-          .describe("The ids of calls that it accepts: any (the default), or those of nine letters or digits"),
-        sharedMembers: flag()
-          .optional()
-          .describe("It accepts members that OpenAI's APIs have in common, such as metadata (default false)"),
-        legacyFunctions: flag().optional().describe("It knows only the legacy functions"),
-        contextSize: integer(1).optional().describe("Its context size, in tokens (default: from its model list)"),
-        truncates: flag()
-          .optional()
-          .describe("It shortens prompts that are too long, without an error (default false)"),
-        tokenizer: text("a path such as /tokenize")
-          .optional()
-          .describe("The path, from its root, at which it counts the tokens of a text"),
-        cacheReport: flag().optional().describe("It reports in usage how many tokens its prompt cache had"),
-        drop: listShape(member, "a list of members, such as [logit_bias]")
-          .optional()
-          .describe("Members that it does not accept"),
-        dropInMessages: listShape(member, "a list of members, such as [name]")
-          .optional()
-          .describe("Members of messages that it does not accept"),
-        rename: mappingOf(member, "a mapping such as { max_tokens: max_new_tokens }")
-          .optional()
-          .describe("Members that have another name there: OpenAI's name, then its name"),
-        add: mappingOf(z.unknown(), "a mapping such as { top_k: 40 }")
-          .optional()
-          .describe("Members that are added to every request"),
-      },
-      "a mapping such as { drop: [logit_bias] }",
-    )
+    requests: requestsSchema
       .optional()
       .describe("What it accepts, where that differs from what is known or learned of it"),
     learn: flag()

@@ -61,15 +61,19 @@ function withPathsFrom(config: TruewireConfig, folder: string): TruewireConfig {
   const entries = (model: string | ModelEntry): ModelEntry[] =>
     typeof model === "string" && isFolder(path(model)) ? modelsInFolder(path(model)) : [entry(model)];
   const store = (place: string): string => (place === "memory" || place.includes("://") ? place : path(place));
+  const models = config.models?.flatMap(entries);
   return {
     ...config,
     ...(typeof config.store === "string" && { store: store(config.store) }),
     ...(typeof config.store === "object" &&
       config.store.at !== undefined && { store: { ...config.store, at: store(config.store.at) } }),
     ...(config.keysFile !== undefined && { keysFile: path(config.keysFile) }),
+    ...(models?.some(({ kind }) => kind === "upstream") && {
+      profilesFile: path(config.profilesFile ?? "truewire.profiles.json"),
+    }),
     ...(config.logStream !== undefined && { logStream: path(config.logStream) }),
     ...(config.tlsCert !== undefined && { tlsCert: path(config.tlsCert) }),
     ...(config.tlsKey !== undefined && { tlsKey: path(config.tlsKey) }),
-    ...(config.models && { models: config.models.flatMap(entries) }),
+    ...(models && { models }),
   };
 }

@@ -60,6 +60,7 @@ export interface Config {
   readonly apiKey: readonly string[];
   readonly keys: readonly KeyConfig[];
   readonly keysFile?: string | undefined;
+  readonly profilesFile?: string | undefined;
   readonly sharedLimits?: string | undefined;
   readonly corsOrigin: readonly string[];
   readonly wire: WireName;
@@ -158,6 +159,9 @@ const server = settings(
     apiKey: list("a key, such as ${TRUEWIRE_KEY}", "Keys that clients may use (default: no key is needed)"),
     keys: keysSchema.default([]).describe("Keys by their hashes, with names and limits"),
     keysFile: text("a file, such as keys.yaml").optional().describe("A file with a list of further keys"),
+    profilesFile: text("a file, such as truewire.profiles.json")
+      .optional()
+      .describe("What was learned about upstreams (default: truewire.profiles.json next to the configuration file)"),
     sharedLimits: text(redis)
       .refine((at) => /^rediss?:\/\//.test(at), { error: expected(redis) })
       .optional()

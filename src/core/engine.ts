@@ -35,6 +35,9 @@ export interface Engine {
 
   health(): EngineHealth;
 
+  /** What the servers of an upstream accept. Absent: the engine is no upstream. */
+  profiles?(): readonly ServerProfileReport[];
+
   /** Closes the engine: open generations may finish within `graceMs`, then end with `shutdown`. Resolves when all resources are released. */
   close(graceMs: number): Promise<void>;
 }
@@ -228,6 +231,22 @@ export interface ModelAdapter {
   readonly file: string;
   /** The default scale. */
   readonly scale: number;
+}
+
+/** What is known of a model of an upstream's server, for a person: plain data, later members override earlier ones. */
+export interface ServerProfileReport {
+  /** Without credentials. */
+  readonly url: string;
+  /** The server's name of the model. */
+  readonly model: string;
+  /** The server's name, and its version if it was asked. Absent: not known. */
+  readonly server?: string;
+  /** From the table of known servers. */
+  readonly known: Readonly<Record<string, unknown>>;
+  /** From probes and refusals. */
+  readonly learned: Readonly<Record<string, unknown>>;
+  /** From the configuration. */
+  readonly configured: Readonly<Record<string, unknown>>;
 }
 
 export interface EngineHealth {

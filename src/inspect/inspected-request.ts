@@ -126,9 +126,18 @@ export interface InspectedAttempt {
   readonly status?: number;
   readonly response_headers: readonly Header[];
   readonly response: TapeContents<TimedText>;
+  /** How the request was adapted to what the server accepts. */
+  readonly adaptations: readonly ShownAdaptation[];
   readonly repairs: readonly ShownRepair[];
   /** Why there is no answer, or an incomplete one. */
   readonly error?: string;
+}
+
+export interface ShownAdaptation {
+  readonly id: string;
+  readonly sentence: string;
+  /** The changed member of the request, such as `messages[3].role`; absent: the whole request. */
+  readonly place?: string;
 }
 
 export interface ShownRepair {

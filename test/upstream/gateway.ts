@@ -12,7 +12,8 @@ export function startGateway(
   return createServer({
     port: 0,
     logLevel: "silent",
-    models: [{ kind: "upstream", url, name: "upstream", ...options }],
+    // Doubles count their requests: probes would be further ones.
+    models: [{ kind: "upstream", url, name: "upstream", learn: false, ...options }],
   });
 }
 

@@ -137,3 +137,8 @@ export const adaptationNames = Object.keys(adaptations) as AdaptationName[];
 export function textOfAdaptation(name: AdaptationName): AdaptationText {
   return adaptations[name];
 }
+
+/** Whether a name is that of an adaptation. */
+export function isAdaptation(name: string): name is AdaptationName {
+  return Object.hasOwn(adaptations, name);
+}

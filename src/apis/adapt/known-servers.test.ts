@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
-import { knownProfile } from "./known-servers.ts";
+import { knownServer } from "./known-servers.ts";
+
+const knownProfile = (url: string, owner: string | undefined): unknown => knownServer(url, owner)?.profile ?? {};
 
 test("a server is known by its host or by the owner of its models, and else nothing is", () => {
   expect(knownProfile("https://api.openai.com/v1", undefined)).toMatchObject({ customTools: true });

@@ -2,6 +2,8 @@ import type { ServerProfile } from "./server-profile.ts";
 
 /** A server whose profile differs from the defaults. */
 interface KnownServer {
+  /** As people call it. */
+  readonly name: string;
   /** Host names, or their ends (with a leading dot). */
   readonly hosts?: readonly string[];
   /** The owners in the server's model list (`owned_by`). */
@@ -15,36 +17,140 @@ const openAi: ServerProfile = {
   customTools: true,
   reasoningEffort: true,
   sharedMembers: true,
+  cacheReport: true,
 };
 
 const knownServers: readonly KnownServer[] = [
   // https://platform.openai.com/docs/api-reference/chat/create: `max_tokens` is deprecated, and refused for models that reason.
-  { hosts: ["api.openai.com"], profile: { ...openAi, maxTokensMember: "max_completion_tokens" } },
-  { hosts: [".openai.azure.com"], profile: openAi },
-  // https://openrouter.ai/docs/api-reference/parameters: `reasoning_effort`, passed on only to models that reason.
-  { hosts: ["openrouter.ai"], profile: { reasoningEffort: true } },
-  // vllm/entrypoints/openai/chat_completion/protocol.py of vllm-project/vllm: ChatCompletionRequest.
-  { owners: ["vllm"], profile: { reasoningEffort: true, reasoningBudget: true } },
-  // The server of ggml-org/llama.cpp ignores members that it does not know.
-  { owners: ["llamacpp"], profile: { reasoningEffort: true } },
-  // https://docs.mistral.ai/api/endpoint/chat has none of these members and refuses others (`extra_forbidden`); the order of messages and
-  // the form of ids: src/mistral_common/protocol/instruct/validator.py of mistralai/mistral-common.
+  { name: "OpenAI", hosts: ["api.openai.com"], profile: { ...openAi, maxTokensMember: "max_completion_tokens" } },
+  // https://learn.microsoft.com/azure/ai-foundry/openai/reference: OpenAI's API. Older deployments refuse members (Azure/azure-sdk-for-net
+  // #45719), which their refusals teach.
+  { name: "Azure OpenAI", hosts: [".openai.azure.com", ".services.ai.azure.com"], profile: openAi },
+  // https://docs.aws.amazon.com/bedrock/latest/userguide/inference-chat-completions.html refers to OpenAI's documentation, and its example
+  // has a developer message; the models reason (model-parameters-openai.html).
   {
+    name: "Amazon Bedrock",
+    hosts: [".amazonaws.com", ".api.aws"],
+    profile: { instructionRole: "any", reasoningEffort: true },
+  },
+  // https://openrouter.ai/docs/api-reference/parameters: `reasoning_effort`, passed on only to models that reason.
+  // https://openrouter.ai/docs/use-cases/reasoning-tokens, "Preserving reasoning": `reasoning`.
+  {
+    name: "OpenRouter",
+    hosts: ["openrouter.ai"],
+    profile: { reasoningEffort: true, reasoningMember: "reasoning", cacheReport: true },
+  },
+  // https://docs.together.ai/reference/chat-completions-1: `max_tokens`. tensorzero/tensorzero#2952: "required" is an invalid request.
+  {
+    name: "Together",
+    hosts: ["api.together.xyz", "api.together.ai"],
+    profile: { maxTokensMember: "max_tokens", toolChoices: ["none", "auto", "named"] },
+  },
+  // https://console.groq.com/docs/openai, "Currently Unsupported OpenAI Features": `logprobs`, `logit_bias`, `top_logprobs`,
+  // `messages[].name`, and `n` above 1 are refused. Members of other APIs are refused, too: tashfeenahmed/freellmapi#1070
+  // (`reasoning_content`), fanenr/chatbot#21 (`store`).
+  {
+    name: "Groq",
+    hosts: ["api.groq.com"],
+    profile: {
+      logprobs: false,
+      severalChoices: false,
+      reasoningMember: "reasoning",
+      drop: ["logit_bias", "store"],
+      dropInMessages: ["name"],
+    },
+  },
+  // https://api-docs.deepseek.com/api/create-chat-completion: `max_tokens`; `response_format` of type text or json_object
+  // (ItzCrazyKns/Vane#969); contents are texts (zhukunpenglinyutong/jetbrains-cc-gui#591); no `n`; `prompt_cache_hit_tokens`.
+  {
+    name: "DeepSeek",
+    hosts: ["api.deepseek.com"],
+    owners: ["deepseek"],
+    profile: {
+      maxTokensMember: "max_tokens",
+      outputFormats: ["json_object"],
+      images: false,
+      severalChoices: false,
+      cacheReport: true,
+    },
+  },
+  // https://ai.google.dev/gemini-api/docs/openai: `reasoning_effort` for every model. MinLL/SkyrimNet-GamePlugin#77: members that its
+  // endpoint for OpenAI's clients refuses.
+  {
+    name: "Gemini",
+    hosts: ["generativelanguage.googleapis.com"],
+    profile: { reasoningEffort: true, drop: ["frequency_penalty", "top_k", "reasoning"] },
+  },
+  // vllm/entrypoints/openai/chat_completion/protocol.py of vllm-project/vllm: ChatCompletionRequest; `/tokenize`.
+  {
+    name: "vLLM",
+    owners: ["vllm"],
+    profile: { reasoningEffort: true, reasoningBudget: true, tokenizer: "/tokenize" },
+  },
+  // python/sglang/srt/entrypoints/openai/protocol.py of sgl-project/sglang: ModelCard, ChatCompletionRequest (`reasoning_effort`).
+  { name: "SGLang", owners: ["sglang"], profile: { reasoningEffort: true } },
+  // The server of ggml-org/llama.cpp ignores members that it does not know. common/chat.cpp: a choice of one function is refused.
+  {
+    name: "llama-server",
+    owners: ["llamacpp"],
+    profile: {
+      reasoningEffort: true,
+      toolChoices: ["none", "auto", "required"],
+      tokenizer: "/tokenize",
+    },
+  },
+  // openai/openai.go of ollama/ollama, ChatCompletionRequest: without `tool_choice`, `parallel_tool_calls`, `n` and
+  // `max_completion_tokens`, which are ignored. A long prompt is cut at `num_ctx` (ollama/ollama#3839).
+  {
+    name: "Ollama",
+    owners: ["library"],
+    profile: {
+      toolChoices: ["auto"],
+      severalChoices: false,
+      maxTokensMember: "max_tokens",
+      truncates: true,
+    },
+  },
+  // lmstudio-ai/lmstudio-bug-tracker#670 (`tool_choice`) and #189 (`response_format`).
+  {
+    name: "LM Studio",
+    owners: ["organization_owner"],
+    profile: { toolChoices: ["none", "auto", "required"], outputFormats: ["json_schema"] },
+  },
+  // https://docs.mistral.ai/api/endpoint/chat has none of these members and refuses others (`extra_forbidden`): `logprobs`, `logit_bias`,
+  // `user`, `store`, `service_tier`, `verbosity`, `max_completion_tokens` (editor-code-assistant/eca#231); `seed` is `random_seed`. The order
+  // of messages and the form of ids: src/mistral_common/protocol/instruct/validator.py of mistralai/mistral-common. Members of messages:
+  // nomtek/mistralai_client_dart#44.
+  {
+    name: "Mistral",
     hosts: ["api.mistral.ai", "codestral.mistral.ai"],
     owners: ["mistralai"],
-    profile: { streamOptions: false, reasoningHistory: false, callIds: "nine", userAfterTool: false },
+    profile: {
+      streamOptions: false,
+      reasoningHistory: false,
+      callIds: "nine",
+      userAfterTool: false,
+      logprobs: false,
+      maxTokensMember: "max_tokens",
+      drop: ["logit_bias", "user", "store", "service_tier", "verbosity"],
+      dropInMessages: ["name", "refusal"],
+      rename: { seed: "random_seed" },
+    },
   },
 ];
 
 /**
- * The profile of a known server, by the host of its URL or the owner of its model (`owned_by` in its list); empty for other servers.
+ * The profile and the name of a known server, by the host of its URL or the owner of its model (`owned_by` in its list); undefined for other
+ * servers.
  */
-export function knownProfile(url: string, owner: string | undefined): ServerProfile {
+export function knownServer(
+  url: string,
+  owner: string | undefined,
+): { readonly name: string; readonly profile: ServerProfile } | undefined {
   const host = URL.canParse(url) ? new URL(url).hostname : "";
-  const known = knownServers.find(
+  return knownServers.find(
     ({ hosts = [], owners = [] }) =>
       hosts.some((name) => (name.startsWith(".") ? host.endsWith(name) : host === name)) ||
       (owner !== undefined && owners.includes(owner)),
   );
-  return known?.profile ?? {};
 }

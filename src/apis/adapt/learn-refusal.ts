@@ -27,7 +27,7 @@ export function learnRefusal(refusal: Refusal, body: RequestBody, profile: Serve
   return learned;
 }
 
-/** Whether the words of a refusal may teach something, whatever the request was. */
+/** Whether a refusal has words that `learnRefusal` knows, for a cheap check before the request is read. */
 export function mayTeach(refusal: Refusal): boolean {
   const { status, message } = refusal;
   if (!statuses.has(status)) return false;
@@ -166,8 +166,8 @@ function noEffort(body: RequestBody, profile: ServerProfile): ServerProfile | nu
 }
 
 function noLogprobs(body: RequestBody, { logprobs }: ServerProfile): ServerProfile | null {
-  const isAsked = [body["logprobs"], body["top_logprobs"]].some((value) => value !== undefined && value !== null);
-  return logprobs !== false && isAsked ? { logprobs: false } : null;
+  const isRequested = [body["logprobs"], body["top_logprobs"]].some((value) => value !== undefined && value !== null);
+  return logprobs !== false && isRequested ? { logprobs: false } : null;
 }
 
 function oneChoice({ n }: RequestBody, { severalChoices }: ServerProfile): ServerProfile | null {

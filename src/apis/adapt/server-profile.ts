@@ -37,7 +37,7 @@ export interface ServerProfile {
   /** The server accepts only the legacy `functions`; default: `tools`, to which legacy requests are converted. */
   readonly legacyFunctions?: boolean;
 
-  /** The types of `response_format` that the server accepts, besides `text`; default: all. */
+  /** The types of `response_format` that the server accepts in addition to `text`; default: all. */
   readonly outputFormats?: readonly (typeof outputFormats)[number][];
   /** The server accepts `strict` in tools and in `response_format`; default true. */
   readonly strictSchemas?: boolean;

@@ -1,5 +1,7 @@
 import type { Exchange } from "../rules/exchange.ts";
 import type { Probe } from "./probe.ts";
+import { isRefusalOfProbe, profileProbes } from "../../apis/adapt/profile-probes.ts";
+import type { Judged } from "./judged.ts";
 import { argumentNamed, bothWays, person, prompts, refused, saying, weatherFound } from "./prompts.ts";
 import { responseProbes } from "./response-probes.ts";
 
@@ -34,6 +36,21 @@ function chat(id: string, about: string, members: Record<string, unknown>, more:
 
 const both = bothWays(chat);
 const wrong = refused(both);
+
+/** How the ids of the probes begin that ask what a server accepts: those of a server's profile. */
+const acceptsPrefix = "accepts/";
+
+/**
+ * What a check has shown that the server does not accept, as a sentence without its full stop; none if it accepts everything. A gateway
+ * adapts requests to such a server.
+ */
+export function refusedFeatures(judged: readonly Judged[]): string[] {
+  const refused = judged.flatMap(({ id, about, result }) => {
+    const status = result?.exchange?.response.status;
+    return id.startsWith(acceptsPrefix) && status !== undefined && isRefusalOfProbe(status) ? [about] : [];
+  });
+  return refused.length === 0 ? [] : [`the server does not accept ${refused.join(", ")}`];
+}
 
 /** Everything that `truewire check` sends, in this order. */
 export const probes: readonly Probe[] = [
@@ -198,6 +215,7 @@ export const probes: readonly Probe[] = [
     max_completion_tokens: 5,
     messages: count,
   }),
+  ...profileProbes.map(({ id, about, members }) => chat(`${acceptsPrefix}${id}`, about, members, { expects: "any" })),
   completion("completion", "a completion", {}),
   completion("completion/stream", "a completion, streamed", { stream: true }),
   completion("completion-usage/stream", "a completion with usage, streamed", {

@@ -22,7 +22,7 @@ import { responseLanes } from "./response-lanes.ts";
 import { type Scenario, ScenarioSteps } from "./scenario.ts";
 import { messagesProbes } from "./messages-probes.ts";
 import { ollamaProbes } from "./ollama-probes.ts";
-import { probes as openaiProbes } from "./probes.ts";
+import { probes as openaiProbes, refusedFeatures } from "./probes.ts";
 import { type ProbeTarget, send } from "./send.ts";
 
 export interface CheckOptions extends Omit<ProbeTarget, "model" | "refused"> {
@@ -140,7 +140,7 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
   if (judged.every(({ result }) => result !== undefined && result.exchange === undefined)) {
     throw new CheckError(`${url} does not answer: ${judged[0]?.result?.failure ?? "no answer"}.`);
   }
-  return { url, model, judged, remarks: refused.remarks() };
+  return { url, model, judged, remarks: [...refused.remarks(), ...refusedFeatures(judged)] };
 }
 
 /**

@@ -32,6 +32,8 @@ const graceAfterFinishMs = 2000;
 
 export interface AttemptOptions {
   readonly target: UpstreamTarget;
+  /** The upstream's name of the model. */
+  readonly model: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;

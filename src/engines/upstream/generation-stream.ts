@@ -40,7 +40,7 @@ export interface GenerationPlan {
   /** Called when an attempt failed and another one follows. */
   retried(failure: GenerationFailure, model: string, target: UpstreamTarget): void;
   /** Called when the answer is complete or abandoned. */
-  closed(stream: GenerationStream, attempt: AttemptOptions | undefined): void;
+  closed(stream: GenerationStream, attempt: AttemptOptions | undefined, end: GenerationEnd): void;
 }
 
 /** One generation: attempts, until one of them emits an event. From then on there is no other attempt, so that no text is sent twice. */
@@ -91,7 +91,7 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     if (this.#closed) return;
     this.#closed = true;
     this.#observer?.ended(end);
-    this.#plan.closed(this, this.#options);
+    this.#plan.closed(this, this.#options, end);
   }
 
   /** The first batch for the client: that of the first attempt that succeeds, or of the last one that fails. */

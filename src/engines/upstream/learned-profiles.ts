@@ -22,7 +22,7 @@ export interface ProfileStore {
 /** The maximum number of kept profiles: a server may list thousands of models. */
 const maxProfiles = 1000;
 
-/** Keeps profiles for as long as the process runs. The oldest one makes room for a new one. */
+/** Keeps profiles while the process runs. Above the maximum, the oldest one is dropped. */
 export class ProfileMemory implements ProfileStore {
   readonly #profiles = new Map<string, LearnedProfile>();
 
@@ -45,7 +45,7 @@ function keyOf(url: string, model: string): string {
 const maxReadBody = 16 * 1024 * 1024;
 
 /**
- * What the refusals of one request have taught. A lesson holds for this request at once, and for others when the server has accepted a
+ * What the refusals of one request have taught. A lesson holds for this request immediately, and for others when the server has accepted a
  * request that was adapted to it: the words of a refusal may quote the client.
  */
 export class RequestLessons {

@@ -1,4 +1,12 @@
-import type { Engine, EngineAnswer, EngineHealth, EngineQuestion, ModelInfo, QuestionKind } from "../../core/engine.ts";
+import type {
+  Engine,
+  EngineAnswer,
+  EngineHealth,
+  EngineQuestion,
+  ModelInfo,
+  QuestionKind,
+  ServerProfileReport,
+} from "../../core/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
 import type { AdaptationPlace, Inspection } from "../../core/inspection.ts";
@@ -13,7 +21,7 @@ import { textOfAdaptation } from "../../apis/adapt/adaptation-names.ts";
 import type { AdaptationName } from "../../apis/adapt/adaptation-names.ts";
 import { notAdapted } from "../../apis/adapt/adaptations.ts";
 import { mergedProfile } from "../../apis/adapt/learn-refusal.ts";
-import { knownProfile } from "../../apis/adapt/known-servers.ts";
+import { knownServer } from "../../apis/adapt/known-servers.ts";
 import type { NoteAdaptation, RequestBody, ServerProfile } from "../../apis/adapt/server-profile.ts";
 import { lowerAnswerLimit, setAnswerLimit } from "../../apis/source-port.ts";
 import type { SourcePort } from "../../apis/source-port.ts";
@@ -33,6 +41,7 @@ import {
 import { ProfileMemory, type ProfileStore, RequestLessons } from "./learned-profiles.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { OllamaModels } from "./ollama-models.ts";
+import { isPrivateUrl, ProfileProber } from "./profile-prober.ts";
 import { UpstreamQuestions } from "./questions.ts";
 import { shownUrl, TargetSet, type UpstreamTarget } from "./targets.ts";
 import { inBackground, type OpenTransport } from "./transport.ts";
@@ -48,6 +57,8 @@ const defaults = { firstEventMs: 600_000, idleMs: 120_000, answerLimit: 16 * 102
 const countTimeoutMs = 10_000;
 /** The maximum number of adaptations of one request that its inspection shows. */
 const maxShownAdaptations = 100;
+/** The maximum number of models whose profiles are shown, for each server. */
+const maxShownProfiles = 100;
 /** The maximum number of adaptations that are logged: models may be many. */
 const maxLoggedAdaptations = 1000;
 /** How often the upstream's model list is read again. */
@@ -83,6 +94,10 @@ class UpstreamEngine implements Engine {
   readonly #idleMs: number;
   readonly #answerLimit: number;
   readonly #profiles: ProfileStore;
+  /** Present for an API that has probes. */
+  readonly #prober: ProfileProber | undefined;
+  /** The models that have answered, by the upstream's names. */
+  readonly #used = new Set<string>();
   /** Adaptations that change the meaning of a request and were logged, by model. */
   readonly #loggedAdaptations = new Set<string>();
   #models: readonly ListedUpstreamModel[] = [];
@@ -106,6 +121,14 @@ class UpstreamEngine implements Engine {
     this.#idleMs = options.timeouts?.idle ?? defaults.idleMs;
     this.#answerLimit = options.answerLimit ?? defaults.answerLimit;
     this.#profiles = options.profiles ?? new ProfileMemory();
+    if (this.#source === sourcePorts.chat)
+      this.#prober = new ProfileProber({
+        headers: this.#headers,
+        store: this.#profiles,
+        profileOf: (model, url) => this.#profileOf(model, url),
+        idleMs: options.probeAfter,
+        log: options.log,
+      });
     this.#watch = this.#newWatch();
     this.#targets = new TargetSet(options, open, (target) => probe(target, this.#headers, this.#source));
     if (options.api === "ollama") this.#ollama = new OllamaModels(options.ollama ?? {}, this.#headers);
@@ -191,8 +214,30 @@ class UpstreamEngine implements Engine {
     return { state: "failed", counters, message: `No server of ${this.#options.name} answers.` };
   }
 
+  /** The profiles of the models that have answered, with the origin of each entry. */
+  profiles(): readonly ServerProfileReport[] {
+    // Added members may contain secrets.
+    const { add: _, ...configured } = this.#options.profile ?? {};
+    return this.#targets.targets.flatMap(({ url }) =>
+      [...this.#used].slice(0, maxShownProfiles).map((model) => {
+        const known = knownServer(url, this.#ownerOf(model));
+        const learned = this.#profiles.get(url, model);
+        const name = learned?.server ?? known?.name;
+        return {
+          url,
+          model,
+          ...(name !== undefined && { server: name }),
+          known: { ...known?.profile },
+          learned: { ...learned?.profile },
+          configured,
+        };
+      }),
+    );
+  }
+
   close(graceMs: number): Promise<void> {
     clearInterval(this.#refresh);
+    this.#prober?.close();
     return this.#lifecycle.close(graceMs, {
       stop: (stream) => stream.abandon(shuttingDown),
       release: () => this.#targets.close(),
@@ -245,8 +290,9 @@ class UpstreamEngine implements Engine {
           error: loggedFailure(failure),
         });
       },
-      closed: (stream, attempt) => {
+      closed: (stream, attempt, end) => {
         this.#lifecycle.end(stream);
+        if (attempt && end.kind === "done") this.#answered(attempt);
         const repairs = attempt?.reader.repairs;
         if (observer && repairs && repairs.total > 0)
           observer.repaired(Object.fromEntries(repairs.list().map(({ id, count }) => [id, count])));
@@ -281,6 +327,7 @@ class UpstreamEngine implements Engine {
     });
     const options: Omit<AttemptOptions, "body"> = {
       target,
+      model,
       path: target.path(source.path),
       headers: {
         ...(stream ? this.#streamHeaders : this.#answerHeaders),
@@ -328,6 +375,15 @@ class UpstreamEngine implements Engine {
     log?.("adapted the request", "warn", { req: id, model, adaptation: name, what: textOfAdaptation(name).sentence });
   }
 
+  /** Lets the prober ask the server of an answer, if it may: probes cost tokens. */
+  #answered({ target, model }: AttemptOptions): void {
+    const { learn } = this.#options;
+    this.#used.add(model);
+    if (!this.#prober || learn === false) return;
+    const isUnknown = knownServer(target.url, this.#ownerOf(model)) === undefined;
+    if (learn === true || (isUnknown && isPrivateUrl(target.url))) this.#prober.answered(target, model);
+  }
+
   /** See `GenerationPlan`. */
   #learn(
     request: GenerationRequest,
@@ -360,9 +416,7 @@ class UpstreamEngine implements Engine {
    * known server.
    */
   #profileOf(model: string, url: string, lessons?: RequestLessons): ServerProfile {
-    // The owner of configured models is this upstream's name, which does not identify a server.
-    const owner = this.#options.models ? undefined : this.#models.find(({ id }) => id === model)?.ownedBy;
-    const known = knownProfile(url, owner);
+    const known = knownServer(url, this.#ownerOf(model))?.profile ?? {};
     return mergedProfile(
       known,
       this.#native.reasons(model) ? { reasoningEffort: true } : {},
@@ -371,6 +425,11 @@ class UpstreamEngine implements Engine {
       this.#options.profile ?? {},
       { model },
     );
+  }
+
+  /** The owner of a model in the server's list. That of configured models is this upstream's name, which identifies no server. */
+  #ownerOf(model: string): string | undefined {
+    return this.#options.models ? undefined : this.#models.find(({ id }) => id === model)?.ownedBy;
   }
 
   /**
@@ -440,7 +499,9 @@ class UpstreamEngine implements Engine {
   async #refreshModels(): Promise<void> {
     try {
       const models = await this.#listedModels();
-      if (JSON.stringify(models) !== JSON.stringify(this.#models)) this.#models = models;
+      if (JSON.stringify(models) === JSON.stringify(this.#models)) return;
+      this.#models = models;
+      this.#prober?.changed();
     } catch (error) {
       this.#options.log?.("the model list could not be read again", "warn", { error: String(error) });
     }

@@ -67,7 +67,17 @@ export function WireView({ request }: { readonly request: InspectedRequest }): V
 }
 
 function Upstream({ attempt }: { readonly attempt: InspectedAttempt }): VNode {
-  const { url, headers, body, status, response_headers: answerHeaders, response, repairs, error } = attempt;
+  const {
+    url,
+    headers,
+    body,
+    status,
+    response_headers: answerHeaders,
+    response,
+    adaptations,
+    repairs,
+    error,
+  } = attempt;
   const marks = useMemo(() => repairMarks(response, repairs), [response, repairs]);
   const box = useRef<HTMLElement>(null);
   const show = ({ at }: ShownRepair): void => {
@@ -103,6 +113,15 @@ function Upstream({ attempt }: { readonly attempt: InspectedAttempt }): VNode {
         <summary>What it was asked</summary>
         <div class="stack">
           <Headers title="Headers" headers={headers} />
+          {adaptations.length > 0 && (
+            <ul class="repair-list" aria-label="Adaptations of the request">
+              {adaptations.map(({ id, sentence, place }, at) => (
+                <li key={at}>
+                  {sentence} <span class="note">{place === undefined ? id : `${id} · ${place}`}</span>
+                </li>
+              ))}
+            </ul>
+          )}
           <Body title="The body that was sent" body={body} isIndented />
         </div>
       </details>

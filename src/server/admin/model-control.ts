@@ -1,5 +1,6 @@
 import { invalidRequest } from "../../core/failure.ts";
 import type { FailureError } from "../../core/failure.ts";
+import type { ServerProfileReport } from "../../core/engine.ts";
 import type { ServedEngine } from "../model-directory.ts";
 
 /** Controls the models for the admin API. Promises reject with `FailureError`. */
@@ -48,6 +49,8 @@ export interface ControlledModel {
   readonly models: readonly string[];
   readonly state: string;
   readonly message?: string;
+  /** What the servers of an upstream accept, for the models that have answered; absent for other models, and before the first answer. */
+  readonly profiles?: readonly ServerProfileReport[];
   /** The memory of the loaded model in bytes; null: not known before it is downloaded. */
   readonly memory?: number | null;
   readonly load?: "eager" | "lazy" | "manual";
@@ -84,11 +87,13 @@ export interface CheckRequest {
 /** The state that engines of every kind report. */
 export function modelStateOf({ name, engine }: ServedEngine): ControlledModel {
   const { state, message } = engine.health();
+  const profiles = engine.profiles?.() ?? [];
   return {
     name,
     models: engine.models().map(({ id }) => id),
     state,
     ...(message !== undefined && { message }),
+    ...(profiles.length > 0 && { profiles }),
   };
 }
 

@@ -1,3 +1,4 @@
+import { isAdaptation } from "../../apis/adapt/adaptation-names.ts";
 import { sentenceOfRepair } from "../../apis/tolerant/repairs.ts";
 import { describeCacheMiss } from "../../core/cache-miss.ts";
 import type { CacheMiss } from "../../core/cache-miss.ts";
@@ -275,19 +276,21 @@ class WatchedAttempt implements ReceivedAnswer {
   readonly #ms: number;
   readonly #headers: readonly Header[];
   readonly #body: KeptText;
+  readonly #adaptations: NonNullable<SentRequest["adaptations"]>;
   readonly #repairs: SentRequest["repairs"];
   readonly #response: TextTape;
   #status: number | undefined;
   #responseHeaders: readonly Header[] = [];
   #error: string | undefined;
 
-  constructor({ url, headers, body, repairs }: SentRequest, options: WatchedAttemptOptions) {
+  constructor({ url, headers, body, adaptations = [], repairs }: SentRequest, options: WatchedAttemptOptions) {
     const { limit, now, grow } = options;
     this.#options = options;
     this.#url = url;
     this.#ms = now();
     this.#headers = Object.entries(headers);
     this.#body = keptText(body, limit);
+    this.#adaptations = adaptations;
     this.#repairs = repairs;
     this.#response = new TextTape(limit);
     grow(textBytes(this.#body.text) + headerBytes(this.#headers));
@@ -321,10 +324,18 @@ class WatchedAttempt implements ReceivedAnswer {
       ...(this.#status !== undefined && { status: this.#status }),
       response_headers: maskedHeaders(this.#responseHeaders, mask),
       response: tape,
-      repairs: this.#repairs.map(({ id, at }): ShownRepair => {
-        const sentence = sentenceOfRepair(id) ?? id;
-        return isChanged ? { id, sentence } : { id, sentence, at };
-      }),
+      adaptations: this.#adaptations.map(({ id, place }) => ({
+        id,
+        sentence: sentenceOfRepair(id) ?? id,
+        ...(place !== undefined && { place: mask.text(place) }),
+      })),
+      // Adaptations have no place in the answer.
+      repairs: this.#repairs
+        .filter(({ id }) => !isAdaptation(id))
+        .map(({ id, at }): ShownRepair => {
+          const sentence = sentenceOfRepair(id) ?? id;
+          return isChanged ? { id, sentence } : { id, sentence, at };
+        }),
       ...(this.#error !== undefined && { error: mask.text(this.#error) }),
     };
   }

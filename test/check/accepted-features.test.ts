@@ -1,0 +1,45 @@
+import { expect, test } from "vitest";
+import { profileProbes } from "../../src/apis/adapt/profile-probes.ts";
+import { runCheck } from "../../src/check/probe/run-check.ts";
+import { requestsSchema } from "../../src/config/model-schema.ts";
+import { groq } from "../upstream/strict-servers/groq.ts";
+import { startStrict } from "../upstream/strict-servers/strict-server.ts";
+
+/** Entries of a server's profile that no probe asks for, and why. */
+const notProbed: Readonly<Record<string, string>> = {
+  legacyFunctions: "a server that has only these refuses tools, which is probed",
+  toolChoices: "the probes tool-choice-*",
+  outputFormats: "the probes json-object and json-schema",
+  refusedKeywords: "there are too many keywords; refusals name them",
+  toolImages: "OpenAI's own API does not accept them",
+  reasoningBudget: "only vLLM has it",
+  reasoningMember: "a server that does not know the other name ignores it",
+  contextSize: "the model list has it",
+  truncates: "takes a prompt as long as the context",
+  tokenizer: "is no member of a request",
+  cacheReport: "every answer's usage shows it",
+  drop: "refusals name the members",
+  rename: "only a person knows the other name",
+  add: "only a person knows what to add",
+};
+
+test("every entry of a profile is probed, or the reason is here", () => {
+  const probed = new Set(profileProbes.flatMap(({ refused }) => Object.keys(refused)));
+  const missing = Object.keys(requestsSchema.shape).filter((name) => !probed.has(name));
+  expect(missing.toSorted()).toEqual(Object.keys(notProbed).toSorted());
+  const ids = profileProbes.map(({ id }) => id);
+  expect(new Set(ids).size).toBe(ids.length);
+});
+
+test("a check says what a server does not accept", async () => {
+  const server = await startStrict(groq, "Hi");
+  try {
+    const { remarks, judged } = await runCheck({ url: server.url, only: ["accepts"], concurrency: 2, timeout: 10_000 });
+    expect(judged).toHaveLength(profileProbes.length);
+    expect(remarks).toEqual([
+      "the server does not accept reasoning of an earlier turn, a message with a name, two choices, log probabilities, a custom tool",
+    ]);
+  } finally {
+    await server.close();
+  }
+});

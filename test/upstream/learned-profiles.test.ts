@@ -1,0 +1,325 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import type { TruewireServer } from "../../src/app/create-server.ts";
+import { createServer } from "../../src/app/create-server.ts";
+import { ProfileFile } from "../../src/app/profile-file.ts";
+import { knownServer } from "../../src/apis/adapt/known-servers.ts";
+import { ProfileMemory } from "../../src/engines/upstream/learned-profiles.ts";
+import type { UpstreamOptions } from "../../src/engines/upstream/options.ts";
+import { openTransport } from "../../src/engines/upstream/undici-transport.ts";
+import { openUpstreamEngine } from "../../src/engines/upstream/upstream-engine.ts";
+import { silentLog } from "../../src/server/log.ts";
+import { ask, startGateway } from "./gateway.ts";
+import { gemini } from "./strict-servers/gemini.ts";
+import { groq } from "./strict-servers/groq.ts";
+import { mistral } from "./strict-servers/mistral.ts";
+import { startStrict } from "./strict-servers/strict-server.ts";
+import type { Json, Refusal, RunningStrictServer, StrictServer } from "./strict-servers/strict-server.ts";
+
+/*
+ * Servers that no table knows: what they refuse is learned, from the refusal of a request or by probes. Before, a client got the refusal, and
+ * got it again with each further request.
+ */
+
+const closed: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closed.splice(0).reverse()) await close();
+});
+
+async function start(server: Partial<StrictServer>): Promise<RunningStrictServer> {
+  const upstream = await startStrict({ name: "", owner: "t", refusal: () => undefined, ...server }, "Hi");
+  closed.push(() => upstream.close());
+  return upstream;
+}
+
+async function setUp(
+  server: Partial<StrictServer>,
+  options: Parameters<typeof startGateway>[1] = {},
+): Promise<{ upstream: RunningStrictServer; truewire: TruewireServer }> {
+  const upstream = await start(server);
+  const truewire = await startGateway(upstream.url, options);
+  closed.push(() => truewire.close(0));
+  return { upstream, truewire };
+}
+
+const refused = (message: string, status = 400): Refusal => ({ status, body: { error: { message } } });
+const user = { role: "user", content: "Hi" };
+
+/** A request with what Groq, Gemini and Mistral refuse. */
+const rich = {
+  messages: [{ ...user, name: "ada" }, { role: "assistant", content: "Yes?", reasoning_content: "A greeting." }, user],
+  max_completion_tokens: 5,
+  frequency_penalty: 0.5,
+  store: false,
+  top_k: 5,
+};
+
+describe.each([groq, gemini, mistral])("$name, at an address that the table does not know", (server) => {
+  test.each([false, true])("is learned by refusals, once; streamed: %s", async (stream) => {
+    const { upstream, truewire } = await setUp({ ...server, owner: "t" });
+    const first = await ask(truewire, { ...rich, stream });
+    expect(first.status, first.text).toBe(200);
+    const learned = upstream.refusals.length;
+    expect(learned).toBeGreaterThan(0);
+    expect(learned).toBeLessThanOrEqual(8);
+    expect((await ask(truewire, { ...rich, stream })).status).toBe(200);
+    expect(upstream.refusals).toHaveLength(learned);
+    expect(upstream.requests).toHaveLength(learned + 2);
+  });
+
+  test("refuses nothing if its profile is set by hand", async () => {
+    const hosts = { Groq: "api.groq.com", Gemini: "generativelanguage.googleapis.com", Mistral: "api.mistral.ai" };
+    const profile = knownServer(`https://${hosts[server.name as keyof typeof hosts]}/v1`, undefined)?.profile ?? {};
+    const drop = [...(profile.drop ?? []), "top_k", "store"];
+    const { upstream, truewire } = await setUp({ ...server, owner: "t" }, { requests: { ...profile, drop } });
+    expect((await ask(truewire, rich)).status).toBe(200);
+    expect(upstream.refusals).toEqual([]);
+  });
+});
+
+describe("a refusal", () => {
+  const refusesMember = (name: string) => (body: Json) =>
+    body[name] === undefined ? undefined : refused(`property '${name}' is unsupported`);
+
+  test("is passed on where nothing is learned from it", async () => {
+    const { upstream, truewire } = await setUp({ refusal: () => refused("temperature: Input should be less than 2") });
+    expect((await ask(truewire, { temperature: 2 })).status).toBe(400);
+    expect(upstream.requests).toHaveLength(1);
+  });
+
+  test("of the adapted request is passed on, and nothing is kept", async () => {
+    const { upstream, truewire } = await setUp({ refusal: () => refused("property 'stop' is unsupported") });
+    expect((await ask(truewire, { stop: "x" })).text).toContain("property 'stop' is unsupported");
+    expect(upstream.requests.map(({ stop }) => stop)).toEqual(["x", undefined]);
+    await ask(truewire, { stop: "x" });
+    expect(upstream.requests.map(({ stop }) => stop)).toEqual(["x", undefined, "x", undefined]);
+  });
+
+  test("of one member after another is sent again eight times at most", async () => {
+    const names = Array.from({ length: 20 }, (_, at) => `member_${at}`);
+    const { upstream, truewire } = await setUp({
+      refusal: (body) => {
+        const name = Object.keys(body).find((one) => one.startsWith("member_"));
+        return name === undefined ? undefined : refused(`property '${name}' is unsupported`);
+      },
+    });
+    const answer = await ask(truewire, Object.fromEntries(names.map((name) => [name, 1])));
+    expect(answer.status).toBe(400);
+    expect(upstream.requests).toHaveLength(9);
+  });
+
+  test("with strict is passed on, and the next request that would be adapted is refused in words", async () => {
+    const { upstream, truewire } = await setUp(
+      { refusal: refusesMember("stop") },
+      { strict: true, requests: { drop: ["seed"] } },
+    );
+    expect((await ask(truewire, { stop: "x" })).text).toContain("property 'stop' is unsupported");
+    expect(upstream.requests).toHaveLength(1);
+    const answer = await ask(truewire, { seed: 1 });
+    expect(answer.status).toBe(400);
+    expect(JSON.parse(answer.text)).toMatchObject({
+      error: {
+        param: "seed",
+        message: expect.stringContaining("seed: The upstream upstream does not accept") as string,
+      },
+    });
+    const later = await ask(truewire, {
+      messages: [user, { role: "assistant", content: "A" }, { role: "system", content: "S" }],
+    });
+    expect(JSON.parse(later.text)).toMatchObject({ error: { param: "messages[2]" } });
+    expect(upstream.requests).toHaveLength(1);
+  });
+
+  test("is not answered by an adaptation that is switched off", async () => {
+    const { upstream, truewire } = await setUp(
+      { refusal: refusesMember("stop") },
+      { adapt: { "refused-member": "off" } },
+    );
+    expect((await ask(truewire, { stop: "x" })).status).toBe(400);
+    expect(upstream.requests).toHaveLength(1);
+  });
+
+  test("of logprobs becomes words of this server, without a further request", async () => {
+    const { upstream, truewire } = await setUp({
+      refusal: ({ logprobs }) =>
+        logprobs === true ? refused("`logprobs` is not supported with this model") : undefined,
+    });
+    for (let time = 0; time < 2; time++) {
+      const answer = await ask(truewire, { logprobs: true });
+      expect(JSON.parse(answer.text)).toMatchObject({ error: { param: "logprobs", code: "unsupported_parameter" } });
+    }
+    expect(upstream.requests).toHaveLength(1);
+  });
+
+  test("of n becomes several requests, streamed or not", async () => {
+    const { upstream, truewire } = await setUp(groq);
+    const answer = await ask(truewire, { n: 2 });
+    expect((JSON.parse(answer.text) as { choices: unknown[] }).choices).toHaveLength(2);
+    expect(upstream.requests.map(({ n = 1 }) => n)).toEqual([2, 1, 1]);
+    expect((await ask(truewire, { n: 2, stream: true })).text.match(/"finish_reason":"stop"/g)).toHaveLength(2);
+    expect(upstream.refusals).toHaveLength(1);
+  });
+
+  test("of a template with 500 does not count against the server", async () => {
+    const { truewire } = await setUp({
+      refusal: ({ messages }) =>
+        (messages as Json[]).some(({ role }, at, all) => role === all[at - 1]?.["role"])
+          ? refused("Jinja Exception: Conversation roles must alternate user/assistant/user/assistant/...", 500)
+          : undefined,
+    });
+    for (let time = 0; time < 4; time++) expect((await ask(truewire, { messages: [user, user] })).status).toBe(200);
+  });
+});
+
+describe("what was learned", () => {
+  test("is shown by the admin API with its origin, and kept next to the configuration", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "truewire-profiles-"));
+    closed.push(() => rm(folder, { recursive: true }));
+    const profilesFile = join(folder, "truewire.profiles.json");
+    const upstream = await start(groq);
+    const open = (): Promise<TruewireServer> =>
+      createServer({
+        port: 0,
+        logLevel: "silent",
+        profilesFile,
+        models: [{ kind: "upstream", name: "up", url: upstream.url, learn: false, requests: { callIds: "nine" } }],
+      });
+    const first = await open();
+    expect((await ask(first, { ...rich, n: 1 })).status).toBe(200);
+    const listed = (await (await fetch(`${first.url}/admin/models`)).json()) as { models: Json[] };
+    const learned = { drop: ["store", "top_k"], dropInMessages: ["name"], reasoningHistory: false };
+    expect(listed.models[0]).toMatchObject({
+      profiles: [
+        {
+          url: upstream.url,
+          model: "m",
+          known: {},
+          learned: expect.objectContaining(learned),
+          configured: { callIds: "nine" },
+        },
+      ],
+    });
+    await first.close();
+    expect(JSON.parse(await readFile(profilesFile, "utf8"))).toMatchObject({
+      version: 1,
+      upstreams: { [upstream.url]: { m: { profile: learned } } },
+    });
+    const refusals = upstream.refusals.length;
+    const second = await open();
+    closed.push(() => second.close(0));
+    expect((await ask(second, rich)).status).toBe(200);
+    expect(upstream.refusals).toHaveLength(refusals);
+  });
+
+  test("by several processes is in one file, and entries that are no profile are left out", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "truewire-profiles-"));
+    closed.push(() => rm(folder, { recursive: true }));
+    const path = join(folder, "p.json");
+    await writeFile(
+      path,
+      JSON.stringify({ version: 1, upstreams: { "http://a": { bad: { profile: { toolChoices: "auto" } } } } }),
+    );
+    const [one, two] = [new ProfileFile(path, silentLog), new ProfileFile(path, silentLog)];
+    expect(one.get("http://a", "bad")).toBeUndefined();
+    one.set("http://a", "m", { profile: { tools: false } });
+    two.set("http://a", "n", { profile: { images: false } });
+    two.set("__proto__", "__proto__", { profile: { images: false } });
+    await one.flush();
+    await two.flush();
+    const read = new ProfileFile(path, silentLog);
+    expect(read.get("http://a", "m")).toEqual({ profile: { tools: false } });
+    expect(two.get("http://a", "m")).toEqual({ profile: { tools: false } });
+    expect(read.get("http://a", "n")).toEqual({ profile: { images: false } });
+    for (const text of ["{", "[]", '{"version":2}', '{"version":1,"upstreams":[1]}']) {
+      await writeFile(path, text);
+      expect(new ProfileFile(path, silentLog).get("http://a", "m")).toBeUndefined();
+    }
+  });
+});
+
+describe("probes", () => {
+  /** Answers a request for each model, and resolves with what was learned. */
+  async function learn(url: string, options: Partial<UpstreamOptions>, models = ["m"]): Promise<Json> {
+    let resolve: (fields: Json) => void = () => {};
+    const learned = new Promise<Json>((done) => (resolve = done));
+    const engine = await openUpstreamEngine(
+      {
+        urls: [url],
+        name: "up",
+        probeAfter: 0,
+        log: (line, _level, fields = {}) => line === "learned what the server accepts" && resolve(fields),
+        ...options,
+      },
+      openTransport,
+    );
+    closed.push(() => engine.close(0));
+    const request = {
+      id: "r",
+      prompt: { kind: "chat", messages: [{ role: "user", content: "Hi" }], template: {} },
+      sampling: {},
+      limits: {},
+      stream: false,
+      wantsUsage: false,
+      extra: {},
+    } as const;
+    for (const model of models)
+      for await (const batch of engine.generate({ ...request, model }))
+        expect(batch.at(-1)).not.toHaveProperty("end.failure");
+    return learned;
+  }
+
+  test("find out what a server does not accept, after its first answer", async () => {
+    const upstream = await start(groq);
+    const { profile } = await learn(upstream.url, {});
+    expect(profile).toEqual({
+      reasoningHistory: false,
+      dropInMessages: ["name"],
+      severalChoices: false,
+      logprobs: false,
+    });
+    expect(upstream.requests.every(({ messages }, at) => at < 2 || Array.isArray(messages))).toBe(true);
+  });
+
+  test("of a server that refuses without saying why show the same by what they ask for", async () => {
+    const upstream = await start({
+      refusal: ({ tools, response_format: format, messages }) =>
+        tools !== undefined ||
+        format !== undefined ||
+        (messages as Json[]).some(({ content }) => Array.isArray(content))
+          ? { status: 422, body: { detail: "no" } }
+          : undefined,
+    });
+    const { profile } = await learn(upstream.url, {});
+    expect(profile).toEqual({ tools: false, outputFormats: [], images: false, files: false });
+    // Without tools, nothing that needs them is asked.
+    expect(upstream.requests.filter(({ tools }) => tools !== undefined)).toHaveLength(1);
+  });
+
+  test("are not sent to a version that was asked before", async () => {
+    const profiles = new ProfileMemory();
+    const upstream = await startStrict({ name: "", owner: "t", refusal: () => undefined }, "Hi", ["m", "other"]);
+    closed.push(() => upstream.close());
+    await learn(upstream.url, { profiles });
+    const count = upstream.requests.length;
+    // The second model is asked after the first one, which has been asked.
+    await learn(upstream.url, { profiles }, ["m", "other"]);
+    const models = upstream.requests.slice(count).map(({ model }) => model);
+    expect(models.filter((model) => model === "m")).toHaveLength(1);
+    expect(models.filter((model) => model === "other")).toHaveLength(count);
+  });
+
+  test("are sent once for a version of a server, and again for another one", async () => {
+    const store = new ProfileMemory();
+    const others = { "/version": { version: "1" } };
+    const upstream = await start({ others });
+    await learn(upstream.url, { profiles: store });
+    const count = upstream.requests.length;
+    expect(store.get(upstream.url, "m")).toMatchObject({ probed: true, server: "/version 1" });
+    others["/version"] = { version: "2" };
+    await learn(upstream.url, { profiles: store });
+    expect(upstream.requests).toHaveLength(2 * count);
+    expect(store.get(upstream.url, "m")).toMatchObject({ server: "/version 2" });
+  });
+});
