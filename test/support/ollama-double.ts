@@ -44,6 +44,8 @@ export interface OllamaDoubleOptions {
   readonly reply: (seen: SeenPrompt) => string | OllamaTurn;
   /** The context of a request without `num_ctx`, by the memory of the machine or OLLAMA_CONTEXT_LENGTH; default 4096. */
   readonly defaultNumCtx?: number;
+  /** The largest context that fits into the memory; default: any. */
+  readonly memory?: number;
   /** Of the model's tokenizer; default 4. */
   readonly charactersPerToken?: number;
   /** Before 0.12.4 there is no `truncate` and no `shift`, and calls have no ids. Default: the newest. */
@@ -87,7 +89,14 @@ const imageTokens = 768;
 const createdAt = "2026-08-22T01:48:22.123456789Z";
 
 export async function startOllama(options: OllamaDoubleOptions): Promise<OllamaDouble> {
-  const { models = { "m:latest": {} }, reply, defaultNumCtx = 4096, isOld = false, charactersPerToken = 4 } = options;
+  const {
+    models = { "m:latest": {} },
+    reply,
+    defaultNumCtx = 4096,
+    isOld = false,
+    charactersPerToken = 4,
+    memory = Number.POSITIVE_INFINITY,
+  } = options;
   const requests: { path: string; body: Json }[] = [];
   const refusals: string[] = [];
   const loads: { model: string; numCtx: number }[] = [];
@@ -123,6 +132,10 @@ export async function startOllama(options: OllamaDoubleOptions): Promise<OllamaD
     const before = loaded.get(name);
     const fits = before && (before.numCtx === numCtx || (before.isAuto && isAuto)) && before.shift === shift;
     if (before && fits) return before;
+    loaded.delete(name);
+    // Source: llm/llama_server.go, `WaitUntilRunning`.
+    if (numCtx > memory)
+      throw new Refused(500, "llama-server reported out-of-memory during startup: cudaMalloc failed: out of memory");
     const runner = { numCtx, isAuto, shift };
     loaded.set(name, runner);
     loads.push({ model: name, numCtx });

@@ -224,6 +224,27 @@ test("a prompt with more tokens than estimated is sent once more with a larger c
   expect(upstream.requests.map(contextOf)).toEqual([8192, 16_384, 16_384]);
 });
 
+describe("a context that does not fit into the memory", () => {
+  // A long prompt would otherwise have set a context with which the model could not be loaded again.
+  test("is replaced by a smaller one, and short prompts still work", async () => {
+    const { upstream, truewire } = await serve({ reply: () => "Yes.", memory: 20_000 });
+    const long = [user("word ".repeat(20_000))];
+    const { status, json } = await chat(truewire, { messages: long });
+    expect([status, json["error"]]).toMatchObject([400, { code: "context_length_exceeded" }]);
+    expect(upstream.requests.map(contextOf)).toEqual([65_536, 32_768, 16_384]);
+    expect((await chat(truewire, { messages: [user("Hi")] })).status).toBe(200);
+    // One that fits is answered, with the largest context that the memory has.
+    expect((await chat(truewire, { messages: [user("word ".repeat(10_000))] })).status).toBe(200);
+    expect(upstream.loads.map(({ numCtx }) => numCtx)).toEqual([16_384]);
+  });
+
+  test("that is the smallest one is the server's error", async () => {
+    const { truewire } = await serve({ reply: () => "Yes.", memory: 100 }, { retries: 0 });
+    const { status, text } = await chat(truewire, { messages: [user("Hi")] });
+    expect([status, text]).toEqual([500, expect.stringContaining("out-of-memory")]);
+  });
+});
+
 describe("tools", () => {
   const tools = [
     {

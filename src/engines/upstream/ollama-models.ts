@@ -32,12 +32,21 @@ interface Server {
   version?: readonly number[];
   /** The context of each model: as loaded, or as requested, whichever is larger. */
   readonly contexts: Map<string, number>;
+  /** The largest context of a model for which there was memory, and until when (of `performance.now`) that holds. */
+  readonly ceilings: Map<string, { readonly context: number; readonly until: number }>;
   /** The time (of `performance.now`) when `/api/ps` was read, and the reading. */
   readAt: number;
   reading?: Promise<void>;
 }
 
 const never = Number.NEGATIVE_INFINITY;
+/** How long a context that did not fit into the memory is not tried again. */
+const ceilingMs = 10 * 60_000;
+/** The smallest context that is tried in place of one that did not fit. */
+const minCeiling = 2048;
+/** What Ollama and its runners say when there is not enough memory. Source: ollama 0.33.0 llm/status.go, llm/llama_server.go. */
+const outOfMemory =
+  /out.of.(?:device.)?memory|outofmemory|requires more (?:system )?memory|(?:not enough|insufficient) memory|(?:failed|unable) to allocate|allocation failed|malloc failed/i;
 
 /**
  * The models of Ollama servers: what they can do, and the context that each of them has. Ollama loads a model again for a request with
@@ -81,7 +90,12 @@ export class OllamaModels {
     const { minContext: firstContext, maxContext = Number.POSITIVE_INFINITY, keepAlive } = this.#options;
     const server = this.#servers.get(target);
     const known = this.#descriptions.get(model);
-    const limit = Math.min(known?.contextLength ?? Number.POSITIVE_INFINITY, maxContext);
+    const ceiling = server?.ceilings.get(fullName(model));
+    const limit = Math.min(
+      known?.contextLength ?? Number.POSITIVE_INFINITY,
+      maxContext,
+      ceiling && performance.now() < ceiling.until ? ceiling.context : Number.POSITIVE_INFINITY,
+    );
     const reasons = known?.capabilities?.includes("thinking");
     const sees = known?.capabilities?.includes("vision");
     return {
@@ -104,16 +118,30 @@ export class OllamaModels {
   }
 
   /**
-   * After a refusal of a prompt as longer than the context: makes the context larger, if the model has a larger one. Returns whether a
-   * further attempt may succeed.
+   * Changes the context of a model after a failure: a larger one if the prompt was longer than the context, a smaller one if there was no
+   * memory for it. Returns whether a further attempt may succeed.
    */
-  enlarged({ kind, tokens }: GenerationFailure, model: string, target: UpstreamTarget): boolean {
+  failed({ kind, tokens, status, message }: GenerationFailure, model: string, target: UpstreamTarget): boolean {
+    if (status >= 500) return this.#notLoaded(message, model, target);
     if (kind !== "context-overflow") return false;
     const state = this.stateOf(model, target);
     const { minContext, maxContext = 0 } = state;
     const needed = tokens && tokens.most >= minContext ? tokens.asked + 1 : minContext + 1;
     if (needed > maxContext) return false;
     this.#grow(model, target, contextFor(needed, state));
+    return true;
+  }
+
+  /** The model may not be loaded: its context is read again. */
+  #notLoaded(message: string, model: string, target: UpstreamTarget): boolean {
+    const server = this.#serverOf(target);
+    const name = fullName(model);
+    const sent = server.contexts.get(name) ?? 0;
+    server.contexts.delete(name);
+    server.readAt = never;
+    const context = Math.floor(sent / 2);
+    if (!outOfMemory.test(message) || context < minCeiling) return false;
+    server.ceilings.set(name, { context, until: performance.now() + ceilingMs });
     return true;
   }
 
@@ -125,7 +153,7 @@ export class OllamaModels {
 
   #serverOf(target: UpstreamTarget): Server {
     let server = this.#servers.get(target);
-    if (!server) this.#servers.set(target, (server = { contexts: new Map(), readAt: never }));
+    if (!server) this.#servers.set(target, (server = { contexts: new Map(), ceilings: new Map(), readAt: never }));
     return server;
   }
 

@@ -275,7 +275,7 @@ class UpstreamEngine implements Engine {
       },
       limitAfter: (refused) => this.#limitAfter(refused, request),
       learn: (failure, refused, model) =>
-        this.#ollama?.enlarged(failure, model, refused.target) === true ||
+        this.#ollama?.failed(failure, model, refused.target) === true ||
         this.#learn(request, failure, refused, model, lessons),
       confirmLessons: () => this.#confirm(lessons),
       observe: (attempt) => observer?.attempt(attempt),
