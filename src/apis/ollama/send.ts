@@ -69,7 +69,7 @@ function writeOllamaChat(
   noteOmissions(request, note);
   const state = profile.ollama ?? unknownModel;
   const accepted = { ...ollamaDefaults, ...(state.sees !== undefined && { images: state.sees }), ...profile };
-  const members = chatMembers(request, prompt, accepted, note);
+  const members = adaptedMembers(request, prompt, accepted, note);
   return finished(
     withoutUndefined({
       model: request.model,
@@ -89,7 +89,7 @@ function writeOllamaChat(
 const ollamaDefaults: ServerProfile = { toolChoices: ["auto"], parallelCalls: false };
 
 /** Writes the conversation, the tools and the form of the answer as in a chat request, adapted to the server. */
-function chatMembers(
+function adaptedMembers(
   request: GenerationRequest,
   { messages }: ChatPrompt,
   profile: ServerProfile,

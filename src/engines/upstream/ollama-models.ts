@@ -9,6 +9,8 @@ import { readBody } from "./transport.ts";
 
 /** Ollama answers from memory, except for a model that it has not described before. */
 const timeoutMs = 5000;
+/** `/api/ps` waits while a model is loaded, and requests for other models must not wait for that. Source: server/sched.go, `loadedModels`. */
+const loadedTimeoutMs = 1000;
 const maxLength = 16 * 1024 * 1024;
 /** The number of models that are described in parallel. */
 const concurrency = 8;
@@ -39,6 +41,8 @@ interface Server {
   reading?: Promise<void>;
 }
 
+/** The number of models of a server whose contexts are known. */
+const maxModels = 10_000;
 const never = Number.NEGATIVE_INFINITY;
 /** How long a context that did not fit into the memory is not tried again. */
 const ceilingMs = 10 * 60_000;
@@ -148,6 +152,7 @@ export class OllamaModels {
   #grow(model: string, target: UpstreamTarget, context: number): void {
     const { contexts } = this.#serverOf(target);
     const name = fullName(model);
+    if (contexts.size >= maxModels && !contexts.has(name)) return;
     if (context > (contexts.get(name) ?? 0)) contexts.set(name, context);
   }
 
@@ -168,7 +173,7 @@ export class OllamaModels {
   async #read(target: UpstreamTarget, server: Server): Promise<void> {
     const [version, loaded] = await Promise.all([
       server.version ?? this.#ask(target, "/api/version").then(versionOf, () => undefined),
-      this.#ask(target, "/api/ps").catch(() => undefined),
+      this.#ask(target, "/api/ps", undefined, loadedTimeoutMs).catch(() => undefined),
     ]);
     if (version) server.version = version;
     for (const model of isObject(loaded) && Array.isArray(loaded["models"]) ? loaded["models"].filter(isObject) : []) {
@@ -214,13 +219,13 @@ export class OllamaModels {
     };
   }
 
-  async #ask(target: UpstreamTarget, path: string, body?: object): Promise<unknown> {
+  async #ask(target: UpstreamTarget, path: string, body?: object, limitMs = timeoutMs): Promise<unknown> {
     const answer = await target.transport.request({
       method: body ? "POST" : "GET",
       path: target.path(path),
       headers: { ...this.#headers, accept: "application/json", ...(body && { "content-type": "application/json" }) },
       ...(body && { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(timeoutMs),
+      signal: AbortSignal.timeout(limitMs),
     });
     const text = await readBody(
       answer.body,
