@@ -2,6 +2,7 @@ import { chatPort, chatSource } from "./chat/port.ts";
 import { completionsPort } from "./completions/port.ts";
 import { messagesPort } from "./messages/port.ts";
 import { ollamaChatPort, ollamaGeneratePort } from "./ollama/port.ts";
+import { ollamaSource } from "./ollama/send.ts";
 import type { ServedPort } from "./port-state.ts";
 import { responsesPort } from "./responses/port.ts";
 import { messagesSource } from "./messages/send.ts";
@@ -23,4 +24,5 @@ export const sourcePorts: Readonly<Record<SourceApi, SourcePort>> = {
   chat: chatSource,
   responses: responsesSource,
   messages: messagesSource,
+  ollama: ollamaSource,
 };

@@ -1,3 +1,4 @@
+import type { EmbeddingRequest } from "../core/engine.ts";
 import type { GenerationEnd, GenerationEvent } from "../core/events.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import type { NoteAdaptation, RequestBody, ServerProfile } from "./adapt/server-profile.ts";
@@ -24,6 +25,8 @@ export interface SourcePort {
   readonly answerLimit: SourceAnswerLimit;
   /** Counts the tokens of a prompt, if the API has a path for it. */
   readonly tokenCount?: SourceTokenCount;
+  /** Makes embeddings; default: as OpenAI's API does. */
+  readonly embeddings?: SourceEmbeddings;
   /** Creates a reader for one answer. */
   reader(options: AnswerReaderOptions): EventReader;
 }
@@ -42,6 +45,14 @@ export interface SourceTokenCount {
   writeRequest(request: GenerationRequest, profile: ServerProfile): RequestBody;
   /** The count in an answer (JSON of any shape); undefined: missing. */
   read(answer: unknown): number | undefined;
+}
+
+/** Makes embeddings at an upstream. */
+interface SourceEmbeddings {
+  readonly path: string;
+  writeRequest(request: EmbeddingRequest, profile: ServerProfile): RequestBody;
+  /** Converts an answer (JSON of any shape) to the form of OpenAI's API. */
+  toOpenAi(answer: unknown): unknown;
 }
 
 export interface AnswerReaderOptions {
@@ -73,7 +84,7 @@ export interface EventReader {
 }
 
 /** The APIs of upstreams, by the names of their ports. */
-export const sourceApis = ["chat", "responses", "messages"] as const;
+export const sourceApis = ["chat", "responses", "messages", "ollama"] as const;
 
 export type SourceApi = (typeof sourceApis)[number];
 

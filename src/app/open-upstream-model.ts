@@ -1,5 +1,5 @@
 import type { UpstreamModelConfig } from "../config/model-schema.ts";
-import { findApi } from "../engines/upstream/find-api.ts";
+import { findApi, ollamaRoot } from "../engines/upstream/find-api.ts";
 import { mayComeUp } from "../engines/upstream/list-models.ts";
 import { openUpstreamEngine } from "../engines/upstream/upstream-engine.ts";
 import type { OpenTransport } from "../engines/upstream/transport.ts";
@@ -36,6 +36,7 @@ export async function openUpstreamModel(
     strict: model.strict,
     profiles: options.profiles,
     singleChoice: model.singleChoice,
+    ollama: model.ollama,
     format: toolFormat === undefined || toolFormat === "auto" ? toolFormat : formatOf(toolFormat),
     timeouts: model.timeouts,
     retries: model.retries,
@@ -83,6 +84,9 @@ async function refusalAfter(ms: number): Promise<never> {
 async function openNow(settings: UpstreamOptions, transport: OpenTransport): Promise<OpenedEngine> {
   // Where the models are given, nothing is asked before the first request: the server need not be up.
   const api = settings.api ?? (settings.models ? "chat" : await findApi(settings, transport));
-  const forwards = api === "chat" ? ["chat", "completions"] : [api];
-  return { engine: await openUpstreamEngine({ ...settings, api }, transport), forwards };
+  const forwards = api === "chat" ? ["chat", "completions"] : api === "ollama" ? ["ollama", "ollama-generate"] : [api];
+  if (settings.ollama && api !== "ollama")
+    settings.log?.("the setting `ollama` has no effect: its API is not Ollama's", "warn", { api });
+  const urls = api === "ollama" ? settings.urls.map(ollamaRoot) : settings.urls;
+  return { engine: await openUpstreamEngine({ ...settings, urls, api }, transport), forwards };
 }

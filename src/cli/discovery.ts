@@ -15,6 +15,8 @@ export interface FoundServer {
   readonly state: "open" | "empty" | "locked" | "truewire";
   /** As it lists them. */
   readonly models: readonly string[];
+  /** It is Ollama itself: its own API is used. */
+  readonly isOllama?: boolean;
 }
 
 const maxAnswerBytes = 4 * 1024 * 1024;
@@ -44,11 +46,11 @@ export function entriesOf(found: readonly FoundServer[]): UpstreamModel[] {
   const names = new Set<string>();
   return found
     .filter(({ state }) => state === "open")
-    .map(({ product, port, url }) => {
+    .map(({ product, port, url, isOllama = false }) => {
       const plain = product.toLowerCase().replaceAll(" ", "-");
       const name = names.has(plain) ? `${plain}-${port}` : plain;
       names.add(name);
-      return { kind: "upstream", name, url, api: "chat" };
+      return { kind: "upstream", name, url, api: isOllama ? "ollama" : "chat" };
     });
 }
 
@@ -65,7 +67,13 @@ async function lookAt(port: number, agent: Agent, signal: AbortSignal): Promise<
   const models = list?.status === 200 ? readModelList(list.text) : null;
   if (models && models.length > 0) {
     const product = serverOwning(models[0]?.ownedBy)?.name ?? server.product;
-    return { ...server, product, state: "open", models: models.map(({ id }) => id) };
+    return {
+      ...server,
+      product,
+      state: "open",
+      models: models.map(({ id }) => id),
+      isOllama: isOllama && product === "Ollama",
+    };
   }
   // Ollama without a model lists `null`.
   if (!models && !isOllama) return undefined;

@@ -262,7 +262,7 @@ export interface UpstreamModel extends AnswerOptions {
   readonly kind: "upstream";
   /** Its base URL (`http://localhost:11434/v1`). Several serve the same models; a request goes to the one with the least to do. */
   readonly url: string | readonly string[];
-  /** The API that it speaks; default `chat`, OpenAI's chat completions. `messages`: Anthropic's. */
+  /** The API that it speaks; default: detected. `chat`: OpenAI's chat completions; `messages`: Anthropic's; `ollama`: Ollama's own. */
   readonly api?: SourceApi;
   /** Its API key, sent as its API wants it: `Authorization: Bearer …` or `x-api-key: …`. */
   readonly key?: string;
@@ -293,6 +293,8 @@ export interface UpstreamModel extends AnswerOptions {
   readonly adapt?: Readonly<Partial<Record<AdaptationName, boolean | "on" | "off">>>;
   /** The upstream accepts only `n: 1`: several choices become several requests. */
   readonly singleChoice?: boolean;
+  /** How an Ollama loads its models; only with Ollama's own API. */
+  readonly ollama?: UpstreamOllama;
   /** How the models write tool calls and reasoning that the upstream leaves in the text; `auto`: any known format. */
   readonly toolFormat?: string | Readonly<Record<string, unknown>>;
   readonly timeouts?: UpstreamTimeouts;
@@ -306,7 +308,17 @@ export interface UpstreamModel extends AnswerOptions {
 }
 
 /** What a server accepts in a request, where it differs from what is known of it. */
-export type UpstreamRequests = Omit<ServerProfile, "model" | "adapt">;
+export type UpstreamRequests = Omit<ServerProfile, "model" | "adapt" | "ollama">;
+
+/** Contexts are in tokens of prompt and answer together (`num_ctx`). */
+export interface UpstreamOllama {
+  /** The smallest context that a model is loaded with; default 8192, or the model's own `num_ctx`. */
+  readonly minContext?: number;
+  /** The largest one; default: what the model was trained for. */
+  readonly maxContext?: number;
+  /** How long a model stays loaded: seconds, or a text such as `30m`; negative: forever. Default: the server's. */
+  readonly keepAlive?: number | string;
+}
 
 export interface UpstreamTimeouts {
   /** Time limit for the connection; default 10s. */

@@ -63,6 +63,7 @@ export const wireSchema: z.ZodType<WireName, WireName | "openai"> = z
   .describe("The form of the answers: lean or exact (openai is the older name of exact)");
 
 const urlError = expected("the base URL of a server, such as http://localhost:11434/v1, or a list of them");
+const keepAliveError = expected("seconds, a time such as 30m, or -1 to keep it loaded");
 const baseUrl = z.url({ protocol: /^https?$/, error: urlError });
 const member = text("the name of a member, such as logit_bias");
 const modelName = text("the name of a model, such as gpt-4o-mini");
@@ -332,7 +333,7 @@ const upstream = settings(
     api: oneOf(sourceApis)
       .optional()
       .describe(
-        "The API that it speaks: chat, responses or messages, which is Anthropic's (default: found by asking, or chat where models are given)",
+        "The API that it speaks: chat, responses, messages (Anthropic's) or ollama (Ollama's own) (default: found by asking, or chat where models are given)",
       ),
     key: text("a key, such as ${OPENAI_API_KEY}").optional().describe("Its API key, such as ${OPENAI_API_KEY}"),
     headers: mappingOf(anyText("a header's value, such as trace-1"), "a mapping such as { x-trace: trace-1 }")
@@ -376,6 +377,21 @@ const upstream = settings(
       .optional()
       .describe("Adaptations of requests that are switched off, by name"),
     singleChoice: flag().optional().describe("It accepts only n: 1, so several choices become several requests"),
+    ollama: settings(
+      {
+        minContext: integer(1).optional().describe("The smallest context that a model is loaded with (default 8192)"),
+        maxContext: integer(1).optional().describe("The largest one (default: what the model was trained for)"),
+        keepAlive: z
+          .union([z.number(), z.string().regex(/^-?(\d+(\.\d+)?(ms|s|m|h))+$/, { error: keepAliveError })], {
+            error: keepAliveError,
+          })
+          .optional()
+          .describe("How long a model stays loaded (default: the server's)"),
+      },
+      "a mapping such as { maxContext: 32768 }",
+    )
+      .optional()
+      .describe("How an Ollama loads its models; only with api: ollama, which is the default for an Ollama"),
     toolFormat: toolFormat.describe(
       "How the models write tool calls and reasoning that it leaves in the text, or auto",
     ),

@@ -199,8 +199,12 @@ export interface ModelInfo {
    * a server that may bill it. Absent: it does not.
    */
   readonly prewarms?: "local" | "upstream";
-  /** Whether it takes images. */
+  /** Whether it takes images. Absent: unknown. */
   readonly takesImages?: boolean;
+  /** Whether it calls tools. Absent: unknown. */
+  readonly callsTools?: boolean;
+  /** Whether it reasons. Absent: unknown. */
+  readonly reasons?: boolean;
   /** Facts from the file of a local model. */
   readonly file?: ModelFileFacts;
   /** What it supports: conversations (in all APIs), completions of a text, embeddings, rankings. A model without chat template has completions only. */

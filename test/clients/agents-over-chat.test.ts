@@ -8,7 +8,7 @@ import { claudeCode } from "../support/claude-code.ts";
 import { startGateway } from "../upstream/gateway.ts";
 import { deepseek } from "../upstream/strict-servers/deepseek.ts";
 import { mistral } from "../upstream/strict-servers/mistral.ts";
-import { ollama } from "../upstream/strict-servers/ollama.ts";
+import { ollama, ollamaNative } from "../upstream/strict-servers/ollama.ts";
 import { hasTemplate, qwen } from "../upstream/strict-servers/qwen.ts";
 import { listOf, startStrict } from "../upstream/strict-servers/strict-server.ts";
 import type { Json, StrictServer, Turn } from "../upstream/strict-servers/strict-server.ts";
@@ -20,7 +20,14 @@ import { closeAfterTest } from "../support/close-after-test.ts";
  * and an answer. Before, Codex's edits were lost with exit code 0, and Claude Code's first request was refused.
  */
 
-const servers: readonly StrictServer[] = [vllm, ...(hasTemplate ? [qwen()] : []), deepseek, mistral, ollama()];
+const servers: readonly StrictServer[] = [
+  vllm,
+  ...(hasTemplate ? [qwen()] : []),
+  deepseek,
+  mistral,
+  ollama(),
+  ollamaNative,
+];
 
 /** Truewire before a server whose model makes these turns, one for each result that the conversation has. */
 async function serve(server: StrictServer, turns: readonly Turn[]) {

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { until } from "../support/scripted-engine.ts";
+import { startOllama } from "../support/ollama-double.ts";
 import { runTruewire, startTruewire } from "../support/serve.ts";
 import type { RunningTruewire } from "../support/serve.ts";
 import { chat } from "../support/transports.ts";
@@ -146,6 +147,15 @@ test("a server that lists its models once and breaks then does not stop the star
   const truewire = await start([await portOf(server)]);
   await until(async () => (await namesOf(truewire)).includes("large"), "it is taken in");
   expect(truewire.stdout()).toContain("vLLM at");
+});
+
+test("an Ollama is served over its own API", async () => {
+  const upstream = await startOllama({ reply: () => "from Ollama" });
+  onTestFinished(() => upstream.close());
+  const server = await start([Number(new URL(upstream.url).port)]);
+  const answer = await fetch(`${server.url}/v1/chat/completions`, chat("Hi", { model: "m:latest" }));
+  expect(await answer.text()).toContain("from Ollama");
+  expect(upstream.requests.map(({ path }) => path)).toEqual(["/api/chat"]);
 });
 
 test("a proxy of the environment is not used for this machine", async () => {

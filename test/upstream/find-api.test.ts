@@ -63,7 +63,9 @@ describe("a server whose API nobody has named", () => {
     for (const get of [200, 404, 405]) {
       const { url, asked } = await serve(statuses, get);
       expect(await findApi({ urls: [url], name: "test" }, openTransport)).toBe(api);
-      expect(asked.every((line) => /^POST \S+ 0$/.test(line))).toBe(true);
+      // Only Ollama answers these two as Ollama does.
+      const others = asked.filter((line) => !/^GET (\/|\/api\/(version|tags)) 0$/.test(line));
+      expect(others.every((line) => /^POST \S+ 0$/.test(line))).toBe(true);
     }
   });
 
@@ -77,7 +79,41 @@ describe("a server whose API nobody has named", () => {
     closers.push(() => new Promise((resolve) => server.close(resolve)));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     await findApi({ urls: [url], name: "test", headers: { Authorization: "Token x" } }, openTransport);
-    expect(seen).toEqual(["/chat/completions", "/responses", "/messages"].map((path) => [path, "Token x"]));
+    expect(seen).toEqual(
+      ["/", "/api/version", "/chat/completions", "/responses", "/messages"].map((path) => [path, "Token x"]),
+    );
+  });
+
+  // Others have some of Ollama's paths: KoboldCpp, Truewire itself.
+  test.each<[string, Readonly<Record<string, string>>, string]>([
+    ["Ollama", { "/": "Ollama is running" }, "ollama"],
+    [
+      "Ollama behind a proxy that has no page",
+      { "/api/version": '{"version":"0.33.0"}', "/api/tags": "[".repeat(9999) },
+      "ollama",
+    ],
+    ["a server with a version alone", { "/api/version": '{"version":"0.33.0"}' }, "chat"],
+    ["a server with a page and a version", { "/": "<html>", "/api/version": '{"version":"1.0"}' }, "chat"],
+    ["a server with a version of another form", { "/api/version": '{"version":"1.0","name":"x"}' }, "chat"],
+    ["a server with an endless page", { "/": "Ollama is running".repeat(10_000) }, "chat"],
+  ])("that is %s", async (_, pages, api) => {
+    const server = createServer(({ method, url = "" }, response) => {
+      const page = method === "GET" ? pages[url] : undefined;
+      response.writeHead(page === undefined ? (url.endsWith("/chat/completions") ? 400 : 404) : 200).end(page);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    closers.push(() => new Promise((resolve) => server.close(resolve)));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    for (const path of ["", "/v1"])
+      expect(await findApi({ urls: [url + path], name: "test" }, openTransport)).toBe(api);
+  });
+
+  // To Ollama's clients, Truewire says that it is Ollama.
+  test("that is another Truewire is no Ollama", async () => {
+    const other = await startGateway((await serve({ "/chat/completions": 400 })).url, { api: "chat" });
+    closers.push(() => other.close());
+    expect(await (await fetch(other.url)).text()).toBe("Ollama is running");
+    expect(await findApi({ urls: [other.url], name: "test" }, openTransport)).toBe("chat");
   });
 
   test("that does not answer is taken for chat", async () => {

@@ -131,6 +131,15 @@ const adaptations = {
     sentence: "A member was sent under the server's name for it.",
     refused: "this member under OpenAI's name",
   },
+  "tool-schema-types": {
+    sentence: "A part of a tool's schema that the server cannot read was left out.",
+    refused: "this part of a tool's schema",
+  },
+  "earlier-arguments": {
+    sentence: "The arguments of an earlier call, which are not a JSON object, were put into one.",
+    refused: "arguments of calls that are not a JSON object",
+    changesMeaning: true,
+  },
   "foreign-member": {
     sentence: "A member of the request that only the client's API has was left out.",
     refused: "members of another API",

@@ -1,4 +1,5 @@
 import type { GenerationRequest, Sampling } from "../../core/request.ts";
+import type { OllamaModelState } from "../ollama/context.ts";
 import type { AdaptationName } from "./adaptation-names.ts";
 
 /** The forms of `tool_choice`. `named`: an object that names one function. */
@@ -105,6 +106,8 @@ export interface ServerProfile {
   readonly add?: Readonly<Record<string, unknown>>;
   /** Adaptations that are switched off (false); default: all are on. */
   readonly adapt?: Readonly<Partial<Record<AdaptationName, boolean>>>;
+  /** Only for Ollama's own API. */
+  readonly ollama?: OllamaModelState;
 }
 
 /**

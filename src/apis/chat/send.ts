@@ -44,11 +44,11 @@ export function writeChatRequest(
     body["messages"] = writeChatMessages(prompt.messages, legacy);
     writeToolMembers(body, request, legacy);
   }
-  return finishRequestBody(adaptBody(body, adaptations, { profile, request, note }), request, profile, note);
+  return finishRequestBody(adaptBody(body, chatAdaptations, { profile, request, note }), request, profile, note);
 }
 
 /** The adaptations of chat requests, in the order in which they are applied. */
-const adaptations: readonly Adaptation[] = [...memberAdaptations, ...messageAdaptations];
+export const chatAdaptations: readonly Adaptation[] = [...memberAdaptations, ...messageAdaptations];
 
 /** Members that the requests of OpenAI's APIs have in common. Source: https://platform.openai.com/docs/api-reference. */
 const sharedRequestMembers: ReadonlySet<string> = new Set([

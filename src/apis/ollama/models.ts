@@ -142,24 +142,24 @@ const fileTypes: Readonly<Record<number, string>> = Object.fromEntries(
 );
 
 /**
- * What a model is capable of. Tools and reasoning follow the chat template, by Ollama's rules (server/images.go). Models of other servers
- * and programs have no known template: they count as capable of tools, since clients hide models without tools.
+ * What a model is capable of. Tools and reasoning of a local model follow the chat template, by Ollama's rules (server/images.go). Models
+ * of other servers and programs of which nothing is known count as capable of tools, since clients hide models without tools.
  */
-export function capabilitiesOf({ endpoints, file, takesImages }: ModelInfo): Capability[] {
+export function capabilitiesOf({ endpoints, file, takesImages, callsTools, reasons }: ModelInfo): Capability[] {
   const chats = endpoints.includes("chat");
   const template = file?.template ?? "";
   const metadata = file?.metadata ?? {};
   const has = (capability: Capability, holds: boolean): Capability[] => (holds ? [capability] : []);
   return [
     ...has("completion", chats || endpoints.includes("completions")),
-    ...has("tools", chats && (file === undefined || /tools|tool_call/.test(template))),
+    ...has("tools", chats && (callsTools ?? (file === undefined || /tools|tool_call/.test(template)))),
     ...has(
       "insert",
       ["prefix_token_id", "fim_pre_token_id"].some((key) => `tokenizer.ggml.${key}` in metadata),
     ),
     ...has("vision", takesImages === true),
     ...has("embedding", endpoints.includes("embeddings")),
-    ...has("thinking", chats && /<think>[^]*<\/think>|content\.split\(["']<\/think>["']\)/.test(template)),
+    ...has("thinking", chats && (reasons ?? /<think>[^]*<\/think>|content\.split\(["']<\/think>["']\)/.test(template))),
   ];
 }
 

@@ -237,16 +237,19 @@ function firstOf(events: readonly GenerationEvent[]): number {
 }
 
 /**
- * Merges concurrent generations of one choice each into one generation of several choices, for upstreams that take only `n: 1`. Usage
- * counts the prompt once and sums the completions. Extra members outside of the choices appear once. The first failure ends all.
+ * Merges concurrent generations of one choice each into one generation of several choices, for upstreams that take only `n: 1`.
+ * `perPrompt`: the number of consecutive generations with the same prompt. Usage counts each prompt once and sums the completions. Extra members outside of the choices appear once. The first failure ends all.
  */
-export function severalChoices(streams: readonly GenerationStream[]): AsyncIterable<readonly GenerationEvent[]> {
+export function severalChoices(
+  streams: readonly GenerationStream[],
+  perPrompt: number,
+): AsyncIterable<readonly GenerationEvent[]> {
   return cancellable((signal) => {
     const leave = (): void => {
       for (const stream of streams) void stream.return();
     };
     signal.addEventListener("abort", leave, { once: true });
-    return merged(streams);
+    return merged(streams, perPrompt);
   });
 }
 
@@ -272,7 +275,10 @@ export function replacedBy(
   });
 }
 
-async function* merged(streams: readonly GenerationStream[]): AsyncGenerator<readonly GenerationEvent[]> {
+async function* merged(
+  streams: readonly GenerationStream[],
+  perPrompt: number,
+): AsyncGenerator<readonly GenerationEvent[]> {
   /** The last usage of each stream. */
   const usages = new Map<number, Usage>();
   const seenExtras = new Set<string>();
@@ -290,7 +296,7 @@ async function* merged(streams: readonly GenerationStream[]): AsyncGenerator<rea
     }
     if (events.length > 0) yield events;
   }
-  yield [...usageOfAll([...usages.values()], streams.length), { type: "end", end: { kind: "done" } }];
+  yield [...usageOfAll(usages, streams.length, perPrompt), { type: "end", end: { kind: "done" } }];
 }
 
 /** The members of an extra event that no generation has sent yet with the same value. */
@@ -326,16 +332,18 @@ function numbered(stream: GenerationStream, choice: number): AsyncIterator<Numbe
 }
 
 /** None if a generation sent no usage: a partial sum would be wrong. */
-function usageOfAll(usages: readonly Usage[], count: number): GenerationEvent[] {
-  const [first] = usages;
-  if (!first || usages.length < count) return [];
+function usageOfAll(byChoice: ReadonlyMap<number, Usage>, count: number, perPrompt: number): GenerationEvent[] {
+  const first = byChoice.get(0);
+  if (!first || byChoice.size < count) return [];
+  const usages = [...byChoice.values()];
+  const prompts = [...byChoice].filter(([choice]) => choice % perPrompt === 0);
   const completionDetails: Record<string, number> = {};
   for (const { completionDetails: details = {} } of usages) {
     for (const [name, value] of Object.entries(details))
       completionDetails[name] = (completionDetails[name] ?? 0) + value;
   }
   const usage: Usage = {
-    promptTokens: first.promptTokens,
+    promptTokens: prompts.reduce((sum, [, { promptTokens }]) => sum + promptTokens, 0),
     completionTokens: usages.reduce((sum, { completionTokens }) => sum + completionTokens, 0),
     ...(first.promptDetails && { promptDetails: first.promptDetails }),
     ...(Object.keys(completionDetails).length > 0 && { completionDetails }),

@@ -23,7 +23,7 @@ export interface ListedUpstreamModel extends ModelInfo {
 }
 
 /** A server answered without a list of models. */
-class ModelListError extends Error {
+export class ModelListError extends Error {
   readonly status: number;
 
   constructor(message: string, status: number) {
@@ -85,18 +85,22 @@ export async function listUpstreamModels(
   });
 }
 
-/** The endpoints that models of an upstream have, by its API: all of OpenAI's, or conversations only. */
+/** The endpoints that models of an upstream have, by its API: all of OpenAI's and Ollama's, or conversations only. */
 export function upstreamEndpoints({ name }: SourcePort): ModelInfo["endpoints"] {
-  return name === "chat" ? ["chat", "completions", "embeddings"] : ["chat"];
+  return name === "chat" || name === "ollama" ? ["chat", "completions", "embeddings"] : ["chat"];
 }
 
 /** Whether a target answers with a status below 500. */
-export async function probe(target: UpstreamTarget, headers: Readonly<Record<string, string>>): Promise<boolean> {
+export async function probe(
+  target: UpstreamTarget,
+  headers: Readonly<Record<string, string>>,
+  { modelsPath = "/models" }: SourcePort,
+): Promise<boolean> {
   try {
     const signal = AbortSignal.timeout(listTimeoutMs);
     const { statusCode, body } = await target.transport.request({
       method: "GET",
-      path: target.path("/models"),
+      path: target.path(modelsPath),
       headers,
       signal,
     });

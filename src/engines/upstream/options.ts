@@ -43,6 +43,8 @@ export interface UpstreamOptions {
   readonly singleChoice?: boolean | undefined;
   /** The format of calls and reasoning that the upstream leaves in the text; "auto": any known format. */
   readonly format?: Format | "auto" | undefined;
+  /** Only for Ollama's own API. */
+  readonly ollama?: OllamaOptions | undefined;
   readonly timeouts?: UpstreamTimeouts | undefined;
   /** Further attempts before the first event; default 2. */
   readonly retries?: number | undefined;
@@ -54,6 +56,16 @@ export interface UpstreamOptions {
   /** Absent: no other process of this server uses these URLs. */
   readonly ejections?: Ejections | undefined;
   readonly log?: LogListener | undefined;
+}
+
+/** Sizes of contexts are in tokens. */
+export interface OllamaOptions {
+  /** The smallest context that a request asks for. */
+  readonly minContext?: number | undefined;
+  /** The largest one; default: the model's own. */
+  readonly maxContext?: number | undefined;
+  /** How long a model stays loaded, as Ollama reads it (`30m`, seconds, negative: forever); default: the server's. */
+  readonly keepAlive?: string | number | undefined;
 }
 
 interface UpstreamTimeouts {

@@ -24,6 +24,7 @@ import { badAnswer } from "../../apis/tolerant/read-failure.ts";
 import { RepairLog } from "../../apis/tolerant/repairs.ts";
 import { parseTolerantly } from "../../apis/tolerant/read-response.ts";
 import { readText, readTokens, writeDetokenizeRequest, writeTokenizeRequest } from "../../apis/tokens/tokens.ts";
+import type { OllamaModels } from "./ollama-models.ts";
 import type { TargetSet, UpstreamTarget } from "./targets.ts";
 import { readBody } from "./transport.ts";
 import { answerTooLong, failureOfAnswer, transportFailure } from "./transport-failure.ts";
@@ -39,6 +40,8 @@ export interface QuestionContext {
   readonly answerLimit: number;
   /** Members added to the body of a request for embeddings or a ranking. */
   readonly add: Readonly<Record<string, unknown>>;
+  /** Only where the servers speak Ollama's own API. All of them count as the first one. */
+  readonly ollama: OllamaModels | undefined;
   /** The upstream's own name of a model. */
   nameOf(model: string): string;
   /** `model`: the upstream's own name. */
@@ -147,9 +150,17 @@ export class UpstreamQuestions {
   ): Promise<EmbeddingAnswer> {
     const { id, inputs, dimensions } = request;
     const model = this.#context.nameOf(request.model);
-    const body = { ...writeEmbeddingsRequest({ ...request, model }), ...this.#context.add };
-    const answer = await this.#send({ path: "/embeddings", id, body, observed: { model, observer } }, signal);
-    return readEmbeddings(answer, inputs.length, dimensions);
+    const { source, add, ollama, targets, profileOf } = this.#context;
+    const own = source.embeddings;
+    const written = { ...request, model };
+    const [target] = targets.targets;
+    if (target) await ollama?.prepare(model, target);
+    const profile = { ...profileOf(model), ...(target && ollama && { ollama: ollama.stateOf(model, target) }) };
+    const body = { ...(own ? own.writeRequest(written, profile) : writeEmbeddingsRequest(written)), ...add };
+    if (target) ollama?.sent(model, target, body);
+    const path = own?.path ?? "/embeddings";
+    const answer = await this.#send({ path, id, body, observed: { model, observer } }, signal);
+    return readEmbeddings(own ? own.toOpenAi(answer) : answer, inputs.length, dimensions);
   }
 
   async #rerank(

@@ -15,6 +15,7 @@ import { FailureError, loggedFailure } from "../../core/failure.ts";
 import { isLong, jsonChunks } from "../../core/json-chunks.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { completionsSource } from "../../apis/completions/port.ts";
+import { ollamaTextSource } from "../../apis/ollama/send.ts";
 import { modelOnlyChats } from "../../apis/failures.ts";
 import { toolCallId } from "../../apis/ids.ts";
 import { textOfAdaptation } from "../../apis/adapt/adaptation-names.ts";
@@ -54,6 +55,7 @@ import {
 } from "./list-models.ts";
 import { ProfileMemory, type ProfileStore, RequestLessons } from "./learned-profiles.ts";
 import type { UpstreamOptions } from "./options.ts";
+import { OllamaModels } from "./ollama-models.ts";
 import { isPrivateUrl, ProfileProber } from "./profile-prober.ts";
 import { UpstreamQuestions } from "./questions.ts";
 import { shownUrl, TargetSet, type UpstreamTarget } from "./targets.ts";
@@ -99,6 +101,8 @@ class UpstreamEngine implements Engine {
   readonly #targets: TargetSet;
   readonly #questions: UpstreamQuestions;
   readonly #native = new NativeCapabilities();
+  /** Only where the servers speak Ollama's own API. */
+  readonly #ollama: OllamaModels | undefined;
   readonly #budget = new RetryBudget();
   readonly #watch: Watch;
   readonly #firstEventMs: number;
@@ -142,13 +146,15 @@ class UpstreamEngine implements Engine {
         log: options.log,
       });
     this.#watch = this.#newWatch();
-    this.#targets = new TargetSet(options, open, (target) => probe(target, this.#headers));
+    this.#targets = new TargetSet(options, open, (target) => probe(target, this.#headers, this.#source));
+    if (options.api === "ollama") this.#ollama = new OllamaModels(options.ollama ?? {}, this.#headers);
     this.#questions = new UpstreamQuestions({
       targets: this.#targets,
       source: this.#source,
       headers: this.#headers,
       answerLimit: this.#answerLimit,
       add: options.profile?.add ?? {},
+      ollama: this.#ollama,
       nameOf: (model) => this.#nameOf(model),
       profileOf: (model) => this.#profileOf(model, shownUrl(options.urls[0] ?? "")),
     });
@@ -212,12 +218,21 @@ class UpstreamEngine implements Engine {
     isWhole = true,
   ): AsyncIterable<readonly GenerationEvent[]> {
     const { n = 1, prompt, passthrough } = request;
+    if (this.#ollama && prompt.kind === "text" && n * prompt.prompts.length > 1) {
+      const { passthrough: _, ...others } = request;
+      const each = prompt.prompts.map((text) => ({ ...others, n: 1, prompt: { ...prompt, prompts: [text] } }));
+      const streams = each.flatMap((one) => Array.from({ length: n }, () => this.#stream(one, observer, false)));
+      return severalChoices(streams, n);
+    }
     if (n === 1 || prompt.kind !== "chat") return this.#stream(request, observer, isWhole);
     const singles = (): AsyncIterable<readonly GenerationEvent[]> => {
       const { n: _, ...body } = passthrough?.body ?? {};
       observer?.repaired({ "one-choice": 1 });
       const one = { ...request, n: 1, ...(passthrough && { passthrough: { ...passthrough, body } }) };
-      return severalChoices(Array.from({ length: n }, () => this.#stream(one, observer, false)));
+      return severalChoices(
+        Array.from({ length: n }, () => this.#stream(one, observer, false)),
+        n,
+      );
     };
     if (this.#takesOneChoice(request.model)) return singles();
     return replacedBy(this.#stream(request, observer, isWhole), () =>
@@ -310,18 +325,16 @@ class UpstreamEngine implements Engine {
       budget: this.#budget,
       retries,
       models: names.map((name) => this.#nameOf(name)),
-      prepare: (model, target, fresh, limit) =>
-        this.#prepare({
-          request,
-          model,
-          target,
-          fresh,
-          inspected: observer?.inspection && { inspection: observer.inspection, isWhole },
-          limit,
-          lessons,
-        }),
+      prepare: (model, target, fresh, limit) => {
+        const inspected = observer?.inspection && { inspection: observer.inspection, isWhole };
+        const prepared = (): AttemptOptions | Promise<AttemptOptions> =>
+          this.#prepare({ request, model, target, fresh, inspected, limit, lessons });
+        return this.#ollama ? this.#ollama.prepare(model, target).then(prepared) : prepared();
+      },
       limitAfter: (refused) => this.#limitAfter(refused, request),
-      learn: (failure, refused, model) => this.#learn(request, failure, refused, model, lessons),
+      learn: (failure, refused, model) =>
+        this.#ollama?.failed(failure, model, refused.target) === true ||
+        this.#learn(request, failure, refused, model, lessons),
       confirmLessons: () => this.#confirm(lessons),
       observe: (attempt) => observer?.attempt(attempt),
       retried: (failure, model, target) => {
@@ -355,7 +368,11 @@ class UpstreamEngine implements Engine {
     if (!isSameDialect) refuseTokens(request);
     const customTools = tools?.filter(({ kind }) => kind === "custom").map(({ name }) => name) ?? [];
     const warn = (warning: string): void => log?.(warning, "warn", { req: request.id });
-    const profile = this.#profileOf(model, target.url, lessons);
+    const ollama = this.#ollama?.stateOf(model, target);
+    const profile = {
+      ...this.#profileOf(model, target.url, lessons),
+      ...(ollama && { ollama, truncates: ollama.cutsPrompts === true }),
+    };
     const { onTruncation: mode = "error" } = this.#options;
     const openReader = (callId: () => string, warnings = true): OpenedReader => {
       const warned = warnings ? warn : undefined;
@@ -424,6 +441,7 @@ class UpstreamEngine implements Engine {
       const wantsUsage = request.wantsUsage || (profile.truncates === true && mode !== "allow");
       const members = source.writeRequest({ ...fitted, wantsUsage }, profile, note);
       if (this.#fitLimit(members, profile, model, source, limit)) note("max-tokens");
+      this.#ollama?.sent(model, target, members);
       const body = requestBodyText(members);
       return typeof body === "string" ? withBody(body) : body.then(withBody);
     };
@@ -561,11 +579,12 @@ class UpstreamEngine implements Engine {
   }
 
   /**
-   * The API that continues a text: OpenAI's legacy completions. Responses and Messages have no equivalent: a model that gets a text as a
+   * The API that continues a text: OpenAI's legacy completions, or Ollama's own. Responses and Messages have no equivalent: a model that gets a text as a
    * user's message answers it.
    */
   #textSource(): SourcePort {
     if (this.#source === sourcePorts.chat) return completionsSource;
+    if (this.#ollama) return ollamaTextSource;
     throw modelOnlyChats();
   }
 
@@ -578,7 +597,9 @@ class UpstreamEngine implements Engine {
     const reasons: unknown[] = [];
     for (const target of this.#targets.targets) {
       try {
-        const models = await listUpstreamModels(target, this.#headers, this.#source, this.#native);
+        const models = this.#ollama
+          ? await this.#ollama.list(target)
+          : await listUpstreamModels(target, this.#headers, this.#source, this.#native);
         if (models.length > 0) return models;
         reasons.push(new Error(`${target.url} has no models`));
       } catch (error) {

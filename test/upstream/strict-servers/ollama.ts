@@ -1,3 +1,4 @@
+import { startOllama } from "../../support/ollama-double.ts";
 import { listOf, objectOf } from "./strict-server.ts";
 import type { Json, Refusal, StrictServer } from "./strict-server.ts";
 
@@ -73,3 +74,31 @@ function isJsonObject(text: unknown): boolean {
 function refused(message: string): Refusal {
   return { status: 400, body: { error: { message, type: "invalid_request_error", param: null, code: null } } };
 }
+
+/** Ollama's own API, of the double in test/support. */
+export const ollamaNative: StrictServer = {
+  name: "Ollama's own API",
+  owner: "library",
+  wholeCalls: true,
+  refusal: () => undefined,
+  async start(turn, models) {
+    const double = await startOllama({
+      models: Object.fromEntries(models.map((name) => [name, { capabilities: ["completion", "tools", "vision"] }])),
+      reply({ body }) {
+        const made = typeof turn === "function" ? turn(body) : turn;
+        if (typeof made === "string") return made;
+        return { calls: [{ name: made.call, arguments: JSON.parse(made.arguments) as Json }] };
+      },
+    });
+    return {
+      url: `${double.url}/v1`,
+      get requests() {
+        return double.requests.map(({ body }) => body);
+      },
+      get refusals() {
+        return double.refusals.map((error) => ({ status: 400, body: { error } }));
+      },
+      close: () => double.close(),
+    };
+  },
+};

@@ -20,10 +20,15 @@ export interface StrictServer {
   promptTokens?(body: Json): number;
   /** What it says at other paths below its root, such as `/api/show`. */
   readonly others?: Readonly<Record<string, unknown>>;
+  /** Its calls arrive whole. */
+  readonly wholeCalls?: boolean;
+  /** Starts a server of another API, in place of the one below. */
+  start?(turn: Turns, models: readonly string[]): Promise<RunningStrictServer>;
 }
 
 /** One turn of the model: a text, or a call with the JSON of its arguments. */
 export type Turn = string | { readonly call: string; readonly arguments: string };
+type Turns = Turn | ((body: Json) => Turn);
 
 export interface RunningStrictServer {
   /** The base URL, `/v1` included. */
@@ -40,9 +45,10 @@ export interface RunningStrictServer {
  */
 export async function startStrict(
   server: StrictServer,
-  turn: Turn | ((body: Json) => Turn),
+  turn: Turns,
   models: readonly string[] = ["m"],
 ): Promise<RunningStrictServer> {
+  if (server.start) return server.start(turn, models);
   const requests: Json[] = [];
   const refusals: Refusal[] = [];
   const http = createServer((request, response) => {
