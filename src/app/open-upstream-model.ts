@@ -23,6 +23,7 @@ export async function openUpstreamModel(
   const settings: UpstreamOptions = {
     urls: typeof url === "string" ? [url] : url,
     name,
+    balance: model.balance,
     api: model.api,
     key: model.key,
     headers: model.headers,

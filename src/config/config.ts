@@ -253,8 +253,13 @@ export interface GenerationDefaults {
 /** A server with an OpenAI API, or nearly one. */
 export interface UpstreamModel extends AnswerOptions {
   readonly kind: "upstream";
-  /** Its base URL (`http://localhost:11434/v1`). Several serve the same models; a request goes to the one with the least to do. */
+  /** Its base URL (`http://localhost:11434/v1`). Several serve the same models. */
   readonly url: string | readonly string[];
+  /**
+   * How one of several URLs is chosen: by the fewest open requests (`least-busy`, the default), or by the beginning of the prompt
+   * (`prefix`), so that a conversation stays where its prompt is cached.
+   */
+  readonly balance?: "least-busy" | "prefix";
   /** The API that it speaks; default `chat`, OpenAI's chat completions. `messages`: Anthropic's. */
   readonly api?: SourceApi;
   /** Its API key, sent as its API wants it: `Authorization: Bearer …` or `x-api-key: …`. */

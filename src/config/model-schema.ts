@@ -224,6 +224,11 @@ const upstream = settings(
     url: z
       .union([baseUrl, z.array(baseUrl).min(1, { error: urlError })], { error: urlError })
       .describe("Its base URL; several serve the same models"),
+    balance: oneOf(["least-busy", "prefix"])
+      .optional()
+      .describe(
+        "How one of several URLs is chosen: by the fewest open requests (least-busy, the default), or by the beginning of the prompt, so that a conversation stays where its prompt is cached (prefix)",
+      ),
     ...answer,
     api: oneOf(sourceApis)
       .optional()

@@ -12,6 +12,8 @@ export type RefusedLimit = NonNullable<GenerationFailure["answerLimit"]>;
 
 export interface GenerationPlan {
   readonly targets: TargetSet;
+  /** The key of the conversation, if requests are balanced by it. */
+  readonly conversation?: string | undefined;
   readonly budget: RetryBudget;
   readonly retries: number;
   /** The models to try, in order, by the upstream's names: the requested one and its fallbacks. */
@@ -89,12 +91,12 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
 
   /** The first batch for the client: that of the first attempt that succeeds, or of the last one that fails. */
   async #first(): Promise<readonly GenerationEvent[] | null> {
-    const { targets, models, prepare } = this.#plan;
+    const { targets, conversation, models, prepare } = this.#plan;
     for (const [at, model] of models.entries()) {
       const tried = new Set<UpstreamTarget>();
       let limit: number | null | undefined;
       for (let attempt = 1; ; attempt++) {
-        const target = targets.choose(tried);
+        const target = targets.choose(tried, conversation);
         tried.add(target);
         let options: AttemptOptions;
         try {

@@ -5,8 +5,13 @@ import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
 
 /** One upstream: a server, or several equivalent ones, whose API is OpenAI's, Anthropic's or nearly. Times are in milliseconds. */
 export interface UpstreamOptions {
-  /** Base URLs, such as `http://localhost:11434/v1`. Several serve the same models: a request goes to the one with the fewest outstanding requests. */
+  /** Base URLs, such as `http://localhost:11434/v1`. Several serve the same models. */
   readonly urls: readonly string[];
+  /**
+   * How one of several URLs is chosen: by the fewest outstanding requests (default), or by the beginning of the prompt, so that a
+   * conversation stays where its prompt is cached.
+   */
+  readonly balance?: "least-busy" | "prefix" | undefined;
   /** Its name in logs and messages. */
   readonly name: string;
   /** Its API; default: OpenAI's chat (and legacy completions). */

@@ -20,6 +20,7 @@ import { unsupportedParameter } from "../../apis/request/refusals.ts";
 import { sourcePorts } from "../../apis/ports.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { type AttemptOptions, Watch } from "./attempt.ts";
+import { conversationKey } from "./balance.ts";
 import { CustomCalls, type EventStage, severalChoices, TextStage } from "./event-stages.ts";
 import { type GenerationPlan, GenerationStream, type RefusedLimit, RetryBudget } from "./generation-stream.ts";
 import {
@@ -181,10 +182,11 @@ class UpstreamEngine implements Engine {
   }
 
   #plan(request: GenerationRequest, observer: GenerationObserver | undefined): GenerationPlan {
-    const { fallbacks, retries = defaults.retries, log } = this.#options;
+    const { balance, fallbacks, retries = defaults.retries, log } = this.#options;
     const names = [request.model, ...(fallbacks?.[request.model] ?? [])];
     return {
       targets: this.#targets,
+      conversation: balance === "prefix" ? conversationKey(request) : undefined,
       budget: this.#budget,
       retries,
       models: names.map((name) => this.#nameOf(name)),
