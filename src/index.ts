@@ -155,6 +155,7 @@ export type {
   ReasoningOptions,
   Sampling,
   TemplateOptions,
+  QueueTier,
   TextPrompt,
 } from "./core/request.ts";
 export type { RequestedAnswer } from "./apis/choices-answer.ts";

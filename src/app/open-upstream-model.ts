@@ -24,6 +24,8 @@ export async function openUpstreamModel(
     urls: typeof url === "string" ? [url] : url,
     name,
     balance: model.balance,
+    concurrency: model.concurrency,
+    queueLimit: model.queueLimit,
     api: model.api,
     key: model.key,
     headers: model.headers,

@@ -52,12 +52,12 @@ export function keyRingOf({ apiKey, keysFile }: Config, keys: readonly KeyConfig
   return new KeyRing(apiKey, keys.map(hashedKey), keysFile !== undefined);
 }
 
-function hashedKey({ name, hash, models, expires, ...limits }: KeyConfig): HashedKey {
+function hashedKey({ name, hash, models, expires, priority = "default", ...limits }: KeyConfig): HashedKey {
   const isLimited = Object.values(limits).some((limit) => limit !== undefined);
   return {
     hash,
     ...(expires !== undefined && { expiresAt: expires }),
-    client: { name, owner: name, ...(models && { models }), ...(isLimited && { limits }) },
+    client: { name, owner: name, tier: priority, ...(models && { models }), ...(isLimited && { limits }) },
   };
 }
 

@@ -1,5 +1,6 @@
 import type { SourceApi } from "../apis/source-port.ts";
 import type { Engine } from "../core/engine.ts";
+import type { QueueTier } from "../core/request.ts";
 import type { ServerProfile } from "../apis/adapt/server-profile.ts";
 
 /**
@@ -106,6 +107,8 @@ export interface KeyEntry {
    * smallest limit of tokens.
    */
   readonly answerTokens?: number | string;
+  /** The tier of its requests in queues, and the highest one that their `service_tier` may ask for; default `default`. */
+  readonly priority?: QueueTier;
   /** When it stops working: a day (`2027-01-31`, its beginning in UTC), or a time with its zone. */
   readonly expires?: string;
 }
@@ -273,6 +276,10 @@ export interface UpstreamModel extends AnswerOptions {
   readonly models?: Readonly<Record<string, string>> | readonly string[];
   /** A model (as clients call it) → models of this upstream that replace it, in order, when it fails before its first event. */
   readonly fallbacks?: Readonly<Record<string, readonly string[]>>;
+  /** Answers that it generates at once, with all its URLs; further requests wait. Default: no limit. */
+  readonly concurrency?: number | string;
+  /** With `concurrency`: answers that may wait, of each key; more are refused with 429. Default 64. */
+  readonly queueLimit?: number | string;
   /** Changes to the requests that it gets. */
   readonly requests?: UpstreamRequests;
   /** The upstream accepts only `n: 1`: several choices become several requests. */

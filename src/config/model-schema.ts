@@ -257,6 +257,12 @@ const upstream = settings(
     )
       .optional()
       .describe("For a model, the models that replace it when it fails"),
+    concurrency: integer(1)
+      .optional()
+      .describe("Answers that it generates at once, with all its URLs; further requests wait (default: no limit)"),
+    queueLimit: integer(0)
+      .optional()
+      .describe("With concurrency: answers that may wait, of each key; more are refused with 429 (default 64)"),
     requests: settings(
       {
         maxTokensMember: oneOf(["max_tokens", "max_completion_tokens"]).optional(),

@@ -4,7 +4,7 @@ import type { Engine } from "../core/engine.ts";
 import { estimateTokens } from "../core/estimate-tokens.ts";
 import { isVisible } from "../core/events.ts";
 import type { GenerationEvent } from "../core/events.ts";
-import type { GenerationRequest } from "../core/request.ts";
+import type { GenerationRequest, QueueTier } from "../core/request.ts";
 import { shownWarnings, loggedError } from "../core/failure.ts";
 import type { AnswerContext, PreparesOnly, ReadRequest } from "../apis/port.ts";
 import type { DetachedAnswer, StorableRequest, PortState, ServedPort } from "../apis/port-state.ts";
@@ -140,10 +140,29 @@ function observersOf(record: RequestRecord, { usageLease }: Reply, { settings }:
   return observers;
 }
 
-/** The request with the engine's name for the model, and with its owner if clients have keys. */
+/** The request with the engine's name for the model, its tier, and its owner if clients have keys. */
 function requestFor({ engineModel }: ServedModel, request: GenerationRequest, { client }: Reply): GenerationRequest {
-  if (client) return { ...request, model: engineModel, owner: client.owner };
-  return request.model === engineModel ? request : { ...request, model: engineModel };
+  const tier = tierOf(request.passthrough?.body["service_tier"], client);
+  if (!client && tier === "default" && request.model === engineModel) return request;
+  return {
+    ...request,
+    model: engineModel,
+    ...(client && { owner: client.owner }),
+    ...(tier !== "default" && { tier }),
+  };
+}
+
+const highTiers: ReadonlySet<unknown> = new Set(["priority", "fast", "ultrafast"]);
+
+/**
+ * The tier of a request in queues. A `service_tier` of `auto`, or none, is the key's tier. No other may be higher than the key's; without
+ * keys any is granted. `standard_only` is Anthropic's name of `default`.
+ */
+function tierOf(requested: unknown, client: Reply["client"]): QueueTier {
+  const highest = client ? (client.tier ?? "default") : "priority";
+  if (requested === undefined || requested === null || requested === "auto") return client ? highest : "default";
+  if (requested === "flex" || highest === "flex") return "flex";
+  return highTiers.has(requested) ? highest : "default";
 }
 
 /** Whether the engine is asked: it puts the prompt of a request that only prepares into its cache, or the request generates. */

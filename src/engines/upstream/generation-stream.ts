@@ -15,6 +15,8 @@ export interface GenerationPlan {
   /** The key of the conversation, if requests are balanced by it. */
   readonly conversation?: string | undefined;
   readonly budget: RetryBudget;
+  /** See `Admission`. */
+  enter(admitted: () => void): (() => void) | GenerationFailure;
   readonly retries: number;
   /** The models to try, in order, by the upstream's names: the requested one and its fallbacks. */
   readonly models: readonly string[];
@@ -50,6 +52,8 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
   #closed = false;
   #abandoned: GenerationEnd | undefined;
   #wake: (() => void) | undefined;
+  /** Makes room for a waiting request. */
+  #leave: (() => void) | undefined;
 
   constructor(plan: GenerationPlan) {
     this.#plan = plan;
@@ -85,6 +89,7 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
   #close(end: GenerationEnd): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#leave?.();
     this.#observer?.ended(end);
     this.#plan.closed(this, this.#options);
   }
@@ -92,6 +97,8 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
   /** The first batch for the client: that of the first attempt that succeeds, or of the last one that fails. */
   async #first(): Promise<readonly GenerationEvent[] | null> {
     const { targets, conversation, models, prepare } = this.#plan;
+    const refused = await this.#enter();
+    if (refused) return [{ type: "end", end: refused }];
     for (const [at, model] of models.entries()) {
       const tried = new Set<UpstreamTarget>();
       let limit: number | null | undefined;
@@ -149,6 +156,19 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
       }
     }
     return null;
+  }
+
+  /** Waits until the request may be sent. Returns the end of one that may not. */
+  async #enter(): Promise<GenerationEnd | null> {
+    let isAdmitted = false;
+    const entered = this.#plan.enter(() => {
+      isAdmitted = true;
+      this.#wake?.();
+    });
+    if (typeof entered !== "function") return { kind: "rejected", failure: entered };
+    this.#leave = entered;
+    if (!isAdmitted) await new Promise<void>((resolve) => (this.#wake = resolve));
+    return this.#abandoned ?? null;
   }
 
   /** `headers`: of the trace; sent in addition to the attempt's own. */

@@ -14,6 +14,10 @@ export interface UpstreamOptions {
   readonly balance?: "least-busy" | "prefix" | undefined;
   /** Its name in logs and messages. */
   readonly name: string;
+  /** The maximum number of generations at once, with all URLs together; further ones wait. Default: no limit. */
+  readonly concurrency?: number | undefined;
+  /** With `concurrency`: the maximum number of waiting generations of one owner; default 64. */
+  readonly queueLimit?: number | undefined;
   /** Its API; default: OpenAI's chat (and legacy completions). */
   readonly api?: SourceApi | undefined;
   /** Sent as `Authorization: Bearer …` or `x-api-key: …`, by the API. */

@@ -19,6 +19,7 @@ import type { SourcePort } from "../../apis/source-port.ts";
 import { unsupportedParameter } from "../../apis/request/refusals.ts";
 import { sourcePorts } from "../../apis/ports.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
+import { Admission } from "./admission.ts";
 import { type AttemptOptions, Watch } from "./attempt.ts";
 import { conversationKey } from "./balance.ts";
 import { CustomCalls, type EventStage, severalChoices, TextStage } from "./event-stages.ts";
@@ -70,6 +71,7 @@ class UpstreamEngine implements Engine {
   readonly #questions: UpstreamQuestions;
   readonly #native = new NativeCapabilities();
   readonly #budget = new RetryBudget();
+  readonly #admission: Admission;
   readonly #watch: Watch;
   readonly #firstEventMs: number;
   readonly #idleMs: number;
@@ -95,6 +97,7 @@ class UpstreamEngine implements Engine {
     this.#idleMs = options.timeouts?.idle ?? defaults.idleMs;
     this.#answerLimit = options.answerLimit ?? defaults.answerLimit;
     this.#watch = this.#newWatch();
+    this.#admission = new Admission(options.concurrency, options.queueLimit);
     this.#targets = new TargetSet(options, open, (target) => probe(target, this.#headers));
     this.#questions = new UpstreamQuestions({
       targets: this.#targets,
@@ -161,7 +164,8 @@ class UpstreamEngine implements Engine {
     const counters = { outstanding, targets: targets.length, targetsInService: inService, retries: this.#retries };
     // A server that answers with errors is present: the errors may concern one client only.
     const isPresent = targets.some((target) => target.inService() || target.answers());
-    if (this.#lifecycle.state === "closed" || isPresent) return { ...this.#lifecycle.health(), counters };
+    const queued = this.#options.concurrency === undefined ? {} : { queued: this.#admission.queued };
+    if (this.#lifecycle.state === "closed" || isPresent) return { ...this.#lifecycle.health(), ...queued, counters };
     return { state: "failed", counters, message: `No server of ${this.#options.name} answers.` };
   }
 
@@ -188,6 +192,7 @@ class UpstreamEngine implements Engine {
       targets: this.#targets,
       conversation: balance === "prefix" ? conversationKey(request) : undefined,
       budget: this.#budget,
+      enter: (admitted) => this.#admission.enter(request, admitted),
       retries,
       models: names.map((name) => this.#nameOf(name)),
       prepare: (model, target, fresh, limit) =>
