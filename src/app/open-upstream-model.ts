@@ -30,7 +30,6 @@ export async function openUpstreamModel(
     key: model.key,
     headers: model.headers,
     models: model.models,
-    fallbacks: model.fallbacks,
     profile: model.requests,
     singleChoice: model.singleChoice,
     format: toolFormat === undefined || toolFormat === "auto" ? toolFormat : formatOf(toolFormat),

@@ -1,5 +1,6 @@
 import type { SourceApi } from "../apis/source-port.ts";
 import type { Engine } from "../core/engine.ts";
+import type { FallbackReason } from "../core/failure.ts";
 import type { QueueTier } from "../core/request.ts";
 import type { ServerProfile } from "../apis/adapt/server-profile.ts";
 
@@ -153,6 +154,13 @@ export interface AnswerOptions {
   readonly logprobsKey?: boolean;
   /** Names of the members that carry reasoning; default `reasoning_content`. */
   readonly reasoningFields?: readonly ("reasoning_content" | "reasoning")[];
+  /**
+   * Models that answer, in order, when this one fails before its first output: a list, or one for each model by its name. Also models of
+   * other entries.
+   */
+  readonly fallbacks?: readonly string[] | Readonly<Record<string, readonly string[]>>;
+  /** The kinds of failure after which a fallback is asked; default: all but `context-length` and `content-filter`. */
+  readonly fallbackOn?: readonly FallbackReason[];
 }
 
 /** A GGUF file, run by llama.cpp. */
@@ -274,8 +282,6 @@ export interface UpstreamModel extends AnswerOptions {
    * that it lists, kept up to date.
    */
   readonly models?: Readonly<Record<string, string>> | readonly string[];
-  /** A model (as clients call it) → models of this upstream that replace it, in order, when it fails before its first event. */
-  readonly fallbacks?: Readonly<Record<string, readonly string[]>>;
   /** Answers that it generates at once, with all its URLs; further requests wait. Default: no limit. */
   readonly concurrency?: number | string;
   /** With `concurrency`: answers that may wait, of each key; more are refused with 429. Default 64. */

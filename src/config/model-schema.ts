@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { EngineModel, LocalModel, ProgramModel, UpstreamModel, UpstreamTimeouts, WireName } from "./config.ts";
 import { chatServiceTiers } from "../apis/chat/schema.ts";
+import { fallbackReasons } from "../core/failure.ts";
 import { formatSchema } from "../formats/read-format.ts";
 import { sourceApis } from "../apis/source-port.ts";
 import {
@@ -64,6 +65,7 @@ const toolFormat = z
   })
   .optional();
 
+const fallbackModels = "a list of models such as [gpt-4o-mini], or a mapping such as { gpt-4o: [gpt-4o-mini] }";
 const answer = {
   name: modelName.optional().describe("The name that clients use"),
   aliases: listShape(modelName, "a list of names, such as [gpt-4o-mini]")
@@ -84,6 +86,21 @@ const answer = {
   reasoningFields: listShape(oneOf(["reasoning_content", "reasoning"]), "a list such as [reasoning_content, reasoning]")
     .optional()
     .describe("Names of the members that carry reasoning (default reasoning_content)"),
+  fallbacks: z
+    .union(
+      [
+        listShape(modelName, fallbackModels),
+        mappingOf(listShape(modelName, "a list of models, such as [gpt-4o-mini]"), fallbackModels),
+      ],
+      { error: expected(fallbackModels) },
+    )
+    .optional()
+    .describe("Models that answer when it fails before its first output: a list, or for each model a list"),
+  fallbackOn: listShape(oneOf(fallbackReasons), "a list such as [connection, server-error]")
+    .optional()
+    .describe(
+      "The kinds of failure after which a fallback is asked (default: connection, timeout, server-error, rate-limit, not-found)",
+    ),
 };
 
 const servedModels = "a mapping such as { name: upstream-name } or a list of names";
@@ -251,12 +268,6 @@ const upstream = settings(
       )
       .optional()
       .describe("Name for clients: the upstream's name, or a list of names (default: all that it lists)"),
-    fallbacks: mappingOf(
-      listShape(modelName, "a list of models, such as [gpt-4o-mini]"),
-      "a mapping such as { gpt-4o: [gpt-4o-mini] }",
-    )
-      .optional()
-      .describe("For a model, the models that replace it when it fails"),
     concurrency: integer(1)
       .optional()
       .describe("Answers that it generates at once, with all its URLs; further requests wait (default: no limit)"),

@@ -11,6 +11,8 @@ import type { DetachedAnswer, StorableRequest, PortState, ServedPort } from "../
 import { keyspacesOf, storeFailure, storeOwnerOf } from "./client-stores.ts";
 import { tokensToReserve } from "./keys/usage-lease.ts";
 import { MaskedEvents } from "./mask.ts";
+import { withFallbacks } from "./fallbacks.ts";
+import { modelsOf } from "./model-directory.ts";
 import type { ServedModel } from "./model-directory.ts";
 import type { BodyOptions, ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
 import { warningHeader } from "./reply.ts";
@@ -83,9 +85,16 @@ async function answer(
     ...(detached && { stream: true }),
     ...(isSteerable && { wantsRunningUsage: true }),
   };
+  const ownRequest = requestFor(model, runRequest, reply);
+  const directory = modelsOf(reply.client, service.directory);
+  const source = withFallbacks(model, directory, ownRequest, (fallback, reason) => {
+    own.fallback = fallback;
+    log.info({ req: requestId, model: model.info.id, fallback, reason }, "a fallback is asked");
+    if (!reply.sent) reply.addHeaders({ "x-truewire-model": fallback });
+  });
   const run: GenerationRun = {
-    engine: prewarms(model, preparesOnly) ? engine : silent,
-    request: requestFor(model, runRequest, reply),
+    engine: prewarms(model, preparesOnly) ? source : silent,
+    request: ownRequest,
     observer: own,
     observers: [
       ...(preparesOnly ? [(events: EventBatch) => withoutContent(events, preparesOnly)] : []),

@@ -18,8 +18,8 @@ export interface GenerationPlan {
   /** See `Admission`. */
   enter(admitted: () => void): (() => void) | GenerationFailure;
   readonly retries: number;
-  /** The models to try, in order, by the upstream's names: the requested one and its fallbacks. */
-  readonly models: readonly string[];
+  /** By the upstream's name. */
+  readonly model: string;
   /**
    * Prepares an attempt at a model of a target. `limit`: the highest limit on the answer's length that the model takes, in tokens; null:
    * none may be sent; undefined: not known. Throws or rejects if the request cannot be written for the target.
@@ -96,66 +96,61 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
 
   /** The first batch for the client: that of the first attempt that succeeds, or of the last one that fails. */
   async #first(): Promise<readonly GenerationEvent[] | null> {
-    const { targets, conversation, models, prepare } = this.#plan;
+    const { targets, conversation, model, prepare } = this.#plan;
     const refused = await this.#enter();
     if (refused) return [{ type: "end", end: refused }];
-    for (const [at, model] of models.entries()) {
-      const tried = new Set<UpstreamTarget>();
-      let limit: number | null | undefined;
-      for (let attempt = 1; ; attempt++) {
-        const target = targets.choose(tried, conversation);
-        tried.add(target);
-        let options: AttemptOptions;
-        try {
-          const prepared = prepare(model, target, false, limit);
-          options = prepared instanceof Promise ? await prepared : prepared;
-        } catch (error) {
-          // The request is refused before it is sent: there is no attempt to observe.
-          return [{ type: "end", end: refusal(error) }];
-        }
-        if (this.#abandoned) return [{ type: "end", end: this.#abandoned }];
-        const begun = performance.now();
-        const observer = (this.#observer = this.#plan.observe({ url: target.url, model }));
-        let batch = await this.#begin(options, observer?.headers);
-        // The connection was closed before the request arrived: this was no attempt.
-        if (this.#attempt?.neverArrived === true)
-          batch = await this.#begin(await prepare(model, target, true, limit), observer?.headers);
-        const end = batch && failedEnd(batch);
-        if (!end || this.#abandoned) {
-          if (!this.#abandoned) targets.succeeded(target);
-          this.#committed = true;
-          return batch;
-        }
-        const { failure } = end;
-        if (isServersFault(failure)) targets.failed(target, failure.cause);
-        else targets.succeeded(target);
-        // A refusal costs neither load nor time, so the next attempt does not count as a retry.
-        if (failure.answerLimit && limit === undefined) {
-          limit = await this.#plan.limitAfter(failure.answerLimit);
-          if (limit !== undefined) {
-            observer?.ended(end);
-            this.#observer = undefined;
-            this.#plan.retried(failure, model, target);
-            tried.delete(target);
-            attempt--;
-            continue;
-          }
-        }
-        const hasOther = targets.hasFresh(tried);
-        const wait = this.#waitAfter({ end, number: attempt, tookMs: performance.now() - begun, hasOther });
-        const isLastModel = at === models.length - 1;
-        if (wait === null && (isLastModel || !mayFallBack(failure))) {
-          this.#committed = true;
-          return batch;
-        }
-        observer?.ended(end);
-        this.#observer = undefined;
-        this.#plan.retried(failure, model, target);
-        if (wait === null) break;
-        if (wait > 0) await this.#sleep(wait);
+    const tried = new Set<UpstreamTarget>();
+    let limit: number | null | undefined;
+    for (let attempt = 1; ; attempt++) {
+      const target = targets.choose(tried, conversation);
+      tried.add(target);
+      let options: AttemptOptions;
+      try {
+        const prepared = prepare(model, target, false, limit);
+        options = prepared instanceof Promise ? await prepared : prepared;
+      } catch (error) {
+        // The request is refused before it is sent: there is no attempt to observe.
+        return [{ type: "end", end: refusal(error) }];
       }
+      if (this.#abandoned) return [{ type: "end", end: this.#abandoned }];
+      const begun = performance.now();
+      const observer = (this.#observer = this.#plan.observe({ url: target.url, model }));
+      let batch = await this.#begin(options, observer?.headers);
+      // The connection was closed before the request arrived: this was no attempt.
+      if (this.#attempt?.neverArrived === true)
+        batch = await this.#begin(await prepare(model, target, true, limit), observer?.headers);
+      const end = batch && failedEnd(batch);
+      if (!end || this.#abandoned) {
+        if (!this.#abandoned) targets.succeeded(target);
+        this.#committed = true;
+        return batch;
+      }
+      const { failure } = end;
+      if (isServersFault(failure)) targets.failed(target, failure.cause);
+      else targets.succeeded(target);
+      // A refusal costs neither load nor time, so the next attempt does not count as a retry.
+      if (failure.answerLimit && limit === undefined) {
+        limit = await this.#plan.limitAfter(failure.answerLimit);
+        if (limit !== undefined) {
+          observer?.ended(end);
+          this.#observer = undefined;
+          this.#plan.retried(failure, model, target);
+          tried.delete(target);
+          attempt--;
+          continue;
+        }
+      }
+      const hasOther = targets.hasFresh(tried);
+      const wait = this.#waitAfter({ end, number: attempt, tookMs: performance.now() - begun, hasOther });
+      if (wait === null) {
+        this.#committed = true;
+        return batch;
+      }
+      observer?.ended(end);
+      this.#observer = undefined;
+      this.#plan.retried(failure, model, target);
+      if (wait > 0) await this.#sleep(wait);
     }
-    return null;
   }
 
   /** Waits until the request may be sent. Returns the end of one that may not. */
@@ -215,11 +210,6 @@ function failedEnd(batch: readonly GenerationEvent[]): FailedAttempt["end"] | nu
 function refusal(error: unknown): GenerationEnd {
   if (error instanceof FailureError) return { kind: "rejected", failure: error.failure };
   return { kind: "engine-error", failure: internalError(error).failure };
-}
-
-/** Whether another model may succeed: not if the request itself is wrong. */
-function mayFallBack(failure: GenerationFailure): boolean {
-  return isRetryable(failure) || failure.status === 404 || failure.code === "model_not_found";
 }
 
 /** Longer waits are left to the client: it gets the status with its Retry-After at once, and its SDK waits. */

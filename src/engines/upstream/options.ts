@@ -26,8 +26,6 @@ export interface UpstreamOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** The models to serve: the name that clients use → the upstream's name. Absent: the upstream's list, read again every minute. */
   readonly models?: Readonly<Record<string, string>> | undefined;
-  /** A model (by the name that clients use) → models of this upstream to try, in order, if it fails before its first event. */
-  readonly fallbacks?: Readonly<Record<string, readonly string[]>> | undefined;
   /** What it accepts. Overrides the profile of a known server. */
   readonly profile?: Omit<ServerProfile, "model"> | undefined;
   /** The upstream takes only `n: 1`: several choices become several requests. */

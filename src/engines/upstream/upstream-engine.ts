@@ -186,15 +186,14 @@ class UpstreamEngine implements Engine {
   }
 
   #plan(request: GenerationRequest, observer: GenerationObserver | undefined): GenerationPlan {
-    const { balance, fallbacks, retries = defaults.retries, log } = this.#options;
-    const names = [request.model, ...(fallbacks?.[request.model] ?? [])];
+    const { balance, retries = defaults.retries, log } = this.#options;
     return {
       targets: this.#targets,
       conversation: balance === "prefix" ? conversationKey(request) : undefined,
       budget: this.#budget,
       enter: (admitted) => this.#admission.enter(request, admitted),
       retries,
-      models: names.map((name) => this.#nameOf(name)),
+      model: this.#nameOf(request.model),
       prepare: (model, target, fresh, limit) =>
         this.#prepare(request, model, target, fresh, observer?.inspection, limit),
       limitAfter: (refused) => this.#limitAfter(refused, request),
