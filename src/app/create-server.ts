@@ -31,6 +31,7 @@ import { maskedLog } from "../server/mask.ts";
 import { NodeExchange } from "../server/node-exchange.ts";
 import { BodyBudget } from "../server/body-budget.ts";
 import { DetachedRuns } from "../server/detached-runs.ts";
+import { Resends } from "../server/resends.ts";
 import { briefly, Requests } from "../server/service.ts";
 import type { Service, PageFile, PageFiles } from "../server/service.ts";
 import { descriptorLimit, openProcesses } from "./processes.ts";
@@ -134,6 +135,7 @@ export async function openServer(
     assembled: new AssembledTexts(),
     processes: openProcesses(),
     runs: side?.runs ?? new DetachedRuns(),
+    resends: new Resends(),
     limiter: new MemoryLimiter(),
     inspector,
     ...(streamLog && { streamLog }),

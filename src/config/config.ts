@@ -41,6 +41,11 @@ export interface TruewireConfig {
   readonly keepAlive?: Duration;
   /** How long the reader of a stream may take nothing while others wait for its slot; default 15s. */
   readonly readerPatience?: Duration;
+  /**
+   * How long an answer whose client has left waits for the same request: a client that sends a long prompt again gets the answer to the
+   * first one. Default 0: the answer is cancelled when its client leaves.
+   */
+  readonly attachResends?: Duration;
   /** How long running answers may take to finish when the server stops; default 10s. */
   readonly grace?: Duration;
   /** The largest request body; default 32MiB. */

@@ -4,6 +4,8 @@ import type { Engine } from "../core/engine.ts";
 import { estimateTokens } from "../core/estimate-tokens.ts";
 import { isVisible } from "../core/events.ts";
 import type { GenerationEvent } from "../core/events.ts";
+import { jsonChunks } from "../core/json-chunks.ts";
+import type { Steps } from "../core/steps.ts";
 import type { GenerationRequest, QueueTier } from "../core/request.ts";
 import { shownWarnings, loggedError } from "../core/failure.ts";
 import type { AnswerContext, PreparesOnly, ReadRequest } from "../apis/port.ts";
@@ -19,6 +21,7 @@ import { warningHeader } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
 import type { EventBatch, BatchObserver, GenerationRun } from "./run-generation.ts";
 import type { Service } from "./service.ts";
+import { hashOf } from "./keys/key-ring.ts";
 import { inTurns } from "./turns.ts";
 import { sendEvents, streamAnswer, wholeAnswer } from "./write-answer.ts";
 
@@ -92,8 +95,14 @@ async function answer(
     log.info({ req: requestId, model: model.info.id, fallback, reason }, "a fallback is asked");
     if (!reply.sent) reply.addHeaders({ "x-truewire-model": fallback });
   });
+  const mayShare =
+    !detached &&
+    reply.exchange.answering === undefined &&
+    preparesOnly === undefined &&
+    request.limits.overflow === undefined;
+  const shared = mayShare ? await sharedSource(source, ownRequest, port.name, reply, service) : source;
   const run: GenerationRun = {
-    engine: prewarms(model, preparesOnly) ? source : silent,
+    engine: prewarms(model, preparesOnly) ? shared : silent,
     request: ownRequest,
     observer: own,
     observers: [
@@ -159,6 +168,41 @@ function requestFor({ engineModel }: ServedModel, request: GenerationRequest, { 
     ...(client && { owner: client.owner }),
     ...(tier !== "default" && { tier }),
   };
+}
+
+/** Repeats the generation of an identical request of the same client that is still open, if this is configured. */
+async function sharedSource(
+  source: Pick<Engine, "generate">,
+  { model, passthrough, tier }: GenerationRequest,
+  api: string,
+  { client, key, received, requestId, record, exchange }: Reply,
+  { resends, settings: { attachResendsMs: waitMs } }: Service,
+): Promise<Pick<Engine, "generate">> {
+  if (waitMs === 0) return source;
+  const owner = client?.owner ?? key;
+  const form = exchange.header("x-truewire-wire");
+  const chunks = await inTurns(
+    collect(
+      jsonChunks([api, model, owner, tier ?? null, form ?? null, passthrough?.headers ?? null, received], 65_536),
+    ),
+  );
+  return resends.share(source, {
+    key: await hashOf(chunks),
+    requestId,
+    // SDKs of OpenAI and Anthropic count their retries in this header.
+    isRetry: Number(exchange.header("x-stainless-retry-count")) > 0,
+    waitMs,
+    onAttached: (first) => (record.attachedTo = first),
+  });
+}
+
+function* collect(chunks: Iterable<string>): Steps<string> {
+  const all: string[] = [];
+  for (const chunk of chunks) {
+    all.push(chunk);
+    yield;
+  }
+  return all.join("");
 }
 
 const highTiers: ReadonlySet<unknown> = new Set(["priority", "fast", "ultrafast"]);

@@ -42,9 +42,9 @@ export function post(
 }
 
 /** Resolves when the condition holds; rejects after ten seconds. */
-export async function eventually(condition: () => boolean, what: string): Promise<void> {
+export async function eventually(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
   for (let i = 0; i < 1000; i++) {
-    if (condition()) return;
+    if (await condition()) return;
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   throw new Error(`It did not come about that ${what}`);

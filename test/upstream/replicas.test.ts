@@ -88,12 +88,9 @@ test("a conversation moves when its URL is out of service, and back when the URL
   const away = servers.filter(({ answered }) => answered.length === 4);
   expect(away).toHaveLength(1);
   home.broken = false;
-  let inService = 0;
-  await eventually(() => {
-    void fetch(`${truewire.url}/health`)
-      .then((response) => response.text())
-      .then((text) => (inService = Number(/"targetsInService":(\d)/.exec(text)?.[1])));
-    return inService === 3;
+  await eventually(async () => {
+    const text = await (await fetch(`${truewire.url}/health`)).text();
+    return text.includes('"targetsInService":3');
   }, "the URL is in service again");
   await talk(truewire, conversation);
   expect(home.answered).toHaveLength(2);

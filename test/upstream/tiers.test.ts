@@ -70,11 +70,7 @@ async function queued({ url }: Server, key?: string): Promise<number> {
 }
 
 async function untilQueued(server: Server, count: number, key?: string): Promise<void> {
-  let found = -1;
-  await eventually(() => {
-    void queued(server, key).then((value) => (found = value));
-    return found === count;
-  }, `${count} requests wait`);
+  await eventually(async () => (await queued(server, key)) === count, `${count} requests wait`);
 }
 
 test("with a limit, requests wait in the order of their service_tier, in each API", async () => {
