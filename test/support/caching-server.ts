@@ -78,7 +78,11 @@ export async function startCachingServer(options: CachingOptions = {}): Promise<
     const inSlot = commonLength(slot.tokens, tokens);
     const better = saved.find((prompt) => commonLength(prompt, tokens) > inSlot);
     if (inSlot < slot.tokens.length) saved.push(slot.tokens);
-    saved = saved.filter((prompt) => prompt !== better).slice(-savedPrompts);
+    saved = saved
+      .filter((prompt) => prompt !== better)
+      .toReversed()
+      .slice(0, savedPrompts)
+      .toReversed();
     const cachedTokens = Math.min(better ? commonLength(better, tokens) : inSlot, tokens.length - 1);
     slot.tokens = tokens;
     const ms = (tokens.length - cachedTokens) / tokensPerMs;

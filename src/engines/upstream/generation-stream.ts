@@ -36,6 +36,8 @@ export interface GenerationPlan {
   observe(attempt: ObservedAttempt): AttemptObserver | undefined;
   /** Called when an attempt failed and another one follows. */
   retried(failure: GenerationFailure, model: string, target: UpstreamTarget): void;
+  /** Called with each batch of the answer. */
+  read(events: readonly GenerationEvent[]): void;
   /** Called when the answer is complete or abandoned. */
   closed(stream: GenerationStream, attempt: AttemptOptions | undefined): void;
 }
@@ -68,6 +70,7 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     if (this.#closed) return over;
     const batch = this.#committed && this.#attempt ? await this.#attempt.next() : await this.#first();
     const last = batch?.at(-1);
+    if (batch) this.#plan.read(batch);
     if (batch === null || last?.type === "end") this.#close(last?.type === "end" ? last.end : { kind: "done" });
     return batch === null ? over : { done: false, value: batch };
   }

@@ -22,6 +22,7 @@ import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts"
 import { Admission } from "./admission.ts";
 import { type AttemptOptions, Watch } from "./attempt.ts";
 import { conversationKey } from "./balance.ts";
+import { CacheWatch } from "./cache-watch.ts";
 import { CustomCalls, type EventStage, severalChoices, TextStage } from "./event-stages.ts";
 import { type GenerationPlan, GenerationStream, type RefusedLimit, RetryBudget } from "./generation-stream.ts";
 import {
@@ -72,6 +73,7 @@ class UpstreamEngine implements Engine {
   readonly #native = new NativeCapabilities();
   readonly #budget = new RetryBudget();
   readonly #admission: Admission;
+  readonly #cacheWatch = new CacheWatch();
   readonly #watch: Watch;
   readonly #firstEventMs: number;
   readonly #idleMs: number;
@@ -187,6 +189,7 @@ class UpstreamEngine implements Engine {
 
   #plan(request: GenerationRequest, observer: GenerationObserver | undefined): GenerationPlan {
     const { balance, retries = defaults.retries, log } = this.#options;
+    const watched = observer && this.#cacheWatch.watch(request, (miss) => observer.cacheMissed(miss));
     return {
       targets: this.#targets,
       conversation: balance === "prefix" ? conversationKey(request) : undefined,
@@ -197,7 +200,11 @@ class UpstreamEngine implements Engine {
       prepare: (model, target, fresh, limit) =>
         this.#prepare(request, model, target, fresh, observer?.inspection, limit),
       limitAfter: (refused) => this.#limitAfter(refused, request),
-      observe: (attempt) => observer?.attempt(attempt),
+      observe: (attempt) => {
+        if (watched) watched.server = attempt.url;
+        return observer?.attempt(attempt);
+      },
+      read: (events) => watched?.read(events),
       retried: (failure, model, target) => {
         this.#retries++;
         const { status } = failure;
