@@ -36,7 +36,7 @@ function send(history: PromptHistory, messages: readonly Message[], sent: Sent =
   };
   const digest = runSync(digestPrompt(request));
   if (!digest) throw new Error("no digest");
-  return history.sent(request, digest, at, server)({ promptTokens: 4000, cachedTokens: cached });
+  return history.sent(request, digest, at, server).missed({ promptTokens: 4000, cachedTokens: cached });
 }
 
 const cause = (miss: CacheMiss | null): unknown => miss && [miss.cause, miss.where];

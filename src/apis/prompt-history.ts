@@ -159,29 +159,44 @@ function* digestOf(value: unknown): Steps<Digest> {
   return digest;
 }
 
+/** A request, compared with an earlier one. */
+export interface ComparedPrompt {
+  /** How its prompt differs before the end of the earlier one; null: it continues an earlier prompt, or none is like it. */
+  readonly broken: BrokenPrefix | null;
+  /** Returns why so little of the prompt was cached; null if nothing was missed that an earlier request had put there. */
+  missed(reported: ReportedCache): CacheMiss | null;
+}
+
+/** Tokens are estimates. */
+export interface BrokenPrefix extends FoundCause {
+  readonly at: number;
+  /** Those of the earlier prompt that follow. */
+  readonly missedTokens: number;
+}
+
 /** The requests that an upstream got. Each is compared only with earlier ones of the same owner and model. */
 export class PromptHistory {
   /** The oldest first. */
   #sent: SentPrompt[] = [];
   #size = 0;
 
-  /**
-   * Notes that a request was sent. Returns a function that says why so little of its prompt was cached, once the source has reported it;
-   * null if nothing was missed that an earlier request had put there. `now`: milliseconds. `server`: its URL.
-   */
+  /** Notes that a request was sent, and compares it with the earlier one that is most like it. `now`: milliseconds. `server`: its URL. */
   sent(
     { owner = "", model }: Pick<GenerationRequest, "owner" | "model">,
     digest: PromptDigest,
     now: number,
     server: string,
-  ): (reported: ReportedCache) => CacheMiss | null {
+  ): ComparedPrompt {
     const scope = JSON.stringify([owner, model]);
     const earlier = this.#nearest(scope, digest);
     const own: SentPrompt = { digest, scope, at: now, server, size: digest.messages.length + digest.tools.length + 1 };
     this.#add(own);
-    return (reported) => {
-      own.promptTokens = reported.promptTokens;
-      return earlier ? missOf(earlier, own, reported) : null;
+    return {
+      broken: earlier ? brokenPrefix(earlier, own) : null,
+      missed(reported) {
+        own.promptTokens = reported.promptTokens;
+        return earlier ? missOf(earlier, own, reported) : null;
+      },
     };
   }
 
@@ -208,7 +223,15 @@ export class PromptHistory {
     for (const prompt of this.#sent) {
       if (prompt.scope !== scope) continue;
       let likeness = 0;
-      for (const { text } of prompt.digest.messages) likeness += texts.get(text) ?? 0;
+      let shared = 0;
+      for (const message of prompt.digest.messages) {
+        const tokens = texts.get(message.text);
+        if (tokens === undefined) continue;
+        likeness += tokens;
+        if (!isSystem(message)) shared++;
+      }
+      // Agents send the user's first message also to models that write a title, with another system prompt.
+      if (shared < 2 && !sharesSystem(prompt.digest, digest)) continue;
       // A system prompt with another date is the same one.
       const [known] = prompt.digest.messages;
       if (first && known && known.text !== first.text && changedPart(known, first)) likeness += first.tokens;
@@ -216,6 +239,17 @@ export class PromptHistory {
     }
     return nearest;
   }
+}
+
+function sharesSystem({ messages: [known] }: PromptDigest, { messages: [asked] }: PromptDigest): boolean {
+  if (!known || !asked || isSystem(known) !== isSystem(asked)) return false;
+  if (!isSystem(known) || known.text === asked.text) return true;
+  return changedPart(known, asked) !== undefined || sharesLine(known, asked);
+}
+
+function brokenPrefix(earlier: SentPrompt, own: SentPrompt): BrokenPrefix | null {
+  const { cause, at } = divergenceOf(earlier.digest, own.digest);
+  return cause && { ...cause, at, missedTokens: Math.max(0, tokensOf(earlier.digest) - at) };
 }
 
 function missOf(earlier: SentPrompt, own: SentPrompt, { promptTokens, cachedTokens }: ReportedCache): CacheMiss | null {
@@ -265,8 +299,11 @@ function messageCause(
   if (changed) return changed;
   if (index === asked.messages.length - 1 && !isSystem(message)) return null;
   if (!isSystem(message) && !isSystem(former)) return "message-changed";
-  const sharesLine = [...(message.lines ?? [])].some((line) => former.lines?.has(line) === true);
-  return isSystem(former) && isSystem(message) && !sharesLine ? "system-replaced" : "system-changed";
+  return isSystem(former) && isSystem(message) && !sharesLine(former, message) ? "system-replaced" : "system-changed";
+}
+
+function sharesLine(former: DigestedMessage, message: DigestedMessage): boolean {
+  return [...(message.lines ?? [])].some((line) => former.lines?.has(line) === true);
 }
 
 /** The kind of text that alone differs between two messages. */

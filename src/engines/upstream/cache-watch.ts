@@ -1,5 +1,5 @@
 import { digestPrompt, PromptHistory } from "../../apis/prompt-history.ts";
-import type { PromptDigest, ReportedCache } from "../../apis/prompt-history.ts";
+import type { ComparedPrompt, PromptDigest, ReportedCache } from "../../apis/prompt-history.ts";
 import type { CacheMiss } from "../../core/cache-miss.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import { isLong } from "../../core/json-chunks.ts";
@@ -23,7 +23,7 @@ export class WatchedGeneration {
   readonly #history: PromptHistory;
   readonly #request: GenerationRequest;
   readonly #report: (miss: CacheMiss) => void;
-  #explain: ((reported: ReportedCache) => CacheMiss | null) | Promise<unknown> | undefined;
+  #compared: Pick<ComparedPrompt, "missed"> | Promise<unknown> | undefined;
   #isReported = false;
   /** The URL of the current attempt. */
   server = "";
@@ -36,7 +36,7 @@ export class WatchedGeneration {
 
   /** Sees each batch of the answer. The request is noted with the first one, so that failed attempts are not. */
   read(events: readonly GenerationEvent[]): void {
-    if (this.#explain === undefined && events.some((event) => event.type === "start")) this.#note();
+    if (this.#compared === undefined && events.some((event) => event.type === "start")) this.#note();
     if (this.#isReported) return;
     for (const event of events) {
       if (event.type !== "usage") continue;
@@ -50,27 +50,29 @@ export class WatchedGeneration {
     const { prompt } = this.#request;
     const begun = performance.now();
     const noted = (digest: PromptDigest | undefined): void => {
-      this.#explain = digest ? this.#history.sent(this.#request, digest, begun, this.server) : () => null;
+      this.#compared = digest ? this.#history.sent(this.#request, digest, begun, this.server) : notCompared;
     };
     if (prompt.kind !== "chat" || !isLong(prompt.messages, maxSync)) return noted(runSync(digestPrompt(this.#request)));
-    this.#explain = digestInSteps(this.#request).then(noted);
+    this.#compared = digestInSteps(this.#request).then(noted);
   }
 
   #compare(reported: ReportedCache): void {
-    const explain = this.#explain;
-    if (explain === undefined || this.#isReported) return;
+    const compared = this.#compared;
+    if (compared === undefined || this.#isReported) return;
     this.#isReported = true;
-    if (typeof explain !== "function") {
-      void explain.then(() => {
+    if (compared instanceof Promise) {
+      void compared.then(() => {
         this.#isReported = false;
         this.#compare(reported);
       });
       return;
     }
-    const miss = explain(reported);
+    const miss = compared.missed(reported);
     if (miss) this.#report(miss);
   }
 }
+
+const notCompared: Pick<ComparedPrompt, "missed"> = { missed: () => null };
 
 /** Between the steps, other requests are served. */
 async function digestInSteps(request: GenerationRequest): Promise<PromptDigest | undefined> {
