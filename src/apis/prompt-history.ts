@@ -161,7 +161,7 @@ function* digestOf(value: unknown): Steps<Digest> {
 
 /** A request, compared with an earlier one. */
 export interface ComparedPrompt {
-  /** How its prompt differs before the end of the earlier one; null: it continues an earlier prompt, or none is like it. */
+  /** How its prompt differs before the end of the earlier one; null: it continues an earlier prompt, or no prompt is like it. */
   readonly broken: BrokenPrefix | null;
   /** Returns why so little of the prompt was cached; null if nothing was missed that an earlier request had put there. */
   missed(reported: ReportedCache): CacheMiss | null;

@@ -287,7 +287,7 @@ export interface UpstreamModel extends AnswerOptions {
    * that it lists, kept up to date.
    */
   readonly models?: Readonly<Record<string, string>> | readonly string[];
-  /** Answers that it generates at once, with all its URLs; further requests wait. Default: no limit. */
+  /** Answers that it generates in parallel, with all its URLs; further requests wait. Default: no limit. */
   readonly concurrency?: number | string;
   /** With `concurrency`: answers that may wait, of each key; more are refused with 429. Default 64. */
   readonly queueLimit?: number | string;

@@ -270,7 +270,7 @@ const upstream = settings(
       .describe("Name for clients: the upstream's name, or a list of names (default: all that it lists)"),
     concurrency: integer(1)
       .optional()
-      .describe("Answers that it generates at once, with all its URLs; further requests wait (default: no limit)"),
+      .describe("Answers that it generates in parallel, with all its URLs; further requests wait (default: no limit)"),
     queueLimit: integer(0)
       .optional()
       .describe("With concurrency: answers that may wait, of each key; more are refused with 429 (default 64)"),

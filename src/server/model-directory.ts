@@ -63,7 +63,7 @@ export class ModelDirectory {
     return name === undefined ? undefined : this.find(name);
   }
 
-  /** Whether a model has this name, whoever may use it. */
+  /** Whether a model has this name, for any client. */
   isServed(name: string): boolean {
     return this.find(name) !== undefined;
   }

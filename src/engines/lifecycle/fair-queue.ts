@@ -8,7 +8,7 @@ const maxPassed = 8;
 
 /**
  * A queue of items with an owner and a tier. Higher tiers come first, but a tier of which an item waits is passed over at most
- * `maxPassed` times in a row, so that no item waits for ever. Within a tier, owners take turns: a new owner's item waits for one item of
+ * `maxPassed` times in a row, so every item is taken in the end. Within a tier, owners take turns: a new owner's item waits for one item of
  * each other owner, not for all. Without owners a tier is first in, first out.
  */
 export class FairQueue<Item> {
@@ -73,7 +73,7 @@ export class FairQueue<Item> {
   }
 }
 
-/** The index of the tier whose turn it is: one that was passed over too often, else the highest with items; -1 if there is none. */
+/** The index of the tier whose turn it is: one that was passed over too often, else the highest with items; -1 if the queue is empty. */
 function nextTier(lengths: readonly number[], passed: readonly number[]): number {
   const hasItems = (tier: number): boolean => (lengths[tier] ?? 0) > 0;
   const aged = passed.findIndex((count, tier) => count >= maxPassed && hasItems(tier));

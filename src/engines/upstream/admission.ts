@@ -5,7 +5,7 @@ import { FairQueue } from "../lifecycle/fair-queue.ts";
 /** The requests of one owner that may wait, by default: as for a local model. */
 const defaultQueueLimit = 64;
 
-/** Limits how many requests an upstream gets at once. The others wait: higher tiers first, owners in turn. */
+/** Limits how many requests an upstream processes in parallel. The others wait: higher tiers first, owners in turn. */
 export class Admission {
   readonly #limit: number;
   readonly #queueLimit: number;
@@ -22,7 +22,7 @@ export class Admission {
   }
 
   /**
-   * Calls `admitted` when the request may be sent: at once, if fewer than the limit are open. Returns a function that must be called once,
+   * Calls `admitted` when the request may be sent: immediately, if fewer than the limit are open. Returns a function that must be called once,
    * when the request has ended or is no longer wanted; or the failure of a request that may not even wait.
    */
   enter(

@@ -6,7 +6,7 @@ import { isLong } from "../../core/json-chunks.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { runSync } from "../../core/steps.ts";
 
-/** Prompts up to this many characters are digested at once, which takes a few milliseconds. */
+/** Prompts up to this many characters are digested in one step, which takes a few milliseconds. */
 const maxSync = 512 * 1024;
 
 /** Compares the requests of an upstream, and reports why a source found so little of a prompt in its cache. */

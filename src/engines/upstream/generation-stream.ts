@@ -54,7 +54,7 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
   #closed = false;
   #abandoned: GenerationEnd | undefined;
   #wake: (() => void) | undefined;
-  /** Makes room for a waiting request. */
+  /** Admits a waiting request. */
   #leave: (() => void) | undefined;
 
   constructor(plan: GenerationPlan) {

@@ -14,7 +14,7 @@ export interface UpstreamOptions {
   readonly balance?: "least-busy" | "prefix" | undefined;
   /** Its name in logs and messages. */
   readonly name: string;
-  /** The maximum number of generations at once, with all URLs together; further ones wait. Default: no limit. */
+  /** The maximum number of parallel generations, with all URLs together; further ones wait. Default: no limit. */
   readonly concurrency?: number | undefined;
   /** With `concurrency`: the maximum number of waiting generations of one owner; default 64. */
   readonly queueLimit?: number | undefined;
