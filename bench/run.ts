@@ -8,6 +8,7 @@ const benches: Readonly<Record<string, () => Promise<unknown>>> = {
   formats: () => import("./formats.ts"),
   gateway: () => import("./gateway.ts"),
   page: () => import("./page.ts"),
+  replicas: () => import("./replicas.ts"),
   soak: () => import("./soak.ts"),
   speculation: () => import("./speculation.ts"),
   stall: () => import("./stall.ts"),

@@ -175,6 +175,7 @@ export type {
   ServerProfileReport,
   EngineQuestion,
   ModelAdapter,
+  ModelFileFacts,
   ModelInfo,
   QuestionKind,
   QuestionTypes,
@@ -192,6 +193,7 @@ export type {
   ReasoningOptions,
   Sampling,
   TemplateOptions,
+  QueueTier,
   TextPrompt,
 } from "./core/request.ts";
 export type { RequestedAnswer } from "./apis/choices-answer.ts";
@@ -216,3 +218,4 @@ export type {
 export type { Repair, RepairId } from "./apis/tolerant/repairs.ts";
 export type { AdaptationName } from "./apis/adapt/adaptation-names.ts";
 export type { ServerProfile } from "./apis/adapt/server-profile.ts";
+export type { OllamaModelState } from "./apis/ollama/context.ts";

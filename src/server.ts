@@ -20,12 +20,15 @@ export type {
   Size,
   TruewireConfig,
   UpstreamModel,
+  UpstreamOllama,
   UpstreamRequests,
   UpstreamTimeouts,
   UpstreamTls,
   WireName,
 } from "./config/config.ts";
 export type { StoreOptions } from "./config/config.ts";
+export type { FallbackReason } from "./core/failure.ts";
+export type { QueueTier } from "./core/request.ts";
 export type { Log, LogFields } from "./server/log.ts";
 export { downloadImage } from "./library/download-image.ts";
 export type { DownloadImageOptions } from "./library/download-image.ts";

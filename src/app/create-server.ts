@@ -32,6 +32,7 @@ import { maskedLog } from "../server/mask.ts";
 import { NodeExchange } from "../server/node-exchange.ts";
 import { BodyBudget } from "../server/body-budget.ts";
 import { DetachedRuns } from "../server/detached-runs.ts";
+import { Resends } from "../server/resends.ts";
 import { briefly, Requests } from "../server/service.ts";
 import type { Service, PageFile, PageFiles } from "../server/service.ts";
 import { descriptorLimit, openProcesses } from "./processes.ts";
@@ -141,6 +142,7 @@ export async function openServer(
     assembled: new AssembledTexts(),
     processes: openProcesses(),
     runs: side?.runs ?? new DetachedRuns(),
+    resends: new Resends(),
     limiter: new MemoryLimiter(),
     inspector,
     ...(streamLog && { streamLog }),

@@ -176,4 +176,6 @@ const independent: ReadonlySet<string> = new Set<keyof LocalModelConfig>([
   "serviceTier",
   "logprobsKey",
   "reasoningFields",
+  "fallbacks",
+  "fallbackOn",
 ]);

@@ -6,7 +6,7 @@ import type { PoolOptions } from "./runtime.ts";
 
 /** An engine with how the answers of one configured model look. */
 export function servedEngine(model: ModelConfig, opened: OpenedEngine): ServedEngine {
-  const { aliases, wire, systemFingerprint, serviceTier, logprobsKey, reasoningFields } = model;
+  const { aliases, wire, systemFingerprint, serviceTier, logprobsKey, reasoningFields, fallbacks, fallbackOn } = model;
   return {
     name: nameOf(model),
     engine: opened.engine,
@@ -15,6 +15,7 @@ export function servedEngine(model: ModelConfig, opened: OpenedEngine): ServedEn
       return opened.forwards ?? [];
     },
     aliases,
+    ...(fallbacks && { fallbacks: { models: fallbacks, reasons: fallbackOn } }),
     ...(wire && { profile: wire === "exact" ? exact : lean }),
     settings: {
       ...(systemFingerprint !== undefined && { systemFingerprint }),

@@ -11,6 +11,7 @@ import { ModelDirectory } from "../server/model-directory.ts";
 import { maskedLog } from "../server/mask.ts";
 import { BodyBudget } from "../server/body-budget.ts";
 import { DetachedRuns } from "../server/detached-runs.ts";
+import { Resends } from "../server/resends.ts";
 import { briefly, Requests } from "../server/service.ts";
 import type { Service } from "../server/service.ts";
 import { MemoryLimiter } from "../kv/memory-limiter.ts";
@@ -74,6 +75,7 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
     brief: new MemoryStore(briefly),
     assembled: new AssembledTexts(),
     runs: new DetachedRuns(),
+    resends: new Resends(),
     limiter: ownLimiter,
   };
   const open = async (): Promise<ModelDirectory> => {

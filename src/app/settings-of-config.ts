@@ -15,7 +15,18 @@ import type { ModelConfig } from "../config/model-schema.ts";
 
 /** `keyConfigs`: the configuration's keys with hashes, and those of its file. `embedded`: inside another server, which restricts web pages itself unless origins are configured. */
 export function settingsOf(config: Config, keyConfigs: readonly KeyConfig[], embedded: boolean): ServiceSettings {
-  const { host, corsOrigin, bodyLimit, bodyBudget, hold, keepAlive, readerPatience, metrics, metricsKey } = config;
+  const {
+    host,
+    corsOrigin,
+    bodyLimit,
+    bodyBudget,
+    hold,
+    keepAlive,
+    readerPatience,
+    attachResends,
+    metrics,
+    metricsKey,
+  } = config;
   const keys = keyRingOf(config, keyConfigs);
   return {
     profile: config.wire === "exact" ? exact : lean,
@@ -38,6 +49,7 @@ export function settingsOf(config: Config, keyConfigs: readonly KeyConfig[], emb
     holdMs: hold,
     keepAliveMs: keepAlive,
     readerPatienceMs: readerPatience,
+    attachResendsMs: attachResends,
   };
 }
 
@@ -52,12 +64,12 @@ export function keyRingOf({ apiKey, keysFile }: Config, keys: readonly KeyConfig
   return new KeyRing(apiKey, keys.map(hashedKey), keysFile !== undefined);
 }
 
-function hashedKey({ name, hash, models, expires, ...limits }: KeyConfig): HashedKey {
+function hashedKey({ name, hash, models, expires, priority = "default", ...limits }: KeyConfig): HashedKey {
   const isLimited = Object.values(limits).some((limit) => limit !== undefined);
   return {
     hash,
     ...(expires !== undefined && { expiresAt: expires }),
-    client: { name, owner: name, ...(models && { models }), ...(isLimited && { limits }) },
+    client: { name, owner: name, tier: priority, ...(models && { models }), ...(isLimited && { limits }) },
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import type { CacheWhyOptions } from "./cache-action.ts";
 import type { LaunchOptions } from "./launch-action.ts";
 import type { ParseOptions } from "./parse-action.ts";
 import type { RenderOptions } from "./render-action.ts";
@@ -193,6 +194,23 @@ export function repairCommand(program: Command): void {
     .action(async (options: { wire: string; from: string; jsonl?: boolean }) => {
       const { repair } = await import("./repair-action.ts");
       await repair(options);
+    });
+}
+
+/** `truewire cache why`: why a source processed prompts again. */
+export function cacheCommand(program: Command): void {
+  program
+    .command("cache")
+    .description("what of the prompts in recordings a cache could have held")
+    .command("why")
+    .description("say which requests do not begin as an earlier one, and what changed; exits with 1 if there is one")
+    .argument("<paths...>", "recordings of truewire record, HAR files, or folders of them")
+    .option("--price <dollars>", "what a million tokens of a prompt cost that are not cached")
+    .option("--cached-price <dollars>", "what they cost if they are read from a cache (default: 0)")
+    .option("--json", "print the requests as JSON")
+    .action(async (paths: readonly string[], options: CacheWhyOptions) => {
+      const { cacheWhy } = await import("./cache-action.ts");
+      process.exitCode = await cacheWhy(paths, options);
     });
 }
 

@@ -2,6 +2,8 @@ import type { Program } from "../apis/chat/program.ts";
 import type { SourceApi } from "../apis/source-port.ts";
 import type { Engine } from "../core/engine.ts";
 import type { AdaptationName } from "../apis/adapt/adaptation-names.ts";
+import type { FallbackReason } from "../core/failure.ts";
+import type { QueueTier } from "../core/request.ts";
 import type { ServerProfile } from "../apis/adapt/server-profile.ts";
 
 /**
@@ -46,6 +48,11 @@ export interface TruewireConfig {
   readonly keepAlive?: Duration;
   /** How long the reader of a stream may take nothing while others wait for its slot; default 15s. */
   readonly readerPatience?: Duration;
+  /**
+   * How long an answer whose client has left waits for the same request: a client that sends a long prompt again gets the answer to the
+   * first one. Default 0: the answer is cancelled when its client leaves.
+   */
+  readonly attachResends?: Duration;
   /** How long running answers may take to finish when the server stops; default 10s. */
   readonly grace?: Duration;
   /** The largest request body; default 32MiB. */
@@ -113,6 +120,8 @@ export interface KeyEntry {
    * smallest limit of tokens.
    */
   readonly answerTokens?: number | string;
+  /** The tier of its requests in queues, and the highest one that their `service_tier` may ask for; default `default`. */
+  readonly priority?: QueueTier;
   /** When it stops working: a day (`2027-01-31`, its beginning in UTC), or a time with its zone. */
   readonly expires?: string;
 }
@@ -157,6 +166,13 @@ export interface AnswerOptions {
   readonly logprobsKey?: boolean;
   /** Names of the members that carry reasoning; default `reasoning_content`. */
   readonly reasoningFields?: readonly ("reasoning_content" | "reasoning")[];
+  /**
+   * Models that answer, in order, when this one fails before its first output: a list, or one for each model by its name. Also models of
+   * other entries.
+   */
+  readonly fallbacks?: readonly string[] | Readonly<Record<string, readonly string[]>>;
+  /** The kinds of failure after which a fallback is asked; default: all but `context-length` and `content-filter`. */
+  readonly fallbackOn?: readonly FallbackReason[];
 }
 
 /** A GGUF file, run by llama.cpp. */
@@ -260,8 +276,13 @@ export interface GenerationDefaults {
 /** A server with an OpenAI API, or nearly one. */
 export interface UpstreamModel extends AnswerOptions {
   readonly kind: "upstream";
-  /** Its base URL (`http://localhost:11434/v1`). Several serve the same models; a request goes to the one with the least to do. */
+  /** Its base URL (`http://localhost:11434/v1`). Several serve the same models. */
   readonly url: string | readonly string[];
+  /**
+   * How one of several URLs is chosen: by the fewest open requests (`least-busy`, the default), or by the beginning of the prompt
+   * (`prefix`), so that a conversation stays where its prompt is cached.
+   */
+  readonly balance?: "least-busy" | "prefix";
   /** The API that it speaks; default: detected. `chat`: OpenAI's chat completions; `messages`: Anthropic's; `ollama`: Ollama's own. */
   readonly api?: SourceApi;
   /** Its API key, sent as its API wants it: `Authorization: Bearer …` or `x-api-key: …`. */
@@ -273,8 +294,10 @@ export interface UpstreamModel extends AnswerOptions {
    * that it lists, kept up to date.
    */
   readonly models?: Readonly<Record<string, string>> | readonly string[];
-  /** A model (as clients call it) → models of this upstream that replace it, in order, when it fails before its first event. */
-  readonly fallbacks?: Readonly<Record<string, readonly string[]>>;
+  /** Answers that it generates in parallel, with all its URLs; further requests wait. Default: no limit. */
+  readonly concurrency?: number | string;
+  /** With `concurrency`: answers that may wait, of each key; more are refused with 429. Default 64. */
+  readonly queueLimit?: number | string;
   /** What it accepts, where that differs from what is known or learned of it. */
   readonly requests?: UpstreamRequests;
   /**

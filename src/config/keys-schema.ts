@@ -1,7 +1,8 @@
 import * as z from "zod";
 import { ConfigError } from "./config-error.ts";
+import type { QueueTier } from "../core/request.ts";
 import type { KeyEntry } from "./config.ts";
-import { problemsOf, expectation, expected, integer, listShape, settings, text } from "./shapes.ts";
+import { problemsOf, expectation, expected, integer, listShape, oneOf, settings, text } from "./shapes.ts";
 
 /** A key that is known by its hash, and what it may use. */
 export interface KeyConfig {
@@ -14,6 +15,7 @@ export interface KeyConfig {
   readonly tokensPerDay?: number | undefined;
   readonly concurrency?: number | undefined;
   readonly answerTokens?: number | undefined;
+  readonly priority?: QueueTier | undefined;
   /** Unix time in milliseconds. */
   readonly expires?: number | undefined;
 }
@@ -45,6 +47,11 @@ const key = settings(
       .optional()
       .describe(
         "The tokens that a request without max_tokens reserves for its answer while it runs (default: 1000, but not more than a tenth of the smallest limit of tokens)",
+      ),
+    priority: oneOf(["priority", "default", "flex"])
+      .optional()
+      .describe(
+        "The tier of its requests in queues, and the highest that their service_tier may ask for: priority, default or flex (default: default)",
       ),
     expires: z
       .string({ error: timeError })

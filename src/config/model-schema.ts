@@ -1,6 +1,7 @@
 import * as z from "zod";
 import type { EngineModel, LocalModel, ProgramModel, UpstreamModel, UpstreamTimeouts, WireName } from "./config.ts";
 import { chatServiceTiers } from "../apis/chat/schema.ts";
+import { fallbackReasons } from "../core/failure.ts";
 import { formatSchema } from "../formats/read-format.ts";
 import { truncationModes } from "../apis/adapt/truncation.ts";
 import { adaptationNames } from "../apis/adapt/adaptation-names.ts";
@@ -169,6 +170,7 @@ const toolFormat = z
   })
   .optional();
 
+const fallbackModels = "a list of models such as [gpt-4o-mini], or a mapping such as { gpt-4o: [gpt-4o-mini] }";
 const answer = {
   name: modelName.optional().describe("The name that clients use"),
   aliases: listShape(modelName, "a list of names, such as [gpt-4o-mini]")
@@ -189,6 +191,21 @@ const answer = {
   reasoningFields: listShape(oneOf(["reasoning_content", "reasoning"]), "a list such as [reasoning_content, reasoning]")
     .optional()
     .describe("Names of the members that carry reasoning (default reasoning_content)"),
+  fallbacks: z
+    .union(
+      [
+        listShape(modelName, fallbackModels),
+        mappingOf(listShape(modelName, "a list of models, such as [gpt-4o-mini]"), fallbackModels),
+      ],
+      { error: expected(fallbackModels) },
+    )
+    .optional()
+    .describe("Models that answer when it fails before its first output: a list, or for each model a list"),
+  fallbackOn: listShape(oneOf(fallbackReasons), "a list such as [connection, server-error]")
+    .optional()
+    .describe(
+      "The kinds of failure after which a fallback is asked (default: connection, timeout, server-error, rate-limit, not-found)",
+    ),
 };
 
 const servedModels = "a mapping such as { name: upstream-name } or a list of names";
@@ -329,6 +346,11 @@ const upstream = settings(
     url: z
       .union([baseUrl, z.array(baseUrl).min(1, { error: urlError })], { error: urlError })
       .describe("Its base URL; several serve the same models"),
+    balance: oneOf(["least-busy", "prefix"])
+      .optional()
+      .describe(
+        "How one of several URLs is chosen: by the fewest open requests (least-busy, the default), or by the beginning of the prompt, so that a conversation stays where its prompt is cached (prefix)",
+      ),
     ...answer,
     api: oneOf(sourceApis)
       .optional()
@@ -351,12 +373,12 @@ const upstream = settings(
       )
       .optional()
       .describe("Name for clients: the upstream's name, or a list of names (default: all that it lists)"),
-    fallbacks: mappingOf(
-      listShape(modelName, "a list of models, such as [gpt-4o-mini]"),
-      "a mapping such as { gpt-4o: [gpt-4o-mini] }",
-    )
+    concurrency: integer(1)
       .optional()
-      .describe("For a model, the models that replace it when it fails"),
+      .describe("Answers that it generates in parallel, with all its URLs; further requests wait (default: no limit)"),
+    queueLimit: integer(0)
+      .optional()
+      .describe("With concurrency: answers that may wait, of each key; more are refused with 429 (default 64)"),
     requests: requestsSchema
       .optional()
       .describe("What it accepts, where that differs from what is known or learned of it"),

@@ -67,6 +67,7 @@ export interface Config {
   readonly hold: number;
   readonly keepAlive: number;
   readonly readerPatience: number;
+  readonly attachResends: number;
   readonly grace: number;
   readonly bodyLimit: number;
   readonly bodyBudget?: number;
@@ -177,6 +178,10 @@ const server = settings(
       "After this time without an event, a comment is sent, so that no proxy closes the stream",
     ),
     readerPatience: duration("15s", "How long the reader of a stream may take nothing while others wait for its slot"),
+    attachResends: duration(
+      "0s",
+      "How long an answer whose client has left waits for the same request, which is then attached to it; 0s: it is cancelled",
+    ),
     grace: duration("10s", "How long running answers may take to finish when the server stops"),
     bodyLimit: size("32MiB", "The largest request body"),
     bodyBudget: bytes

@@ -11,7 +11,7 @@ export interface CacheMiss {
   /** The number of the prompt's tokens that were in the cache. */
   readonly cachedTokens: number;
   readonly promptTokens: number;
-  /** With "evicted": the number of tokens that had been in the cache. */
+  /** With "evicted", and where nothing changed: the number of tokens that had been in the cache. */
   readonly knownTokens?: number;
   /** The text at the first difference. It quotes the client's prompts, so it is only for clients that may see them, never for a log. */
   readonly texts?: DifferingTexts;
@@ -29,6 +29,9 @@ export interface DifferingTexts {
 export type CacheMissCause =
   | "nothing-known"
   | "evicted"
+  | "expired"
+  | "other-server"
+  | "not-cached"
   | "billing-header"
   | "date"
   | "id"
@@ -68,6 +71,18 @@ const words: Readonly<Record<CacheMissCause, { readonly says: string; readonly a
   evicted: {
     says: "The beginning of the prompt was known, but its slot was taken by another request.",
     advice: "More slots, or a larger cacheMemory, keep more conversations.",
+  },
+  expired: {
+    says: "The beginning of the prompt was sent before, but more than five minutes ago: the source no longer has it in its cache.",
+    advice: "Ask for a longer time: ttl 1h of cache_control, or prompt_cache_retention 24h.",
+  },
+  "other-server": {
+    says: "The beginning of the prompt was sent before, but to another URL of the upstream.",
+    advice: "With balance: prefix, a conversation stays at its URL.",
+  },
+  "not-cached": {
+    says: "The beginning of the prompt was sent before, but the source did not read it from its cache.",
+    advice: "For Anthropic's API, mark its end with cache_control. Other caches may have been full.",
   },
   "billing-header": {
     says: "A billing header changed in WHERE.",

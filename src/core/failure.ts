@@ -85,3 +85,15 @@ export function shownWarnings(warnings: readonly string[]): string[] {
     .map((text) => (text.length > maxLength ? `${text.slice(0, maxLength)}...` : text));
   return warnings.length > maxShown ? [...shown, `and ${warnings.length - maxShown} more`] : shown;
 }
+
+/** The kinds of failure after which another model may be asked. `connection`: no answer at all; `server-error`: one with a status of 5xx. */
+export const fallbackReasons = [
+  "connection",
+  "timeout",
+  "server-error",
+  "rate-limit",
+  "not-found",
+  "context-length",
+  "content-filter",
+] as const;
+export type FallbackReason = (typeof fallbackReasons)[number];

@@ -12,6 +12,8 @@ export interface GenerationRequest {
   readonly model: string;
   /** The name of the owner of the client's key. An engine with a queue serves owners in turn. Absent: clients have no keys. */
   readonly owner?: string;
+  /** The order in an engine's queue; default `default`. */
+  readonly tier?: QueueTier;
   readonly prompt: ChatPrompt | TextPrompt;
   /** Choices per prompt (`n`); default 1. With several text prompts, choice = prompt × n + i, as OpenAI numbers them. */
   readonly n?: number;
@@ -46,6 +48,9 @@ export interface GenerationRequest {
   readonly extra: Readonly<Record<string, unknown>>;
   readonly passthrough?: Passthrough;
 }
+
+/** `priority` comes before `default`, and `default` before `flex`. */
+export type QueueTier = "priority" | "default" | "flex";
 
 /** The client's own JSON. Only an upstream of the same API uses it, so that unknown members are passed on. All others use the neutral members. */
 export interface Passthrough {

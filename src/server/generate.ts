@@ -5,19 +5,24 @@ import type { Engine } from "../core/engine.ts";
 import { estimateTokens } from "../core/estimate-tokens.ts";
 import { isVisible } from "../core/events.ts";
 import type { GenerationEvent } from "../core/events.ts";
-import type { GenerationRequest } from "../core/request.ts";
+import { jsonChunks } from "../core/json-chunks.ts";
+import type { Steps } from "../core/steps.ts";
+import type { GenerationRequest, QueueTier } from "../core/request.ts";
 import { shownWarnings, loggedError } from "../core/failure.ts";
 import type { AnswerContext, PreparesOnly, ReadRequest } from "../apis/port.ts";
 import type { DetachedAnswer, StorableRequest, PortState, ServedPort } from "../apis/port-state.ts";
 import { keyspacesOf, storeFailure, storeOwnerOf } from "./client-stores.ts";
 import { tokensToReserve } from "./keys/usage-lease.ts";
 import { MaskedEvents } from "./mask.ts";
+import { withFallbacks } from "./fallbacks.ts";
+import { modelsOf } from "./model-directory.ts";
 import type { ServedModel } from "./model-directory.ts";
 import type { BodyOptions, ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
 import { warningHeader } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
 import type { EventBatch, BatchObserver, GenerationRun } from "./run-generation.ts";
 import type { Service } from "./service.ts";
+import { hashOf } from "./keys/key-ring.ts";
 import { inTurns } from "./turns.ts";
 import { sendEvents, streamAnswer, wholeAnswer } from "./write-answer.ts";
 
@@ -85,9 +90,22 @@ async function answer(
     ...(detached && { stream: true }),
     ...(isSteerable && { wantsRunningUsage: true }),
   };
+  const ownRequest = requestFor(model, runRequest, reply);
+  const directory = modelsOf(reply.client, service.directory);
+  const source = withFallbacks(model, directory, ownRequest, (fallback, reason) => {
+    own.fallback = fallback;
+    log.info({ req: requestId, model: model.info.id, fallback, reason }, "a fallback is asked");
+    if (!reply.sent) reply.addHeaders({ "x-truewire-model": fallback });
+  });
+  const mayShare =
+    !detached &&
+    reply.exchange.answering === undefined &&
+    preparesOnly === undefined &&
+    request.limits.overflow === undefined;
+  const shared = mayShare ? await sharedSource(source, ownRequest, port.name, reply, service) : source;
   const run: GenerationRun = {
-    engine: read.generatesNothing !== true && prewarms(model, preparesOnly) ? engine : silent,
-    request: requestFor(model, runRequest, reply),
+    engine: read.generatesNothing !== true && prewarms(model, preparesOnly) ? shared : silent,
+    request: ownRequest,
     observer: own,
     observers: [
       ...(preparesOnly ? [(events: EventBatch) => withoutContent(events, preparesOnly)] : []),
@@ -151,10 +169,64 @@ function observersOf(record: RequestRecord, { usageLease }: Reply, { settings }:
   return observers;
 }
 
-/** The request with the engine's name for the model, and with its owner if clients have keys. */
+/** The request with the engine's name for the model, its tier, and its owner if clients have keys. */
 function requestFor({ engineModel }: ServedModel, request: GenerationRequest, { client }: Reply): GenerationRequest {
-  if (client) return { ...request, model: engineModel, owner: client.owner };
-  return request.model === engineModel ? request : { ...request, model: engineModel };
+  const tier = tierOf(request.passthrough?.body["service_tier"], client);
+  if (!client && tier === "default" && request.model === engineModel) return request;
+  return {
+    ...request,
+    model: engineModel,
+    ...(client && { owner: client.owner }),
+    ...(tier !== "default" && { tier }),
+  };
+}
+
+/** Repeats the generation of an identical request of the same client that is still open, if this is configured. */
+async function sharedSource(
+  source: Pick<Engine, "generate">,
+  { model, passthrough, tier }: GenerationRequest,
+  api: string,
+  { client, key, received, requestId, record, exchange }: Reply,
+  { resends, settings: { attachResendsMs: waitMs } }: Service,
+): Promise<Pick<Engine, "generate">> {
+  if (waitMs === 0) return source;
+  const owner = client?.owner ?? key;
+  const form = exchange.header("x-truewire-wire");
+  const chunks = await inTurns(
+    collect(
+      jsonChunks([api, model, owner, tier ?? null, form ?? null, passthrough?.headers ?? null, received], 65_536),
+    ),
+  );
+  return resends.share(source, {
+    key: await hashOf(chunks),
+    requestId,
+    // SDKs of OpenAI and Anthropic count their retries in this header.
+    isRetry: Number(exchange.header("x-stainless-retry-count")) > 0,
+    waitMs,
+    onAttached: (first) => (record.attachedTo = first),
+  });
+}
+
+function* collect(chunks: Iterable<string>): Steps<string> {
+  const all: string[] = [];
+  for (const chunk of chunks) {
+    all.push(chunk);
+    yield;
+  }
+  return all.join("");
+}
+
+const highTiers: ReadonlySet<unknown> = new Set(["priority", "fast", "ultrafast"]);
+
+/**
+ * The tier of a request in queues. A `service_tier` of `auto`, or none, is the key's tier. No other may be higher than the key's; without
+ * keys any is granted. `standard_only` is Anthropic's name of `default`.
+ */
+function tierOf(requested: unknown, client: Reply["client"]): QueueTier {
+  const highest = client ? (client.tier ?? "default") : "priority";
+  if (requested === undefined || requested === null || requested === "auto") return client ? highest : "default";
+  if (requested === "flex" || highest === "flex") return "flex";
+  return highTiers.has(requested) ? highest : "default";
 }
 
 /** Whether the engine is asked: it puts the prompt of a request that only prepares into its cache, or the request generates. */

@@ -2,7 +2,7 @@ import type { AnswerSettings } from "../apis/port.ts";
 import type { Profile } from "../apis/profile.ts";
 import { modelNotFound } from "../apis/failures.ts";
 import type { Engine, ModelInfo } from "../core/engine.ts";
-import { FailureError } from "../core/failure.ts";
+import { type FallbackReason, FailureError } from "../core/failure.ts";
 import type { Client } from "./keys/key-ring.ts";
 
 /** An engine of the server, and the form of its answers. */
@@ -17,6 +17,14 @@ export interface ServedEngine {
   readonly settings: AnswerSettings;
   /** The APIs whose requests are forwarded to another server, which may support parameters that are refused here. Default: none. */
   readonly forwards?: readonly string[];
+  readonly fallbacks?: Fallbacks;
+}
+
+/** Models that answer when one fails before its first output. */
+export interface Fallbacks {
+  /** For all models of an engine, or by model. */
+  readonly models: readonly string[] | Readonly<Record<string, readonly string[]>>;
+  readonly reasons?: readonly FallbackReason[] | undefined;
 }
 
 /** A model under one of the names that clients may use. */
@@ -55,6 +63,11 @@ export class ModelDirectory {
   namedIn(body: unknown): ServedModel | undefined {
     const name = nameIn(body);
     return name === undefined ? undefined : this.find(name);
+  }
+
+  /** Whether a model has this name, for any client. */
+  isServed(name: string): boolean {
+    return this.find(name) !== undefined;
   }
 
   /** In the order of the engines. */
@@ -134,7 +147,7 @@ export function matchesAlias(alias: string, name: string): boolean {
 }
 
 /** The models that a client may use. To the client, all others do not exist. */
-export type ModelView = Pick<ModelDirectory, "find" | "namedIn" | "list" | "mayCome">;
+export type ModelView = Pick<ModelDirectory, "find" | "namedIn" | "list" | "mayCome" | "isServed">;
 
 /** `client`: undefined if no key is required. */
 export function modelsOf(client: Client | undefined, directory: ModelDirectory): ModelView {
@@ -148,6 +161,7 @@ export function modelsOf(client: Client | undefined, directory: ModelDirectory):
       const name = nameIn(body);
       return name !== undefined && may(name) ? directory.find(name) : undefined;
     },
+    isServed: (name) => directory.isServed(name),
     mayCome: (name) => may(name) && directory.mayCome(name),
     list: () => directory.list().filter(({ info }) => may(info.id)),
   };

@@ -44,6 +44,10 @@ export class RequestRecord implements GenerationObserver {
   lastMs: number | undefined;
   /** The response is generated in the background, and has a record of its own. */
   detached = false;
+  /** The fallback that was asked last, by the name that clients use. */
+  fallback: string | undefined;
+  /** The id of the request whose generation this one repeats (`Resends`). */
+  attachedTo: string | undefined;
   /** Requests to upstreams. */
   attempts = 0;
   /** Repairs of the source's answer, with their counts. */
@@ -180,6 +184,8 @@ export class RequestRecord implements GenerationObserver {
     if (this.finishes.length > 0) fields["finish"] = [...new Set(this.finishes)].join(",");
     if (this.cut) fields["cut"] = "the reader was too slow";
     if (this.toolCalls > 0) fields["toolCalls"] = this.toolCalls;
+    if (this.attachedTo !== undefined) fields["attachedTo"] = this.attachedTo;
+    if (this.fallback !== undefined) fields["fallback"] = this.fallback;
     if (this.attempts > 1) fields["attempts"] = this.attempts;
     if (this.repairs.size > 0) fields["repairs"] = Object.fromEntries(this.repairs);
     const traceId = this.trace?.traceId;

@@ -13,6 +13,7 @@ import type { Log, StreamLog } from "./log.ts";
 import type { Mask } from "./mask.ts";
 import type { ModelDirectory, ServedEngine } from "./model-directory.ts";
 import type { Origins } from "./origins.ts";
+import type { Resends } from "./resends.ts";
 import type { RequestOutcome, RequestRecord } from "./request-record.ts";
 import type { Tracing } from "./tracing/tracing.ts";
 
@@ -39,6 +40,8 @@ export interface ServiceSettings {
   readonly keepAliveMs: number;
   /** How long a slow reader may keep other requests waiting (`SlowReader`), in milliseconds. */
   readonly readerPatienceMs: number;
+  /** How long a generation waits for its client to send the request again, in milliseconds; 0: it is cancelled when the client leaves. */
+  readonly attachResendsMs: number;
 }
 
 /** The server, as its requests use it. */
@@ -64,6 +67,7 @@ export interface Service {
   /** What this process has assembled from stored texts. */
   readonly assembled: AssembledTexts;
   readonly runs: DetachedRuns;
+  readonly resends: Resends;
   /** Absent if the runtime has no processes. */
   readonly processes?: Processes;
   /** Counts the usage of clients with limits. */

@@ -97,6 +97,25 @@ test("a request that was left before it began is never run", async () => {
   expect(local.counters().decodeSteps).toBe(before);
 });
 
+test("waiting requests are served by tier, and those of a tier as they came", async () => {
+  const running = await Promise.all(Array.from({ length: 4 }, startEndless));
+  const order: string[] = [];
+  const waiting = (["flex", undefined, "priority"] as const).map(async (tier, at) => {
+    await until(() => local.engine.health().queued === at);
+    await local.chat("#plain", tier === undefined ? {} : { tier });
+    order.push(tier ?? "default");
+  });
+  await until(() => local.engine.health().queued === 3);
+  running[0]?.leave();
+  await Promise.all(waiting);
+  expect(order).toEqual(["priority", "default", "flex"]);
+  for (const { leave, done } of running) {
+    leave();
+    await done;
+  }
+  await local.idle();
+});
+
 test("the queue is bounded: one more is refused with 429 and when to retry; a free slot takes the next in line", async () => {
   const running = await Promise.all(Array.from({ length: 4 }, startEndless));
   const queued = Array.from({ length: 3 }, () => local.chat("#plain"));

@@ -11,6 +11,7 @@ import { lean } from "../../src/apis/profile.ts";
 import { BodyBudget } from "../../src/server/body-budget.ts";
 import { AssembledTexts } from "../../src/server/client-stores.ts";
 import { DetachedRuns } from "../../src/server/detached-runs.ts";
+import { Resends } from "../../src/server/resends.ts";
 import { silentLog } from "../../src/server/log.ts";
 import { listen } from "../../src/server/listen.ts";
 import { Requests } from "../../src/server/service.ts";
@@ -253,6 +254,7 @@ describe("the limits of a connection", () => {
           holdMs: 1000,
           keepAliveMs: 10_000,
           readerPatienceMs: 10_000,
+          attachResendsMs: 0,
         } as never,
         directory: new ModelDirectory([{ name: "x", engine, aliases: [], settings: {} }]),
         log: silentLog,
@@ -262,6 +264,7 @@ describe("the limits of a connection", () => {
         brief,
         assembled: new AssembledTexts(),
         runs: new DetachedRuns(),
+        resends: new Resends(),
         limiter: new MemoryLimiter(),
       },
       { pingMs: 20, idleMs: 60_000, lifeMs: 60_000, ...limits },

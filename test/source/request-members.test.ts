@@ -41,14 +41,12 @@ const noPlace = "the API has no member for it (docs/messages.md, Upstreams)";
 const ofTemplates = "the upstream renders the template, and its API cannot say how";
 const ofOtherPrompts = "the API takes the other kind of prompt";
 const writtenWhole = "its parent is written as the client sent it";
-const queues = "the upstream has queues of its own";
 const ofServer = "the server's writers read it, in the request";
 const ofUpstreams = "only an upstream can do something with it";
 const unread = "completions models know neither tools nor reasoning";
 
 const everyUpstream = {
   "GenerationRequest.hostedTools": hosted,
-  "GenerationRequest.owner": queues,
   "Sampling.adapters.id": writtenWhole,
   "Sampling.adapters.scale": writtenWhole,
 };

@@ -34,7 +34,7 @@ const cacheTtls: readonly string[] = ["30m", "12h"];
 const acceptedParameters: readonly RequestParameter[] = [
   acceptedParameter("service_tier", {
     endpoints: chat,
-    note: "No effect on local models, which have one tier.",
+    note: "The order in queues: `priority` first, `flex` last ([upstreams.md](upstreams.md#queues)).",
     shape: z.enum(chatServiceTiers),
   }),
   acceptedParameter("store", { endpoints: chat, note: "No effect: chat answers are not stored.", shape: z.boolean() }),

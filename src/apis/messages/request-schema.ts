@@ -313,7 +313,9 @@ export const messageRequest = z.object({
   ),
   output_format: honoured("The former name of `output_config.format`.", jsonOutputFormat.optional()),
   metadata: accepted("Answers do not depend on the user."),
-  service_tier: accepted("Ignored: there is one tier."),
+  service_tier: accepted(
+    "`standard_only` waits in queues as keys without `priority` do; `auto` has the tier of the key.",
+  ),
   cache_control: accepted(
     "Accepted here and on every block and tool. The prompt cache always finds the longest common prefix; `usage` reports its tokens.",
   ),

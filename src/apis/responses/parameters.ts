@@ -154,10 +154,15 @@ const own: readonly ResponsesParameter[] = [
     },
   ),
   add(acceptedParameter, "metadata", "At most 16 strings.", checkMetadata),
-  add(acceptedParameter, "service_tier", "There is one tier; the answer names it: `default`.", (value, draft) => {
-    // Chat has no such tier.
-    if (value === "ultrafast") draft.extra["service_tier"] = "priority";
-  }),
+  add(
+    acceptedParameter,
+    "service_tier",
+    "The order in queues, as for chat. The answer names the tier `default`.",
+    (value, draft) => {
+      // Chat has no such tier.
+      if (value === "ultrafast") draft.extra["service_tier"] = "priority";
+    },
+  ),
   add(acceptedParameter, "access_programs", "Profile `exact` repeats it."),
   add(acceptedParameter, "image", "Images are never compressed; profile `exact` says so."),
   add(supportedParameter, "store", "With `false`, the response is not stored (docs/responses.md)."),

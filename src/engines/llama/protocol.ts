@@ -143,6 +143,7 @@ export interface GenerateTaskMessage {
 /** The members of a request that the model's process needs. */
 export type ModelRequest = Pick<
   GenerationRequest,
+  | "tier"
   | "prompt"
   | "n"
   | "sampling"

@@ -10,6 +10,7 @@ const chunkSize = 64 * 1024;
 
 /** All members of an `AskedOfModel`. */
 const members: Readonly<Record<keyof ModelRequest, true>> = {
+  tier: true,
   prompt: true,
   n: true,
   sampling: true,

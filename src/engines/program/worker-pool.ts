@@ -57,7 +57,7 @@ export class WorkerPool {
   async *run(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<readonly GenerationEvent[]> {
     let thread: WorkerThread | "full";
     try {
-      thread = await this.#thread(request.owner, signal);
+      thread = await this.#thread(request, signal);
     } catch (error) {
       yield [
         signal.aborted
@@ -78,7 +78,7 @@ export class WorkerPool {
   }
 
   /** A thread, claimed for the caller. */
-  async #thread(owner: string | undefined, signal: AbortSignal): Promise<WorkerThread | "full"> {
+  async #thread({ owner, tier }: GenerationRequest, signal: AbortSignal): Promise<WorkerThread | "full"> {
     for (;;) {
       if (signal.aborted) {
         // The request may have been woken and aborted at once: its thread goes to the next one.
@@ -98,7 +98,7 @@ export class WorkerPool {
           signal.removeEventListener("abort", abort);
           resolve();
         };
-        this.#waiting.push(go, owner);
+        this.#waiting.push(go, owner, tier);
         signal.addEventListener("abort", abort, { once: true });
       });
     }

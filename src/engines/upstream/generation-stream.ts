@@ -12,10 +12,14 @@ export type RefusedLimit = NonNullable<GenerationFailure["answerLimit"]>;
 
 export interface GenerationPlan {
   readonly targets: TargetSet;
+  /** The key of the conversation, if requests are balanced by it. */
+  readonly conversation?: string | undefined;
   readonly budget: RetryBudget;
+  /** See `Admission`. */
+  enter(admitted: () => void): (() => void) | GenerationFailure;
   readonly retries: number;
-  /** The models to try, in order, by the upstream's names: the requested one and its fallbacks. */
-  readonly models: readonly string[];
+  /** By the upstream's name. */
+  readonly model: string;
   /**
    * Prepares an attempt at a model of a target. `limit`: the highest limit on the answer's length that the model takes, in tokens; null:
    * none may be sent; undefined: not known. Throws or rejects if the request cannot be written for the target.
@@ -39,6 +43,8 @@ export interface GenerationPlan {
   observe(attempt: ObservedAttempt): AttemptObserver | undefined;
   /** Called when an attempt failed and another one follows. */
   retried(failure: GenerationFailure, model: string, target: UpstreamTarget): void;
+  /** Called with each batch of the answer. */
+  read(events: readonly GenerationEvent[]): void;
   /** Called when the answer is complete or abandoned. */
   closed(stream: GenerationStream, attempt: AttemptOptions | undefined, end: GenerationEnd): void;
 }
@@ -55,6 +61,8 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
   #closed = false;
   #abandoned: GenerationEnd | undefined;
   #wake: (() => void) | undefined;
+  /** Admits a waiting request. */
+  #leave: (() => void) | undefined;
 
   constructor(plan: GenerationPlan) {
     this.#plan = plan;
@@ -69,6 +77,7 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     if (this.#closed) return over;
     const batch = this.#committed && this.#attempt ? await this.#attempt.next() : await this.#first();
     const last = batch?.at(-1);
+    if (batch) this.#plan.read(batch);
     if (batch === null || last?.type === "end") this.#close(last?.type === "end" ? last.end : { kind: "done" });
     return batch === null ? over : { done: false, value: batch };
   }
@@ -90,54 +99,69 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
   #close(end: GenerationEnd): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#leave?.();
     this.#observer?.ended(end);
     this.#plan.closed(this, this.#options, end);
   }
 
   /** The first batch for the client: that of the first attempt that succeeds, or of the last one that fails. */
   async #first(): Promise<readonly GenerationEvent[] | null> {
-    const { targets, models, prepare } = this.#plan;
-    for (const [at, model] of models.entries()) {
-      const tried = new Set<UpstreamTarget>();
-      let limit: number | null | undefined;
-      /** The last refusal that taught something, with the body that was refused. */
-      let lesson: { readonly batch: readonly GenerationEvent[] | null; readonly body: string } | undefined;
-      let lessons = 0;
-      for (let attempt = 1; ; attempt++) {
-        const target = targets.choose(tried);
-        tried.add(target);
-        let options: AttemptOptions;
-        try {
-          const prepared = prepare(model, target, false, limit);
-          options = prepared instanceof Promise ? await prepared : prepared;
-        } catch (error) {
-          // The request is refused before it is sent: there is no attempt to observe.
-          if (lesson) this.#plan.confirmLessons();
-          return [{ type: "end", end: refusal(error) }];
-        }
-        if (this.#abandoned) return [{ type: "end", end: this.#abandoned }];
-        if (lesson?.body === options.body) {
-          this.#committed = true;
-          return lesson.batch;
-        }
-        const begun = performance.now();
-        const observer = (this.#observer = this.#plan.observe({ url: target.url, model }));
-        let batch = await this.#begin(options, observer?.headers);
-        // The connection was closed before the request arrived: this was no attempt.
-        if (this.#attempt?.neverArrived === true)
-          batch = await this.#begin(await prepare(model, target, true, limit), observer?.headers);
-        const end = batch && failedEnd(batch);
-        if (!end || this.#abandoned) {
-          if (!this.#abandoned) targets.succeeded(target);
-          if (lesson && !end) this.#plan.confirmLessons();
-          this.#committed = true;
-          return batch;
-        }
-        const { failure } = end;
-        if (lessons < maxLessons && this.#plan.learn(failure, options, model)) {
-          lessons++;
-          lesson = { batch, body: options.body };
-          targets.succeeded(target);
+    const { targets, conversation, model, prepare } = this.#plan;
+    const refused = await this.#enter();
+    if (refused) return [{ type: "end", end: refused }];
+    const tried = new Set<UpstreamTarget>();
+    let limit: number | null | undefined;
+    /** The last refusal that taught something, with the body that was refused. */
+    let lesson: { readonly batch: readonly GenerationEvent[] | null; readonly body: string } | undefined;
+    let lessons = 0;
+    for (let attempt = 1; ; attempt++) {
+      const target = targets.choose(tried, conversation);
+      tried.add(target);
+      let options: AttemptOptions;
+      try {
+        const prepared = prepare(model, target, false, limit);
+        options = prepared instanceof Promise ? await prepared : prepared;
+      } catch (error) {
+        // The request is refused before it is sent: there is no attempt to observe.
+        if (lesson) this.#plan.confirmLessons();
+        return [{ type: "end", end: refusal(error) }];
+      }
+      if (this.#abandoned) return [{ type: "end", end: this.#abandoned }];
+      if (lesson?.body === options.body) {
+        this.#committed = true;
+        return lesson.batch;
+      }
+      const begun = performance.now();
+      const observer = (this.#observer = this.#plan.observe({ url: target.url, model }));
+      let batch = await this.#begin(options, observer?.headers);
+      // The connection was closed before the request arrived: this was no attempt.
+      if (this.#attempt?.neverArrived === true)
+        batch = await this.#begin(await prepare(model, target, true, limit), observer?.headers);
+      const end = batch && failedEnd(batch);
+      if (!end || this.#abandoned) {
+        if (!this.#abandoned) targets.succeeded(target);
+        if (lesson && !end) this.#plan.confirmLessons();
+        this.#committed = true;
+        return batch;
+      }
+      const { failure } = end;
+      if (lessons < maxLessons && this.#plan.learn(failure, options, model)) {
+        lessons++;
+        lesson = { batch, body: options.body };
+        targets.succeeded(target);
+        observer?.ended(end);
+        this.#observer = undefined;
+        this.#plan.retried(failure, model, target);
+        tried.delete(target);
+        attempt--;
+        continue;
+      }
+      if (isServersFault(failure)) targets.failed(target, failure.cause);
+      else targets.succeeded(target);
+      // A refusal costs neither load nor time, so the next attempt does not count as a retry.
+      if (failure.answerLimit && limit === undefined) {
+        limit = await this.#plan.limitAfter(failure.answerLimit);
+        if (limit !== undefined) {
           observer?.ended(end);
           this.#observer = undefined;
           this.#plan.retried(failure, model, target);
@@ -145,35 +169,31 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
           attempt--;
           continue;
         }
-        if (isServersFault(failure)) targets.failed(target, failure.cause);
-        else targets.succeeded(target);
-        // A refusal costs neither load nor time, so the next attempt does not count as a retry.
-        if (failure.answerLimit && limit === undefined) {
-          limit = await this.#plan.limitAfter(failure.answerLimit);
-          if (limit !== undefined) {
-            observer?.ended(end);
-            this.#observer = undefined;
-            this.#plan.retried(failure, model, target);
-            tried.delete(target);
-            attempt--;
-            continue;
-          }
-        }
-        const hasOther = targets.hasFresh(tried);
-        const wait = this.#waitAfter({ end, number: attempt, tookMs: performance.now() - begun, hasOther });
-        const isLastModel = at === models.length - 1;
-        if (wait === null && (isLastModel || !mayFallBack(failure))) {
-          this.#committed = true;
-          return batch;
-        }
-        observer?.ended(end);
-        this.#observer = undefined;
-        this.#plan.retried(failure, model, target);
-        if (wait === null) break;
-        if (wait > 0) await this.#sleep(wait);
       }
+      const hasOther = targets.hasFresh(tried);
+      const wait = this.#waitAfter({ end, number: attempt, tookMs: performance.now() - begun, hasOther });
+      if (wait === null) {
+        this.#committed = true;
+        return batch;
+      }
+      observer?.ended(end);
+      this.#observer = undefined;
+      this.#plan.retried(failure, model, target);
+      if (wait > 0) await this.#sleep(wait);
     }
-    return null;
+  }
+
+  /** Waits until the request may be sent. Returns the end of one that may not. */
+  async #enter(): Promise<GenerationEnd | null> {
+    let isAdmitted = false;
+    const entered = this.#plan.enter(() => {
+      isAdmitted = true;
+      this.#wake?.();
+    });
+    if (typeof entered !== "function") return { kind: "rejected", failure: entered };
+    this.#leave = entered;
+    if (!isAdmitted) await new Promise<void>((resolve) => (this.#wake = resolve));
+    return this.#abandoned ?? null;
   }
 
   /** `headers`: of the trace; sent in addition to the attempt's own. */
@@ -220,11 +240,6 @@ function failedEnd(batch: readonly GenerationEvent[]): FailedAttempt["end"] | nu
 function refusal(error: unknown): GenerationEnd {
   if (error instanceof FailureError) return { kind: "rejected", failure: error.failure };
   return { kind: "engine-error", failure: internalError(error).failure };
-}
-
-/** Whether another model may succeed: not if the request itself is wrong. */
-function mayFallBack(failure: GenerationFailure): boolean {
-  return isRetryable(failure) || failure.status === 404 || failure.code === "model_not_found";
 }
 
 /** The maximum number of times that one request is sent again because its refusals taught something. */

@@ -8,10 +8,19 @@ import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
 
 /** One upstream: a server, or several equivalent ones, whose API is OpenAI's, Anthropic's or nearly. Times are in milliseconds. */
 export interface UpstreamOptions {
-  /** Base URLs, such as `http://localhost:11434/v1`. Several serve the same models: a request goes to the one with the fewest outstanding requests. */
+  /** Base URLs, such as `http://localhost:11434/v1`. Several serve the same models. */
   readonly urls: readonly string[];
+  /**
+   * How one of several URLs is chosen: by the fewest outstanding requests (default), or by the beginning of the prompt, so that a
+   * conversation stays where its prompt is cached.
+   */
+  readonly balance?: "least-busy" | "prefix" | undefined;
   /** Its name in logs and messages. */
   readonly name: string;
+  /** The maximum number of parallel generations, with all URLs together; further ones wait. Default: no limit. */
+  readonly concurrency?: number | undefined;
+  /** With `concurrency`: the maximum number of waiting generations of one owner; default 64. */
+  readonly queueLimit?: number | undefined;
   /** Its API; default: OpenAI's chat (and legacy completions). */
   readonly api?: SourceApi | undefined;
   /** Sent as `Authorization: Bearer …` or `x-api-key: …`, by the API. */
@@ -20,8 +29,6 @@ export interface UpstreamOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** The models to serve: the name that clients use → the upstream's name. Absent: the upstream's list, read again every minute. */
   readonly models?: Readonly<Record<string, string>> | undefined;
-  /** A model (by the name that clients use) → models of this upstream to try, in order, if it fails before its first event. */
-  readonly fallbacks?: Readonly<Record<string, readonly string[]>> | undefined;
   /** What it accepts. Overrides the profile of a known server, and what was learned. */
   readonly profile?: Omit<ServerProfile, "model"> | undefined;
   /** What happens to an answer to a prompt that the server has cut without an error; default "error". */

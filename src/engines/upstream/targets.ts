@@ -1,3 +1,4 @@
+import { urlOfConversation } from "./balance.ts";
 import type { Ejections, UpstreamOptions, UrlState } from "./options.ts";
 import { inBackground } from "./transport.ts";
 import type { OpenTransport, Transport } from "./transport.ts";
@@ -121,8 +122,9 @@ export function shownUrl(url: string): string {
 }
 
 /**
- * The targets of an upstream. A request goes to the target with the fewest outstanding requests. A target that fails several times in a
- * row is ejected: it gets no requests until it has answered a probe (a request for its model list).
+ * The targets of an upstream. A request goes to the target of its conversation (`balance.ts`), or to the one with the fewest outstanding
+ * requests. A target that fails several times in a row is ejected: it gets no requests until it has answered a probe (a request for its
+ * model list).
  */
 export class TargetSet {
   readonly targets: readonly UpstreamTarget[];
@@ -145,13 +147,17 @@ export class TargetSet {
     this.#stopListening = options.ejections?.listen((url, state) => this.#changedElsewhere(url, state));
   }
 
-  /** Chooses the target of the next attempt: if possible one that was not tried. If all are ejected, one of them is tried anyway. */
-  choose(tried: ReadonlySet<UpstreamTarget>): UpstreamTarget {
+  /**
+   * Chooses the target of the next attempt: if possible one that was not tried. If all are ejected, one of them is tried anyway.
+   * `conversation`: its key, if requests are balanced by it.
+   */
+  choose(tried: ReadonlySet<UpstreamTarget>, conversation?: string): UpstreamTarget {
     // The timer may have ended with the request that set it (see `sharesTimers`), so every request checks, too.
     if (this.#timer !== undefined) this.#probeDue();
     const inService = this.targets.filter((target) => target.inService());
     const fresh = inService.filter((target) => !tried.has(target));
     const candidates = fresh.length > 0 ? fresh : inService.length > 0 ? inService : this.targets;
+    if (conversation !== undefined) return urlOfConversation(candidates, conversation);
     const least = Math.min(...candidates.map(({ outstanding }) => outstanding));
     const idlest = candidates.filter(({ outstanding }) => outstanding === least);
     const target = idlest[this.#turn++ % idlest.length];

@@ -33,8 +33,11 @@ import { readResponseBody } from "../../apis/tolerant/read-response.ts";
 import { unsupportedParameter } from "../../apis/request/refusals.ts";
 import { sourcePorts } from "../../apis/ports.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
+import { Admission } from "./admission.ts";
 import { type AttemptOptions, Watch } from "./attempt.ts";
 import type { Background } from "./background/background.ts";
+import { conversationKey } from "./balance.ts";
+import { CacheWatch } from "./cache-watch.ts";
 import {
   CustomCalls,
   type EventStage,
@@ -104,6 +107,8 @@ class UpstreamEngine implements Engine {
   /** Only where the servers speak Ollama's own API. */
   readonly #ollama: OllamaModels | undefined;
   readonly #budget = new RetryBudget();
+  readonly #admission: Admission;
+  readonly #cacheWatch = new CacheWatch();
   readonly #watch: Watch;
   readonly #firstEventMs: number;
   readonly #idleMs: number;
@@ -146,6 +151,7 @@ class UpstreamEngine implements Engine {
         log: options.log,
       });
     this.#watch = this.#newWatch();
+    this.#admission = new Admission(options.concurrency, options.queueLimit);
     this.#targets = new TargetSet(options, open, (target) => probe(target, this.#headers, this.#source));
     if (options.api === "ollama") this.#ollama = new OllamaModels(options.ollama ?? {}, this.#headers);
     this.#questions = new UpstreamQuestions({
@@ -259,7 +265,8 @@ class UpstreamEngine implements Engine {
     const counters = { outstanding, targets: targets.length, targetsInService: inService, retries: this.#retries };
     // A server that answers with errors is present: the errors may concern one client only.
     const isPresent = targets.some((target) => target.inService() || target.answers());
-    if (this.#lifecycle.state === "closed" || isPresent) return { ...this.#lifecycle.health(), counters };
+    const queued = this.#options.concurrency === undefined ? {} : { queued: this.#admission.queued };
+    if (this.#lifecycle.state === "closed" || isPresent) return { ...this.#lifecycle.health(), ...queued, counters };
     return { state: "failed", counters, message: `No server of ${this.#options.name} answers.` };
   }
 
@@ -317,14 +324,16 @@ class UpstreamEngine implements Engine {
   }
 
   #plan(request: GenerationRequest, observer: GenerationObserver | undefined, isWhole: boolean): GenerationPlan {
-    const { fallbacks, retries = defaults.retries, log } = this.#options;
-    const names = [request.model, ...(fallbacks?.[request.model] ?? [])];
+    const { balance, retries = defaults.retries, log } = this.#options;
+    const watched = observer && this.#cacheWatch.watch(request, (miss) => observer.cacheMissed(miss));
     const lessons = new RequestLessons();
     return {
       targets: this.#targets,
+      conversation: balance === "prefix" ? conversationKey(request) : undefined,
       budget: this.#budget,
+      enter: (admitted) => this.#admission.enter(request, admitted),
       retries,
-      models: names.map((name) => this.#nameOf(name)),
+      model: this.#nameOf(request.model),
       prepare: (model, target, fresh, limit) => {
         const inspected = observer?.inspection && { inspection: observer.inspection, isWhole };
         const prepared = (): AttemptOptions | Promise<AttemptOptions> =>
@@ -336,7 +345,11 @@ class UpstreamEngine implements Engine {
         this.#ollama?.failed(failure, model, refused.target) === true ||
         this.#learn(request, failure, refused, model, lessons),
       confirmLessons: () => this.#confirm(lessons),
-      observe: (attempt) => observer?.attempt(attempt),
+      observe: (attempt) => {
+        if (watched) watched.server = attempt.url;
+        return observer?.attempt(attempt);
+      },
+      read: (events) => watched?.read(events),
       retried: (failure, model, target) => {
         this.#retries++;
         const { status } = failure;

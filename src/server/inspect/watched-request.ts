@@ -93,7 +93,7 @@ export class WatchedRequest extends ListedRequest implements Inspection {
   events(events: readonly GenerationEvent[]): void {
     const end = events.at(-1);
     // The events of a whole answer are read again when they are shown. Its end may be the server's own, such as a timeout.
-    if (this.#attempts.at(-1)?.isWhole !== true) this.#grow(this.#events.add(this.now(), events));
+    if (this.#attempts.at(-1)?.isReadAgain !== true) this.#grow(this.#events.add(this.now(), events));
     else if (end?.type === "end") this.#grow(this.#events.add(this.now(), [end]));
   }
 
@@ -242,8 +242,7 @@ class WatchedAttempt implements ReceivedAnswer {
   readonly #body: KeptText;
   readonly #adaptations: SentRequest["adaptations"];
   readonly #reread: SentRequest["reread"];
-  /** Its events are those of the generation. */
-  readonly isWhole: boolean;
+  readonly #isWhole: boolean;
   readonly #response: TextTape;
   #status: number | undefined;
   #responseHeaders: ReceivedFields = {};
@@ -259,9 +258,14 @@ class WatchedAttempt implements ReceivedAnswer {
     this.#body = keptText(body, limit);
     this.#adaptations = adaptations;
     this.#reread = reread;
-    this.isWhole = isWhole;
+    this.#isWhole = isWhole;
     this.#response = new TextTape(limit);
     grow(textBytes(this.#body.text) + headerBytes(this.#headers));
+  }
+
+  /** Its events are those of the generation, and are read again when they are shown. */
+  get isReadAgain(): boolean {
+    return this.#isWhole && this.#status === 200;
   }
 
   answered(status: number, headers: ReceivedFields): void {
@@ -285,7 +289,7 @@ class WatchedAttempt implements ReceivedAnswer {
 
   /** The events of a whole answer without its end; of one that is too long, those of its beginning. */
   events(): TapeContents<TimedEvents> | undefined {
-    if (!this.isWhole || this.#status !== 200) return undefined;
+    if (!this.isReadAgain) return undefined;
     const { batches, leftOut } = this.#read();
     return {
       pieces: batches.map(({ ms, events }) => ({ ms, events: events.filter(({ type }) => type !== "end") })),

@@ -1,4 +1,5 @@
 import { expiredKey, incorrectApiKey, missingApiKey, missingOwnKey, unknownOwnKey } from "../../apis/failures.ts";
+import type { QueueTier } from "../../core/request.ts";
 import type { Profile } from "../../apis/profile.ts";
 import type { UsageLimits } from "../../kv/limits.ts";
 
@@ -68,6 +69,8 @@ export interface Client {
   readonly name?: string;
   /** Identifies the client for engines, which share their slots fairly between owners; not the key. */
   readonly owner: string;
+  /** The tier of its requests in queues, and the highest one that they may ask for; default `default`. */
+  readonly tier?: QueueTier;
   /** The models that the client may use, with `*` for any text; absent: all. */
   readonly models?: readonly string[];
   /** Absent: no limits. */

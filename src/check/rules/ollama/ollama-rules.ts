@@ -28,7 +28,7 @@ export interface OllamaView {
   readonly values: readonly (OllamaLine & { readonly value: Json })[];
 }
 
-interface OllamaLine {
+export interface OllamaLine {
   readonly start: number;
   readonly end: number;
   readonly text: string;

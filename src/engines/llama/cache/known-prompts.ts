@@ -1,6 +1,7 @@
 import type { CacheMiss, DifferingTexts } from "../../../core/cache-miss.ts";
 import { missCause, sharedSentences } from "./miss-cause.ts";
-import { charactersOf, isSystem, type PromptOutline } from "./prompt-outline.ts";
+import { isSystem } from "../../../core/prompt-parts.ts";
+import { charactersOf, type PromptOutline } from "./prompt-outline.ts";
 
 /** A prompt that is about to get a slot. */
 export interface NewPrompt {

@@ -1,8 +1,15 @@
-import type { CacheMiss, DifferingTexts } from "../../../core/cache-miss.ts";
-import { isSystem, promptRole, sameMessage } from "./prompt-outline.ts";
-import type { MessageMark, PromptOutline, ToolMark } from "./prompt-outline.ts";
-
-export type FoundCause = Pick<CacheMiss, "cause" | "where">;
+import type { DifferingTexts } from "../../../core/cache-miss.ts";
+import {
+  billingHeader,
+  changingParts,
+  isSystem,
+  movedMessages,
+  sameMessage,
+  toolsCause,
+} from "../../../core/prompt-parts.ts";
+import type { ChangingPart, FoundCause } from "../../../core/prompt-parts.ts";
+import { promptRole } from "./prompt-outline.ts";
+import type { MessageMark, PromptOutline } from "./prompt-outline.ts";
 
 /** The place where two prompts diverge. */
 export interface DivergencePlace {
@@ -74,25 +81,6 @@ function messageCause(
   return { cause: isOther ? "system-replaced" : "system-changed", where };
 }
 
-function toolsCause(known: readonly ToolMark[], asked: readonly ToolMark[]): FoundCause | null {
-  const same = (one: ToolMark, other: ToolMark | undefined): boolean =>
-    one.name === other?.name && one.definition === other.definition;
-  const first = asked.findIndex((tool, at) => !same(tool, known[at]));
-  if (first === -1 && asked.length === known.length) return null;
-  const keyOf = ({ name, definition }: ToolMark): string => `${name}\u0000${definition}`;
-  const firstNew = (tools: readonly ToolMark[], others: readonly ToolMark[]): number => {
-    const keys = new Set(others.map(keyOf));
-    return tools.findIndex((tool) => !keys.has(keyOf(tool)));
-  };
-  const added = firstNew(asked, known);
-  const removed = firstNew(known, asked);
-  if (added === -1 && removed === -1)
-    return { cause: "tools-reordered", where: first === -1 ? "tools" : `tools[${first}]` };
-  if (removed === -1) return { cause: "tool-added", where: `tools[${added}]` };
-  if (added === -1) return { cause: "tool-removed", where: "tools" };
-  return { cause: "tool-changed", where: `tools[${added}]` };
-}
-
 /** The client sent the same up to the place. */
 function templateCause(known: PromptOutline, asked: PromptOutline, place: DivergencePlace): FoundCause {
   const here = asked.messages.findLast((message) => message.start <= place.byte);
@@ -102,37 +90,6 @@ function templateCause(known: PromptOutline, asked: PromptOutline, place: Diverg
   const changing = changingPart(place.texts);
   if (changing) return { cause: changing };
   return { cause: "template-changed", ...where };
-}
-
-/** How many shifts are tried: many messages may say the same. */
-const maxShifts = 8;
-
-/** Whether `asked` is `known` without its first messages, or with other messages before it. */
-function movedMessages(
-  known: readonly MessageMark[],
-  asked: readonly MessageMark[],
-): "messages-dropped" | "message-inserted" | undefined {
-  if (shiftsOf(known, asked[0]).some((by) => continues(known.slice(by), asked))) return "messages-dropped";
-  if (shiftsOf(asked, known[0]).some((by) => continues(known, asked.slice(by)))) return "message-inserted";
-  return undefined;
-}
-
-/** The first places, after the beginning of the list, of a message. */
-function shiftsOf(list: readonly MessageMark[], message: MessageMark | undefined): number[] {
-  const shifts: number[] = [];
-  for (let by = 1; by < list.length && shifts.length < maxShifts; by++) {
-    const here = list[by];
-    if (here && sameMessage(here, message)) shifts.push(by);
-  }
-  return shifts;
-}
-
-/** All messages that both lists have are the same. */
-function continues(known: readonly MessageMark[], asked: readonly MessageMark[]): boolean {
-  const count = Math.min(known.length, asked.length);
-  // A single message proves nothing if more were known: it may be a common one ("Go on.").
-  if (count < 1 || (count === 1 && known.length > 1)) return false;
-  return known.slice(0, count).every((message, at) => sameMessage(message, asked[at]));
 }
 
 /** How many characters of a text are split into sentences. */
@@ -154,8 +111,6 @@ function sharesRest(known: string, asked: string): boolean {
   const rest = asked.slice(same, same + maxSplit);
   return 2 * sharedSentences(known.slice(same), rest) > rest.length;
 }
-
-type ChangingPart = "billing-header" | "date" | "id" | "counter";
 
 /** The kind of text at the place that software changes with each request; undefined if it is none of them. */
 function changingPart({ before, known, asked }: DifferingTexts): ChangingPart | undefined {
@@ -182,34 +137,3 @@ function endOfMatchAt(text: string, pattern: RegExp, at: number): number {
   }
   return -1;
 }
-
-/** Claude Code writes it first into the system prompt. Source: https://github.com/ggml-org/llama.cpp/issues/20623. */
-const billingHeader = /\bx-[a-z0-9-]*(?:billing|header)[a-z0-9-]*:/i;
-
-const month = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*";
-
-/** In the order in which they are tried. */
-const changingParts: readonly (readonly [ChangingPart, readonly RegExp[]])[] = [
-  [
-    "id",
-    [
-      /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi,
-      // A long word of letters and digits.
-      /(?<![\w-])(?=[\w-]*[A-Za-z])(?=[\w-]*\d[\w-]*\d)(?!\d{4}-\d\d-\d\d)[\w-]{12,}/g,
-    ],
-  ],
-  [
-    "date",
-    [
-      /\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)?(?:Z|[+-]\d{2}:?\d{2})?/g,
-      /\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}/g,
-      /\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?/g,
-      new RegExp(`\\b${month}\\.? \\d{1,2}(?:st|nd|rd|th)?(?:,? \\d{4})?`, "gi"),
-      new RegExp(`\\b\\d{1,2}(?:st|nd|rd|th|\\.)? ${month}\\.?(?:,? \\d{4})?`, "gi"),
-      /\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b/gi,
-      // Unix time in seconds or milliseconds.
-      /(?<!\d)1[4-9]\d{8}(?:\d{3})?(?!\d)/g,
-    ],
-  ],
-  ["counter", [/\d+(?:[.,]\d+)*/g]],
-];

@@ -1,3 +1,5 @@
+import { isSystem } from "../../../core/prompt-parts.ts";
+import type { PromptMessage, ToolMark } from "../../../core/prompt-parts.ts";
 import { assistantCalls, reasoningOf } from "../../../core/message.ts";
 import type { AssistantPart, ContentPart, Message, Tool } from "../../../core/message.ts";
 
@@ -18,33 +20,15 @@ export interface PromptOutline {
   readonly options: string;
 }
 
-export interface MessageMark {
-  readonly role: string;
+export interface MessageMark extends PromptMessage {
   /** Path in the client's request. */
   readonly path: string;
   /** Lower bound of the message's offset: the end of the text before it. */
   readonly start: number;
-  /** Texts, documents and calls. */
-  readonly text: string;
-  readonly reasoning: string;
-}
-
-export interface ToolMark {
-  readonly name: string;
-  /** Description and parameters. */
-  readonly definition: string;
 }
 
 /** Role of the only message of a prompt that is not a conversation. */
 export const promptRole = "prompt";
-
-export function isSystem({ role }: Pick<MessageMark, "role">): boolean {
-  return role === "system" || role === "developer";
-}
-
-export function sameMessage(one: MessageMark, other: MessageMark | undefined): boolean {
-  return one.role === other?.role && one.text === other.text && one.reasoning === other.reasoning;
-}
 
 /** Longer conversations have no outline. */
 const maxMessages = 5000;

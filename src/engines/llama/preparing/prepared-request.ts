@@ -1,7 +1,7 @@
 import type { Format } from "../../../formats/format.ts";
 import type { Tool } from "../../../core/message.ts";
 import type { MessageRange } from "../../../core/inspection.ts";
-import type { GenerationRequest, AnswerLimits, Sampling } from "../../../core/request.ts";
+import type { GenerationRequest, AnswerLimits, QueueTier, Sampling } from "../../../core/request.ts";
 import type { PromptOutline } from "../cache/prompt-outline.ts";
 import type { ConstraintPlan } from "./constraint-plan.ts";
 
@@ -12,6 +12,8 @@ export interface PreparedRequest {
   readonly requestId: string;
   /** Duration of the preparation, including the wait for it. */
   readonly preparingMs: number;
+  /** Its order in the queue; default `default`. */
+  readonly tier?: QueueTier;
   readonly prompts: readonly PromptInput[];
   /** Number of choices per prompt that are returned and that are generated. */
   readonly n: number;

@@ -63,6 +63,7 @@ export function renderRequest(request: ModelRequest, context: PreparingContext, 
         ...(prompt.kind === "chat" &&
           context.stopStrings.length > 0 && { stop: [...(request.limits.stop ?? []), ...context.stopStrings] }),
       },
+      ...(request.tier && { tier: request.tier }),
       ...(request.logprobs && { logprobs: request.logprobs }),
       ...(request.prediction !== undefined && { prediction: request.prediction }),
       extras: extrasOf(request),

@@ -1,4 +1,5 @@
-import { isSystem, promptRole, type PromptOutline } from "../../cache/prompt-outline.ts";
+import { isSystem } from "../../../../core/prompt-parts.ts";
+import { promptRole, type PromptOutline } from "../../cache/prompt-outline.ts";
 import {
   commonLength,
   reusable,

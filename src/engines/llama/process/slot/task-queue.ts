@@ -6,7 +6,7 @@ import { isCancelled, type Task } from "./task.ts";
 /** Prompts of this length and longer are worth waiting for, while another task of the request is decoding the same prompt. */
 const minSharedPromptTokens = 64;
 
-/** Tasks without a slot: new ones, in a fair queue by owner, and preempted ones, which come first. */
+/** Tasks without a slot: new ones, in a fair queue by tier and owner, and preempted ones, which come first. */
 export class TaskQueue {
   readonly #new = new FairQueue<Task>();
   /** In the order in which they started. */
@@ -30,7 +30,7 @@ export class TaskQueue {
   }
 
   push(task: Task): void {
-    this.#new.push(task, task.owner);
+    this.#new.push(task, task.owner, task.tier);
     this.#debug?.(`task ${task.id}: queued (${this.length} waiting)`);
   }
 

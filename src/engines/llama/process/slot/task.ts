@@ -1,3 +1,4 @@
+import type { QueueTier } from "../../../../core/request.ts";
 import { ChoiceAssembler } from "../../../../core/choice-assembler.ts";
 import type { SlotState } from "../../../../core/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../../../../core/events.ts";
@@ -91,6 +92,7 @@ const maxTokenLength = 8;
 export class Task {
   readonly request: TaskRequest;
   readonly owner: string | undefined;
+  readonly tier: QueueTier | undefined;
   readonly order: number;
   readonly number: number;
   readonly prompt: readonly number[];
@@ -135,6 +137,7 @@ export class Task {
     this.#message = message;
     this.request = options.request;
     this.owner = options.owner;
+    this.tier = message.tier;
     this.order = options.order;
     this.number = number;
     this.prompt = prompt;
