@@ -123,7 +123,7 @@ test.each(pages)("every script of npm that %s names is there", (page) => {
 });
 
 /** Commands with subcommands of their own. */
-const groups = new Set(["config", "keys", "models"]);
+const groups = new Set(["cache", "config", "keys", "models", "service"]);
 const helps = new Map<string, Promise<string>>();
 function helpOf(command: string): Promise<string> {
   let help = helps.get(command);
@@ -174,6 +174,8 @@ test("every setting of truewire.yaml is in docs/configuration.md or docs/keys.md
     for (const [key, value] of Object.entries(schema)) {
       // The members of a format are described in src/formats/format.ts.
       if (key === "toolFormat") continue;
+      // The names of adaptations are in docs/upstreams.md.
+      if (key === "adapt") continue;
       if (key === "properties") for (const name of Object.keys(value as object)) names.add(name);
       collect(value);
     }

@@ -134,7 +134,7 @@ fault(
     mountSmallDisk(modelsFolder, 8 * 2 ** 20);
     const full = await pulled();
     execFileSync("mount", ["-o", "remount,size=64m", modelsFolder]);
-    return { clients: [`the pull ${full}`, `when there is room ${await pulled()}`], log: logged };
+    return { clients: [`the pull ${full}`, `when there is space ${await pulled()}`], log: logged };
   },
   canMount,
 );

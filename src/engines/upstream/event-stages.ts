@@ -17,7 +17,7 @@ import { MarkerReader } from "../../formats/marker-reader.ts";
 import { CustomInput } from "../../formats/reading/custom-input.ts";
 import { cancellable } from "../../core/cancellable.ts";
 import { mergeBatches } from "../../core/merge-batches.ts";
-import { findTruncation, truncationFailure } from "../../apis/adapt/truncation.ts";
+import { findTruncation, truncationFailure, type TruncationMode } from "../../apis/adapt/truncation.ts";
 import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
 import type { GenerationStream } from "./generation-stream.ts";
 import { withWarnings } from "./judged-answer.ts";
@@ -193,6 +193,8 @@ export class TruncationStage implements EventStage {
   readonly #mode: "error" | "warn";
   readonly #upstream: string;
   readonly #report: (failure: GenerationFailure) => void;
+  /** The client did not ask for usage. */
+  readonly #isUsageOurs: boolean;
   #isOver = false;
   #isReported = false;
 
@@ -207,6 +209,7 @@ export class TruncationStage implements EventStage {
     const { request, profile, mode, upstream, report } = options;
     this.#request = request;
     this.#profile = profile;
+    this.#isUsageOurs = request.stream && asksForUsage(request, profile, mode);
     this.#mode = mode;
     this.#upstream = upstream;
     this.#report = report;
@@ -216,8 +219,7 @@ export class TruncationStage implements EventStage {
     if (this.#isOver) return [];
     const usage = events.find((event) => event.type === "usage")?.usage;
     const truncation = usage && !this.#isReported && findTruncation(this.#request, usage, this.#profile);
-    const isWanted = !this.#request.stream || this.#request.wantsUsage;
-    const sent = isWanted ? events : events.filter(({ type }) => type !== "usage");
+    const sent = this.#isUsageOurs ? events.filter(({ type }) => type !== "usage") : events;
     if (!truncation) return sent;
     this.#isReported = true;
     const failure = truncationFailure(truncation, this.#upstream);
@@ -228,6 +230,15 @@ export class TruncationStage implements EventStage {
     // No part of a whole answer has been sent: it is replaced by the failure.
     return this.#request.stream ? [...sent.slice(0, firstOf(sent)), end] : [end];
   };
+}
+
+/** Whether usage is requested although the client does not want it: of a server that cuts prompts, which usage shows. */
+export function asksForUsage(
+  { wantsUsage }: GenerationRequest,
+  { truncates }: ServerProfile,
+  mode: TruncationMode,
+): boolean {
+  return !wantsUsage && truncates === true && mode !== "allow";
 }
 
 /** The index of the first event after the choices: usage or the end. */

@@ -39,6 +39,7 @@ import type { Background } from "./background/background.ts";
 import { conversationKey } from "./balance.ts";
 import { CacheWatch } from "./cache-watch.ts";
 import {
+  asksForUsage,
   CustomCalls,
   type EventStage,
   replacedBy,
@@ -450,8 +451,7 @@ class UpstreamEngine implements Engine {
       if (inspected && adaptations.length < maxShownAdaptations) adaptations.push({ id, place });
     };
     const write = (fitted: GenerationRequest): AttemptOptions | Promise<AttemptOptions> => {
-      // Servers that cut prompts are asked for usage, which shows it.
-      const wantsUsage = request.wantsUsage || (profile.truncates === true && mode !== "allow");
+      const wantsUsage = request.wantsUsage || asksForUsage(request, profile, mode);
       const members = source.writeRequest({ ...fitted, wantsUsage }, profile, note);
       if (this.#fitLimit(members, profile, model, source, limit)) note("max-tokens");
       this.#ollama?.sent(model, target, members);

@@ -45,7 +45,7 @@ const following: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Mistral's own API. */
-export const mistral: StrictServer = { name: "Mistral", owner: "mistralai", refusal };
+export const mistral: StrictServer = { name: "Mistral", owner: "mistralai", reportsUsage: true, refusal };
 
 function refusal(body: Json): Refusal | undefined {
   for (const [name, value] of Object.entries(body)) if (!members.has(name)) return extra(["body", name], value);

@@ -20,6 +20,8 @@ export interface StrictServer {
   promptTokens?(body: Json): number;
   /** What it says at other paths below its root, such as `/api/show`. */
   readonly others?: Readonly<Record<string, unknown>>;
+  /** Its streams report usage with the finish reason, whether it is requested or not. */
+  readonly reportsUsage?: boolean;
   /** Its calls arrive whole. */
   readonly wholeCalls?: boolean;
   /** Starts a server of another API, in place of the one below. */
@@ -85,7 +87,7 @@ export async function startStrict(
       if (body["stream"] === true)
         response
           .writeHead(200, { "content-type": "text/event-stream" })
-          .end(streamOf(answer, callId, usageOf(server.promptTokens?.(body)), usageIsWanted(body)));
+          .end(streamOf(answer, callId, usageOf(server.promptTokens?.(body)), usagePlace(server, body)));
       else send(200, bodyOf(answer, callId, usageOf(server.promptTokens?.(body))));
     });
   });
@@ -117,8 +119,10 @@ function usageOf(promptTokens = 10): Json {
 }
 
 /** A double that reports its own counts sends them in streams only if asked, as the real servers do. */
-function usageIsWanted(body: Json): boolean {
-  return objectOf(body["stream_options"])["include_usage"] === true;
+/** The chunk of a stream that has usage. */
+function usagePlace({ reportsUsage = false }: StrictServer, body: Json): "finish" | "last" | undefined {
+  if (reportsUsage) return "finish";
+  return objectOf(body["stream_options"])["include_usage"] === true ? "last" : undefined;
 }
 
 function bodyOf(turn: Turn, callId: string, usage: Json): unknown {
@@ -134,16 +138,17 @@ function callOf({ call, arguments: text }: Exclude<Turn, string>, id: string): J
   return { index: 0, id, type: "function", function: { name: call, arguments: text } };
 }
 
-function streamOf(turn: Turn, callId: string, usage: Json, hasUsage: boolean): string {
+function streamOf(turn: Turn, callId: string, usage: Json, place: "finish" | "last" | undefined): string {
   const chunk = (delta: unknown, finish: string | null = null): string =>
     `data: ${JSON.stringify({
       ...envelope,
       object: "chat.completion.chunk",
       choices: [{ index: 0, delta, finish_reason: finish }],
+      ...(finish !== null && place === "finish" && { usage }),
     })}\n\n`;
   const last = `data: ${JSON.stringify({ ...envelope, object: "chat.completion.chunk", choices: [], usage })}\n\n`;
   const begin = chunk({ role: "assistant", content: "" });
-  const end = `${hasUsage ? last : ""}data: [DONE]\n\n`;
+  const end = `${place === "last" ? last : ""}data: [DONE]\n\n`;
   if (typeof turn === "string") return `${begin}${chunk({ content: turn })}${chunk({}, "stop")}${end}`;
   const pieces = turn.arguments.match(/.{1,5}/gsu) ?? [];
   return [
