@@ -150,7 +150,7 @@ test.each(pages)("every command and option of truewire that %s shows is there", 
       continue;
     }
     const help = await helpOf(groups.has(first) && second !== "" ? `${first} ${second}` : first);
-    const known = first === "launch" ? help + (await helpOf("serve")) : help;
+    const known = first === "launch" || first === "service" ? help + (await helpOf("serve")) : help;
     const own = rest.replace(/ -- .*/, "");
     for (const [, option = ""] of own.matchAll(/(?:^|\s)(--[a-z][a-z-]*)/g))
       if (!new RegExp(`${option}\\b(?!-)`).test(known)) wrong.push(`${option} in: ${line}`);
