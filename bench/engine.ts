@@ -6,6 +6,7 @@ import { parseArgs } from "node:util";
 import { writeProgrammedModel } from "../test/fixtures/programmed-model.ts";
 import { programmedTemplate } from "../test/fixtures/programmed-template.ts";
 import { writeRandomModel } from "../test/fixtures/random-model.ts";
+import { measureLongPrompts } from "./engine-long.ts";
 import { directWay, httpWay, llamaServerWay, type Way } from "./engine-ways.ts";
 import { llamaBench } from "./llama-bench.ts";
 import { llamaServerFile } from "./llama-server.ts";
@@ -17,7 +18,8 @@ import { processCpuMs, wakeUpMicroseconds } from "./process-cpu.ts";
  * `TRUEWIRE_LLAMA_SERVER` names one, or else beside what that reached when it was last recorded: decoding with several streams, prompts,
  * and what is asked of the sampler. Both answer in turns; a figure is the median of its rounds. Where other work shares the machine, CPU
  * time a token says more than tokens a second: it counts all processes of a way. `llama-bench`, beside that server, says what llama.cpp
- * alone can do. Then what the server itself costs, on a model that costs nothing. Linux only.
+ * alone can do. Then long prompts, which `--only long` measures alone, and what the server itself costs, on a model that costs nothing.
+ * `--against FOLDER/dist/cli/main.js` compares long prompts with another build. Linux only.
  *
  *     TRUEWIRE_LLAMA_SERVER=llama.cpp/build/bin/llama-server npm run bench engine -- [--threads 1,2] [--streams 1,4,8,16] [--rounds 5]
  */
@@ -30,6 +32,8 @@ const { values } = parseArgs({
     rounds: { type: "string", default: "5" },
     pairs: { type: "string", default: "40" },
     only: { type: "string", default: "" },
+    long: { type: "string", default: "4000,16000" },
+    against: { type: "string" },
   },
 });
 const streamCounts = values.streams.split(",").map(Number);
@@ -118,6 +122,11 @@ const row = (name: string, ...cells: readonly (string | number)[]): void =>
   );
 
 for (const threads of values.threads.split(",").map(Number)) {
+  if (values.only === "" || values.only === "long") {
+    const lengths = values.long === "" ? [] : values.long.split(",").map(Number);
+    await measureLongPrompts({ model, threads, rounds, lengths, against: values.against });
+  }
+  if (cases.length === 0) continue;
   const options = { model, slots, contextSize: 1280, threads };
   const ours = await httpWay(options);
   const theirs = await llamaServerWay(options);
