@@ -13,6 +13,8 @@ export interface LongOptions {
   readonly rounds: number;
   /** Lengths of the prompts, in tokens. */
   readonly lengths: readonly number[];
+  /** Numbers of answers that run while a prompt is processed. */
+  readonly answerCounts: readonly number[];
   /** `main.js` of another build of Truewire, to compare with; absent: llama-server, where there is one. */
   readonly against: string | undefined;
 }
@@ -24,7 +26,6 @@ interface Measured {
   readonly waitMs: number;
 }
 
-const answerCounts = [0, 1, 4];
 const conversations = { count: 4, turns: 6, first: 900, growth: 300, tokens: 8 };
 
 let prompts = 0;
@@ -32,7 +33,8 @@ let prompts = 0;
 const newPrompt = (length: number): string => `${++prompts} `.padEnd(length, "lorem ipsum dolor ");
 
 /** Prints a row for each length and number of answers, and one for growing conversations. */
-export async function measureLongPrompts({ model, threads, rounds, lengths, against }: LongOptions): Promise<void> {
+export async function measureLongPrompts(wanted: LongOptions): Promise<void> {
+  const { model, threads, rounds, lengths, answerCounts, against } = wanted;
   const other = against ?? "llama-server";
   console.log(`\nLong prompts, ${threads} thread${threads > 1 ? "s" : ""}, median of ${rounds}, next to ${other}`);
   print("", "answers", "tokens/s", "other", "CPU s", "other", "gap ms", "other");
@@ -40,7 +42,7 @@ export async function measureLongPrompts({ model, threads, rounds, lengths, agai
     for (const answers of answerCounts) {
       const slots = Math.max(4, answers + 1);
       const options = { model, threads, slots, contextSize: length + 1280 };
-      const [ours, theirs] = await compare(options, against, rounds, (way) => promptBeside(way, length, answers));
+      const [ours, theirs] = await compare(options, against, rounds, (way) => promptNextTo(way, length, answers));
       const rate = (measured?: Measured): number | string => (measured ? length / measured.seconds : "-");
       const gap = (measured?: Measured): number | string => (measured && answers > 0 ? measured.waitMs : "-");
       const cells = [rate(ours), rate(theirs), ours.cpuSeconds, theirs?.cpuSeconds ?? "-", gap(ours), gap(theirs)];
@@ -90,7 +92,7 @@ async function withCpu(way: HttpWay, measure: (way: HttpWay) => Promise<Measured
 }
 
 /** The prefill of a prompt while answers run. */
-async function promptBeside(way: HttpWay, length: number, answers: number): Promise<Measured> {
+async function promptNextTo(way: HttpWay, length: number, answers: number): Promise<Measured> {
   const leaving = new AbortController();
   const running = Array.from({ length: answers }, () => new RunningAnswer(way.url, leaving.signal));
   await Promise.all(running.map(({ started }) => started));

@@ -18,10 +18,14 @@ import { processCpuMs, wakeUpMicroseconds } from "./process-cpu.ts";
  * `TRUEWIRE_LLAMA_SERVER` names one, or else beside what that reached when it was last recorded: decoding with several streams, prompts,
  * and what is asked of the sampler. Both answer in turns; a figure is the median of its rounds. Where other work shares the machine, CPU
  * time a token says more than tokens a second: it counts all processes of a way. `llama-bench`, beside that server, says what llama.cpp
- * alone can do. Then long prompts, which `--only long` measures alone, and what the server itself costs, on a model that costs nothing.
- * `--against FOLDER/dist/cli/main.js` compares long prompts with another build. Linux only.
+ * alone can do. Then what the server itself costs, on a model that costs nothing. Linux only.
  *
  *     TRUEWIRE_LLAMA_SERVER=llama.cpp/build/bin/llama-server npm run bench engine -- [--threads 1,2] [--streams 1,4,8,16] [--rounds 5]
+ *
+ * `--only long` measures long prompts instead (`engine-long.ts`): alone, next to running answers, and conversations that grow. A round
+ * takes an hour with one thread. `--against FOLDER/dist/cli/main.js` compares with another build in place of llama-server.
+ *
+ *     npm run bench engine -- --only long --rounds 1 --threads 1 [--long 4000,16000] [--answers 0,1,4] [--against old/dist/cli/main.js]
  */
 const { values } = parseArgs({
   options: {
@@ -33,6 +37,7 @@ const { values } = parseArgs({
     pairs: { type: "string", default: "40" },
     only: { type: "string", default: "" },
     long: { type: "string", default: "4000,16000" },
+    answers: { type: "string", default: "0,1,4" },
     against: { type: "string" },
   },
 });
@@ -122,11 +127,12 @@ const row = (name: string, ...cells: readonly (string | number)[]): void =>
   );
 
 for (const threads of values.threads.split(",").map(Number)) {
-  if (values.only === "" || values.only === "long") {
-    const lengths = values.long === "" ? [] : values.long.split(",").map(Number);
-    await measureLongPrompts({ model, threads, rounds, lengths, against: values.against });
+  if (values.only === "long") {
+    const numbers = (list: string): readonly number[] => (list === "" ? [] : list.split(",").map(Number));
+    const [lengths, answerCounts] = [numbers(values.long), numbers(values.answers)];
+    await measureLongPrompts({ model, threads, rounds, lengths, answerCounts, against: values.against });
+    continue;
   }
-  if (cases.length === 0) continue;
   const options = { model, slots, contextSize: 1280, threads };
   const ours = await httpWay(options);
   const theirs = await llamaServerWay(options);

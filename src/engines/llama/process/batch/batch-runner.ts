@@ -55,8 +55,8 @@ export class BatchRunner {
   }
 
   /**
-   * Aborts the current decode, which other work waits for, if more than `maxMs` milliseconds are left of it, and no less than it has
-   * taken. Returns whether it was aborted.
+   * Aborts the current decode, which other work waits for, if its remaining time exceeds both `maxMs` milliseconds and its elapsed time.
+   * Returns whether it was aborted.
    */
   abortIfLong(maxMs: number): boolean {
     if (!this.#current || this.#context.model.isRecurrent) return false;

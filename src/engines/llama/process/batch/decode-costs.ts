@@ -14,7 +14,7 @@ export const maxDraftTokens = 31;
 /** Assumed cost of a draft token in sizes that were never measured, as a share of a decode without drafts. Low, so that they are tried. */
 const assumedDraftShare = 0.05;
 
-/** Measured sizes of batches with prompt tokens. The last one stands for all larger batches, too. */
+/** Measured sizes of batches with prompt tokens. The last one includes all larger batches. */
 export const chunkSizes = [16, 32, 64] as const;
 /** A measurement of a chunk size expires after this number of chunks: attention over a longer context takes longer. */
 const maxChunkAge = 128;
