@@ -59,8 +59,8 @@ export class PrefillChunkSize {
   }
 
   /**
-   * The smallest efficient size, or 64 tokens if those take at most `ms`. A size whose cost is not known is tried, since it takes no longer
-   * than a larger one.
+   * The smallest efficient size, or 64 tokens if those take at most `ms`. A size that was not measured lately is tried once: with the
+   * slower code, 32 tokens take about as long as 96.
    */
   #minTokens(ms: number): number {
     const tileMs = this.#costs.chunkTokenMs(tileTokens);
