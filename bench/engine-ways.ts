@@ -19,6 +19,10 @@ export interface Way {
   close(): Promise<void>;
 }
 
+export interface HttpWay extends Way {
+  readonly url: string;
+}
+
 export interface WayOptions {
   readonly model: string;
   readonly slots: number;
@@ -57,25 +61,29 @@ export async function directWay({ model, slots, contextSize, threads }: WayOptio
 }
 
 /** The command line's server, in a process of its own, over HTTP. */
-export async function httpWay({ model, slots, contextSize, threads }: WayOptions): Promise<Way> {
+export async function httpWay(
+  { model, slots, contextSize, threads }: WayOptions,
+  main = ".cache/tools/src/cli/main.js",
+): Promise<HttpWay> {
   const numbers = ["--slots", slots, "--context-size", contextSize, "--threads", threads];
   const server = await startTruewire(
     [`bench=${model}`, "--gpu", "off", "--log-level", "silent", ...numbers.map(String)],
-    { main: resolve(".cache/tools/src/cli/main.js") },
+    { main: resolve(main) },
   );
   const pid = server.process.pid ?? 0;
   return overHttp(server.url, [pid, childOf(pid)], async () => void (await server.stop()));
 }
 
 /** llama.cpp's own server; null: it is not there. */
-export async function llamaServerWay(options: WayOptions): Promise<Way | null> {
+export async function llamaServerWay(options: WayOptions): Promise<HttpWay | null> {
   const server = await startLlamaServer(options);
   return server && overHttp(server.url, [server.pid], () => server.stop());
 }
 
-function overHttp(url: string, processes: readonly number[], stop: () => Promise<void>): Way {
+function overHttp(url: string, processes: readonly number[], stop: () => Promise<void>): HttpWay {
   const dispatcher = new Agent({ connections: 64 });
   return {
+    url,
     processes,
     async generate(prompt, maxTokens, more = {}) {
       const started = performance.now();

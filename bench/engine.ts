@@ -6,6 +6,7 @@ import { parseArgs } from "node:util";
 import { writeProgrammedModel } from "../test/fixtures/programmed-model.ts";
 import { programmedTemplate } from "../test/fixtures/programmed-template.ts";
 import { writeRandomModel } from "../test/fixtures/random-model.ts";
+import { measureLongPrompts } from "./engine-long.ts";
 import { directWay, httpWay, llamaServerWay, type Way } from "./engine-ways.ts";
 import { llamaBench } from "./llama-bench.ts";
 import { llamaServerFile } from "./llama-server.ts";
@@ -20,6 +21,11 @@ import { processCpuMs, wakeUpMicroseconds } from "./process-cpu.ts";
  * alone can do. Then what the server itself costs, on a model that costs nothing. Linux only.
  *
  *     TRUEWIRE_LLAMA_SERVER=llama.cpp/build/bin/llama-server npm run bench engine -- [--threads 1,2] [--streams 1,4,8,16] [--rounds 5]
+ *
+ * `--only long` measures long prompts instead (`engine-long.ts`): alone, next to running answers, and conversations that grow. A round
+ * takes an hour with one thread. `--against FOLDER/dist/cli/main.js` compares with another build in place of llama-server.
+ *
+ *     npm run bench engine -- --only long --rounds 1 --threads 1 [--long 4000,16000] [--answers 0,1,4] [--against old/dist/cli/main.js]
  */
 const { values } = parseArgs({
   options: {
@@ -30,6 +36,9 @@ const { values } = parseArgs({
     rounds: { type: "string", default: "5" },
     pairs: { type: "string", default: "40" },
     only: { type: "string", default: "" },
+    long: { type: "string", default: "4000,16000" },
+    answers: { type: "string", default: "0,1,4" },
+    against: { type: "string" },
   },
 });
 const streamCounts = values.streams.split(",").map(Number);
@@ -118,6 +127,12 @@ const row = (name: string, ...cells: readonly (string | number)[]): void =>
   );
 
 for (const threads of values.threads.split(",").map(Number)) {
+  if (values.only === "long") {
+    const numbers = (list: string): readonly number[] => (list === "" ? [] : list.split(",").map(Number));
+    const [lengths, answerCounts] = [numbers(values.long), numbers(values.answers)];
+    await measureLongPrompts({ model, threads, rounds, lengths, answerCounts, against: values.against });
+    continue;
+  }
   const options = { model, slots, contextSize: 1280, threads };
   const ours = await httpWay(options);
   const theirs = await llamaServerWay(options);

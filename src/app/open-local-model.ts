@@ -11,7 +11,7 @@ import type { OpenOptions } from "./open-options.ts";
 export async function openLocalModel(model: LocalModelConfig, name: string, options: OpenOptions): Promise<Engine> {
   const { path, contextSize, slots, threads, batchSize, gpu, queueLimit, modelsFolder, constrainCalls } = model;
   const { stepTimeout, loadTimeout, splitMode, tensorSplit, mainGpu, flashAttention, cacheTypeK, cacheTypeV } = model;
-  const { cacheMemory, keepCache, adapters, speculation, pooling } = model;
+  const { cacheMemory, keepCache, adapters, speculation, pooling, maxTokenGap } = model;
   const split = {
     ...(splitMode !== undefined && { mode: splitMode }),
     ...(tensorSplit !== undefined && { shares: tensorSplit }),
@@ -31,6 +31,7 @@ export async function openLocalModel(model: LocalModelConfig, name: string, opti
     ...(slots !== undefined && { slots }),
     ...(threads !== undefined && { threads }),
     ...(batchSize !== undefined && { batchSize }),
+    ...(maxTokenGap !== undefined && { maxTokenGapMs: maxTokenGap }),
     ...(gpu !== undefined && { gpu: gpu === "off" ? false : gpu }),
     split,
     ...(flashAttention !== undefined && {

@@ -35,6 +35,7 @@ const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
   keepCache: ["local"],
   lora: ["local"],
   batchSize: ["local"],
+  maxTokenGap: ["local"],
   queueLimit: ["local"],
   pooling: ["local"],
   load: ["local"],

@@ -79,6 +79,10 @@ export function serveCommand(program: Command): void {
     )
     .option("--lora <file>", "an adapter (LoRA) of the model, which requests may use; repeatable", collect)
     .option("--batch-size <tokens>", "the most tokens that are evaluated in one pass (default: 512)")
+    .option(
+      "--max-token-gap <time>",
+      "how long the processing of a prompt may delay the next token of running answers (default: 250ms)",
+    )
     .option("--queue-limit <number>", "how many answers may wait for a slot, of each key (default: 64)")
     .option("--load <when>", "eager, lazy (with the first request) or manual (default: eager)")
     .option("--idle-unload <time>", "unload a model after it has been idle for this long (default: never)")

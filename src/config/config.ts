@@ -212,6 +212,8 @@ export interface LocalModel extends AnswerOptions {
   readonly keepCache?: string;
   /** The most tokens that are evaluated in one pass; default 512. */
   readonly batchSize?: number | string;
+  /** How long the processing of a prompt may delay the next token of running answers; default 250ms. */
+  readonly maxTokenGap?: Duration;
   /** A file with a Jinja chat template, in place of the model's own. */
   readonly chatTemplate?: string;
   /** How the model writes tool calls and reasoning: a name, or a description (docs/formats.md); default: found from the template. */

@@ -274,6 +274,9 @@ const local = settings(
       .optional()
       .describe("Changes of the model (LoRA), which requests may use: mappings with a path and a scale"),
     batchSize: integer(1).optional().describe("The most tokens that are evaluated in one pass (default 512)"),
+    maxTokenGap: time
+      .optional()
+      .describe("How long the processing of a prompt may delay the next token of running answers (default 250ms)"),
     chatTemplate: text("a file with a Jinja template, such as chat.jinja")
       .optional()
       .describe("A file with a Jinja chat template, in place of the model's own"),

@@ -71,7 +71,7 @@ function scheduler(onPass: (number: number) => void, obeys = false) {
     promptCache: new PromptCache(0, sequences),
     speculation: "off",
     queueLimit: 10,
-    batchSize: 512,
+    prefill: { maxTokens: 512, maxGapMs: 250, maxBatchMs: 10_000 },
     sharesPrefixes: true,
     report({ results }) {
       for (const [id, tokens, events] of results) {
@@ -217,4 +217,82 @@ test("a request that fails sends the tokens that were sampled before its end", a
   });
   expect(said).toBeGreaterThanOrEqual(0);
   expect(text(one.events(1)).length).toBeGreaterThan(said);
+});
+
+const tokensOf = (passes: readonly AsyncDecode[]): number[] => passes.map(({ tokens }) => tokens);
+
+// Chunks of a prompt that was alone were limited to 400 ms, and became smaller where they cost more.
+test("a prompt that is alone is decoded in whole batches", async () => {
+  const one = scheduler(() => {});
+  one.add(1, 2000, 1);
+  await one.rest();
+  expect(tokensOf(one.passes)).toEqual([64, 512, 512, 512, 400]);
+});
+
+test("a prompt beside an answer is decoded in chunks of at most the longest gap, and at least 64 tokens", async () => {
+  const one = scheduler(() => {});
+  one.add(1, 8, 200);
+  while (one.untold === 0 && one.events(1).length === 0) await new Promise((resolve) => setImmediate(resolve));
+  one.add(2, 2000, 1);
+  await one.rest();
+  expect(one.passes.length).toBeGreaterThan(8);
+  for (const { tokens } of one.passes.slice(0, -1)) {
+    expect(tokens).toBeGreaterThanOrEqual(64);
+    expect(tokens).toBeLessThanOrEqual(250);
+  }
+});
+
+test("cancelling a request whose long prompt is alone aborts its decode, and the next request starts at once", async () => {
+  const one = scheduler((number) => {
+    if (number !== 3) return;
+    one.running.cancel(1);
+    one.add(2, 100, 5);
+  }, true);
+  one.add(1, 3000, 5);
+  await one.rest();
+  expect(one.passes.map(({ tokens, result }) => [tokens, result])).toEqual([
+    [64, "done"],
+    [512, "done"],
+    [512, "aborted"],
+    [100, "done"],
+  ]);
+  expect(one.events(2).at(-1)).toEqual({ type: "end", end: { kind: "done" } });
+});
+
+test.each([true, false])(
+  "a request that arrives during a long decode of another prompt aborts it, and no answer changes (in time: %s)",
+  async (obeys) => {
+    const one = scheduler((number) => {
+      if (number === 3) one.add(2, 100, 5);
+    }, obeys);
+    one.add(1, 3000, 5);
+    await one.rest();
+    const [, , third, ...rest] = one.passes;
+    if (obeys) expect(third).toEqual({ tokens: 512, result: "aborted" });
+    // Both prompts are decoded in chunks, then what is left of the first in whole batches.
+    expect(rest[0]?.tokens).toBeLessThanOrEqual(250);
+    expect(tokensOf(rest)).toContain(512);
+    const alone = scheduler(() => {});
+    for (const [id, length] of [[1, 3000] as const, [2, 100] as const]) {
+      alone.add(id, length, 5);
+      await alone.rest();
+      expect(text(one.events(id))).toBe(text(alone.events(id)));
+      expect(one.events(id).at(-1)).toEqual({ type: "end", end: { kind: "done" } });
+    }
+  },
+);
+
+test("requests that keep coming do not starve a long prompt: what is aborted is less than what is decoded", async () => {
+  let next = 2;
+  const one = scheduler(() => {
+    if (one.events(1).length > 0 || one.running.slots().filter(({ busy }) => busy).length > 1) return;
+    one.add(next++, 70, 2);
+  }, true);
+  one.add(1, 3500, 5);
+  await one.rest();
+  const aborted = one.passes.filter(({ result }) => result === "aborted");
+  const sum = (passes: readonly AsyncDecode[]): number => tokensOf(passes).reduce((all, tokens) => all + tokens, 0);
+  expect(aborted.length).toBeGreaterThan(1);
+  expect(sum(aborted)).toBeLessThan(3500);
+  expect(one.events(1).at(-1)).toEqual({ type: "end", end: { kind: "done" } });
 });

@@ -140,7 +140,7 @@ class Run {
       sequences: this.sequences,
       promptCache: new PromptCache(cacheMemory, this.sequences),
       queueLimit,
-      batchSize: 128,
+      prefill: { maxTokens: 128, maxGapMs: 250, maxBatchMs: 10_000 },
       sharesPrefixes: true,
       speculation: drafts ? "always" : "off",
       report: ({ results, state }) => {

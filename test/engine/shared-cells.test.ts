@@ -53,7 +53,7 @@ function scheduler(
     sequences,
     promptCache: new PromptCache(0, sequences),
     queueLimit: 10,
-    batchSize: 128,
+    prefill: { maxTokens: 128, maxGapMs: 250, maxBatchMs: 10_000 },
     sharesPrefixes: true,
     speculation,
     report({ results, state }) {

@@ -1,6 +1,7 @@
 /** Defaults of the configuration. */
 export const defaultSlots = 4;
 export const defaultBatchSize = 512;
+export const defaultMaxTokenGapMs = 250;
 export const defaultLoadTimeoutMs = 600_000;
 /** Maximum default size of the prompt cache in bytes. */
 export const maxDefaultCacheMemory: number = 512 * 2 ** 20;

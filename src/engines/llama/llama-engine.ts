@@ -5,7 +5,7 @@ import { FailureError } from "../../core/failure.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
-import { defaultLoadTimeoutMs, defaultBatchSize, defaultSlots } from "./defaults.ts";
+import { defaultLoadTimeoutMs, defaultBatchSize, defaultMaxTokenGapMs, defaultSlots } from "./defaults.ts";
 import { publicAdapters } from "./public-adapters.ts";
 import { HangWatch, RestartingProcess, type ModelMessage, ModelProcess } from "./model-process.ts";
 import { ModelQuestions } from "./model-questions.ts";
@@ -16,6 +16,8 @@ import { defaultCacheType } from "./cache-type.ts";
 
 /** How long a process that has work may make no progress. */
 const defaultStepTimeoutMs = 120_000;
+/** Longest decode step of a prompt that no other work waits for, in milliseconds; less where `stepTimeoutMs` is short. */
+const maxBatchMs = 10_000;
 
 /** A local model in a process of its own, which is restarted when it crashes. Opened by `openLlamaEngine`. */
 class LlamaEngine implements Engine {
@@ -422,6 +424,8 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     slots: options.slots ?? defaultSlots,
     threads: options.threads ?? null,
     batchSize: options.batchSize ?? defaultBatchSize,
+    maxTokenGapMs: options.maxTokenGapMs ?? defaultMaxTokenGapMs,
+    maxBatchMs: Math.min(maxBatchMs, (options.stepTimeoutMs ?? defaultStepTimeoutMs) / 8),
     gpu: options.gpu ?? "auto",
     ...(options.split && { split: options.split }),
     flashAttention: options.flashAttention ?? "auto",

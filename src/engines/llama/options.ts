@@ -24,6 +24,11 @@ export interface LlamaEngineOptions {
   readonly threads?: number;
   /** Maximum number of tokens in a batch. Default 512. */
   readonly batchSize?: number;
+  /**
+   * How long the processing of a prompt may delay the next token of running answers, in milliseconds. Prompts are processed in chunks of
+   * up to this duration, but not in chunks so small that their tokens cost much more. Default 250.
+   */
+  readonly maxTokenGapMs?: number;
   /** Put layers on a GPU where there is one: "auto" (default), false, or the number of layers. */
   readonly gpu?: "auto" | false | number;
   /** How a model is divided among several GPUs; default: its layers, by the memory that each GPU has free. */

@@ -94,6 +94,9 @@ export interface OpenModelMessage {
   /** null: depends on the machine and the model. */
   readonly threads: number | null;
   readonly batchSize: number;
+  readonly maxTokenGapMs: number;
+  /** Longest time in milliseconds that a batch with a part of a prompt may take. */
+  readonly maxBatchMs: number;
   readonly gpu: "auto" | false | number;
   readonly split?: GpuSplit;
   readonly flashAttention: "auto" | boolean;

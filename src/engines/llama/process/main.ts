@@ -14,6 +14,7 @@ import {
   type StepMessage,
   type ToModel,
 } from "../protocol.ts";
+import type { PrefillLimits } from "./batch/batch-policies.ts";
 import type { NativeContext } from "./c-api/native-context.ts";
 import { Embedder, EmbeddingLoop } from "./embeddings/embedder.ts";
 import { Embeddings } from "./embeddings/embeddings.ts";
@@ -185,7 +186,7 @@ async function open(message: OpenModelMessage): Promise<void> {
     const log: LogListener = (line, level) => send({ type: "log", line, level });
     const opened = await openModel(message, { onProgress: progressReporter(), log });
     const { facts } = opened;
-    const { chatTemplate, toolFormat, defaults, constrainCalls, batchSize, queueLimit } = message;
+    const { chatTemplate, toolFormat, defaults, constrainCalls, queueLimit } = message;
     const setup = {
       facts,
       ...(chatTemplate !== undefined && { chatTemplate }),
@@ -198,10 +199,13 @@ async function open(message: OpenModelMessage): Promise<void> {
     if (opened.embedding) {
       embedder = new Embedder({
         open: opened.embedding.open,
-        batchTokens: batchSize,
+        limits: prefillLimits(message),
         ...(opened.embedding.plan.pooling === "rank" && { count: 1 }),
         queueLimit,
-        onWork: () => (scheduler ?? embeddingLoop)?.wake(),
+        onWork() {
+          scheduler?.interrupt();
+          (scheduler ?? embeddingLoop)?.wake();
+        },
         onChange: reportState,
         clock: () => performance.now(),
       });
@@ -237,6 +241,10 @@ async function open(message: OpenModelMessage): Promise<void> {
   }
 }
 
+function prefillLimits({ batchSize, maxTokenGapMs, maxBatchMs }: OpenModelMessage): PrefillLimits {
+  return { maxTokens: batchSize, maxGapMs: maxTokenGapMs, maxBatchMs };
+}
+
 function newScheduler(
   message: OpenModelMessage,
   { model, vocabulary: modelVocabulary, facts }: OpenModel,
@@ -263,7 +271,7 @@ function newScheduler(
     sharesPrefixes: !model.isRecurrent || promptCache.enabled,
     speculation: canDropDrafts(context) ? message.speculation : "off",
     queueLimit: message.queueLimit,
-    batchSize: message.batchSize,
+    prefill: prefillLimits(message),
     report: reportStep,
     onCacheMiss: (id, miss) => send({ type: "cache-missed", id, miss }),
     ...(embedder && { background: embedder }),

@@ -5,6 +5,7 @@ import { FailureError } from "../../../core/failure.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { SchedulerState, StepCounters, StepMessage } from "../protocol.ts";
 import { BatchPlanner, type Batch, type Speculation } from "./batch/batch-planner.ts";
+import type { PrefillLimits } from "./batch/batch-policies.ts";
 import { BatchRunner, DecodeCounters } from "./batch/batch-runner.ts";
 import { AdapterRotation } from "./c-api/adapters.ts";
 import type { PromptCache } from "./prompt-cache/prompt-cache.ts";
@@ -22,7 +23,7 @@ export interface SchedulerOptions {
   readonly promptCache: PromptCache;
   /** Tasks of one owner that may wait. */
   readonly queueLimit: number;
-  readonly batchSize: number;
+  readonly prefill: PrefillLimits;
   /** Sequences can share a prefix: the model's memory can be truncated anywhere, or has checkpoints. */
   readonly sharesPrefixes: boolean;
   readonly speculation: Speculation;
@@ -57,7 +58,7 @@ const idleProgress = { promptTokens: 0, cachedTokens: 0, evaluatedTokens: 0, gen
 
 /**
  * The main loop of a model: continuous batching over all slots. Each step assigns waiting tasks to free slots, decodes one batch, samples
- * the next tokens and sends the events. Prompt chunks are small while answers run, so that answers and cancellations do not wait long.
+ * the next tokens and sends the events. Prompt chunks are limited in time while others wait.
  *
  * Slots share the cells of the KV cache. A task takes over the decoded prefix of its prompt from any slot, without a copy where the cache is
  * unified. When no cell is free, the oldest idle slot is cleared; without one, the newest task is preempted and continues later.
@@ -88,14 +89,14 @@ export class Scheduler {
   #emittedAt = 0;
 
   constructor(options: SchedulerOptions) {
-    const { environment, sequences, sharesPrefixes, batchSize, speculation } = options;
+    const { environment, sequences, sharesPrefixes, prefill, speculation } = options;
     const { context, vocabulary, debug } = environment;
     this.#options = options;
     this.#slots = sequences.map((sequence) => new Slot(sequence, debug));
     this.#queue = new TaskQueue(sharesPrefixes, debug);
     this.#cacheWatch = new CacheWatch((token) => vocabulary.bytes(token), options.onCacheMiss);
     this.#runner = new BatchRunner(context, options.clock);
-    this.#planner = new BatchPlanner({ context, batchSize, slots: sequences.length, speculation });
+    this.#planner = new BatchPlanner({ context, prefill, speculation });
   }
 
   /** Queues a request, whose prompts are given as tokens, or rejects it. Each owner has its own queue, with its own limit. */
@@ -111,6 +112,7 @@ export class Scheduler {
       this.#taskCount += group.tasks.length;
       this.#groups.set(group.id, group);
       for (const task of group.tasks) this.#queue.push(task);
+      if (this.#runner.current?.isAlone === true && this.#queue.next(this.#slots)) this.interrupt();
       this.wake();
     } catch (error) {
       const failed: GenerationFailure = { kind: "internal", message: String(error), status: 500 };
@@ -146,6 +148,12 @@ export class Scheduler {
     if (this.#runner.current) this.#releaseOutside(this.#runner.current, group);
     this.#runner.abortIfUnwanted();
     this.wake();
+  }
+
+  /** Work has arrived that can start after the current decode, which is aborted if it would take long. */
+  interrupt(): void {
+    const { isAlone = false } = this.#runner.current ?? {};
+    if (isAlone && this.#runner.abortIfLong(this.#options.prefill.maxGapMs)) this.#planner.interrupted();
   }
 
   /** Releases the slots of a cancelled request that are not part of the current decode. */
@@ -292,8 +300,10 @@ export class Scheduler {
 
   /** One step: decodes a batch, and samples the next tokens. */
   async #decode(running: readonly RunningSlot[]): Promise<void> {
-    const { promptCache } = this.#options;
-    const batch = this.#planner.next(this.#sameAdapters(running));
+    const { promptCache, background } = this.#options;
+    const slots = this.#sameAdapters(running);
+    const othersWait = background?.hasWork === true || this.#slots.filter(({ task }) => task).length > slots.length;
+    const batch = this.#planner.next(slots, othersWait);
     const { shares } = batch;
     const expectedMs = this.#planner.expectedMs(batch);
     if (expectedMs > emitIntervalMs) this.#emit();

@@ -7,6 +7,7 @@ import type { TokenChunk, Task } from "../slot/task.ts";
 import { BatchPlanner, type Batch } from "./batch-planner.ts";
 
 const batchSize = 128;
+const limits = { maxTokens: batchSize, maxGapMs: 250, maxBatchMs: 10_000 };
 
 /** A slot with a number of prompt tokens left; with 0 it answers, and its tokens are counted. */
 class FakeSlot {
@@ -33,7 +34,7 @@ class FakeSlot {
   }
 }
 
-function plannerOf(unifiedKv: boolean, slots: number): BatchPlanner {
+function plannerOf(unifiedKv: boolean): BatchPlanner {
   let length = 0;
   const batch = {
     clear: () => (length = 0),
@@ -43,7 +44,7 @@ function plannerOf(unifiedKv: boolean, slots: number): BatchPlanner {
     },
   };
   const context = { unifiedKv, maxOutputs: 64, batch } as unknown as NativeContext;
-  return new BatchPlanner({ context, batchSize, slots, speculation: "off" });
+  return new BatchPlanner({ context, prefill: limits, speculation: "off" });
 }
 
 function next(planner: BatchPlanner, slots: readonly FakeSlot[]): Batch {
@@ -60,7 +61,7 @@ function decoded({ shares }: Batch): void {
 
 /** Decodes batches until all prompts are prefilled, on a machine where a decode has a fixed cost and a cost per token. */
 function run(slots: readonly FakeSlot[], unifiedKv: boolean): Batch[] {
-  const planner = plannerOf(unifiedKv, slots.length);
+  const planner = plannerOf(unifiedKv);
   const batches: Batch[] = [];
   while (slots.some(({ promptLeft }) => promptLeft > 0)) {
     const batch = next(planner, slots);
@@ -124,7 +125,7 @@ test("between two batches of prompts, each waiting answer gets a token", () => {
 
 // Each batch of answers took a turn of the prompts, too, so that only the shortest prompt was ever prefilled.
 test("short prompts that keep coming do not starve a long one", () => {
-  const planner = plannerOf(false, 3);
+  const planner = plannerOf(false);
   const long = new FakeSlot(1, 600);
   const short = new FakeSlot(2, 200);
   const slots = [new FakeSlot(0, 0), long, short];
@@ -135,4 +136,31 @@ test("short prompts that keep coming do not starve a long one", () => {
     if (short.promptLeft === 0) short.promptLeft = 200;
   }
   expect(long.promptLeft).toBe(0);
+});
+
+test("only a prompt that nothing waits for is alone, and not while it makes up for an interruption", () => {
+  const planner = plannerOf(true);
+  const prompt = new FakeSlot(0, 5000);
+  const planned = (slots: readonly FakeSlot[], othersWait = false): boolean => {
+    const batch = planner.next(slots as unknown as readonly RunningSlot[], othersWait);
+    planner.observe(batch, 3 * batch.promptTokens);
+    decoded(batch);
+    return batch.isAlone;
+  };
+  expect(planned([prompt])).toBe(true);
+  expect(planned([prompt], true)).toBe(false);
+  expect(planned([prompt, new FakeSlot(1, 0)])).toBe(false);
+  expect(planned([prompt, new FakeSlot(1, 300)])).toBe(false);
+  planner.interrupted();
+  expect([planned([prompt]), planned([prompt]), planned([prompt])]).toEqual([false, false, true]);
+});
+
+// A rest of 48 tokens took longer than 128 tokens.
+test("a prompt is not left with a short rest", () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 128, max: 2000 }), (length) => {
+      for (const { promptTokens } of run([new FakeSlot(0, length)], true))
+        expect(promptTokens).toBeGreaterThanOrEqual(64);
+    }),
+  );
 });

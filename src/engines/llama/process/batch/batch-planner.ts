@@ -1,7 +1,15 @@
 import type { NativeContext } from "../c-api/native-context.ts";
 import type { RunningSlot } from "../slot/slot.ts";
 import type { TokenChunk, Task } from "../slot/task.ts";
-import { decodesOneByOne, planDrafts, PrefillChunkSize, PrefillOrder } from "./batch-policies.ts";
+import {
+  decodesOneByOne,
+  lastChunkFactor,
+  planDrafts,
+  PrefillChunkSize,
+  PrefillOrder,
+  tileTokens,
+  type PrefillLimits,
+} from "./batch-policies.ts";
 import { DecodeCosts, maxDraftTokens, type BatchShape } from "./decode-costs.ts";
 
 /** The tokens of one slot in a batch. */
@@ -16,6 +24,8 @@ export interface BatchShare {
 /** What one `llama_decode` takes. */
 export interface Batch extends BatchShape {
   readonly shares: readonly BatchShare[];
+  /** It is as large as it may be because nothing waits for it. Work that arrives may abort it. */
+  readonly isAlone: boolean;
 }
 
 /** Whether drafts are decoded: never, where they are worth their cost, or always. */
@@ -25,10 +35,6 @@ type Part = Omit<BatchShare, "index">;
 
 /** Number of batches without drafts after one that did not fit into the KV cache with its drafts. */
 const draftPause = 64;
-/** llama.cpp computes tokens in tiles of at most this size: a few tokens more than whole tiles may cost as much as another tile. */
-const tileTokens = 16;
-/** A chunk may exceed its size by this factor if it completes its prompt. */
-const lastChunkFactor = 1.25;
 
 /**
  * Chooses what the next decode evaluates: one token of each answer, chunks of prompts, and drafts for answers where they are worth their
@@ -40,7 +46,7 @@ const lastChunkFactor = 1.25;
 export class BatchPlanner {
   readonly costs: DecodeCosts = new DecodeCosts();
   readonly #context: NativeContext;
-  readonly #batchSize: number;
+  readonly #maxTokens: number;
   readonly #speculation: Speculation;
   readonly #chunkSize: PrefillChunkSize;
   readonly #prefillOrder = new PrefillOrder();
@@ -50,23 +56,26 @@ export class BatchPlanner {
   #owedAnswers = 0;
   /** Remaining batches without drafts. */
   #draftPause = 0;
+  /** Remaining prompt tokens that are processed as if others waited. */
+  #sharedTokens = 0;
 
-  /** `slots`: the largest number of answers in a batch. */
   constructor(options: {
     readonly context: NativeContext;
-    readonly batchSize: number;
-    readonly slots: number;
+    readonly prefill: PrefillLimits;
     readonly speculation: Speculation;
   }) {
-    const { context, batchSize, slots, speculation } = options;
+    const { context, prefill, speculation } = options;
     this.#context = context;
-    this.#batchSize = batchSize;
+    this.#maxTokens = prefill.maxTokens;
     this.#speculation = speculation;
-    this.#chunkSize = new PrefillChunkSize(this.costs, batchSize - slots);
+    this.#chunkSize = new PrefillChunkSize(this.costs, prefill);
   }
 
-  /** Fills llama.cpp's batch for the next decode. `slots`: those that can continue, in the order of their sequences. */
-  next(slots: readonly RunningSlot[]): Batch {
+  /**
+   * Fills llama.cpp's batch for the next decode. `slots`: those that can continue, in the order of their sequences. `othersWait`: other
+   * work than that of the slots waits for the decode.
+   */
+  next(slots: readonly RunningSlot[], othersWait = false): Batch {
     const prompts = slots.filter(({ task }) => task.promptLeft > 0);
     if (prompts.length === 0) return this.#answers(slots, true);
     const answers = slots.filter(({ task }) => task.promptLeft === 0);
@@ -78,10 +87,19 @@ export class BatchPlanner {
     }
     this.#owedAnswers = answers.length;
     const inBatch = unifiedKv ? answers : [];
-    const tokens = inBatch.length + this.#chunkSize.tokensFor(answers.length, prompts.length);
-    const tiled = Math.max(tileTokens, Math.round(tokens / tileTokens) * tileTokens);
-    const chunks = this.#chunks(this.#prefillOrder.next(prompts), tiled - inBatch.length, inBatch.length);
-    return this.#fill([...inBatch.map(answerPart), ...chunks]);
+    const isAlone = slots.length === 1 && !othersWait && this.#sharedTokens <= 0;
+    const size = isAlone ? this.#chunkSize.alone : this.#chunkSize.shared(answers.length > 0);
+    const tokens = Math.max(1, size - inBatch.length);
+    const chunks = this.#chunks(this.#prefillOrder.next(prompts), tokens, inBatch.length);
+    return { ...this.#fill([...inBatch.map(answerPart), ...chunks]), isAlone };
+  }
+
+  /**
+   * The last batch was aborted because work has arrived. The prompt continues in batches that are not aborted for that, until they have
+   * processed as much as it may have lost: else requests that keep coming would starve it.
+   */
+  interrupted(): void {
+    this.#sharedTokens = this.#maxTokens;
   }
 
   /** Expected duration of a decode in milliseconds; 0 if nothing is known. */
@@ -92,7 +110,7 @@ export class BatchPlanner {
   /** Records that decoding the batch took `ms`. */
   observe(batch: Batch, ms: number): void {
     this.costs.observe(batch, ms);
-    if (batch.promptTokens > 0) this.#chunkSize.observe(batch.promptTokens, ms);
+    this.#sharedTokens -= batch.promptTokens;
   }
 
   /** Called when the KV cache has no free cells for a batch. Returns whether a batch without drafts may fit. */
@@ -118,12 +136,12 @@ export class BatchPlanner {
   #chunks(prompts: readonly RunningSlot[], size: number, answers: number): Part[] {
     const parts: Part[] = [];
     let outputs = this.#context.maxOutputs - answers - prompts.length;
-    let free = Math.min(size * lastChunkFactor, this.#batchSize - answers);
+    let free = Math.min(size * lastChunkFactor, this.#maxTokens - answers);
     let left = Math.min(size, free);
     for (const slot of prompts) {
       const { task } = slot;
       const length = this.#context.unifiedKv ? undefined : parts[0]?.chunk.tokens.length;
-      const max = length ?? (task.promptLeft <= free ? task.promptLeft : left);
+      const max = length ?? chunkLength(task.promptLeft, left, free);
       if (max <= 0 || max > free || task.promptLeft < max) continue;
       const chunk = task.promptChunk(max, outputs + 1);
       if (length !== undefined && chunk.tokens.length !== length) continue;
@@ -157,13 +175,13 @@ export class BatchPlanner {
       for (const [i, token] of tokens.entries()) batch.add(token, length + i, id, i >= withoutLogits);
       shares.push({ ...part, index });
     }
-    return { shares, answers, round: answers, promptTokens, draftTokens };
+    return { shares, answers, round: answers, promptTokens, draftTokens, isAlone: false };
   }
 
   /** The drafts to decode for each slot; `undefined` if there are none. `oneByOne`: how answers are decoded without drafts. */
   #drafts(slots: readonly RunningSlot[], oneByOne: boolean): readonly (readonly number[])[] | undefined {
     if (this.#speculation === "off") return undefined;
-    const free = Math.min(this.#context.maxOutputs, this.#batchSize) - slots.length;
+    const free = Math.min(this.#context.maxOutputs, this.#maxTokens) - slots.length;
     const maxTokens = this.#draftPause > 0 ? 0 : Math.min(maxDraftTokens, free);
     if (this.#draftPause > 0) this.#draftPause--;
     const drafts = slots.map(({ task }) => task.draft(Math.min(maxTokens, task.request.tokensAhead - 1)));
@@ -182,6 +200,13 @@ export class BatchPlanner {
     if (lengths.every((length) => length === 0)) return undefined;
     return drafts.map(({ tokens }, at) => tokens.slice(0, lengths[at]));
   }
+}
+
+/** All tokens if they are at most `free`; else `size`, less what the rest lacks to a tile, because a short rest costs more than a tile. */
+function chunkLength(promptLeft: number, size: number, free: number): number {
+  if (promptLeft <= free) return promptLeft;
+  const lacking = Math.max(0, tileTokens - (promptLeft - size));
+  return size >= 2 * tileTokens ? size - lacking : size;
 }
 
 function answerPart(slot: RunningSlot): Part {

@@ -6,87 +6,74 @@ import { chunkSizes, draftSizes, type DecodeCosts } from "./decode-costs.ts";
  */
 
 /**
- * Target duration of a prefill chunk, in milliseconds. Where one token for each answer takes more than half of it (a large model, a slow
- * machine), the target is twice that step: each chunk pays the fixed cost of a decode, and smaller ones would pay little else.
+ * llama.cpp computes flash attention in tiles of this number of tokens, and for fewer tokens with much slower code (ggml-cpu,
+ * `GGML_FA_TILE_Q`). A 135M model on one thread of an AMD EPYC, after 3,000 tokens: 20 tokens 277 ms, 63 tokens 796 ms, 64 tokens 319 ms,
+ * 65 tokens 533 ms, 128 tokens 664 ms.
  */
-const chunkTargetMs = 50;
+export const tileTokens = 64;
 const minChunkTokens = 16;
-/** A larger chunk size is worth it if its cost per token is at most this share of the smaller size's. */
-const largerChunkShare = 0.75;
-/** Longest duration of the minimum chunk size, and of a size that is tried for the first time, in milliseconds. */
-const maxMinChunkMs = 250;
-const maxTrialMs = 125;
-/** Where no answer waits, a chunk may take this multiple of its target duration. */
-const maxChunkFactor = 8;
-/** Longest duration of the chunks of several prompts in a batch with answers, in milliseconds. */
-const maxChunksMs = 400;
+/** A smaller size is efficient if a token in it costs at most this multiple of one in a tile. */
+const maxTokenCostRatio = 1.25;
+/** A chunk may exceed its size by this factor if it completes its prompt. */
+export const lastChunkFactor = 1.25;
+
+export interface PrefillLimits {
+  /** Tokens of a batch. */
+  readonly maxTokens: number;
+  /** Longest time in milliseconds that a batch may take while others wait for it. */
+  readonly maxGapMs: number;
+  /** Longest time in milliseconds that a batch may take in any case. */
+  readonly maxBatchMs: number;
+}
 
 /**
- * The number of prompt tokens in a batch, adjusted to how long chunks take.
- *
- * llama.cpp computes batches of different sizes with different code, so that a token in a larger one may cost half as much or less (135M
- * model on one thread of an AMD EPYC: 18 tokens 45 ms, 48 tokens 108 ms, 64 tokens 136 ms). The minimum is therefore the smallest size
- * after which larger ones gain little. A size that was not measured is tried if it is not expected to take long.
+ * The number of tokens in a batch with prompts, from how long such batches take. Never fewer than the smallest efficient size: small
+ * chunks cost several times as much per token, and the more the longer the context is.
  */
 export class PrefillChunkSize {
   readonly #costs: DecodeCosts;
-  readonly #max: number;
-  #tokens: number;
+  readonly #limits: PrefillLimits;
 
-  /** `max`: tokens of a batch that are available to prompts. */
-  constructor(costs: DecodeCosts, max: number) {
+  constructor(costs: DecodeCosts, limits: PrefillLimits) {
     this.#costs = costs;
-    this.#max = Math.max(minChunkTokens, max);
-    this.#tokens = Math.min(64, this.#max);
+    this.#limits = limits;
   }
 
-  /** The current size for one prompt, in tokens. */
-  get tokens(): number {
-    return this.#tokens;
+  /** The size for a prompt for which neither answers nor other prompts wait, in tokens. */
+  get alone(): number {
+    return this.#within(this.#limits.maxBatchMs, tileTokens);
+  }
+
+  /** The size where others wait, in tokens of the whole batch. `answers`: whether answers are among them. */
+  shared(answers: boolean): number {
+    const ms = this.#limits.maxGapMs / lastChunkFactor - (answers ? this.#costs.stepMs : 0);
+    return this.#within(ms, this.#minTokens(ms));
+  }
+
+  /** The number of tokens, `min` or more, whose prefill is expected to take at most `ms`. */
+  #within(ms: number, min: number): number {
+    const tokenMs = this.#costs.promptTokenMs(min);
+    const tokens = tokenMs === undefined ? min : Math.max(min, Math.floor(ms / tokenMs));
+    const unit = tokens < tileTokens ? minChunkTokens : tileTokens;
+    return Math.min(this.#limits.maxTokens, tokens - (tokens % unit));
   }
 
   /**
-   * The size for a batch with this number of answers, for this number of waiting prompts. Each prompt adds the time of a chunk, up to
-   * 400 ms in all: once prefilled, its answer joins the batch at little cost.
+   * The smallest efficient size, or 64 tokens if those take at most `ms`. A size that was not measured lately is tried once: with the
+   * slower code, 32 tokens take about as long as 96.
    */
-  tokensFor(answers: number, prompts: number): number {
-    const tokenMs = this.#costs.promptTokenMs(this.#tokens);
-    if (tokenMs === undefined) return this.#tokens;
-    const factor = answers === 0 ? maxChunkFactor : Math.min(maxChunkFactor, prompts);
-    const ms =
-      answers === 0
-        ? factor * this.#targetMs
-        : Math.min(factor * this.#targetMs, Math.max(maxChunksMs, this.#targetMs));
-    const withinTime = Math.max(this.#tokens, ms / tokenMs);
-    return Math.round(Math.min(this.#max, this.#tokens * factor, withinTime));
-  }
-
-  /** Adjusts the size after a decode with this number of prompt tokens took `ms`. */
-  observe(promptTokens: number, ms: number): void {
-    // The short last chunk of a prompt says little about the cost of a token.
-    if (promptTokens < this.#tokens / 2) return;
-    const ideal = (this.#targetMs * promptTokens) / Math.max(0.001, ms);
-    // One slow decode on a busy machine halves the size at most; one fast decode doubles it.
-    const next = Math.min(this.#tokens * 2, Math.max(this.#tokens / 2, ideal));
-    this.#tokens = Math.round(Math.min(this.#max, Math.max(this.#minTokens, next)));
-  }
-
-  get #targetMs(): number {
-    return Math.max(chunkTargetMs, 2 * this.#costs.stepMs);
-  }
-
-  get #minTokens(): number {
-    let chosen: number = chunkSizes[0];
-    let chosenMs = this.#costs.chunkTokenMs(chosen);
-    if (chosenMs === undefined) return minChunkTokens;
-    for (const size of chunkSizes.slice(1)) {
+  #minTokens(ms: number): number {
+    const tileMs = this.#costs.chunkTokenMs(tileTokens);
+    let min: number = tileTokens;
+    if (tileMs === undefined) return min;
+    for (const size of chunkSizes.toReversed()) {
       const tokenMs = this.#costs.chunkTokenMs(size);
-      if (tokenMs === undefined) return size * chosenMs <= maxTrialMs ? size : chosen;
-      if (tokenMs > chosenMs * largerChunkShare || tokenMs * size > maxMinChunkMs) continue;
-      chosen = size;
-      chosenMs = tokenMs;
+      if (tokenMs === undefined) return size;
+      if (tokenMs > maxTokenCostRatio * tileMs) return min;
+      min = size;
+      if (size * tokenMs <= ms) return min;
     }
-    return chosen;
+    return min;
   }
 }
 

@@ -12,7 +12,7 @@ export class BatchRunner {
   readonly #context: NativeContext;
   readonly #clock: () => number;
   /** The decode in the other thread. */
-  #current: { readonly batch: Batch; readonly expectedEnd: number } | undefined;
+  #current: { readonly batch: Batch; readonly started: number; readonly expectedEnd: number } | undefined;
   /** The last decode in the other thread was aborted. */
   #wasAborted = false;
 
@@ -39,7 +39,7 @@ export class BatchRunner {
       return { result: this.#context.decode(), ms: this.#clock() - started };
     }
     const started = this.#clock();
-    this.#current = { batch, expectedEnd: started + expectedMs };
+    this.#current = { batch, started, expectedEnd: started + expectedMs };
     try {
       const result = await this.#context.decodeAsync();
       this.#wasAborted = result === "aborted";
@@ -52,6 +52,19 @@ export class BatchRunner {
   /** Aborts the current decode if it is not worth completing after a request was cancelled. */
   abortIfUnwanted(): void {
     if (this.#current && this.#isUnwanted(this.#current)) this.#context.abort();
+  }
+
+  /**
+   * Aborts the current decode, which other work waits for, if its remaining time exceeds both `maxMs` milliseconds and its elapsed time.
+   * Returns whether it was aborted.
+   */
+  abortIfLong(maxMs: number): boolean {
+    if (!this.#current || this.#context.model.isRecurrent) return false;
+    const { started, expectedEnd } = this.#current;
+    const now = this.#clock();
+    if (expectedEnd - now <= Math.max(maxMs, now - started)) return false;
+    this.#context.abort();
+    return true;
   }
 
   /**

@@ -14,10 +14,12 @@ export const maxDraftTokens = 31;
 /** Assumed cost of a draft token in sizes that were never measured, as a share of a decode without drafts. Low, so that they are tried. */
 const assumedDraftShare = 0.05;
 
-/** Measured sizes of prompt chunks, in tokens. */
-export const chunkSizes = [16, 32, 64, 128, 256] as const;
-/** A measurement of a chunk size expires after this number of chunks. */
-const maxChunkAge = 512;
+/** Measured sizes of batches with prompt tokens. The last one includes all larger batches. */
+export const chunkSizes = [16, 32, 64] as const;
+/** A measurement of a chunk size expires after this number of chunks: attention over a longer context takes longer. */
+const maxChunkAge = 128;
+/** Milliseconds per prompt token before the first measurement: such a decode runs in another thread, because it may take long. */
+const assumedTokenMs = 1;
 
 /** After this number of decodes a draft size is assumed to cost `staleShare` of what was measured, so that it is tried again. */
 const maxDraftAge = 2000;
@@ -61,7 +63,7 @@ export class DecodeCosts {
   /** Records the duration of a decode, in milliseconds. */
   observe({ answers, round, promptTokens, draftTokens }: BatchShape, duration: number): void {
     const ms = Math.max(0.001, duration);
-    if (promptTokens > 0) return this.#observeChunk(promptTokens, ms, this.roundMs(answers) ?? 0);
+    if (promptTokens > 0) return this.#observeChunk(promptTokens, answers, ms);
     const measured = this.#observeDecode(answers, draftTokens, ms);
     this.#draftStreak = draftTokens > 0 ? this.#draftStreak + 1 : 0;
     if (draftTokens > 0) return;
@@ -82,9 +84,10 @@ export class DecodeCosts {
     return this.#draftStreak;
   }
 
-  /** Expected duration of a decode, in milliseconds; 0 if nothing is known. */
+  /** Expected duration of a decode, in milliseconds; 0 if nothing is known of answers. */
   expectedMs({ answers, promptTokens, draftTokens }: BatchShape): number {
-    if (promptTokens > 0) return this.#stepMs + promptTokens * (this.promptTokenMs(promptTokens) ?? 0);
+    if (promptTokens > 0)
+      return this.#stepMs + promptTokens * (this.promptTokenMs(promptTokens + answers) ?? assumedTokenMs);
     return (draftTokens > 0 ? this.decodeMs(answers, draftTokens) : this.fastestMs(answers)) ?? this.#stepMs;
   }
 
@@ -128,14 +131,14 @@ export class DecodeCosts {
     if (measured) measured.recent = [];
   }
 
-  /** Milliseconds per prompt token in chunks of the nearest measured size; `undefined` if none was measured. */
-  promptTokenMs(chunkTokens: number): number | undefined {
-    const smaller = chunkSizes.findLast((size) => size <= chunkTokens && this.#chunks.has(size));
+  /** Milliseconds per prompt token in batches of the nearest measured size; `undefined` if none was measured. */
+  promptTokenMs(batchTokens: number): number | undefined {
+    const smaller = chunkSizes.findLast((size) => size <= batchTokens && this.#chunks.has(size));
     const size = smaller ?? chunkSizes.find((larger) => this.#chunks.has(larger));
     return size === undefined ? undefined : this.#chunks.get(size)?.tokenMs;
   }
 
-  /** Milliseconds per prompt token in chunks of one of `chunkSizes`; `undefined` if it was not measured lately. */
+  /** Milliseconds per prompt token in batches of one of `chunkSizes`; `undefined` if it was not measured lately. */
   chunkTokenMs(size: number): number | undefined {
     const chunk = this.#chunks.get(size);
     return chunk && this.#chunkCount - chunk.at <= maxChunkAge ? chunk.tokenMs : undefined;
@@ -161,14 +164,15 @@ export class DecodeCosts {
     return measured;
   }
 
-  /** `answersMs`: the part of `ms` that the answers in the batch would have taken without the prompts. */
-  #observeChunk(promptTokens: number, ms: number, answersMs: number): void {
+  #observeChunk(promptTokens: number, answers: number, ms: number): void {
     this.#chunkCount++;
-    const size = chunkSizes.findLast((known) => known <= promptTokens);
+    // The kernels depend on the size of the whole batch. The answers in it would have taken `roundMs` without the prompts.
+    const size = chunkSizes.findLast((known) => known <= promptTokens + answers);
     if (size === undefined) return;
-    const tokenMs = Math.max(ms / 4, ms - answersMs) / promptTokens;
+    const tokenMs = Math.max(ms / 4, ms - (this.roundMs(answers) ?? 0)) / promptTokens;
     const known = this.chunkTokenMs(size);
-    const smoothed = known === undefined ? tokenMs : known + (tokenMs - known) * 0.3;
+    // Limited, because one decode that was interrupted by other load says little.
+    const smoothed = known === undefined ? tokenMs : known + (Math.min(2 * known, tokenMs) - known) * 0.3;
     this.#chunks.set(size, { tokenMs: smoothed, at: this.#chunkCount });
   }
 

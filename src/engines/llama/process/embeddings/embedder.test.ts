@@ -58,7 +58,7 @@ class SummingContext implements EmbeddingContext {
 function embedderOf(context: EmbeddingContext, over: Partial<EmbedderOptions> = {}): Embedder {
   return new Embedder({
     open: () => context,
-    batchTokens: context.batchSize,
+    limits: { maxTokens: context.batchSize, maxGapMs: 250, maxBatchMs: 10_000 },
     queueLimit: 64,
     onWork: () => {},
     onChange: () => {},

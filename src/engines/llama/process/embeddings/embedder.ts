@@ -1,6 +1,6 @@
 import { FailureError } from "../../../../core/failure.ts";
 import { FairQueue } from "../../../lifecycle/fair-queue.ts";
-import { PrefillChunkSize } from "../batch/batch-policies.ts";
+import { PrefillChunkSize, type PrefillLimits } from "../batch/batch-policies.ts";
 import { DecodeCosts } from "../batch/decode-costs.ts";
 import type { NativeEmbeddingContext } from "../c-api/native-context.ts";
 import { queueFull } from "../slot/task-queue.ts";
@@ -14,8 +14,8 @@ export type EmbeddingContext = Pick<
 export interface EmbedderOptions {
   /** Creates the context when there is the first text to embed. Throws `FailureError`, or an Error with a reason. */
   readonly open: () => EmbeddingContext;
-  /** Tokens of a batch with several texts at most. */
-  readonly batchTokens: number;
+  /** Of a batch with several texts. */
+  readonly limits: PrefillLimits;
   /** Numbers to return for each text; absent: its whole vector. */
   readonly count?: number;
   /** Requests of one owner that may wait. Further ones are rejected. */
@@ -65,7 +65,7 @@ export class Embedder {
 
   constructor(options: EmbedderOptions) {
     this.#options = options;
-    this.#chunkSize = new PrefillChunkSize(this.#costs, options.batchTokens);
+    this.#chunkSize = new PrefillChunkSize(this.#costs, options.limits);
   }
 
   get hasWork(): boolean {
@@ -119,7 +119,10 @@ export class Embedder {
       this.#context ??= this.#options.open();
       const context = this.#context;
       if (this.#long && !this.#isWanted(this.#long.item)) this.#clear(context);
-      const max = Math.min(context.batchSize, othersWait ? this.#chunkSize.tokens : this.#options.batchTokens);
+      const max = Math.min(
+        context.batchSize,
+        othersWait ? this.#chunkSize.shared(false) : this.#options.limits.maxTokens,
+      );
       const long = this.#long;
       items = long ? [long.item] : this.#take(max, context.sequences);
       const [first] = items;
@@ -163,7 +166,6 @@ export class Embedder {
     if (!done) return this.#clear(context);
     const ms = this.#options.clock() - started;
     this.#costs.observe({ answers: 0, round: 0, promptTokens: length, draftTokens: 0 }, ms);
-    this.#chunkSize.observe(length, ms);
     this.#decodes++;
     this.#tokens += length;
     this.#options.onChange();
