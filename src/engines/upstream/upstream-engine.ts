@@ -41,7 +41,7 @@ import { CacheWatch } from "./cache-watch.ts";
 import {
   CustomCalls,
   type EventStage,
-  replacedBy,
+  ReplaceableGeneration,
   severalChoices,
   TextStage,
   TruncationStage,
@@ -193,16 +193,35 @@ class UpstreamEngine implements Engine {
   }
 
   generate(request: GenerationRequest, observer?: GenerationObserver): AsyncIterable<readonly GenerationEvent[]> {
-    const profile = this.#profileOf(this.#nameOf(request.model), shownUrl(this.#options.urls[0] ?? ""));
-    // Only chat requests are written with simpler schemas.
-    const schemas = this.#source === sourcePorts.chat ? looseSchemas(request, profile) : null;
+    const asked: AskedGeneration = { request, observer, lessons: new RequestLessons(), isWhole: true };
+    const judged = this.#judged(asked);
+    if (judged) return judged;
+    const first = this.#choices(asked);
+    // A refusal may teach that the schemas must be simpler.
+    return this.#mayJudge(request) ? new ReplaceableGeneration(first, () => this.#judged(asked)) : first;
+  }
+
+  /** Whether the answer is judged if the server takes only simpler schemas. Only chat requests are written with such. */
+  #mayJudge({ tools = [], output }: GenerationRequest): boolean {
+    const { strict, openBackground } = this.#options;
+    if (this.#source !== sourcePorts.chat || strict === true || !openBackground) return false;
+    return output?.type === "json-schema" || tools.some(({ parameters }) => parameters !== undefined);
+  }
+
+  /** The answer, judged by the client's schemas; null: no server of this upstream gets simpler ones. */
+  #judged(asked: AskedGeneration): AsyncIterable<readonly GenerationEvent[]> | null {
+    const { request, observer, lessons } = asked;
+    if (!this.#mayJudge(request)) return null;
+    const [schemas] = this.#profilesOf(request.model, lessons).flatMap(
+      (profile) => looseSchemas(request, profile) ?? [],
+    );
     const background = schemas && this.#openBackground();
-    if (!schemas || !background) return this.#choices(request, observer);
+    if (!background) return null;
     return judgedAnswer({
       schemas,
       background,
       // Inspect keeps the events, which may be corrected.
-      start: () => this.#choices(request, observer, false),
+      start: () => this.#choices({ ...asked, isWhole: false, isJudged: true }),
       report: (id, subject, errors) => {
         observer?.repaired({ [id]: 1 });
         this.#options.log?.("an answer does not fit the client's JSON Schema", "warn", {
@@ -217,33 +236,29 @@ class UpstreamEngine implements Engine {
     });
   }
 
-  /** `isWhole`: the client receives the upstream's answer as it is. */
-  #choices(
-    request: GenerationRequest,
-    observer: GenerationObserver | undefined,
-    isWhole = true,
-  ): AsyncIterable<readonly GenerationEvent[]> {
+  #choices(asked: AskedGeneration): AsyncIterable<readonly GenerationEvent[]> {
+    const { request, observer } = asked;
     const { n = 1, prompt, passthrough } = request;
+    const merged = (requests: readonly GenerationRequest[]): AsyncIterable<readonly GenerationEvent[]> =>
+      severalChoices(
+        requests.map((one, at) => this.#stream({ ...asked, request: one, isWhole: false, isFurther: at > 0 })),
+        n,
+      );
     if (this.#ollama && prompt.kind === "text" && n * prompt.prompts.length > 1) {
       const { passthrough: _, ...others } = request;
       const each = prompt.prompts.map((text) => ({ ...others, n: 1, prompt: { ...prompt, prompts: [text] } }));
-      const streams = each.flatMap((one) => Array.from({ length: n }, () => this.#stream(one, observer, false)));
-      return severalChoices(streams, n);
+      return merged(each.flatMap((one) => Array.from({ length: n }, () => one)));
     }
-    if (n === 1 || prompt.kind !== "chat") return this.#stream(request, observer, isWhole);
+    // With `strict`, several choices are refused when the request is written.
+    if (n === 1 || prompt.kind !== "chat" || this.#options.strict === true) return this.#stream(asked);
     const singles = (): AsyncIterable<readonly GenerationEvent[]> => {
       const { n: _, ...body } = passthrough?.body ?? {};
       observer?.repaired({ "one-choice": 1 });
       const one = { ...request, n: 1, ...(passthrough && { passthrough: { ...passthrough, body } }) };
-      return severalChoices(
-        Array.from({ length: n }, () => this.#stream(one, observer, false)),
-        n,
-      );
+      return merged(Array.from({ length: n }, () => one));
     };
-    if (this.#takesOneChoice(request.model)) return singles();
-    return replacedBy(this.#stream(request, observer, isWhole), () =>
-      this.#takesOneChoice(request.model) ? singles() : null,
-    );
+    if (this.#takesOneChoice(asked)) return singles();
+    return new ReplaceableGeneration(this.#stream(asked), () => (this.#takesOneChoice(asked) ? singles() : null));
   }
 
   questions(): readonly QuestionKind[] {
@@ -307,31 +322,39 @@ class UpstreamEngine implements Engine {
     return (this.#background ??= this.#options.openBackground?.());
   }
 
-  /** Whether the upstream takes only `n: 1` for a model, by the name that clients use. */
-  #takesOneChoice(model: string): boolean {
-    const { singleChoice, urls } = this.#options;
-    if (singleChoice === true || this.#source.singleChoice === true) return true;
-    const profile = this.#profileOf(this.#nameOf(model), shownUrl(urls[0] ?? ""));
-    return profile.severalChoices === false && isOn(profile, "one-choice");
+  /** Whether a server of the upstream takes only `n: 1`. */
+  #takesOneChoice({ request, lessons }: Pick<AskedGeneration, "request" | "lessons">): boolean {
+    if (this.#options.singleChoice === true || this.#source.singleChoice === true) return true;
+    return this.#profilesOf(request.model, lessons).some(
+      (profile) => profile.severalChoices === false && isOn(profile, "one-choice"),
+    );
+  }
+
+  /** The profiles of all servers, for a model by the name that clients use. */
+  #profilesOf(model: string, lessons: RequestLessons): ServerProfile[] {
+    return this.#targets.targets.map(({ url }) => this.#profileOf(this.#nameOf(model), url, lessons));
   }
 
   /** `close` waits for this stream. */
-  #stream(request: GenerationRequest, observer: GenerationObserver | undefined, isWhole: boolean): GenerationStream {
-    const stream = new GenerationStream(this.#plan(request, observer, isWhole));
+  #stream(asked: AskedGeneration): GenerationStream {
+    const stream = new GenerationStream(this.#plan(asked));
     if (this.#lifecycle.state === "closed") stream.abandon(shuttingDown);
     this.#lifecycle.begin(stream);
     return stream;
   }
 
-  #plan(request: GenerationRequest, observer: GenerationObserver | undefined, isWhole: boolean): GenerationPlan {
+  #plan(asked: AskedGeneration): GenerationPlan {
+    const { request, observer, lessons, isWhole, isFurther = false } = asked;
     const { balance, retries = defaults.retries, log } = this.#options;
-    const watched = observer && this.#cacheWatch.watch(request, (miss) => observer.cacheMissed(miss));
-    const lessons = new RequestLessons();
+    // A further choice has the prompt of the first one, which the server may still be processing.
+    const watched = isFurther
+      ? undefined
+      : observer && this.#cacheWatch.watch(request, (miss) => observer.cacheMissed(miss));
     return {
       targets: this.#targets,
       conversation: balance === "prefix" ? conversationKey(request) : undefined,
       budget: this.#budget,
-      enter: (admitted) => this.#admission.enter(request, admitted),
+      enter: (admitted) => this.#admission.enter(request, admitted, isFurther),
       retries,
       model: this.#nameOf(request.model),
       prepare: (model, target, fresh, limit) => {
@@ -342,9 +365,8 @@ class UpstreamEngine implements Engine {
       },
       limitAfter: (refused) => this.#limitAfter(refused, request),
       learn: (failure, refused, model) =>
-        this.#ollama?.failed(failure, model, refused.target) === true ||
-        this.#learn(request, failure, refused, model, lessons),
-      confirmLessons: () => this.#confirm(lessons),
+        this.#ollama?.failed(failure, model, refused.target) === true || this.#learn(failure, refused, model, asked),
+      confirmLessons: ({ url }) => this.#confirm(lessons, url),
       observe: (attempt) => {
         if (watched) watched.server = attempt.url;
         return observer?.attempt(attempt);
@@ -412,6 +434,7 @@ class UpstreamEngine implements Engine {
     const options: Omit<AttemptOptions, "body"> = {
       target,
       model,
+      profile,
       path: target.path(source.path),
       headers: {
         ...(stream ? this.#streamHeaders : this.#answerHeaders),
@@ -450,6 +473,8 @@ class UpstreamEngine implements Engine {
       if (inspected && adaptations.length < maxShownAdaptations) adaptations.push({ id, place });
     };
     const write = (fitted: GenerationRequest): AttemptOptions | Promise<AttemptOptions> => {
+      if (strict === true && isChat && (request.n ?? 1) > 1 && this.#takesOneChoice(preparation))
+        note("one-choice", "n");
       // Servers that cut prompts are asked for usage, which shows it.
       const wantsUsage = request.wantsUsage || (profile.truncates === true && mode !== "allow");
       const members = source.writeRequest({ ...fitted, wantsUsage }, profile, note);
@@ -515,26 +540,27 @@ class UpstreamEngine implements Engine {
 
   /** See `GenerationPlan`. */
   #learn(
-    request: GenerationRequest,
     failure: GenerationFailure,
-    { target, body }: AttemptOptions,
+    { target, body, profile: sentProfile }: AttemptOptions,
     model: string,
-    lessons: RequestLessons,
-  ): boolean {
+    { request, lessons, isJudged }: AskedGeneration,
+  ): boolean | "replace" {
     const { strict, log } = this.#options;
     if (strict === true) return false;
-    const profile = this.#profileOf(model, target.url, lessons);
-    const lesson = lessons.learn(target.url, model, failure, body, profile);
+    // By now another request may have taught the same.
+    const lesson = lessons.learn(target.url, model, failure, body, sentProfile);
     if (!lesson) return false;
     log?.("learned from a refusal", "info", { req: request.id, model, url: target.url, learned: lesson });
-    // No other body of this request asks for one choice: `generate` replaces it by several requests.
-    if (lesson.severalChoices === false) this.#confirm(lessons);
-    return true;
+    const profile = this.#profileOf(model, target.url, lessons);
+    // Several requests take its place (`#choices`), or one whose answer is judged (`generate`).
+    if (lesson.severalChoices === false && isOn(profile, "one-choice")) return "replace";
+    return isJudged !== true && this.#mayJudge(request) && looseSchemas(request, profile) ? "replace" : true;
   }
 
-  /** Keeps what the refusals of a request have taught. */
-  #confirm(lessons: RequestLessons): void {
+  /** Keeps what the refusals of a server have taught. */
+  #confirm(lessons: RequestLessons, server: string): void {
     for (const { url, model, profile } of lessons.list()) {
+      if (url !== server) continue;
       const known = this.#profiles.get(url, model);
       this.#profiles.set(url, model, { ...known, profile: mergedProfile(known?.profile ?? {}, profile) });
     }
@@ -635,6 +661,19 @@ class UpstreamEngine implements Engine {
       this.#options.log?.("the model list could not be read again", "warn", { error: String(error) });
     }
   }
+}
+
+/** A request, and what its streams share. */
+interface AskedGeneration {
+  readonly request: GenerationRequest;
+  readonly observer: GenerationObserver | undefined;
+  readonly lessons: RequestLessons;
+  /** The client receives the upstream's answer as it is. */
+  readonly isWhole: boolean;
+  /** The answer is judged by the client's schemas. */
+  readonly isJudged?: boolean;
+  /** Another choice of a request, after the first one. */
+  readonly isFurther?: boolean;
 }
 
 interface Preparation {
