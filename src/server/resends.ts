@@ -33,6 +33,7 @@ export type OpenGenerator = (onFallback: (name: string) => void) => Generator;
 /** The generations that may be attached to. */
 export class Resends {
   readonly #running = new Map<string, SharedGeneration>();
+  #isClosing = false;
   readonly #bufferLimit: number;
 
   constructor(bufferLimit: number = defaultBufferLimit) {
@@ -42,6 +43,12 @@ export class Resends {
   /** The number of generations that may be attached to. */
   get size(): number {
     return this.#running.size;
+  }
+
+  /** The server closes: generations whose clients have left do not wait for further ones. */
+  close(): void {
+    this.#isClosing = true;
+    for (const shared of this.#running.values()) shared.cancelAbandoned();
   }
 
   /** Returns an engine that generates with the one that `open` returns, or that repeats the generation of an identical request from its beginning. */
@@ -59,7 +66,14 @@ export class Resends {
         };
         const start: SharedOptions["start"] = (noteFallback) =>
           open(noteFallback).generate(request, observer)[Symbol.asyncIterator]();
-        const shared = new SharedGeneration(requestId, { start, waitMs, bufferLimit: this.#bufferLimit, close });
+        const mayWait = (): boolean => !this.#isClosing;
+        const shared = new SharedGeneration(requestId, {
+          start,
+          mayWait,
+          waitMs,
+          bufferLimit: this.#bufferLimit,
+          close,
+        });
         this.#running.set(key, shared);
         return shared.attach(onFallback);
       },
@@ -75,6 +89,8 @@ function isRepeatable({ sampling: { temperature, seed } }: GenerationRequest): b
 interface SharedOptions {
   /** Starts the generation. */
   readonly start: (onFallback: (name: string) => void) => AsyncIterator<Batch>;
+  /** Whether it may wait for a client that sends the request again. */
+  readonly mayWait: () => boolean;
   readonly waitMs: number;
   readonly bufferLimit: number;
   /** No further reader may be attached. */
@@ -158,9 +174,15 @@ class SharedGeneration {
     if (!this.#readers.delete(reader)) return;
     reader.wake();
     if (this.#readers.size > 0) return this.advanced();
-    if (!this.#isOpen) return this.#cancel();
+    if (!this.#isOpen || !this.#options.mayWait()) return this.#cancel();
     this.#timer = setTimeout(() => this.#cancel(), this.#options.waitMs);
     this.#timer.unref?.();
+  }
+
+  cancelAbandoned(): void {
+    if (!this.isAbandoned) return;
+    clearTimeout(this.#timer);
+    this.#cancel();
   }
 
   async #pullOne(): Promise<void> {
