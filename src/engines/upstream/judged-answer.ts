@@ -56,7 +56,7 @@ async function* judged(options: JudgeOptions, signal: AbortSignal): AsyncGenerat
   }
 }
 
-/** The longest JSON text that is judged, and the most that is held back behind open calls, in characters. */
+/** The longest JSON text that is judged, and the most that is held back while calls are open, in characters. */
 const maxJudged = 8 * 1024 * 1024;
 
 interface OpenCall {

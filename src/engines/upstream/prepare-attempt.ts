@@ -330,7 +330,7 @@ function refuseTokens({ wantsTokenIds, promptLogprobs }: GenerationRequest): voi
   if (promptLogprobs) throw unsupportedParameter("prompt_logprobs");
 }
 
-/** Bodies up to this many characters are serialized at once, which takes a few milliseconds. */
+/** Bodies up to this many characters are serialized in one step, which takes a few milliseconds. */
 const maxSyncBody = 512 * 1024;
 /** The number of characters of a longer body that are serialized in one step. */
 const bodyStep = 128 * 1024;

@@ -139,7 +139,7 @@ export class WatchedRequest extends ListedRequest implements Inspection {
     return attempt;
   }
 
-  /** The events that follow do not come from the answers so far. */
+  /** The next events do not come from an attempt that was recorded before. */
   anotherSource(): void {
     this.#unrelated = this.#attempts.length;
   }
