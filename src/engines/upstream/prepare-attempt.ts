@@ -40,7 +40,7 @@ const maxLoggedAdaptations = 1000;
 
 const newCallId = (): string => toolCallId(Math.random);
 
-export interface Preparation {
+export interface AttemptPreparation {
   readonly request: GenerationRequest;
   /** The upstream's name of the model. */
   readonly model: string;
@@ -104,7 +104,7 @@ export class AttemptPreparer {
   }
 
   /** Throws or rejects with `FailureError` if the request cannot be written for the target. */
-  prepare(preparation: Preparation): AttemptOptions | Promise<AttemptOptions> {
+  prepare(preparation: AttemptPreparation): AttemptOptions | Promise<AttemptOptions> {
     const { request, model, target, fresh, inspected, limit, lessons } = preparation;
     const { format, name, log, strict } = this.#context.options;
     const { prompt, stream, tools, passthrough } = request;
