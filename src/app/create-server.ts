@@ -217,6 +217,7 @@ export async function openServer(
     const closed = new Promise<void>((resolve) => http.close(() => resolve()));
     http.closeIdleConnections();
     sockets.close();
+    service.resends.close();
     // An engine that does not keep to the grace period cannot keep the server from stopping.
     const late = after(graceMs + 1000);
     await Promise.race([pool.close(graceMs).then(() => service.requests.idle()), late.promise]);

@@ -119,6 +119,7 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
     ready,
     async close(graceMs: number = parsed.grace): Promise<void> {
       service.state = "closing";
+      service.resends.close();
       await pool.close(graceMs);
       await service.runs.stop();
       await service.store.close();

@@ -192,8 +192,8 @@ export function repairCommand(program: Command): void {
     )
     .addHelpText("after", "\nThe repairs are listed on stderr.\n\n  truewire repair < broken.sse > exact.sse")
     .action(async (options: { wire: string; from: string; jsonl?: boolean }) => {
-      const { repair } = await import("./repair-action.ts");
-      await repair(options);
+      const { repairStdin } = await import("./repair-action.ts");
+      await repairStdin(options);
     });
 }
 

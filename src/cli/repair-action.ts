@@ -14,7 +14,7 @@ const endpoints = [...capturedApis, "auto"] as const;
  * Repairs one capture, or one a line. Throws when the input cannot be a capture at all. An answer that was cut off or refused is written
  * with its error, as a server would write it.
  */
-export async function repair(options: { wire: string; from: string; jsonl?: boolean }): Promise<void> {
+export async function repairStdin(options: { wire: string; from: string; jsonl?: boolean }): Promise<void> {
   const from = endpoints.find((name) => name === options.from);
   if (!from) throw new Error(`--from must be one of ${endpoints.join(", ")}, not ${options.from}`);
   const profile = profileNamed(options.wire);

@@ -1,6 +1,6 @@
 import type { Dispatcher } from "undici";
 import { openDownloads } from "./guarded-downloads.ts";
-import { imageTypeOf } from "./image-parts.ts";
+import { commonImageType } from "./image-parts.ts";
 import type { ImageBytes } from "./image-parts.ts";
 import { invalidRequest } from "../core/failure.ts";
 import type { FailureError } from "../core/failure.ts";
@@ -32,7 +32,7 @@ const maxRedirects = 3;
 export async function downloadImage(url: string | URL, options: DownloadImageOptions = {}): Promise<ImageBytes> {
   try {
     const bytes = await downloadBytes(String(url), { ...options, accept: "image/*" });
-    const mediaType = imageTypeOf(bytes);
+    const mediaType = commonImageType(bytes);
     if (mediaType === undefined) throw new Error("it is no PNG, JPEG, GIF or WebP");
     return { bytes, mediaType };
   } catch (cause) {

@@ -1,3 +1,4 @@
+import { imageTypeOf } from "../apis/adapt/fit-media.ts";
 import type { ContentPart, ImagePart, Message } from "../core/message.ts";
 
 /** An image's bytes and what they are: `image/png`. */
@@ -92,17 +93,16 @@ function isImage(part: { readonly type: string }): part is ImagePart {
   return part.type === "image";
 }
 
+const commonTypes: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
+
 /** Returns the media type by an image's first bytes, or `undefined` if it is not PNG, JPEG, GIF or WebP. */
-export function imageTypeOf(bytes: Uint8Array): string | undefined {
-  const head = String.fromCharCode(...bytes.subarray(0, 12));
-  if (head.startsWith("\x89PNG")) return "image/png";
-  if (head.startsWith("\xFF\xD8\xFF")) return "image/jpeg";
-  if (/^GIF8[79]a/.test(head)) return "image/gif";
-  return head.startsWith("RIFF") && head.slice(8) === "WEBP" ? "image/webp" : undefined;
+export function commonImageType(bytes: Uint8Array): string | undefined {
+  const type = imageTypeOf(String.fromCharCode(...bytes.subarray(0, 12)));
+  return type !== undefined && commonTypes.has(type) ? type : undefined;
 }
 
 function dataUrl(bytes: Uint8Array, mediaType: string | undefined): string {
-  const type = mediaType ?? imageTypeOf(bytes);
+  const type = mediaType ?? commonImageType(bytes);
   if (type === undefined) throw new TypeError("The bytes are no PNG, JPEG, GIF or WebP: say their mediaType.");
   let binary = "";
   // In chunks, since the number of arguments of a call is limited.

@@ -22,6 +22,7 @@ import { warningHeader } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
 import type { EventBatch, BatchObserver, GenerationRun } from "./run-generation.ts";
 import type { Service } from "./service.ts";
+import type { OpenGenerator } from "./resends.ts";
 import { hashOf } from "./keys/key-ring.ts";
 import { inTurns } from "./turns.ts";
 import { sendEvents, streamAnswer, wholeAnswer } from "./write-answer.ts";
@@ -92,17 +93,24 @@ async function answer(
   };
   const ownRequest = requestFor(model, runRequest, reply);
   const directory = modelsOf(reply.client, service.directory);
-  const source = withFallbacks(model, directory, ownRequest, (fallback, reason) => {
+  const onFallback = (fallback: string): void => {
     own.fallback = fallback;
-    log.info({ req: requestId, model: model.info.id, fallback, reason }, "a fallback is asked");
     if (!reply.sent) reply.addHeaders({ "x-truewire-model": fallback });
-  });
+  };
+  const open: OpenGenerator = (noteFallback) =>
+    withFallbacks(model, directory, ownRequest, (fallback, reason) => {
+      own.inspection?.anotherSource();
+      log.info({ req: requestId, model: model.info.id, fallback, reason }, "a fallback is asked");
+      noteFallback(fallback);
+    });
   const mayShare =
     !detached &&
     reply.exchange.answering === undefined &&
     preparesOnly === undefined &&
     request.limits.overflow === undefined;
-  const shared = mayShare ? await sharedSource(source, ownRequest, port.name, reply, service) : source;
+  const shared = mayShare
+    ? await sharedSource(open, onFallback, ownRequest, port.name, reply, service)
+    : open(onFallback);
   const run: GenerationRun = {
     engine: read.generatesNothing !== true && prewarms(model, preparesOnly) ? shared : silent,
     request: ownRequest,
@@ -183,13 +191,14 @@ function requestFor({ engineModel }: ServedModel, request: GenerationRequest, { 
 
 /** Repeats the generation of an identical request of the same client that is still open, if this is configured. */
 async function sharedSource(
-  source: Pick<Engine, "generate">,
+  open: OpenGenerator,
+  onFallback: (name: string) => void,
   { model, passthrough, tier }: GenerationRequest,
   api: string,
   { client, key, received, requestId, record, exchange }: Reply,
   { resends, settings: { attachResendsMs: waitMs } }: Service,
 ): Promise<Pick<Engine, "generate">> {
-  if (waitMs === 0) return source;
+  if (waitMs === 0) return open(onFallback);
   const owner = client?.owner ?? key;
   const form = exchange.header("x-truewire-wire");
   const chunks = await inTurns(
@@ -197,7 +206,8 @@ async function sharedSource(
       jsonChunks([api, model, owner, tier ?? null, form ?? null, passthrough?.headers ?? null, received], 65_536),
     ),
   );
-  return resends.share(source, {
+  return resends.share(open, {
+    onFallback,
     key: await hashOf(chunks),
     requestId,
     // SDKs of OpenAI and Anthropic count their retries in this header.

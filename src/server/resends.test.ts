@@ -52,6 +52,11 @@ class PushedSource {
 
 const text = (content: string): Batch => [{ type: "text-delta", choice: 0, text: content }];
 const end: Batch = [{ type: "end", end: { kind: "done" } }];
+function iterate(resends: Resends, source: Pick<PushedSource, "generate">): AsyncIterator<Batch> {
+  const answer = resends.share(() => source, options()).generate(request);
+  return answer[Symbol.asyncIterator]();
+}
+
 const request: GenerationRequest = {
   id: "req",
   model: "m",
@@ -69,6 +74,7 @@ const options = (more: object = {}) => ({
   requestId: "first",
   isRetry: false,
   waitMs: 60_000,
+  onFallback: () => {},
   onAttached: () => {},
   ...more,
 });
@@ -84,8 +90,7 @@ test("for random reads and departures, every reader that stays gets the whole an
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.integer({ min: 1, max: 5000 }), async (steps, limit) => {
       const source = new PushedSource();
       const resends = new Resends(limit);
-      const shared = (): AsyncIterator<Batch> =>
-        resends.share(source, options()).generate(request)[Symbol.asyncIterator]();
+      const shared = (): AsyncIterator<Batch> => iterate(resends, source);
       const readers: { iterator: AsyncIterator<Batch>; got: string[]; reading: Promise<void> }[] = [];
       const read = (reader: (typeof readers)[number]): Promise<void> =>
         (reader.reading = reader.reading
@@ -126,8 +131,8 @@ test("for random reads and departures, every reader that stays gets the whole an
 test("the fastest reader is at most the buffer's limit ahead of the slowest", async () => {
   const source = new PushedSource();
   const resends = new Resends(2000);
-  const fast = resends.share(source, options()).generate(request)[Symbol.asyncIterator]();
-  const slow = resends.share(source, options()).generate(request)[Symbol.asyncIterator]();
+  const fast = iterate(resends, source);
+  const slow = iterate(resends, source);
   for (let at = 0; at < 100; at++) source.push(text("x".repeat(100)));
   const reading = (async () => {
     for (let at = 0; at < 50; at++) await fast.next();
@@ -149,8 +154,7 @@ test("what the source throws, each reader gets", async () => {
     }),
   };
   const resends = new Resends();
-  const read = (): Promise<unknown> =>
-    resends.share(broken, options()).generate(request)[Symbol.asyncIterator]().next();
+  const read = (): Promise<unknown> => iterate(resends, broken).next();
   const [one, other] = await Promise.allSettled([read(), read()]);
   expect([one, other]).toMatchObject([{ reason: { message: "broken" } }, { reason: { message: "broken" } }]);
   expect(resends.size).toBe(0);

@@ -23,11 +23,17 @@ export interface ResendOptions {
   readonly waitMs: number;
   /** Called with the id of the first request if this one is attached to it. */
   readonly onAttached: (requestId: string) => void;
+  /** Called with the name of each fallback that is asked, and of the last one that was asked before. */
+  readonly onFallback: (name: string) => void;
 }
+
+/** Makes the engine of a generation, which calls `onFallback` with the names of the fallbacks that it asks. */
+export type OpenGenerator = (onFallback: (name: string) => void) => Generator;
 
 /** The generations that may be attached to. */
 export class Resends {
   readonly #running = new Map<string, SharedGeneration>();
+  #isClosing = false;
   readonly #bufferLimit: number;
 
   constructor(bufferLimit: number = defaultBufferLimit) {
@@ -39,23 +45,37 @@ export class Resends {
     return this.#running.size;
   }
 
-  /** Returns an engine that generates with `engine`, or that repeats the generation of an identical request from its beginning. */
-  share(engine: Generator, options: ResendOptions): Generator {
+  /** The server closes: generations whose clients have left do not wait for further ones. */
+  close(): void {
+    this.#isClosing = true;
+    for (const shared of this.#running.values()) shared.cancelAbandoned();
+  }
+
+  /** Returns an engine that generates with the one that `open` returns, or that repeats the generation of an identical request from its beginning. */
+  share(open: OpenGenerator, options: ResendOptions): Generator {
     return {
       generate: (request, observer) => {
-        const { key, requestId, isRetry, waitMs, onAttached } = options;
+        const { key, requestId, isRetry, waitMs, onAttached, onFallback } = options;
         const running = this.#running.get(key);
         if (running && (running.isAbandoned || isRetry || isRepeatable(request))) {
           onAttached(running.requestId);
-          return running.attach();
+          return running.attach(onFallback);
         }
-        const source = engine.generate(request, observer)[Symbol.asyncIterator]();
         const close = (): void => {
           if (this.#running.get(key) === shared) this.#running.delete(key);
         };
-        const shared = new SharedGeneration(requestId, source, { waitMs, bufferLimit: this.#bufferLimit, close });
+        const start: SharedOptions["start"] = (noteFallback) =>
+          open(noteFallback).generate(request, observer)[Symbol.asyncIterator]();
+        const mayWait = (): boolean => !this.#isClosing;
+        const shared = new SharedGeneration(requestId, {
+          start,
+          mayWait,
+          waitMs,
+          bufferLimit: this.#bufferLimit,
+          close,
+        });
         this.#running.set(key, shared);
-        return shared.attach();
+        return shared.attach(onFallback);
       },
     };
   }
@@ -67,6 +87,10 @@ function isRepeatable({ sampling: { temperature, seed } }: GenerationRequest): b
 }
 
 interface SharedOptions {
+  /** Starts the generation. */
+  readonly start: (onFallback: (name: string) => void) => AsyncIterator<Batch>;
+  /** Whether it may wait for a client that sends the request again. */
+  readonly mayWait: () => boolean;
   readonly waitMs: number;
   readonly bufferLimit: number;
   /** No further reader may be attached. */
@@ -90,11 +114,16 @@ class SharedGeneration {
   #error: { readonly cause: unknown } | undefined;
   #pull: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
+  /** The fallback that was asked last. */
+  #fallback: string | undefined;
 
-  constructor(requestId: string, source: AsyncIterator<Batch>, options: SharedOptions) {
+  constructor(requestId: string, options: SharedOptions) {
     this.requestId = requestId;
-    this.#source = source;
     this.#options = options;
+    this.#source = options.start((name) => {
+      this.#fallback = name;
+      for (const reader of this.#readers) reader.onFallback(name);
+    });
   }
 
   /** Whether all readers have left. */
@@ -102,9 +131,10 @@ class SharedGeneration {
     return this.#readers.size === 0;
   }
 
-  attach(): AsyncIterableIterator<Batch> {
+  attach(onFallback: (name: string) => void): AsyncIterableIterator<Batch> {
     clearTimeout(this.#timer);
-    const reader = new Reader(this);
+    if (this.#fallback !== undefined) onFallback(this.#fallback);
+    const reader = new Reader(this, onFallback);
     this.#readers.add(reader);
     return reader;
   }
@@ -144,9 +174,15 @@ class SharedGeneration {
     if (!this.#readers.delete(reader)) return;
     reader.wake();
     if (this.#readers.size > 0) return this.advanced();
-    if (!this.#isOpen) return this.#cancel();
+    if (!this.#isOpen || !this.#options.mayWait()) return this.#cancel();
     this.#timer = setTimeout(() => this.#cancel(), this.#options.waitMs);
     this.#timer.unref?.();
+  }
+
+  cancelAbandoned(): void {
+    if (!this.isAbandoned) return;
+    clearTimeout(this.#timer);
+    this.#cancel();
   }
 
   async #pullOne(): Promise<void> {
@@ -186,13 +222,15 @@ class SharedGeneration {
 
 class Reader implements AsyncIterableIterator<Batch> {
   readonly #shared: SharedGeneration;
+  readonly onFallback: (name: string) => void;
   #hasLeft = false;
   #wake: (() => void) | undefined;
   /** The number of the next batch. */
   position = 0;
 
-  constructor(shared: SharedGeneration) {
+  constructor(shared: SharedGeneration, onFallback: (name: string) => void) {
     this.#shared = shared;
+    this.onFallback = onFallback;
   }
 
   [Symbol.asyncIterator](): this {

@@ -192,11 +192,13 @@ test("an unknown server with xgrammar is learned from its refusal", async () => 
     },
   };
   const { upstream, ask } = await serve(server, '{"n":7}');
-  expect((await ask(chat, body)).status).toBe(200);
+  // The answer to the request that was refused was not judged: it was known too late that its schema is simpler.
+  for (let at = 0; at < 2; at++) {
+    const { status, headers } = await ask(chat, body);
+    expect(status).toBe(200);
+    expect(headers.get("x-truewire-warning")).toContain("must be multiple of 5");
+  }
   expect(upstream.refusals).toHaveLength(1);
-  const again = await ask(chat, body);
-  expect(upstream.refusals).toHaveLength(1);
-  expect(again.headers.get("x-truewire-warning")).toContain("must be multiple of 5");
 });
 
 describe("files for a model that takes none", () => {

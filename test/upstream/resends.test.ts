@@ -152,6 +152,15 @@ test("another key, another body and another form are other requests", async () =
   expect(waiting).toHaveLength(5);
 });
 
+// The server waited for its whole grace period for an answer that no client wanted.
+test("a server that closes does not wait for generations without a client", async () => {
+  const { source, waiting } = await slowUpstream();
+  const server = await serve(source.url);
+  await askAndLeave(server, () => waiting.length === 1);
+  await server.close(600_000);
+  await eventually(() => waiting[0]?.aborted === true, "the upstream's request is cancelled");
+});
+
 test("without a further request the generation is cancelled after the time, and at once by default", async () => {
   for (const more of [{ attachResends: "50ms" }, {}]) {
     const { source, waiting } = await slowUpstream();

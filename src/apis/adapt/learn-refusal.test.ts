@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { learnRefusal, mayTeach, mergedProfile } from "./learn-refusal.ts";
-import type { Refusal } from "./learn-refusal.ts";
+import type { UpstreamRefusal } from "./learn-refusal.ts";
 import type { RequestBody, ServerProfile } from "./server-profile.ts";
 
 const image = { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } };
@@ -32,7 +32,7 @@ const everything: RequestBody = {
   n: 2,
 };
 
-const refused = (message: string, status = 400): Refusal => ({ status, message, param: null, code: null });
+const refused = (message: string, status = 400): UpstreamRefusal => ({ status, message, param: null, code: null });
 
 type Wording = readonly [message: string, learned: ServerProfile, status?: number, profile?: ServerProfile];
 

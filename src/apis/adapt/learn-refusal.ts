@@ -10,7 +10,7 @@ import {
 } from "./server-profile.ts";
 
 /** The members of a failure that show what a server refused. */
-export type Refusal = Pick<GenerationFailure, "status" | "message" | "param" | "code">;
+export type UpstreamRefusal = Pick<GenerationFailure, "status" | "message" | "param" | "code">;
 
 /** llama.cpp refuses with 500 what a chat template refuses, OpenRouter with 404 what no provider accepts. */
 const statuses: ReadonlySet<number> = new Set([400, 404, 415, 422, 500, 501]);
@@ -20,7 +20,11 @@ const statuses: ReadonlySet<number> = new Set([400, 404, 415, 422, 500, 501]);
  * `mergedProfile`). null: nothing, or nothing that the profile does not say already. `body`: the refused request, as it was sent. A lesson is about something that the body has: an error that quotes the client's
  * words teaches nothing else. What the server's words claim is only confirmed when it accepts the adapted request.
  */
-export function learnRefusal(refusal: Refusal, body: RequestBody, profile: ServerProfile): ServerProfile | null {
+export function learnRefusal(
+  refusal: UpstreamRefusal,
+  body: RequestBody,
+  profile: ServerProfile,
+): ServerProfile | null {
   for (const { words, lesson } of featureRefusals) {
     const learned = words.test(refusal.message) ? lesson(body, profile) : null;
     if (learned) return learned;
@@ -34,7 +38,7 @@ export function learnRefusal(refusal: Refusal, body: RequestBody, profile: Serve
 }
 
 /** Whether a refusal has words that `learnRefusal` knows, for a cheap check before the request is read. */
-export function mayTeach(refusal: Refusal): boolean {
+export function mayTeach(refusal: UpstreamRefusal): boolean {
   const { status, message } = refusal;
   if (!statuses.has(status)) return false;
   return featureRefusals.some(({ words }) => words.test(message)) || refusedMembers(refusal).length > 0;
@@ -246,7 +250,7 @@ const memberRefusals: readonly RegExp[] = [
 const schemaKeyword = /^Invalid schema for .{0,200}'(?<keyword>[\w$]{1,64})' is not permitted/;
 
 /** The places of the members that a refusal names, each as the names and indices on its path. */
-function refusedMembers({ message, param, code }: Refusal): readonly (readonly string[])[] {
+function refusedMembers({ message, param, code }: UpstreamRefusal): readonly (readonly string[])[] {
   const paths: string[] = [];
   for (const pattern of memberRefusals)
     for (const { groups } of message.matchAll(pattern)) {

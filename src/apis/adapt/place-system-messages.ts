@@ -32,7 +32,7 @@ export function joinSystemMessages<M extends RoleAndContent>(
   const others = messages.filter((message, at) => at >= end || !isInstruction(message));
   const [first] = leading;
   if (!first) return messages;
-  const content = leading.length === 1 ? first.content : joined(leading.map((message) => message.content));
+  const content = leading.length === 1 ? first.content : joinContents(leading.map((message) => message.content));
   return [{ ...first, content }, ...others];
 }
 
@@ -75,7 +75,9 @@ export function systemMessagesAsUser<M extends RoleAndContent>(
     else placed.push({ message: { ...message, role: "user" }, contents: [reminder(content)], isReminder: true });
   }
   return placed.map(({ message, contents }) =>
-    contents.length === 1 && contents[0] === message.content ? message : { ...message, content: joined(contents) },
+    contents.length === 1 && contents[0] === message.content
+      ? message
+      : { ...message, content: joinContents(contents) },
   );
 }
 
@@ -86,7 +88,7 @@ function reminder(content: unknown): unknown {
 }
 
 /** Joins the contents of several messages: to a string if all are texts. */
-export function joined(contents: readonly unknown[]): unknown {
+export function joinContents(contents: readonly unknown[]): unknown {
   const plain = contents.map(withPlainText);
   if (plain.every((text) => typeof text === "string")) return plain.filter((text) => text !== "").join("\n\n");
   return contents.flatMap(partsOf);

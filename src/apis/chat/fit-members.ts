@@ -2,7 +2,7 @@ import { invalidRequest } from "../../core/failure.ts";
 import { isObject, type JsonObject } from "../../core/json.ts";
 import type { Adaptation, AdaptationContext } from "../adapt/adaptations.ts";
 import { asFunction } from "../adapt/custom-tools.ts";
-import { joined } from "../adapt/place-system-messages.ts";
+import { joinContents } from "../adapt/place-system-messages.ts";
 import type { RequestBody } from "../adapt/server-profile.ts";
 import { needsSimpleSchemas, simplifySchema } from "../adapt/simplify-schema.ts";
 import { writeFunction, writeToolChoice } from "./write-messages.ts";
@@ -143,7 +143,7 @@ function withInstruction(messages: readonly unknown[], text: string): unknown[] 
   const [first, ...others] = messages;
   if (!isObject(first) || (first["role"] !== "system" && first["role"] !== "developer"))
     return [{ role: "system", content: text }, ...messages];
-  return [{ ...first, content: joined([first["content"], text]) }, ...others];
+  return [{ ...first, content: joinContents([first["content"], text]) }, ...others];
 }
 
 /** Leaves out `strict` in the definitions of functions and of the answer's schema. */

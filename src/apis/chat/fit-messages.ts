@@ -5,7 +5,7 @@ import { ShortIds } from "../../core/message.ts";
 import type { Adaptation } from "../adapt/adaptations.ts";
 import {
   isInstruction,
-  joined,
+  joinContents,
   joinSystemMessages,
   systemMessagesAsUser,
   withPlainText,
@@ -237,7 +237,7 @@ function withoutRepeatedRoles(messages: Messages, note: NoteAdaptation): Message
   return groups.map(({ message, contents }) => {
     const written = contents.filter((content) => content !== null && content !== undefined);
     if (contents.length === 1) return message;
-    return { ...message, content: written.length === 0 ? null : joined(written) };
+    return { ...message, content: written.length === 0 ? null : joinContents(written) };
   });
 }
 

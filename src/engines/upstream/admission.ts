@@ -23,11 +23,13 @@ export class Admission {
 
   /**
    * Calls `admitted` when the request may be sent: immediately, if fewer than the limit are open. Returns a function that must be called once,
-   * when the request has ended or is no longer wanted; or the failure of a request that may not even wait.
+   * when the request has ended or is no longer wanted; or the failure of a request that may not even wait. `isFurther`: a further choice of a
+   * request, which is not refused if the request itself was not.
    */
   enter(
     { owner, tier }: Pick<GenerationRequest, "owner" | "tier">,
     admitted: () => void,
+    isFurther = false,
   ): (() => void) | GenerationFailure {
     if (this.#admitted < this.#limit) {
       this.#admitted++;
@@ -35,7 +37,7 @@ export class Admission {
       return () => this.#leave();
     }
     const waiting = this.#waiting.lengthOf(owner);
-    if (waiting >= this.#queueLimit) return queueFull(waiting);
+    if (!isFurther && waiting >= this.#queueLimit) return queueFull(waiting);
     let isAdmitted = false;
     const admit = (): void => {
       isAdmitted = true;

@@ -1,6 +1,7 @@
 import type { Dispatcher } from "undici";
 import type { GenerationEnd, GenerationEvent } from "../../core/events.ts";
 import type { ReceivedAnswer } from "../../core/inspection.ts";
+import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
 import type { EventReader } from "../../apis/source-port.ts";
 import { badAnswer } from "../../apis/tolerant/read-failure.ts";
 import { readResponseBody } from "../../apis/tolerant/read-response.ts";
@@ -34,6 +35,8 @@ export interface AttemptOptions {
   readonly target: UpstreamTarget;
   /** The upstream's name of the model. */
   readonly model: string;
+  /** What the request was adapted to. */
+  readonly profile: ServerProfile;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { requestBodyText } from "./upstream-engine.ts";
+import { requestBodyText } from "./prepare-attempt.ts";
 
 test("a body is what JSON.stringify makes of it, however long it is", async () => {
   await fc.assert(

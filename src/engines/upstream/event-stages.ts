@@ -267,23 +267,45 @@ export function severalChoices(
 /**
  * Runs a generation. If it fails before any output and `other` then returns another one, that one takes its place, unseen by the client.
  */
-export function replacedBy(
-  first: AsyncIterable<readonly GenerationEvent[]>,
-  other: () => AsyncIterable<readonly GenerationEvent[]> | null,
-): AsyncIterable<readonly GenerationEvent[]> {
-  return cancellable(async function* (signal) {
-    let iterator = first[Symbol.asyncIterator]();
-    signal.addEventListener("abort", () => void iterator.return?.(), { once: true });
-    for (let isFirst = true; ; isFirst = false) {
-      const step = await iterator.next();
-      if (step.done === true) return;
-      const last = step.value.at(-1);
-      const failed = isFirst && step.value.length === 1 && last?.type === "end" && "failure" in last.end;
-      const replacement = failed ? other() : null;
-      if (replacement) iterator = replacement[Symbol.asyncIterator]();
-      else yield step.value;
-    }
-  });
+export class ReplaceableGeneration implements AsyncIterableIterator<readonly GenerationEvent[]> {
+  #iterator: AsyncIterator<readonly GenerationEvent[]>;
+  #other: (() => AsyncIterable<readonly GenerationEvent[]> | null) | undefined;
+
+  constructor(
+    first: AsyncIterable<readonly GenerationEvent[]>,
+    other: () => AsyncIterable<readonly GenerationEvent[]> | null,
+  ) {
+    this.#iterator = first[Symbol.asyncIterator]();
+    this.#other = other;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<readonly GenerationEvent[], unknown>> {
+    return this.#other ? this.#first(this.#other) : this.#iterator.next();
+  }
+
+  async return(): Promise<IteratorResult<readonly GenerationEvent[], undefined>> {
+    this.#other = undefined;
+    await this.#iterator.return?.();
+    return { done: true, value: undefined };
+  }
+
+  async #first(
+    other: () => AsyncIterable<readonly GenerationEvent[]> | null,
+  ): Promise<IteratorResult<readonly GenerationEvent[], unknown>> {
+    const step = await this.#iterator.next();
+    if (step.done === true || this.#other === undefined) return step;
+    this.#other = undefined;
+    const last = step.value.at(-1);
+    const isFailed = step.value.length === 1 && last?.type === "end" && "failure" in last.end;
+    const replacement = isFailed ? other() : null;
+    if (!replacement) return step;
+    this.#iterator = replacement[Symbol.asyncIterator]();
+    return this.#iterator.next();
+  }
 }
 
 async function* merged(

@@ -34,11 +34,11 @@ export interface GenerationPlan {
   limitAfter(refused: RefusedLimit): number | null | undefined | Promise<number | null | undefined>;
   /**
    * Called when an attempt was refused. Returns whether the refusal taught something about the server: then the request is prepared again,
-   * and sent again if that changes its body.
+   * and sent again to the same target if that changes its body. "replace": the caller replaces this generation by others.
    */
-  learn(failure: GenerationFailure, refused: AttemptOptions, model: string): boolean;
-  /** Called when an adapted request was accepted, or is refused here in the server's place: what its refusals taught holds for others. */
-  confirmLessons(): void;
+  learn(failure: GenerationFailure, refused: AttemptOptions, model: string): boolean | "replace";
+  /** Called when a target accepted an adapted request, or it is refused here in its place: what its refusals taught holds for others. */
+  confirmLessons(target: UpstreamTarget): void;
   /** Called when an attempt begins. */
   observe(attempt: ObservedAttempt): AttemptObserver | undefined;
   /** Called when an attempt failed and another one follows. */
@@ -107,27 +107,32 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
   /** The first batch for the client: that of the first attempt that succeeds, or of the last one that fails. */
   async #first(): Promise<readonly GenerationEvent[] | null> {
     const { targets, conversation, model, prepare } = this.#plan;
+    if (this.#abandoned) return [{ type: "end", end: this.#abandoned }];
     const refused = await this.#enter();
     if (refused) return [{ type: "end", end: refused }];
     const tried = new Set<UpstreamTarget>();
     let limit: number | null | undefined;
     /** The last refusal that taught something, with the body that was refused. */
-    let lesson: { readonly batch: readonly GenerationEvent[] | null; readonly body: string } | undefined;
+    let lesson: Lesson | undefined;
+    /** The target that has taught something: others know nothing of it. */
+    let taught: UpstreamTarget | undefined;
     let lessons = 0;
     for (let attempt = 1; ; attempt++) {
-      const target = targets.choose(tried, conversation);
+      const target: UpstreamTarget = taught ?? targets.choose(tried, conversation);
+      taught = undefined;
       tried.add(target);
       let options: AttemptOptions;
       try {
         const prepared = prepare(model, target, false, limit);
-        options = prepared instanceof Promise ? await prepared : prepared;
+        const ready = prepared instanceof Promise ? await this.#unlessAbandoned(prepared) : prepared;
+        if (this.#abandoned || !ready) return [{ type: "end", end: this.#abandoned ?? clientGone }];
+        options = ready;
       } catch (error) {
         // The request is refused before it is sent: there is no attempt to observe.
-        if (lesson) this.#plan.confirmLessons();
+        if (lesson?.target === target) this.#plan.confirmLessons(target);
         return [{ type: "end", end: refusal(error) }];
       }
-      if (this.#abandoned) return [{ type: "end", end: this.#abandoned }];
-      if (lesson?.body === options.body) {
+      if (lesson?.target === target && lesson.body === options.body) {
         this.#committed = true;
         return lesson.batch;
       }
@@ -135,24 +140,30 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
       const observer = (this.#observer = this.#plan.observe({ url: target.url, model }));
       let batch = await this.#begin(options, observer?.headers);
       // The connection was closed before the request arrived: this was no attempt.
-      if (this.#attempt?.neverArrived === true)
-        batch = await this.#begin(await prepare(model, target, true, limit), observer?.headers);
+      if (this.#attempt?.neverArrived === true) {
+        const again = await this.#unlessAbandoned(Promise.resolve(prepare(model, target, true, limit)));
+        if (again) batch = await this.#begin(again, observer?.headers);
+      }
       const end = batch && failedEnd(batch);
       if (!end || this.#abandoned) {
         if (!this.#abandoned) targets.succeeded(target);
-        if (lesson && !end) this.#plan.confirmLessons();
+        if (!end) this.#plan.confirmLessons(target);
         this.#committed = true;
         return batch;
       }
       const { failure } = end;
-      if (lessons < maxLessons && this.#plan.learn(failure, options, model)) {
-        lessons++;
-        lesson = { batch, body: options.body };
+      const learned = lessons < maxLessons && this.#plan.learn(failure, options, model);
+      if (learned === "replace") {
         targets.succeeded(target);
-        observer?.ended(end);
-        this.#observer = undefined;
-        this.#plan.retried(failure, model, target);
-        tried.delete(target);
+        this.#committed = true;
+        return batch;
+      }
+      if (learned) {
+        lessons++;
+        lesson = { batch, body: options.body, target };
+        taught = target;
+        targets.succeeded(target);
+        this.#failed(end, model, target);
         attempt--;
         continue;
       }
@@ -160,11 +171,11 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
       else targets.succeeded(target);
       // A refusal costs neither load nor time, so the next attempt does not count as a retry.
       if (failure.answerLimit && limit === undefined) {
-        limit = await this.#plan.limitAfter(failure.answerLimit);
+        const next = this.#plan.limitAfter(failure.answerLimit);
+        limit = next instanceof Promise ? await this.#unlessAbandoned(next) : next;
+        if (this.#abandoned) return [{ type: "end", end: this.#abandoned }];
         if (limit !== undefined) {
-          observer?.ended(end);
-          this.#observer = undefined;
-          this.#plan.retried(failure, model, target);
+          this.#failed(end, model, target);
           tried.delete(target);
           attempt--;
           continue;
@@ -176,11 +187,24 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
         this.#committed = true;
         return batch;
       }
-      observer?.ended(end);
-      this.#observer = undefined;
-      this.#plan.retried(failure, model, target);
+      this.#failed(end, model, target);
       if (wait > 0) await this.#sleep(wait);
     }
+  }
+
+  /** An attempt failed, and another one follows. */
+  #failed(end: FailedAttempt["end"], model: string, target: UpstreamTarget): void {
+    this.#observer?.ended(end);
+    this.#observer = undefined;
+    this.#plan.retried(end.failure, model, target);
+  }
+
+  /** Resolves with the result, or with undefined as soon as the generation is abandoned. */
+  #unlessAbandoned<T>(result: Promise<T>): Promise<T | undefined> {
+    return new Promise((resolve, reject) => {
+      this.#wake = () => resolve(undefined);
+      result.then(resolve, reject);
+    });
   }
 
   /** Waits until the request may be sent. Returns the end of one that may not. */
@@ -278,6 +302,14 @@ function isRetryable({ status, code }: GenerationFailure): boolean {
 /** Whether the failure is the server's, not the request's, and counts against the target. */
 function isServersFault({ status, cause }: GenerationFailure): boolean {
   return status >= 500 && status !== 501 && !isOutOfFiles(cause);
+}
+
+/** A refusal that taught something. */
+interface Lesson {
+  readonly batch: readonly GenerationEvent[] | null;
+  /** The body that was refused. */
+  readonly body: string;
+  readonly target: UpstreamTarget;
 }
 
 /** An attempt that failed without output. */

@@ -1,3 +1,4 @@
+import { EventEmitter, once } from "node:events";
 import { expect, test } from "vitest";
 import type { GenerationEvent } from "../../core/events.ts";
 import { judgeJson } from "../../formats/check-json.ts";
@@ -110,4 +111,49 @@ test("the text of a whole answer is corrected, that of a stream is only reported
   const streamed = await judge([answer], { output: true });
   expect(streamed.batches).toEqual(answer);
   expect(streamed.reports).toEqual(["schema-violation: answer"]);
+});
+
+// A client that left while an answer was judged caused a second request, whose answer nobody wanted.
+test("an answer that is abandoned while it is judged is not requested again", async () => {
+  const begun = new EventEmitter<{ judging: [finish: () => void] }>();
+  const judging = once(begun, "judging") as Promise<[() => void]>;
+  let started = 0;
+  const answer = judgedAnswer({
+    schemas: { tools: new Map([["loose", schema]]) },
+    background: {
+      judge: async () => {
+        await new Promise<void>((resolve) => begun.emit("judging", resolve));
+        return { errors: "n is missing" };
+      },
+    } as unknown as Background,
+    async *start() {
+      started++;
+      yield [start, open(0, "loose"), piece(0, "{}"), close(0), finish, end];
+    },
+    report: () => {},
+    isWhole: true,
+  })[Symbol.asyncIterator]();
+  const next = answer.next();
+  const [release] = await judging;
+  await answer.return?.();
+  release();
+  await next;
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(started).toBe(1);
+});
+
+// A call that never ended held back everything after it, without a limit.
+test("what is held back behind an open call is limited", async () => {
+  const text = "x".repeat(1024 * 1024);
+  const { batches } = await judge([
+    [
+      [start],
+      [open(0, "loose"), piece(0, "{")],
+      ...Array.from({ length: 20 }, () => [say(text)]),
+      [close(0), finish, end],
+    ],
+  ]);
+  const said = batches.map((batch) => batch.filter(({ type }) => type === "text-delta").length);
+  expect(said.reduce((sum, count) => sum + count, 0)).toBe(20);
+  expect(Math.max(...said)).toBeLessThanOrEqual(9);
 });

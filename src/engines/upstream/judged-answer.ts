@@ -52,11 +52,11 @@ async function* judged(options: JudgeOptions, signal: AbortSignal): AsyncGenerat
       signal.removeEventListener("abort", leave);
       leave();
     }
-    if (!isRefused) return;
+    if (!isRefused || signal.aborted) return;
   }
 }
 
-/** The longest JSON text that is held back and judged, in characters. */
+/** The longest JSON text that is judged, and the most that is held back while calls are open, in characters. */
 const maxJudged = 8 * 1024 * 1024;
 
 interface OpenCall {
@@ -76,6 +76,7 @@ class AnswerJudge {
   readonly #open = new Map<string, OpenCall>();
   /** Events since the first call that is open. */
   #held: GenerationEvent[] = [];
+  #heldCharacters = 0;
   /** The text of each choice. */
   readonly #texts = new Map<number, string>();
 
@@ -100,10 +101,7 @@ class AnswerJudge {
         const call = this.#open.get(keyOf(event));
         if (call) {
           call.text += event.arguments;
-          if (call.text.length > maxJudged) {
-            call.schema = null;
-            this.#open.delete(keyOf(event));
-          }
+          this.#hold(event.arguments.length);
           continue;
         }
       } else if (event.type === "tool-call-end") this.#open.delete(keyOf(event));
@@ -113,13 +111,24 @@ class AnswerJudge {
         hasText = true;
       } else if (event.type === "end") this.#open.clear();
       this.#held.push(event);
+      if (event.type === "tool-call-delta") this.#hold(event.arguments.length);
+      else if ("text" in event && typeof event.text === "string") this.#hold(event.text.length);
     }
     // The texts of a whole answer arrive with its end, or are held back until then.
     const waits = isWhole && schemas.output !== undefined && batch.at(-1)?.type !== "end";
     if (this.#open.size > 0 || waits || (this.#held.length === 0 && !hasText)) return [];
     const held = this.#held;
     this.#held = [];
+    this.#heldCharacters = 0;
     return this.#judged(held, isUnseen);
+  }
+
+  /** Above the limit, the calls that are open are not judged, so that nothing is held back any longer. */
+  #hold(characters: number): void {
+    this.#heldCharacters += characters;
+    if (this.#heldCharacters <= maxJudged) return;
+    for (const call of this.#open.values()) call.schema = null;
+    this.#open.clear();
   }
 
   async #judged(events: readonly GenerationEvent[], isUnseen: boolean): Promise<GenerationEvent[] | null> {

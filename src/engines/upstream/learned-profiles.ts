@@ -1,5 +1,6 @@
 import { learnRefusal, mayTeach, mergedProfile } from "../../apis/adapt/learn-refusal.ts";
 import type { RequestBody, ServerProfile } from "../../apis/adapt/server-profile.ts";
+import type { ServerProfileReport } from "../../core/engine.ts";
 import type { GenerationFailure } from "../../core/events.ts";
 import { isObject } from "../../core/json.ts";
 
@@ -21,6 +22,15 @@ export interface ProfileStore {
 
 /** The maximum number of kept profiles: a server may list thousands of models. */
 const maxProfiles = 1000;
+
+/** Where the entries of profiles come from. */
+export interface ProfileOrigins {
+  readonly configured: Omit<ServerProfile, "model">;
+  readonly store: ProfileStore;
+  known(model: string, url: string): { readonly name: string; readonly profile: ServerProfile } | undefined;
+  /** Whether the server lists that the model reasons. */
+  reasons(model: string): boolean;
+}
 
 /** Keeps profiles while the process runs. Above the maximum, the oldest one is dropped. */
 export class ProfileMemory implements ProfileStore {
@@ -81,5 +91,55 @@ export class RequestLessons {
     if (lesson)
       this.#lessons.set(keyOf(url, model), { url, model, profile: mergedProfile(this.of(url, model), lesson) });
     return lesson;
+  }
+}
+
+/** The profiles of the servers of an upstream, by their URLs (without credentials) and their names of the models. */
+export class UpstreamProfiles {
+  readonly #options: ProfileOrigins;
+
+  constructor(options: ProfileOrigins) {
+    this.#options = options;
+  }
+
+  /** What a server accepts: the configured profile, over what was learned, over that of a known server. */
+  of(model: string, url: string, lessons?: RequestLessons): ServerProfile {
+    const { configured, store, known, reasons } = this.#options;
+    return mergedProfile(
+      known(model, url)?.profile ?? {},
+      reasons(model) ? { reasoningEffort: true } : {},
+      store.get(url, model)?.profile ?? {},
+      lessons?.of(url, model) ?? {},
+      configured,
+      { model },
+    );
+  }
+
+  /** Keeps what the refusals of a server have taught. */
+  confirm(lessons: RequestLessons, server: string): void {
+    const { store } = this.#options;
+    for (const { url, model, profile } of lessons.list()) {
+      if (url !== server) continue;
+      const learned = store.get(url, model);
+      store.set(url, model, { ...learned, profile: mergedProfile(learned?.profile ?? {}, profile) });
+    }
+  }
+
+  /** The profile with the origin of each entry. */
+  report(model: string, url: string): ServerProfileReport {
+    const { configured, store, known } = this.#options;
+    // Added members may contain secrets.
+    const { add: _, ...shown } = configured;
+    const server = known(model, url);
+    const learned = store.get(url, model);
+    const name = learned?.server ?? server?.name;
+    return {
+      url,
+      model,
+      ...(name !== undefined && { server: name }),
+      known: { ...server?.profile },
+      learned: { ...learned?.profile },
+      configured: shown,
+    };
   }
 }

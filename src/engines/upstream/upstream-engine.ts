@@ -9,47 +9,22 @@ import type {
 } from "../../core/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
-import type { AdaptationPlace, AnswerReading, Inspection } from "../../core/inspection.ts";
-import { estimateTokens } from "../../core/estimate-tokens.ts";
-import { FailureError, loggedFailure } from "../../core/failure.ts";
-import { isLong, jsonChunks } from "../../core/json-chunks.ts";
+import { loggedFailure } from "../../core/failure.ts";
 import type { GenerationRequest } from "../../core/request.ts";
-import { completionsSource } from "../../apis/completions/port.ts";
-import { ollamaTextSource } from "../../apis/ollama/send.ts";
-import { modelOnlyChats } from "../../apis/failures.ts";
-import { toolCallId } from "../../apis/ids.ts";
-import { textOfAdaptation } from "../../apis/adapt/adaptation-names.ts";
-import type { AdaptationName } from "../../apis/adapt/adaptation-names.ts";
-import { notAdapted } from "../../apis/adapt/adaptations.ts";
-import { mergedProfile } from "../../apis/adapt/learn-refusal.ts";
-import { type UnfitPart, unfitParts } from "../../apis/adapt/fit-media.ts";
 import { looseSchemas } from "../../apis/adapt/simplify-schema.ts";
-import { overflowFailure } from "../../apis/adapt/truncation.ts";
 import { knownServer } from "../../apis/adapt/known-servers.ts";
-import { isOn, type NoteAdaptation, type RequestBody, type ServerProfile } from "../../apis/adapt/server-profile.ts";
-import { lowerAnswerLimit, setAnswerLimit } from "../../apis/source-port.ts";
-import type { EventReader, SourcePort } from "../../apis/source-port.ts";
-import { readResponseBody } from "../../apis/tolerant/read-response.ts";
-import { unsupportedParameter } from "../../apis/request/refusals.ts";
+import { isOn, type ServerProfile } from "../../apis/adapt/server-profile.ts";
+import type { SourcePort } from "../../apis/source-port.ts";
 import { sourcePorts } from "../../apis/ports.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { Admission } from "./admission.ts";
-import { type AttemptOptions, Watch } from "./attempt.ts";
+import type { AttemptOptions } from "./attempt.ts";
 import type { Background } from "./background/background.ts";
 import { conversationKey } from "./balance.ts";
 import { CacheWatch } from "./cache-watch.ts";
-import {
-  asksForUsage,
-  CustomCalls,
-  type EventStage,
-  replacedBy,
-  severalChoices,
-  TextStage,
-  TruncationStage,
-} from "./event-stages.ts";
-import { fitMedia } from "./fit-media.ts";
+import { ReplaceableGeneration, severalChoices } from "./event-stages.ts";
 import { judgedAnswer } from "./judged-answer.ts";
-import { type GenerationPlan, GenerationStream, type RefusedLimit, RetryBudget } from "./generation-stream.ts";
+import { type GenerationPlan, GenerationStream, RetryBudget } from "./generation-stream.ts";
 import {
   type ListedUpstreamModel,
   listUpstreamModels,
@@ -57,13 +32,14 @@ import {
   probe,
   upstreamEndpoints,
 } from "./list-models.ts";
-import { ProfileMemory, type ProfileStore, RequestLessons } from "./learned-profiles.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { OllamaModels } from "./ollama-models.ts";
 import { isPrivateUrl, ProfileProber } from "./profile-prober.ts";
 import { UpstreamQuestions } from "./questions.ts";
-import { shownUrl, TargetSet, type UpstreamTarget } from "./targets.ts";
+import { shownUrl, TargetSet } from "./targets.ts";
 import { inBackground, type OpenTransport } from "./transport.ts";
+import { ProfileMemory, RequestLessons, UpstreamProfiles } from "./learned-profiles.ts";
+import { AttemptPreparer } from "./prepare-attempt.ts";
 
 // Why there is no HTTP client library, retry library or SSE reader here: tolerance is what this project sells. A client library reports
 // "terminated" where a request must know whether its bytes ever reached the server (then it is repeated on a new connection without
@@ -71,19 +47,12 @@ import { inBackground, type OpenTransport } from "./transport.ts";
 // the first event, share a budget over all requests, and honour Retry-After only up to a second: longer waits belong to the client's SDK.
 // Back-pressure reaches from the client's socket to the upstream's. SSE is read as servers write it, not as the standard says.
 
-const defaults = { firstEventMs: 600_000, idleMs: 120_000, answerLimit: 16 * 1024 * 1024, retries: 2 };
-/** How long a server may take to count the tokens of a prompt before the prompt is generated from. */
-const countTimeoutMs = 10_000;
-/** The maximum number of adaptations of one request that its inspection shows. */
-const maxShownAdaptations = 100;
+const defaultAnswerLimit = 16 * 1024 * 1024;
+const defaultRetries = 2;
 /** The maximum number of models whose profiles are shown, for each server. */
 const maxShownProfiles = 100;
-/** The maximum number of adaptations that are logged: models may be many. */
-const maxLoggedAdaptations = 1000;
 /** How often the upstream's model list is read again. */
 const refreshMs = 60_000;
-
-const newCallId = (): string => toolCallId(Math.random);
 
 /**
  * Opens an engine that generates by sending requests to servers with OpenAI's or Anthropic's API, or nearly. Resolves when its models are
@@ -99,9 +68,7 @@ class UpstreamEngine implements Engine {
   readonly #options: UpstreamOptions;
   readonly #source: SourcePort;
   readonly #headers: Readonly<Record<string, string>>;
-  /** The headers of a generation, without its id. */
-  readonly #streamHeaders: Readonly<Record<string, string>>;
-  readonly #answerHeaders: Readonly<Record<string, string>>;
+  readonly #preparer: AttemptPreparer;
   readonly #targets: TargetSet;
   readonly #questions: UpstreamQuestions;
   readonly #native = new NativeCapabilities();
@@ -110,18 +77,12 @@ class UpstreamEngine implements Engine {
   readonly #budget = new RetryBudget();
   readonly #admission: Admission;
   readonly #cacheWatch = new CacheWatch();
-  readonly #watch: Watch;
-  readonly #firstEventMs: number;
-  readonly #idleMs: number;
-  readonly #answerLimit: number;
   #background: Background | undefined;
-  readonly #profiles: ProfileStore;
+  readonly #profiles: UpstreamProfiles;
   /** Present for an API that has probes. */
   readonly #prober: ProfileProber | undefined;
   /** The models that have answered, by the upstream's names. */
   readonly #used = new Set<string>();
-  /** Adaptations that change the meaning of a request and were logged, by model. */
-  readonly #loggedAdaptations = new Set<string>();
   #models: readonly ListedUpstreamModel[] = [];
   #refresh: NodeJS.Timeout | undefined;
   readonly #lifecycle = new EngineLifecycle<GenerationStream>();
@@ -136,22 +97,21 @@ class UpstreamEngine implements Engine {
       ...this.#source.headers(options.key),
       ...lowerCased(options.headers),
     };
-    const posted = { ...this.#headers, "content-type": "application/json" };
-    this.#streamHeaders = { ...posted, accept: "text/event-stream" };
-    this.#answerHeaders = { ...posted, accept: "application/json" };
-    this.#firstEventMs = options.timeouts?.firstEvent ?? defaults.firstEventMs;
-    this.#idleMs = options.timeouts?.idle ?? defaults.idleMs;
-    this.#answerLimit = options.answerLimit ?? defaults.answerLimit;
-    this.#profiles = options.profiles ?? new ProfileMemory();
+    const { answerLimit = defaultAnswerLimit, profiles: store = new ProfileMemory() } = options;
+    this.#profiles = new UpstreamProfiles({
+      configured: options.profile ?? {},
+      store,
+      known: (model, url) => knownServer(url, this.#listedModel(model)),
+      reasons: (model) => this.#native.reasons(model),
+    });
     if (this.#source === sourcePorts.chat)
       this.#prober = new ProfileProber({
         headers: this.#headers,
-        store: this.#profiles,
-        profileOf: (model, url) => this.#profileOf(model, url),
+        store,
+        profileOf: (model, url) => this.#profiles.of(model, url),
         idleMs: options.probeAfter,
         log: options.log,
       });
-    this.#watch = this.#newWatch();
     this.#admission = new Admission(options.concurrency, options.queueLimit);
     this.#targets = new TargetSet(options, open, (target) => probe(target, this.#headers, this.#source));
     if (options.api === "ollama") this.#ollama = new OllamaModels(options.ollama ?? {}, this.#headers);
@@ -159,11 +119,23 @@ class UpstreamEngine implements Engine {
       targets: this.#targets,
       source: this.#source,
       headers: this.#headers,
-      answerLimit: this.#answerLimit,
+      answerLimit,
       add: options.profile?.add ?? {},
       ollama: this.#ollama,
       nameOf: (model) => this.#nameOf(model),
-      profileOf: (model) => this.#profileOf(model, shownUrl(options.urls[0] ?? "")),
+      profileOf: (model) => this.#profiles.of(model, shownUrl(options.urls[0] ?? "")),
+    });
+    this.#preparer = new AttemptPreparer({
+      options,
+      source: this.#source,
+      headers: this.#headers,
+      answerLimit,
+      questions: this.#questions,
+      ollama: this.#ollama,
+      profiles: this.#profiles,
+      openBackground: () => this.#openBackground(),
+      takesOneChoice: (asked) => this.#takesOneChoice(asked),
+      highestLimit: (model) => this.#models.find(({ id }) => id === model)?.highestLimit,
     });
   }
 
@@ -194,16 +166,35 @@ class UpstreamEngine implements Engine {
   }
 
   generate(request: GenerationRequest, observer?: GenerationObserver): AsyncIterable<readonly GenerationEvent[]> {
-    const profile = this.#profileOf(this.#nameOf(request.model), shownUrl(this.#options.urls[0] ?? ""));
-    // Only chat requests are written with simpler schemas.
-    const schemas = this.#source === sourcePorts.chat ? looseSchemas(request, profile) : null;
+    const asked: AskedGeneration = { request, observer, lessons: new RequestLessons(), isWhole: true };
+    const judged = this.#judged(asked);
+    if (judged) return judged;
+    const first = this.#choices(asked);
+    // A refusal may teach that the schemas must be simpler.
+    return this.#mayJudge(request) ? new ReplaceableGeneration(first, () => this.#judged(asked)) : first;
+  }
+
+  /** Whether the answer is judged if the server takes only simpler schemas. Only chat requests are written with such. */
+  #mayJudge({ tools = [], output }: GenerationRequest): boolean {
+    const { strict, openBackground } = this.#options;
+    if (this.#source !== sourcePorts.chat || strict === true || !openBackground) return false;
+    return output?.type === "json-schema" || tools.some(({ parameters }) => parameters !== undefined);
+  }
+
+  /** The answer, judged by the client's schemas; null: no server of this upstream gets simpler ones. */
+  #judged(asked: AskedGeneration): AsyncIterable<readonly GenerationEvent[]> | null {
+    const { request, observer, lessons } = asked;
+    if (!this.#mayJudge(request)) return null;
+    const [schemas] = this.#profilesOf(request.model, lessons).flatMap(
+      (profile) => looseSchemas(request, profile) ?? [],
+    );
     const background = schemas && this.#openBackground();
-    if (!schemas || !background) return this.#choices(request, observer);
+    if (!background) return null;
     return judgedAnswer({
       schemas,
       background,
       // Inspect keeps the events, which may be corrected.
-      start: () => this.#choices(request, observer, false),
+      start: () => this.#choices({ ...asked, isWhole: false, isJudged: true }),
       report: (id, subject, errors) => {
         observer?.repaired({ [id]: 1 });
         this.#options.log?.("an answer does not fit the client's JSON Schema", "warn", {
@@ -218,33 +209,29 @@ class UpstreamEngine implements Engine {
     });
   }
 
-  /** `isWhole`: the client receives the upstream's answer as it is. */
-  #choices(
-    request: GenerationRequest,
-    observer: GenerationObserver | undefined,
-    isWhole = true,
-  ): AsyncIterable<readonly GenerationEvent[]> {
+  #choices(asked: AskedGeneration): AsyncIterable<readonly GenerationEvent[]> {
+    const { request, observer } = asked;
     const { n = 1, prompt, passthrough } = request;
+    const merged = (requests: readonly GenerationRequest[]): AsyncIterable<readonly GenerationEvent[]> =>
+      severalChoices(
+        requests.map((one, at) => this.#stream({ ...asked, request: one, isWhole: false, isFurther: at > 0 })),
+        n,
+      );
     if (this.#ollama && prompt.kind === "text" && n * prompt.prompts.length > 1) {
       const { passthrough: _, ...others } = request;
       const each = prompt.prompts.map((text) => ({ ...others, n: 1, prompt: { ...prompt, prompts: [text] } }));
-      const streams = each.flatMap((one) => Array.from({ length: n }, () => this.#stream(one, observer, false)));
-      return severalChoices(streams, n);
+      return merged(each.flatMap((one) => Array.from({ length: n }, () => one)));
     }
-    if (n === 1 || prompt.kind !== "chat") return this.#stream(request, observer, isWhole);
+    // With `strict`, several choices are refused when the request is written.
+    if (n === 1 || prompt.kind !== "chat" || this.#options.strict === true) return this.#stream(asked);
     const singles = (): AsyncIterable<readonly GenerationEvent[]> => {
       const { n: _, ...body } = passthrough?.body ?? {};
       observer?.repaired({ "one-choice": 1 });
       const one = { ...request, n: 1, ...(passthrough && { passthrough: { ...passthrough, body } }) };
-      return severalChoices(
-        Array.from({ length: n }, () => this.#stream(one, observer, false)),
-        n,
-      );
+      return merged(Array.from({ length: n }, () => one));
     };
-    if (this.#takesOneChoice(request.model)) return singles();
-    return replacedBy(this.#stream(request, observer, isWhole), () =>
-      this.#takesOneChoice(request.model) ? singles() : null,
-    );
+    if (this.#takesOneChoice(asked)) return singles();
+    return new ReplaceableGeneration(this.#stream(asked), () => (this.#takesOneChoice(asked) ? singles() : null));
   }
 
   questions(): readonly QuestionKind[] {
@@ -273,23 +260,8 @@ class UpstreamEngine implements Engine {
 
   /** The profiles of the models that have answered, with the origin of each entry. */
   profiles(): readonly ServerProfileReport[] {
-    // Added members may contain secrets.
-    const { add: _, ...configured } = this.#options.profile ?? {};
-    return this.#targets.targets.flatMap(({ url }) =>
-      [...this.#used].slice(0, maxShownProfiles).map((model) => {
-        const known = knownServer(url, this.#listedModel(model));
-        const learned = this.#profiles.get(url, model);
-        const name = learned?.server ?? known?.name;
-        return {
-          url,
-          model,
-          ...(name !== undefined && { server: name }),
-          known: { ...known?.profile },
-          learned: { ...learned?.profile },
-          configured,
-        };
-      }),
-    );
+    const models = [...this.#used].slice(0, maxShownProfiles);
+    return this.#targets.targets.flatMap(({ url }) => models.map((model) => this.#profiles.report(model, url)));
   }
 
   close(graceMs: number): Promise<void> {
@@ -308,44 +280,51 @@ class UpstreamEngine implements Engine {
     return (this.#background ??= this.#options.openBackground?.());
   }
 
-  /** Whether the upstream takes only `n: 1` for a model, by the name that clients use. */
-  #takesOneChoice(model: string): boolean {
-    const { singleChoice, urls } = this.#options;
-    if (singleChoice === true || this.#source.singleChoice === true) return true;
-    const profile = this.#profileOf(this.#nameOf(model), shownUrl(urls[0] ?? ""));
-    return profile.severalChoices === false && isOn(profile, "one-choice");
+  /** Whether a server of the upstream takes only `n: 1`. */
+  #takesOneChoice({ request, lessons }: Pick<AskedGeneration, "request" | "lessons">): boolean {
+    if (this.#options.singleChoice === true || this.#source.singleChoice === true) return true;
+    return this.#profilesOf(request.model, lessons).some(
+      (profile) => profile.severalChoices === false && isOn(profile, "one-choice"),
+    );
+  }
+
+  /** The profiles of all servers, for a model by the name that clients use. */
+  #profilesOf(model: string, lessons: RequestLessons): ServerProfile[] {
+    return this.#targets.targets.map(({ url }) => this.#profiles.of(this.#nameOf(model), url, lessons));
   }
 
   /** `close` waits for this stream. */
-  #stream(request: GenerationRequest, observer: GenerationObserver | undefined, isWhole: boolean): GenerationStream {
-    const stream = new GenerationStream(this.#plan(request, observer, isWhole));
+  #stream(asked: AskedGeneration): GenerationStream {
+    const stream = new GenerationStream(this.#plan(asked));
     if (this.#lifecycle.state === "closed") stream.abandon(shuttingDown);
     this.#lifecycle.begin(stream);
     return stream;
   }
 
-  #plan(request: GenerationRequest, observer: GenerationObserver | undefined, isWhole: boolean): GenerationPlan {
-    const { balance, retries = defaults.retries, log } = this.#options;
-    const watched = observer && this.#cacheWatch.watch(request, (miss) => observer.cacheMissed(miss));
-    const lessons = new RequestLessons();
+  #plan(asked: AskedGeneration): GenerationPlan {
+    const { request, observer, lessons, isWhole, isFurther = false } = asked;
+    const { balance, retries = defaultRetries, log } = this.#options;
+    // A further choice has the prompt of the first one, which the server may still be processing.
+    const watched = isFurther
+      ? undefined
+      : observer && this.#cacheWatch.watch(request, (miss) => observer.cacheMissed(miss));
     return {
       targets: this.#targets,
       conversation: balance === "prefix" ? conversationKey(request) : undefined,
       budget: this.#budget,
-      enter: (admitted) => this.#admission.enter(request, admitted),
+      enter: (admitted) => this.#admission.enter(request, admitted, isFurther),
       retries,
       model: this.#nameOf(request.model),
       prepare: (model, target, fresh, limit) => {
         const inspected = observer?.inspection && { inspection: observer.inspection, isWhole };
         const prepared = (): AttemptOptions | Promise<AttemptOptions> =>
-          this.#prepare({ request, model, target, fresh, inspected, limit, lessons });
+          this.#preparer.prepare({ request, model, target, fresh, inspected, limit, lessons });
         return this.#ollama ? this.#ollama.prepare(model, target).then(prepared) : prepared();
       },
-      limitAfter: (refused) => this.#limitAfter(refused, request),
+      limitAfter: (refused) => this.#preparer.limitAfter(refused, request),
       learn: (failure, refused, model) =>
-        this.#ollama?.failed(failure, model, refused.target) === true ||
-        this.#learn(request, failure, refused, model, lessons),
-      confirmLessons: () => this.#confirm(lessons),
+        this.#ollama?.failed(failure, model, refused.target) === true || this.#learn(failure, refused, model, asked),
+      confirmLessons: ({ url }) => this.#profiles.confirm(lessons, url),
       observe: (attempt) => {
         if (watched) watched.server = attempt.url;
         return observer?.attempt(attempt);
@@ -372,136 +351,9 @@ class UpstreamEngine implements Engine {
     };
   }
 
-  #prepare(preparation: Preparation): AttemptOptions | Promise<AttemptOptions> {
-    const { request, model, target, fresh, inspected, limit, lessons } = preparation;
-    const { format, name, log, strict } = this.#options;
-    const { prompt, stream, tools, passthrough } = request;
-    const isChat = prompt.kind === "chat";
-    const source = isChat ? this.#source : this.#textSource();
-    const isSameDialect = passthrough?.dialect === source.name;
-    if (!isSameDialect) refuseTokens(request);
-    const customTools = tools?.filter(({ kind }) => kind === "custom").map(({ name }) => name) ?? [];
-    const warn = (warning: string): void => log?.(warning, "warn", { req: request.id });
-    const ollama = this.#ollama?.stateOf(model, target);
-    const profile = {
-      ...this.#profileOf(model, target.url, lessons),
-      ...(ollama && { ollama, truncates: ollama.cutsPrompts === true }),
-    };
-    const { onTruncation: mode = "error" } = this.#options;
-    const openReader = (callId: () => string, warnings = true): OpenedReader => {
-      const warned = warnings ? warn : undefined;
-      const reader = source.reader({
-        newCallId: callId,
-        legacyFunctions: isChat && prompt.legacyFunctions === true,
-        callsInText: format !== undefined,
-        choices: requestedChoices(request, profile),
-        frameLimit: this.#answerLimit,
-      });
-      const stages: EventStage[] = [];
-      const report = ({ message }: { readonly message: string }): void => {
-        reader.repairs.note("prompt-truncated");
-        warned?.(message);
-      };
-      if (mode !== "allow" && isChat && profile.truncates !== false)
-        stages.push(new TruncationStage({ request, profile, mode, upstream: name, report }));
-      if (customTools.length > 0) stages.push(new CustomCalls(new Set(customTools)));
-      if (format !== undefined && isChat) stages.push(new TextStage(format, request, callId, warned));
-      return { reader, transform: transformOf(stages) };
-    };
-    const callIds = inspected && new RecordedIds();
-    const { reader, transform } = openReader(callIds?.next ?? newCallId);
-    const options: Omit<AttemptOptions, "body"> = {
-      target,
-      model,
-      path: target.path(source.path),
-      headers: {
-        ...(stream ? this.#streamHeaders : this.#answerHeaders),
-        "x-request-id": request.id,
-        ...(isSameDialect && passthrough.headers),
-      },
-      stream,
-      fresh,
-      reader,
-      transform,
-      upstream: name,
-      firstEventMs: this.#firstEventMs,
-      idleMs: this.#idleMs,
-      answerLimit: this.#answerLimit,
-      watch: target.transport.sharesTimers ? this.#watch : this.#newWatch(),
-      inspect: undefined,
-    };
-    const withBody = (body: string): AttemptOptions => {
-      if (!inspected || !callIds) return { ...options, body };
-      const inspect: AttemptOptions["inspect"] = (headers) =>
-        inspected.inspection.sent({
-          url: target.endpointUrl(source.path),
-          headers,
-          body,
-          adaptations,
-          reread: () => rereading(openReader(callIds.again(), false), stream),
-          isWhole: inspected.isWhole,
-        });
-      return { ...options, body, inspect };
-    };
-    const adaptations: AdaptationPlace[] = [];
-    const note: NoteAdaptation = (id, place) => {
-      if (strict === true) throw notAdapted(id, place, name);
-      reader.repairs.note(id);
-      if (textOfAdaptation(id).changesMeaning) this.#logAdaptation(id, model, request);
-      if (inspected && adaptations.length < maxShownAdaptations) adaptations.push({ id, place });
-    };
-    const write = (fitted: GenerationRequest): AttemptOptions | Promise<AttemptOptions> => {
-      const wantsUsage = request.wantsUsage || asksForUsage(request, profile, mode);
-      const members = source.writeRequest({ ...fitted, wantsUsage }, profile, note);
-      if (this.#fitLimit(members, profile, model, source, limit)) note("max-tokens");
-      this.#ollama?.sent(model, target, members);
-      const body = requestBodyText(members);
-      return typeof body === "string" ? withBody(body) : body.then(withBody);
-    };
-    const unfit = unfitParts(request, profile);
-    const background = unfit.length > 0 ? this.#openBackground() : undefined;
-    const isCounted = mode === "error" && isChat && this.#mayOverflow(request, profile);
-    if (!background && !isCounted) return write(request);
-    return this.#fitted(request, profile, isCounted, background && { unfit, background, note }).then(write);
-  }
-
-  /** Converts files and images, and counts the prompt. Rejects with `FailureError` if one cannot be read, or the prompt is too long. */
-  async #fitted(
-    request: GenerationRequest,
-    profile: ServerProfile,
-    isCounted: boolean,
-    media:
-      | { readonly unfit: readonly UnfitPart[]; readonly background: Background; readonly note: NoteAdaptation }
-      | undefined,
-  ): Promise<GenerationRequest> {
-    const fitted = media ? await fitMedia(request, media.unfit, profile, media.background, media.note) : request;
-    if (!isCounted) return fitted;
-    const tokens = await this.#questions.countPrompt(fitted, AbortSignal.timeout(countTimeoutMs));
-    const failure =
-      tokens !== undefined && overflowFailure(tokens, profile.contextSize ?? Infinity, this.#options.name);
-    if (failure) throw new FailureError(failure);
-    return fitted;
-  }
-
-  /** Whether a prompt is counted before it is sent: to a server that cuts prompts, and can count, if the prompt may be too long. */
-  #mayOverflow(request: GenerationRequest, { truncates, contextSize, tokenizer }: ServerProfile): boolean {
-    if (truncates !== true || contextSize === undefined) return false;
-    const canCount = tokenizer !== undefined || this.#source.tokenCount !== undefined;
-    return canCount && estimateTokens(request) > contextSize / 2;
-  }
-
   /** The upstream's own name of a model. */
   #nameOf(model: string): string {
     return this.#options.models?.[model] ?? model;
-  }
-
-  /** Logs the first adaptation of each kind for a model that changes what the model reads or does. */
-  #logAdaptation(name: AdaptationName, model: string, { id }: GenerationRequest): void {
-    const key = JSON.stringify([model, name]);
-    if (this.#loggedAdaptations.has(key) || this.#loggedAdaptations.size >= maxLoggedAdaptations) return;
-    this.#loggedAdaptations.add(key);
-    const { log } = this.#options;
-    log?.("adapted the request", "warn", { req: id, model, adaptation: name, what: textOfAdaptation(name).sentence });
   }
 
   /** Lets the prober ask the server of an answer, if it may: probes cost tokens. */
@@ -515,94 +367,26 @@ class UpstreamEngine implements Engine {
 
   /** See `GenerationPlan`. */
   #learn(
-    request: GenerationRequest,
     failure: GenerationFailure,
-    { target, body }: AttemptOptions,
+    { target, body, profile: sentProfile }: AttemptOptions,
     model: string,
-    lessons: RequestLessons,
-  ): boolean {
+    { request, lessons, isJudged }: AskedGeneration,
+  ): boolean | "replace" {
     const { strict, log } = this.#options;
     if (strict === true) return false;
-    const profile = this.#profileOf(model, target.url, lessons);
-    const lesson = lessons.learn(target.url, model, failure, body, profile);
+    // By now another request may have taught the same.
+    const lesson = lessons.learn(target.url, model, failure, body, sentProfile);
     if (!lesson) return false;
     log?.("learned from a refusal", "info", { req: request.id, model, url: target.url, learned: lesson });
-    // No other body of this request asks for one choice: `generate` replaces it by several requests.
-    if (lesson.severalChoices === false) this.#confirm(lessons);
-    return true;
-  }
-
-  /** Keeps what the refusals of a request have taught. */
-  #confirm(lessons: RequestLessons): void {
-    for (const { url, model, profile } of lessons.list()) {
-      const known = this.#profiles.get(url, model);
-      this.#profiles.set(url, model, { ...known, profile: mergedProfile(known?.profile ?? {}, profile) });
-    }
-  }
-
-  /**
-   * What the server at this URL (without credentials) accepts for a model (by the upstream's name): the configured profile, over what was learned, over that of a
-   * known server.
-   */
-  #profileOf(model: string, url: string, lessons?: RequestLessons): ServerProfile {
-    const known = knownServer(url, this.#listedModel(model))?.profile ?? {};
-    return mergedProfile(
-      known,
-      this.#native.reasons(model) ? { reasoningEffort: true } : {},
-      this.#profiles.get(url, model)?.profile ?? {},
-      lessons?.of(url, model) ?? {},
-      this.#options.profile ?? {},
-      { model },
-    );
+    const profile = this.#profiles.of(model, target.url, lessons);
+    // Several requests take its place (`#choices`), or one whose answer is judged (`generate`).
+    if (lesson.severalChoices === false && isOn(profile, "one-choice")) return "replace";
+    return isJudged !== true && this.#mayJudge(request) && looseSchemas(request, profile) ? "replace" : true;
   }
 
   /** A model in the server's list. The entries of configured models do not come from the server. */
   #listedModel(model: string): ListedUpstreamModel | undefined {
     return this.#options.models ? undefined : this.#models.find(({ id }) => id === model);
-  }
-
-  /**
-   * Lowers the limit on the answer's length in a request's body to what the model takes: to `limit`, which comes from a refusal, else to
-   * what a prompt of one token leaves of the context. Returns whether the body was changed.
-   */
-  #fitLimit(
-    body: RequestBody,
-    profile: ServerProfile,
-    model: string,
-    source: SourcePort,
-    limit: number | null | undefined,
-  ): boolean {
-    const max = limit === undefined ? this.#models.find(({ id }) => id === model)?.highestLimit : limit;
-    if (max === undefined) return false;
-    if (lowerAnswerLimit(body, max, source.answerLimit, profile)) return true;
-    // The request had no limit, and the server's default was too high.
-    return typeof limit === "number" && setAnswerLimit(body, limit, source.answerLimit, profile);
-  }
-
-  /** See `GenerationPlan`. If the refusal names no limit and the API requires one, the server counts the prompt. */
-  #limitAfter(refused: RefusedLimit, request: GenerationRequest): number | null | Promise<number | null | undefined> {
-    if (refused.max !== null) return refused.max;
-    const { answerLimit, tokenCount } = this.#source;
-    if (answerLimit.none !== "required") return null;
-    if (!tokenCount) return Promise.resolve(undefined);
-    return this.#questions.countTokens(request, AbortSignal.timeout(countTimeoutMs)).then(
-      (tokens) => (tokens < refused.context ? refused.context - tokens : undefined),
-      () => undefined,
-    );
-  }
-
-  /**
-   * The API that continues a text: OpenAI's legacy completions, or Ollama's own. Responses and Messages have no equivalent: a model that gets a text as a
-   * user's message answers it.
-   */
-  #textSource(): SourcePort {
-    if (this.#source === sourcePorts.chat) return completionsSource;
-    if (this.#ollama) return ollamaTextSource;
-    throw modelOnlyChats();
-  }
-
-  #newWatch(): Watch {
-    return new Watch(Math.min(this.#firstEventMs, this.#idleMs));
   }
 
   async #listedModels(): Promise<readonly ListedUpstreamModel[]> {
@@ -637,97 +421,19 @@ class UpstreamEngine implements Engine {
   }
 }
 
-interface Preparation {
+/** A request, and what its streams share. */
+interface AskedGeneration {
   readonly request: GenerationRequest;
-  /** The upstream's name of the model. */
-  readonly model: string;
-  readonly target: UpstreamTarget;
-  readonly fresh: boolean;
-  readonly inspected: InspectedAnswer | undefined;
-  readonly limit: number | null | undefined;
+  readonly observer: GenerationObserver | undefined;
   readonly lessons: RequestLessons;
-}
-
-interface InspectedAnswer {
-  readonly inspection: Inspection;
-  /** False: the generation has several answers, or corrects this one. */
+  /** The client receives the upstream's answer as it is. */
   readonly isWhole: boolean;
-}
-
-interface OpenedReader {
-  readonly reader: EventReader;
-  readonly transform: AttemptOptions["transform"];
-}
-
-/** Makes ids of calls, and returns the same ones when the answer is read again. */
-class RecordedIds {
-  readonly #ids: string[] = [];
-
-  readonly next = (): string => {
-    const id = newCallId();
-    this.#ids.push(id);
-    return id;
-  };
-
-  again(): () => string {
-    let at = 0;
-    return () => this.#ids[at++] ?? newCallId();
-  }
-}
-
-function rereading({ reader, transform }: OpenedReader, isStream: boolean): AnswerReading {
-  const repairs = reader.repairs.keepPlaces();
-  const changed = (events: GenerationEvent[]): GenerationEvent[] => (transform ? transform(events) : events);
-  const body: string[] = [];
-  return {
-    repairs,
-    push(text) {
-      if (isStream) return changed(reader.push(text));
-      body.push(text);
-      return [];
-    },
-    end: () => changed(isStream ? reader.end() : readResponseBody(body.join(""), reader)),
-  };
-}
-
-/** The number of choices that a request asks for. The configuration may add a member `n` to its body. */
-function requestedChoices({ prompt, n = 1 }: GenerationRequest, { add }: ServerProfile): number {
-  const prompts = prompt.kind === "text" ? prompt.prompts.length : 1;
-  const added = add?.["n"];
-  return prompts * Math.max(n, typeof added === "number" ? added : 1);
-}
-
-/** Applies the stages in order. */
-function transformOf(stages: readonly EventStage[]): AttemptOptions["transform"] {
-  if (stages.length < 2) return stages[0]?.transform;
-  return (events) => stages.reduce((changed, { transform }) => transform(changed), events);
-}
-
-/** Only a server of the same API returns tokens under the names that the client used. */
-function refuseTokens({ wantsTokenIds, promptLogprobs }: GenerationRequest): void {
-  if (wantsTokenIds) throw unsupportedParameter("return_token_ids");
-  if (promptLogprobs) throw unsupportedParameter("prompt_logprobs");
+  /** The answer is judged by the client's schemas. */
+  readonly isJudged?: boolean;
+  /** Another choice of a request, after the first one. */
+  readonly isFurther?: boolean;
 }
 
 function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-}
-
-/** Bodies up to this many characters are serialized at once, which takes a few milliseconds. */
-const maxSyncBody = 512 * 1024;
-/** The number of characters of a longer body that are serialized in one step. */
-const bodyStep = 128 * 1024;
-
-/** Serializes a request's body. A long body is serialized in steps, between which other requests are served. */
-export function requestBodyText(body: object): string | Promise<string> {
-  return isLong(body, maxSyncBody) ? serializeInSteps(body) : JSON.stringify(body);
-}
-
-async function serializeInSteps(body: object): Promise<string> {
-  const chunks: string[] = [];
-  for (const chunk of jsonChunks(body, bodyStep)) {
-    chunks.push(chunk);
-    await new Promise((resolve) => setTimeout(resolve, 0));
-  }
-  return chunks.join("");
 }

@@ -47,6 +47,8 @@ export class WatchedRequest extends ListedRequest implements Inspection {
   readonly #written = new Map<number, TextTape>();
   readonly #events: Tape<readonly GenerationEvent[]>;
   readonly #attempts: WatchedAttempt[] = [];
+  /** The number of attempts whose answers have no event of the generation. */
+  #unrelated = 0;
   #responseHeaders: readonly Header[] = [];
   readonly #response: TextTape;
 
@@ -93,7 +95,7 @@ export class WatchedRequest extends ListedRequest implements Inspection {
   events(events: readonly GenerationEvent[]): void {
     const end = events.at(-1);
     // The events of a whole answer are read again when they are shown. Its end may be the server's own, such as a timeout.
-    if (this.#attempts.at(-1)?.isReadAgain !== true) this.#grow(this.#events.add(this.now(), events));
+    if (this.#answering?.isReadAgain !== true) this.#grow(this.#events.add(this.now(), events));
     else if (end?.type === "end") this.#grow(this.#events.add(this.now(), [end]));
   }
 
@@ -128,10 +130,23 @@ export class WatchedRequest extends ListedRequest implements Inspection {
     const grow = this.#grow;
     const count = this.#attempts.length;
     // Each attempt has half the limit of the one before: together, they take at most twice the limit.
-    if (count >= maxAttempts) return ignored;
+    if (count >= maxAttempts) {
+      this.anotherSource();
+      return ignored;
+    }
     const attempt = new WatchedAttempt(request, { limit: limit / 2 ** count, mask, now: () => this.now(), grow });
     this.#attempts.push(attempt);
     return attempt;
+  }
+
+  /** The next events do not come from an attempt that was recorded before. */
+  anotherSource(): void {
+    this.#unrelated = this.#attempts.length;
+  }
+
+  /** The attempt whose answer has the events. */
+  get #answering(): WatchedAttempt | undefined {
+    return this.#attempts.length > this.#unrelated ? this.#attempts.at(-1) : undefined;
   }
 
   responseHeaders(headers: Readonly<Record<string, string>>): void {
@@ -179,7 +194,7 @@ export class WatchedRequest extends ListedRequest implements Inspection {
   #shownEvents(): TapeContents<TimedEvents> {
     const { mask } = this;
     const kept = mask.value(this.#events.contents((ms, events) => ({ ms: rounded(ms), events })));
-    const read = this.#attempts.at(-1)?.events();
+    const read = this.#answering?.events();
     if (!read) return kept;
     const masked = new MaskedEvents(mask);
     const pieces = read.pieces.map(({ ms, events }) => ({ ms, events: masked.read(events) }));

@@ -22,7 +22,7 @@ import { anyValue, jsonSyntax } from "../../../formats/grammar/value-syntax.ts";
 import { textStart } from "../../../formats/reasoning.ts";
 import type { ModelRequest } from "../protocol.ts";
 import type { AnswerCheckPlan, ConstraintPlan, PlannedGrammar } from "./constraint-plan.ts";
-import type { AnswerReading } from "./prepared-request.ts";
+import type { AnswerParsing } from "./prepared-request.ts";
 
 /** The constraint on the answer to a request. */
 export interface Constraint {
@@ -47,7 +47,7 @@ export interface ConstrainedModel {
  */
 export function constraintOf(
   request: ModelRequest,
-  reading: AnswerReading,
+  reading: AnswerParsing,
   model: ConstrainedModel,
 ): Constraint | undefined {
   const place = answerStart(reading, model.writesReasoning);
@@ -75,7 +75,7 @@ export function constraintOf(
  */
 function implicitCalls(
   request: ModelRequest,
-  reading: AnswerReading,
+  reading: AnswerParsing,
   tools: readonly Tool[],
   isBound: boolean,
 ): Constraint | undefined {
@@ -125,7 +125,7 @@ const begins: Readonly<Record<AnswerStart, ConstraintPlan["begins"]>> = {
   "with-call": "with-call",
 };
 
-function answerStart({ format, prefix, thinking }: AnswerReading, writesReasoning: boolean): AnswerStart {
+function answerStart({ format, prefix, thinking }: AnswerParsing, writesReasoning: boolean): AnswerStart {
   if (format.kind === "routed") return thinking === false ? "start" : "thought";
   const { reasoning } = format;
   if (reasoning === undefined) return "start";
@@ -148,7 +148,7 @@ function callable({ toolChoice }: ModelRequest, tools: readonly Tool[]): readonl
 
 function calls(
   request: ModelRequest,
-  { format, prefix }: AnswerReading,
+  { format, prefix }: AnswerParsing,
   tools: readonly Tool[],
   place: AnswerStart,
   options: {

@@ -18,7 +18,7 @@ export interface PreparedRequest {
   /** Number of choices per prompt that are returned and that are generated. */
   readonly n: number;
   readonly bestOf: number;
-  readonly reading: AnswerReading;
+  readonly reading: AnswerParsing;
   readonly sampling: Sampling;
   readonly limits: AnswerLimits;
   readonly logprobs?: NonNullable<GenerationRequest["logprobs"]>;
@@ -68,7 +68,7 @@ export type PromptInput =
   | { readonly type: "tokens"; readonly tokens: readonly number[] };
 
 /** How the answer's text is parsed. */
-export interface AnswerReading {
+export interface AnswerParsing {
   readonly format: Format;
   /** The end of the prompt, which may open reasoning. */
   readonly prefix: string;

@@ -4,7 +4,7 @@ import { ChatTemplate } from "../../../templates/chat-template.ts";
 import { templateMetadata } from "../../../templates/template-metadata.ts";
 import type { ModelRequest } from "../protocol.ts";
 import { type Constraint, constraintOf } from "./constraint-request.ts";
-import type { AnswerReading } from "./prepared-request.ts";
+import type { AnswerParsing } from "./prepared-request.ts";
 import { genericCalls, type PreparingContext, renderRequest } from "./render-request.ts";
 import type { Preparation, ThreadRegistration, ThreadSetup } from "./thread-messages.ts";
 import { createHash } from "node:crypto";
@@ -66,7 +66,7 @@ export class Preparer {
     };
   }
 
-  #constraint(asked: ModelRequest, reading: AnswerReading): KnownConstraint | undefined {
+  #constraint(asked: ModelRequest, reading: AnswerParsing): KnownConstraint | undefined {
     if (asked.output === undefined && (asked.tools ?? []).length === 0) return undefined;
     const key = this.#keyOf(asked, reading);
     const known = this.#constraints.get(key);
@@ -85,7 +85,7 @@ export class Preparer {
   }
 
   /** A hash of everything that a constraint depends on. */
-  #keyOf({ prompt, tools, toolChoice, parallelToolCalls, output }: ModelRequest, reading: AnswerReading): string {
+  #keyOf({ prompt, tools, toolChoice, parallelToolCalls, output }: ModelRequest, reading: AnswerParsing): string {
     const { format, prefix, callsAllowed, thinking } = reading;
     const legacy = prompt.kind === "chat" && prompt.legacyFunctions === true;
     const parts = [

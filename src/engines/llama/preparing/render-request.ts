@@ -12,7 +12,7 @@ import type { LlamaEngineOptions } from "../options.ts";
 import type { ModelRequest } from "../protocol.ts";
 import type { ModelFacts } from "./model-facts.ts";
 import type {
-  AnswerReading,
+  AnswerParsing,
   PreparedRequest,
   PromptInput,
   ReasoningLimit,
@@ -88,7 +88,7 @@ function extrasOf({ wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogpr
 
 function reasoningLimit(
   { reasoning }: ModelRequest,
-  reading: AnswerReading,
+  reading: AnswerParsing,
   defaults: LlamaEngineOptions["defaults"],
 ): { reasoningLimit?: ReasoningLimit } {
   const closing = reasoningClosings(reading.format, reading.prefix);
@@ -107,7 +107,7 @@ function checkTextLength(prompt: PromptInput, facts: ModelFacts, param: "message
 
 interface PromptParts {
   readonly prompts: readonly PromptInput[];
-  readonly reading: AnswerReading;
+  readonly reading: AnswerParsing;
   readonly warnings: readonly string[];
 }
 

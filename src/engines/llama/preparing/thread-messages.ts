@@ -4,7 +4,7 @@ import type { JsonSchema } from "../../../core/message.ts";
 import type { OpenModelMessage } from "../protocol.ts";
 import type { AnswerCheckPlan, ConstraintPlan } from "./constraint-plan.ts";
 import type { ModelFacts } from "./model-facts.ts";
-import type { AnswerReading, PreparedRequest } from "./prepared-request.ts";
+import type { AnswerParsing, PreparedRequest } from "./prepared-request.ts";
 
 /**
  * The messages between the main thread of a model's process and its preparing thread, which does one job at a time and answers each with
@@ -40,7 +40,7 @@ export type RegisteredPlan = Omit<ConstraintPlan, "format"> & { readonly format:
 
 export interface Preparation {
   readonly request: Omit<PreparedRequest, "id" | "requestId" | "preparingMs" | "reading" | "constraint"> & {
-    readonly reading: Omit<AnswerReading, "format"> & { readonly format: number };
+    readonly reading: Omit<AnswerParsing, "format"> & { readonly format: number };
     readonly constraint?: number;
   };
   readonly warnings: readonly string[];

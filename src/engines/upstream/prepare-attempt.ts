@@ -1,0 +1,349 @@
+import type { GenerationEvent } from "../../core/events.ts";
+import type { AdaptationPlace, AnswerReading, Inspection } from "../../core/inspection.ts";
+import { estimateTokens } from "../../core/estimate-tokens.ts";
+import { FailureError } from "../../core/failure.ts";
+import { isLong, jsonChunks } from "../../core/json-chunks.ts";
+import type { GenerationRequest } from "../../core/request.ts";
+import { completionsSource } from "../../apis/completions/port.ts";
+import { ollamaTextSource } from "../../apis/ollama/send.ts";
+import { modelOnlyChats } from "../../apis/failures.ts";
+import { toolCallId } from "../../apis/ids.ts";
+import { textOfAdaptation } from "../../apis/adapt/adaptation-names.ts";
+import type { AdaptationName } from "../../apis/adapt/adaptation-names.ts";
+import { notAdapted } from "../../apis/adapt/adaptations.ts";
+import { type UnfitPart, unfitParts } from "../../apis/adapt/fit-media.ts";
+import { overflowFailure } from "../../apis/adapt/truncation.ts";
+import type { NoteAdaptation, RequestBody, ServerProfile } from "../../apis/adapt/server-profile.ts";
+import { lowerAnswerLimit, setAnswerLimit } from "../../apis/source-port.ts";
+import type { EventReader, SourcePort } from "../../apis/source-port.ts";
+import { readResponseBody } from "../../apis/tolerant/read-response.ts";
+import { unsupportedParameter } from "../../apis/request/refusals.ts";
+import { sourcePorts } from "../../apis/ports.ts";
+import { type AttemptOptions, Watch } from "./attempt.ts";
+import type { Background } from "./background/background.ts";
+import { asksForUsage, CustomCalls, type EventStage, TextStage, TruncationStage } from "./event-stages.ts";
+import { fitMedia } from "./fit-media.ts";
+import type { RefusedLimit } from "./generation-stream.ts";
+import type { UpstreamOptions } from "./options.ts";
+import type { OllamaModels } from "./ollama-models.ts";
+import type { UpstreamQuestions } from "./questions.ts";
+import type { UpstreamTarget } from "./targets.ts";
+import type { RequestLessons, UpstreamProfiles } from "./learned-profiles.ts";
+
+const defaults = { firstEventMs: 600_000, idleMs: 120_000 };
+/** How long a server may take to count the tokens of a prompt before the prompt is generated from. */
+const countTimeoutMs = 10_000;
+/** The maximum number of adaptations of one request that its inspection shows. */
+const maxShownAdaptations = 100;
+/** The maximum number of adaptations that are logged: models may be many. */
+const maxLoggedAdaptations = 1000;
+
+const newCallId = (): string => toolCallId(Math.random);
+
+export interface AttemptPreparation {
+  readonly request: GenerationRequest;
+  /** The upstream's name of the model. */
+  readonly model: string;
+  readonly target: UpstreamTarget;
+  readonly fresh: boolean;
+  readonly inspected: InspectedAnswer | undefined;
+  readonly limit: number | null | undefined;
+  readonly lessons: RequestLessons;
+}
+
+interface InspectedAnswer {
+  readonly inspection: Inspection;
+  /** False: the generation has several answers, or corrects this one. */
+  readonly isWhole: boolean;
+}
+
+interface OpenedReader {
+  readonly reader: EventReader;
+  readonly transform: AttemptOptions["transform"];
+}
+
+export interface PreparerContext {
+  readonly options: UpstreamOptions;
+  readonly source: SourcePort;
+  readonly headers: Readonly<Record<string, string>>;
+  /** See `UpstreamOptions`. */
+  readonly answerLimit: number;
+  readonly questions: UpstreamQuestions;
+  /** Only where the servers speak Ollama's own API. */
+  readonly ollama: OllamaModels | undefined;
+  /** undefined: this runtime has no threads. */
+  openBackground(): Background | undefined;
+  readonly profiles: UpstreamProfiles;
+  /** Whether a server of the upstream takes only `n: 1`. */
+  takesOneChoice(asked: { readonly request: GenerationRequest; readonly lessons: RequestLessons }): boolean;
+  /** The highest limit on the answer's length that a model takes, in tokens. */
+  highestLimit(model: string): number | undefined;
+}
+
+/** Writes requests for servers, adapted to what they accept, and opens the readers of their answers. */
+export class AttemptPreparer {
+  readonly #context: PreparerContext;
+  /** The headers of a generation, without its id. */
+  readonly #streamHeaders: Readonly<Record<string, string>>;
+  readonly #answerHeaders: Readonly<Record<string, string>>;
+  readonly #firstEventMs: number;
+  readonly #idleMs: number;
+  readonly #watch: Watch;
+  /** Adaptations that change the meaning of a request and were logged, by model. */
+  readonly #loggedAdaptations = new Set<string>();
+
+  constructor(context: PreparerContext) {
+    const { options, headers } = context;
+    this.#context = context;
+    const posted = { ...headers, "content-type": "application/json" };
+    this.#streamHeaders = { ...posted, accept: "text/event-stream" };
+    this.#answerHeaders = { ...posted, accept: "application/json" };
+    this.#firstEventMs = options.timeouts?.firstEvent ?? defaults.firstEventMs;
+    this.#idleMs = options.timeouts?.idle ?? defaults.idleMs;
+    this.#watch = this.#newWatch();
+  }
+
+  /** Throws or rejects with `FailureError` if the request cannot be written for the target. */
+  prepare(preparation: AttemptPreparation): AttemptOptions | Promise<AttemptOptions> {
+    const { request, model, target, fresh, inspected, limit, lessons } = preparation;
+    const { format, name, log, strict } = this.#context.options;
+    const { prompt, stream, tools, passthrough } = request;
+    const isChat = prompt.kind === "chat";
+    const source = isChat ? this.#context.source : this.#textSource();
+    const isSameDialect = passthrough?.dialect === source.name;
+    if (!isSameDialect) refuseTokens(request);
+    const customTools = tools?.filter(({ kind }) => kind === "custom").map(({ name }) => name) ?? [];
+    const warn = (warning: string): void => log?.(warning, "warn", { req: request.id });
+    const ollama = this.#context.ollama?.stateOf(model, target);
+    const profile = {
+      ...this.#context.profiles.of(model, target.url, lessons),
+      ...(ollama && { ollama, truncates: ollama.cutsPrompts === true }),
+    };
+    const { onTruncation: mode = "error" } = this.#context.options;
+    const openReader = (callId: () => string, warnings = true): OpenedReader => {
+      const warned = warnings ? warn : undefined;
+      const reader = source.reader({
+        newCallId: callId,
+        legacyFunctions: isChat && prompt.legacyFunctions === true,
+        callsInText: format !== undefined,
+        choices: requestedChoices(request, profile),
+        frameLimit: this.#context.answerLimit,
+      });
+      const stages: EventStage[] = [];
+      const report = ({ message }: { readonly message: string }): void => {
+        reader.repairs.note("prompt-truncated");
+        warned?.(message);
+      };
+      if (mode !== "allow" && isChat && profile.truncates !== false)
+        stages.push(new TruncationStage({ request, profile, mode, upstream: name, report }));
+      if (customTools.length > 0) stages.push(new CustomCalls(new Set(customTools)));
+      if (format !== undefined && isChat) stages.push(new TextStage(format, request, callId, warned));
+      return { reader, transform: transformOf(stages) };
+    };
+    const callIds = inspected && new RecordedIds();
+    const { reader, transform } = openReader(callIds?.next ?? newCallId);
+    const options: Omit<AttemptOptions, "body"> = {
+      target,
+      model,
+      profile,
+      path: target.path(source.path),
+      headers: {
+        ...(stream ? this.#streamHeaders : this.#answerHeaders),
+        "x-request-id": request.id,
+        ...(isSameDialect && passthrough.headers),
+      },
+      stream,
+      fresh,
+      reader,
+      transform,
+      upstream: name,
+      firstEventMs: this.#firstEventMs,
+      idleMs: this.#idleMs,
+      answerLimit: this.#context.answerLimit,
+      watch: target.transport.sharesTimers ? this.#watch : this.#newWatch(),
+      inspect: undefined,
+    };
+    const withBody = (body: string): AttemptOptions => {
+      if (!inspected || !callIds) return { ...options, body };
+      const inspect: AttemptOptions["inspect"] = (headers) =>
+        inspected.inspection.sent({
+          url: target.endpointUrl(source.path),
+          headers,
+          body,
+          adaptations,
+          reread: () => rereading(openReader(callIds.again(), false), stream),
+          isWhole: inspected.isWhole,
+        });
+      return { ...options, body, inspect };
+    };
+    const adaptations: AdaptationPlace[] = [];
+    const note: NoteAdaptation = (id, place) => {
+      if (strict === true) throw notAdapted(id, place, name);
+      reader.repairs.note(id);
+      if (textOfAdaptation(id).changesMeaning) this.#logAdaptation(id, model, request);
+      if (inspected && adaptations.length < maxShownAdaptations) adaptations.push({ id, place });
+    };
+    const write = (fitted: GenerationRequest): AttemptOptions | Promise<AttemptOptions> => {
+      if (strict === true && isChat && (request.n ?? 1) > 1 && this.#context.takesOneChoice(preparation))
+        note("one-choice", "n");
+      const wantsUsage = request.wantsUsage || asksForUsage(request, profile, mode);
+      const members = source.writeRequest({ ...fitted, wantsUsage }, profile, note);
+      if (this.#fitLimit(members, profile, model, source, limit)) note("max-tokens");
+      this.#context.ollama?.sent(model, target, members);
+      const body = requestBodyText(members);
+      return typeof body === "string" ? withBody(body) : body.then(withBody);
+    };
+    const unfit = unfitParts(request, profile);
+    const background = unfit.length > 0 ? this.#context.openBackground() : undefined;
+    const isCounted = mode === "error" && isChat && this.#mayOverflow(request, profile);
+    if (!background && !isCounted) return write(request);
+    return this.#fitted(request, profile, isCounted, background && { unfit, background, note }).then(write);
+  }
+
+  /** Converts files and images, and counts the prompt. Rejects with `FailureError` if one cannot be read, or the prompt is too long. */
+  async #fitted(
+    request: GenerationRequest,
+    profile: ServerProfile,
+    isCounted: boolean,
+    media:
+      | { readonly unfit: readonly UnfitPart[]; readonly background: Background; readonly note: NoteAdaptation }
+      | undefined,
+  ): Promise<GenerationRequest> {
+    const fitted = media ? await fitMedia(request, media.unfit, profile, media.background, media.note) : request;
+    if (!isCounted) return fitted;
+    const tokens = await this.#context.questions.countPrompt(fitted, AbortSignal.timeout(countTimeoutMs));
+    const failure =
+      tokens !== undefined && overflowFailure(tokens, profile.contextSize ?? Infinity, this.#context.options.name);
+    if (failure) throw new FailureError(failure);
+    return fitted;
+  }
+
+  /** Whether a prompt is counted before it is sent: to a server that cuts prompts, and can count, if the prompt may be too long. */
+  #mayOverflow(request: GenerationRequest, { truncates, contextSize, tokenizer }: ServerProfile): boolean {
+    if (truncates !== true || contextSize === undefined) return false;
+    const canCount = tokenizer !== undefined || this.#context.source.tokenCount !== undefined;
+    return canCount && estimateTokens(request) > contextSize / 2;
+  }
+
+  /** Logs the first adaptation of each kind for a model that changes what the model reads or does. */
+  #logAdaptation(name: AdaptationName, model: string, { id }: GenerationRequest): void {
+    const key = JSON.stringify([model, name]);
+    if (this.#loggedAdaptations.has(key) || this.#loggedAdaptations.size >= maxLoggedAdaptations) return;
+    this.#loggedAdaptations.add(key);
+    const { log } = this.#context.options;
+    log?.("adapted the request", "warn", { req: id, model, adaptation: name, what: textOfAdaptation(name).sentence });
+  }
+
+  /**
+   * Lowers the limit on the answer's length in a request's body to what the model takes: to `limit`, which comes from a refusal, else to
+   * what a prompt of one token leaves of the context. Returns whether the body was changed.
+   */
+  #fitLimit(
+    body: RequestBody,
+    profile: ServerProfile,
+    model: string,
+    source: SourcePort,
+    limit: number | null | undefined,
+  ): boolean {
+    const max = limit === undefined ? this.#context.highestLimit(model) : limit;
+    if (max === undefined) return false;
+    if (lowerAnswerLimit(body, max, source.answerLimit, profile)) return true;
+    // The request had no limit, and the server's default was too high.
+    return typeof limit === "number" && setAnswerLimit(body, limit, source.answerLimit, profile);
+  }
+
+  /**
+   * The API that continues a text: OpenAI's legacy completions, or Ollama's own. Responses and Messages have no equivalent: a model that gets a text as a
+   * user's message answers it.
+   */
+  #textSource(): SourcePort {
+    if (this.#context.source === sourcePorts.chat) return completionsSource;
+    if (this.#context.ollama) return ollamaTextSource;
+    throw modelOnlyChats();
+  }
+
+  /** See `GenerationPlan`. If the refusal names no limit and the API requires one, the server counts the prompt. */
+  limitAfter(refused: RefusedLimit, request: GenerationRequest): number | null | Promise<number | null | undefined> {
+    if (refused.max !== null) return refused.max;
+    const { answerLimit, tokenCount } = this.#context.source;
+    if (answerLimit.none !== "required") return null;
+    if (!tokenCount) return Promise.resolve(undefined);
+    return this.#context.questions.countTokens(request, AbortSignal.timeout(countTimeoutMs)).then(
+      (tokens) => (tokens < refused.context ? refused.context - tokens : undefined),
+      () => undefined,
+    );
+  }
+
+  #newWatch(): Watch {
+    return new Watch(Math.min(this.#firstEventMs, this.#idleMs));
+  }
+}
+
+/** Makes ids of calls, and returns the same ones when the answer is read again. */
+class RecordedIds {
+  readonly #ids: string[] = [];
+
+  readonly next = (): string => {
+    const id = newCallId();
+    this.#ids.push(id);
+    return id;
+  };
+
+  again(): () => string {
+    let at = 0;
+    return () => this.#ids[at++] ?? newCallId();
+  }
+}
+
+function rereading({ reader, transform }: OpenedReader, isStream: boolean): AnswerReading {
+  const repairs = reader.repairs.keepPlaces();
+  const changed = (events: GenerationEvent[]): GenerationEvent[] => (transform ? transform(events) : events);
+  const body: string[] = [];
+  return {
+    repairs,
+    push(text) {
+      if (isStream) return changed(reader.push(text));
+      body.push(text);
+      return [];
+    },
+    end: () => changed(isStream ? reader.end() : readResponseBody(body.join(""), reader)),
+  };
+}
+
+/** The number of choices that a request asks for. The configuration may add a member `n` to its body. */
+function requestedChoices({ prompt, n = 1 }: GenerationRequest, { add }: ServerProfile): number {
+  const prompts = prompt.kind === "text" ? prompt.prompts.length : 1;
+  const added = add?.["n"];
+  return prompts * Math.max(n, typeof added === "number" ? added : 1);
+}
+
+/** Applies the stages in order. */
+function transformOf(stages: readonly EventStage[]): AttemptOptions["transform"] {
+  if (stages.length < 2) return stages[0]?.transform;
+  return (events) => stages.reduce((changed, { transform }) => transform(changed), events);
+}
+
+/** Only a server of the same API returns tokens under the names that the client used. */
+function refuseTokens({ wantsTokenIds, promptLogprobs }: GenerationRequest): void {
+  if (wantsTokenIds) throw unsupportedParameter("return_token_ids");
+  if (promptLogprobs) throw unsupportedParameter("prompt_logprobs");
+}
+
+/** Bodies up to this many characters are serialized in one step, which takes a few milliseconds. */
+const maxSyncBody = 512 * 1024;
+/** The number of characters of a longer body that are serialized in one step. */
+const bodyStep = 128 * 1024;
+
+/** Serializes a request's body. A long body is serialized in steps, between which other requests are served. */
+export function requestBodyText(body: object): string | Promise<string> {
+  return isLong(body, maxSyncBody) ? serializeInSteps(body) : JSON.stringify(body);
+}
+
+async function serializeInSteps(body: object): Promise<string> {
+  const chunks: string[] = [];
+  for (const chunk of jsonChunks(body, bodyStep)) {
+    chunks.push(chunk);
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+  return chunks.join("");
+}
