@@ -67,9 +67,7 @@ export function AnswerView({ turn, conversation, settings, keyNeeded, waits }: P
         </div>
       )}
       {choices.some(({ text }) => text.hasTokens) && (
-        <p class="note">
-          The stronger the color behind a token, the less probable it was. Point at a token to see its alternatives.
-        </p>
+        <p class="note">A stronger background marks a less probable token. Point at a token to see its alternatives.</p>
       )}
       {state === "done" && choices.length === 0 && <p class="finish">{emptyAnswer}</p>}
       {state !== "running" && <p class="facts">{factsOf(answer).join(" · ")}</p>}

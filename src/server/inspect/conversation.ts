@@ -8,7 +8,7 @@ import type { Mask } from "../mask.ts";
 export interface Thread {
   /** The id of its first request. */
   readonly id: string;
-  /** The number of its requests so far. */
+  /** The number of its requests. */
   turns: number;
 }
 
@@ -94,7 +94,7 @@ function distinctiveTexts({ role, content }: Message): string[] {
   ];
 }
 
-/** Number of characters at each end of a text that are compared, besides its length: the texts of an agent's session are long. */
+/** Of a long text, this number of characters at each end and its length are compared. */
 const comparedLength = 256;
 
 /** Two FNV-1a hashes of 32 bits with different beginnings. */
