@@ -20,7 +20,12 @@ const browser = await chromium.launch({
 
 try {
   await picture("page", { viewport: { width: 1200, height: 720 } }, async (page) => {
-    await page.getByRole("button", { name: "Two answers" }).click();
+    await page.getByRole("button", { name: "See the probability of each token" }).click();
+    await answered(page);
+    await page.locator("#settings summary", { hasText: "Choices" }).click();
+    await page.getByLabel("Choices side by side").fill("2");
+    await page.getByRole("button", { name: "Edit" }).click();
+    await page.getByRole("button", { name: "Ask again" }).last().click();
     await answered(page);
     // The token that might most likely have been another one.
     const tokens = page.locator("[data-sure]");

@@ -21,7 +21,8 @@ export interface LeftOut {
 }
 
 /** How a request ended; "open": it has not ended. */
-export type InspectedOutcome = "open" | "finished" | "refused" | "failed" | "cancelled";
+export const inspectedOutcomes = ["open", "finished", "refused", "failed", "cancelled"] as const;
+export type InspectedOutcome = (typeof inspectedOutcomes)[number];
 
 /** One line of a list of requests. Times are in milliseconds. */
 export interface RequestSummary {
@@ -49,6 +50,16 @@ export interface RequestSummary {
   readonly prompt_tokens?: number;
   readonly cached_tokens?: number;
   readonly completion_tokens?: number;
+  /** From the first delta to the end; absent if the answer came as a whole. */
+  readonly tokens_per_second?: number;
+  /** The names of the tools that the answer calls; at most 8. */
+  readonly calls?: readonly string[];
+  /** The beginning of the last text of the user, or of the last tool result if no text follows it. */
+  readonly snippet?: string;
+  readonly snippet_of?: "user" | "tool";
+  /** The id of the first request of the conversation, and the place of this request in it, from 1. */
+  readonly thread?: string;
+  readonly turn?: number;
   /** The finish reasons of the choices. */
   readonly finish?: string;
   /** The number of requests to upstreams. */

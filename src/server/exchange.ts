@@ -15,6 +15,8 @@ export interface HttpExchange {
   readonly method: string;
   /** Percent-encoded as received, without the query. */
   readonly path: string;
+  /** The names of the query parameters, decoded, each once. */
+  queryNames(): readonly string[];
   /** The first value of a query parameter, decoded. */
   query(name: string): string | undefined;
   /** All values of a query parameter, decoded. */

@@ -43,6 +43,10 @@ export class FetchExchange implements HttpExchange {
     return this.#request.headers.get(name) ?? undefined;
   }
 
+  queryNames(): readonly string[] {
+    return [...new Set(new URL(this.#request.url).searchParams.keys())];
+  }
+
   headers(): readonly (readonly [name: string, value: string])[] {
     return [...this.#request.headers];
   }

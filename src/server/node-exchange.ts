@@ -59,8 +59,16 @@ export class NodeExchange implements HttpExchange {
   }
 
   queries(name: string): readonly string[] {
+    return this.#searchParams().getAll(name);
+  }
+
+  queryNames(): readonly string[] {
+    return [...new Set(this.#searchParams().keys())];
+  }
+
+  #searchParams(): URLSearchParams {
     const { url = "" } = this.#request;
-    return new URLSearchParams(url.slice(url.indexOf("?") + 1 || url.length)).getAll(name);
+    return new URLSearchParams(url.slice(url.indexOf("?") + 1 || url.length));
   }
 
   header(name: string): string | undefined {

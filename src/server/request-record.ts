@@ -25,6 +25,8 @@ export interface ObservedApi {
   readonly operation: string;
 }
 
+const maxCalledTools = 8;
+
 /** What is known about one request, for its line in the log, metrics and traces. */
 export class RequestRecord implements GenerationObserver {
   /** Absent for paths without metrics. */
@@ -64,6 +66,8 @@ export class RequestRecord implements GenerationObserver {
   /** The connection was closed because the reader was too slow. */
   cut = false;
   toolCalls = 0;
+  /** The names of the first tools that the answer calls. */
+  readonly calledTools: string[] = [];
   /** Characters of text, reasoning, refusals and arguments. */
   characters = 0;
   usage: Usage | undefined;
@@ -108,7 +112,7 @@ export class RequestRecord implements GenerationObserver {
           this.characters += event.arguments.length;
           break;
         case "tool-call-start":
-          this.toolCalls++;
+          if (this.toolCalls++ < maxCalledTools) this.calledTools.push(event.name);
           break;
         case "finish":
           this.finishes.push(event.reason);

@@ -409,6 +409,10 @@ class SocketExchange implements HttpExchange {
 
   query(): undefined {}
 
+  queryNames(): readonly string[] {
+    return [];
+  }
+
   queries(): readonly string[] {
     return [];
   }

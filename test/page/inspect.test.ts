@@ -51,8 +51,8 @@ describePage("Inspect", threeModels, (at) => {
   beforeAll(async () => {
     await asked("programmed", "#plain Be <|im_end|> brief");
     await asked("m", "hi");
-    // The program tells no usage, though it is asked for: the rules find that.
-    await asked("talker", "hello", { stream_options: { include_usage: true } });
+    // The program counts no tokens of its text: a rule finds that.
+    await asked("talker", "zero", { stream_options: { include_usage: true } });
     await asked("talker", "fail");
     await (await fetch(`${at.server.url}/v1/nowhere`)).text();
   });
@@ -96,7 +96,7 @@ describePage("Inspect", threeModels, (at) => {
     expect(await page.getByRole("img", { name: /^To the client: \d+ chunks?, from/ }).count()).toBe(1);
     await page.getByRole("button", { name: "A comment line was dropped." }).click();
     expect(await page.evaluate("document.activeElement.getAttribute('aria-label')")).toBe("What the other server sent");
-    await page.getByText("What it was asked").click();
+    await page.getByText("Request sent upstream").click();
     await page.getByLabel("The body that was sent").getByText('"stream": true').waitFor();
     expect(wrong).toEqual([]);
     await close();
@@ -137,7 +137,12 @@ describePage("Inspect", threeModels, (at) => {
     await asked("programmed", "", day("2026-01-01"));
     await asked("programmed", "", day("2026-01-02"));
     await expect.poll(() => rows(page).filter({ hasText: "programmed" }).count()).toBe(4);
-    await rows(page).filter({ hasText: "programmed" }).first().click();
+    const missed = rows(page).filter({ hasText: "programmed" }).first();
+    await missed.getByText("cache missed").waitFor();
+    expect(await missed.locator(".row-numbers").textContent()).toMatch(
+      /^\d+ tokens in, \d+ % cached · A date or time changed in messages\[0\]\./,
+    );
+    await missed.click();
     const miss = page.getByRole("region", { name: "Why the cache was missed" });
     await miss.getByText("A date or time changed in messages[0].").waitFor();
     expect(await miss.locator("mark").allTextContents()).toEqual([
@@ -146,6 +151,48 @@ describePage("Inspect", threeModels, (at) => {
     ]);
     await page.getByRole("tab", { name: "Events" }).click();
     await page.getByRole("region", { name: "Events" }).getByText("text-delta").first().waitFor();
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  // Ten requests of an agent were ten identical rows.
+  test("a row says what happened, and the turns of a conversation stand together", async () => {
+    const { page, wrong, close } = await at.open("inspect");
+    const question = { role: "user", content: "call look" };
+    const call = { id: "call_1", type: "function", function: { name: "look", arguments: '{"n":7}' } };
+    const result = { role: "tool", tool_call_id: "call_1", content: "seven foxes" };
+    const called = [question, { role: "assistant", content: null, tool_calls: [call] }, result];
+    const tools = [{ type: "function", function: { name: "look", parameters: { type: "object" } } }];
+    await asked("talker", "", { messages: [question], tools });
+    await asked("talker", "a request of another client");
+    await asked("talker", "", { messages: called, tools });
+    const snippets = async (): Promise<string[]> =>
+      (await rows(page).locator(".row-snippet").allTextContents()).slice(0, 3).map((text) => text.trim());
+    await expect
+      .poll(snippets)
+      .toEqual(["turn 2tool result seven foxes", "turn 1 call look", "a request of another client"]);
+    await rows(page).nth(1).getByText("calls look").waitFor();
+    expect(await page.locator(".request-row.continued").count()).toBe(1);
+    await asked("talker", "long 60 500");
+    await rows(page)
+      .first()
+      .getByText(/^3 tokens in · 60 out · \d+ tokens\/s · first token after \d/)
+      .waitFor();
+    await rows(page).first().click();
+    await page.locator(".inspected .chip", { hasText: /^finished in \d/ }).waitFor();
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  // The program gives no usage, and "usage/missing" accused the answer that Truewire wrote.
+  test("no finding is about usage that the source did not give", async () => {
+    const { page, wrong, close } = await at.open("inspect");
+    await asked("talker", "no usage here", { stream_options: { include_usage: true } });
+    await rows(page).filter({ hasText: "no usage here" }).first().click();
+    await page.getByRole("tab", { name: "Findings" }).click();
+    await page.locator(".judged .chip", { hasText: "0 errors" }).waitFor();
+    expect(await page.locator(".judged .findings li").count()).toBe(0);
+    expect(await rows(page).filter({ hasText: "no usage here" }).locator(".chip.error").count()).toBe(0);
     expect(wrong).toEqual([]);
     await close();
   });
@@ -165,15 +212,12 @@ describePage("Inspect", threeModels, (at) => {
     await page.getByRole("tab", { name: "Findings" }).click();
     await page.locator(".judged .chip", { hasText: "0 errors" }).waitFor();
     await page.getByText(/\d+ rules passed/).waitFor();
-    await page
-      .getByLabel("What was found")
-      .locator("option", { hasText: "usage/missing" })
-      .waitFor({ state: "attached" });
-    await page.getByLabel("What was found").selectOption("rule usage/missing");
+    await page.getByLabel("What was found").locator("option", { hasText: "usage/zero" }).waitFor({ state: "attached" });
+    await page.getByLabel("What was found").selectOption("rule usage/zero");
     await expect.poll(async () => new Set(await titles(page))).toEqual(new Set(["talker"]));
     await rows(page).last().locator(".chip", { hasText: "error" }).waitFor();
     await rows(page).last().click();
-    await page.locator(".judged .finding code", { hasText: "usage/missing" }).waitFor();
+    await page.locator(".judged .finding code", { hasText: "usage/zero" }).waitFor();
     expect(wrong).toEqual([]);
     await close();
   });
@@ -190,7 +234,7 @@ describePage("Inspect", threeModels, (at) => {
     const scripts: Route[] = [];
     await page.route("**/page/judging-worker.js", (route) => void scripts.push(route));
     // The rules find something in it.
-    await asked("talker", "hello", { stream_options: { include_usage: true } });
+    await asked("talker", "zero", { stream_options: { include_usage: true } });
     const open = async (): Promise<unknown> => (await fetch(`${at.server.url}/admin/requests?outcome=open`)).json();
     await expect.poll(open).toMatchObject({ requests: [] });
     await page.getByRole("link", { name: "Inspect" }).click();
@@ -254,7 +298,7 @@ describePage("Inspect", threeModels, (at) => {
     await expect.poll(() => ours.textContent()).toContain("w3 ");
     const before = await ours.locator(".frame").count();
     await expect.poll(() => ours.locator(".frame").count()).toBeGreaterThan(before);
-    await page.getByText("It can be downloaded when it is over.").waitFor();
+    await page.getByText("The request can be downloaded when its answer has ended.").waitFor();
     leaving.abort();
     await going.catch(() => {});
     await page.locator(".inspected .chip", { hasText: "cancelled" }).waitFor();
@@ -293,6 +337,8 @@ describePage("Inspect", threeModels, (at) => {
     const narrow = options.viewport.width < 900;
     await rows(page).first().waitFor();
     await expectAccessible(page, "a list");
+    // Rows out of sight are not there.
+    await page.getByLabel("What was found").selectOption("repair comment");
     await rows(page)
       .filter({ hasText: /repair/ })
       .first()
@@ -304,6 +350,8 @@ describePage("Inspect", threeModels, (at) => {
     await page.getByText(/\d+ rules passed/).waitFor();
     await expectAccessible(page, "findings");
     if (narrow) await page.getByRole("button", { name: "Back to the list" }).click();
+    await page.getByLabel("What was found").selectOption("");
+    await page.getByLabel("Model of the requests").selectOption("programmed");
     await rows(page).filter({ hasText: "programmed" }).first().click();
     for (const name of ["Prompt", "Request", "Events"]) {
       await page.getByRole("tab", { name }).click();
@@ -339,7 +387,7 @@ describePage("Inspect", threeModels, (at) => {
         .poll(() => ours.locator(".frame").last().textContent(), { timeout: 60_000 })
         .toContain("data: [DONE]");
       expect(await ours.locator(".frame").count()).toBeGreaterThan(1000);
-      await page.getByText("there is no file of it").waitFor();
+      await page.getByText("This request cannot be downloaded").waitFor();
       await page.getByRole("tab", { name: "Events" }).click();
       await page
         .getByRole("region", { name: "Events" })

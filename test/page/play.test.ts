@@ -2,9 +2,11 @@ import { execFile } from "node:child_process";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
 import type { Page } from "playwright-core";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { answered, ask, lastAnswer } from "../support/open-page.ts";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { answered, ask, expectFits, lastAnswer } from "../support/open-page.ts";
 import { describePage, talker } from "../support/describe-page.ts";
+import { event, role, startScripted } from "../upstream/scripted-server.ts";
+import type { ScriptedServer } from "../upstream/scripted-server.ts";
 import type { Tab } from "../support/open-page.ts";
 
 const run = promisify(execFile);
@@ -47,15 +49,19 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (
       }
       expect(await lastAnswer(page)).toMatch(expected);
       expect(await page.locator(".facts").textContent()).toMatch(
-        /^\d+ tokens · .*first after .* · \d+ prompt tokens, \d+ cached$/,
+        /^\d+ tokens · .*first token after .* · \d+ prompt tokens, \d+ cached$/,
       );
       await page.getByRole("button", { name: "Clear" }).click();
     }
     // The thinking of the last one was there, and folded.
-    await page.getByRole("button", { name: "Two answers" }).click();
+    await page.getByRole("button", { name: "Compare two answers" }).click();
     await answered(page, 1);
     expect(await page.locator(".choice").count()).toBe(2);
-    expect(await page.locator(".choice [data-chunk]").count()).toBeGreaterThan(10);
+    await page.getByRole("button", { name: "Clear" }).click();
+    await page.getByRole("button", { name: "See the probability of each token" }).click();
+    await answered(page, 1);
+    await page.getByText("Point at a token to see its alternatives.").waitFor();
+    expect(await page.locator(".choice [data-chunk]").count()).toBeGreaterThan(3);
     await page.getByRole("button", { name: "Clear" }).click();
     for (let tries = 0; tries < 3 && (await page.locator(".call pre").count()) === 0; tries++) {
       if (tries > 0) await page.getByRole("button", { name: "Clear" }).click();
@@ -326,5 +332,109 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (
     await ask(page, "fail");
     const banner = page.locator(".answer .banner");
     expect(await banner.textContent()).toMatch(/422.*The talker will not\..*no_talk · messages · req_/);
+  });
+});
+
+let upstream: ScriptedServer | undefined;
+afterAll(() => upstream?.close());
+
+/** An upstream whose answer depends on the last message. */
+async function badUpstream(): Promise<string[]> {
+  upstream = await startScripted((response, { messages }) => {
+    const content = (messages as { content?: unknown }[]).at(-1)?.content;
+    if (content === "limit") {
+      response.writeHead(429, { "retry-after": "700" });
+      response.end('{"error":{"message":"Too many tokens.","type":"tokens","code":"rate_limit_exceeded"}}');
+      return;
+    }
+    if (content === "fail") {
+      response.writeHead(500).end('{"error":{"message":"Out of memory.","type":"server_error"}}');
+      return;
+    }
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    if (content === "break") {
+      response.write(`${role}${event({ content: "Hel" })}`, () => response.destroy());
+      return;
+    }
+    const text = content === "empty" ? "" : event({ content: `const line = "${"x".repeat(900)}";\n` });
+    response.end(`${role}${text}${event({}, "stop")}data: [DONE]\n\n`);
+  });
+  return [talker, upstream.url];
+}
+
+describePage("Play with a bad upstream", badUpstream, (at) => {
+  // The page asks for the list of models once.
+  beforeAll(async () => {
+    const list = async (): Promise<string> => (await fetch(`${at.server.url}/v1/models`)).text();
+    await vi.waitFor(async () => expect(await list()).toContain('"id":"m"'), { timeout: 10_000 });
+  });
+
+  // Each of them was "The server refused", and nobody learned when to try again.
+  test("a failure says what happened: too many requests, a failed server, an answer that broke off", async () => {
+    const { page, wrong, close } = await at.open();
+    await page.getByLabel("Model", { exact: true }).selectOption("m");
+    for (const [question, expected] of [
+      ["limit", /^Too many requests: 429.*Too many tokens\..*Try again in 12 minutes\./],
+      ["fail", /^The server failed: 50\d/],
+      ["break", /^The answer broke off/],
+    ] as const) {
+      await ask(page, question);
+      expect(await page.locator(".answer").last().locator(".banner").textContent()).toMatch(expected);
+    }
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  // Nothing was below the name of the model, as if the page had lost the answer.
+  test("an empty answer is named", async () => {
+    const { page, wrong, close } = await at.open();
+    await page.getByLabel("Model", { exact: true }).selectOption("m");
+    await ask(page, "empty");
+    await page.locator(".answer").getByText("The answer is empty.").waitFor();
+    await ask(page, "code");
+    expect(await page.locator(".answer").last().getByText("The answer is empty.").count()).toBe(0);
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  // One long line made the column of the answer wider than the phone.
+  test("on a phone, a long line of code wraps, and asking shows the answer in place of the settings", async () => {
+    const { page, wrong, close } = await at.open("play", { viewport: { width: 390, height: 800 } });
+    await page.getByRole("button", { name: "Settings" }).click();
+    await page.getByLabel("Model", { exact: true }).selectOption("m");
+    await ask(page, "code");
+    await expect.poll(() => page.locator(".answer .said").isVisible()).toBe(true);
+    expect(await page.locator("#settings").isVisible()).toBe(false);
+    await expectFits(page, "a long line of code");
+    const width = (selector: string): Promise<number> =>
+      page.locator(selector).evaluate((element: { readonly scrollWidth: number }) => element.scrollWidth);
+    expect(await width(".scroller")).toBeLessThanOrEqual(390);
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  // After scrolling up, the question and its answer appeared below the window.
+  test("asking scrolls to the new message; scrolling up while the answer grows stays", async () => {
+    const { page, wrong, close } = await at.open();
+    await page.getByLabel("Model", { exact: true }).selectOption("talker");
+    await ask(page, "long 3000");
+    const scroller = page.locator(".scroller");
+    await scroller.evaluate((element: { scrollTop: number }) => (element.scrollTop = 0));
+    await ask(page, "a new question");
+    const shown = page.locator(".answer").last().locator(".said");
+    const isInView = async (): Promise<boolean> => {
+      const [box, view] = [await shown.boundingBox(), await scroller.boundingBox()];
+      return box !== null && view !== null && box.y >= view.y && box.y + box.height <= view.y + view.height;
+    };
+    await expect.poll(isInView).toBe(true);
+    await page.getByLabel("Your message", { exact: true }).fill("long 100000 200");
+    await page.keyboard.press("Enter");
+    await page.locator(".answer .said", { hasText: "w30 " }).last().waitFor();
+    await scroller.evaluate((element: { scrollTop: number }) => (element.scrollTop = 0));
+    const grown = await shown.textContent();
+    await expect.poll(() => shown.textContent()).not.toBe(grown);
+    expect(await scroller.evaluate((element: { readonly scrollTop: number }) => element.scrollTop)).toBe(0);
+    expect(wrong).toEqual([]);
+    await close();
   });
 });

@@ -34,6 +34,10 @@ export default defineProgram(
       case "see":
         yield `I see ${parts.filter(({ type }) => type === "image_url").length} image.`;
         return;
+      case "zero":
+        yield "Zero tokens.";
+        yield { type: "usage", usage: { promptTokens: 3, completionTokens: 0 } };
+        return;
       case "fail":
         throw new RequestError("The talker will not.", { status: 422, param: "messages", code: "no_talk" });
       case "options": {

@@ -1,5 +1,6 @@
 import type { VNode } from "preact";
-import type { InspectedOutcome, RequestSummary } from "../../inspect/inspected-request.ts";
+import { inspectedOutcomes } from "../../inspect/inspected-request.ts";
+import type { RequestSummary } from "../../inspect/inspected-request.ts";
 import type { RequestFilter } from "./request-filter.ts";
 
 interface Properties {
@@ -9,8 +10,6 @@ interface Properties {
   readonly filter: RequestFilter;
   readonly onChange: (filter: RequestFilter) => void;
 }
-
-const outcomes: readonly InspectedOutcome[] = ["open", "finished", "refused", "failed", "cancelled"];
 
 /** Which requests are listed: by model, by how they ended, by what was found. */
 export function FilterBar({ requests, rules, filter, onChange }: Properties): VNode {
@@ -34,11 +33,11 @@ export function FilterBar({ requests, rules, filter, onChange }: Properties): VN
         aria-label="How they ended"
         value={filter.outcome}
         onChange={({ currentTarget }) => {
-          onChange({ ...filter, outcome: outcomes.find((name) => name === currentTarget.value) ?? "" });
+          onChange({ ...filter, outcome: inspectedOutcomes.find((name) => name === currentTarget.value) ?? "" });
         }}
       >
         <option value="">All outcomes</option>
-        {outcomes.map((name) => (
+        {inspectedOutcomes.map((name) => (
           <option key={name} value={name}>
             {name}
           </option>
@@ -61,7 +60,7 @@ export function FilterBar({ requests, rules, filter, onChange }: Properties): VN
           </optgroup>
         )}
         {repairs.length > 0 && (
-          <optgroup label="Mended in the upstream's answer">
+          <optgroup label="Repairs of the upstream's answer">
             {repairs.map((id) => (
               <option key={id} value={`repair ${id}`}>
                 {id}

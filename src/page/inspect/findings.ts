@@ -1,5 +1,6 @@
 import type { RequestSummary } from "../../inspect/inspected-request.ts";
 import { AdminRefusal, askAdmin } from "../api/call-api.ts";
+import type { Report } from "../../check/report/report.ts";
 import type { Capture } from "../judge/capture.ts";
 import { judgeAside } from "../judge/judge-aside.ts";
 import { droppedCaptures } from "../judge/read-captures.ts";
@@ -15,11 +16,23 @@ export interface Found {
 
 /** The request whose answer is being judged. */
 interface Judging {
-  id?: string;
+  request?: RequestSummary;
 }
 
 /** The rules judge answers of these APIs. */
 const judgedApis: ReadonlySet<string> = new Set(["chat", "completions", "responses", "messages", "embeddings"]);
+
+/** Rules that an answer breaks because its source gave no usage: the answer then has none, or zeros. */
+const missingUsageRules: ReadonlySet<string> = new Set(["usage/missing", "body/usage", "responses/usage-counted"]);
+
+/** The report without findings about usage that the source did not give. */
+export function withoutMissingUsage(report: Report, { prompt_tokens: prompt }: RequestSummary): Report {
+  if (prompt !== undefined) return report;
+  const left = report.rules.filter(({ id, status }) => status === "broken" && missingUsageRules.has(id));
+  const counts = { ...report.counts };
+  for (const { severity } of left) counts[severity]--;
+  return { ...report, counts, rules: report.rules.filter((rule) => !left.includes(rule)) };
+}
 
 /** Judges the answers of finished requests, one after the other, the newest first; the rules run in a worker of the page. */
 export class Findings extends Changing {
@@ -57,7 +70,8 @@ export class Findings extends Changing {
     // Of this work alone: one that was left may still bring a last finding while the next has begun.
     const judging: Judging = {};
     try {
-      for await (const { report } of judgeAside(this.#captures(signal, judging))) {
+      for await (const judged of judgeAside(this.#captures(signal, judging))) {
+        const report = judging.request ? withoutMissingUsage(judged.report, judging.request) : judged.report;
         const broken = report.rules.filter(({ status, severity }) => status === "broken" && severity !== "note");
         this.#keep(judging, {
           rules: broken.map(({ id }) => id),
@@ -72,8 +86,8 @@ export class Findings extends Changing {
     }
   }
 
-  #keep({ id }: Judging, found: Found | null): void {
-    if (id !== undefined) this.#found.set(id, found);
+  #keep({ request }: Judging, found: Found | null): void {
+    if (request) this.#found.set(request.id, found);
     this.changed();
   }
 
@@ -87,7 +101,7 @@ export class Findings extends Changing {
         await new Promise<void>((resolve) => (this.#wake = resolve));
         continue;
       }
-      judging.id = next.id;
+      judging.request = next;
       const capture = await captureOf(next.id, signal).catch(() => undefined);
       if (signal.aborted) return;
       if (capture) yield capture;

@@ -71,8 +71,8 @@ export function InspectView({ shown, chosen, onChoose }: Properties): VNode {
         ) : (
           <p class="banner">
             {requests.all.length === 0
-              ? "No request has come yet. Ask something in Play, or with any client: it is shown here as it goes."
-              : "Choose a request: what came, what was made of it, and what went out, to the byte."}
+              ? "No requests yet. Ask a model in Play or with any client: each request appears here while it runs."
+              : "Choose a request to see its bytes, prompt, events and findings."}
           </p>
         )}
       </section>

@@ -1,5 +1,5 @@
 import type { TargetedKeyboardEvent, VNode } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { RequestSummary } from "../../inspect/inspected-request.ts";
 import type { Findings, Found } from "./findings.ts";
 import { countInWords, timeInWords } from "./words.ts";
@@ -12,12 +12,12 @@ interface Properties {
 }
 
 /** Of a row, in CSS pixels; page.css has the same. */
-const rowHeight = 56;
+const rowHeight = 80;
 /** Number of rows that are rendered above and below the visible ones. */
 const margin = 8;
 
 /** A list of thousands: only rows in sight are there. One is chosen with the pointer or the arrow keys. */
-export function RequestList({ requests, chosen, findings, onChoose }: Properties): VNode {
+export function RequestList({ requests: newestFirst, chosen, findings, onChoose }: Properties): VNode {
   const box = useRef<HTMLDivElement>(null);
   const [sight, setSight] = useState({ top: 0, height: 800 });
   const look = (): void => {
@@ -31,6 +31,8 @@ export function RequestList({ requests, chosen, findings, onChoose }: Properties
     return () => observer.disconnect();
   }, []);
 
+  const requests = useMemo(() => inThreads(newestFirst), [newestFirst]);
+  const turns = useMemo(() => turnsOf(requests), [requests]);
   const at = requests.findIndex(({ id }) => id === chosen);
   const move = (event: TargetedKeyboardEvent<HTMLDivElement>): void => {
     const page = Math.max(1, Math.floor(sight.height / rowHeight) - 1);
@@ -76,7 +78,11 @@ export function RequestList({ requests, chosen, findings, onChoose }: Properties
           <div
             key={request.id}
             id={`row-${request.id}`}
-            class="request-row"
+            class={
+              request.thread !== undefined && request.thread === requests[place - 1]?.thread
+                ? "request-row continued"
+                : "request-row"
+            }
             role="option"
             aria-selected={request.id === chosen}
             aria-setsize={requests.length}
@@ -84,7 +90,11 @@ export function RequestList({ requests, chosen, findings, onChoose }: Properties
             style={{ transform: `translateY(${place * rowHeight}px)` }}
             onClick={() => onChoose(request.id)}
           >
-            <RequestRow request={request} found={findings.of(request.id)} />
+            <RequestRow
+              request={request}
+              found={findings.of(request.id)}
+              isInThread={(turns.get(request.thread) ?? 0) > 1}
+            />
           </div>
         ))}
       </div>
@@ -92,28 +102,59 @@ export function RequestList({ requests, chosen, findings, onChoose }: Properties
   );
 }
 
-/** One request in one look. */
-export function RequestRow({
-  request,
-  found,
-}: {
+/** The requests of one conversation one after the other, at the place of the newest of them. */
+export function inThreads(newestFirst: readonly RequestSummary[]): readonly RequestSummary[] {
+  const threads = new Map<string, RequestSummary[]>();
+  for (const request of newestFirst) {
+    const { id, thread = id } = request;
+    const others = threads.get(thread);
+    if (others) others.push(request);
+    else threads.set(thread, [request]);
+  }
+  return [...threads.values()].flat();
+}
+
+/** The number of listed requests of each conversation. */
+function turnsOf(requests: readonly RequestSummary[]): ReadonlyMap<string | undefined, number> {
+  const turns = new Map<string | undefined, number>();
+  for (const { thread } of requests) if (thread !== undefined) turns.set(thread, (turns.get(thread) ?? 0) + 1);
+  return turns;
+}
+
+interface RowProperties {
   readonly request: RequestSummary;
   readonly found?: Found | undefined;
-}): VNode {
-  const { at, method, path, model, outcome, status, ms, completion_tokens: tokens, repairs } = request;
+  /** Other requests of its conversation are listed. */
+  readonly isInThread?: boolean;
+}
+
+/** What happened in one request. */
+export function RequestRow({ request, found, isInThread = false }: RowProperties): VNode {
+  const { at, method, path, model, outcome, status, ms, repairs, error, snippet, calls } = request;
+  const { turn, snippet_of: snippetOf, cache_miss: miss } = request;
   const repaired = Object.values(repairs ?? {}).reduce((sum, count) => sum + count, 0);
+  const numbers = numbersOf(request).join(" · ");
   return (
     <>
-      <span class="row-title">{model ?? `${method} ${path}`}</span>
+      <span class="row-snippet">
+        {isInThread && <span class="chip">turn {turn}</span>}
+        {snippetOf === "tool" && <span class="chip">tool result</span>} {snippet ?? error ?? ""}
+      </span>
       <span class={`row-outcome ${outcome}`}>
         {outcome === "open" ? "open" : `${outcome}${statusOf(outcome, status)}`}
       </span>
       <span class="row-more">
-        {clock(at)} · {model === undefined ? "" : `${path.replace(/^\/v1\//, "")} · `}
-        {outcome === "open" ? "" : timeInWords(ms)}
-        {tokens === undefined || outcome === "open" ? "" : ` · ${countInWords(tokens, "token")}`}
+        <span class="row-title">{model ?? `${method} ${path}`}</span>
+        {calls === undefined ? "" : ` · calls ${calls.join(", ")}`} · {clock(at)}
+        {model === undefined ? "" : ` · ${path.replace(/^\/v1\//, "")}`}
+        {outcome === "open" ? "" : ` · ${timeInWords(ms)}`}
       </span>
       <span class="row-marks">
+        {miss && miss.cause !== "nothing-known" && (
+          <span class="chip warning" title={miss.says}>
+            cache missed
+          </span>
+        )}
         {found && found.errors > 0 && <span class="chip error">{countInWords(found.errors, "error")}</span>}
         {found && found.errors === 0 && found.warnings > 0 && (
           <span class="chip warning">{countInWords(found.warnings, "warning")}</span>
@@ -124,8 +165,26 @@ export function RequestRow({
           </span>
         )}
       </span>
+      <span class="row-more row-numbers" title={numbers}>
+        {numbers}
+      </span>
     </>
   );
+}
+
+/** The numbers of a request. The cause of a missed cache replaces the rate and the first token, which the request's own view shows, too. */
+function numbersOf(request: RequestSummary): string[] {
+  const { prompt_tokens: prompt, cached_tokens: cached, completion_tokens: completion, cache_miss: miss } = request;
+  const { tokens_per_second: rate, first_ms: firstMs } = request;
+  const share = cached === undefined || !prompt ? "" : `, ${Math.round((cached / prompt) * 100)} % cached`;
+  const isMissed = miss !== undefined && miss.cause !== "nothing-known";
+  return [
+    ...(prompt === undefined ? [] : [`${prompt.toLocaleString("en")} tokens in${share}`]),
+    ...(isMissed ? [miss.says] : []),
+    ...(completion === undefined ? [] : [`${completion.toLocaleString("en")} out`]),
+    ...(rate === undefined || isMissed ? [] : [`${Math.round(rate)} tokens/s`]),
+    ...(firstMs === undefined || isMissed ? [] : [`first token after ${timeInWords(firstMs)}`]),
+  ];
 }
 
 function statusOf(outcome: string, status: number | undefined): string {

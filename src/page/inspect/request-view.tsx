@@ -13,7 +13,7 @@ import { countInWords, timeInWords } from "./words.ts";
 import { judgeAside } from "../judge/judge-aside.ts";
 import type { JudgedCapture } from "../judge/judging.ts";
 import { JudgedView } from "../judge/judged-view.tsx";
-import { captureOf } from "./findings.ts";
+import { captureOf, withoutMissingUsage } from "./findings.ts";
 
 const tabs = [
   { name: "request", title: "Request" },
@@ -105,8 +105,8 @@ function Download({ request }: { readonly request: InspectedRequest | undefined 
     return (
       <p class="note">
         {request.outcome === "open"
-          ? "It can be downloaded when it is over."
-          : "It was never answered, or was too long to be kept whole: there is no file of it."}
+          ? "The request can be downloaded when its answer has ended."
+          : "This request cannot be downloaded: it has no answer, or was too long to be kept completely."}
       </p>
     );
   const download = (): void => {
@@ -173,25 +173,29 @@ export function FactsView({ summary, actions }: { readonly summary: RequestSumma
 
 function factsOf(summary: RequestSummary): string[] {
   const { ms, first_ms: firstMs, outcome, stream, key, finish, attempts = 0 } = summary;
-  const { prompt_tokens: prompt, cached_tokens: cached, completion_tokens: completion } = summary;
+  const { prompt_tokens: prompt, cached_tokens: cached, completion_tokens: completion, calls } = summary;
+  const { tokens_per_second: rate } = summary;
   return [
     ...(key === undefined ? [] : [`key ${key}`]),
     ...(stream === undefined ? [] : [stream ? "stream" : "whole"]),
     ...(firstMs === undefined ? [] : [`first token after ${timeInWords(firstMs)}`]),
-    ...(outcome === "open" ? [] : [`over after ${timeInWords(ms)}`]),
+    ...(outcome === "open" ? [] : [`${outcome === "finished" ? "finished in" : "ended after"} ${timeInWords(ms)}`]),
     ...(prompt === undefined ? [] : [`${countInWords(prompt, "prompt token")}${ofCache(cached)}`]),
     ...(completion === undefined ? [] : [countInWords(completion, "token")]),
+    ...(rate === undefined ? [] : [`${Math.round(rate)} tokens/s`]),
+    ...(calls === undefined ? [] : [`calls ${calls.join(", ")}`]),
     ...(finish === undefined ? [] : [finish]),
     ...(attempts > 1 ? [countInWords(attempts, "attempt")] : []),
   ];
 }
 
 function ofCache(cached: number | undefined): string {
-  return cached === undefined ? "" : `, ${cached} of them from the cache`;
+  return cached === undefined ? "" : `, ${cached} of them cached`;
 }
 
 /** What the rules of `truewire check` say of the answer; they run in the browser. */
-export function FindingsView({ request: { id, outcome, api } }: { readonly request: InspectedRequest }): VNode {
+export function FindingsView({ request }: { readonly request: InspectedRequest }): VNode {
+  const { id, outcome, api } = request;
   const [judged, setJudged] = useState<JudgedCapture>();
   const [problem, setProblem] = useState("");
   useEffect(() => {
@@ -199,15 +203,18 @@ export function FindingsView({ request: { id, outcome, api } }: { readonly reque
     const leaving = new AbortController();
     const judge = async (): Promise<void> => {
       const capture = await captureOf(id, leaving.signal);
-      if (!capture) return setProblem("It was never answered, or was too long to be kept whole: it cannot be judged.");
-      for await (const one of judgeAside([capture])) if (!leaving.signal.aborted) setJudged(one);
+      if (!capture)
+        return setProblem("The rules cannot run: the request has no answer, or was too long to be kept completely.");
+      for await (const one of judgeAside([capture])) {
+        if (!leaving.signal.aborted) setJudged({ ...one, report: withoutMissingUsage(one.report, request) });
+      }
     };
     judge().catch((error: unknown) => {
       if (!leaving.signal.aborted) setProblem(error instanceof Error ? error.message : String(error));
     });
     return () => leaving.abort();
   }, [id, outcome]);
-  if (outcome === "open") return <p class="note">It is judged when it is over.</p>;
+  if (outcome === "open") return <p class="note">The rules run when the answer has ended.</p>;
   if (api === undefined) return <p class="note">The rules apply to answers of models only.</p>;
   if (problem !== "") return <p class="note">{problem}</p>;
   return judged ? <JudgedView judged={judged} /> : <p class="waiting">Judging…</p>;

@@ -110,7 +110,7 @@ function Upstream({ attempt }: { readonly attempt: InspectedAttempt }): VNode {
       )}
       <Frames label="What the other server sent" tape={response} marks={marks} />
       <details>
-        <summary>What it was asked</summary>
+        <summary>Request sent upstream</summary>
         <div class="stack">
           <Headers title="Headers" headers={headers} />
           {adaptations.length > 0 && (

@@ -3,7 +3,7 @@ import { useState, useEffect, useRef } from "preact/hooks";
 import { useChanges } from "../parts/changing.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import type { Answer } from "./answer.ts";
-import { ChoiceView } from "./choice-view.tsx";
+import { ChoiceView, emptyAnswer } from "./choice-view.tsx";
 import type { Conversation } from "./conversation.ts";
 import type { Settings } from "./settings.ts";
 import type { AnswerTurn } from "./turn.ts";
@@ -47,7 +47,7 @@ export function AnswerView({ turn, conversation, settings, keyNeeded, waits }: P
           <ChoiceView
             key={at}
             choice={choice}
-            running={state === "running"}
+            state={state}
             {...(several && {
               number: at + 1,
               chosen: at === chosen,
@@ -58,13 +58,18 @@ export function AnswerView({ turn, conversation, settings, keyNeeded, waits }: P
       </div>
       {failure && (
         <div class="banner wrong">
-          <strong>{failure.status ? `The server refused: ${failure.status}` : "It failed"}</strong>
+          <strong>{failureTitle(answer.status)}</strong>
           <p>{failure.message}</p>
+          {answer.retryAfterSeconds > 0 && <p>Try again in {waitInWords(answer.retryAfterSeconds)}.</p>}
           <p class="note">
             {[failure.code, failure.param, answer.requestId].filter((text) => typeof text === "string").join(" · ")}
           </p>
         </div>
       )}
+      {choices.some(({ text }) => text.hasTokens) && (
+        <p class="note">A stronger background marks a less probable token. Point at a token to see its alternatives.</p>
+      )}
+      {state === "done" && choices.length === 0 && <p class="finish">{emptyAnswer}</p>}
       {state !== "running" && <p class="facts">{factsOf(answer).join(" · ")}</p>}
       {state !== "running" && answer.cacheMiss !== undefined && <p class="note">{answer.cacheMiss}</p>}
       {waits && <CallResults key={chosen} turn={turn} conversation={conversation} tools={settings.tools} />}
@@ -73,6 +78,18 @@ export function AnswerView({ turn, conversation, settings, keyNeeded, waits }: P
       )}
     </article>
   );
+}
+
+/** Names the failure of an answer by its HTTP status. */
+function failureTitle(status: number | undefined): string {
+  if (status === undefined) return "There is no answer";
+  if (status < 400) return "The answer broke off";
+  if (status === 429) return "Too many requests: 429";
+  return `The server ${status < 500 ? "refused" : "failed"}: ${status}`;
+}
+
+function waitInWords(seconds: number): string {
+  return seconds < 120 ? counted(Math.ceil(seconds), "second") : counted(Math.ceil(seconds / 60), "minute");
 }
 
 /** The line below an answer. */
@@ -84,7 +101,7 @@ function factsOf(answer: Answer): string[] {
   const reasoning = usage?.completionDetails?.["reasoning_tokens"];
   if (reasoning) facts.push(`${count(reasoning)} of them reasoning`);
   if (tokensPerSecond !== undefined) facts.push(`${count(Math.round(tokensPerSecond))} tokens/s`);
-  if (firstAfterMs !== undefined) facts.push(`first after ${duration(firstAfterMs)}`);
+  if (firstAfterMs !== undefined) facts.push(`first token after ${duration(firstAfterMs)}`);
   if (usage) {
     const cached = usage.promptDetails?.["cached_tokens"];
     const of = cached === undefined ? "" : `, ${count(cached)} cached`;

@@ -64,7 +64,11 @@ export class Answer extends Changing {
   readonly choices: Choice[] = [];
   state: "running" | "done" | "stopped" | "failed" = "running";
   usage: Usage | undefined;
-  failure: (Pick<GenerationFailure, "message" | "code" | "param"> & { readonly status?: number }) | undefined;
+  failure: Pick<GenerationFailure, "message" | "code" | "param"> | undefined;
+  /** The HTTP status; undefined before the response. */
+  status: number | undefined;
+  /** From the header `retry-after`; NaN if it has no number. */
+  retryAfterSeconds = Number.NaN;
   requestId: string | null = null;
   /** Why the prompt was read again, in words. */
   cacheMiss: string | undefined;

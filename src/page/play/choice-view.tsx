@@ -1,12 +1,13 @@
 import type { VNode } from "preact";
 import type { FinishReason } from "../../core/events.ts";
 import { useChanges } from "../parts/changing.ts";
-import type { Call, Choice } from "./answer.ts";
+import type { Answer, Call, Choice } from "./answer.ts";
 import { LongText } from "./long-text.tsx";
 
 interface Properties {
   readonly choice: Choice;
-  readonly running: boolean;
+  /** Of the whole answer. */
+  readonly state: Answer["state"];
   /** From 1, among several. */
   readonly number?: number;
   /** The conversation continues from this choice. */
@@ -14,11 +15,13 @@ interface Properties {
   readonly onChoose?: () => void;
 }
 
+export const emptyAnswer = "The answer is empty.";
+
 /** One choice of an answer: its reasoning folded, its text, its calls. */
-export function ChoiceView({ choice, running, number, chosen, onChoose }: Properties): VNode {
+export function ChoiceView({ choice, state, number, chosen, onChoose }: Properties): VNode {
   useChanges(choice);
   const { reasoning, text, refusal, calls, finish } = choice;
-  const thinks = running && text.empty && calls.length === 0;
+  const thinks = state === "running" && text.empty && calls.length === 0;
   return (
     <div class="choice" {...(number !== undefined && { role: "group", "aria-label": `Choice ${number}` })}>
       {number !== undefined && (
@@ -37,6 +40,7 @@ export function ChoiceView({ choice, running, number, chosen, onChoose }: Proper
       {calls.map((call) => (
         <CallView key={call.id} call={call} />
       ))}
+      {state === "done" && text.empty && refusal.empty && calls.length === 0 && <p class="finish">{emptyAnswer}</p>}
       {finish !== undefined && finish !== "stop" && <p class="finish">{endings[finish]}</p>}
     </div>
   );

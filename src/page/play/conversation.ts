@@ -162,6 +162,8 @@ async function read(body: ChatBody, answer: Answer, signal: AbortSignal): Promis
       body: JSON.stringify(body),
       signal,
     });
+    answer.status = response.status;
+    answer.retryAfterSeconds = Number(response.headers.get("retry-after") ?? Number.NaN);
     answer.requestId = response.headers.get("x-request-id");
     answer.cacheMiss = missOf(response.headers.get("x-truewire-cache-miss"));
     let paused = performance.now();

@@ -50,9 +50,14 @@ export const examples: readonly Example[] = [
     settings: { parameters: { chat_template_kwargs: '{"enable_thinking": true}' } },
   },
   {
-    title: "Two answers, each word weighed",
+    title: "Compare two answers",
     question: "Write a story about a fox.",
-    settings: { choices: 2, alternatives: 4, parameters: { temperature: "1.5", seed: "1" } },
+    settings: { choices: 2, parameters: { temperature: "1" } },
+  },
+  {
+    title: "See the probability of each token",
+    question: "Write a story about a fox.",
+    settings: { alternatives: 4 },
   },
 ];
 

@@ -27,18 +27,19 @@ export function PlayView({ models, settings, conversation }: Properties): VNode 
   const [panelOpen, setPanelOpen] = useState(false);
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
+  /** Whether the conversation scrolls with the answer. */
+  const follows = useRef(true);
 
   useEffect(() => {
     const [box, inner] = [scroller.current, content.current];
     if (!box || !inner) return;
-    let follows = true;
     const look = (): void => {
-      follows = box.scrollHeight - box.scrollTop - box.clientHeight < nearEnd;
+      follows.current = box.scrollHeight - box.scrollTop - box.clientHeight < nearEnd;
     };
     box.addEventListener("scroll", look, { passive: true });
     // Called after a layout and before it is painted: following costs no layout of its own.
     const observer = new ResizeObserver(() => {
-      if (follows) box.scrollTop = box.scrollHeight;
+      if (follows.current) box.scrollTop = box.scrollHeight;
     });
     observer.observe(inner);
     const stop = ({ key, defaultPrevented }: KeyboardEvent): void => {
@@ -53,6 +54,14 @@ export function PlayView({ models, settings, conversation }: Properties): VNode 
   }, []);
 
   const { turns, open } = conversation;
+  const lastQuestion = turns.at(-2)?.kind === "question" ? turns.at(-1)?.id : undefined;
+  useEffect(() => {
+    if (lastQuestion === undefined) return;
+    // On a narrow screen, the settings cover the conversation.
+    setPanelOpen(false);
+    follows.current = true;
+    scroller.current?.scrollTo(0, scroller.current.scrollHeight);
+  }, [lastQuestion]);
   return (
     <div class={panelOpen ? "play panel-open" : "play"}>
       <section class="talk" aria-label="Conversation">

@@ -1,5 +1,5 @@
-import { FailureError } from "../../core/failure.ts";
-import { recordingOf } from "../../inspect/inspected-request.ts";
+import { FailureError, invalidRequest } from "../../core/failure.ts";
+import { inspectedOutcomes, recordingOf } from "../../inspect/inspected-request.ts";
 import type { InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
 import { openaiErrorFormat } from "../../apis/api-error-format.ts";
 import type { HeaderFields } from "../exchange.ts";
@@ -32,20 +32,82 @@ function routeOf(answer: EndpointHandler): ServerRoute {
   };
 }
 
+/** Query parameters of the list. Each returns whether it lists a request, and throws for a value that no request can have. */
+const filters: ReadonlyMap<string, (value: string) => (summary: RequestSummary) => boolean> = new Map([
+  [
+    "model",
+    (value) =>
+      ({ model }) =>
+        model === value,
+  ],
+  [
+    "api",
+    (value) =>
+      ({ api }) =>
+        api === value,
+  ],
+  [
+    "key",
+    (value) =>
+      ({ key }) =>
+        key === value,
+  ],
+  [
+    "thread",
+    (value) =>
+      ({ thread }) =>
+        thread === value,
+  ],
+  [
+    "repair",
+    (value) =>
+      ({ repairs }) =>
+        repairs !== undefined && Object.hasOwn(repairs, value),
+  ],
+  ["status", (value) => numberFilter("status", value, ({ status }, number) => status === number)],
+  ["since", (value) => numberFilter("since", value, (summary, number) => summary.number > number)],
+  [
+    "outcome",
+    (value) => {
+      if (!inspectedOutcomes.some((name) => name === value))
+        throw invalidRequest(
+          `Unknown outcome '${value}'. The outcomes are ${inspectedOutcomes.join(", ")}.`,
+          "outcome",
+        );
+      return ({ outcome }) => outcome === value;
+    },
+  ],
+]);
+
+function numberFilter(
+  name: string,
+  value: string,
+  matches: (summary: RequestSummary, number: number) => boolean,
+): (summary: RequestSummary) => boolean {
+  if (!/^\d{1,15}$/.test(value))
+    throw invalidRequest(`Invalid '${name}': expected a number, but got '${value}'.`, name);
+  return (summary) => matches(summary, Number(value));
+}
+
 function list(reply: Reply, service: Service): void {
   const { exchange } = reply;
-  const { model, outcome, repair, since } = {
-    model: exchange.query("model"),
-    outcome: exchange.query("outcome"),
-    repair: exchange.query("repair"),
-    since: Number(exchange.query("since") ?? 0),
-  };
-  const matches = (summary: RequestSummary): boolean =>
-    summary.number > since &&
-    (model === undefined || summary.model === model) &&
-    (outcome === undefined || summary.outcome === outcome) &&
-    (repair === undefined || summary.repairs?.[repair] !== undefined);
-  sendPrivately(reply, "application/json", JSON.stringify(inspectorOf(service).list(matches)));
+  const inspector = inspectorOf(service);
+  const names = exchange.queryNames();
+  const unknown = names.filter((name) => !filters.has(name));
+  if (unknown.length > 0) {
+    const listed = unknown.map((name) => `'${name}'`).join(", ");
+    throw invalidRequest(
+      `Unknown filter${unknown.length === 1 ? "" : "s"}: ${listed}. The filters are ${[...filters.keys()].join(", ")}.`,
+      unknown[0] ?? null,
+      "unknown_parameter",
+    );
+  }
+  const chosen = [...filters].flatMap(([name, filter]) => {
+    const value = exchange.query(name);
+    return value === undefined ? [] : [filter(value)];
+  });
+  const matches = (summary: RequestSummary): boolean => chosen.every((filter) => filter(summary));
+  sendPrivately(reply, "application/json", JSON.stringify(inspector.list(matches)));
 }
 
 async function sendChanges(reply: Reply, service: Service): Promise<void> {

@@ -2,6 +2,7 @@ import type { InspectedRequestList, RequestSummary } from "../../inspect/inspect
 import { plainPath } from "../exchange.ts";
 import type { HttpExchange } from "../exchange.ts";
 import type { Mask } from "../mask.ts";
+import type { Thread } from "./conversation.ts";
 import { ListedRequest, type RequestFacts } from "./listed-request.ts";
 import { WatchedRequest } from "./watched-request.ts";
 
@@ -68,6 +69,12 @@ export class Inspector {
     return listed;
   }
 
+  /** Finds the conversations of requests. Those that are known already cost little. */
+  #joinThreads(): void {
+    const threads = new Map<string, Thread>();
+    for (const watched of this.#ring.values()) watched.join(threads);
+  }
+
   #allowsTexts(): boolean {
     const now = this.#now();
     const refill = ((now - this.#refilledAt) / 1000) * this.maxBytes * shareOfSecond;
@@ -77,6 +84,7 @@ export class Inspector {
   }
 
   list(matches: (summary: RequestSummary) => boolean): InspectedRequestList {
+    this.#joinThreads();
     const requests = [...this.#ring.values()].map((watched) => watched.summary()).filter(matches);
     return { requests, bytes: this.#ring.bytes, max_bytes: this.maxBytes, dropped: this.#ring.dropped };
   }
@@ -88,7 +96,10 @@ export class Inspector {
 
   /** The requests that begin, continue or end from now on. The iteration is endless: return from it. */
   changes(): Changes {
-    const changes = new Changes(() => this.#open.delete(changes));
+    const changes = new Changes(
+      () => this.#joinThreads(),
+      () => this.#open.delete(changes),
+    );
     this.#open.add(changes);
     return changes;
   }
@@ -99,12 +110,14 @@ const delayMs = 100;
 
 /** The requests that have changed since the last step, each once. */
 export class Changes implements AsyncIterableIterator<readonly RequestSummary[]> {
+  readonly #beforeStep: () => void;
   readonly #onReturn: () => void;
   #changed = new Set<ListedRequest>();
   #wake: (() => void) | undefined;
   #hasReturned = false;
 
-  constructor(onReturn: () => void) {
+  constructor(beforeStep: () => void, onReturn: () => void) {
+    this.#beforeStep = beforeStep;
     this.#onReturn = onReturn;
   }
 
@@ -123,6 +136,7 @@ export class Changes implements AsyncIterableIterator<readonly RequestSummary[]>
     if (this.#hasReturned) return { done: true, value: undefined };
     const changed = [...this.#changed];
     this.#changed = new Set();
+    this.#beforeStep();
     return { done: false, value: changed.map((request) => request.summary()) };
   }
 

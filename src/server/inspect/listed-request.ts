@@ -3,6 +3,8 @@ import type { CacheMiss } from "../../core/cache-miss.ts";
 import type { FinishReason, GenerationEnd, GenerationFailure, Usage } from "../../core/events.ts";
 import type { InspectedOutcome, InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
 import type { Mask } from "../mask.ts";
+import { addThread } from "./conversation.ts";
+import type { RequestLine, Thread } from "./conversation.ts";
 
 /** What the list of requests shows of a request. Its `RequestRecord` has these members. */
 export interface RequestFacts {
@@ -12,10 +14,12 @@ export interface RequestFacts {
   readonly stream: boolean | undefined;
   readonly status: number | undefined;
   readonly firstMs: number | undefined;
+  readonly lastMs: number | undefined;
   readonly usage: Usage | undefined;
   readonly cachedTokens: number | undefined;
   readonly cacheMiss: CacheMiss | undefined;
   readonly finishes: readonly FinishReason[];
+  readonly calledTools: readonly string[];
   readonly attempts: number;
   readonly repairs: ReadonlyMap<string, number>;
   readonly end: GenerationEnd | undefined;
@@ -36,6 +40,10 @@ export interface ListedRequestOptions {
 
 /** The size of a request without texts, in bytes. */
 const bytesPerRequest = 2048;
+/** A shorter generation has no rate, in milliseconds. */
+const minGenerationMs = 20;
+/** Of a tool, in characters. */
+const maxNameLength = 64;
 
 /** What the list of requests shows of one request. */
 export class ListedRequest {
@@ -47,6 +55,7 @@ export class ListedRequest {
   readonly #receivedAt: number;
   /** At its end, the summary replaces the record, which would take more memory than is counted. */
   #state: { readonly facts: RequestFacts } | { readonly summary: RequestSummary };
+  protected line: RequestLine | undefined;
   protected readonly mask: Mask;
   /** Called when the summary has changed. */
   protected readonly changed: () => void;
@@ -73,7 +82,26 @@ export class ListedRequest {
   }
 
   summary(): RequestSummary {
-    return "summary" in this.#state ? this.#state.summary : this.#summaryOf("open", this.#state.facts);
+    const summary = "summary" in this.#state ? this.#state.summary : this.#summaryOf("open", this.#state.facts);
+    if (!this.line) return summary;
+    const { thread, turn, snippet, snippetOf } = this.line;
+    return {
+      ...summary,
+      thread: thread.id,
+      turn,
+      ...(snippet !== undefined && snippetOf !== undefined && { snippet, snippet_of: snippetOf }),
+    };
+  }
+
+  /** Finds the conversation of the request once its messages are known. Called in the order of arrival, and only when someone looks. */
+  join(threads: Map<string, Thread>): void {
+    this.line ??= this.findLine(threads);
+    if (this.line) addThread(this.line, threads);
+  }
+
+  /** undefined: the messages are not known. */
+  protected findLine(_threads: Map<string, Thread>): RequestLine | undefined {
+    return undefined;
   }
 
   /** Everything that is kept. */
@@ -104,8 +132,9 @@ export class ListedRequest {
 
   #summaryOf(outcome: InspectedOutcome, facts: RequestFacts): RequestSummary {
     const { id, mask } = this;
-    const { api, model = this.namedModel(), keyName, stream, status, firstMs } = facts;
-    const { usage, cachedTokens, cacheMiss, attempts, repairs, end, refusal } = facts;
+    const { api, model = this.namedModel(), keyName, stream, status, firstMs, lastMs } = facts;
+    const { usage, cachedTokens, cacheMiss, attempts, repairs, end, refusal, calledTools } = facts;
+    const generationMs = firstMs === undefined || lastMs === undefined ? 0 : lastMs - firstMs;
     const error = end && "failure" in end ? end.failure.message : refusal?.message;
     const finish = [...new Set(facts.finishes)].join(", ");
     return {
@@ -123,6 +152,12 @@ export class ListedRequest {
       ...(status !== undefined && { status }),
       ...(firstMs !== undefined && { first_ms: rounded(firstMs) }),
       ...(usage && { prompt_tokens: usage.promptTokens, completion_tokens: usage.completionTokens }),
+      ...(usage &&
+        usage.completionTokens > 1 &&
+        generationMs >= minGenerationMs && {
+          tokens_per_second: rounded(((usage.completionTokens - 1) * 1000) / generationMs),
+        }),
+      ...(calledTools.length > 0 && { calls: calledTools.map((name) => mask.text(name).slice(0, maxNameLength)) }),
       ...(cachedTokens !== undefined && { cached_tokens: cachedTokens }),
       ...(finish !== "" && { finish }),
       ...(attempts > 0 && { attempts }),

@@ -13,6 +13,7 @@ import type {
   TapeContents,
   TimedEvents,
 } from "../../inspect/inspected-request.ts";
+import { lineOf, type RequestLine, type Thread } from "./conversation.ts";
 import { ListedRequest, type ListedRequestOptions, rounded } from "./listed-request.ts";
 import { type Mask, MaskedEvents } from "../mask.ts";
 import { bytesPerText, keptText, maskedHeaders, maskedTape, Tape, textBytes, TextTape } from "./recorded-text.ts";
@@ -159,6 +160,13 @@ export class WatchedRequest extends ListedRequest implements Inspection {
   responseText(text: string): void {
     if (text === "") return;
     this.#grow(this.#response.add(this.now(), text));
+  }
+
+  protected override findLine(threads: Map<string, Thread>): RequestLine | undefined {
+    const understood = this.#understood;
+    if (!understood || "left_out" in understood) return undefined;
+    const request = "request" in understood ? understood.request : (JSON.parse(understood.text) as object);
+    return lineOf(this.id, request, this.#headers, this.mask, threads);
   }
 
   protected override namedModel(): string | undefined {
