@@ -44,8 +44,8 @@ const following: Readonly<Record<string, readonly string[]>> = {
   tool: ["assistant", "tool"],
 };
 
-/** Mistral's own API. */
-export const mistral: StrictServer = { name: "Mistral", owner: "mistralai", refusal };
+/** Mistral's own API. The last chunk of a stream has the usage: mistralai/client-python, `CompletionChunk.usage`. */
+export const mistral: StrictServer = { name: "Mistral", owner: "mistralai", refusal, alwaysReportsUsage: true };
 
 function refusal(body: Json): Refusal | undefined {
   for (const [name, value] of Object.entries(body)) if (!members.has(name)) return extra(["body", name], value);

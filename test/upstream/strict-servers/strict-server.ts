@@ -20,6 +20,8 @@ export interface StrictServer {
   promptTokens?(body: Json): number;
   /** What it says at other paths below its root, such as `/api/show`. */
   readonly others?: Readonly<Record<string, unknown>>;
+  /** Its streams report usage in any case; default: if `stream_options` asks for it. */
+  readonly alwaysReportsUsage?: true;
   /** Its calls arrive whole. */
   readonly wholeCalls?: boolean;
   /** Starts a server of another API, in place of the one below. */
@@ -85,7 +87,14 @@ export async function startStrict(
       if (body["stream"] === true)
         response
           .writeHead(200, { "content-type": "text/event-stream" })
-          .end(streamOf(answer, callId, usageOf(server.promptTokens?.(body)), usageIsWanted(body)));
+          .end(
+            streamOf(
+              answer,
+              callId,
+              usageOf(server.promptTokens?.(body)),
+              server.alwaysReportsUsage || usageIsWanted(body),
+            ),
+          );
       else send(200, bodyOf(answer, callId, usageOf(server.promptTokens?.(body))));
     });
   });
