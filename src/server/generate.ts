@@ -94,6 +94,7 @@ async function answer(
   const directory = modelsOf(reply.client, service.directory);
   const source = withFallbacks(model, directory, ownRequest, (fallback, reason) => {
     own.fallback = fallback;
+    own.fallbackReasons.push(reason);
     log.info({ req: requestId, model: model.info.id, fallback, reason }, "a fallback is asked");
     if (!reply.sent) reply.addHeaders({ "x-truewire-model": fallback });
   });
