@@ -123,7 +123,7 @@ test.each(pages)("every script of npm that %s names is there", (page) => {
 });
 
 /** Commands with subcommands of their own. */
-const groups = new Set(["config", "keys", "models"]);
+const groups = new Set(["cache", "config", "keys", "models", "service"]);
 const helps = new Map<string, Promise<string>>();
 function helpOf(command: string): Promise<string> {
   let help = helps.get(command);
@@ -150,7 +150,7 @@ test.each(pages)("every command and option of truewire that %s shows is there", 
       continue;
     }
     const help = await helpOf(groups.has(first) && second !== "" ? `${first} ${second}` : first);
-    const known = first === "launch" ? help + (await helpOf("serve")) : help;
+    const known = first === "launch" || first === "service" ? help + (await helpOf("serve")) : help;
     const own = rest.replace(/ -- .*/, "");
     for (const [, option = ""] of own.matchAll(/(?:^|\s)(--[a-z][a-z-]*)/g))
       if (!new RegExp(`${option}\\b(?!-)`).test(known)) wrong.push(`${option} in: ${line}`);
@@ -172,8 +172,8 @@ test("every setting of truewire.yaml is in docs/configuration.md or docs/keys.md
   const collect = (schema: unknown): void => {
     if (typeof schema !== "object" || schema === null) return;
     for (const [key, value] of Object.entries(schema)) {
-      // The members of a format are described in src/formats/format.ts.
-      if (key === "toolFormat") continue;
+      // The members of a format are described in src/formats/format.ts. Adaptations have a test of their own.
+      if (key === "toolFormat" || key === "adapt") continue;
       if (key === "properties") for (const name of Object.keys(value as object)) names.add(name);
       collect(value);
     }
