@@ -52,6 +52,7 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
       }
       return { name: request.model, read, kept };
     },
+    check: ({ info }, { read: { request } }) => port.checkModel?.(request, info),
     cost: ({ read: { request, preparesOnly } }, limits) => ({
       prompt: estimateTokens(request),
       reserved: preparesOnly !== undefined ? 0 : tokensToReserve(request, limits),

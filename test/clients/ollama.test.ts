@@ -320,7 +320,10 @@ describe.each(transports)("Ollama's API through $name", ({ open }) => {
   });
 
   test.each([
-    ["{", "the request body is not valid JSON"],
+    [
+      "{",
+      "The request body is not valid JSON: line 1, column 2: expected a name in double quotes or }, found the end of the body.",
+    ],
     ["[]", 'Expected a JSON object such as {"model": "NAME"}.'],
   ])("the body %j is refused: %s", async (body, error) => {
     const api = await open(serving(new ScriptedEngine(() => answer(["Hi"]))));
