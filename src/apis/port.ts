@@ -1,4 +1,5 @@
 import type { Generation } from "../core/accumulate.ts";
+import type { ModelInfo } from "../core/engine.ts";
 import type { GenerationEvent } from "../core/events.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import type { Steps } from "../core/steps.ts";
@@ -23,6 +24,9 @@ export interface Port {
    * parameters that the API refuses or this server does not support.
    */
   readRequest(body: unknown, requestId: string, options: ReadOptions): Steps<ReadRequest>;
+
+  /** Throws `FailureError` for what the API refuses of a model that is known not to support it. */
+  checkModel?(request: GenerationRequest, info: ModelInfo): void;
 
   /** Counts the tokens of a prompt, if the API has a path for it. */
   readonly tokenCounter?: TokenCounter;

@@ -14,7 +14,13 @@ import { oneAfterAnother, PoolControl } from "./pool-control.ts";
 import { nodeRuntime } from "./runtime.ts";
 import { readServerFiles } from "./server-files.ts";
 import { openPrimarySide } from "./primary-side.ts";
-import { settingsOf, warnOfFixedSettings, warnOfOpenAddress, withFixedSettings } from "./settings-of-config.ts";
+import {
+  isForThisMachine,
+  settingsOf,
+  warnOfFixedSettings,
+  warnOfOpenAddress,
+  withFixedSettings,
+} from "./settings-of-config.ts";
 import { workerTopics } from "./worker-messages.ts";
 import type { WorkerConfig, WorkerFailed, WorkerReady, WorkerStart } from "./worker-messages.ts";
 
@@ -52,7 +58,7 @@ export async function createClusteredServer(
     }),
     directory: () => directory,
   });
-  const opened = pool.use(sharedOf(current));
+  const opened = pool.use(sharedOf(current), isForThisMachine(current, settings.keys));
   opened.catch(() => {});
   let url: string | undefined;
   let { port } = current;
@@ -111,7 +117,8 @@ export async function createClusteredServer(
     const goesOn = withFixedSettings(next, config);
     const files = await readServerFiles(parseConfig(goesOn), nodeRuntime);
     const before = newest;
-    directory = await pool.use(sharedOf(parsed), async () => {
+    const nextSettings = settingsOf(parsed, files.keys, false);
+    directory = await pool.use(sharedOf(parsed), isForThisMachine(current, nextSettings.keys), async () => {
       const [first, ...others] = workers.ready;
       newest = { config: goesOn, files };
       try {
@@ -121,7 +128,7 @@ export async function createClusteredServer(
         newest = before;
         throw error;
       }
-      settings = settingsOf(parsed, files.keys, false);
+      settings = nextSettings;
       for (const worker of others) models = await goOver(worker, models);
     });
     warnOfFixedSettings(parsed, current, log);

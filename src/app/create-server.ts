@@ -19,7 +19,13 @@ import type { EmbeddedHandler, HandlerOptions } from "./open-handler.ts";
 import { openObserving } from "./open-observing.ts";
 import { ProfileFile } from "./profile-file.ts";
 import { EnginePool } from "./engine-pool.ts";
-import { inspectorOf, settingsOf, warnOfFixedSettings, warnOfOpenAddress } from "./settings-of-config.ts";
+import {
+  inspectorOf,
+  isForThisMachine,
+  settingsOf,
+  warnOfFixedSettings,
+  warnOfOpenAddress,
+} from "./settings-of-config.ts";
 import { PoolControl, oneAfterAnother } from "./pool-control.ts";
 import { readServerFiles } from "./server-files.ts";
 import type { WorkerSide } from "./worker-side.ts";
@@ -183,7 +189,7 @@ export async function openServer(
   try {
     service.store = side?.store ?? (await openStoreOf(current, log, nodeRuntime));
     service.limiter = side?.limiter ?? (await openLimiterOf(current, log, nodeRuntime));
-    service.directory = await pool.use(current);
+    service.directory = await pool.use(current, isForThisMachine(current, settings.keys));
   } catch (error) {
     http.close();
     http.closeAllConnections();
@@ -198,7 +204,7 @@ export async function openServer(
     const read = side?.files ?? (await readServerFiles(parsed, nodeRuntime));
     const nextSettings = settingsOf(parsed, read.keys, false);
     const inspector = side ? undefined : inspectorOf({ ...parsed, host }, nextSettings, service.inspector);
-    service.directory = await pool.use(parsed);
+    service.directory = await pool.use(parsed, isForThisMachine({ host }, nextSettings.keys));
     if (read.certificate) listener.renew?.(read.certificate);
     service.settings = settings = nextSettings;
     service.bodies.limit = nextSettings.bodyBudget;

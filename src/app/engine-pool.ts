@@ -40,10 +40,11 @@ export class EnginePool {
    * Opens what the models need and is not open yet, and closes what they no longer need. Rejects with the first failure, and then
    * everything is as it was before. An upstream that does not answer is no failure: it is taken in when it comes.
    *
-   * `goOver` lets others go over to what is open now, before anything is closed. Where it rejects, nothing has changed, either.
+   * `isForThisMachine`: clients may learn the names of the loaded models. `goOver` lets others go over to what is open now, before anything is closed. Where it rejects, nothing has changed, either.
    */
   async use(
     { models, memory = Infinity, loadWait }: Pick<Config, "models" | "memory" | "loadWait">,
+    isForThisMachine: boolean,
     goOver?: () => Promise<void>,
   ): Promise<ModelDirectory> {
     const next = new Map<unknown, Opened>();
@@ -55,7 +56,7 @@ export class EnginePool {
       await this.#openAll(models, next, fresh);
       const locals = [...next.values()].filter(isLocal);
       this.#locals?.checkBudget(locals, memory);
-      if (this.#locals) this.#locals.keeper.waitMs = loadWait;
+      if (this.#locals) Object.assign(this.#locals.keeper, { waitMs: loadWait, namesModels: isForThisMachine });
       this.#locals?.keeper.setBudget(memory);
       // Sequentially: models that load in parallel compete for memory and disk.
       for (const model of models) {

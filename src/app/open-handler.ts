@@ -83,7 +83,7 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
     if (!observing) Object.assign(service, (observing = await openObserving(parsed, runtime)).of);
     if (service.store === noStore) service.store = await openStoreOf(parsed, log, runtime);
     if (service.limiter === ownLimiter) service.limiter = await openLimiterOf(parsed, log, runtime);
-    return pool.use(parsed);
+    return pool.use(parsed, false);
   };
   let observing: Observing | undefined;
   let opening: Promise<void> | undefined;

@@ -31,7 +31,7 @@ export function settingsOf(config: Config, keyConfigs: readonly KeyConfig[], emb
   return {
     profile: config.wire === "exact" ? exact : lean,
     keys,
-    admin: new AdminAccess(config.adminKey, !embedded && isLoopback(host) && !keys.required),
+    admin: new AdminAccess(config.adminKey, !embedded && isForThisMachine(config, keys)),
     ...(metricsKey.length > 0 && { metricsKeys: new KeyRing(metricsKey, [], true) }),
     metricsOpen: metrics === "open",
     origins:
@@ -59,6 +59,11 @@ function heapLimit(): number {
   return v8?.getHeapStatistics().heap_size_limit ?? 1024 ** 3;
 }
 
+/** Whether a server accepts connections of its own machine only, and needs no keys. */
+export function isForThisMachine({ host }: Pick<Config, "host">, keys: KeyRing): boolean {
+  return isLoopback(host) && !keys.required;
+}
+
 /** Returns the keys of a configuration; `keys` are those with hashes. A configured file of keys requires keys even while it is empty. */
 export function keyRingOf({ apiKey, keysFile }: Config, keys: readonly KeyConfig[]): KeyRing {
   return new KeyRing(apiKey, keys.map(hashedKey), keysFile !== undefined);
@@ -78,13 +83,14 @@ function hashedKey({ name, hash, models, expires, priority = "default", ...limit
  * `current` is used again if its size did not change. Throws `ConfigError` if no client could read the requests.
  */
 export function inspectorOf(
-  { host, inspect, inspectSize, adminKey }: Config,
+  config: Config,
   { keys }: Pick<ServiceSettings, "keys">,
   current?: Inspector,
 ): Inspector | undefined {
-  const isForThisMachine = isLoopback(host) && !keys.required;
-  if (!(inspect ?? isForThisMachine)) return undefined;
-  if (!isForThisMachine && adminKey.length === 0) throw new ConfigError([needsAdminKey]);
+  const { inspect, inspectSize, adminKey } = config;
+  const isPrivate = isForThisMachine(config, keys);
+  if (!(inspect ?? isPrivate)) return undefined;
+  if (!isPrivate && adminKey.length === 0) throw new ConfigError([needsAdminKey]);
   return current?.maxBytes === inspectSize ? current : new Inspector(inspectSize);
 }
 

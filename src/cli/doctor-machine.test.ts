@@ -25,7 +25,6 @@ function textOf(id: string, differs: Partial<MachineFacts>): string | undefined 
 const config = {
   file: "truewire.yaml",
   models: 1,
-  missing: [],
   mistakes: [],
   hasKeys: false,
   upstreams: [],
@@ -79,11 +78,10 @@ test("port 8080: free, taken by Truewire itself, by another server, by something
   expect(textOf("server-11434", { servers })).toContain("Ollama answers at http://localhost:11434/v1 with 3 models");
 });
 
-test("the configuration: mistakes, missing files, and a second key", () => {
+test("the configuration: mistakes, and a second key", () => {
   const mistakes = ["truewire.yaml:3: models[0].url is not a URL"];
   expect(textOf("config", { config: { ...config, mistakes } })).toBe(mistakes[0]);
   expect(problems({ config: { ...config, mistakes } })).toHaveLength(1);
-  expect(problems({ config: { ...config, missing: ["a.gguf"] } }).map(([id]) => id)).toEqual(["config"]);
   const environment = { TRUEWIRE_API_KEY: "tw-1" };
   expect(problems({ config, environment })).toEqual([]);
   expect(textOf("TRUEWIRE_API_KEY", { environment })).toContain("requires this key of its clients");

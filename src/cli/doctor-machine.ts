@@ -37,7 +37,6 @@ export interface MachineFacts {
 export interface ConfigFacts {
   readonly file: string;
   readonly models: number;
-  readonly missing: readonly string[];
   readonly mistakes: readonly string[];
   readonly hasKeys: boolean;
   readonly upstreams: readonly string[];
@@ -200,7 +199,7 @@ function configFindings({ config, environment }: MachineFacts): DoctorFinding[] 
         text: `there is no ${configFile} here: truewire serves the demo model and the servers of this machine`,
       },
     ];
-  const { file, models, missing, mistakes, hasKeys } = config;
+  const { file, models, mistakes, hasKeys } = config;
   if (mistakes.length > 0)
     return [
       {
@@ -211,14 +210,7 @@ function configFindings({ config, environment }: MachineFacts): DoctorFinding[] 
       },
     ];
   return [
-    missing.length > 0
-      ? {
-          id,
-          status: "problem",
-          text: `${file} names model files that do not exist: ${missing.join(", ")}`,
-          cure: `correct the paths in ${file}`,
-        }
-      : { id, status: "ok", text: `${file} is valid, with ${models} ${models === 1 ? "entry" : "entries"} in models` },
+    { id, status: "ok", text: `${file} is valid, with ${models} ${models === 1 ? "entry" : "entries"} in models` },
     ...(hasKeys && environment["TRUEWIRE_API_KEY"]
       ? [
           {
@@ -406,17 +398,14 @@ async function listenerAt(port: number, timeout: number): Promise<string | undef
 
 async function configFacts(environment: Environment): Promise<ConfigFacts | undefined> {
   if (!existsSync(configFile)) return undefined;
-  const facts: ConfigFacts = { file: configFile, models: 0, missing: [], mistakes: [], hasKeys: false, upstreams: [] };
+  let facts: ConfigFacts = { file: configFile, models: 0, mistakes: [], hasKeys: false, upstreams: [] };
   try {
-    const { models, missing } = await checkConfigFile(configFile, environment);
-    const { keys, keysFile, models: entries = [] } = await readConfigFile(configFile, environment);
-    const upstreams = entries.flatMap((entry) =>
+    const { keys, keysFile, models = [] } = await readConfigFile(configFile, environment);
+    const upstreams = models.flatMap((entry) =>
       typeof entry === "object" && entry.kind === "upstream" ? [entry.url].flat() : [],
     );
-    return {
+    facts = {
       ...facts,
-      models,
-      missing,
       hasKeys: keys !== undefined || keysFile !== undefined,
       upstreams: [
         ...new Set(
@@ -424,6 +413,7 @@ async function configFacts(environment: Environment): Promise<ConfigFacts | unde
         ),
       ],
     };
+    return { ...facts, models: await checkConfigFile(configFile, environment) };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return { ...facts, mistakes: error.message.split("\n") };

@@ -1,3 +1,4 @@
+import { isRefusalOfProbe, profileProbes } from "../apis/adapt/profile-probes.ts";
 import { type ListedModel, readModelList } from "../apis/models/models.ts";
 import { type Judged, judgedResult, judgementOf } from "../check/probe/judged.ts";
 import { type Probe, type ProbeResult } from "../check/probe/probe.ts";
@@ -94,6 +95,7 @@ export async function examineServer(question: ServerQuestion): Promise<DoctorRep
     ["tools", "tools", () => server.tools()],
     ["schema", "a JSON schema", () => server.schema()],
     ["cut", "a prompt that does not fit", () => server.cut()],
+    ["accepts", "what else it refuses", () => server.accepts()],
   ] as const) {
     try {
       if (server.hasFailed && id !== "context") continue;
@@ -133,6 +135,7 @@ class ServerUnderExamination {
   #tokensPerWord: number | undefined;
   /** When the time is over, as `performance.now()`. */
   readonly #deadline: number;
+  #refusesTools = false;
   /** It does not answer a plain request. */
   hasFailed = false;
 
@@ -219,6 +222,7 @@ class ServerUnderExamination {
   async tools(): Promise<Found> {
     const { refusal, text, called, ended } = await this.#ask(withLimit(probeNamed("tools/stream"), 256));
     const cure = this.cures.tools ?? `${this.#serve} --tool-format auto`;
+    this.#refusesTools = refusal !== undefined;
     if (refusal !== undefined) return { status: "problem", text: `it refuses tools: ${refusal}`, cure };
     if (called) return { status: "ok", text: "it calls tools" };
     if (/get_weather/.test(text)) {
@@ -347,6 +351,29 @@ class ServerUnderExamination {
     };
   }
 
+  /** What the server refuses of the requests by which `truewire serve` learns what an upstream accepts. */
+  async accepts(): Promise<Found> {
+    const refused: string[] = [];
+    let asked = 0;
+    for (const { id, about, members } of profileProbes) {
+      if (ownLines.test(id) || (this.#refusesTools && members["tools"] !== undefined)) continue;
+      if (this.#signal.aborted) break;
+      const { exchange } = await send(chatProbe(id, about, { max_tokens: 1, ...members }), this.#target, this.#signal);
+      // Without an answer, or with one such as a rate limit, nothing is known.
+      if (!exchange?.response.complete) break;
+      const { status } = exchange.response;
+      if (status !== 200 && !isRefusalOfProbe(status)) break;
+      asked++;
+      if (status !== 200) refused.push(about);
+    }
+    if (asked === 0 && this.#signal.aborted) throw new NotReached();
+    if (asked === 0) return { status: "unknown", text: "what else it refuses: it did not answer" };
+    if (refused.length === 0)
+      return { status: "ok", text: `it accepts ${asked} kinds of requests that some servers refuse` };
+    const cure = `truewire serve ${this.#target.url} adapts requests to it where that is possible`;
+    return { status: "ok", text: `it refuses: ${refused.join(", ")}`, ...(!this.#isTruewire && { cure }) };
+  }
+
   /** Returns the three worst findings of the checker's rules: in all answers, and in two more requests if there is time. */
   async worst(): Promise<DoctorFinding[]> {
     for (const id of ["text/stream", "wrong/no-messages"]) {
@@ -411,6 +438,9 @@ class ServerUnderExamination {
     return facts;
   }
 }
+
+/** Probes of what has a line of its own. */
+const ownLines = /^(?:tools|json-schema|stream-options|system-later)$/;
 
 /** Rules that the model's server has to keep: nothing in front of it can. */
 const requestRules = /^(?:request|body)\/(?:stop|max-tokens|required|named|no-tools|parallel)$/;

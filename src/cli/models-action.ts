@@ -1,3 +1,4 @@
+import { profileEntries } from "../apis/adapt/server-profile.ts";
 import type { ServerProfileReport } from "../core/engine.ts";
 import type { ControlledModel, Progress } from "../server/admin/model-control.ts";
 import { AdminClient } from "./admin-client.ts";
@@ -41,14 +42,12 @@ export async function changeModel(verb: "load" | "unload" | "pull", model: strin
 }
 
 /** What the server of a model accepts: each entry with its value and where it comes from. */
-function showProfile({ url, model, server, known, learned, configured }: ServerProfileReport): void {
+function showProfile(report: ServerProfileReport): void {
+  const { url, model, server } = report;
   console.log(`\n${model} at ${url}${server === undefined ? "" : ` (${server})`}`);
-  const origins = { known, learned, configured };
-  const names = [...new Set(Object.values(origins).flatMap((entries) => Object.keys(entries)))].toSorted();
-  if (names.length === 0) console.log("  accepts everything that an unknown server is expected to accept");
-  for (const name of names)
-    for (const [origin, entries] of Object.entries(origins))
-      if (entries[name] !== undefined) console.log(`  ${name}: ${JSON.stringify(entries[name])} (${origin})`);
+  const entries = profileEntries(report);
+  if (entries.length === 0) console.log("  accepts everything that an unknown server is expected to accept");
+  for (const { name, value, origin } of entries) console.log(`  ${name}: ${JSON.stringify(value)} (${origin})`);
 }
 
 function rowOf({ name, state, memory, busy, load, keep }: ControlledModel): string[] {

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { dirname, isAbsolute, resolve } from "node:path";
-import { ConfigError } from "./config-error.ts";
+import { ConfigError, type ConfigProblem } from "./config-error.ts";
 import type { ModelEntry, TruewireConfig } from "./config.ts";
 import { readYamlFile } from "./read-yaml-file.ts";
 import { parseConfig } from "./schema.ts";
@@ -20,19 +20,31 @@ export async function readConfigFile(
 }
 
 /**
- * Reads a configuration file as `readConfigFile` does, and finds what only `serve` would notice. Throws `ConfigError` if it serves no
- * model. `missing`: the model files of this machine that do not exist.
+ * Finds the mistakes of a configuration file that `readConfigFile` finds, and those that only `serve` would notice: no model, and model files
+ * that do not exist on this machine. Returns the number of entries in `models`. Throws `ConfigError` whose every line begins with
+ * `file:line:`.
  */
 export async function checkConfigFile(
   file: string,
   environment: Readonly<Record<string, string | undefined>>,
-): Promise<{ readonly models: number; readonly missing: readonly string[] }> {
+): Promise<number> {
+  const folder = dirname(resolve(file));
+  await readYamlFile(file, environment, (read) => {
+    const config = (read ?? {}) as TruewireConfig;
+    parseConfig(config);
+    const missing = (config.models ?? []).flatMap((model, at) => missingFileOf(model, at, folder) ?? []);
+    if (missing.length > 0) throw new ConfigError(missing);
+  });
   const { models = [] } = await readConfigFile(file, environment);
   if (models.length === 0) throw noModels(file);
-  const paths = models.flatMap((model) =>
-    typeof model === "object" && model.kind === "local" && !model.path.startsWith("hf:") ? [model.path] : [],
-  );
-  return { models: models.length, missing: paths.filter((path) => !existsSync(path)) };
+  return models.length;
+}
+
+function missingFileOf(model: string | ModelEntry, at: number, folder: string): ConfigProblem | undefined {
+  const parsed = typeof model === "string" ? modelOfTarget(model) : model;
+  if (parsed.kind !== "local" || parsed.path.startsWith("hf:") || existsSync(resolve(folder, parsed.path))) return;
+  const path = ["models", at, ...(typeof model === "string" ? [] : ["path"])];
+  return { path, message: `the model file ${resolve(folder, parsed.path)} does not exist` };
 }
 
 /** The error for a configuration that serves no model. */

@@ -53,6 +53,7 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
       }
       return { name: request.model, read, kept };
     },
+    check: ({ info }, { read: { request } }) => port.checkModel?.(request, info),
     cost: ({ read: { request, preparesOnly } }, limits) => ({
       prompt: estimateTokens(request),
       reserved: preparesOnly !== undefined ? 0 : tokensToReserve(request, limits),
@@ -100,6 +101,7 @@ async function answer(
   const open: OpenGenerator = (noteFallback) =>
     withFallbacks(model, directory, ownRequest, (fallback, reason) => {
       own.inspection?.anotherSource();
+      own.fallbackReasons.push(reason);
       log.info({ req: requestId, model: model.info.id, fallback, reason }, "a fallback is asked");
       noteFallback(fallback);
     });

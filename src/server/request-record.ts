@@ -7,7 +7,7 @@ import type {
   Timings,
   Usage,
 } from "../core/events.ts";
-import { loggedError, loggedFailure } from "../core/failure.ts";
+import { type FallbackReason, loggedError, loggedFailure } from "../core/failure.ts";
 import type { AttemptObserver, GenerationObserver, ObservedAttempt } from "../core/generation-observer.ts";
 import type { ListedRequest } from "./inspect/listed-request.ts";
 import type { WatchedRequest } from "./inspect/watched-request.ts";
@@ -48,6 +48,8 @@ export class RequestRecord implements GenerationObserver {
   detached = false;
   /** The fallback that was asked last, by the name that clients use. */
   fallback: string | undefined;
+  /** Why fallbacks were asked, one reason for each. */
+  readonly fallbackReasons: FallbackReason[] = [];
   /** The id of the request whose generation this one repeats (`Resends`). */
   attachedTo: string | undefined;
   /** Requests to upstreams. */

@@ -6,6 +6,7 @@ import { type DoctorFinding, type DoctorReport, examineServer } from "../../src/
 import { runTruewire } from "../support/serve.ts";
 import { say } from "../upstream/scripted-server.ts";
 import { deepseek } from "../upstream/strict-servers/deepseek.ts";
+import { groq } from "../upstream/strict-servers/groq.ts";
 import { mistral } from "../upstream/strict-servers/mistral.ts";
 import { ollama } from "../upstream/strict-servers/ollama.ts";
 import { hasTemplate, qwen } from "../upstream/strict-servers/qwen.ts";
@@ -308,6 +309,33 @@ describe("a server that answers", () => {
       }
     },
   );
+
+  test("what it refuses of the requests that `truewire serve` learns from", async () => {
+    const server = await startStrict({ ...groq, owner: "me" }, "Hello.");
+    closing.push(() => server.close());
+    const found = of(await examineServer({ url: server.url, budget: plenty }), "accepts");
+    expect(found).toMatchObject({ status: "ok", text: expect.stringMatching(/^it refuses: .*a message with a name/) });
+    expect(found.cure).toBe(`truewire serve ${server.url} adapts requests to it where that is possible`);
+    const { url } = await start({ "/v1/models": list("me"), "/v1/chat/completions": answerWell((words) => words) });
+    expect(of(await examineServer({ url, budget: plenty }), "accepts")).toEqual({
+      id: "accepts",
+      status: "ok",
+      text: expect.stringMatching(/^it accepts 21 kinds of requests that some servers refuse$/),
+    });
+  });
+
+  test("a rate limit shows nothing of what it refuses", async () => {
+    const well = answerWell((words) => words);
+    const { url } = await start({
+      "/v1/models": list("me"),
+      "/v1/chat/completions": ((body, response, request) => {
+        const isProbe = JSON.stringify(body["messages"]).includes("Say hi.");
+        if (!isProbe) return well(body, response, request);
+        return response.writeHead(429).end('{"error":{"message":"Rate limit reached"}}');
+      }) satisfies Answer,
+    });
+    expect(of(await examineServer({ url, budget: plenty }), "accepts")).toMatchObject({ status: "unknown" });
+  });
 
   test("without a model", async () => {
     const { url } = await start({

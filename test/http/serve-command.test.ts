@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { Agent, request, type IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -309,11 +309,26 @@ describe("commands that cannot", () => {
     expect(stdout).toBe("");
   });
 
-  test("config check names the model files that do not exist", async () => {
-    await writeFile(join(folder, "missing.yaml"), "models: [nowhere.gguf]\n");
+  // It said that the file is valid, and exited with 0; serve then refused it.
+  test("config check refuses model files that do not exist, each with its line", async () => {
+    const lines = [
+      "models:",
+      "  - nowhere.gguf",
+      "  - kind: local",
+      "    path: sub/other.gguf",
+      "  - hf:owner/repo:Q4_K_M",
+    ];
+    await writeFile(join(folder, "missing.yaml"), `${lines.join("\n")}\n`);
     const { code, stdout, stderr } = await runTruewire(["config", "check", "missing.yaml"], { cwd: folder });
-    expect([code, stdout]).toEqual([0, "missing.yaml is valid. It has 1 entry in models.\n"]);
-    expect(stderr).toMatch(/^truewire: The model file .*nowhere\.gguf does not exist\.\n$/);
+    expect([code, stdout]).toEqual([1, ""]);
+    const found = stderr.replaceAll(folder, "FOLDER");
+    expect(found).toContain("missing.yaml:2: models[0]: the model file FOLDER/nowhere.gguf does not exist\n");
+    expect(found).toContain("missing.yaml:4: models[1].path: the model file FOLDER/sub/other.gguf does not exist\n");
+    await writeFile(join(folder, "nowhere.gguf"), "");
+    await mkdir(join(folder, "sub"), { recursive: true });
+    await writeFile(join(folder, "sub/other.gguf"), "");
+    const complete = await runTruewire(["config", "check", "missing.yaml"], { cwd: folder });
+    expect([complete.code, complete.stdout]).toEqual([0, "missing.yaml is valid. It has 3 entries in models.\n"]);
   });
 
   test("HTTPS to the port of HTTP is a sentence in the log", async () => {

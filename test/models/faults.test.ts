@@ -63,6 +63,27 @@ describe("a model that does not fit", () => {
     });
   });
 
+  // The message named neither the models in the way nor the command, and the log no model with load: manual.
+  test.each<[string, string, string]>([
+    ["on a server of this machine, with the names and the command", "keep: true", ""],
+    ["on one with keys, without them", "load: manual", "apiKey: [sk-client-0123456789]"],
+  ])("beside those that stay: %s", async (_, stays, keys) => {
+    const settings = ["memory: 200MiB", ...(keys === "" ? [] : [keys, "adminKey: [admin-0123456789abcdef]"])];
+    await withServer(serveModels([eager("a", `, ${stays}`), lazy("b")], settings), async ({ url, stderr }) => {
+      const headers = { "content-type": "application/json", authorization: "Bearer admin-0123456789abcdef" };
+      const loaded = await fetch(`${url}/admin/models/load`, { method: "POST", headers, body: '{"model":"a"}' });
+      expect(await loaded.text()).toContain('"done"');
+      const body = JSON.stringify({ model: "b", messages: [{ role: "user", content: "#plain" }] });
+      const asking = { ...headers, authorization: "Bearer sk-client-0123456789" };
+      const refused = await fetch(`${url}/v1/chat/completions`, { method: "POST", headers: asking, body });
+      const { error } = (await refused.json()) as ErrorBody;
+      const cure = "Unload one (truewire models unload a), or raise the memory limit (--memory).";
+      const message = "There is not enough free memory for the model 'b': models that stay loaded use it";
+      expect(error.message).toBe(keys === "" ? `${message} (a). ${cure}` : `${message}.`);
+      await until(() => stderr().includes(`Models that stay loaded (keep, or load: manual): a. ${cure}`), "the log");
+    });
+  });
+
   test("models that are loaded at the start take turns where there is room for one: the first stays", async () => {
     await withServer(serveModels([eager("a"), eager("b")], ["memory: 200MiB"]), async (server) => {
       expect([await stateOf(server, "a"), await stateOf(server, "b")]).toEqual(["ready", "unloaded"]);

@@ -45,7 +45,8 @@ describe.skipIf(!hasPrometheus)("a Prometheus that reads the numbers of a server
   beforeAll(async () => {
     // It fails now and then, and what it says is in need of repair.
     upstream = await startScripted((response, body, attempt) => {
-      if (body["model"] === "m" && attempt % 3 === 0) return void response.writeHead(500).end();
+      if (body["model"] === "broken" || (body["model"] === "m" && attempt % 3 === 0))
+        return void response.writeHead(500).end();
       response.writeHead(200, { "content-type": "text/event-stream" });
       response.end(event({ content: "Hello" }) + event({ content: " there" }) + finish);
     });
@@ -54,10 +55,12 @@ describe.skipIf(!hasPrometheus)("a Prometheus that reads the numbers of a server
     const config = [
       "port: 0",
       `metricsKey: ${metricsKey}`,
+      "attachResends: 60s",
       `keys: [{ name: alice, hash: "sha256:${hash}" }]`,
       "models:",
       '  - { kind: local, path: local.gguf, slots: 2, contextSize: 4096, threads: 1, gpu: "off" }',
       `  - { kind: upstream, name: other, url: "${upstream.url}" }`,
+      `  - { kind: upstream, name: none, url: "${upstream.url}", models: { big: broken }, retries: 0, fallbacks: { big: [m] } }`,
     ];
     writeFileSync(join(folder, "truewire.yaml"), `${config.join("\n")}\n`);
     truewire = await startTruewire(["--config", join(folder, "truewire.yaml"), "--log-level", "silent"]);
@@ -82,7 +85,16 @@ describe.skipIf(!hasPrometheus)("a Prometheus that reads the numbers of a server
       ],
       { stdio: ["ignore", "ignore", "inherit"] },
     );
-    load = Promise.all([ask("local", { stream: true }), ask("local", {}), ask("m", { stream: true }), ask("m", {})]);
+    const loads: [string, object][] = [
+      ["local", { stream: true }],
+      ["local", {}],
+      ["m", { stream: true }],
+      ["m", {}],
+      // Each of them is now and then attached to the other's answer.
+      ["big", { temperature: 0 }],
+      ["big", { temperature: 0 }],
+    ];
+    load = Promise.all(loads.map(([model, members]) => ask(model, members)));
     await until(async () => (await fetch(`${url}/-/ready`).catch(() => undefined))?.ok === true, "Prometheus is ready");
   });
   afterAll(async () => {
@@ -174,7 +186,7 @@ describe.skipIf(!hasPrometheus)("a Prometheus that reads the numbers of a server
       const [, metric, label] = /^label_values\((\w+), (\w+)\)$/.exec(definition ?? "") ?? [];
       if (metric !== undefined) chosen.push(await api<string[]>(`label/${label ?? ""}/values?match[]=${metric}`));
     }
-    expect(chosen).toEqual([["local", "m"], ["chat"], ["alice"]]);
+    expect(chosen).toEqual([["big", "local", "m"], ["chat"], ["alice"]]);
   });
 
   test("promtool has nothing to say against them", async ({ skip }) => {

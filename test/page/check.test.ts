@@ -1,12 +1,16 @@
 import { createServer } from "node:http";
 import type { Server } from "node:http";
 import { readFileSync } from "node:fs";
-import { expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import type { Locator, Page } from "playwright-core";
 import { expectAccessible, expectFits } from "../support/open-page.ts";
 import { describePage, looks, talker } from "../support/describe-page.ts";
 import { otherServers } from "../support/other-servers.ts";
 import { startTruewire } from "../support/serve.ts";
+import { chat } from "../support/transports.ts";
+import { groq } from "../upstream/strict-servers/groq.ts";
+import { startStrict } from "../upstream/strict-servers/strict-server.ts";
+import type { RunningStrictServer } from "../upstream/strict-servers/strict-server.ts";
 
 /** A server whose streams have no end mark, and whose lists are fine. */
 function spoiledServer(): Server {
@@ -157,4 +161,37 @@ describePage("Check", [talker], (at) => {
     await close();
     await server.stop();
   });
+});
+
+let strict: RunningStrictServer | undefined;
+afterAll(() => strict?.close());
+
+/** A server that no table knows, with Groq's refusals, behind one that has an admin key. */
+async function strictUpstream(): Promise<string[]> {
+  strict = await startStrict({ ...groq, owner: "me" }, "Hi");
+  return [strict.url, "--admin-key", "admin-0123456789abcdef"];
+}
+
+describePage("Profiles of upstreams", strictUpstream, (at) => {
+  test.each([looks[0], looks[3]])(
+    "are shown with the origin of each entry: %s",
+    { timeout: 60_000 },
+    async (_, options) => {
+      const { page, wrong, close } = await at.open("check", options);
+      await page.getByText("What the upstreams of this server accept").click();
+      await page.locator(".banner", { hasText: "The admin API needs an admin key" }).waitFor();
+      await page.getByLabel("Admin key of this page's server").fill("admin-0123456789abcdef");
+      const named = { messages: [{ role: "user", content: "Hi", name: "ada" }] };
+      await (await fetch(`${at.server.url}/v1/chat/completions`, chat("", { model: "m", ...named }))).text();
+      await page.getByRole("button", { name: "Load again" }).click();
+      const entries = page.getByRole("region", { name: `Entries of m at ${strict?.url}` });
+      const learned = entries.locator("tr", { has: page.getByText("dropInMessages", { exact: true }) });
+      await learned.waitFor();
+      expect(await learned.locator("td").allTextContents()).toEqual(['["name"]', "learned"]);
+      expect(await page.getByLabel("Admin key of this page's server").count()).toBe(0);
+      await expectAccessible(page, "a profile");
+      expect(wrong).toEqual([]);
+      await close();
+    },
+  );
 });

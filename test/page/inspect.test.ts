@@ -364,6 +364,27 @@ describePage("Inspect", threeModels, (at) => {
     await close();
   });
 
+  test("each adaptation of a request is shown with its place, next to the body that was sent", async () => {
+    const messages = [
+      { role: "user", content: "hi" },
+      { role: "assistant", content: "Hello." },
+      { role: "system", content: "Be brief from here on." },
+      { role: "user", content: "bye" },
+    ];
+    await asked("m", "", { messages });
+    const { page, wrong, close } = await at.open("inspect");
+    await rows(page).filter({ hasText: "m" }).first().click();
+    await page.getByRole("tab", { name: "Wire" }).click();
+    await page.locator("summary", { has: page.getByText(/asked|sent upstream/i) }).click();
+    const adaptations = page.getByRole("list", { name: "Adaptations of the request" });
+    await adaptations.getByText("A later system message was sent as a marked text of the user's.").waitFor();
+    await adaptations.getByText("system-as-user · messages[2]").waitFor();
+    await page.getByLabel("The body that was sent").getByText("Be brief from here on.").waitFor();
+    await expectAccessible(page, "adaptations");
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
   test(
     "thousands of requests, and an answer of thousands of frames, leave the tab alive",
     { timeout: 120_000 },

@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import { describe, expect, test } from "vitest";
 import { createServer } from "../../src/app/create-server.ts";
 import type { ModelEntry } from "../../src/config/config.ts";
+import type { FallbackReason } from "../../src/core/failure.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
 import { keyOf } from "../keys/support.ts";
 import { event, role, say, startScripted } from "./scripted-server.ts";
@@ -53,18 +54,29 @@ async function ask(server: { url: string }, more: object = {}, key?: string): Pr
 }
 
 describe.each([false, true])("before anything is shown, stream %s", (stream) => {
-  test.each<[string, () => Promise<ScriptedServer>, string[] | undefined]>([
-    ["a server's error", () => fails(503), undefined],
-    ["a rate limit", () => fails(429), undefined],
-    ["an unknown model", () => fails(404, { message: "no such model", code: "model_not_found" }), undefined],
-    ["a broken connection", () => upstream((response: ServerResponse) => response.destroy()), ["connection"]],
+  test.each<[string, () => Promise<ScriptedServer>, FallbackReason, "by default" | "as configured"]>([
+    ["a server's error", () => fails(503), "server-error", "by default"],
+    ["a rate limit", () => fails(429), "rate-limit", "by default"],
+    [
+      "an unknown model",
+      () => fails(404, { message: "no such model", code: "model_not_found" }),
+      "not-found",
+      "by default",
+    ],
+    [
+      "a broken connection",
+      () => upstream((response: ServerResponse) => response.destroy()),
+      "connection",
+      "as configured",
+    ],
     [
       "a prompt that is too long",
       () =>
         fails(400, { message: "This model's maximum context length is 10 tokens.", code: "context_length_exceeded" }),
-      ["context-length"],
+      "context-length",
+      "as configured",
     ],
-    ["a filter", () => fails(400, { message: "filtered", code: "content_filter" }), ["content-filter"]],
+    ["a filter", () => fails(400, { message: "filtered", code: "content_filter" }), "content-filter", "as configured"],
     [
       "an answer that a filter emptied",
       () =>
@@ -76,19 +88,23 @@ describe.each([false, true])("before anything is shown, stream %s", (stream) => 
           response.setHeader("content-type", "application/json");
           response.end(JSON.stringify({ id: "a", object: "chat.completion", created: 1, model: "big", choices }));
         }),
-      ["content-filter"],
+      "content-filter",
+      "as configured",
     ],
-  ])("%s: a model of another source answers, and its name is in a header", async (_, broken, fallbackOn) => {
+  ])("%s: a model of another source answers, and its name is in a header", async (_, broken, reason, when) => {
     const small = await answers("from small");
     const big = await broken();
     const server = await serve([
-      entry(big, "big", { fallbacks: ["small"], ...(fallbackOn && { fallbackOn: fallbackOn as never }) }),
+      entry(big, "big", { fallbacks: ["small"], ...(when === "as configured" && { fallbackOn: [reason] }) }),
       entry(small, "small"),
     ]);
     const answer = await ask(server, { stream });
     expect(answer).toMatchObject({ status: 200, by: "small" });
     expect(answer.text.match(/from small/g)).toHaveLength(1);
     expect(small.requests.map(({ body }) => body["model"])).toEqual(["small"]);
+    const metrics = await (await fetch(`${server.url}/metrics`)).text();
+    const counted = metrics.split("\n").filter((line) => line.startsWith("truewire_fallbacks_total{"));
+    expect(counted).toEqual([`truewire_fallbacks_total{gen_ai_request_model="big",reason="${reason}"} 1`]);
   });
 
   test("a failure that is not configured goes to the client, and no fallback is asked", async () => {

@@ -682,3 +682,26 @@ test("what the double refuses, it refuses as Ollama does", async () => {
     'option "temperature" must be of type float32',
   ]);
 });
+
+// They were sent on without, and a client that asked for reasoning or tools got an answer that had none.
+test("Ollama's API over Ollama: what a model is not capable of is refused in Ollama's words", async () => {
+  const models = { "plain:latest": { capabilities: ["completion"] }, "full:latest": { capabilities: everything } };
+  const { upstream, truewire } = await serve({ models, reply: () => "Hi." });
+  const ask = async (model: string, more: object): Promise<readonly [number, unknown]> => {
+    const response = await fetch(`${truewire.url}/api/chat`, {
+      method: "POST",
+      body: JSON.stringify({ model, messages: [user("Hi")], stream: false, ...more }),
+    });
+    const { error } = (await response.json()) as Json;
+    return [response.status, error];
+  };
+  const tools = [{ type: "function", function: { name: "f", parameters: { type: "object", properties: {} } } }];
+  expect(await ask("plain:latest", { think: true })).toEqual([400, '"plain:latest" does not support thinking']);
+  const refused = "registry.ollama.ai/library/plain:latest does not support tools";
+  expect(await ask("plain:latest", { tools })).toEqual([400, refused]);
+  expect(upstream.requests).toHaveLength(0);
+  expect(await ask("plain:latest", { think: false, tools: [] })).toEqual([200, undefined]);
+  expect(await ask("full:latest", { think: true, tools })).toEqual([200, undefined]);
+});
+
+const everything = ["completion", "tools", "thinking"];

@@ -85,6 +85,9 @@ describe.each(Object.keys(paths))("%s", (path) => {
     expect(await answer.text()).toContain("The whole answer.");
     expect(waiting).toHaveLength(1);
     expect(first.aborted).toBe(false);
+    const metrics = await (await fetch(`${server.url}/metrics`)).text();
+    // A client may leave before its request is attached; the last one does not leave.
+    expect(metrics).toMatch(/^truewire_attached_requests_total\{gen_ai_request_model="m"\} [123]$/m);
   });
 });
 

@@ -1,3 +1,4 @@
+import type { ServerProfileReport } from "../../core/engine.ts";
 import type { GenerationRequest, Sampling } from "../../core/request.ts";
 import type { OllamaModelState } from "../ollama/context.ts";
 import type { AdaptationName } from "./adaptation-names.ts";
@@ -108,6 +109,21 @@ export interface ServerProfile {
   readonly adapt?: Readonly<Partial<Record<AdaptationName, boolean>>>;
   /** Only for Ollama's own API. */
   readonly ollama?: OllamaModelState;
+}
+
+/** An entry of a server's profile. An entry of `configured` has precedence over one of `learned`, and that over one of `known`. */
+export interface ProfileEntry {
+  readonly name: string;
+  readonly value: unknown;
+  readonly origin: "known" | "learned" | "configured";
+}
+
+/** The entries of a report by name; those of the same name in the order of `known`, `learned`, `configured`. */
+export function profileEntries({ known, learned, configured }: ServerProfileReport): ProfileEntry[] {
+  const entries = Object.entries({ known, learned, configured }).flatMap(([origin, profile]) =>
+    Object.entries(profile).map(([name, value]) => ({ name, value, origin: origin as ProfileEntry["origin"] })),
+  );
+  return entries.toSorted(({ name: one }, { name: other }) => (one < other ? -1 : one > other ? 1 : 0));
 }
 
 /**

@@ -1,11 +1,12 @@
 import type * as z from "zod";
 import type { ModelInfo } from "../../core/engine.ts";
 import { invalidRequest } from "../../core/failure.ts";
+import type { GenerationRequest } from "../../core/request.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonValue } from "../json-text.ts";
 import { inWireOrder } from "../members.ts";
 import type { Profile } from "../profile.ts";
-import { bodyFailure, goJson, goTime } from "./go-values.ts";
+import { bodyFailure, goJson, goString, goTime } from "./go-values.ts";
 import { ollamaPullRequest, ollamaShowRequest } from "./request-schema.ts";
 import {
   type ollamaCapabilities,
@@ -161,6 +162,21 @@ export function capabilitiesOf({ endpoints, file, takesImages, callsTools, reaso
     ...has("embedding", endpoints.includes("embeddings")),
     ...has("thinking", chats && (reasons ?? /<think>[^]*<\/think>|content\.split\(["']<\/think>["']\)/.test(template))),
   ];
+}
+
+/**
+ * Throws `FailureError` 400 for reasoning or tools where the model is known not to support them. Nothing is refused of a model of which
+ * nothing is known, and no tools of a local model: Truewire adds an instruction about them where a chat template has none. Source: ollama
+ * 0.33.0, server/routes.go, `ChatHandler` and `GenerateHandler`; server/images.go, `CheckCapabilities`.
+ */
+export function checkCapabilities(
+  { model, reasoning, tools }: GenerationRequest,
+  { callsTools, reasons }: ModelInfo,
+): void {
+  if (reasoning?.mode === "on" && reasons === false)
+    throw invalidRequest(`${goString(model)} does not support thinking`, "think");
+  if (tools && tools.length > 0 && callsTools === false)
+    throw invalidRequest(`registry.ollama.ai/library/${ollamaName(model)} does not support tools`, "tools");
 }
 
 export interface OllamaPull {

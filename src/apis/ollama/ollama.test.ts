@@ -10,7 +10,14 @@ import type { GenerationRequest } from "../../core/request.ts";
 import { serialize } from "../members.ts";
 import { exact, lean, type Profile } from "../profile.ts";
 import { goString, goTime, parseGoDuration } from "./go-values.ts";
-import { capabilitiesOf, ollamaName, readOllamaPull, writeOllamaShow, writeOllamaTags } from "./models.ts";
+import {
+  capabilitiesOf,
+  checkCapabilities,
+  ollamaName,
+  readOllamaPull,
+  writeOllamaShow,
+  writeOllamaTags,
+} from "./models.ts";
 import { readOllamaEmbed, writeOllamaEmbed } from "./embed.ts";
 import {
   type OllamaAnswer,
@@ -546,6 +553,27 @@ describe("models", () => {
     const { file: _, ...remote } = info;
     expect(capabilitiesOf({ ...remote, takesImages: true })).toEqual(["completion", "tools", "vision"]);
     expect(capabilitiesOf({ ...remote, endpoints: ["embeddings"] })).toEqual(["embedding"]);
+  });
+
+  test("reasoning and tools are refused of a model that is known not to support them", () => {
+    const { file: _, ...remote } = info;
+    const tools = [{ type: "function", function: { name: "f", parameters: {} } }];
+    const asking = (more: object): GenerationRequest =>
+      readOllamaChat({ model: "m", messages: [{ role: "user", content: "Hi" }], ...more }, "req_1").request;
+    const check = (more: object, facts: Partial<ModelInfo>) => () =>
+      checkCapabilities(asking(more), { ...remote, ...facts });
+    const thinking = '"m" does not support thinking';
+    expect(check({ think: true }, { reasons: false })).toThrow(thinking);
+    expect(check({ think: "high" }, { reasons: false })).toThrow(thinking);
+    expect(check({ tools }, { callsTools: false })).toThrow(
+      "registry.ollama.ai/library/m:latest does not support tools",
+    );
+    for (const fits of [
+      check({ think: false, tools: [] }, { reasons: false, callsTools: false }),
+      check({ think: true, tools }, {}),
+      check({ think: true, tools }, { reasons: true, callsTools: true }),
+    ])
+      expect(fits).not.toThrow();
   });
 
   test.each([

@@ -5,6 +5,7 @@ import { malformedJson } from "../failures.ts";
 import type { Port, ReadOptions, ReadRequest } from "../port.ts";
 import { openaiLimitHeaders } from "../rate-limits.ts";
 import { goJson, goString } from "./go-values.ts";
+import { checkCapabilities } from "./models.ts";
 import { ollamaChatInSteps, ollamaGenerateInSteps, type ReadOllamaRequest } from "./request.ts";
 import { ollamaContext, OllamaStreamWriter, writeOllamaResponse } from "./write.ts";
 
@@ -40,8 +41,10 @@ function routerError({ status, code, message }: GenerationFailure): { contentTyp
   return isPath ? { contentType: "text/plain", body: "404 page not found" } : undefined;
 }
 
-function errorText({ message, code, model }: GenerationFailure, notFound: (model: string) => string): string {
+function errorText({ message, code, model, param }: GenerationFailure, notFound: (model: string) => string): string {
   if (message === malformedJson().failure.message) return "the request body is not valid JSON";
+  // A local model without tokens for it. Source: server/images.go, `CheckCapabilities`.
+  if (code === "unsupported_parameter" && param === "suffix") return "this model does not support insert";
   if (code !== "model_not_found" || model === undefined) return message;
   return notFound(model) + (/ Available models: .*/s.exec(message)?.[0].replace(" ", ". ") ?? "");
 }
@@ -76,6 +79,7 @@ function ollamaPort(
     operation,
     errorFormat: ollamaErrorFormat,
     contentType: json,
+    checkModel: checkCapabilities,
     *readRequest(body, requestId, options): Steps<ReadRequest> {
       const { request, warnings, answer, keepAliveMs } = yield* read(body, requestId, options);
       return {

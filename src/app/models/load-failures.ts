@@ -4,8 +4,16 @@ import type { GenerationFailure } from "../../core/events.ts";
 import { FailureError } from "../../core/failure.ts";
 
 /*
- * Errors for requests whose model is not loaded. They are for clients: without paths and without the names of other models.
+ * Errors for requests whose model is not loaded. They are for clients: without paths, and without the names of other models unless the
+ * server is only for its own machine.
  */
+
+/** Other models, in an error about one. */
+export interface OtherModels {
+  readonly names: readonly string[];
+  /** The client may learn their names; the log has them in any case. */
+  readonly shown: boolean;
+}
 
 /** The model is loaded and unloaded manually only. */
 export function notLoaded(model: string): FailureError {
@@ -37,17 +45,13 @@ export function tooLarge(model: string): FailureError {
 }
 
 /** Models that are never unloaded (`kept`) use the memory that the model needs. */
-export function memoryPinned(model: string, kept: readonly string[]): FailureError {
-  return refusal(
-    model,
-    "no_room",
-    `There is not enough free memory for the model '${model}': models that stay loaded use it.`,
-    60,
-    {
-      ...notAgain,
-      cause: `Models that stay loaded (keep): ${kept.join(", ")}. Raise the memory limit (--memory), or keep fewer models.`,
-    },
-  );
+export function memoryPinned(model: string, kept: OtherModels): FailureError {
+  const cure = `Unload one (truewire models unload ${kept.names[0] ?? "NAME"}), or raise the memory limit (--memory).`;
+  const message = `There is not enough free memory for the model '${model}': models that stay loaded use it`;
+  return refusal(model, "no_room", kept.shown ? `${message} (${kept.names.join(", ")}). ${cure}` : `${message}.`, 60, {
+    ...notAgain,
+    cause: `Models that stay loaded (keep, or load: manual): ${kept.names.join(", ")}. ${cure}`,
+  });
 }
 
 /** The model would fit only if another one was unloaded, which the caller excludes. `loaded`: the names of the loaded models. */
@@ -61,13 +65,16 @@ export function noFreeMemory(model: string, loaded: readonly string[]): FailureE
   );
 }
 
-/** The models that would have to be unloaded were busy all the time. */
-export function busyTooLong(model: string, waitedMs: number): FailureError {
+/** The models that would have to be unloaded (`loaded`) were busy all the time. */
+export function busyTooLong(model: string, waitedMs: number, loaded: OtherModels): FailureError {
+  const seconds = Math.round(waitedMs / 1000);
+  const who = `Loaded: ${loaded.names.join(", ")}.`;
   return refusal(
     model,
     "model_busy",
-    `The model '${model}' is not loaded, and for ${Math.round(waitedMs / 1000)} seconds no other model could be unloaded for it. Please try again later.`,
+    `The model '${model}' is not loaded, and for ${seconds} seconds no other model could be unloaded for it.${loaded.shown ? ` ${who}` : ""} Please try again later.`,
     10,
+    { cause: `${who} Their requests run longer than loadWait.` },
   );
 }
 

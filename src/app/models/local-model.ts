@@ -10,6 +10,7 @@ import { readModelFile } from "../../engines/llama/file/read-model-file.ts";
 import { publicAdapters } from "../../engines/llama/public-adapters.ts";
 import type { ModelSource } from "../../engines/llama/process/model-file.ts";
 import type { Engine, ModelInfo } from "../../core/engine.ts";
+import { recognizeFormat } from "../../formats/known.ts";
 import { openLocalModel } from "../open-local-model.ts";
 import type { OpenOptions } from "../open-options.ts";
 import type { Loadable, LoadOptions } from "./model-keeper.ts";
@@ -134,10 +135,25 @@ export class LoadableLocalModel implements Loadable {
       this.#info = { ...info, contextLength, endpoints };
     const template = chatTemplate ?? read.facts.template;
     const { file: known } = this.#info;
-    if (known?.bytes !== read.facts.bytes || known.modified !== read.facts.modified)
-      this.#info = { ...this.#info, file: { ...read.facts, ...(template !== undefined && { template }) } };
+    if (known?.bytes !== read.facts.bytes || known.modified !== read.facts.modified) {
+      const isByTemplate = template !== undefined && this.#config.toolFormat === undefined;
+      const reasons = isByTemplate ? reasonsBy(template) : undefined;
+      this.#info = {
+        ...this.#info,
+        file: { ...read.facts, ...(template !== undefined && { template }) },
+        ...(reasons !== undefined && { reasons }),
+      };
+    }
     return totalOf(this.#need);
   }
+}
+
+/** Whether a model reasons, by its chat template; undefined: its format may have reasoning that the template does not show. */
+function reasonsBy(template: string): boolean | undefined {
+  const format = recognizeFormat(template);
+  if (!format || template.includes("<think>")) return undefined;
+  if (!format.reasoning) return false;
+  return format.reasoning.open.some((marker) => template.includes(marker)) || undefined;
 }
 
 export function gibibytes(bytes: number): string {

@@ -9,6 +9,7 @@ import {
   loadFailed,
   memoryPinned,
   noFreeMemory,
+  type OtherModels,
   notLoaded,
   openErrorOf,
   tooLarge,
@@ -83,6 +84,8 @@ export class ModelKeeper {
   readonly #log: Log;
   /** How long a request waits until its model fits into memory, in milliseconds. */
   waitMs: number = 5 * 60_000;
+  /** Errors for clients may name other models. */
+  namesModels: boolean = false;
   #lastTicket = 0;
   #lastModel = 0;
 
@@ -225,7 +228,15 @@ export class ModelKeeper {
       const state = this.stateOf(model);
       // The model is being loaded: continue to wait.
       if (state === "loading" || state === "preparing") timer = setTimeout(look, this.waitMs);
-      else this.#leave(ticket, busyTooLong(model.name, performance.now() - began));
+      else
+        this.#leave(
+          ticket,
+          busyTooLong(
+            model.name,
+            performance.now() - began,
+            this.#others(() => true),
+          ),
+        );
     };
     let timer = setTimeout(look, this.waitMs);
     signal?.addEventListener("abort", left, { once: true });
@@ -291,18 +302,20 @@ export class ModelKeeper {
     ticket.settle(why && this.#failureOf(ticket.model, why));
   }
 
-  /** The names of the loaded models; `keep`: only of those that stay loaded. */
-  #loaded(keep: boolean): string[] {
-    const models = [...this.#models.values()].filter((model) => this.stateOf(model) === "in");
-    return models.filter(({ settings }) => settings.keep || !keep).map(({ name }) => name);
+  /** The loaded models with these settings. */
+  #others(accepts: (settings: KeepSettings) => boolean): OtherModels {
+    const models = [...this.#models.values()].filter(
+      (model) => this.stateOf(model) === "in" && accepts(model.settings),
+    );
+    return { names: models.map(({ name }) => name), shown: this.namesModels };
   }
 
   #failureOf(model: KeptModel, why: RefusalReason): FailureError {
     if (why === "too-large")
       return (this.sizeOf(model) ?? 0) > this.budget
         ? tooLarge(model.name)
-        : memoryPinned(model.name, this.#loaded(true));
-    if (why === "no-memory") return noFreeMemory(model.name, this.#loaded(false));
+        : memoryPinned(model.name, this.#others(staysLoaded));
+    if (why === "no-memory") return noFreeMemory(model.name, this.#others(() => true).names);
     if (why === "gone" || !model.failure) return new FailureError(shuttingDown.failure);
     return loadFailed(model.name, model.failure, model.retryAt - performance.now());
   }

@@ -1,10 +1,11 @@
 import { h, type TargetedMouseEvent, type VNode } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
-import { baseUrl, adminKey } from "../api/call-api.ts";
+import { baseUrl } from "../api/call-api.ts";
 import { useChanges } from "../parts/changing.ts";
 import { Field } from "../parts/field.tsx";
 import { CheckedServer } from "./checked-server.ts";
 import { ProbeTable, signs } from "./probe-table.tsx";
+import { AdminKeyField, ServerProfiles } from "./server-profiles.tsx";
 import { htmlReport, reportTree } from "../../check/report/report-tree.ts";
 import type { HtmlTree } from "../../check/report/report-tree.ts";
 import { jsonReport } from "../../check/report/text-reports.ts";
@@ -71,19 +72,7 @@ export function CheckView(): VNode {
               )}
             </Field>
           </div>
-          {servers.some(({ adminKeyNeeded }) => adminKeyNeeded) && (
-            <Field label="Admin key of this page's server" note="Kept for this tab only.">
-              {(ids) => (
-                <input
-                  {...ids}
-                  type="password"
-                  autocomplete="off"
-                  defaultValue={adminKey.value}
-                  onInput={({ currentTarget }) => (adminKey.value = currentTarget.value.trim())}
-                />
-              )}
-            </Field>
-          )}
+          {servers.some(({ adminKeyNeeded }) => adminKeyNeeded) && <AdminKeyField />}
           <div class="row">
             <button type="button" disabled={running} onClick={() => setSideBySide(!sideBySide)}>
               {sideBySide ? "Remove the second server" : "Add a second server"}
@@ -104,6 +93,7 @@ export function CheckView(): VNode {
         <div class="side-by-side">
           {servers.map(({ id, report }) => report && <ReportView key={id} report={report} name={`report-${id}`} />)}
         </div>
+        <ServerProfiles />
       </div>
     </div>
   );

@@ -60,6 +60,10 @@ export class RequestNumbers {
   readonly #misses = new Map<string, Map<string, number>>();
   /** By model and kind. */
   readonly #repairs = new Map<string, Map<string, number>>();
+  readonly #fellBack;
+  /** By model and reason. */
+  readonly #fallbacks = new Map<string, Map<string, number>>();
+  readonly #attached;
 
   constructor(registry: Registry) {
     this.#cached = new Counter({
@@ -78,6 +82,18 @@ export class RequestNumbers {
       name: "truewire_repairs_total",
       help: "What was repaired in the answers of other servers, or adapted in requests to them, by kind.",
       labelNames: ["gen_ai_request_model", "repair"],
+      registers: [registry],
+    });
+    this.#fellBack = new Counter({
+      name: "truewire_fallbacks_total",
+      help: "Fallbacks that were asked in place of a failed model, by that model and the kind of its failure.",
+      labelNames: ["gen_ai_request_model", "reason"],
+      registers: [registry],
+    });
+    this.#attached = new Counter({
+      name: "truewire_attached_requests_total",
+      help: "Requests that were sent again and got the answer which was already being generated.",
+      labelNames: ["gen_ai_request_model"],
       registers: [registry],
     });
   }
@@ -100,6 +116,12 @@ export class RequestNumbers {
         new Map([[record.cacheMiss.cause, 1]]),
         within(this.#misses, servedModel, () => new Map<string, number>()),
       );
+    for (const reason of record.fallbackReasons)
+      addAll(
+        new Map([[reason, 1]]),
+        within(this.#fallbacks, servedModel, () => new Map<string, number>()),
+      );
+    if (record.attachedTo !== undefined) this.#attached.inc({ gen_ai_request_model: servedModel });
     if (outcome === "finished") observePace(series, record);
     if (repairs.size > 0)
       addAll(
@@ -120,6 +142,9 @@ export class RequestNumbers {
     this.#repaired.reset();
     for (const [model, kinds] of this.#repairs)
       for (const [repair, count] of kinds) this.#repaired.inc({ gen_ai_request_model: model, repair }, count);
+    this.#fellBack.reset();
+    for (const [model, reasons] of this.#fallbacks)
+      for (const [reason, count] of reasons) this.#fellBack.inc({ gen_ai_request_model: model, reason }, count);
     const all = [this.#duration, this.#firstToken, this.#perToken, this.#tokens, this.#queue];
     return all.map((histogram) => histogram.text()).join("\n");
   }

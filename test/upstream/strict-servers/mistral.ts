@@ -44,7 +44,7 @@ const following: Readonly<Record<string, readonly string[]>> = {
   tool: ["assistant", "tool"],
 };
 
-/** Mistral's own API. */
+/** Mistral's own API. The last chunk of a stream has the usage: mistralai/client-python, `CompletionChunk.usage`. */
 export const mistral: StrictServer = { name: "Mistral", owner: "mistralai", reportsUsage: true, refusal };
 
 function refusal(body: Json): Refusal | undefined {
