@@ -12,7 +12,7 @@
 // `--quick`: fewer loads and rounds, for one minute. `--json`: only whole answers. `--keys`: Truewire also with a key, and with a key that
 // has limits, counted in memory and, where `REDIS_URL` is set, in that Redis. `--options`: for this build's `serve`.
 // `--against`: another build of Truewire (its `dist` folder, and options for its `serve`) under the same load, the two in turns; the
-// ratio says what this build costs beside it. `--many N`: N streams with one event per second for 30 seconds, from three client processes.
+// ratio says what this build costs compared to it. `--many N`: N streams with one event per second for 30 seconds, from three client processes.
 //
 // Targets, as it is started by default: bursts at most 0.8 times the pass-through at 16 to 256 streams, and as much at one; paced at most
 // 1.2 times; at most 0.1 ms of CPU for a whole answer; the first byte at most 0.1 ms later than the pass-through's at one stream; ready 300 ms

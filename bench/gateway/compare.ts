@@ -64,7 +64,7 @@ function mean(numbers: readonly number[]): number {
   return numbers.reduce((sum, each) => sum + each, 0) / numbers.length;
 }
 
-/** The middle one of the numbers; 0 if there are none. */
+/** The median; 0 for an empty list. */
 export function median(numbers: readonly number[]): number {
   return [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
 }

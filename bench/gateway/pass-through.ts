@@ -32,8 +32,8 @@ function rewrite(answer: IncomingMessage, response: ServerResponse): void {
   const { "content-length": _, ...headers } = answer.headers;
   let text = "";
   if (isStream) response.writeHead(answer.statusCode ?? 502, headers);
-  answer.setEncoding("utf8").on("data", (piece: string) => {
-    text += piece;
+  answer.setEncoding("utf8").on("data", (chunk: string) => {
+    text += chunk;
     if (!isStream) return;
     const events = text.split("\n\n");
     text = events.pop() ?? "";

@@ -15,7 +15,7 @@ export function residentMib(pid: number): number {
   return Number(kib) / 1024;
 }
 
-/** The most memory that a process and its children had in use so far, each at its own peak, in MiB. Linux only. */
+/** The sum of the memory peaks of a process and its children, in MiB. Linux only. */
 export function peakMibOfAll(pid: number): number {
   const peak = (one: number): number =>
     Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${one}/status`, "utf8"))?.[1]) / 1024;

@@ -14,7 +14,7 @@ export async function readConfigFile(
   file: string,
   environment: Readonly<Record<string, string | undefined>>,
 ): Promise<TruewireConfig> {
-  // The YAML library is loaded only by a server that has such a file: it takes a tenth of the time to start.
+  // Imported here, so that a server without a file starts without the YAML library (72 modules).
   const { readYamlFile } = await import("./read-yaml-file.ts");
   const value = await readYamlFile(file, environment, (read) => void parseConfig((read ?? {}) as TruewireConfig));
   return withPathsFrom((value ?? {}) as TruewireConfig, dirname(resolve(file)));
