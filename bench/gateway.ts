@@ -1,126 +1,217 @@
-// The cost of a gateway: the same load sent directly, through a proxy that only copies bytes, and through Truewire. Each gateway, the
-// upstream and the clients are processes of their own. CPU is the time of the gateway's process alone.
+// The cost of a gateway: the same load sent directly, through two small proxies in Node (one copies bytes, one parses and writes again),
+// through nginx where it is installed, and through Truewire in several ways. Each gateway, the upstream and the clients are processes of
+// their own. CPU is the time of all processes of a gateway. Linux only.
 //
-//   npm run build && npm run tools && node .cache/tools/bench/gateway.js [--streams 1,16,64,256] [--seconds 3] [--paced] [--json] [--keys]
-//   node .cache/tools/bench/gateway.js --against "DIST [option ...]" [--options="..."] [--rounds 24] [--json]
-//   node .cache/tools/bench/gateway.js --many 9000   (with a limit of open files above twice that: ulimit -n)
+//   npm run build && npm run bench gateway -- [--quick] [--keys] [--json] [--only pass-through,default] [--rounds 5]
+//   npm run bench gateway -- --against "DIST [option ...]" [--options="..."] [--rounds 24] [--json]
+//   npm run bench gateway -- --many 9000   (with a limit of open files above twice that: ulimit -n)
 //
+// The gateways take turns in each round, and the ratio to the pass-through is the median of the rounds' ratios: a machine that becomes
+// slower in between does so for all.
+//
+// `--quick`: fewer loads and rounds, for one minute. `--json`: only whole answers. `--keys`: Truewire also with a key, and with a key that
+// has limits, counted in memory and, where `REDIS_URL` is set, in that Redis. `--options`: for this build's `serve`.
 // `--against`: another build of Truewire (its `dist` folder, and options for its `serve`) under the same load, the two in turns; the
-// ratio says what this build costs beside it. `--options`: for this build's `serve`.
-// `--paced`: an event every 10 ms. `--keys`: Truewire also with a key, and with a key that has limits, counted in memory and, where
-// `REDIS_URL` is set, in that Redis. `--many N`: N streams with one event per second for 30 seconds, from three client processes.
+// ratio says what this build costs compared to it. `--many N`: N streams with one event per second for 30 seconds, from three client processes.
 //
-// Targets: at most 3.5 µs of CPU an event at 16 streams and more; at most 1 ms more to the first byte at one stream; at most 0.1 ms of
-// CPU for an answer that is not streamed; with --many 9000, less than 1 GB of memory.
+// Targets, as it is started by default: bursts at most 0.8 times the pass-through at 16 to 256 streams, and as much at one; paced at most
+// 1.2 times; at most 0.1 ms of CPU for a whole answer; the first byte at most 0.1 ms later than the pass-through's at one stream; ready 300 ms
+// after the start; with --many 10000, less than 600 MB.
 import { createHash } from "node:crypto";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { startTruewire } from "../test/support/serve.ts";
-import type { RunningTruewire } from "../test/support/serve.ts";
 import type { Outcome } from "./gateway/client.ts";
-import { compareBuilds } from "./gateway/compare.ts";
-import { killProcesses, startClients, startProcess } from "./gateway/processes.ts";
-import { cpuMicroseconds, openFiles, residentMib } from "./gateway/process-usage.ts";
+import { compareBuilds, median } from "./gateway/compare.ts";
+import { killProcesses, startClients, startNginx, startProcess } from "./gateway/processes.ts";
+import { cpuOfAll, openFiles, peakMibOfAll, residentMib } from "./gateway/process-usage.ts";
 
 const { values } = parseArgs({
   options: {
-    streams: { type: "string", default: "1,16,64,256" },
-    seconds: { type: "string", default: "3" },
-    only: { type: "string", default: "direct,pass-through,truewire" },
-    paced: { type: "boolean", default: false },
+    quick: { type: "boolean", default: false },
+    only: { type: "string" },
     json: { type: "boolean", default: false },
     keys: { type: "boolean", default: false },
     many: { type: "string" },
     against: { type: "string" },
     options: { type: "string", default: "" },
-    rounds: { type: "string", default: "24" },
+    rounds: { type: "string" },
   },
 });
-const seconds = Number(values.seconds);
 
 /** With `--many`: how many events each stream has. */
 const eventsEach = 30;
 
-interface Gateway {
-  readonly name: string;
+interface Running {
+  /** The API's base URL. */
   readonly url: string;
-  readonly pid: number | null;
+  readonly pid: number;
+  stop(): unknown;
+}
+
+interface Way {
+  readonly name: string;
   readonly key?: string;
+  /** Gives undefined if this machine does not have the program. */
+  start(): Promise<Running | undefined>;
+}
+
+interface Load {
+  readonly name: string;
+  readonly model: string;
+  readonly concurrency: number;
+  /** Requests in one round. */
+  readonly total: number;
 }
 
 const upstream = await startProcess("upstream.js");
-const passThrough = await startProcess("pass-through.js", upstream.url);
 const ownOptions = values.options.split(" ").filter((option) => option !== "");
-// One process: what several cost and bring, `npm run bench workers` tells. It keeps no requests to be looked at, as a server that others
-// reach does not. Another build of today needs the same options: `--against "dist --workers 1 --no-inspect"`.
-const always = ["--log-level", "warn", "--workers", "1", "--no-inspect"];
-const truewire = await startTruewire([...always, ...ownOptions, upstream.url]);
+/** Another build needs the same options: `--against "dist --workers 1 --no-inspect"`. */
+const alone = ["--workers", "1", "--no-inspect"];
 const key = "tw-bench-0123456789";
-const withKeys = values.keys ? await startWithKeys() : [];
-const gateways: Gateway[] = [
-  { name: "direct", url: upstream.url, pid: null },
-  { name: "pass-through", ...passThrough },
-  asGateway("truewire", truewire),
-  ...withKeys.map(({ name, server }) => ({ ...asGateway(name, server), key })),
-].filter(({ name, key: ofKeys }) => ofKeys !== undefined || values.only.split(",").includes(name));
 
-function asGateway(name: string, { url, process: { pid = 0 } }: RunningTruewire): Gateway {
-  return { name, url: `${url}/v1`, pid };
+async function startServer(...options: string[]): Promise<Running> {
+  // Its log is written, as by a server that is started, and not kept.
+  const server = await startTruewire([...options, ...ownOptions, upstream.url], { stderrTo: "/dev/null" });
+  return { url: `${server.url}/v1`, pid: server.process.pid ?? 0, stop: () => server.stop() };
 }
 
+const passThrough: Way = { name: "pass-through", start: () => startProcess("pass-through.js", upstream.url) };
+const asStarted: Way = { name: "default", start: () => startServer() };
+const ways: readonly Way[] = [
+  passThrough,
+  { name: "parse and rewrite", start: () => startProcess("pass-through.js", upstream.url, "rewrite") },
+  { name: "nginx", start: () => startNginx(upstream.url) },
+  asStarted,
+  { name: "--no-inspect", start: () => startServer(...alone) },
+  { name: "exact", start: () => startServer(...alone, "--wire", "exact") },
+  { name: "two workers", start: () => startServer("--workers", "2", "--no-inspect") },
+  ...(values.keys ? waysWithKeys() : []),
+].filter(({ name }) => values.only === undefined || values.only.split(",").includes(name));
+
 /** Truewire with a key, without limits and with such as are never reached. */
-async function startWithKeys(): Promise<{ readonly name: string; readonly server: RunningTruewire }[]> {
+function waysWithKeys(): Way[] {
   const file = join(mkdtempSync(join(tmpdir(), "truewire-bench-")), "keys.json");
   const hash = `sha256:${createHash("sha256").update(key).digest("hex")}`;
   const limits = { requestsPerMinute: 1e9, tokensPerMinute: 1e12, tokensPerDay: 1e15, concurrency: 1e6 };
   writeFileSync(file, JSON.stringify([{ name: "bench", hash, ...limits }]));
-  const start = (...args: string[]): Promise<RunningTruewire> => startTruewire([...always, upstream.url, ...args]);
   const { REDIS_URL: redis } = process.env;
+  const way = (name: string, ...options: string[]): Way => ({
+    name,
+    key,
+    start: () => startServer(...alone, ...options),
+  });
   return [
-    { name: "key", server: await start("--api-key", key) },
-    { name: "limits", server: await start("--keys-file", file) },
-    ...(redis === undefined
-      ? []
-      : [{ name: "limits, Redis", server: await start("--keys-file", file, "--shared-limits", redis) }]),
+    way("key", "--api-key", key),
+    way("limits", "--keys-file", file),
+    ...(redis === undefined ? [] : [way("limits, Redis", "--keys-file", file, "--shared-limits", redis)]),
   ];
+}
+
+const bursts = [1, 16, 64, 256].map((concurrency) => ({
+  name: `burst ${concurrency}`,
+  model: "burst",
+  concurrency,
+  total: concurrency === 1 ? 200 : 768,
+}));
+const whole: Load = { name: "whole 64", model: "json", concurrency: 64, total: 3000 };
+const loads: readonly Load[] = values.json
+  ? [whole]
+  : values.quick
+    ? [...bursts.filter(({ concurrency }) => concurrency < 256), paced("paced-20-50", 64), whole]
+    : [...bursts, paced("paced-20", 64), paced("paced-20", 512), whole];
+
+function paced(model: string, concurrency: number): Load {
+  return { name: `paced ${concurrency}`, model, concurrency, total: concurrency };
 }
 
 const load = startClients();
 
-/** Sends load for about this many seconds, and measures the CPU time of the gateway. */
-async function measure(gateway: Gateway, model: string, stream: boolean, concurrency: number): Promise<void> {
-  const { url, key: ofKeys } = gateway;
-  const job = { url, model, stream, concurrency, ...(ofKeys !== undefined && { key: ofKeys }) };
-  const isPaced = model.startsWith("paced");
-  const warm = await load({ ...job, total: isPaced ? concurrency : Math.max(concurrency, stream ? 400 : 4000) });
-  const rounds = Math.max(1, Math.round(seconds / warm.seconds));
-  const total = isPaced
-    ? concurrency * rounds
-    : Math.max(concurrency, Math.ceil((warm.answers / warm.seconds) * seconds));
-  const before = gateway.pid === null ? 0 : cpuMicroseconds(gateway.pid);
-  const outcome = await load({ ...job, total });
-  const cpu = gateway.pid === null ? null : cpuMicroseconds(gateway.pid) - before;
-  const at = (part: number): string =>
-    (outcome.firstByteMs[Math.floor(outcome.firstByteMs.length * part)] ?? 0).toFixed(2);
-  const units = stream ? outcome.events : outcome.answers;
-  const columns = [
-    gateway.name.padEnd(13),
-    (stream ? model : "json").padEnd(9),
-    String(concurrency).padStart(4),
-    (outcome.answers / outcome.seconds).toFixed(0).padStart(9),
-    at(0.5).padStart(9),
-    at(0.99).padStart(9),
-    (cpu === null ? "" : (cpu / units).toFixed(2)).padStart(9),
-    outcome.failures === 0 ? "" : `${outcome.failures} failed`,
-  ];
-  console.log(columns.join(" "));
+interface Sample {
+  /** CPU microseconds per event, or per whole answer. */
+  readonly cpu: number;
+  readonly firstByteMs: number;
+  readonly failures: number;
+}
+
+async function measure(server: Running, { key: ofKeys }: Way, each: Omit<Load, "name">): Promise<Sample> {
+  const stream = each.model !== "json";
+  const before = cpuOfAll(server.pid);
+  const outcome = await load({ ...each, url: server.url, stream, ...(ofKeys !== undefined && { key: ofKeys }) });
+  const cpu = (cpuOfAll(server.pid) - before) / (stream ? outcome.events : outcome.answers);
+  return { cpu, firstByteMs: median(outcome.firstByteMs), failures: outcome.failures };
+}
+
+/** Prints the table of all ways and loads. */
+async function printTable(): Promise<void> {
+  const rounds = Number(values.rounds ?? (values.quick ? 2 : 5));
+  const running: { readonly way: Way; readonly server: Running }[] = [];
+  for (const way of ways) {
+    const server = await way.start();
+    if (server) running.push({ way, server });
+    else console.log(`skipped: ${way.name} (not installed)`);
+  }
+  // Code that has run only a few hundred times is not optimized yet.
+  for (const { way, server } of running) {
+    await measure(server, way, { model: "burst", concurrency: 16, total: values.quick ? 1000 : 3000 });
+    await measure(server, way, { model: "json", concurrency: 16, total: values.quick ? 3000 : 10_000 });
+  }
+  const cpu = running.map(({ way }) => [way.name]);
+  const first = running.map(({ way }) => [way.name]);
+  for (const each of loads) {
+    const samples: Sample[][] = running.map(() => []);
+    for (let round = 0; round < (each.model.startsWith("paced") ? Math.ceil(rounds / 3) : rounds); round++) {
+      for (const [at, { way, server }] of running.entries()) samples[at]?.push(await measure(server, way, each));
+    }
+    const base = running[0]?.way === passThrough ? samples[0] : undefined;
+    for (const [at, ofWay] of samples.entries()) {
+      const ratios = base && ofWay.map((sample, round) => sample.cpu / (base[round]?.cpu ?? Number.NaN));
+      const failures = ofWay.reduce((sum, sample) => sum + sample.failures, 0);
+      cpu[at]?.push(
+        median(ofWay.map((sample) => sample.cpu)).toFixed(1) +
+          (ratios ? ` ${median(ratios).toFixed(2)}×` : "") +
+          (failures > 0 ? ` ${failures} failed` : ""),
+      );
+      first[at]?.push(median(ofWay.map(({ firstByteMs }) => firstByteMs)).toFixed(2));
+    }
+  }
+  const names = loads.map(({ name }) => name);
+  print("CPU µs per event (whole: per answer), and the ratio to the pass-through", names, cpu);
+  print("First byte, median ms", names, first);
+  print(
+    "Memory of all processes, peak MiB",
+    [""],
+    running.map(({ way, server }) => [way.name, peakMibOfAll(server.pid).toFixed(0)]),
+  );
+  await Promise.all(running.map(({ server }) => server.stop()));
+  if (!values.json) await printStarts(values.quick ? 3 : 10);
+}
+
+/** Prints the time from the start of a process until it says where it listens. */
+async function printStarts(count: number): Promise<void> {
+  const times = new Map<Way, number[]>([passThrough, asStarted].map((way) => [way, []]));
+  for (let at = 0; at < count; at++) {
+    for (const [way, ofWay] of times) {
+      const begun = performance.now();
+      const server = await way.start();
+      ofWay.push(performance.now() - begun);
+      await server?.stop();
+    }
+  }
+  const rows = [...times].map(([{ name }, all]) => [name, median(all).toFixed(0), Math.min(...all).toFixed(0)]);
+  print(`Start to ready, ms, ${count} starts`, ["median", "least"], rows);
+}
+
+function print(title: string, columns: readonly string[], rows: readonly (readonly string[])[]): void {
+  const line = ([name = "", ...cells]: readonly string[]): string =>
+    `${name.padEnd(18)}${cells.map((cell) => cell.padStart(14)).join("")}`;
+  console.log([`\n${title}`, line(["", ...columns]), ...rows.map(line)].join("\n"));
 }
 
 async function many(count: number): Promise<void> {
-  const gateway = gateways.find(({ name }) => name === "truewire");
-  if (!gateway?.pid) return;
+  const gateway = await startServer(...alone);
   const { pid } = gateway;
   const processes = 3;
   const started = performance.now();
@@ -149,43 +240,30 @@ async function many(count: number): Promise<void> {
       `${events} of ${count * eventsEach} events in ${((performance.now() - started) / 1000).toFixed(0)} s, ` +
       `at most ${peak.toFixed(0)} MiB and ${files} open files`,
   );
+  await gateway.stop();
 }
 
 /** This build and another one. */
 async function compare(against: string): Promise<void> {
   const [dist = "", ...options] = against.split(" ");
   const main = resolve(join(dist, "cli/main.js"));
-  const other = await startTruewire(["--log-level", "warn", ...options, upstream.url], { main });
+  const own = await startServer(...alone);
+  const other = await startTruewire([...options, upstream.url], { main, stderrTo: "/dev/null" });
   const builds = [
-    { name: ["this build", ...ownOptions].join(" "), url: `${truewire.url}/v1`, pid: truewire.process.pid ?? 0 },
+    { name: ["this build", ...ownOptions].join(" "), ...own },
     { name: against, url: `${other.url}/v1`, pid: other.process.pid ?? 0 },
   ] as const;
   try {
-    await compareBuilds(builds, load, Number(values.rounds), values.json);
+    await compareBuilds(builds, load, Number(values.rounds ?? 24), values.json);
   } finally {
-    await other.stop();
+    await Promise.all([own.stop(), other.stop()]);
   }
 }
 
 try {
   if (values.against !== undefined) await compare(values.against);
   else if (values.many !== undefined) await many(Number(values.many));
-  else {
-    console.log("gateway       load      open  answers/s  p50 ms    p99 ms   CPU µs (per event; json: per answer)");
-    // Warm up: code that has run only a few hundred times is not optimized yet.
-    for (const { url, key: ofKeys } of gateways) {
-      const job = { url, model: "burst", stream: true, concurrency: 16, total: 2000 };
-      await load({ ...job, ...(ofKeys !== undefined && { key: ofKeys }) });
-    }
-    const loads = values.json ? [] : values.paced ? ["paced-10"] : ["burst"];
-    for (const model of loads) {
-      for (const concurrency of values.streams.split(",").map(Number)) {
-        for (const gateway of gateways) await measure(gateway, model, true, concurrency);
-      }
-    }
-    if (!values.paced) for (const gateway of gateways) await measure(gateway, "burst", false, 16);
-  }
+  else await printTable();
 } finally {
-  await Promise.all([truewire, ...withKeys.map(({ server }) => server)].map((server) => server.stop()));
   killProcesses();
 }

@@ -64,6 +64,7 @@ function mean(numbers: readonly number[]): number {
   return numbers.reduce((sum, each) => sum + each, 0) / numbers.length;
 }
 
-function median(numbers: readonly number[]): number {
+/** The median; 0 for an empty list. */
+export function median(numbers: readonly number[]): number {
   return [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
 }

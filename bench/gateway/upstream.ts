@@ -57,7 +57,7 @@ function pace(response: ServerResponse, model: string): void {
 
 const server = createServer((request, response) => {
   if (request.url?.endsWith("/models")) {
-    const data = ["burst", "paced-10", "paced-1000-30"].map((id) => ({
+    const data = ["burst", "json", "paced-20", "paced-20-50", "paced-1000-30"].map((id) => ({
       id,
       object: "model",
       created: 1,

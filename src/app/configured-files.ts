@@ -6,7 +6,6 @@ import type { Config } from "../config/schema.ts";
 import type { ServerCertificate } from "../server/listen.ts";
 import { parseKeys } from "../config/keys-schema.ts";
 import type { KeyConfig } from "../config/keys-schema.ts";
-import { readYamlFile } from "../config/read-yaml-file.ts";
 
 /** Returns `tls` with the contents of the files instead of their names. */
 export async function readCertificates(tls: UpstreamTls): Promise<UpstreamTls> {
@@ -50,6 +49,7 @@ export async function readKeysFile(
   environment: Readonly<Record<string, string | undefined>>,
 ): Promise<readonly KeyConfig[]> {
   // A file without anything in it is a list without keys.
+  const { readYamlFile } = await import("../config/read-yaml-file.ts");
   const value = await readYamlFile(file, environment, (read) => void parseKeys(read ?? []));
   return parseKeys(value ?? []);
 }

@@ -2,7 +2,6 @@ import { existsSync } from "node:fs";
 import { dirname, isAbsolute, resolve } from "node:path";
 import { ConfigError, type ConfigProblem } from "./config-error.ts";
 import type { ModelEntry, TruewireConfig } from "./config.ts";
-import { readYamlFile } from "./read-yaml-file.ts";
 import { parseConfig } from "./schema.ts";
 import { isFolder, modelsInFolder } from "./folder.ts";
 import { modelOfTarget } from "./target.ts";
@@ -15,6 +14,8 @@ export async function readConfigFile(
   file: string,
   environment: Readonly<Record<string, string | undefined>>,
 ): Promise<TruewireConfig> {
+  // Imported here, so that a server without a file starts without the YAML library (72 modules).
+  const { readYamlFile } = await import("./read-yaml-file.ts");
   const value = await readYamlFile(file, environment, (read) => void parseConfig((read ?? {}) as TruewireConfig));
   return withPathsFrom((value ?? {}) as TruewireConfig, dirname(resolve(file)));
 }
