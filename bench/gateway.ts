@@ -1,4 +1,4 @@
-// The cost of a gateway: the same load sent directly, through two small proxies in Node (one copies bytes, one parses and writes again),
+// The cost of a gateway: the same load through two small proxies in Node (one copies bytes, one parses and writes again),
 // through nginx where it is installed, and through Truewire in several ways. Each gateway, the upstream and the clients are processes of
 // their own. CPU is the time of all processes of a gateway. Linux only.
 //

@@ -30,6 +30,7 @@ export async function checkConfigFile(
   environment: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
   const folder = dirname(resolve(file));
+  const { readYamlFile } = await import("./read-yaml-file.ts");
   await readYamlFile(file, environment, (read) => {
     const config = (read ?? {}) as TruewireConfig;
     parseConfig(config);
