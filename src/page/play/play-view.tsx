@@ -33,13 +33,20 @@ export function PlayView({ models, settings, conversation }: Properties): VNode 
   useEffect(() => {
     const [box, inner] = [scroller.current, content.current];
     if (!box || !inner) return;
+    /** Where the conversation was when it was last looked at. */
+    let seen = 0;
     const look = (): void => {
       follows.current = box.scrollHeight - box.scrollTop - box.clientHeight < nearEnd;
+      seen = box.scrollTop;
     };
     box.addEventListener("scroll", look, { passive: true });
     // Called after a layout and before it is painted: following costs no layout of its own.
     const observer = new ResizeObserver(() => {
-      if (follows.current) box.scrollTop = box.scrollHeight;
+      // The user has scrolled up, and the event has not arrived yet.
+      if (box.scrollTop < seen - nearEnd) follows.current = false;
+      if (!follows.current) return;
+      box.scrollTop = box.scrollHeight;
+      seen = box.scrollTop;
     });
     observer.observe(inner);
     const stop = ({ key, defaultPrevented }: KeyboardEvent): void => {
