@@ -127,8 +127,7 @@ async function answer(
         log.warn({ req: requestId, before, after }, "the prompt was too long: its oldest messages were left out"),
     }),
   };
-  const isLoaded = engine.health().state === "ready";
-  if (read.keepLoadedMs !== undefined && (isLoaded || read.generatesNothing !== true))
+  if (read.keepLoadedMs !== undefined && (read.generatesNothing !== true || engine.health().state === "ready"))
     keepLoaded(model, read.keepLoadedMs, reply, service);
   // If the client has left already, the engine is not asked, and the request costs nothing.
   if (detached || !reply.exchange.departure.happened) {

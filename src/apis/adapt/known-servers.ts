@@ -171,10 +171,23 @@ export function knownServer(
   url: string,
   listed: { readonly ownedBy: string; readonly created: number } | undefined,
 ): { readonly name: string; readonly profile: ServerProfile } | undefined {
-  const host = URL.canParse(url) ? new URL(url).hostname : "";
+  const host = hostOf(url);
   return knownServers.find(
     ({ hosts = [], owners = [], created }) =>
       hosts.some((name) => (name.startsWith(".") ? host.endsWith(name) : host === name)) ||
       (listed !== undefined && (owners.includes(listed.ownedBy) || listed.created === created)),
   );
+}
+
+/** The hosts of URLs that were parsed: each request asks for the same few. */
+const hosts = new Map<string, string>();
+
+function hostOf(url: string): string {
+  let host = hosts.get(url);
+  if (host === undefined) {
+    host = URL.canParse(url) ? new URL(url).hostname : "";
+    if (hosts.size >= 1000) hosts.clear();
+    hosts.set(url, host);
+  }
+  return host;
 }

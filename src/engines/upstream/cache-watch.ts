@@ -1,6 +1,7 @@
 import { digestPrompt, PromptHistory } from "../../apis/prompt-history.ts";
 import type { ComparedPrompt, PromptDigest, ReportedCache } from "../../apis/prompt-history.ts";
 import type { CacheMiss } from "../../core/cache-miss.ts";
+import { estimateTokens } from "../../core/estimate-tokens.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import { isLong } from "../../core/json-chunks.ts";
 import type { GenerationRequest } from "../../core/request.ts";
@@ -8,6 +9,9 @@ import { runSync } from "../../core/steps.ts";
 
 /** Prompts up to this many characters are digested in one step, which takes a few milliseconds. */
 const maxSync = 512 * 1024;
+
+/** Prompts of fewer tokens, as estimated, are not digested: no vendor caches beginnings of less than 1,024 tokens. */
+const minWatched = 512;
 
 /** Compares the requests of an upstream, and reports why a source found so little of a prompt in its cache. */
 export class CacheWatch {
@@ -49,6 +53,10 @@ export class WatchedGeneration {
   #note(): void {
     const { prompt } = this.#request;
     const begun = performance.now();
+    if (estimateTokens(this.#request) < minWatched) {
+      this.#compared = notCompared;
+      return;
+    }
     const noted = (digest: PromptDigest | undefined): void => {
       this.#compared = digest ? this.#history.sent(this.#request, digest, begun, this.server) : notCompared;
     };

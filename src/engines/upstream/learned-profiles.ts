@@ -65,8 +65,8 @@ export class RequestLessons {
   >();
 
   /** What the request was taught about a model of a server. */
-  of(url: string, model: string): ServerProfile {
-    return this.#lessons.get(keyOf(url, model))?.profile ?? {};
+  of(url: string, model: string): ServerProfile | undefined {
+    return this.#lessons.get(keyOf(url, model))?.profile;
   }
 
   /** All lessons, by server and model. */
@@ -89,14 +89,27 @@ export class RequestLessons {
     const body: unknown = JSON.parse(sent);
     const lesson = isObject(body) ? learnRefusal(failure, body as RequestBody, profile) : null;
     if (lesson)
-      this.#lessons.set(keyOf(url, model), { url, model, profile: mergedProfile(this.of(url, model), lesson) });
+      this.#lessons.set(keyOf(url, model), { url, model, profile: mergedProfile(this.of(url, model) ?? {}, lesson) });
     return lesson;
   }
+}
+
+/** The number of merged profiles that are kept. */
+const maxMerged = 1000;
+
+/** A profile, and what it was merged from. */
+interface MergedProfile {
+  readonly known: ServerProfile | undefined;
+  readonly reasons: boolean;
+  readonly learned: ServerProfile | undefined;
+  readonly profile: ServerProfile;
 }
 
 /** The profiles of the servers of an upstream, by their URLs (without credentials) and their names of the models. */
 export class UpstreamProfiles {
   readonly #options: ProfileOrigins;
+  /** By URL and model: each request asks several times. */
+  readonly #merged = new Map<string, MergedProfile>();
 
   constructor(options: ProfileOrigins) {
     this.#options = options;
@@ -104,15 +117,22 @@ export class UpstreamProfiles {
 
   /** What a server accepts: the configured profile, over what was learned, over that of a known server. */
   of(model: string, url: string, lessons?: RequestLessons): ServerProfile {
-    const { configured, store, known, reasons } = this.#options;
-    return mergedProfile(
-      known(model, url)?.profile ?? {},
-      reasons(model) ? { reasoningEffort: true } : {},
-      store.get(url, model)?.profile ?? {},
-      lessons?.of(url, model) ?? {},
-      configured,
-      { model },
-    );
+    const { configured, store } = this.#options;
+    const known = this.#options.known(model, url)?.profile;
+    const reasons = this.#options.reasons(model);
+    const learned = store.get(url, model)?.profile;
+    const lesson = lessons?.of(url, model);
+    const key = `${url} ${model}`;
+    const before = lesson ? undefined : this.#merged.get(key);
+    if (before && before.known === known && before.reasons === reasons && before.learned === learned)
+      return before.profile;
+    const effort = reasons ? { reasoningEffort: true } : {};
+    const profile = mergedProfile(known ?? {}, effort, learned ?? {}, lesson ?? {}, configured, { model });
+    if (!lesson) {
+      if (this.#merged.size >= maxMerged) this.#merged.clear();
+      this.#merged.set(key, { known, reasons, learned, profile });
+    }
+    return profile;
   }
 
   /** Keeps what the refusals of a server have taught. */

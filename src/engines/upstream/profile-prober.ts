@@ -201,17 +201,3 @@ function reportsCache({ usage }: Readonly<Record<string, unknown>>): boolean {
   const { prompt_tokens_details: details, prompt_cache_hit_tokens: hits } = usage;
   return typeof hits === "number" || (isObject(details) && typeof details["cached_tokens"] === "number");
 }
-
-/**
- * Whether the address of a URL belongs to this machine or a private network (RFC 1918, RFC 4193, link-local): there, probes cost no money.
- * A name other than `localhost` and `*.local` may be anywhere.
- */
-export function isPrivateUrl(url: string): boolean {
-  const host = new URL(url).hostname.replace(/^\[|\]$/g, "");
-  if (host === "localhost" || host.endsWith(".localhost") || host.endsWith(".local")) return true;
-  return (
-    /^(?:127\.|10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|::1$|f[cd][0-9a-f]{2}:|fe[89ab][0-9a-f]:)/i.test(
-      host,
-    ) && /^[\d.]+$|:/.test(host)
-  );
-}

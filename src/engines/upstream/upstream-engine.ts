@@ -34,7 +34,7 @@ import {
 } from "./list-models.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { OllamaModels } from "./ollama-models.ts";
-import { isPrivateUrl, ProfileProber } from "./profile-prober.ts";
+import { ProfileProber } from "./profile-prober.ts";
 import { UpstreamQuestions } from "./questions.ts";
 import { shownUrl, TargetSet } from "./targets.ts";
 import { inBackground, type OpenTransport } from "./transport.ts";
@@ -361,8 +361,8 @@ class UpstreamEngine implements Engine {
     const { learn } = this.#options;
     this.#used.add(model);
     if (!this.#prober || learn === false) return;
-    const isUnknown = knownServer(target.url, this.#listedModel(model)) === undefined;
-    if (learn === true || (isUnknown && isPrivateUrl(target.url))) this.#prober.answered(target, model);
+    const isUnknown = (): boolean => knownServer(target.url, this.#listedModel(model)) === undefined;
+    if (learn === true || (target.isPrivate && isUnknown())) this.#prober.answered(target, model);
   }
 
   /** See `GenerationPlan`. */
