@@ -22,8 +22,9 @@ export interface FoundServer {
 const maxAnswerBytes = 4 * 1024 * 1024;
 
 /**
- * Looks for servers on the usual ports of this machine's loopback address, all at once, for `limitMs` milliseconds at most. A server is
- * recognized by its answer to `GET /v1/models`, `GET /api/version` (Ollama) or `GET /health` (Truewire); no key and no prompt is sent. Never rejects.
+ * Looks for servers on the usual ports of this machine's loopback address, in parallel, for `limitMs` milliseconds at most. A server is
+ * recognized by its answer to `GET /v1/models`, `GET /api/version` (Ollama) or `GET /health` (Truewire); no key and no prompt is sent.
+ * Never rejects.
  */
 export async function findServers(limitMs: number, ports: Iterable<number>): Promise<FoundServer[]> {
   // An agent of its own: the global one of Node may use the proxy of the environment.

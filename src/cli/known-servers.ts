@@ -1,3 +1,4 @@
+import { knownServer } from "../apis/adapt/known-servers.ts";
 import { isObject, nonEmpty, type JsonObject } from "../core/json.ts";
 
 /** What a server's own API says about it. */
@@ -25,8 +26,8 @@ export interface Cures {
 export interface KnownServer {
   readonly name: string;
   readonly port?: number;
-  /** `owned_by` in its list of models, which says more than the port. */
-  readonly owners: readonly string[];
+  /** `owned_by` in its list of models, which says more than the port. Servers with a profile have it there (`apis/adapt/known-servers.ts`). */
+  readonly owners?: readonly string[];
   /** Paths below the server's root, and what their JSON says; undefined if the answer is not this server's. */
   readonly about: readonly {
     readonly path: string;
@@ -52,7 +53,6 @@ export const knownServers: readonly KnownServer[] = [
   {
     name: "Ollama",
     port: 11434,
-    owners: ["library"],
     // https://docs.ollama.com/api: version, ps (`context_length` is what the model is loaded with).
     about: [
       {
@@ -79,7 +79,6 @@ export const knownServers: readonly KnownServer[] = [
   {
     name: "llama-server",
     port: 8080,
-    owners: ["llamacpp"],
     // https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md: GET /props; the same page has the flags.
     about: [
       {
@@ -99,7 +98,6 @@ export const knownServers: readonly KnownServer[] = [
   {
     name: "vLLM",
     port: 8000,
-    owners: ["vllm"],
     about: [{ path: "/version", read: ({ version }) => factsOf({ version }) }],
     // https://docs.vllm.ai/en/latest/features/tool_calling and https://docs.vllm.ai/en/latest/configuration/serve_args
     cures: {
@@ -113,7 +111,6 @@ export const knownServers: readonly KnownServer[] = [
   {
     name: "SGLang",
     port: 30000,
-    owners: ["sglang"],
     about: [],
     // https://docs.sglang.io/advanced_features/server_arguments.html
     cures: {
@@ -126,7 +123,6 @@ export const knownServers: readonly KnownServer[] = [
   {
     name: "LM Studio",
     port: 1234,
-    owners: ["organization_owner"],
     // https://lmstudio.ai/docs/developer/rest/endpoints: GET /api/v0/models
     about: [
       {
@@ -182,8 +178,8 @@ export const knownServers: readonly KnownServer[] = [
   },
   // Services: what they can do is not a setting of the user.
   { name: "OpenAI", owners: ["openai", "system", "openai-internal"], about: [], cures: {} },
-  { name: "DeepSeek", owners: ["deepseek"], about: [], cures: {} },
-  { name: "Mistral", owners: ["mistralai"], about: [], cures: {} },
+  { name: "DeepSeek", about: [], cures: {} },
+  { name: "Mistral", about: [], cures: {} },
   truewireServer,
 ];
 
@@ -195,7 +191,11 @@ export function isTruewire(health: unknown): boolean {
 /** The server with an `owned_by`, in any case of letters. */
 export function serverOwning(owner: string | null | undefined): KnownServer | undefined {
   const wanted = owner?.toLowerCase();
-  return knownServers.find(({ owners }) => owners.some((one) => one.toLowerCase() === wanted));
+  if (wanted === undefined) return undefined;
+  const withProfile = knownServer("", { ownedBy: wanted, created: 0 })?.name;
+  return knownServers.find(
+    ({ name, owners = [] }) => name === withProfile || owners.some((one) => one.toLowerCase() === wanted),
+  );
 }
 
 function factsOf({

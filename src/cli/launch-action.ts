@@ -245,7 +245,7 @@ function changedEnvironment(changes: AgentSetup["env"]): NodeJS.ProcessEnv {
   return proxied ? { ...env, NO_PROXY: direct, no_proxy: direct } : env;
 }
 
-/** What stands for the key in shell lines. */
+/** The variable that contains the key in shell lines. */
 const keyVariable = "$TRUEWIRE_API_KEY";
 
 /** The lines of a POSIX shell that do what `launch` does. */

@@ -66,15 +66,15 @@ export async function serve(targets: readonly string[], options: Options): Promi
     if (!process.connected) end();
   }
   const file = configFile(targets, options);
-  const found = await serversBeside(targets, options, file);
+  const found = await serversOfMachine(targets, options, file);
   const read = (): Promise<TruewireConfig> => configuration(targets, options, file, found);
   let config = await read();
-  let beside: Pick<TruewireConfig, "port"> = {};
+  let otherPort: Pick<TruewireConfig, "port"> = {};
   const bar = process.stderr.isTTY ? openProgressLine(process.stderr) : undefined;
   let server: TruewireServer;
   try {
-    beside = await portBeside(found, config);
-    config = { ...config, ...beside };
+    otherPort = await freePort(found, config);
+    config = { ...config, ...otherPort };
     server = await openServer(config, {
       ...(found.length > 0 && { upstreamPatienceMs: discoveryMs / 2 }),
       ...(bar && {
@@ -91,7 +91,7 @@ export async function serve(targets: readonly string[], options: Options): Promi
   const readAgain = async (): Promise<void> => {
     notifySystemd("reloading", "Reading the configuration again");
     try {
-      await server.reload({ ...(await read()), ...beside });
+      await server.reload({ ...(await read()), ...otherPort });
     } catch (error) {
       console.error(
         `truewire: ${messageOf(error)}\ntruewire: The configuration was not reloaded; nothing has changed.`,
@@ -109,7 +109,9 @@ export async function serve(targets: readonly string[], options: Options): Promi
     else console.error("truewire: There is no configuration file to read again; nothing has changed.");
   });
   // Last, since a supervisor that reads it may send a signal immediately.
-  console.log(bannerOf(server, config, targets.length === 0 && file === undefined, found, noteOfPort(found, beside)));
+  console.log(
+    bannerOf(server, config, targets.length === 0 && file === undefined, found, noteOfPort(found, otherPort)),
+  );
   notifySystemd("ready", statusOf(server));
   if (isLaunched) process.send?.(server.url);
 }
@@ -134,7 +136,7 @@ const discoveryMs = Number(process.env.TRUEWIRE_DISCOVERY_MS ?? 300);
  * The servers of this machine, where nothing else was named. Not if other machines may connect: its servers are for this machine only,
  * too.
  */
-async function serversBeside(
+async function serversOfMachine(
   targets: readonly string[],
   { discovery, host }: Options,
   file: string | undefined,
@@ -145,7 +147,7 @@ async function serversBeside(
 }
 
 /** The next free port, if the default one is that of a server that was found; nothing if it is not. */
-async function portBeside(
+async function freePort(
   found: readonly FoundServer[],
   { host = "127.0.0.1", port }: TruewireConfig,
 ): Promise<TruewireConfig> {

@@ -12,8 +12,9 @@ export function isFolder(target: string): boolean {
 
 /**
  * Returns the models of a folder of GGUF files and of the folders in it, to be loaded with their first request, in the order of their paths.
- * A model has the name of its file, or its path in the folder where several files have that name. No models of their own are projectors
- * (`mmproj`), all parts of a split file but the first, and files that do not begin as GGUF files do. Throws an Error where there is none.
+ * A model has the name of its file, or its path in the folder where several files have that name. Projectors
+ * (`mmproj`), parts of a split file after the first, and files that do not begin as GGUF files do are left out. Throws an Error for a folder
+ * without a model.
  */
 export function modelsInFolder(folder: string): LocalModel[] {
   const files = filesIn(folder, maxDepth).filter(isModel).sort();

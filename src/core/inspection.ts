@@ -57,7 +57,7 @@ export interface AnswerReading {
   /** Reads a further chunk, as it was received. Returns the events in it; those of an answer without a stream come with its end. */
   push(text: string): readonly GenerationEvent[];
   end(): readonly GenerationEvent[];
-  /** The repairs so far. */
+  /** The repairs of the chunks that were pushed. */
   readonly repairs: readonly RepairPlace[];
 }
 

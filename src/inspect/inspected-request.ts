@@ -96,7 +96,7 @@ export interface InspectedRequest extends RequestSummary {
     /** The request to the engine, as JSON. */
     readonly understood?: KeptText;
   };
-  /** Texts, headers and events are not kept, because too many requests arrived at once. */
+  /** Texts, headers and events are not kept, because requests arrived faster than texts are kept. */
   readonly brief?: true;
   /** In the order in which engines reported them. */
   readonly prompts: readonly InspectedPrompt[];

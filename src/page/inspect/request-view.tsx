@@ -69,8 +69,8 @@ export function RequestView({ summary, tab, onTab }: Properties): VNode {
       {problem !== "" && <p class="banner wrong">{problem}</p>}
       {shown?.brief && (
         <p class="note">
-          Many requests arrived at once, so only the line of this one was kept. The option inspectSize sets how much is
-          kept.
+          Requests arrived faster than their texts are kept, so only the line of this one was kept. The option
+          inspectSize sets how much is kept.
         </p>
       )}
       {shown && !shown.brief && (

@@ -68,7 +68,7 @@ const pointer = ">";
 
 /**
  * Returns the key under which a response is stored, by its id or the id of one of its items. OpenAI gives a response and its items ids with
- * common digits (ids.ts), so one key serves all. Any other id is its own key; with a space, it is none of the keys for other kinds of texts.
+ * common digits (ids.ts), so one key serves all. Any other id is its own key; one with a space gets a prefix, because keys of other texts contain spaces.
  */
 export function storageKey(id: string): string {
   const shared = sharedDigits(id);
