@@ -113,7 +113,10 @@ export function inWireOrder(schema: z.ZodType, value: unknown, printFloat?: (val
   ]);
 }
 
-/** Returns the members of `value` in the order of `schema`. Members that the schema does not list are left out; inner objects stay as they are. */
+/**
+ * Returns the members of `value` in the order of `schema`. Members that the schema does not list are left out; inner objects stay as they
+ * are.
+ */
 export function orderedMembers<T>(
   schema: z.ZodObject,
   value: { readonly [name: string]: T | undefined },

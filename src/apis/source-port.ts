@@ -88,7 +88,9 @@ export const sourceApis = ["chat", "responses", "messages", "ollama"] as const;
 
 export type SourceApi = (typeof sourceApis)[number];
 
-/** The minimum budget for reasoning in a Messages request, in tokens. Source: https://platform.claude.com/docs/en/api/messages, `thinking`. */
+/**
+ * The minimum budget for reasoning in a Messages request, in tokens. Source: https://platform.claude.com/docs/en/api/messages, `thinking`.
+ */
 const minBudget = 1024;
 
 /**

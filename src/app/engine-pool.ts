@@ -40,7 +40,8 @@ export class EnginePool {
    * Opens what the models need and is not open yet, and closes what they no longer need. Rejects with the first failure, and then
    * everything is as it was before. An upstream that does not answer is no failure: it is taken in when it comes.
    *
-   * `isForThisMachine`: clients may learn the names of the loaded models. `goOver` lets others go over to what is open now, before anything is closed. Where it rejects, nothing has changed, either.
+   * `isForThisMachine`: clients may learn the names of the loaded models. `goOver` lets others go over to what is open now, before
+   * anything is closed. Where it rejects, nothing has changed, either.
    */
   async use(
     { models, memory = Infinity, loadWait }: Pick<Config, "models" | "memory" | "loadWait">,

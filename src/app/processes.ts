@@ -51,9 +51,10 @@ export function reportRejections(): void {
 }
 
 /**
- * Names this process so that another one on the same machine can find out whether it has ended. On Linux the name has the kernel's boot id, the
- * namespace of process ids, the process id and the time at which the process started, so that it is confused neither with a process of
- * another container nor with a later process of the same id. Elsewhere: the host's name and the process id. Source: proc(5), /proc/PID/stat.
+ * Names this process so that another one on the same machine can find out whether it has ended. On Linux the name has the kernel's boot
+ * id, the namespace of process ids, the process id and the time at which the process started, so that it is confused neither with a
+ * process of another container nor with a later process of the same id. Elsewhere: the host's name and the process id. Source: proc(5),
+ * /proc/PID/stat.
  */
 export function openProcesses(): Processes {
   const place = placeOfProcess();

@@ -13,7 +13,10 @@ import type { TruewireConfig } from "../config/config.ts";
 import type { Log } from "../server/log.ts";
 import type { ModelConfig } from "../config/model-schema.ts";
 
-/** `keyConfigs`: the configuration's keys with hashes, and those of its file. `embedded`: inside another server, which restricts web pages itself unless origins are configured. */
+/**
+ * `keyConfigs`: the configuration's keys with hashes, and those of its file. `embedded`: inside another server, which restricts web pages
+ * itself unless origins are configured.
+ */
 export function settingsOf(config: Config, keyConfigs: readonly KeyConfig[], embedded: boolean): ServiceSettings {
   const {
     host,

@@ -26,7 +26,9 @@ export interface Cures {
 export interface KnownServer {
   readonly name: string;
   readonly port?: number;
-  /** `owned_by` in its list of models, which says more than the port. Servers with a profile have it there (`apis/adapt/known-servers.ts`). */
+  /**
+   * `owned_by` in its list of models, which says more than the port. Servers with a profile have it there (`apis/adapt/known-servers.ts`).
+   */
   readonly owners?: readonly string[];
   /** Paths below the server's root, and what their JSON says; undefined if the answer is not this server's. */
   readonly about: readonly {

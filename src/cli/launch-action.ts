@@ -81,7 +81,10 @@ export async function launch(
   process.exitCode = ended.code ?? 1;
 }
 
-/** What gives an agent a larger context; undefined: programs have none. `isStarted`: the server was started for the agent, with `serveArgs`. */
+/**
+ * What gives an agent a larger context; undefined: programs have none. `isStarted`: the server was started for the agent, with
+ * `serveArgs`.
+ */
 function largerContext(name: string, [target = "-"]: readonly string[], isStarted: boolean): string | undefined {
   const size = `--context-size ${comfortableContext}`;
   const upstream = `give it that context on its own server (Ollama: OLLAMA_CONTEXT_LENGTH=${comfortableContext})`;

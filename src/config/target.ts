@@ -1,9 +1,9 @@
 import type { ModelEntry } from "./config.ts";
 
 /**
- * Returns the configuration entry of a target of `truewire serve`: `model.gguf` and `hf:owner/repo:quant` are local models,
- * `https://…` and `host:port/v1` are upstreams (`host:port` alone means its `/v1`), `./program.ts` (or .js, .mjs, .mts, .cjs, .cts) is a program. `name=` before any of them
- * is the name that clients use.
+ * Returns the configuration entry of a target of `truewire serve`: `model.gguf` and `hf:owner/repo:quant` are local models, `https://…`
+ * and `host:port/v1` are upstreams (`host:port` alone means its `/v1`), `./program.ts` (or .js, .mjs, .mts, .cjs, .cts) is a program.
+ * `name=` before any of them is the name that clients use.
  */
 export function modelOfTarget(target: string): ModelEntry {
   const [, name, rest] = /^(?!https?:|[./\\])([^=]+)=(.+)$/s.exec(target) ?? [];

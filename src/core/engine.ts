@@ -207,7 +207,10 @@ export interface ModelInfo {
   readonly reasons?: boolean;
   /** Facts from the file of a local model. */
   readonly file?: ModelFileFacts;
-  /** What it supports: conversations (in all APIs), completions of a text, embeddings, rankings. A model without chat template has completions only. */
+  /**
+   * What it supports: conversations (in all APIs), completions of a text, embeddings, rankings. A model without chat template has
+   * completions only.
+   */
   readonly endpoints: readonly ("chat" | "completions" | "embeddings" | "rerank")[];
 }
 

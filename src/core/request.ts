@@ -52,7 +52,10 @@ export interface GenerationRequest {
 /** `priority` comes before `default`, and `default` before `flex`. */
 export type QueueTier = "priority" | "default" | "flex";
 
-/** The client's own JSON. Only an upstream of the same API uses it, so that unknown members are passed on. All others use the neutral members. */
+/**
+ * The client's own JSON. Only an upstream of the same API uses it, so that unknown members are passed on. All others use the neutral
+ * members.
+ */
 export interface Passthrough {
   /** The API's name: `chat`, `completions`, `responses`, `messages`. */
   readonly dialect: string;

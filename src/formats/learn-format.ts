@@ -55,8 +55,8 @@ function startOfCall(turn: string): number {
 }
 
 /**
- * The end of the calls in the assistant's turn, which is where the turn ends. What follows an answer in text, independently of the answer, is the
- * end of a turn, and the same follows the calls.
+ * The end of the calls in the assistant's turn, which is where the turn ends. What follows an answer in text, independently of the answer,
+ * is the end of a turn, and the same follows the calls.
  */
 function callsEnd(render: Render, turn: string, calls: 1 | 2): number {
   const alone = renderCalls(render, calls, false);

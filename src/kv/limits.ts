@@ -45,9 +45,9 @@ export interface LimitLease {
 /** Counts the usage under each name. */
 export interface Limiter {
   /**
-   * Takes a request whose prompt costs about `tokens`, and reserves `reserved` tokens for its answer until it ends. Both count immediately, so
-   * concurrent requests exceed a limit only by their cost beyond that. If the process dies, the reservation expires. `tokens` 0: the
-   * request costs none, and only the limits of requests apply. Never rejects.
+   * Takes a request whose prompt costs about `tokens`, and reserves `reserved` tokens for its answer until it ends. Both count
+   * immediately, so concurrent requests exceed a limit only by their cost beyond that. If the process dies, the reservation expires.
+   * `tokens` 0: the request costs none, and only the limits of requests apply. Never rejects.
    */
   take(name: string, limits: UsageLimits, tokens: number, reserved?: number): Promise<LimitLease | Refusal>;
   close(): Promise<void>;

@@ -11,8 +11,8 @@ export interface Store {
   /** Returns the text from a byte on, at which a character begins, and the size of all of it. Rejects if the store cannot be reached. */
   readFrom(key: string, from: number): Promise<TextEnd | undefined>;
   /**
-   * Adds to the end of an existing text, whose age is then counted from this change. Appends of several processes do not overwrite each other. Resolves to
-   * whether the text existed; if not, nothing is stored.
+   * Adds to the end of an existing text, whose age is then counted from this change. Appends of several processes do not overwrite each
+   * other. Resolves to whether the text existed; if not, nothing is stored.
    */
   append(key: string, text: string): Promise<boolean>;
   /** Resolves to whether the text existed. */

@@ -68,7 +68,9 @@ export function* findJsonMistake(bytes: Uint8Array): Steps<string | undefined> {
   }
 }
 
-/** Returns the end of a string, after its closing quote, or where it is invalid and what was expected there. `at`: after its opening quote. */
+/**
+ * Returns the end of a string, after its closing quote, or where it is invalid and what was expected there. `at`: after its opening quote.
+ */
 function* stringAt(bytes: Uint8Array, at: number): Steps<{ readonly end: number; readonly mistake?: string }> {
   for (let from = at; ; at++) {
     if (at - from >= stepSize) {

@@ -143,8 +143,8 @@ function refuseBeyondDescriptors(server: Server, limit: number, log: Log): void 
 }
 
 /**
- * Returns the connection that a TLS connection is carried by: the TLS connection itself has been destroyed when the handshake fails. Node has no
- * public name for it (`_parent`, lib/internal/tls/wrap.js of Node 20 to 24). Without it, the client gets no answer.
+ * Returns the connection that a TLS connection is carried by: the TLS connection itself has been destroyed when the handshake fails. Node
+ * has no public name for it (`_parent`, lib/internal/tls/wrap.js of Node 20 to 24). Without it, the client gets no answer.
  */
 function connectionBelow(socket: Duplex): Duplex {
   return (socket as { readonly _parent?: Duplex })._parent ?? socket;

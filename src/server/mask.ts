@@ -5,7 +5,10 @@ import type { Log } from "./log.ts";
 const masked = "[key]";
 /** Shorter secrets, such as `local` or `none`, would be found in ordinary text. */
 const minLength = 8;
-/** Text that ends with more than this number of a secret's first characters is held back until the next text shows whether it is the secret. */
+/**
+ * Text that ends with more than this number of a secret's first characters is held back until the next text shows whether it is the
+ * secret.
+ */
 const maxCoincidence = 5;
 
 /** Removes the secrets of the configuration from what is sent: a source may repeat its key in an error, or a model in its text. */

@@ -2,7 +2,9 @@ import type { HeaderFields } from "./exchange.ts";
 import type { Reply } from "./reply.ts";
 import type { PageFile, Service } from "./service.ts";
 
-/** Only files of this server are loaded, connected to, or may frame the page. Images may also be the user's own, which are sent to a model. */
+/**
+ * Only files of this server are loaded, connected to, or may frame the page. Images may also be the user's own, which are sent to a model.
+ */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",

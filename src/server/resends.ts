@@ -51,7 +51,10 @@ export class Resends {
     for (const shared of this.#running.values()) shared.cancelAbandoned();
   }
 
-  /** Returns an engine that generates with the one that `open` returns, or that repeats the generation of an identical request from its beginning. */
+  /**
+   * Returns an engine that generates with the one that `open` returns, or that repeats the generation of an identical request from its
+   * beginning.
+   */
   share(open: OpenGenerator, options: ResendOptions): Generator {
     return {
       generate: (request, observer) => {

@@ -138,7 +138,8 @@ export function knownPaths(): string[] {
 
 /**
  * The route of a path, and the value of its parameter; undefined if there is none. `{id}` is the second or third segment, `{item}` the
- * fourth, `{rest}` all segments after the first. The values of `{id}` and `{item}` stay encoded, with a slash between them. Two lookups in a map: a router from npm would need more code around it to normalize and decode.
+ * fourth, `{rest}` all segments after the first. The values of `{id}` and `{item}` stay encoded, with a slash between them. Two lookups in
+ * a map: a router from npm would need more code around it to normalize and decode.
  */
 export function routeOf(path: string): { readonly route: ServerRoute; readonly parameter: string } | undefined {
   const plain = path === "/v1/chat/completions" ? "/chat/completions" : plainPath(path);

@@ -183,9 +183,9 @@ export interface GuardedTokens {
 }
 
 /**
- * `markup`: tokens that are not control tokens. Only those that occur in the template are guarded; others are text. Two kinds cannot or need
- * not be guarded: tokens of one character, which cannot be split, and fragments of JSON such as `": "`, which have no special meaning and which
- * a model knows as one token.
+ * `markup`: tokens that are not control tokens. Only those that occur in the template are guarded; others are text. Two kinds cannot or
+ * need not be guarded: tokens of one character, which cannot be split, and fragments of JSON such as `": "`, which have no special meaning
+ * and which a model knows as one token.
  */
 export function guardedTokens(
   control: readonly string[],

@@ -7,7 +7,10 @@ interface AdaptationText {
   readonly changesMeaning?: true;
 }
 
-/** Every adaptation of a request, by its name. The name is its id in logs, metrics and Inspect, and its switch in the configuration's `adapt`. */
+/**
+ * Every adaptation of a request, by its name. The name is its id in logs, metrics and Inspect, and its switch in the configuration's
+ * `adapt`.
+ */
 const adaptations = {
   "max-tokens": {
     sentence: "The request's limit on the answer's length was higher than the server takes, and was lowered.",

@@ -17,8 +17,9 @@ const statuses: ReadonlySet<number> = new Set([400, 404, 415, 422, 500, 501]);
 
 /**
  * What a refusal shows about its server: the members of the profile that it changes, and the names that it adds to their lists (see
- * `mergedProfile`). null: nothing, or nothing that the profile does not say already. `body`: the refused request, as it was sent. A lesson is about something that the body has: an error that quotes the client's
- * words teaches nothing else. What the server's words claim is only confirmed when it accepts the adapted request.
+ * `mergedProfile`). null: nothing, or nothing that the profile does not say already. `body`: the refused request, as it was sent. A lesson
+ * is about something that the body has: an error that quotes the client's words teaches nothing else. What the server's words claim is
+ * only confirmed when it accepts the adapted request.
  */
 export function learnRefusal(
   refusal: UpstreamRefusal,

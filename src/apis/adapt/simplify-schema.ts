@@ -39,7 +39,10 @@ const plainKeywords = [
 /** MAX_REPETITION_THRESHOLD of llama.cpp, src/llama-grammar.cpp. */
 const maxLlamaRepetitions = 2000;
 
-/** Characters, escaped signs, classes, groups and repetitions, between anchors. Each begins with another character, so there is no backtracking. */
+/**
+ * Characters, escaped signs, classes, groups and repetitions, between anchors. Each begins with another character, so there is no
+ * backtracking.
+ */
 const llamaPattern =
   /^\^(?![*+?{|)])(?:[^\\[\](){}|*+?^$]|\\[\^$.[\]()|{}*+?\\]|\[\^?(?:[^\\\]]|\\[\\[\]])+\]|\((?:\?:)?(?![*+?{|)])|\)|\|(?![*+?{|)])|(?:[*+?]|\{\d+(?:,\d*)?\})(?![*+?{]))*\$$/s;
 

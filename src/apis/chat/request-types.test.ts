@@ -15,7 +15,8 @@ import type {
 } from "./request-types.ts";
 import { chatMembers } from "./send.ts";
 
-// request-types.ts is generated from the schemas, so that users' code that imports these types is compiled without zod. `npx vitest run --project unit src/apis/chat/request-types.test.ts -u` writes them anew.
+// request-types.ts is generated from the schemas, so that users' code that imports these types is compiled without zod.
+// `npx vitest run --project unit src/apis/chat/request-types.test.ts -u` writes them anew.
 
 /**
  * How types are printed. `written`: as Truewire writes requests, without null for what is absent. `names`: the names of schemas that have

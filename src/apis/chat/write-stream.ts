@@ -63,8 +63,8 @@ interface ChunkTemplate {
 
 /**
  * Writes a chat answer as SSE chunks. Each choice has its state; frequent chunks have prepared templates. A delta has one member and is
- * never empty, the finish reason is in the last chunk of its choice, and usage is in the last chunk of the stream. A delta after the finish of its choice,
- * and an event after the end, write nothing.
+ * never empty, the finish reason is in the last chunk of its choice, and usage is in the last chunk of the stream. A delta after the
+ * finish of its choice, and an event after the end, write nothing.
  */
 export class ChatStreamWriter implements StreamWriter {
   readonly #context: ChoicesContext;
@@ -183,7 +183,10 @@ export class ChatStreamWriter implements StreamWriter {
     return role + this.#chunk(state, "{}");
   }
 
-  /** Writes the first chunk of a choice, which alone has the role, unless it is sent. `header`: the member of a call, if it is in the first delta. */
+  /**
+   * Writes the first chunk of a choice, which alone has the role, unless it is sent. `header`: the member of a call, if it is in the first
+   * delta.
+   */
   #role(state: ChoiceState, opening: Opening, header: string | null = null): string {
     if (!state.roleOwed) return "";
     state.roleOwed = false;
@@ -384,8 +387,8 @@ export class ChatStreamWriter implements StreamWriter {
 }
 
 /**
- * The members that every chunk of a stream repeats, prepared once. Their order is that of `chatChunk` in schema.ts, which a test compares with
- * these templates.
+ * The members that every chunk of a stream repeats, prepared once. Their order is that of `chatChunk` in schema.ts, which a test compares
+ * with these templates.
  */
 class ChatEnvelope {
   /** Each chunk ends with random characters that depend on its length. */

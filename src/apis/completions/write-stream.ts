@@ -237,7 +237,10 @@ export class CompletionStreamWriter implements StreamWriter {
   }
 }
 
-/** The members that every chunk of a stream repeats, prepared once. Their order is that of `completion` in schema.ts, but for `exact`'s `model`. */
+/**
+ * The members that every chunk of a stream repeats, prepared once. Their order is that of `completion` in schema.ts, but for `exact`'s
+ * `model`.
+ */
 class CompletionEnvelope {
   readonly #modelAfter: boolean;
   readonly #start: string;

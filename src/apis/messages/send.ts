@@ -232,7 +232,9 @@ function cacheControl(minutes: number): RequestBody {
 /** Anthropic refuses more breakpoints. */
 const maxBreakpoints = 4;
 
-/** Removes all but the last breakpoints. Anthropic refuses a longer time after a shorter one, so earlier ones get the longest that follows. */
+/**
+ * Removes all but the last breakpoints. Anthropic refuses a longer time after a shorter one, so earlier ones get the longest that follows.
+ */
 function fitBreakpoints(conversation: WrittenConversation): void {
   const blocks = cachedBlocks(conversation);
   for (const block of blocks.slice(0, -maxBreakpoints)) delete block["cache_control"];

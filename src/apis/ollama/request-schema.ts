@@ -14,7 +14,10 @@ const flag = z.boolean().nullish();
 /** Base64, as Go reads `[]byte`. */
 const images = list(z.string(), { most: maxParts }).nullish();
 
-/** How long the model stays loaded: seconds, or a duration as Go writes it (`5m`, `1h30m`). 0: unload it immediately; negative: keep it loaded. */
+/**
+ * How long the model stays loaded: seconds, or a duration as Go writes it (`5m`, `1h30m`). 0: unload it immediately; negative: keep it
+ * loaded.
+ */
 export const ollamaKeepAlive = z.union([z.number(), z.string()]).nullish();
 
 export const ollamaThinkLevels = ["low", "medium", "high", "max"] as const;

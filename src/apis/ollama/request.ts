@@ -460,8 +460,8 @@ export interface ContextMessage {
 const contextMark = 0x74727577;
 
 /**
- * The conversation as the numbers of `context`. Ollama puts the tokens there; clients send them back unread. Three bytes of the conversation's
- * JSON are one number, so that every kind of source can continue it.
+ * The conversation as the numbers of `context`. Ollama puts the tokens there; clients send them back unread. Three bytes of the
+ * conversation's JSON are one number, so that every kind of source can continue it.
  */
 export function writeContext(messages: readonly ContextMessage[]): number[] {
   const bytes = new TextEncoder().encode(JSON.stringify(messages.map(({ role, content }) => [role, content])));

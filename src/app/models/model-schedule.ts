@@ -10,7 +10,9 @@ export type Effect =
   | { readonly do: "grant"; readonly ticket: number }
   | { readonly do: "refuse"; readonly ticket: number; readonly why: RefusalReason };
 
-/** `too-large`: it never fits next to the models that stay. `no-memory`: it fits only if another model is unloaded. `gone`: it was removed. */
+/**
+ * `too-large`: it never fits next to the models that stay. `no-memory`: it fits only if another model is unloaded. `gone`: it was removed.
+ */
 export type RefusalReason = "too-large" | "no-memory" | "failed" | "gone";
 
 export type ModelLoadState = "out" | "preparing" | "loading" | "in" | "leaving";

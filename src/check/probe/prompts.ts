@@ -47,7 +47,9 @@ export function bothWays(make: Make<Probe>): Make<Probe[]> {
   ];
 }
 
-/** Makes an invalid request, not streamed and streamed: either way it must be refused before anything is sent, and the error names `param`. */
+/**
+ * Makes an invalid request, not streamed and streamed: either way it must be refused before anything is sent, and the error names `param`.
+ */
 export function refused(
   make: Make<Probe[]>,
 ): (id: string, about: string, param: string | null, members: Record<string, unknown>, status?: number) => Probe[] {

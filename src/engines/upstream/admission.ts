@@ -22,9 +22,9 @@ export class Admission {
   }
 
   /**
-   * Calls `admitted` when the request may be sent: immediately, if fewer than the limit are open. Returns a function that must be called once,
-   * when the request has ended or is no longer wanted; or the failure of a request that may not even wait. `isFurther`: a further choice of a
-   * request, which is not refused if the request itself was not.
+   * Calls `admitted` when the request may be sent: immediately, if fewer than the limit are open. Returns a function that must be called
+   * once, when the request has ended or is no longer wanted; or the failure of a request that may not even wait. `isFurther`: a further
+   * choice of a request, which is not refused if the request itself was not.
    */
   enter(
     { owner, tier }: Pick<GenerationRequest, "owner" | "tier">,

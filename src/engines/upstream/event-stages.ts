@@ -249,7 +249,8 @@ function firstOf(events: readonly GenerationEvent[]): number {
 
 /**
  * Merges concurrent generations of one choice each into one generation of several choices, for upstreams that take only `n: 1`.
- * `perPrompt`: the number of consecutive generations with the same prompt. Usage counts each prompt once and sums the completions. Extra members outside of the choices appear once. The first failure ends all.
+ * `perPrompt`: the number of consecutive generations with the same prompt. Usage counts each prompt once and sums the completions. Extra
+ * members outside of the choices appear once. The first failure ends all.
  */
 export function severalChoices(
   streams: readonly GenerationStream[],

@@ -101,6 +101,9 @@ export type UrlState = { readonly inService: true } | { readonly inService: fals
 export interface Ejections {
   /** Reports a state to the other processes. A URL that stays out of service is reported again after each probe. */
   report(url: string, state: UrlState): void;
-  /** Calls `listener` with each state that another process reports, first with the URLs that are out of service. Returns a function that stops it. */
+  /**
+   * Calls `listener` with each state that another process reports, first with the URLs that are out of service. Returns a function that
+   * stops it.
+   */
   listen(listener: (url: string, state: UrlState) => void): () => void;
 }

@@ -253,8 +253,8 @@ export class AttemptPreparer {
   }
 
   /**
-   * The API that continues a text: OpenAI's legacy completions, or Ollama's own. Responses and Messages have no equivalent: a model that gets a text as a
-   * user's message answers it.
+   * The API that continues a text: OpenAI's legacy completions, or Ollama's own. Responses and Messages have no equivalent: a model that
+   * gets a text as a user's message answers it.
    */
   #textSource(): SourcePort {
     if (this.#context.source === sourcePorts.chat) return completionsSource;

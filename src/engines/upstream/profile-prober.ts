@@ -114,7 +114,10 @@ export class ProfileProber {
     return !this.#closed.signal.aborted;
   }
 
-  /** The name and version of a server, as it reports them: `Server`, `/version` (vLLM, SGLang), `/api/version` (Ollama), `/props` (llama.cpp). */
+  /**
+   * The name and version of a server, as it reports them: `Server`, `/version` (vLLM, SGLang), `/api/version` (Ollama), `/props`
+   * (llama.cpp).
+   */
   async #serverOf(target: UpstreamTarget): Promise<string> {
     const parts: string[] = [];
     for (const path of ["/version", "/api/version", "/props"]) {

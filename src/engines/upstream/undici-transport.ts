@@ -113,7 +113,10 @@ function sparingDescriptors(connector: buildConnector.connector, limit: number |
   };
 }
 
-/** The system assigns the lowest free number, so a new descriptor shows how many are in use at least. Takes 5 µs; a connection takes hundreds. */
+/**
+ * The system assigns the lowest free number, so a new descriptor shows how many are in use at least. Takes 5 µs; a connection takes
+ * hundreds.
+ */
 function lowestFreeDescriptor(): number {
   try {
     const descriptor = openSync("/dev/null", "r");

@@ -60,7 +60,10 @@ function modelTask(act: (control: ModelControl, name: string, task: ControlTask)
   };
 }
 
-/** Streams the progress of a task: `progress` events, and finally `done` or `error`. A task that fails immediately is answered with its status. */
+/**
+ * Streams the progress of a task: `progress` events, and finally `done` or `error`. A task that fails immediately is answered with its
+ * status.
+ */
 async function sendTask(reply: Reply, service: Service, run: (task: ControlTask) => Promise<object>): Promise<void> {
   await sendEvents(reply, taskEvents(reply, service.settings.mask, run), eventHeaders, service.settings.keepAliveMs);
 }

@@ -57,7 +57,9 @@ export function containsItem(container: Value, item: Value, user: UserText): boo
   throw new TypeError(`argument of type '${typeName(container)}' is not iterable`);
 }
 
-/** Returns a negative number, zero or a positive number if `a` sorts before, with or after `b`. Throws for values that Python cannot order. */
+/**
+ * Returns a negative number, zero or a positive number if `a` sorts before, with or after `b`. Throws for values that Python cannot order.
+ */
 export function compare(a: Value, b: Value, user: UserText): number {
   const left = numberOf(a);
   const right = numberOf(b);

@@ -120,8 +120,8 @@ function referenceIn(item: unknown): string[] {
  * `FailureError` if one of them was deleted or discarded.
  *
  * A response names only the one before it, so a conversation takes linear space. This process remembers assembled conversations: each
- * further response then costs two reads, of itself and of the conversation's version, and only its own items are read as messages. Deleting a response deletes the version, after which
- * no process uses the conversation that it remembers.
+ * further response then costs two reads, of itself and of the conversation's version, and only its own items are read as messages.
+ * Deleting a response deletes the version, after which no process uses the conversation that it remembers.
  */
 export async function historyOf(stored: StoredResponse, shelves: Keyspaces): Promise<History> {
   const { previous, root } = stored;

@@ -82,7 +82,10 @@ class StoredResponsesRequest implements StorableRequest {
     await this.#addToConversation(body);
   }
 
-  /** Adds the input and the output to the conversation of the response, also if the response itself is not stored. The client may have deleted it. */
+  /**
+   * Adds the input and the output to the conversation of the response, also if the response itself is not stored. The client may have
+   * deleted it.
+   */
   async #addToConversation(body: string): Promise<void> {
     const { conversation } = this.#recalled;
     if (!conversation || !isAnswered(body)) return;

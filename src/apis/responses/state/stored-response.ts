@@ -67,8 +67,9 @@ interface ListedChain {
 const pointer = ">";
 
 /**
- * Returns the key under which a response is stored, by its id or the id of one of its items. OpenAI gives a response and its items ids with
- * common digits (ids.ts), so one key serves all. Any other id is its own key; one with a space gets a prefix, because keys of other texts contain spaces.
+ * Returns the key under which a response is stored, by its id or the id of one of its items. OpenAI gives a response and its items ids
+ * with common digits (ids.ts), so one key serves all. Any other id is its own key; one with a space gets a prefix, because keys of other
+ * texts contain spaces.
  */
 export function storageKey(id: string): string {
   const shared = sharedDigits(id);

@@ -70,7 +70,9 @@ export function hasLanes(messages: readonly Json[]): boolean {
   return messages.some(({ stream_id: lane }) => lane !== undefined);
 }
 
-/** `messages`: those that answer one request on each of `lanes`; undefined is the lane without an id. `isDemanded`: lanes are not optional. */
+/**
+ * `messages`: those that answer one request on each of `lanes`; undefined is the lane without an id. `isDemanded`: lanes are not optional.
+ */
 export function judgeLanes(
   messages: readonly Json[],
   lanes: readonly (string | undefined)[],

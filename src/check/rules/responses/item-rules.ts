@@ -30,7 +30,9 @@ function hasEnded(view: StreamView): boolean {
   return type === "response.completed" || type === "response.incomplete";
 }
 
-/** True for an item that a model writes. Items of tools that OpenAI runs differ: several may be open, and some are never done (recordings). */
+/**
+ * True for an item that a model writes. Items of tools that OpenAI runs differ: several may be open, and some are never done (recordings).
+ */
 function isWritten(item: Json): boolean {
   return writtenItems.has(item.type);
 }

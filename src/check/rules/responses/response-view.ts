@@ -73,7 +73,10 @@ export function isCall({ type }: Json): boolean {
   return type === "function_call" || type === "custom_tool_call";
 }
 
-/** True for a response of ChatGPT's backend, whose output is always empty: clients read the items of the stream. Source: recordings of 2026-09-27. */
+/**
+ * True for a response of ChatGPT's backend, whose output is always empty: clients read the items of the stream. Source: recordings of
+ * 2026-09-27.
+ */
 export function isAttributed({ usage }: Json): boolean {
   return isObject(usage) && "attribution" in usage;
 }

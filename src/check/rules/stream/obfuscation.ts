@@ -16,7 +16,10 @@ export function hasObfuscatedLength(json: string): boolean {
   return json.length % 16 === 1 || [...json].length % 16 === 1;
 }
 
-/** A rule about the random characters that hide a token's length. Source: specification, `stream_options.include_obfuscation`; recordings since 2025-08. */
+/**
+ * A rule about the random characters that hide a token's length. Source: specification, `stream_options.include_obfuscation`; recordings
+ * since 2025-08.
+ */
 export const obfuscationRules: readonly StreamRule[] = streamRulesOf(chat, [
   {
     id: "stream/obfuscation",

@@ -42,7 +42,10 @@ export class AdapterRotation {
   }
 }
 
-/** The LoRA adapters of a model, in the order of their ids. They must be loaded before a context is created, which reserves memory for them. */
+/**
+ * The LoRA adapters of a model, in the order of their ids. They must be loaded before a context is created, which reserves memory for
+ * them.
+ */
 export class NativeAdapters {
   /** The scale of each adapter for requests that do not set one. */
   readonly scales: readonly number[];

@@ -26,7 +26,10 @@ export interface TokenConstraint {
   free(): void;
 }
 
-/** Creates the constraint of an answer; `undefined` if an optional one is not possible. Throws FailureError for an invalid grammar of a client. */
+/**
+ * Creates the constraint of an answer; `undefined` if an optional one is not possible. Throws FailureError for an invalid grammar of a
+ * client.
+ */
 export type OpenConstraint = (plan: ConstraintPlan) => TokenConstraint | undefined;
 
 /** Returns a function that creates the constraints of a model's answers. `log` reports optional grammars that are not applied. */
