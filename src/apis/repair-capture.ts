@@ -64,11 +64,68 @@ export function rewrittenCapture(capture: string, options: RepairOptions): Repai
   const generation = accumulate(events);
   const { end } = generation;
   if (isBody && "failure" in end) return { body: writeFailure(api, end.failure, options.profile), repairs, end };
-  const write = { chat: writeChoices, completions: writeChoices, responses: writeAsResponse, messages: writeAsMessage }[
-    api
-  ];
-  const batches = order.batches(events);
-  return { body: write({ api, capture, isBody, events, batches, generation, options }), repairs, end };
+  const read = { api, capture, isBody, events, generation, options };
+  if (isBody) return { body: writersOf(read).body(), repairs, end };
+  const writer = writersOf(read).stream();
+  const body = hasOrder(api)
+    ? order
+        .batches(events)
+        .map((batch) => writer.write(batch))
+        .join("")
+    : writer.write(events);
+  return { body, repairs, end };
+}
+
+/**
+ * Rewrites a captured stream as `rewrittenCapture` does, and returns what is sent for each of its parts: the text that replaces it, or "".
+ * One more text is what follows the last part.
+ *
+ * @param parts The capture, split anywhere between two events.
+ */
+export function rewrittenParts(parts: readonly string[], options: RepairOptions): string[] {
+  const capture = parts.join("");
+  const api = options.from === "auto" ? apiOfCapture(capture) : options.from;
+  const order = new ChunkOrder();
+  const reader = newReader(api, options, order);
+  const events: GenerationEvent[] = [];
+  const ends = parts.map((part) => {
+    events.push(...reader.push(part));
+    return hasOrder(api) ? order.chunks : events.length;
+  });
+  events.push(...reader.end());
+  const read = { api, capture, isBody: false, events, generation: accumulate(events), options };
+  const writer = writersOf(read).stream();
+  const batches = hasOrder(api) ? order.batches(events) : events.map((event) => [event]);
+  // What follows the last chunk was sent with the end mark.
+  if (hasOrder(api) && /^data: *\[DONE\]/m.test(parts.at(-1) ?? "")) ends.splice(-1, 1, batches.length);
+  const sent = [...ends, batches.length].map((end, at) =>
+    batches
+      .slice(ends[at - 1] ?? 0, end)
+      .map((batch) => writer.write(batch))
+      .join(""),
+  );
+  return hasOrder(api) ? sent : besideTheirEvents(parts, sent);
+}
+
+/** Moves texts that the reader held back to the part whose event has the same type. */
+function besideTheirEvents(parts: readonly string[], sent: readonly string[]): string[] {
+  const types = parts.map((part) => capturedEvents(part)[0]?.["type"]);
+  const moved = sent.map(() => "");
+  let next = 0;
+  for (const [at, text] of sent.entries()) {
+    for (const event of text.match(/[^]+?\n\n/g) ?? []) {
+      const type = capturedEvents(event)[0]?.["type"];
+      const own = types.findIndex((one, part) => part >= next && part <= at && one === type);
+      moved[own === -1 ? at : own] += event;
+      next = own === -1 ? at : own + 1;
+    }
+  }
+  return moved;
+}
+
+/** Whether the events of an API are put back into their chunks: its readers hold finish reasons back. */
+function hasOrder(api: CapturedApi): boolean {
+  return api === "chat" || api === "completions";
 }
 
 function newReader(api: CapturedApi, { random }: RepairOptions, order: ChunkOrder): EventReader {
@@ -99,13 +156,22 @@ interface ReadCapture {
   readonly capture: string;
   readonly isBody: boolean;
   readonly events: readonly GenerationEvent[];
-  /** The events by the chunk that they came in; one batch for APIs without choices. */
-  readonly batches: readonly (readonly GenerationEvent[])[];
   readonly generation: Generation;
   readonly options: RepairOptions;
 }
 
-function writeChoices({ api, isBody, batches, generation, options }: ReadCapture): string {
+/** Writes a capture again. */
+interface CaptureWriters {
+  body(): string;
+  stream(): { write(events: readonly GenerationEvent[]): string };
+}
+
+function writersOf(read: ReadCapture): CaptureWriters {
+  if (read.api === "responses") return responseWriters(read);
+  return read.api === "messages" ? messageWriters(read) : choicesWriters(read);
+}
+
+function choicesWriters({ api, isBody, generation, options }: ReadCapture): CaptureWriters {
   const { profile, random, now } = options;
   const { choices, usage, source = {} } = generation;
   const created = source.created ?? now;
@@ -127,12 +193,13 @@ function writeChoices({ api, isBody, batches, generation, options }: ReadCapture
     settings: {},
     random,
   };
-  if (isBody) return (api === "chat" ? writeChatResponse : writeCompletionResponse)(generation, context);
-  const writer = api === "chat" ? new ChatStreamWriter(context) : new CompletionStreamWriter(context);
-  return batches.map((batch) => writer.write(batch)).join("");
+  return {
+    body: () => (api === "chat" ? writeChatResponse : writeCompletionResponse)(generation, context),
+    stream: () => (api === "chat" ? new ChatStreamWriter(context) : new CompletionStreamWriter(context)),
+  };
 }
 
-function writeAsResponse({ capture, isBody, events, generation, options }: ReadCapture): string {
+function responseWriters({ capture, isBody, events, generation, options }: ReadCapture): CaptureWriters {
   const { profile, random, now } = options;
   const shown = capturedEvents(capture).map((event) => (isBody ? event : event?.["response"]));
   const response = shown.findLast(isObject) ?? {};
@@ -147,11 +214,13 @@ function writeAsResponse({ capture, isBody, events, generation, options }: ReadC
     settings: {},
   };
   const request = capturedRequest(response, events);
-  if (isBody) return writeResponse(generation, context, request);
-  return new ResponseStreamWriter(new ResponseObject(context, request, "stream")).write(events);
+  return {
+    body: () => writeResponse(generation, context, request),
+    stream: () => new ResponseStreamWriter(new ResponseObject(context, request, "stream")),
+  };
 }
 
-function writeAsMessage({ isBody, events, generation, options }: ReadCapture): string {
+function messageWriters({ generation, options }: ReadCapture): CaptureWriters {
   const { profile, random, now } = options;
   const context: MessageContext = {
     profile,
@@ -162,5 +231,8 @@ function writeAsMessage({ isBody, events, generation, options }: ReadCapture): s
     settings: {},
     options: { requestId: requestId(random), reasoning: "shown" },
   };
-  return isBody ? writeMessageResponse(generation, context) : new MessageStreamWriter(context).write(events);
+  return {
+    body: () => writeMessageResponse(generation, context),
+    stream: () => new MessageStreamWriter(context),
+  };
 }

@@ -3,8 +3,10 @@ import { judgeCapture } from "../../src/check/check-capture.ts";
 import { ruleNamed } from "../../src/check/rules/every-rule.ts";
 import type { Profile } from "../../src/apis/profile.ts";
 import { exact, lean } from "../../src/apis/profile.ts";
+import { rewrittenCapture, rewrittenParts } from "../../src/apis/repair-capture.ts";
+import { framesOf } from "../../src/check/rules/frames.ts";
 import { repairCapture } from "../../src/check/repair.ts";
-import type { CapturedApi } from "../../src/apis/ordered-capture.ts";
+import { type CapturedApi, isBody } from "../../src/apis/ordered-capture.ts";
 import { legalMessageStream } from "../check/legal/messages.ts";
 import { legalResponseStream } from "../check/legal/responses.ts";
 import { legalStream } from "../check/legal/stream.ts";
@@ -36,6 +38,40 @@ describe("doubles of servers", () => {
       expect(brokenRules(double.body, "auto", profile).filter((rule) => !inText.includes(rule))).toEqual(uncounted);
     }
   });
+});
+
+// For every stream and every split between events.
+test.each(doubles.filter((double) => !isBody(captureOf(double))).map((double) => [double.id, double] as const))(
+  "%s: what is sent for the parts is the repaired stream",
+  (_, double) => {
+    const capture = captureOf(double);
+    const frames = framesOf(capture);
+    const starts = [0, ...frames.slice(1).map(({ start }) => start)];
+    const options = { profile: lean, from: "chat" as const, now: 1_760_000_000 };
+    const { body } = rewrittenCapture(capture, { ...options, random: seeded(1) });
+    for (const step of [1, 2, frames.length]) {
+      const cuts = starts.filter((_, at) => at % step === 0);
+      const parts = cuts.map((start, at) => capture.slice(start, cuts[at + 1]));
+      expect(rewrittenParts(parts, { ...options, random: seeded(1) }).join("")).toBe(body);
+    }
+  },
+);
+
+test.each([
+  ["messages", legalMessageStream],
+  ["responses", legalResponseStream],
+] as const)("%s: what is sent for an event has its name", (from, legal) => {
+  for (let seed = 1; seed <= 8; seed++) {
+    const { body } = legal(seed).exchange.response;
+    const parts = body.match(/[^]+?\n\n/g) ?? [];
+    const options = { profile: lean, from, now: 1_760_000_000, random: seeded(1) };
+    const sent = rewrittenParts(parts, options);
+    expect(sent.join("")).toBe(rewrittenCapture(body, { ...options, random: seeded(1) }).body);
+    const nameOf = (text: string): string => /^event: ?(.*)$/m.exec(text)?.[1] ?? "";
+    // Events without content, and pings, are left out.
+    for (const [at, part] of parts.entries())
+      if (sent[at] !== "" && nameOf(part) !== "ping") expect(sent[at], `${seed}: ${part}`).toContain(nameOf(part));
+  }
 });
 
 type Json = Record<string, unknown>;

@@ -12,6 +12,11 @@ export class ChunkOrder {
   /** The events that end a choice; `to` is exclusive. The last one is its finish. */
   readonly #closings = new Map<number, { readonly from: number; readonly to: number }>();
 
+  /** The number of chunks that have ended. */
+  get chunks(): number {
+    return this.#ends.length;
+  }
+
   /** Ends a chunk. `events`: the number of events until now. */
   endChunk(events: number): void {
     this.#ends.push(events);

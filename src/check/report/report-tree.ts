@@ -1,5 +1,14 @@
 import type { Concern, Finding } from "../rules/rule.ts";
-import { brokenBy, concerns, type Evidence, heading, type Judgement, type Report, reportSummary } from "./report.ts";
+import {
+  concerns,
+  type Evidence,
+  heading,
+  type Judgement,
+  mistakesBy,
+  type Report,
+  reportSummary,
+  worstOf,
+} from "./report.ts";
 
 /**
  * A report as `--format html` and the page show it: the findings, and under each the raw bytes of its exchange with the offending ones
@@ -9,7 +18,8 @@ export function reportTree(report: Report, name = "x"): HtmlTree[] {
   const { subject, model, judgements } = report;
   return [
     element("h2", { class: "subject" }, `${subject}${model === undefined ? "" : `, model ${model}`}`),
-    element("p", {}, reportSummary(report)),
+    element("p", { class: "verdict" }, reportSummary(report)),
+    ...worstSection(report),
     ...concerns.flatMap((concern) => concernSection(report, concern, name)),
     ...silentSection(report),
     ruleList(report, "passed"),
@@ -27,24 +37,47 @@ function idOf(name: string, judgement: string): string {
 /** Places of a rule that are not folded away. */
 const placesOpen = 5;
 
+/** The mistakes that matter most, in one line each. */
+function worstSection(report: Report): HtmlElement[] {
+  const items = worstOf(report).map(({ id, severity, says, breaks }) =>
+    element(
+      "li",
+      { class: `rule ${severity}` },
+      element("span", { class: "id" }, `${severity} ${id}`),
+      ` ${says}${breaks.length > 0 ? ` Breaks ${breaks[0]}.` : ""}`,
+    ),
+  );
+  return items.length === 0 ? [] : [element("h3", {}, "What matters most"), element("ol", { class: "worst" }, items)];
+}
+
 function concernSection(report: Report, concern: Concern, name: string): HtmlElement[] {
-  const rules = brokenBy(report, concern);
-  if (rules.length === 0) return [];
-  const items = rules.map(({ id, severity, says, source, breaks, evidence }) => {
+  const mistakes = mistakesBy(report, concern);
+  if (mistakes.length === 0) return [];
+  const items = mistakes.map(({ id, severity, says, source, breaks, evidence, others }) => {
     const rest = evidence.slice(placesOpen);
+    const right = evidence.find((place) => place.right !== undefined)?.right;
+    const also = others.map((other) => other.id).join(", ");
     return element(
       "div",
       { class: `rule ${severity}` },
       element("span", { class: "id" }, `${severity} ${id}`),
       ` ${says}`,
       element("div", { class: "facts" }, `${source}${breaks.length > 0 ? ` · breaks: ${breaks.join(", ")}` : ""}`),
+      also === "" ? [] : element("div", { class: "facts" }, `The same mistake breaks ${also}.`),
       placeList(evidence.slice(0, placesOpen), name),
+      right === undefined ? [] : rightBytes(id, right),
       rest.length === 0
         ? []
         : [element("details", {}, element("summary", {}, `${rest.length} more`), placeList(rest, name))],
     );
   });
   return [element("h3", {}, heading(concern)), ...items];
+}
+
+/** What Truewire sends in that place. */
+function rightBytes(rule: string, right: string): HtmlElement {
+  const bytes = right === "" ? element("p", { class: "facts" }, "Nothing.") : pre(`Right bytes for ${rule}`, {}, right);
+  return element("details", {}, element("summary", {}, "The right bytes"), bytes);
 }
 
 function placeList(places: readonly Evidence[], name: string): HtmlElement {

@@ -26,6 +26,7 @@ export interface Report {
   readonly forms: readonly Form[];
   readonly judgements: readonly Judgement[];
   readonly rules: readonly RuleOutcome[];
+  /** Mistakes by severity: rules that are broken by the same mistake count once. */
   readonly counts: Readonly<Record<Severity | "passed" | "not shown", number>>;
 }
 
@@ -33,6 +34,8 @@ export interface RuleOutcome extends RuleFacts {
   readonly status: "broken" | "passed" | "not shown";
   /** Where it is broken; one entry a place. */
   readonly evidence: readonly Evidence[];
+  /** The id of another broken rule, if both show the same mistake, which is counted there. */
+  readonly partOf?: string;
 }
 
 export interface Evidence {
@@ -42,6 +45,10 @@ export interface Evidence {
   /** Offsets into the body of that exchange's response. */
   readonly start: number;
   readonly end: number;
+  /** See `Violation`. */
+  readonly member?: string;
+  /** What Truewire sends in place of the event or the body with this violation; "" for nothing. Absent if that is the same or unknown. */
+  readonly right?: string;
   /** The lines of the body around the offending place, and that place in it; absent where there is no body to show. */
   readonly excerpt?: { readonly before: string; readonly offending: string; readonly after: string };
 }
@@ -63,12 +70,38 @@ export const concerns: readonly Concern[] = [
   "it differs from Ollama",
 ];
 
-/** The broken rules of one concern, the worst first. */
-export function brokenBy(report: Report, concern: Concern): RuleOutcome[] {
-  const order: readonly Severity[] = ["error", "warning", "note"];
-  return report.rules
-    .filter((rule) => rule.status === "broken" && rule.concern === concern)
-    .toSorted((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity));
+const severities: readonly Severity[] = ["error", "warning", "note"];
+
+/** A mistake of the server: the broken rule that says most about it, and the other rules that it breaks. */
+export interface Mistake extends RuleOutcome {
+  readonly others: readonly RuleOutcome[];
+}
+
+/** The mistakes that a report found, the most harmful first: by severity, then by concern, then by the number of clients that break. */
+export function mistakesOf({ rules }: Pick<Report, "rules">): Mistake[] {
+  return rules
+    .filter(({ status, partOf }) => status === "broken" && partOf === undefined)
+    .map((rule) => ({ ...rule, others: rules.filter(({ partOf }) => partOf === rule.id) }))
+    .toSorted(
+      (a, b) =>
+        severities.indexOf(a.severity) - severities.indexOf(b.severity) ||
+        concerns.indexOf(a.concern) - concerns.indexOf(b.concern) ||
+        b.breaks.length - a.breaks.length,
+    );
+}
+
+/** The mistakes of one concern, the worst first. */
+export function mistakesBy(report: Report, concern: Concern): Mistake[] {
+  return mistakesOf(report).filter((mistake) => mistake.concern === concern);
+}
+
+/** Maximum number of mistakes that a verdict names. */
+const namedInVerdict = 3;
+
+/** The mistakes that matter most: errors and warnings, at most three. Empty if all mistakes are in the list anyway. */
+export function worstOf(report: Report): Mistake[] {
+  const harmful = mistakesOf(report).filter(({ severity }) => severity !== "note");
+  return harmful.slice(0, namedInVerdict);
 }
 
 /** A concern as a heading. */

@@ -1,6 +1,6 @@
 import pc from "picocolors";
 import type { Severity } from "../rules/rule.ts";
-import { brokenBy, concerns, type Evidence, heading, type Report, reportSummary } from "./report.ts";
+import { concerns, type Evidence, heading, mistakesBy, type Report, reportSummary, worstOf } from "./report.ts";
 import { everyRule } from "../rules/every-rule.ts";
 
 /** Places shown for one rule; the others are counted. */
@@ -12,16 +12,30 @@ const sign: Record<Severity, string> = { error: "✗", warning: "!", note: "·" 
 /** For a terminal: grouped by what a user would notice, with the offending bytes. */
 export function prettyReport(report: Report): string {
   const lines = [pc.bold(report.subject) + (report.model === undefined ? "" : pc.dim(`, model ${report.model}`)), ""];
+  lines.push(reportSummary(report), "");
+  const worst = worstOf(report);
+  if (worst.length > 0) {
+    lines.push(pc.bold("What matters most"));
+    for (const { id, severity, says, breaks } of worst) {
+      const clients = breaks.length === 0 ? "" : pc.dim(` (breaks ${breaks[0]}${breaks.length > 1 ? ", …" : ""})`);
+      lines.push(`  ${color[severity](`${sign[severity]} ${id}`)}  ${says}${clients}`);
+    }
+    lines.push("");
+  }
   for (const concern of concerns) {
-    const rules = brokenBy(report, concern);
-    if (rules.length === 0) continue;
+    const mistakes = mistakesBy(report, concern);
+    if (mistakes.length === 0) continue;
     lines.push(pc.bold(heading(concern)));
-    for (const rule of rules) {
+    for (const rule of mistakes) {
       lines.push(`  ${color[rule.severity](`${sign[rule.severity]} ${rule.id}`)}  ${rule.says}`);
       for (const evidence of rule.evidence.slice(0, placesShown)) lines.push(...place(evidence));
       const more = rule.evidence.length - placesShown;
       if (more > 0) lines.push(pc.dim(`      and in ${more} more ${more === 1 ? "place" : "places"}`));
+      const right = rule.evidence.find((evidence) => evidence.right !== undefined)?.right;
+      if (right !== undefined)
+        lines.push(`      ${pc.green("right:")} ${right === "" ? "nothing" : shortened(visible(right))}`);
       if (rule.breaks.length > 0) lines.push(`      breaks: ${rule.breaks.join(", ")}`);
+      if (rule.others.length > 0) lines.push(`      breaks also: ${rule.others.map(({ id }) => id).join(", ")}`);
     }
     lines.push("");
   }
@@ -50,6 +64,13 @@ function place({ in: id, found, excerpt }: Evidence): string[] {
     head,
     `        ${pc.dim(visible(excerpt.before.slice(-40)))}${offending}${pc.dim(visible(excerpt.after.slice(0, 40)))}`,
   ];
+}
+
+/** Maximum length of the right bytes, in characters; the page and the HTML report show all. */
+const rightLength = 400;
+
+function shortened(text: string): string {
+  return text.length > rightLength ? `${text.slice(0, rightLength)}…` : text;
 }
 
 function visible(text: string): string {

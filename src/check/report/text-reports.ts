@@ -1,5 +1,5 @@
 import type { RuleOutcome } from "./report.ts";
-import { brokenBy, concerns, heading, type Report, reportSummary } from "./report.ts";
+import { concerns, heading, mistakesBy, type Report, reportSummary, worstOf } from "./report.ts";
 
 /** For programs: the whole report, every rule with its status, and the raw bodies. */
 export function jsonReport(report: Report): string {
@@ -13,10 +13,14 @@ export function jsonReport(report: Report): string {
   return `${JSON.stringify({ subject, model, profile, remarks, forms, counts, rules, exchanges }, null, 2)}\n`;
 }
 
-/** For CI servers: JUnit's XML. A rule is a test case; errors and warnings fail, notes pass with a text, "not shown" is skipped. */
+/**
+ * For CI servers: JUnit's XML. A rule is a test case; errors and warnings fail, notes pass with a text. Rules that are not shown, or that the
+ * mistake of another rule breaks, are skipped.
+ */
 export function junitReport(report: Report): string {
   const failures = report.counts.error + report.counts.warning;
-  const attributes = `tests="${report.rules.length}" failures="${failures}" skipped="${report.counts["not shown"]}"`;
+  const skipped = report.rules.filter(({ status, partOf }) => status === "not shown" || partOf !== undefined).length;
+  const attributes = `tests="${report.rules.length}" failures="${failures}" skipped="${skipped}"`;
   return [
     '<?xml version="1.0" encoding="UTF-8"?>',
     `<testsuite name="${xmlText(`truewire check ${report.subject}`)}" ${attributes}>`,
@@ -30,6 +34,7 @@ function testCase(rule: RuleOutcome): string {
   const open = `  <testcase classname="${xmlText(rule.concern)}" name="${xmlText(`${rule.id}: ${rule.says}`)}"`;
   if (rule.status === "passed") return `${open}/>`;
   if (rule.status === "not shown") return `${open}><skipped/></testcase>`;
+  if (rule.partOf !== undefined) return `${open}><skipped message="the same mistake as ${rule.partOf}"/></testcase>`;
   const places = xmlText(rule.evidence.map((evidence) => `${evidence.in}: ${evidence.found}`).join("\n"));
   if (rule.severity === "note") return `${open}><system-out>${places}</system-out></testcase>`;
   return `${open}><failure type="${rule.severity}" message="${xmlText(rule.evidence[0]?.found ?? "")}">${places}</failure></testcase>`;
@@ -52,8 +57,16 @@ export function markdownReport(report: Report): string {
     `${report.model === undefined ? "" : `Model \`${report.model}\`. `}${reportSummary(report)}.`,
     "",
   ];
+  const worst = worstOf(report);
+  if (worst.length > 0)
+    lines.push(
+      "What matters most:",
+      "",
+      ...worst.map(({ id, severity, says }) => `- **${severity}** \`${id}\`: ${says}`),
+      "",
+    );
   for (const concern of concerns) {
-    const rules = brokenBy(report, concern);
+    const rules = mistakesBy(report, concern);
     if (rules.length === 0) continue;
     lines.push(`## ${heading(concern)}`, "");
     for (const rule of rules) {
@@ -67,7 +80,10 @@ export function markdownReport(report: Report): string {
         lines.push(
           `  - ${code(first.excerpt.before.slice(-40) + first.excerpt.offending + first.excerpt.after.slice(0, 40))}`,
         );
+      const right = rule.evidence.find((evidence) => evidence.right !== undefined)?.right;
+      if (right !== undefined) lines.push(`  - right: ${right === "" ? "nothing" : code(right)}`);
       if (rule.breaks.length > 0) lines.push(`  - breaks: ${rule.breaks.join(", ")}`);
+      if (rule.others.length > 0) lines.push(`  - breaks also: ${rule.others.map(({ id }) => `\`${id}\``).join(", ")}`);
     }
     lines.push("");
   }

@@ -1,5 +1,7 @@
 import type { Frame, SseLine } from "./frames.ts";
 import type { Violation } from "./rule.ts";
+import { placeOfPath } from "./json-place.ts";
+import type { SchemaViolation } from "./spec/validate.ts";
 import type { BodyView, ChoicePart, Chunk, Json } from "./view.ts";
 import { isObject } from "../../core/json.ts";
 
@@ -21,8 +23,33 @@ export function atMember(chunk: Chunk, name: string, found: string): Violation {
   return { start, end: Math.min(start + name.length + 2, frame.end), found };
 }
 
-export function atChoicePart(piece: ChoicePart, name: string, found: string): Violation {
-  return atMember(piece.chunk, name, found);
+/** Returns a violation at a path in a chunk: the name of its last member, or the innermost value that exists. */
+export function atChunkPath({ frame }: Chunk, keys: readonly PropertyKey[], found: string): Violation {
+  const place = placeOfPath(frame.data ?? "", keys);
+  const offset = (at: number): number => Math.min(frame.dataStart + at, frame.end);
+  return { start: offset(place.start), end: offset(place.end), found };
+}
+
+/** Returns a violation of a schema in a chunk. `before`: what the sentence begins with. */
+export function atPath(chunk: Chunk, { keys, path, found, member }: SchemaViolation, before = ""): Violation {
+  return { ...atChunkPath(chunk, keys, `${before}${path} ${found}`), member };
+}
+
+/** Returns a violation of a schema in a body. */
+export function atBodyPath({ exchange }: BodyView, { keys, path, found, member }: SchemaViolation): Violation {
+  return { ...placeOfPath(exchange.response.body, keys), found: `${path} ${found}`, member };
+}
+
+/** Returns a violation at a member of a choice or of its delta. */
+export function atChoicePart({ chunk, choice, delta }: ChoicePart, name: string, found: string): Violation {
+  const inChoice = [...pathOfChoice(chunk, choice), ...(Object.hasOwn(delta, name) ? ["delta", name] : [name])];
+  const isThere = Object.hasOwn(delta, name) || Object.hasOwn(choice, name);
+  return isThere ? atChunkPath(chunk, inChoice, found) : atMember(chunk, name, found);
+}
+
+/** The path of a choice in the JSON of its chunk. */
+export function pathOfChoice({ value }: Chunk, choice: Json): (string | number)[] {
+  return ["choices", Array.isArray(value.choices) ? value.choices.indexOf(choice) : 0];
 }
 
 /** Returns a violation at the end of a body, for what is missing there. */

@@ -34,6 +34,8 @@ export interface RuleFacts {
   readonly source: string;
   /** Clients that are known to break. */
   readonly breaks: readonly string[];
+  /** Ids of rules whose violation also violates this one: both are one mistake of the server. */
+  readonly follows?: readonly string[];
 }
 
 /** A violation of a rule: a place in the response's body, and what is wrong there. */
@@ -42,6 +44,8 @@ export interface Violation {
   readonly end: number;
   /** What was found, in a few words. Reports show it next to the rule's `says`. */
   readonly found: string;
+  /** The member of a schema that is missing or has a wrong value. A rule about that member reports the same mistake. */
+  readonly member?: string;
 }
 
 export interface Finding extends Violation {

@@ -1,11 +1,15 @@
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { Evidence, RuleOutcome } from "../../check/report/report.ts";
+import { mistakesOf } from "../../check/report/report.ts";
+import type { Evidence, Mistake, Report } from "../../check/report/report.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import type { JudgedCapture } from "./judging.ts";
 import { paintMarked } from "./mark-painter.ts";
 
 const severities = ["error", "warning", "note"] as const;
+
+/** The number of findings that are shown first; the others are folded. */
+const namedFirst = 3;
 
 /** Maximum number of places that are listed for a rule; the capture below marks all of them. */
 const placesShown = 3;
@@ -13,11 +17,10 @@ const placesShown = 3;
 /** What the rules say of one capture. */
 export function JudgedView({ judged: { capture, report, repaired } }: { readonly judged: JudgedCapture }): VNode {
   const body = useRef<HTMLPreElement>(null);
-  const broken = severities.flatMap((severity) =>
-    report.rules.filter((rule) => rule.status === "broken" && rule.severity === severity),
-  );
+  const mistakes = mistakesOf(report);
   useEffect(() => {
     if (!body.current) return;
+    const broken = mistakes.flatMap((mistake) => [mistake, ...mistake.others]);
     const marks = broken.flatMap(({ id, severity, evidence }) =>
       evidence.map(({ start, end, found }) => ({ start, end, severity, title: `${id}: ${found}` })),
     );
@@ -47,12 +50,22 @@ export function JudgedView({ judged: { capture, report, repaired } }: { readonly
           </span>
         ))}
       </p>
-      {broken.length === 0 && <p>The rules have nothing against this answer.</p>}
-      <ol class="findings">
-        {broken.map((rule) => (
-          <Finding key={rule.id} rule={rule} onShow={showPlace} />
+      <p class="verdict-line">{verdictOf(report, mistakes)}</p>
+      <ol class="findings" aria-label={`The findings that matter most in ${capture.name}`}>
+        {mistakes.slice(0, namedFirst).map((mistake) => (
+          <Finding key={mistake.id} mistake={mistake} onShow={showPlace} />
         ))}
       </ol>
+      {mistakes.length > namedFirst && (
+        <details class="more-findings">
+          <summary>{plural(mistakes.length - namedFirst, "more finding")}</summary>
+          <ol class="findings" start={namedFirst + 1}>
+            {mistakes.slice(namedFirst).map((mistake) => (
+              <Finding key={mistake.id} mistake={mistake} onShow={showPlace} />
+            ))}
+          </ol>
+        </details>
+      )}
       {repaired && repaired.repairs.length > 0 && (
         <section class="stack repairs" aria-label={`Repairs of ${capture.name}`}>
           <h3>What Truewire repairs in front of such a server</h3>
@@ -74,8 +87,22 @@ export function JudgedView({ judged: { capture, report, repaired } }: { readonly
   );
 }
 
-function Finding({ rule, onShow }: { readonly rule: RuleOutcome; readonly onShow: (place: Evidence) => void }): VNode {
-  const { id, severity, says, breaks, source, evidence } = rule;
+/** One sentence about the answer as a whole. */
+function verdictOf({ counts }: Report, mistakes: readonly Mistake[]): string {
+  if (mistakes.length === 0) return "The answer breaks no rule.";
+  if (counts.error > 0) return `Clients break on this answer: ${plural(counts.error, "error")}.`;
+  if (counts.warning > 0) return `Some clients break on this answer: ${plural(counts.warning, "warning")}.`;
+  return "The answer differs from the vendor's, but no client is known to break.";
+}
+
+interface FindingProperties {
+  readonly mistake: Mistake;
+  readonly onShow: (place: Evidence) => void;
+}
+
+function Finding({ mistake, onShow }: FindingProperties): VNode {
+  const { id, severity, says, breaks, source, evidence, others } = mistake;
+  const right = evidence.find((place) => place.right !== undefined)?.right;
   return (
     <li class={`finding ${severity}`}>
       <p>
@@ -85,6 +112,18 @@ function Finding({ rule, onShow }: { readonly rule: RuleOutcome; readonly onShow
         <code>{id}</code>
         {breaks.length > 0 && <> breaks {breaks.join("; ")}</>}
       </p>
+      {others.length > 0 && (
+        <p class="note">
+          The same mistake breaks{" "}
+          {others.map((other, at) => (
+            <>
+              {at > 0 && ", "}
+              <code title={other.says}>{other.id}</code>
+            </>
+          ))}
+          .
+        </p>
+      )}
       <p class="note">{source}</p>
       <ul>
         {evidence.slice(0, placesShown).map((place, at) => (
@@ -96,6 +135,18 @@ function Finding({ rule, onShow }: { readonly rule: RuleOutcome; readonly onShow
         ))}
         {evidence.length > placesShown && <li class="note">and {evidence.length - placesShown} more</li>}
       </ul>
+      {right !== undefined && (
+        <details class="right-bytes">
+          <summary>The right bytes</summary>
+          {right === "" ? (
+            <p class="note">Nothing is sent here.</p>
+          ) : (
+            <pre tabIndex={0} role="group" aria-label={`Right bytes for ${id}`}>
+              {right}
+            </pre>
+          )}
+        </details>
+      )}
     </li>
   );
 }

@@ -297,6 +297,7 @@ const endingRules: readonly MessageRule[] = messageRulesOf([
     says: "A message has a usage: input_tokens and output_tokens, and where they are there the tokens of the cache, all whole numbers.",
     source: "Anthropic's documentation: Messages; recordings 902 of 902; free-claude-code #209",
     breaks: ["official SDKs", "AI SDK (schema)", "Claude Code (undefined is not an object)"],
+    follows: ["messages/start-usage", "messages/end-usage"],
     shown: ({ isComplete }) => isComplete,
     *judge({ message, at }) {
       const { usage } = message;
@@ -318,6 +319,7 @@ const endingRules: readonly MessageRule[] = messageRulesOf([
     says: "The tokens of prompt and answer were counted: neither is 0 in the end.",
     source: "recordings 902 of 902; Ollama #13934, grok2api #612, AIClient2API #71",
     breaks: ["Claude Code (it does not see its context fill, and never compacts)", "callers that budget"],
+    follows: ["messages/usage"],
     shown: hasUsage,
     *judge({ message, blocks, at }) {
       if (!isObject(message.usage)) return;

@@ -2,7 +2,7 @@ import type * as z from "zod";
 import { membersOf } from "../../../apis/members.ts";
 import { compaction, inputItemList, inputTokenCount, responseDeletion } from "../../../apis/responses/schema.ts";
 import { isObject } from "../../../core/json.ts";
-import { atName, objectOf, ownIdViolations, shown } from "../place.ts";
+import { atBodyPath, atName, objectOf, ownIdViolations, shown } from "../place.ts";
 import type { Exchange } from "../exchange.ts";
 import type { BodyRule, Violation } from "../rule.ts";
 import { schemaViolation } from "../spec/validate.ts";
@@ -89,8 +89,8 @@ export const responseBodyRules: readonly BodyRule[] = [
     judges: "body",
     shown: isOf("response-compaction"),
     *judge(view) {
-      const offence = schemaViolation(compaction, view.value);
-      if (offence) yield atName(view, offence.member, `${offence.path} ${offence.found}`);
+      const violation = schemaViolation(compaction, view.value);
+      if (violation) yield atBodyPath(view, violation);
       const { output } = objectOf(view);
       const last: unknown = Array.isArray(output) ? output.at(-1) : undefined;
       const content = isObject(last) && last.type === "compaction" ? last.encrypted_content : undefined;

@@ -1,6 +1,6 @@
 import { lifecycleTypes, responseEvents } from "../../../apis/responses/schema.ts";
 import { isObject } from "../../../core/json.ts";
-import { atEnd, atFrame, atLine, atMember, shown } from "../place.ts";
+import { atEnd, atFrame, atLine, atMember, atPath, shown } from "../place.ts";
 import type { Violation, StreamRule } from "../rule.ts";
 import { schemaViolation } from "../spec/validate.ts";
 import { parsedJson, type StreamView } from "../view.ts";
@@ -138,8 +138,8 @@ const eventRules: readonly StreamRule[] = streamRuleList([
     *judge(view) {
       for (const { chunk, type, value } of streamState(view).events) {
         const schema = responseEvents.get(type);
-        const offence = schema && schemaViolation(schema, value);
-        if (offence) yield atMember(chunk, offence.member, `${type}: ${offence.path} ${offence.found}`);
+        const violation = schema && schemaViolation(schema, value);
+        if (violation) yield atPath(chunk, violation, `${type}: `);
       }
     },
   },

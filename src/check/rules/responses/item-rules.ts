@@ -141,6 +141,7 @@ export const itemRules: readonly StreamRule[] = streamRuleList([
     says: "Every message, thought and call ends with response.output_item.done, and nothing of it follows.",
     source: "recordings 227 of 227; source code of Codex CLI and AI SDK: a call is run at its output_item.done",
     breaks: ["Codex (no text, no call)", "AI SDK (no call)"],
+    follows: ["responses/item-added"],
     shown: (view) => hasItems(view) && hasEnded(view),
     *judge(view) {
       for (const { added, done, events } of streamState(view).items) {
@@ -250,6 +251,7 @@ export const itemRules: readonly StreamRule[] = streamRuleList([
     says: "The output of the response that ended is the messages, thoughts and calls that were done, in their order.",
     source: "recordings 227 of 227; source code of openai-agents (it reads nothing but the last event); sub2api #4468",
     breaks: ["openai-agents (no answer, no call)", "official SDKs: final response", "LangChain", "tracing"],
+    follows: ["responses/item-done"],
     shown: (view) => hasEnded(view) && fromStart(view),
     *judge(view) {
       const { items, end } = streamState(view);
@@ -316,6 +318,7 @@ export const partRules: readonly StreamRule[] = streamRuleList([
     source:
       "recordings 227 of 227; source code of openai-python and openai-node: a delta is added to the part at its index; LiteLLM #24445, #32777; sub2api #4468",
     breaks: ["official SDKs: responses.stream()", "AI SDK (of a summary)"],
+    follows: ["responses/item-added"],
     shown: (view) => fromStart(view) && partsOf(view).some(({ part }) => part.list !== "input"),
     *judge(view) {
       for (const { item, part } of partsOf(view)) {
@@ -387,6 +390,7 @@ export const partRules: readonly StreamRule[] = streamRuleList([
       "LangChain (it reads a refusal in its .done)",
       "clients that wait for it",
     ],
+    follows: ["responses/part-added", "responses/item-done"],
     shown: (view) => fromStart(view) && hasParts(view) && hasEnded(view),
     *judge(view) {
       for (const { item, part } of partsOf(view)) {

@@ -250,8 +250,11 @@ const responseRules: readonly ResponseRule[] = responseRuleList([
     source: "OpenAI's OpenAPI document: Response; llama.cpp #20607, LM Studio #1089",
     breaks: ["clients that validate answers against the specification", "the compliance suite of Open Responses"],
     *judge(view) {
-      const offence = schemaViolation(schema, view.response);
-      if (offence) yield view.at(offence.member, `${offence.path} ${offence.found}`);
+      const violation = schemaViolation(schema, view.response);
+      if (violation) {
+        const { path, found, member } = violation;
+        yield { ...view.at(member, `${path} ${found}`), member };
+      }
     },
   },
   {

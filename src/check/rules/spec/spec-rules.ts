@@ -4,7 +4,7 @@ import { completion } from "../../../apis/completions/schema.ts";
 import { embeddings } from "../../../apis/embeddings/schema.ts";
 import { openaiModel, openaiModelList } from "../../../apis/models/schema.ts";
 import { type Exchange, vendorOf } from "../exchange.ts";
-import { atMember, atName } from "../place.ts";
+import { atBodyPath, atPath } from "../place.ts";
 import type { BodyRule, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import type { BodyView } from "../view.ts";
@@ -32,7 +32,7 @@ export const specStreamRules: readonly StreamRule[] = [
       for (const chunk of view.chunks) {
         if ("error" in chunk.value) continue;
         const violation = schemaViolation(schema, chunk.value);
-        if (violation) yield atMember(chunk, violation.member, `${violation.path} ${violation.found}`);
+        if (violation) yield atPath(chunk, violation);
       }
     },
   },
@@ -51,7 +51,7 @@ export const specBodyRules: readonly BodyRule[] = [
     *judge(view) {
       const schema = schemaOf(view);
       const violation = schema && schemaViolation(schema, view.value);
-      if (violation) yield atName(view, violation.member, `${violation.path} ${violation.found}`);
+      if (violation) yield atBodyPath(view, violation);
     },
   },
 ];

@@ -30,6 +30,7 @@ test("of a union, the branch that was meant is reported, as one error", () => {
   expect(schemaViolation(chatCompletion, wrong)).toEqual({
     path: "choices[0].message.tool_calls[0].function.arguments",
     found: "must be string",
+    keys: ["choices", 0, "message", "tool_calls", 0, "function", "arguments"],
     member: "arguments",
   });
 });

@@ -4,7 +4,9 @@ export interface SchemaViolation {
   /** The path in the JSON, as a client writes it: `choices[0].delta.content`. */
   readonly path: string;
   readonly found: string;
-  /** The last name in the path, or "" for the whole value. It is used to find the place in the text. */
+  /** The names and positions of the path. */
+  readonly keys: readonly PropertyKey[];
+  /** The last name in the path, or "" for the whole value. */
   readonly member: string;
 }
 
@@ -27,6 +29,7 @@ export function schemaViolation(schema: z.ZodType, value: unknown): SchemaViolat
       "",
     ),
     found: missing ? "is missing" : words(issue),
+    keys: path,
     member: String(path.findLast((name) => typeof name === "string") ?? ""),
   };
 }

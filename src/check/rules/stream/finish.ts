@@ -119,6 +119,7 @@ export const finishRules: readonly StreamRule[] = streamRulesOf(chatAndCompletio
     says: "A choice with tool calls ends with tool_calls (or length), unless the request named one tool.",
     source: "specification; recordings (named: stop, 9 of 9); LiteLLM #35663, #12481",
     breaks: ["AI SDK, LangChain, Cline/Roo/Kilo (they do not run the tools)"],
+    follows: ["finish/own-chunk"],
     endpoints: chat,
     *judge(view) {
       const choice = view.exchange.request.body?.tool_choice;

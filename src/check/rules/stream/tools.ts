@@ -1,6 +1,6 @@
 import { isObject } from "../../../core/json.ts";
 import { expectationsOf } from "../expectations.ts";
-import { atChoicePart, shown } from "../place.ts";
+import { atChoicePart, atChunkPath, pathOfChoice, shown } from "../place.ts";
 import type { Violation, StreamRule } from "../rule.ts";
 import { type ChoicePart, type Json, parsedJson, type StreamView } from "../view.ts";
 import { chat, hasError, streamRulesOf } from "./stream-rule.ts";
@@ -66,13 +66,21 @@ export function streamedCalls(view: StreamView): StreamedCall[] {
 
 const hasCalls = (view: StreamView) => callDeltas(view).next().done === false;
 
+/** Returns a violation at a member of an element of `tool_calls`, or of its function; if the member is missing, at the element. */
+function atCallMember({ entry, element, fn }: CallDelta, member: string, found: string): Violation {
+  const { chunk, choice, delta } = entry;
+  const list = Array.isArray(delta.tool_calls) ? delta.tool_calls : [];
+  const path = [...pathOfChoice(chunk, choice), "delta", "tool_calls", list.indexOf(element)];
+  return atChunkPath(chunk, [...path, ...(Object.hasOwn(fn, member) ? ["function", member] : [member])], found);
+}
+
 function* problems(
   view: StreamView,
   found: (part: CallDelta) => [member: string, found: string] | undefined,
 ): Generator<Violation> {
   for (const part of callDeltas(view)) {
     const problem = found(part);
-    if (problem) yield atChoicePart(part.entry, ...problem);
+    if (problem) yield atCallMember(part, ...problem);
   }
 }
 

@@ -52,6 +52,7 @@ export const streamUsageRules: readonly StreamRule[] = streamRulesOf(chatAndComp
     says: "With include_usage the stream contains usage.",
     source: "specification; recordings 249 of 249",
     breaks: ["cost accounting", "LangChain (no usage_metadata)"],
+    follows: ["usage/uninvited"],
     shown: (view) => requestsUsage(view.exchange) === true && !hasError(view),
     *judge(view) {
       if (withUsage(view).length === 0) yield atEnd(view.exchange.response.body, "no usage");
@@ -64,6 +65,7 @@ export const streamUsageRules: readonly StreamRule[] = streamRulesOf(chatAndComp
     says: "Usage is sent once.",
     source: "recordings 249 of 249; LocalAI sends it on every chunk",
     breaks: ["clients that add counts up"],
+    follows: ["usage/uninvited"],
     *judge(view) {
       for (const chunk of withUsage(view).slice(1)) yield atMember(chunk, "usage", "usage again");
     },
@@ -76,6 +78,7 @@ export const streamUsageRules: readonly StreamRule[] = streamRulesOf(chatAndComp
     source:
       "specification: 'choices will be an empty array'; recordings 246 of 249 (moderation and audio chunks may follow)",
     breaks: ["clients that look for usage where choices is empty"],
+    follows: ["usage/uninvited", "usage/once"],
     *judge(view) {
       for (const chunk of withUsage(view)) {
         if (chunk.choices.length > 0) yield atMember(chunk, "usage", "usage beside a choice");
