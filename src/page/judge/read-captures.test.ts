@@ -130,7 +130,7 @@ test("a stream log: the events of each request", () => {
     `2026-11-22T09:00:00.000Z ${id} ${event.replaceAll("\n", "\\n")}\n`;
   const log = line("req_a", first) + line("req_b", first) + line("req_a", second);
   expect(droppedCaptures("log", log)).toEqual([
-    { name: "req_a", body: sse },
-    { name: "req_b", body: `${first}\n\n` },
+    { name: "log: req_a", body: sse },
+    { name: "log: req_b", body: `${first}\n\n` },
   ]);
 });

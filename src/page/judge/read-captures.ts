@@ -16,7 +16,7 @@ export function droppedCaptures(name: string, text: string): Capture[] {
   if (text.startsWith('{"truewire":')) return ofRecording(name, text);
   const value = parsed(text);
   const listed = isObject(value) ? (ofHar(name, value) ?? ofReport(name, value) ?? ofJob(name, value)) : undefined;
-  return listed ?? ofLines(name, text) ?? ofStreamLog(text) ?? ofHead(name, text) ?? [{ name, body: text }];
+  return listed ?? ofLines(name, text) ?? ofStreamLog(name, text) ?? ofHead(name, text) ?? [{ name, body: text }];
 }
 
 function ofRecording(name: string, text: string): Capture[] {
@@ -96,7 +96,7 @@ function ofLines(name: string, text: string): Capture[] | undefined {
 }
 
 /** Source: src/server/stream-log.ts: time, the request's id, and the event with its line ends as `\n`. */
-function ofStreamLog(text: string): Capture[] | undefined {
+function ofStreamLog(file: string, text: string): Capture[] | undefined {
   const bodies = new Map<string, string>();
   for (const line of text.split("\n")) {
     if (line === "") continue;
@@ -104,7 +104,7 @@ function ofStreamLog(text: string): Capture[] | undefined {
     if (id === undefined || event === undefined) return undefined;
     bodies.set(id, `${bodies.get(id) ?? ""}${event.replaceAll("\\n", "\n")}\n\n`);
   }
-  return bodies.size === 0 ? undefined : [...bodies].map(([name, body]) => ({ name, body }));
+  return bodies.size === 0 ? undefined : [...bodies].map(([id, body]) => ({ name: `${file}: ${id}`, body }));
 }
 
 function parsed(text: string): unknown {
