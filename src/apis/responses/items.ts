@@ -1,6 +1,6 @@
 import type { Annotation, TokenAlternative, TokenLogprob, Usage } from "../../core/events.ts";
 import { isObject } from "../../core/json.ts";
-import { JsonText } from "../json-text.ts";
+import { JsonText, jsonText } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
 import type { NumberForm } from "./form.ts";
 import type { EncryptedReasoning } from "./encrypted-content.ts";
@@ -173,6 +173,19 @@ function itemLogprobs(tokens: readonly TokenLogprob[], number: NumberForm): Json
   });
   return tokens.map((token) => ({ ...alternative(token), top_logprobs: token.top.map(alternative) }));
 }
+
+/** The number of characters that the model has generated, in the texts, calls and reasoning of an output. */
+export function outputCharacters(output: readonly JsonValue[]): number {
+  let sum = 0;
+  // Items of a stream are JSON texts.
+  JSON.parse(jsonText(output), (name, value: unknown) => {
+    if (typeof value === "string" && generatedMembers.has(name)) sum += value.length;
+    return value;
+  });
+  return sum;
+}
+
+const generatedMembers: ReadonlySet<string> = new Set(["text", "refusal", "arguments", "input"]);
 
 /**
  * Returns the `usage` of a response that has ended. Unknown counts are 0: every response that has ended has its usage (642 of 642

@@ -390,6 +390,8 @@ export interface ResponseOptions {
   readonly logprobs: boolean;
   /** The usage of the response is that of its engine, else 0. */
   readonly countsTokens: boolean;
+  /** Estimates the tokens of the prompt, for an engine that does not count them. Absent: they are then 0. */
+  readonly estimatePrompt?: () => number;
   /** `undefined`: the profile's default. */
   readonly includeObfuscation?: boolean;
   /** The tools of namespaces, by the one name under which a model knows them. */

@@ -1,3 +1,4 @@
+import { estimateTokens } from "../../core/estimate-tokens.ts";
 import { invalidRequest } from "../../core/failure.ts";
 import { isLong } from "../../core/json-chunks.ts";
 import type { Tool } from "../../core/message.ts";
@@ -87,6 +88,7 @@ export function* responsesRequestInSteps(
     encryptsReasoning: draft.include.includes("reasoning.encrypted_content"),
     logprobs,
     countsTokens: prepares !== "state",
+    ...(prepares === undefined && { estimatePrompt: () => estimateTokens(request) }),
     ...(includeObfuscation !== undefined && { includeObfuscation }),
     asyncTools,
     grouped,

@@ -1,4 +1,5 @@
 import type { ExtraEvent, SourceIdentity, Usage } from "../../core/events.ts";
+import { tokensInCharacters } from "../../core/estimate-tokens.ts";
 import { isObject } from "../../core/json.ts";
 import { nameWithin } from "../../core/custom-tool.ts";
 import { JsonText } from "../json-text.ts";
@@ -10,7 +11,7 @@ import type { EncryptedReasoning } from "./encrypted-content.ts";
 import { responseBodyText, responseForms } from "./form.ts";
 import type { NumberForm, ResponseForm } from "./form.ts";
 import { ResponseIds } from "./ids.ts";
-import { toolSearch, usageObject } from "./items.ts";
+import { outputCharacters, toolSearch, usageObject } from "./items.ts";
 import type { CallItem, CallKind } from "./items.ts";
 import type { ResponseOptions } from "./request-schema.ts";
 import { cacheDiagnostics, floatMembers, response } from "./schema.ts";
@@ -159,7 +160,7 @@ export class ResponseObject {
     const { echo } = this.#options;
     const form = this.#form;
     const isOver = !running.has(state.event);
-    const usage = this.#options.countsTokens ? state.usage : undefined;
+    const usage = this.#options.countsTokens ? (state.usage ?? this.#estimatedUsage(state)) : undefined;
     if (isOver) this.#last = state;
     const members: { [name: string]: JsonValue | undefined } = {
       ...echo,
@@ -190,6 +191,13 @@ export class ResponseObject {
       if (typeof value === "number") members[name] = new JsonText(this.number(value));
     }
     return orderedMembers(response, members);
+  }
+
+  /** Codex compacts a conversation by its usage, so 0 would mislead it. */
+  #estimatedUsage({ event, output }: ResponseState): Usage | undefined {
+    const { estimatePrompt } = this.#options;
+    if (!estimatePrompt || (event !== "completed" && event !== "incomplete")) return undefined;
+    return { promptTokens: estimatePrompt(), completionTokens: tokensInCharacters(outputCharacters(output)) };
   }
 
   /** `created` has no diagnostics, and the result is in the last event only (recordings of 2026-09-29). */
