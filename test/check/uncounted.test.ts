@@ -24,7 +24,7 @@ test.each([lean, exact])("tokens that nobody counted are estimated in profile $n
   for (const exchange of exchanges) {
     const broken = judge(exchange, profile.name).findings.map(({ rule }) => [rule, ruleNamed(rule).severity]);
     expect(broken).toEqual([]);
-    expect(exchange.response.body).toMatch(/"input_tokens":\s*1,/);
+    expect(exchange.response.body).toMatch(/"input_tokens":\s*[1-9]/);
     expect(exchange.response.body).toMatch(/"output_tokens":\s*2,/);
   }
 });
