@@ -181,6 +181,7 @@ async function findModel(reply: Reply, service: Service): Promise<void> {
   reply.useProfile(model.from.profile);
   endpoint.check?.(model, read);
   record.servedModel = model.info.id;
+  record.served = model;
   reply.read = read;
   reply.model = model;
 }
