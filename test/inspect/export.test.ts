@@ -16,43 +16,43 @@ import { listed } from "./support.ts";
 
 /** The members that HTTP Archive 1.2 requires, and those of its optional ones that Truewire writes. Members of one's own begin with "_". */
 const pairs = z.array(z.strictObject({ name: z.string(), value: z.string() }));
-const entry = z
-  .object({
-    startedDateTime: z.iso.datetime(),
-    time: z.number().nonnegative(),
-    request: z.strictObject({
-      method: z.string(),
-      url: z.url(),
-      httpVersion: z.string(),
-      cookies: z.array(z.never()),
-      headers: pairs,
-      queryString: pairs,
-      postData: z.strictObject({ mimeType: z.string(), text: z.string(), comment: z.string().optional() }).optional(),
-      headersSize: z.int(),
-      bodySize: z.int(),
+const members = z.object({
+  startedDateTime: z.iso.datetime(),
+  time: z.number().nonnegative(),
+  request: z.strictObject({
+    method: z.string(),
+    url: z.url(),
+    httpVersion: z.string(),
+    cookies: z.array(z.never()),
+    headers: pairs,
+    queryString: pairs,
+    postData: z.strictObject({ mimeType: z.string(), text: z.string(), comment: z.string().optional() }).optional(),
+    headersSize: z.int(),
+    bodySize: z.int(),
+  }),
+  response: z.strictObject({
+    status: z.int(),
+    statusText: z.string(),
+    httpVersion: z.string(),
+    cookies: z.array(z.never()),
+    headers: pairs,
+    content: z.strictObject({
+      size: z.int().nonnegative(),
+      mimeType: z.string(),
+      text: z.string(),
+      comment: z.string().optional(),
     }),
-    response: z.strictObject({
-      status: z.int(),
-      statusText: z.string(),
-      httpVersion: z.string(),
-      cookies: z.array(z.never()),
-      headers: pairs,
-      content: z.strictObject({
-        size: z.int().nonnegative(),
-        mimeType: z.string(),
-        text: z.string(),
-        comment: z.string().optional(),
-      }),
-      redirectURL: z.string(),
-      headersSize: z.int(),
-      bodySize: z.int(),
-    }),
-    cache: z.strictObject({}),
-    timings: z.strictObject({ blocked: z.number(), send: z.number(), wait: z.number(), receive: z.number() }),
-    comment: z.string().optional(),
-  })
+    redirectURL: z.string(),
+    headersSize: z.int(),
+    bodySize: z.int(),
+  }),
+  cache: z.strictObject({}),
+  timings: z.strictObject({ blocked: z.number(), send: z.number(), wait: z.number(), receive: z.number() }),
+  comment: z.string().optional(),
+});
+const entry = members
   .catchall(z.unknown())
-  .refine((one) => Object.keys(one).every((name) => name in entry.shape || name.startsWith("_")))
+  .refine((one) => Object.keys(one).every((name) => name in members.shape || name.startsWith("_")))
   // Source: HTTP Archive 1.2, "timings".
   .refine(({ time, timings }) => Math.abs(time - Object.values(timings).reduce((sum, ms) => sum + ms, 0)) < 0.1);
 const har = z.strictObject({

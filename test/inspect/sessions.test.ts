@@ -14,14 +14,18 @@ if (!hasCaptures) console.log("skipped: no ../shared/client-captures to read");
 interface CapturedCall {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: { readonly [member: string]: unknown };
+  readonly body: object;
 }
 
 function calls(name: string): CapturedCall[] {
   const lines = readFileSync(`${folder}${name}.jsonl`, "utf8").trim().split("\n");
   return lines.map((line) => {
-    const { request, body = request, ...rest } = JSON.parse(line) as CapturedCall & { request?: CapturedCall["body"] };
-    return { ...rest, body: typeof body === "string" ? (JSON.parse(body) as CapturedCall["body"]) : body };
+    const { request, body = request, url, headers } = JSON.parse(line) as Partial<CapturedCall> & { request?: object };
+    return {
+      url: url ?? "",
+      headers: headers ?? {},
+      body: (typeof body === "string" ? JSON.parse(body) : body) as object,
+    };
   });
 }
 
@@ -94,9 +98,9 @@ describe.skipIf(!hasCaptures)("recorded sessions are one thread each", () => {
 
   test("Codex 0.169, and a sub-agent of it", async () => {
     const recorded = calls("codex-0.169.0");
-    const [first] = recorded;
+    const first = recorded[0] ?? expect.fail("no call");
     const child = { "thread-id": "another", "x-openai-subagent": "collab_spawn" };
-    const other = { ...(first ?? expect.fail("no call")), headers: { ...first.headers, ...child } };
+    const other = { ...first, headers: { ...first.headers, ...child } };
     const requests = await sent([...recorded, other]);
     expect(new Set(requests.map(({ thread }) => thread)).size).toBe(1);
     expect(shown(requests)).toEqual([
