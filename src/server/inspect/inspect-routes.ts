@@ -33,6 +33,8 @@ function routeOf(get: EndpointHandler, remove?: EndpointHandler): ServerRoute {
   return {
     conventions: openaiErrorFormat,
     admin: true,
+    // Whoever has no key should not look for one in vain.
+    requireEnabled: inspectorOf,
     methods: { GET: ownPageOnly(get), ...(remove && { DELETE: ownPageOnly(remove) }) },
   };
 }
