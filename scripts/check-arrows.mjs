@@ -24,7 +24,7 @@ const rooms = {
   inspect: ["core", "capture"],
   config: ["core", "formats", "apis"],
   server: ["core", "apis", "kv", "inspect"],
-  workers: ["core", "apis", "kv", "server", "engines/lifecycle"],
+  workers: ["core", "apis", "kv", "inspect", "server", "engines/lifecycle"],
   library: ["core", "formats", "templates", "apis"],
   app: [...belowApp, "check"],
   page: ["core", "apis", "library", "check", "capture", "inspect"],

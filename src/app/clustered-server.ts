@@ -76,7 +76,7 @@ export async function createClusteredServer(
       // listens now. Other ports are not read from the URL, which omits the default port of its scheme.
       if (port === 0 && url !== undefined && listening.size === 0) port = Number(new URL(url).port);
       listening.add(peer);
-      return { number, files: begun.files, config: { ...begun.config, port } };
+      return { number, count, files: begun.files, config: { ...begun.config, port } };
     });
     void peer.closed.then(() => listening.delete(peer));
     const ready = await new Promise<WorkerReady>((resolve, reject) => {

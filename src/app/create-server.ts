@@ -106,7 +106,7 @@ export async function openServer(
   let current = parseConfig(config);
   const { keys, certificate } = side?.files ?? (await readServerFiles(current, nodeRuntime));
   let settings = settingsOf(current, keys, false);
-  const inspector = side ? undefined : inspectorOf(current, settings);
+  const inspector = inspectorOf(current, settings, side);
   const log = maskedLog(
     options.log ?? openLog(current.logLevel, current.logFormat, side && { worker: side.number }),
     () => settings.mask,
@@ -135,6 +135,7 @@ export async function openServer(
   const service: Service = {
     ...observing.of,
     ...(side && { others: side.others(() => healthOf(service)) }),
+    ...(side && { allRequests: side.inspection(() => service.inspector) }),
     state: "loading",
     control,
     checker: openChecker(),
@@ -203,7 +204,7 @@ export async function openServer(
     // Read before anything changes: a certificate that is broken must not cost the rest.
     const read = side?.files ?? (await readServerFiles(parsed, nodeRuntime));
     const nextSettings = settingsOf(parsed, read.keys, false);
-    const inspector = side ? undefined : inspectorOf({ ...parsed, host }, nextSettings, service.inspector);
+    const inspector = inspectorOf({ ...parsed, host }, nextSettings, side, service.inspector);
     service.directory = await pool.use(parsed, isForThisMachine({ host }, nextSettings.keys));
     if (read.certificate) listener.renew?.(read.certificate);
     service.settings = settings = nextSettings;

@@ -2,6 +2,7 @@ import { EngineHost, EngineStates } from "../workers/engine-host.ts";
 import { shareControl } from "../workers/shared-control.ts";
 import { EjectionsOfWorkers } from "../workers/shared-ejections.ts";
 import { HealthOfWorkers } from "../workers/shared-health.ts";
+import { InspectionOfWorkers } from "../workers/shared-inspection.ts";
 import { LimiterOfWorkers } from "../workers/shared-limiter.ts";
 import { NumbersOfWorkers } from "../workers/shared-numbers.ts";
 import { RunsOfWorkers } from "../workers/shared-runs.ts";
@@ -44,6 +45,7 @@ export async function openPrimarySide(config: Config, log: Log, models: PrimaryM
   const runs = new RunsOfWorkers();
   const ejections = new EjectionsOfWorkers();
   const health = new HealthOfWorkers();
+  const inspection = new InspectionOfWorkers();
   const numbers = new NumbersOfWorkers(async () => (await metrics?.text([], 0)) ?? "");
   return {
     join({ number, peer }) {
@@ -55,6 +57,7 @@ export async function openPrimarySide(config: Config, log: Log, models: PrimaryM
       runs.join(peer);
       ejections.join(peer);
       health.join(peer);
+      inspection.join(peer);
       numbers.join(peer, String(number));
     },
     async close() {

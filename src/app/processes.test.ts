@@ -12,13 +12,12 @@ test("a gateway gets all cores; where there is a model or a program, one process
   expect(workerCount(parseConfig({ models: ["./program.ts"] }), 8)).toBe(1);
 });
 
-test("one process keeps requests to be looked at: on this machine without keys, and with inspect", () => {
+test("a gateway of this machine that inspects its requests by default has one process", () => {
   expect(workerCount(parseConfig({ models: [upstream] }), 8)).toBe(1);
   expect(workerCount(parseConfig({ models: [upstream], inspect: false }), 8)).toBe(8);
   expect(workerCount(parseConfig({ models: [upstream], apiKey: "client-key-1" }), 8)).toBe(8);
   const apiKey = "client-key-1";
-  expect(workerCount(parseConfig({ models: [upstream], apiKey, adminKey: "admin-key-1", inspect: true }), 8)).toBe(1);
-  expect(() => parseConfig({ models: [upstream], workers: 2, inspect: true })).toThrow(/one process/);
+  expect(workerCount(parseConfig({ models: [upstream], apiKey, adminKey: "admin-key-1", inspect: true }), 8)).toBe(8);
 });
 
 test("what is asked for", () => {

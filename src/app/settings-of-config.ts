@@ -83,29 +83,33 @@ function hashedKey({ name, hash, models, expires, priority = "default", ...limit
 
 /**
  * Returns the inspector, which keeps the latest requests of a server: on by default for a server of this machine only, off elsewhere.
- * `current` is used again if its size did not change. Throws `ConfigError` if no client could read the requests.
+ * `worker`: this process is one of several, which share the memory. `current` is used again if its size did not change. Throws `ConfigError` if no client could read the requests.
  */
 export function inspectorOf(
   config: Config,
   { keys }: Pick<ServiceSettings, "keys">,
+  worker?: { readonly number: number; readonly count: number },
   current?: Inspector,
 ): Inspector | undefined {
   const { inspect, inspectSize, adminKey } = config;
   const isPrivate = isForThisMachine(config, keys);
   if (!(inspect ?? isPrivate)) return undefined;
   if (!isPrivate && adminKey.length === 0) throw new ConfigError([needsAdminKey]);
-  return current?.maxBytes === inspectSize ? current : new Inspector(inspectSize);
+  const size = Math.floor(inspectSize / (worker?.count ?? 1));
+  return current?.maxBytes === size ? current : new Inspector(size, worker?.number);
 }
 
-/** True if a configuration turns the inspector on, as far as is known before its file of keys is read. */
-export function wantsInspector({
+/** True if the inspector is on without a setting, as far as is known before the file of keys is read. */
+export function isInspectedByDefault({
   host,
   inspect,
   apiKey,
   keys,
   keysFile,
 }: Pick<Config, "host" | "inspect" | "apiKey" | "keys" | "keysFile">): boolean {
-  return inspect ?? (isLoopback(host) && apiKey.length === 0 && keys.length === 0 && keysFile === undefined);
+  return (
+    inspect === undefined && isLoopback(host) && apiKey.length === 0 && keys.length === 0 && keysFile === undefined
+  );
 }
 
 const needsAdminKey = {

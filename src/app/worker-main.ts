@@ -45,8 +45,9 @@ primary.onRequest(workerTopics.reload, async (body) => {
   return server?.models();
 });
 
-const { number, config, files } = (await primary.request(workerTopics.start, null)) as WorkerStart;
+const { number, count, config, files } = (await primary.request(workerTopics.start, null)) as WorkerStart;
 side.number = number;
+side.count = count;
 side.files = files;
 try {
   server = await openServer(config, {}, side);

@@ -26,6 +26,8 @@ export interface WorkerConfig {
 
 export interface WorkerStart extends WorkerConfig {
   readonly number: number;
+  /** The number of all workers. */
+  readonly count: number;
 }
 
 export interface WorkerReady {

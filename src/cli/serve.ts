@@ -22,7 +22,7 @@ export function serveCommand(program: Command): void {
     .option("-p, --port <number>", "the port; 0 takes any free port (default: 8080)")
     .option(
       "--workers <number>",
-      "processes that share one port (default: 1 with local models or programs, or with --inspect, else one for each core)",
+      "processes that share one port (default: 1 with local models or programs, or on this machine without keys, else one for each core)",
     )
     .option("--tls-cert <file>", "a certificate (PEM); the server then speaks HTTPS")
     .option("--tls-key <file>", "the certificate's private key (PEM)")

@@ -16,8 +16,8 @@ export interface TruewireConfig {
   /** Default 8080; 0 takes any free one. */
   readonly port?: number | string;
   /**
-   * How many processes `truewire serve` uses, which share one port. Default: 1 where there is a local model or a program, or where
-   * requests are kept (`inspect`), else as many as the machine has cores. A server or a handler inside another program is always a part of
+   * How many processes `truewire serve` uses, which share one port. Default: 1 where there is a local model or a program, or on
+   * this machine without keys, else as many as the machine has cores. A server or a handler inside another program is always a part of
    * that program's process.
    */
   readonly workers?: number | string;

@@ -93,7 +93,6 @@ export function parseConfig(value: TruewireConfig): Config {
   const result = server.safeParse(withTargets(value), { error: expectation });
   if (!result.success) throw new ConfigError(result.error.issues.flatMap(problemsOf));
   checkAdminKey(result.data);
-  checkInspect(result.data);
   const { tlsCert, tlsKey } = result.data;
   if ((tlsCert === undefined) === (tlsKey === undefined)) return result.data;
   const [given, missing] = tlsKey === undefined ? ["tlsCert", "tlsKey"] : ["tlsKey", "tlsCert"];
@@ -109,10 +108,6 @@ function checkAdminKey({ adminKey, apiKey }: Config): void {
 }
 
 /** Each process knows its own requests alone. */
-function checkInspect({ inspect, workers = 1 }: Config): void {
-  if (inspect !== true || workers === 1) return;
-  throw new ConfigError([{ path: ["inspect"], message: "needs one process: expected workers: 1, or no workers" }]);
-}
 
 /** The JSON schema of `truewire.yaml`, for editors. */
 export function configJsonSchema(): Record<string, unknown> {
@@ -151,7 +146,7 @@ const server = settings(
     workers: integer(1, 1024)
       .optional()
       .describe(
-        "Processes that share one port (default: 1 with local models or programs, or with inspect, else one for each core)",
+        "Processes that share one port (default: 1 with local models or programs, or on this machine without keys, else one for each core)",
       ),
     tlsCert: text("a PEM file, such as cert.pem")
       .optional()

@@ -7,7 +7,7 @@ import type { Checker, ModelControl } from "./admin/model-control.ts";
 import type { AssembledTexts } from "./client-stores.ts";
 import type { BodyBudget } from "./body-budget.ts";
 import type { DetachedRuns } from "./detached-runs.ts";
-import type { Inspector } from "./inspect/inspector.ts";
+import type { InspectedRequests, Inspector } from "./inspect/inspector.ts";
 import type { KeyRing } from "./keys/key-ring.ts";
 import type { Log, StreamLog } from "./log.ts";
 import type { Mask } from "./mask.ts";
@@ -76,6 +76,8 @@ export interface Service {
   metrics?: Metrics;
   /** Absent if requests are not inspected. */
   inspector?: Inspector | undefined;
+  /** The requests of all workers, if the server has several. */
+  readonly allRequests?: InspectedRequests;
   /** Absent until the server has opened it, and if tracing is off. */
   tracing?: Tracing;
   /** Absent if the server has one process. */

@@ -20,9 +20,10 @@ export async function askAll(
   peers: readonly Peer[],
   topic: string,
   timeoutMs: number,
+  body?: unknown,
 ): Promise<ReadonlyMap<Peer, unknown>> {
   const answers = new Map<Peer, unknown>();
-  const requests = peers.map(async (peer) => answers.set(peer, await peer.request(topic, undefined)));
+  const requests = peers.map(async (peer) => answers.set(peer, await peer.request(topic, body)));
   await within(timeoutMs, Promise.allSettled(requests));
   return new Map(answers);
 }

@@ -401,3 +401,68 @@ test("a configuration that a worker cannot use changes nothing in any; one that 
     ["p", "m"],
   ]);
 });
+
+interface ListedRequests {
+  readonly requests: readonly {
+    readonly id: string;
+    readonly number: number;
+    readonly thread?: string;
+    readonly turn?: number;
+    readonly snippet?: string;
+  }[];
+}
+
+// With several workers there was no Inspect at all.
+test("Inspect shows the requests of all workers, whichever one is asked", { timeout: 30_000 }, async () => {
+  const serving = await serveTwo();
+  const { url } = serving;
+  const live = new AbortController();
+  closeAfterTest(() => live.abort());
+  const changes: string[] = [];
+  const stream = await fetch(`${url}/admin/requests/live`, { signal: live.signal });
+  void (async () => {
+    for await (const chunk of stream.body ?? []) changes.push(Buffer.from(chunk as Uint8Array).toString());
+  })().catch(() => {});
+  await until(() => changes.join("").includes("listening"), "the stream of changes");
+
+  const messages = [{ role: "user", content: "one" }];
+  for (let turn = 1; turn <= 4; turn++) {
+    await askAnew(`${url}/v1/chat/completions`, { body: { model: "p", messages } });
+    messages.push(
+      { role: "assistant", content: `Messages: ${messages.length}` },
+      { role: "user", content: `more ${turn}` },
+    );
+  }
+  const listed = async (): Promise<ListedRequests["requests"]> =>
+    (await askJson<ListedRequests>(`${url}/admin/requests`)).requests;
+  // Both workers are asked.
+  for (let at = 0; at < 2; at++) {
+    const requests = await listed();
+    expect(requests.map(({ snippet, turn }) => [snippet, turn])).toEqual([
+      ["one", 1],
+      ["more 1", 2],
+      ["more 2", 3],
+      ["more 3", 4],
+    ]);
+    expect(new Set(requests.map(({ thread }) => thread)).size).toBe(1);
+    expect(new Set(requests.map(({ number }) => number)).size).toBe(4);
+  }
+  const [first] = await listed();
+  for (let at = 0; at < 2; at++) {
+    const found = await askJson<{ request: { body: { text: string } }; turn: number }>(
+      `${url}/admin/requests/${first?.id}`,
+    );
+    expect(found.turn).toBe(1);
+    expect(found.request.body.text).toContain('"one"');
+    const results = (await askAnew(`${url}/admin/requests/search?q=more`)).text;
+    expect(results.match(/"hits"/g)).toHaveLength(3);
+    const exported = (await askAnew(`${url}/admin/requests/export`)).text;
+    expect(exported.trim().split("\n")).toHaveLength(4);
+  }
+  await until(() => (changes.join("").match(/"outcome":"finished"/g)?.length ?? 0) >= 4, "four finished requests");
+  expect(changes.join("")).toContain('"turn":4');
+  expect(JSON.parse((await askAnew(`${url}/admin/requests`, { method: "DELETE" })).text)).toEqual({ cleared: 4 });
+  expect(await listed()).toEqual([]);
+  await until(() => changes.join("").includes(`"cleared"`), "that all were dropped");
+  expect(workersIn(serving).size).toBe(2);
+});

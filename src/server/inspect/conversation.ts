@@ -1,7 +1,7 @@
 import { isObject } from "../../core/json.ts";
 import type { Message } from "../../core/message.ts";
 import type { GenerationRequest } from "../../core/request.ts";
-import type { Header, RequestPurpose } from "../../inspect/inspected-request.ts";
+import type { Header, RequestPurpose, RequestSummary } from "../../inspect/inspected-request.ts";
 import type { Mask } from "../mask.ts";
 
 /** The requests of one session of a client, or of one conversation if the client names no session. */
@@ -19,11 +19,8 @@ export interface Conversation {
   turns: number;
 }
 
-/** What the list of requests shows of the messages and headers of a request. */
-export interface RequestLine {
-  readonly thread: Thread;
-  /** Absent if the request has no messages: a count of tokens, or a request that was refused before it was read. */
-  readonly turn?: TurnOfConversation;
+/** What one request says about its place among others, and what the list of requests shows of it. Plain data. */
+export interface LineFacts {
   /** The key of the client's session. */
   readonly session?: string;
   readonly client?: string;
@@ -31,14 +28,28 @@ export interface RequestLine {
   readonly topic?: string;
   readonly snippet?: string;
   readonly snippetOf?: "user" | "tool";
+  /** Absent if the request has no messages: a count of tokens, or a request that was refused before it was read. */
+  readonly keys?: ConversationKeys;
+}
+
+/** A request of one process, whose conversation is not known yet. Plain data. */
+export interface RequestEntry {
+  readonly summary: RequestSummary;
+  /** Absent: not known yet. */
+  readonly facts?: LineFacts;
+}
+
+/** The place of a request among others. */
+export interface RequestLine {
+  readonly facts: LineFacts;
+  readonly thread: Thread;
+  readonly turn?: TurnOfConversation;
 }
 
 interface TurnOfConversation {
   readonly conversation: Conversation;
   /** From 1. */
   readonly number: number;
-  /** Under which later requests find the conversation. */
-  readonly keys: readonly string[];
 }
 
 /** The threads and conversations of earlier requests, by their keys. */
@@ -49,7 +60,6 @@ export interface KnownConversations {
 
 /** The parts of a request that its line is made of. */
 export interface LineSource {
-  readonly id: string;
   readonly headers: readonly Header[];
   readonly mask: Mask;
   /** undefined: the request was not read. */
@@ -62,6 +72,28 @@ export interface LineSource {
  */
 const sessionHeaders = ["x-claude-code-session-id", "session-id", "session_id"] as const;
 
+/** Reads what a request says about its place among others; undefined if it says nothing. */
+export function lineFacts({ headers, mask, request }: LineSource): LineFacts | undefined {
+  const header = (name: string): string | undefined => headers.find(([other]) => other.toLowerCase() === name)?.[1];
+  const session = sessionHeaders.map(header).find((value) => value !== undefined && value !== "");
+  if (!request && session === undefined) return undefined;
+  const sender = { ...(session !== undefined && { session }), ...clientOf(header("user-agent"), mask) };
+  if (!request) return sender;
+  const messages = request.prompt?.kind === "chat" ? request.prompt.messages : [];
+  const agent = agentOf(header);
+  const isSubagent = agent.isSubagent || header("x-openai-subagent") !== undefined;
+  const isForTitle = isTitle(request, messages);
+  const keys = session === undefined ? messageKeys(messages) : sessionKeys(session, agent.id, messages, isForTitle);
+  const purpose = isSubagent ? "sub-agent" : isForTitle ? "title" : undefined;
+  return {
+    ...sender,
+    keys,
+    ...(purpose && { purpose }),
+    ...topicOf(messages, mask),
+    ...snippetOf(request, mask),
+  };
+}
+
 /**
  * Finds the thread and the conversation of a request among those of earlier requests, and adds it to them.
  *
@@ -69,43 +101,43 @@ const sessionHeaders = ["x-claude-code-session-id", "session-id", "session_id"] 
  * the same system prompt, or one whose messages its own messages continue. Without the header, it continues the conversation whose
  * messages its own messages, the system prompt included, begin with and continue.
  */
-export function lineOf({ id, headers, mask, request }: LineSource, known: KnownConversations): RequestLine | undefined {
-  const header = (name: string): string | undefined => headers.find(([other]) => other.toLowerCase() === name)?.[1];
-  const session = sessionHeaders.map(header).find((value) => value !== undefined && value !== "");
-  if (!request && session === undefined) return undefined;
-  const client = clientOf(header("user-agent"), mask);
-  if (!request) {
-    const line = { session, thread: known.sessions.get(session ?? "") ?? { id }, ...client };
+export function joinLine(id: string, facts: LineFacts, known: KnownConversations): RequestLine {
+  const { session, keys } = facts;
+  const found = keys?.earlier.map((key) => known.conversations.get(key)).find((one) => one !== undefined);
+  const thread = found?.thread ?? (session === undefined ? undefined : known.sessions.get(session)) ?? { id };
+  if (!keys) {
+    const line = { facts, thread };
     addLine(line, known);
     return line;
   }
-  const messages = request.prompt?.kind === "chat" ? request.prompt.messages : [];
-  const agent = agentOf(header);
-  const isSubagent = agent.isSubagent || header("x-openai-subagent") !== undefined;
-  const isForTitle = isTitle(request, messages);
-  const keys = session === undefined ? messageKeys(messages) : sessionKeys(session, agent.id, messages, isForTitle);
-  const found = keys.earlier.map((key) => known.conversations.get(key)).find((one) => one !== undefined);
-  const thread = found?.thread ?? (session === undefined ? undefined : known.sessions.get(session)) ?? { id };
   const conversation = found ?? { id, thread, turns: 0 };
-  const purpose = isSubagent ? "sub-agent" : isForTitle ? "title" : undefined;
-  const line: RequestLine = {
-    ...(session !== undefined && { session }),
-    thread,
-    turn: { conversation, number: ++conversation.turns, keys: keys.own },
-    ...client,
-    ...(purpose && { purpose }),
-    ...topicOf(messages, mask),
-    ...snippetOf(request, mask),
-  };
+  const line = { facts, thread, turn: { conversation, number: ++conversation.turns } };
   addLine(line, known);
   return line;
 }
 
 /** Adds the thread and the conversation of a request to those that later requests may continue. */
-export function addLine({ session, thread, turn }: RequestLine, { sessions, conversations }: KnownConversations): void {
-  if (session !== undefined) sessions.set(session, thread);
-  if (turn) for (const key of turn.keys) conversations.set(key, turn.conversation);
+export function addLine({ facts, thread, turn }: RequestLine, { sessions, conversations }: KnownConversations): void {
+  if (facts.session !== undefined) sessions.set(facts.session, thread);
+  if (turn) for (const key of facts.keys?.own ?? []) conversations.set(key, turn.conversation);
 }
+
+/** The summary of a request with its line. */
+export function withLine(summary: RequestSummary, { facts, thread, turn }: RequestLine): RequestSummary {
+  const { client, purpose, topic, snippet, snippetOf } = facts;
+  return {
+    ...summary,
+    ...(client !== undefined && { client }),
+    thread: thread.id,
+    ...(turn && { conversation: turn.conversation.id, turn: turn.number }),
+    ...(purpose && { purpose }),
+    ...(topic !== undefined && topic !== snippet && { topic }),
+    ...(snippet !== undefined && snippetOf !== undefined && { snippet, snippet_of: snippetOf }),
+  };
+}
+
+/** Maximum number of earlier messages after which a conversation is found: a turn of an agent adds a few. */
+const maxEarlier = 64;
 
 /** The keys of the conversations that a request may continue, the best first, and those of its own conversation. */
 interface ConversationKeys {
@@ -115,7 +147,7 @@ interface ConversationKeys {
 
 function messageKeys(messages: readonly Message[]): ConversationKeys {
   const keys = prefixKeys(messages, "messages");
-  return { earlier: keys.slice(0, -1).reverse(), own: keys.slice(-1) };
+  return { earlier: keys.slice(-1 - maxEarlier, -1).reverse(), own: keys.slice(-1) };
 }
 
 function sessionKeys(
@@ -138,7 +170,7 @@ function sessionKeys(
     messages.filter((message) => !isSystem(message)),
     `session ${session} messages`,
   );
-  return { earlier: [prompt, ...rest.slice(0, -1).reverse()], own: [prompt, ...rest.slice(-1)] };
+  return { earlier: [prompt, ...rest.slice(-1 - maxEarlier, -1).reverse()], own: [prompt, ...rest.slice(-1)] };
 }
 
 /**
@@ -216,7 +248,7 @@ const snippetLength = 160;
 const readLength = 4096;
 
 /** The beginning of the last text of the user, or of the last tool result if no text follows it. */
-function snippetOf({ prompt }: Partial<GenerationRequest>, mask: Mask): Pick<RequestLine, "snippet" | "snippetOf"> {
+function snippetOf({ prompt }: Partial<GenerationRequest>, mask: Mask): Pick<LineFacts, "snippet" | "snippetOf"> {
   if (prompt?.kind === "text") {
     const [first] = prompt.prompts;
     return typeof first === "string" ? { snippet: shortened(first, mask), snippetOf: "user" } : {};

@@ -7,7 +7,7 @@ import type { HeaderFields } from "../exchange.ts";
 import type { Reply, EndpointHandler, ServerRoute } from "../reply.ts";
 import type { Service } from "../service.ts";
 import { sendEvents } from "../write-answer.ts";
-import type { Changes, Inspector } from "./inspector.ts";
+import type { InspectedRequests, Matches } from "./inspector.ts";
 import { wordsOf } from "./search.ts";
 
 /** The paths that show the last requests. */
@@ -18,7 +18,9 @@ export const inspectRoutes: readonly (readonly [path: string, route: ServerRoute
   ["/admin/requests/export", routeOf(sendExport)],
   [
     "/admin/requests/{id}",
-    routeOf((reply, service, id) => sendPrivately(reply, "application/json", JSON.stringify(found(service, id)))),
+    routeOf(async (reply, service, id) =>
+      sendPrivately(reply, "application/json", JSON.stringify(await found(service, id))),
+    ),
   ],
   ["/admin/requests/{id}/capture", routeOf(sendCapture)],
 ];
@@ -34,12 +36,10 @@ function routeOf(get: EndpointHandler, remove?: EndpointHandler): ServerRoute {
     conventions: openaiErrorFormat,
     admin: true,
     // Whoever has no key should not look for one in vain.
-    requireEnabled: inspectorOf,
+    requireEnabled: inspectedIn,
     methods: { GET: ownPageOnly(get), ...(remove && { DELETE: ownPageOnly(remove) }) },
   };
 }
-
-type Matches = (summary: RequestSummary) => boolean;
 
 function equal(member: keyof RequestSummary): (value: string) => Matches {
   return (value) => (summary) => summary[member] === value;
@@ -50,7 +50,7 @@ function number(
   matches: (summary: RequestSummary, number: number) => boolean,
 ): (value: string) => Matches {
   return (value) => {
-    if (!/^\d{1,15}$/.test(value))
+    if (!/^\d{1,16}$/.test(value))
       throw invalidRequest(`Invalid '${name}': expected a number, but got '${value}'.`, name);
     return (summary) => matches(summary, Number(value));
   };
@@ -120,17 +120,17 @@ function chosenBy({ exchange }: Reply, others: readonly string[] = []): Matches 
   return (summary) => chosen.every((filter) => filter(summary));
 }
 
-function list(reply: Reply, service: Service): void {
-  const inspector = inspectorOf(service);
-  sendPrivately(reply, "application/json", JSON.stringify(inspector.list(chosenBy(reply))));
+async function list(reply: Reply, service: Service): Promise<void> {
+  const requests = inspectedIn(service);
+  sendPrivately(reply, "application/json", JSON.stringify(await requests.list(chosenBy(reply))));
 }
 
-function clear(reply: Reply, service: Service): void {
-  sendPrivately(reply, "application/json", JSON.stringify({ cleared: inspectorOf(service).clear() }));
+async function clear(reply: Reply, service: Service): Promise<void> {
+  sendPrivately(reply, "application/json", JSON.stringify({ cleared: await inspectedIn(service).clear() }));
 }
 
 async function sendResults(reply: Reply, service: Service): Promise<void> {
-  const inspector = inspectorOf(service);
+  const inspector = inspectedIn(service);
   const matches = chosenBy(reply, ["q"]);
   const results = inspector.search(wordsOf(reply.exchange.query("q") ?? ""), matches);
   await sendEvents(reply, dataOf(results), eventStream, service.settings.keepAliveMs);
@@ -148,7 +148,7 @@ const formats = {
 
 /** Sends several requests with their answers as one file. Those that are open or were never answered are left out. */
 async function sendExport(reply: Reply, service: Service): Promise<void> {
-  const inspector = inspectorOf(service);
+  const inspector = inspectedIn(service);
   const { exchange } = reply;
   const matches = chosenBy(reply, ["format", "id"]);
   const ids = new Set(exchange.queries("id"));
@@ -192,26 +192,26 @@ async function* writeHar(requests: AsyncIterable<InspectedRequest>): AsyncGenera
 }
 
 async function sendChanges(reply: Reply, service: Service): Promise<void> {
-  await sendEvents(reply, eventsOf(inspectorOf(service).changes()), eventStream, service.settings.keepAliveMs);
+  await sendEvents(reply, eventsOf(inspectedIn(service).changes()), eventStream, service.settings.keepAliveMs);
 }
 
-async function* eventsOf(changes: Changes): AsyncGenerator<string> {
+async function* eventsOf(changes: AsyncIterable<readonly unknown[]>): AsyncGenerator<string> {
   // Tells the reader that it receives changes from now on.
   yield ": listening\n\n";
   for await (const requests of changes) for (const request of requests) yield `data: ${JSON.stringify(request)}\n\n`;
 }
 
-function sendCapture(reply: Reply, service: Service, id: string): void {
-  const capture = recordingOf(found(service, id));
+async function sendCapture(reply: Reply, service: Service, id: string): Promise<void> {
+  const capture = recordingOf(await found(service, id));
   if (capture === null) throw notComplete(`The request '${id}'`);
   sendPrivately(reply, "application/x-ndjson", `${capture}\n`, {
     "content-disposition": `attachment; filename="${id.replace(/[^\w-]/g, "")}.jsonl"`,
   });
 }
 
-function found(service: Service, id: string): InspectedRequest {
-  const watched = inspectorOf(service).find(id);
-  if (watched) return watched.shown();
+async function found(service: Service, id: string): Promise<InspectedRequest> {
+  const request = await inspectedIn(service).find(id);
+  if (request) return request;
   throw new FailureError({
     message: `There is no request '${id}', or it has been dropped for newer ones.`,
     status: 404,
@@ -221,11 +221,11 @@ function found(service: Service, id: string): InspectedRequest {
   });
 }
 
-function inspectorOf({ inspector }: Service): Inspector {
-  if (inspector) return inspector;
+function inspectedIn({ inspector, allRequests }: Service): InspectedRequests {
+  if (inspector) return allRequests ?? inspector;
   throw new FailureError({
     message:
-      "Requests are not recorded. A server of one process records them if it listens on 127.0.0.1 and requires no client keys, or if it is started with --inspect and an admin key (--admin-key). With several workers, requests are never recorded.",
+      "Requests are not recorded. A server records them if it listens on 127.0.0.1 and requires no client keys, or if it is started with --inspect and an admin key (--admin-key).",
     status: 404,
     kind: "not-found",
     param: null,

@@ -51,9 +51,9 @@ test("what was dropped may grow on and takes nothing", () => {
 });
 
 // Keeping the texts of a burst took more CPU time than answering it, and dropped each of them within seconds.
-test("of a burst, texts are kept for half of the limit, and then for an eighth of it per second", () => {
+test("of a burst, texts are kept for half of the limit, and then for an eighth of it per second", async () => {
   let now = 0;
-  const inspector = new Inspector(1024 * 1024, () => now);
+  const inspector = new Inspector(1024 * 1024, undefined, () => now);
   const exchange = { method: "POST", path: "/v1/chat/completions", header: () => undefined, headers: () => [] };
   const keepsTexts = (): boolean => {
     const watched = inspector.watch(exchange as unknown as HttpExchange, "req", new RequestRecord(), new Mask([]));
@@ -65,5 +65,5 @@ test("of a burst, texts are kept for half of the limit, and then for an eighth o
   expect(kept).toBeLessThan(20);
   now += 1000;
   expect(Array.from({ length: 5 }, keepsTexts)).toContain(true);
-  expect(inspector.list(() => true).requests).toHaveLength(105);
+  expect((await inspector.list(() => true)).requests).toHaveLength(105);
 });

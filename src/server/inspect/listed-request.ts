@@ -10,8 +10,8 @@ import type {
 import type { Mask } from "../mask.ts";
 import type { ServedModel } from "../model-directory.ts";
 import type { SearchableText } from "./search.ts";
-import { addLine } from "./conversation.ts";
-import type { KnownConversations, RequestLine } from "./conversation.ts";
+import { addLine, joinLine, withLine } from "./conversation.ts";
+import type { KnownConversations, LineFacts, RequestEntry, RequestLine } from "./conversation.ts";
 
 /** What the list of requests shows of a request. Its `RequestRecord` has these members. */
 export interface RequestFacts {
@@ -65,7 +65,8 @@ export class ListedRequest {
   readonly #receivedAt: number;
   /** At its end, the summary replaces the record, which would take more memory than is counted. */
   #state: { readonly facts: RequestFacts } | { readonly summary: RequestSummary };
-  protected line: RequestLine | undefined;
+  #facts: LineFacts | undefined;
+  #line: RequestLine | undefined;
   protected readonly mask: Mask;
   /** Called when the summary has changed. */
   protected readonly changed: () => void;
@@ -92,28 +93,35 @@ export class ListedRequest {
   }
 
   summary(): RequestSummary {
-    const summary = "summary" in this.#state ? this.#state.summary : this.#summaryOf("open", this.#state.facts);
-    if (!this.line) return summary;
-    const { thread, turn, client, purpose, topic, snippet, snippetOf } = this.line;
-    return {
-      ...summary,
-      ...(client !== undefined && { client }),
-      thread: thread.id,
-      ...(turn && { conversation: turn.conversation.id, turn: turn.number }),
-      ...(purpose && { purpose }),
-      ...(topic !== undefined && topic !== snippet && { topic }),
-      ...(snippet !== undefined && snippetOf !== undefined && { snippet, snippet_of: snippetOf }),
-    };
+    const summary = this.#ownSummary();
+    return this.#line ? withLine(summary, this.#line) : summary;
   }
 
   /** Finds the conversation of the request once its messages are known. Called in the order of arrival, and only when someone looks. */
   join(known: KnownConversations): void {
-    if (this.line) addLine(this.line, known);
-    else this.line = this.findLine(known);
+    if (this.#line) addLine(this.#line, known);
+    else {
+      const facts = this.#knownFacts();
+      if (facts) this.#line = joinLine(this.id, facts, known);
+    }
+  }
+
+  /** For another process, which finds the conversations of the requests of all. */
+  entry(): RequestEntry {
+    const facts = this.#knownFacts();
+    return { summary: this.#ownSummary(), ...(facts && { facts }) };
+  }
+
+  #ownSummary(): RequestSummary {
+    return "summary" in this.#state ? this.#state.summary : this.#summaryOf("open", this.#state.facts);
+  }
+
+  #knownFacts(): LineFacts | undefined {
+    return (this.#facts ??= this.lineFacts());
   }
 
   /** undefined: the messages are not known. */
-  protected findLine(_known: KnownConversations): RequestLine | undefined {
+  protected lineFacts(): LineFacts | undefined {
     return undefined;
   }
 

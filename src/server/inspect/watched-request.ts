@@ -21,7 +21,7 @@ import type {
   TapeContents,
   TimedEvents,
 } from "../../inspect/inspected-request.ts";
-import { lineOf, type KnownConversations, type RequestLine } from "./conversation.ts";
+import { type LineFacts, lineFacts } from "./conversation.ts";
 import { ListedRequest, type ListedRequestOptions, rounded } from "./listed-request.ts";
 import type { SearchableText } from "./search.ts";
 import { type Mask, MaskedEvents } from "../mask.ts";
@@ -171,14 +171,13 @@ export class WatchedRequest extends ListedRequest implements Inspection {
     this.#grow(this.#response.add(this.now(), text));
   }
 
-  protected override findLine(known: KnownConversations): RequestLine | undefined {
+  protected override lineFacts(): LineFacts | undefined {
     const understood = this.#understood;
     // A request that has not been read yet.
     if (!understood && this.isOpen) return undefined;
-    const { id, mask } = this;
     const isKept = understood !== undefined && !("left_out" in understood);
     const request = isKept ? requestOf(understood) : undefined;
-    return lineOf({ id, headers: this.#headers, mask, request }, known);
+    return lineFacts({ headers: this.#headers, mask: this.mask, request });
   }
 
   protected override namedModel(): string | undefined {
