@@ -65,6 +65,8 @@ test("workers that share a limiter decide as one limiter does, in any order of r
             ended?.shared.end(step.cost);
           }
         } else {
+          // What a worker has not sent yet is lost with it: the model knows only what arrived.
+          await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
           workers[step.dies]?.pair.end();
           for (const { worker, tokens, own } of open) if (worker === step.dies) own.end(tokens);
           open = open.filter(({ worker }) => worker !== step.dies);
