@@ -33,7 +33,7 @@ function routeOf(get: EndpointHandler, remove?: EndpointHandler): ServerRoute {
   return {
     conventions: openaiErrorFormat,
     admin: true,
-    // Whoever has no key should not look for one in vain.
+    // The admin key would not help: nothing is kept.
     requireEnabled: inspectorOf,
     methods: { GET: ownPageOnly(get), ...(remove && { DELETE: ownPageOnly(remove) }) },
   };

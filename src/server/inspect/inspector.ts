@@ -175,7 +175,7 @@ export interface ClearedRequests {
   readonly cleared: number;
 }
 
-/** The requests that have changed since the last step, each once, after the news that all earlier ones were dropped. */
+/** The requests that have changed since the last step, each once. If all were dropped, that comes first. */
 export class Changes implements AsyncIterableIterator<readonly (RequestSummary | ClearedRequests)[]> {
   readonly #beforeStep: () => void;
   readonly #onReturn: () => void;
