@@ -24,7 +24,7 @@ export interface LeftOut {
 export const inspectedOutcomes = ["open", "finished", "refused", "failed", "cancelled"] as const;
 export type InspectedOutcome = (typeof inspectedOutcomes)[number];
 
-/** Why a client's session has a request beside its main conversation. */
+/** What a request of a client's session is for, if it is not a turn of the main conversation. */
 export type RequestPurpose = "sub-agent" | "title";
 
 /** One line of a list of requests. Times are in milliseconds. */

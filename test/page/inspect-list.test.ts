@@ -274,6 +274,18 @@ describePage("The list of Inspect", models, (at) => {
     expect((JSON.parse(text) as { log: { entries: unknown[] } }).log.entries).toHaveLength(7);
     await page.keyboard.press("Escape");
     expect(await page.locator(".menu[open]").count()).toBe(0);
+    // What cannot be saved is counted.
+    const leaving = new AbortController();
+    const going = fetch(`${at.server.url}/v1/chat/completions`, {
+      ...chat("long 100000 50", { model: "talker", stream: true }),
+      signal: leaving.signal,
+    }).then((response) => response.text());
+    await rows(page).filter({ hasText: "open" }).first().waitFor();
+    await page.locator(".menu summary").click();
+    expect((await saved("Save all requests as recording"))[1].trim().split("\n")).toHaveLength(7);
+    await page.getByText("1 request was left out").waitFor();
+    leaving.abort();
+    await going.catch(() => {});
     expect(wrong).toEqual([]);
     await close();
   });
