@@ -24,7 +24,7 @@ export interface LeftOut {
 export const inspectedOutcomes = ["open", "finished", "refused", "failed", "cancelled"] as const;
 export type InspectedOutcome = (typeof inspectedOutcomes)[number];
 
-/** Why a client's session has a request beside its main conversation. */
+/** What a request of a client's session is for, if it is not a turn of the main conversation. */
 export type RequestPurpose = "sub-agent" | "title";
 
 /** One line of a list of requests. Times are in milliseconds. */
@@ -56,6 +56,8 @@ export interface RequestSummary {
   /** Measured by a local model, one after the other: until its prompt was ready, in the queue, processing the prompt, and generating. */
   readonly phases?: RequestPhases;
   readonly prompt_tokens?: number;
+  /** The source counted no tokens: the prompt's, estimated from its length. */
+  readonly estimated_prompt_tokens?: number;
   readonly cached_tokens?: number;
   readonly completion_tokens?: number;
   /** From the first delta to the end; absent if the answer came as a whole. */
@@ -158,6 +160,8 @@ export interface InspectedRequest extends RequestSummary {
   };
   /** Requests to upstreams, with their responses. */
   readonly asked: readonly InspectedAttempt[];
+  /** Where an exception was thrown: its name and its stack, as in the log. */
+  readonly stack?: string;
 }
 
 export type Header = readonly [name: string, value: string];

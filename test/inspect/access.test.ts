@@ -63,7 +63,7 @@ test("with keys, or for others than this machine: nothing is kept without --insp
   for (const over of [{ apiKey: client }, { host: "0.0.0.0" }]) {
     const server = await createServer(config({ ...over, adminKey: admin }));
     const url = server.url;
-    // Whoever had no admin key was asked for it first, and learned only then that nothing is kept.
+    // Clients without an admin key were asked for it first, although nothing is kept.
     expect(await statuses(url)).toEqual([404, 404, 404, 404]);
     expect(await statuses(url, { authorization: `Bearer ${client}` })).toEqual([404, 404, 404, 404]);
     expect(await statuses(url, { authorization: `Bearer ${admin}` })).toEqual([404, 404, 404, 404]);

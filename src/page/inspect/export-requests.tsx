@@ -21,23 +21,21 @@ const maxIds = 200;
 
 /** Buttons that save requests with their answers as a file, for other tools and for `truewire replay`, `check` and `repair`. */
 export function ExportButtons({ subject, ids }: Properties): VNode {
-  const [problem, setProblem] = useState("");
+  const [note, setNote] = useState("");
   const save = async ({ name, title, extension, type }: (typeof formats)[number]): Promise<void> => {
-    setProblem("");
+    setNote("");
     try {
       const texts: string[] = [];
-      for (let at = 0; at < ids.length; at += maxIds) {
-        const query = new URLSearchParams([
-          ["format", name],
-          ...ids.slice(at, at + maxIds).map((id): [string, string] => ["id", id]),
-        ]);
-        texts.push(await (await askAdmin(`requests/export?${query.toString()}`, {})).text());
-      }
-      const text = name === "har" ? oneHar(texts) : texts.join("");
-      saveFile(`${subject.replaceAll(" ", "-")}.${extension}`, type, text);
-      announcement.say(`Saved as ${title}`);
+      for (let at = 0; at < ids.length; at += maxIds) texts.push(await exported(name, ids.slice(at, at + maxIds)));
+      const { text, count } = name === "har" ? joinedHars(texts) : joinedRecordings(texts);
+      if (count > 0) saveFile(`${subject.replaceAll(" ", "-")}.${extension}`, type, text);
+      announcement.say(count > 0 ? `Saved as ${title}` : "Not saved");
+      if (count < ids.length)
+        setNote(
+          `${countInWords(ids.length - count, "request was", "requests were")} left out: without an answer, or too long to be kept completely.`,
+        );
     } catch (error) {
-      setProblem(error instanceof AdminRefusal ? error.message : "The server does not answer.");
+      setNote(error instanceof AdminRefusal ? error.message : "The server does not answer.");
     }
   };
   return (
@@ -54,7 +52,7 @@ export function ExportButtons({ subject, ids }: Properties): VNode {
           Save {subject} as {format.title}
         </button>
       ))}
-      {problem !== "" && <p class="banner wrong">{problem}</p>}
+      {note !== "" && <p class="note">{note}</p>}
     </>
   );
 }
@@ -82,10 +80,32 @@ export function ExportMenu({ children }: { readonly children: ComponentChildren 
   );
 }
 
-/** One HAR file of several. */
-function oneHar(texts: readonly string[]): string {
-  const [first = "", ...others] = texts;
-  if (others.length === 0) return first;
-  const files = texts.map((text) => JSON.parse(text) as { readonly log: { readonly entries: readonly object[] } });
-  return JSON.stringify({ log: { ...files[0]?.log, entries: files.flatMap(({ log }) => log.entries) } });
+/** Returns "" if none of the requests can be exported. */
+async function exported(format: string, ids: readonly string[]): Promise<string> {
+  const query = new URLSearchParams([["format", format], ...ids.map((id): [string, string] => ["id", id])]);
+  try {
+    return await (await askAdmin(`requests/export?${query.toString()}`, {})).text();
+  } catch (error) {
+    if (error instanceof AdminRefusal && error.status === 409) return "";
+    throw error;
+  }
+}
+
+interface Joined {
+  readonly text: string;
+  /** The number of requests. */
+  readonly count: number;
+}
+
+function joinedRecordings(texts: readonly string[]): Joined {
+  const text = texts.join("");
+  return { text, count: text.split("\n").length - 1 };
+}
+
+function joinedHars(texts: readonly string[]): Joined {
+  const logs = texts
+    .filter((text) => text !== "")
+    .map((text) => (JSON.parse(text) as { readonly log: { readonly entries: readonly object[] } }).log);
+  const entries = logs.flatMap((log) => log.entries);
+  return { text: JSON.stringify({ log: { ...logs[0], entries } }), count: entries.length };
 }

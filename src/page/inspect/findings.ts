@@ -30,7 +30,7 @@ export function withoutMissingUsage(report: Report, { prompt_tokens: prompt }: R
   if (prompt !== undefined) return report;
   const left = report.rules.filter(({ id, status }) => status === "broken" && missingUsageRules.has(id));
   const counts = { ...report.counts };
-  for (const { severity } of left) counts[severity]--;
+  for (const { severity, partOf } of left) if (partOf === undefined) counts[severity]--;
   return { ...report, counts, rules: report.rules.filter((rule) => !left.includes(rule)) };
 }
 

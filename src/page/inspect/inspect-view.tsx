@@ -112,7 +112,7 @@ export function InspectView({ shown, chosen, query, onPlace }: Properties): VNod
   };
   const summary = requests.find(chosen) ?? all.find(({ id }) => id === chosen);
   const threadId = chosen.startsWith(threadMark) ? chosen.slice(threadMark.length) : summary?.thread;
-  // The whole session, whatever the filter lists of it.
+  // The whole session, with the requests that the filter does not list.
   const inThread = threadId === undefined ? [] : all.filter(({ id, thread = id }) => thread === threadId);
   const thread = inThread.length > 1 ? { id: threadId ?? "", requests: inThread } : undefined;
   const isThreadChosen = thread !== undefined && !summary;

@@ -273,11 +273,12 @@ function share(part: number, whole: number): string {
 /** The numbers of a request. The cause of a missed cache replaces the rate and the first token, which the request's own view shows, too. */
 export function numbersOf(request: RequestSummary): string[] {
   const { prompt_tokens: prompt, cached_tokens: cached, completion_tokens: completion, cache_miss: miss } = request;
-  const { tokens_per_second: rate, first_ms: firstMs } = request;
+  const { tokens_per_second: rate, first_ms: firstMs, estimated_prompt_tokens: estimated } = request;
   const ofCache = cached === undefined || !prompt ? "" : `, ${share(cached, prompt)} cached`;
   const isMissed = hasMissedCache(request);
   return [
     ...(prompt === undefined ? [] : [`${prompt.toLocaleString("en")} tokens in${ofCache}`]),
+    ...(estimated === undefined ? [] : [`about ${estimated.toLocaleString("en")} tokens in (estimated)`]),
     ...(isMissed && miss ? [miss.says] : []),
     ...(completion === undefined ? [] : [`${completion.toLocaleString("en")} out`]),
     ...(rate === undefined || isMissed ? [] : [`${Math.round(rate)} tokens/s`]),

@@ -4,7 +4,7 @@ import { Changing } from "../parts/changing.ts";
 
 /** How long to wait for more letters of a query, and for more requests to search. In milliseconds. */
 const typingMs = 200;
-const againMs = 1500;
+const againMs = 500;
 
 /** Searches the texts of the requests on the server, and those of new requests when they have ended. */
 export class Search extends Changing {

@@ -122,7 +122,6 @@ function Waterfall({ bars, nameOf, onChoose }: BarsProperties & { readonly onCho
               <button
                 type="button"
                 class={isFailure(request) ? "bar-row failed" : "bar-row"}
-                aria-label={`${nameOf(request)}: ${barInWords(bar)}`}
                 tabIndex={index === Math.min(current, bars.length - 1) ? 0 : -1}
                 onFocus={() => setCurrent(index)}
                 onMouseEnter={() => setCurrent(index)}
@@ -131,6 +130,7 @@ function Waterfall({ bars, nameOf, onChoose }: BarsProperties & { readonly onCho
                 <span class="bar-name">
                   {nameOf(request)} <span class="dim">{request.snippet ?? request.path}</span>
                 </span>
+                <span class="unseen">{barInWords(bar)}</span>
                 <span class="bar-track" aria-hidden="true">
                   {axis.shortened.map((gap) => (
                     <i key={gap.start} class="long-gap" style={place(axis.position, gap.start, gap.end)} />

@@ -69,7 +69,7 @@ const gapShare = 0.2;
 /** A gap of at least this share of the time of the requests is long. */
 const longShare = 0.1;
 
-/** An axis for the bars. `shorten`: gaps that are long, compared with the requests, take less room than their time. */
+/** An axis for the bars. `shorten`: gaps that are long, compared with the requests, are shown shorter than they are. */
 export function timeAxis(bars: readonly RequestBar[], shorten: boolean): TimeAxis {
   const end = Math.max(1, ...bars.map((bar) => bar.end));
   const idle = bars.reduce((sum, { gap }) => sum + gap, 0);
@@ -77,14 +77,14 @@ export function timeAxis(bars: readonly RequestBar[], shorten: boolean): TimeAxi
   const shortened = shorten
     ? bars.filter(({ gap }) => gap > busy * longShare).map(({ start, gap }) => ({ start: start - gap, end: start }))
     : [];
-  const room = Math.min(busy * longShare, (busy * gapShare) / Math.max(1, shortened.length));
+  const gapLength = Math.min(busy * longShare, (busy * gapShare) / Math.max(1, shortened.length));
   /** The time before `ms` that is not shown. */
   const cut = (ms: number): number => {
     let sum = 0;
     for (const gap of shortened) {
       const length = gap.end - gap.start;
-      if (ms >= gap.end) sum += length - room;
-      else if (ms > gap.start) return sum + (ms - gap.start) * (1 - room / length);
+      if (ms >= gap.end) sum += length - gapLength;
+      else if (ms > gap.start) return sum + (ms - gap.start) * (1 - gapLength / length);
       else break;
     }
     return sum;

@@ -1,3 +1,4 @@
+import { estimateTokens } from "../../core/estimate-tokens.ts";
 import { isObject } from "../../core/json.ts";
 import type { Message } from "../../core/message.ts";
 import type { GenerationRequest } from "../../core/request.ts";
@@ -28,6 +29,7 @@ export interface LineFacts {
   readonly topic?: string;
   readonly snippet?: string;
   readonly snippetOf?: "user" | "tool";
+  readonly estimatedTokens?: number;
   /** Absent if the request has no messages: a count of tokens, or a request that was refused before it was read. */
   readonly keys?: ConversationKeys;
 }
@@ -88,6 +90,7 @@ export function lineFacts({ headers, mask, request }: LineSource): LineFacts | u
   return {
     ...sender,
     keys,
+    ...(request.prompt && { estimatedTokens: estimateTokens({ ...request, prompt: request.prompt }) }),
     ...(purpose && { purpose }),
     ...topicOf(messages, mask),
     ...snippetOf(request, mask),
@@ -124,9 +127,11 @@ export function addLine({ facts, thread, turn }: RequestLine, { sessions, conver
 
 /** The summary of a request with its line. */
 export function withLine(summary: RequestSummary, { facts, thread, turn }: RequestLine): RequestSummary {
-  const { client, purpose, topic, snippet, snippetOf } = facts;
+  const { client, purpose, topic, snippet, snippetOf, estimatedTokens } = facts;
+  const isUncounted = summary.prompt_tokens === undefined && summary.outcome === "finished";
   return {
     ...summary,
+    ...(isUncounted && estimatedTokens !== undefined && { estimated_prompt_tokens: estimatedTokens }),
     ...(client !== undefined && { client }),
     thread: thread.id,
     ...(turn && { conversation: turn.conversation.id, turn: turn.number }),

@@ -35,7 +35,7 @@ function routeOf(get: EndpointHandler, remove?: EndpointHandler): ServerRoute {
   return {
     conventions: openaiErrorFormat,
     admin: true,
-    // Whoever has no key should not look for one in vain.
+    // The admin key would not help: nothing is kept.
     requireEnabled: inspectedIn,
     methods: { GET: ownPageOnly(get), ...(remove && { DELETE: ownPageOnly(remove) }) },
   };

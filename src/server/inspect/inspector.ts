@@ -225,7 +225,7 @@ export interface EntryList {
 /** More workers than any server has: their numbers of requests stay apart. */
 const maxWorkers = 1024;
 
-/** The requests that have changed since the last step, each once, after the news that all earlier ones were dropped. */
+/** The requests that have changed since the last step, each once. If all were dropped, that comes first. */
 export class Changes<Shown> implements AsyncIterableIterator<readonly Change<Shown>[]> {
   readonly #show: (changed: readonly ListedRequest[]) => Shown[];
   readonly #onReturn: () => void;

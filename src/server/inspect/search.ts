@@ -6,7 +6,7 @@ import type { SearchedPlace, SearchHit, SearchResult } from "../../inspect/inspe
 export interface SearchableText {
   readonly place: SearchedPlace;
   readonly text: string;
-  /** The text is JSON, or has JSON in its lines: `\n` and `\u00e9` stand for characters. */
+  /** The text is JSON, or has JSON in its lines: escapes such as `\n` and `\u00e9` are replaced before the search. */
   readonly isJson?: boolean;
 }
 

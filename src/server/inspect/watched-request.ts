@@ -8,10 +8,12 @@ import type {
   RepairPlace,
   SentRequest,
 } from "../../core/inspection.ts";
+import { loggedError } from "../../core/failure.ts";
 import { isObject } from "../../core/json.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import type {
   InspectedAttempt,
+  InspectedOutcome,
   Header,
   InspectedRequest,
   KeptText,
@@ -22,7 +24,7 @@ import type {
   TimedEvents,
 } from "../../inspect/inspected-request.ts";
 import { type LineFacts, lineFacts } from "./conversation.ts";
-import { ListedRequest, type ListedRequestOptions, rounded } from "./listed-request.ts";
+import { ListedRequest, type ListedRequestOptions, type RequestFacts, rounded } from "./listed-request.ts";
 import type { SearchableText } from "./search.ts";
 import { type Mask, MaskedEvents } from "../mask.ts";
 import { bytesPerText, keptText, maskedHeaders, maskedTape, Tape, textBytes, TextTape } from "./recorded-text.ts";
@@ -61,6 +63,7 @@ export class WatchedRequest extends ListedRequest implements Inspection {
   #unrelated = 0;
   #responseHeaders: readonly Header[] = [];
   readonly #response: TextTape;
+  #cause: KeptText | undefined;
 
   constructor(options: WatchedRequestOptions) {
     super(options);
@@ -171,6 +174,16 @@ export class WatchedRequest extends ListedRequest implements Inspection {
     this.#grow(this.#response.add(this.now(), text));
   }
 
+  override ended(outcome: InspectedOutcome, facts: RequestFacts): void {
+    const { end } = facts;
+    const cause = end && "failure" in end ? end.failure.cause : undefined;
+    if (cause !== undefined) {
+      this.#cause = keptText(causeText(cause), maxCauseBytes);
+      this.#grow(textBytes(this.#cause.text));
+    }
+    super.ended(outcome, facts);
+  }
+
   protected override lineFacts(): LineFacts | undefined {
     const understood = this.#understood;
     // A request that has not been read yet.
@@ -206,6 +219,7 @@ export class WatchedRequest extends ListedRequest implements Inspection {
         body: maskedTape(this.#response.contents(), mask).tape,
       },
       asked: this.#attempts.map((attempt) => attempt.shown()),
+      ...(this.#cause && { stack: text(this.#cause).text }),
     };
   }
 
@@ -248,6 +262,15 @@ export class WatchedRequest extends ListedRequest implements Inspection {
 const decoder = new TextDecoder();
 
 const ignored: ReceivedAnswer = { answered() {}, received() {}, ended() {}, failed() {} };
+
+/** Of the stack of a failure, in bytes. */
+const maxCauseBytes = 16 * 1024;
+
+/** The stack of an error, which names the place in a user's program; a text as it is. */
+function causeText(cause: unknown): string {
+  if (typeof cause === "string") return cause;
+  return loggedError(cause);
+}
 
 function headerBytes(headers: readonly Header[]): number {
   return headers.reduce((sum, [name, value]) => sum + textBytes(name) + textBytes(value), 0);
