@@ -54,6 +54,10 @@ async function open(more: Partial<ModelControl> = {}): Promise<Noted & PeerPair 
       leave();
       throw signal.reason;
     },
+    keep: async (name, keep) => {
+      done.push(`${keep ? "pin" : "unpin"} ${name}`);
+      return { name, models: [], state: "ready", keep };
+    },
     keepLoaded: async (name, ms) => void done.push(`keep ${name} ${ms}`),
     unload: async (name) => {
       throw invalidRequest(`${name} stays.`, "model", "kept");
