@@ -225,7 +225,8 @@ function account(reply: Reply, { log, requests, metrics }: Service): void {
   record.endTrace(outcome);
   if (!record.detached) record.watched?.ended(outcome, record);
   // Probes, and pages that show requests and models, send these every few seconds.
-  if (/^\/(?:health|metrics|admin\/requests|admin\/models\/live)/.test(plainPath(exchange.path))) log.debug(fields, outcome);
+  if (/^\/(?:health|metrics|admin\/requests|admin\/models\/live)/.test(plainPath(exchange.path)))
+    log.debug(fields, outcome);
   else if (outcome === "failed") log.error(fields, outcome);
   else log.info(fields, outcome === "cancelled" ? "cancelled by client" : outcome);
 }

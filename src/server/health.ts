@@ -49,7 +49,7 @@ export async function answerHealth(reply: Reply, service: Service): Promise<void
       queued,
       requests,
       ...(missing.length > 0 && !reply.isStranger && { missing }),
-      ...(!reply.isStranger && { engines: engines.map(({ urls: _, ...engine }) => engine) }),
+      ...(!reply.isStranger && { engines: engines.map((engine) => ({ ...engine, urls: undefined })) }),
     }),
     headers,
   );

@@ -195,7 +195,7 @@ export class TargetSet {
   }
 
   failed(target: UpstreamTarget, failure: GenerationFailure): void {
-    target.failure = loggedFailure(failure);
+    target.failure = failure.isForeign ? `It answered with status ${failure.status}.` : loggedFailure(failure);
     const answers = !isUnreachable(failure.cause);
     if (!target.failed(performance.now(), answers)) return;
     this.#log?.("out of service", "warn", { url: target.url });

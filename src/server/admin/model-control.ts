@@ -46,7 +46,7 @@ export interface ControlledModels {
   /** In bytes, estimated; null: no limit. */
   readonly memory: { readonly limit: number | null; readonly used: number };
   readonly models: readonly ControlledModel[];
-  /** Downloads in progress; absent: there are none. */
+  /** The downloads in progress, if there are any. */
   readonly pulls?: readonly PullState[];
 }
 

@@ -28,7 +28,8 @@ export async function* modelEvents(
     const states = await watch.next();
     const event: ModelStatesEvent | undefined = sent ? changeBetween(sent, states) : { type: "snapshot", ...states };
     sent = states;
-    if (event) yield event;
+    // A server that stops closes its engines, which says nothing about the models.
+    if (event && service.state === "ready") yield event;
   }
 }
 
