@@ -11,6 +11,7 @@ import type { EngineHealth } from "../../src/core/engine.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
 import { startHub } from "../support/hub-double.ts";
 import type { HubDouble } from "../support/hub-double.ts";
+import { runTruewire } from "../support/serve.ts";
 import { answer, ScriptedEngine, sleep, until } from "../support/scripted-engine.ts";
 import { startScripted } from "../upstream/scripted-server.ts";
 import { admin, ask, serveModels, small, taskEvents, watchStates } from "./support.ts";
@@ -257,6 +258,25 @@ test("a server that stops ends the stream at once, and does not wait for it", as
   // This test would end before the grace period does.
   await own.close(300_000);
   await until(() => client.ended(), "the stream has ended");
+});
+
+test("the command line: keeps a model, and watches until the server stops", async () => {
+  const kept = await runTruewire(["models", "keep", "a", "--url", server.url]);
+  expect([kept.code, kept.stdout]).toEqual([0, "a is kept in memory.\n"]);
+  const list = await runTruewire(["models", "list", "--url", server.url]);
+  expect(list.stdout).toMatch(/^a +unloaded .* lazy, kept$/m);
+  const off = await runTruewire(["models", "keep", "a", "--off", "--url", server.url]);
+  expect(off.stdout).toBe("a is no longer kept.\n");
+
+  const engine = new RestlessEngine(() => answer(["Hi"]));
+  const own = await createServer({ port: 0, logLevel: "silent", models: [{ kind: "engine", engine }] });
+  const watching = runTruewire(["models", "list", "--watch", "--url", own.url]);
+  await until(() => engine.samples > 8, "it watches");
+  await own.close(0);
+  const watched = await watching;
+  expect(watched.code).toBe(1);
+  expect(watched.stdout.match(/^scripted +ready/gm)?.length).toBeGreaterThan(1);
+  expect(watched.stderr).toContain("The server has ended the connection.");
 });
 
 test("rights: the admin key where there is one; closed where the admin API is; no page of another origin", async () => {
