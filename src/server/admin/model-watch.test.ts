@@ -18,12 +18,14 @@ test("what a slot does: its prompt, then its answer; an idle one is not asked fo
     { ...idle, evaluatedTokens: 0, generatedTokens: 0 },
   ];
   let asked = 0;
-  engine.handlers.slots = async () => {
-    const answer = answers[asked++];
-    // The request has ended.
-    if (asked === answers.length) engine.running = 0;
-    return answer ? [answer] : [];
-  };
+  Object.assign(engine.handlers, {
+    async slots() {
+      const answer = answers[asked++];
+      // The request has ended.
+      if (asked === answers.length) engine.running = 0;
+      return answer ? [answer] : [];
+    },
+  });
   engine.running = 1;
   const directory = new ModelDirectory([{ name: "m", kind: "local", engine, aliases: ["x"], settings: {} }]);
   const settings = { mask: new Mask([]) };
