@@ -180,6 +180,7 @@ export type {
   QuestionKind,
   QuestionTypes,
   SlotState,
+  UpstreamUrl,
   TextToTokenize,
   Tokenization,
   TokenizeRequest,

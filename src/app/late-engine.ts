@@ -7,6 +7,7 @@ import type {
   ModelInfo,
   QuestionKind,
   ServerProfileReport,
+  UpstreamUrl,
 } from "../core/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../core/events.ts";
 import type { GenerationObserver } from "../core/generation-observer.ts";
@@ -22,6 +23,8 @@ const attemptMs = 60_000;
 export interface LateOptions {
   readonly name: string;
   readonly log: Log;
+  /** For people: without credentials. */
+  readonly urls: readonly string[];
   readonly open: () => Promise<OpenedEngine>;
 }
 
@@ -84,6 +87,11 @@ export class LateEngine implements Engine {
 
   profiles(): readonly ServerProfileReport[] {
     return this.#opened?.engine.profiles?.() ?? [];
+  }
+
+  urls(): readonly UpstreamUrl[] {
+    if (this.#opened) return this.#opened.engine.urls?.() ?? [];
+    return this.#options.urls.map((url) => ({ url, state: "absent", open: 0, retries: 0, ejections: 0 }));
   }
 
   async close(graceMs: number): Promise<void> {

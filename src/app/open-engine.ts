@@ -10,6 +10,9 @@ export function servedEngine(model: ModelConfig, opened: OpenedEngine): ServedEn
   return {
     name: nameOf(model),
     engine: opened.engine,
+    kind: model.kind,
+    ...(model.kind === "local" && { source: model.path }),
+    ...(model.kind === "program" && typeof model.program === "string" && { source: model.program }),
     // The API of an upstream that does not answer yet is not known.
     get forwards() {
       return opened.forwards ?? [];

@@ -1,6 +1,7 @@
 import type { UpstreamModelConfig } from "../config/model-schema.ts";
 import { findApi, ollamaRoot } from "../engines/upstream/find-api.ts";
 import { mayComeUp } from "../engines/upstream/list-models.ts";
+import { shownUrl } from "../engines/upstream/targets.ts";
 import { openUpstreamEngine } from "../engines/upstream/upstream-engine.ts";
 import type { OpenTransport } from "../engines/upstream/transport.ts";
 import type { ServerProfile } from "../apis/adapt/server-profile.ts";
@@ -64,7 +65,7 @@ export async function openUpstreamModel(
       return attempt;
     };
     first.catch(() => {});
-    const late = new LateEngine({ name, log: options.log, open: again }, error);
+    const late = new LateEngine({ name, log: options.log, urls: settings.urls.map(shownUrl), open: again }, error);
     return {
       engine: late,
       get forwards() {

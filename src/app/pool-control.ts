@@ -6,7 +6,7 @@ import type { ModelDirectory, ServedEngine } from "../server/model-directory.ts"
 import { modelDoesNotExist } from "../apis/failures.ts";
 import type { EnginePool } from "./engine-pool.ts";
 import { LoadableEngine } from "./models/loadable-engine.ts";
-import { idleTimeOf } from "./models/model-keeper.ts";
+import { idleTimeOf, isKept } from "./models/model-keeper.ts";
 
 export interface ControlOptions {
   readonly pool: EnginePool;
@@ -27,9 +27,11 @@ export class PoolControl implements ModelControl {
   async list(): Promise<ControlledModels> {
     const { pool, directory } = this.#options;
     const budget = pool.locals?.keeper.budget ?? Infinity;
+    const pulls = pool.locals?.pulls.running ?? [];
     return {
       memory: { limit: Number.isFinite(budget) ? budget : null, used: pool.locals?.keeper.used ?? 0 },
       models: directory().engines.map((from) => this.#stateOf(from)),
+      ...(pulls.length > 0 && { pulls }),
     };
   }
 
@@ -61,6 +63,12 @@ export class PoolControl implements ModelControl {
   async keepLoaded(name: string, ms: number): Promise<void> {
     const { engine } = this.#options.directory().find(name)?.from ?? {};
     if (engine instanceof LoadableEngine) this.#locals().keeper.keepLoaded(engine.model, ms);
+  }
+
+  async keep(name: string, keep: boolean): Promise<ControlledModel> {
+    const { from, engine } = this.#localNamed(name);
+    this.#locals().keeper.keep(engine.model, keep);
+    return this.#stateOf(from);
   }
 
   async pull(name: string, { signal, report: notify }: ControlTask): Promise<{ readonly path: string }> {
@@ -110,14 +118,15 @@ export class PoolControl implements ModelControl {
     if (!(engine instanceof LoadableEngine)) return common;
     const { model } = engine;
     const { keeper } = this.#locals();
-    const { load, keep } = model.settings;
+    const { load } = model.settings;
     const idleUnloadMs = idleTimeOf(model);
     return {
       ...common,
       memory: keeper.sizeOf(model) ?? null,
       load,
-      keep,
+      keep: isKept(model),
       idle_unload_ms: idleUnloadMs,
+      ...(model.progress && { progress: model.progress }),
       busy: keeper.busyOf(model),
       waiting: keeper.waitingFor(model),
     };

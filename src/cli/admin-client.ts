@@ -1,4 +1,6 @@
 import { withScheme } from "../config/target.ts";
+import { stateAfter } from "../inspect/model-states.ts";
+import type { ModelStates, ModelStatesEvent } from "../inspect/model-states.ts";
 import type { ControlledModels, Progress } from "../server/admin/model-control.ts";
 
 /** Where the server is, and how to enter. */
@@ -14,10 +16,12 @@ export interface Done {
   readonly path?: string;
 }
 
-type TaskEvent =
-  | ({ readonly type: "progress" } & Progress)
-  | ({ readonly type: "done" } & Done)
-  | { readonly type: "error"; readonly error: { readonly message: string } };
+type TaskEvent = ({ readonly type: "progress" } & Progress) | ({ readonly type: "done" } & Done) | FailedEvent;
+
+interface FailedEvent {
+  readonly type: "error";
+  readonly error: { readonly message: string };
+}
 
 /** Speaks the admin API of a running server. Every method throws an Error of one sentence. */
 export class AdminClient {
@@ -37,14 +41,25 @@ export class AdminClient {
     return (await response.json()) as ControlledModels;
   }
 
-  /** Loads, unloads or pulls a model, and reports the progress. */
+  /** Yields the states of all models: immediately, and after each change. Ends when the server stops. */
+  async *watch(): AsyncGenerator<ModelStates> {
+    let states: ModelStates | undefined;
+    for await (const event of eventsOf<ModelStatesEvent | FailedEvent>(await this.#fetch("/admin/models/live"))) {
+      if (event.type === "error") throw new Error(event.error.message);
+      states = stateAfter(states, event);
+      if (states) yield states;
+    }
+  }
+
+  /** Loads, unloads, pulls or keeps a model, and reports the progress. `more`: further members of the request. */
   async change(
-    verb: "load" | "unload" | "pull",
+    verb: "load" | "unload" | "pull" | "keep",
     model: string,
     onProgress: (progress: Progress) => void,
+    more: object = {},
   ): Promise<Done> {
-    const response = await this.#fetch(`/admin/models/${verb}`, { model });
-    for await (const event of eventsOf(response)) {
+    const response = await this.#fetch(`/admin/models/${verb}`, { model, ...more });
+    for await (const event of eventsOf<TaskEvent>(response)) {
       if (event.type === "progress") onProgress(event);
       else if (event.type === "error") throw new Error(event.error.message);
       else return event;
@@ -67,7 +82,7 @@ export class AdminClient {
 }
 
 /** The `data:` lines of the server's events. */
-async function* eventsOf(response: Response): AsyncGenerator<TaskEvent> {
+async function* eventsOf<Event>(response: Response): AsyncGenerator<Event> {
   if (!response.body) return;
   const decoder = new TextDecoder();
   let text = "";
@@ -75,7 +90,7 @@ async function* eventsOf(response: Response): AsyncGenerator<TaskEvent> {
     text += decoder.decode(chunk, { stream: true });
     const lines = text.split("\n");
     text = lines.pop() ?? "";
-    for (const line of lines) if (line.startsWith("data: ")) yield JSON.parse(line.slice(6)) as TaskEvent;
+    for (const line of lines) if (line.startsWith("data: ")) yield JSON.parse(line.slice(6)) as Event;
   }
 }
 

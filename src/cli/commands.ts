@@ -90,7 +90,7 @@ export function launchCommand(program: Command): void {
 export function modelsCommand(program: Command): void {
   const models = program
     .command("models")
-    .description("list, load, unload and pull the local models of a running server");
+    .description("list, load, unload, pull and keep the local models of a running server");
   const add = (name: string, description: string): Command =>
     models
       .command(name)
@@ -103,6 +103,7 @@ export function modelsCommand(program: Command): void {
   add("list", "what is served, what is loaded, and what memory it takes")
     .option("--json", "as the server sends it")
     .option("--verbose", "also what the servers of upstreams accept, and how that is known")
+    .option("--watch", "show every change, until the server stops; with --json, one state a line")
     .action(async (options) => {
       const { listModels } = await import("./models-action.ts");
       await listModels(options);
@@ -115,6 +116,13 @@ export function modelsCommand(program: Command): void {
         await changeModel(verb, model, options);
       });
   }
+  add("keep", "never unload a model for another one, nor for being idle")
+    .argument("<model>", "the model's name")
+    .option("--off", "no longer keep it")
+    .action(async (model: string, options) => {
+      const { keepModel } = await import("./models-action.ts");
+      await keepModel(model, options);
+    });
 }
 
 const modelVerbs = [

@@ -1,16 +1,31 @@
 import { profileEntries } from "../apis/adapt/server-profile.ts";
 import type { ServerProfileReport } from "../core/engine.ts";
-import type { ControlledModel, Progress } from "../server/admin/model-control.ts";
+import type { ControlledModel, ControlledModels, Progress } from "../server/admin/model-control.ts";
 import { AdminClient } from "./admin-client.ts";
 import type { ServerFlags } from "./admin-client.ts";
 import { openProgressLine } from "./progress-line.ts";
 
 /** `truewire models list`. */
 export async function listModels(
-  flags: ServerFlags & { readonly json?: true; readonly verbose?: true },
+  flags: ServerFlags & { readonly json?: true; readonly verbose?: true; readonly watch?: true },
 ): Promise<void> {
-  const states = await new AdminClient(flags).list();
+  const client = new AdminClient(flags);
+  if (flags.watch) {
+    for await (const states of client.watch()) {
+      if (process.stdout.isTTY) console.clear();
+      if (flags.json) console.log(JSON.stringify(states));
+      else showTable(states);
+    }
+    throw new Error("The server has ended the connection.");
+  }
+  const states = await client.list();
   if (flags.json) return console.log(JSON.stringify(states, null, 2));
+  showTable(states);
+  if (flags.verbose)
+    for (const { profiles = [] } of states.models) for (const profile of profiles) showProfile(profile);
+}
+
+function showTable(states: Pick<ControlledModels, "memory"> & { readonly models: readonly ListedModel[] }): void {
   const rows = [["MODEL", "STATE", "MEMORY", "BUSY", "LOADS"], ...states.models.map(rowOf)];
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
   for (const row of rows)
@@ -20,8 +35,6 @@ export async function listModels(
         .join("  ")
         .trimEnd(),
     );
-  if (flags.verbose)
-    for (const { profiles = [] } of states.models) for (const profile of profiles) showProfile(profile);
   const { limit, used } = states.memory;
   console.log(
     `\nMemory: ${bytes(used)} of ${limit === null ? "any amount" : bytes(limit)}, as estimated from the files.`,
@@ -41,6 +54,15 @@ export async function changeModel(verb: "load" | "unload" | "pull", model: strin
   console.log(verb === "pull" ? path : `${name} is ${verb === "load" ? "loaded" : "unloaded"}.`);
 }
 
+/** `truewire models keep`. */
+export async function keepModel(model: string, flags: ServerFlags & { readonly off?: true }): Promise<void> {
+  const keep = flags.off !== true;
+  const { name = model } = await new AdminClient(flags).change("keep", model, () => {}, { keep });
+  console.log(`${name} is ${keep ? "kept in memory" : "no longer kept"}.`);
+}
+
+type ListedModel = Pick<ControlledModel, "name" | "state" | "memory" | "busy" | "load" | "keep">;
+
 /** What the server of a model accepts: each entry with its value and where it comes from. */
 function showProfile(report: ServerProfileReport): void {
   const { url, model, server } = report;
@@ -50,7 +72,7 @@ function showProfile(report: ServerProfileReport): void {
   for (const { name, value, origin } of entries) console.log(`  ${name}: ${JSON.stringify(value)} (${origin})`);
 }
 
-function rowOf({ name, state, memory, busy, load, keep }: ControlledModel): string[] {
+function rowOf({ name, state, memory, busy, load, keep }: ListedModel): string[] {
   const size = memory === undefined ? "-" : memory === null ? "unknown" : bytes(memory);
   return [
     name,

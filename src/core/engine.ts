@@ -38,6 +38,9 @@ export interface Engine {
   /** What the servers of an upstream accept. Absent: the engine is no upstream. */
   profiles?(): readonly ServerProfileReport[];
 
+  /** The URLs of an upstream. Absent: the engine is no upstream. */
+  urls?(): readonly UpstreamUrl[];
+
   /** Closes the engine: open generations may finish within `graceMs`, then end with `shutdown`. Resolves when all resources are released. */
   close(graceMs: number): Promise<void>;
 }
@@ -252,6 +255,22 @@ export interface ServerProfileReport {
   readonly learned: Readonly<Record<string, unknown>>;
   /** From the configuration. */
   readonly configured: Readonly<Record<string, unknown>>;
+}
+
+/** One URL of an upstream: plain data. */
+export interface UpstreamUrl {
+  /** Without credentials. */
+  readonly url: string;
+  /** `ejected`: it receives no requests until it answers a probe. `absent`: nor does a server answer there. */
+  readonly state: "ready" | "ejected" | "absent";
+  /** Requests in progress. */
+  readonly open: number;
+  /** Attempts that failed here and were followed by another one, since the start. */
+  readonly retries: number;
+  /** How often it was put out of service, since the start. */
+  readonly ejections: number;
+  /** Its failure since the last success. */
+  readonly failure?: string;
 }
 
 export interface EngineHealth {

@@ -4,6 +4,7 @@ import { Models } from "./api/models.ts";
 import { useChanges, announcement } from "./parts/changing.ts";
 import { CheckView } from "./check/check-view.tsx";
 import { InspectView } from "./inspect/inspect-view.tsx";
+import { ModelsView } from "./models/models-view.tsx";
 import { JudgeView } from "./judge/judge-view.tsx";
 import { Conversation } from "./play/conversation.ts";
 import { PlayView } from "./play/play-view.tsx";
@@ -13,6 +14,7 @@ import type { Parameter } from "./play/parameter.ts";
 
 const views = [
   { name: "play", title: "Play" },
+  { name: "models", title: "Models" },
   { name: "inspect", title: "Inspect" },
   { name: "judge", title: "Judge" },
   { name: "check", title: "Check" },
@@ -66,6 +68,9 @@ export function App(): VNode {
         {/* All views stay mounted: a conversation and its answer continue while another view is shown. */}
         <div class="view" hidden={view !== "play"}>
           <PlayView models={models} settings={settings} conversation={conversation} />
+        </div>
+        <div class="view" hidden={view !== "models"}>
+          <ModelsView shown={view === "models"} />
         </div>
         <div class="view" hidden={view !== "inspect"}>
           <InspectView shown={view === "inspect"} chosen={chosen} query={query} onPlace={inspect} />

@@ -227,8 +227,9 @@ function account(reply: Reply, { log, requests, metrics }: Service): void {
   if (client !== undefined) Object.assign(fields, { clientRequestId: client });
   record.endTrace(outcome);
   if (!record.detached) record.watched?.ended(outcome, record);
-  // Probes, and people who inspect requests, send these every few seconds.
-  if (/^\/(?:health|metrics|admin\/requests)/.test(plainPath(exchange.path))) log.debug(fields, outcome);
+  // Probes, and pages that show requests and models, send these every few seconds.
+  if (/^\/(?:health|metrics|admin\/requests|admin\/models\/live)/.test(plainPath(exchange.path)))
+    log.debug(fields, outcome);
   else if (outcome === "failed") log.error(fields, outcome);
   else log.info(fields, outcome === "cancelled" ? "cancelled by client" : outcome);
 }

@@ -12,6 +12,7 @@ export function healthOf({
     name,
     models: engine.models().map((model) => model.id),
     ...engine.health(),
+    ...(engine.urls && { urls: engine.urls() }),
   }));
   const { open, total, cancelled, failed } = requests;
   return { state, engines, requests: { open, total, cancelled, failed } };
@@ -48,7 +49,7 @@ export async function answerHealth(reply: Reply, service: Service): Promise<void
       queued,
       requests,
       ...(missing.length > 0 && !reply.isStranger && { missing }),
-      ...(!reply.isStranger && { engines }),
+      ...(!reply.isStranger && { engines: engines.map((engine) => ({ ...engine, urls: undefined })) }),
     }),
     headers,
   );

@@ -10,6 +10,9 @@ export interface ServedEngine {
   /** Distinguishes engines whose models have the same id: the model of the second one is listed as `name/id`. */
   readonly name: string;
   readonly engine: Engine;
+  readonly kind?: "local" | "upstream" | "program" | "engine";
+  /** The file or repository of a local model, the file of a program. */
+  readonly source?: string;
   /** Further names for the engine's first model; `*` matches any text. */
   readonly aliases: readonly string[];
   /** Default: the profile of the server. */

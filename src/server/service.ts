@@ -1,5 +1,5 @@
 import type { Profile } from "../apis/profile.ts";
-import type { EngineHealth } from "../core/engine.ts";
+import type { EngineHealth, UpstreamUrl } from "../core/engine.ts";
 import type { Limiter } from "../kv/limits.ts";
 import type { Store, StoreLimits } from "../kv/store.ts";
 import type { AdminAccess } from "./admin/admin-access.ts";
@@ -151,6 +151,8 @@ export interface HealthReport {
 export interface EngineReport extends EngineHealth {
   readonly name: string;
   readonly models: readonly string[];
+  /** Of an upstream; not part of `/health`. */
+  readonly urls?: readonly UpstreamUrl[];
 }
 
 export interface RequestCounts {

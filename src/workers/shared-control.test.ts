@@ -54,6 +54,10 @@ async function open(more: Partial<ModelControl> = {}): Promise<Noted & PeerPair 
       leave();
       throw signal.reason;
     },
+    keep: async (name, keep) => {
+      done.push(`${keep ? "pin" : "unpin"} ${name}`);
+      return { name, models: [], state: "ready", keep };
+    },
     keepLoaded: async (name, ms) => void done.push(`keep ${name} ${ms}`),
     unload: async (name) => {
       throw invalidRequest(`${name} stays.`, "model", "kept");
@@ -101,7 +105,16 @@ test("names mean in the primary what they mean to the worker's clients; progress
   await control.keepLoaded("second/same", 5000);
   await control.keepLoaded("alias", Infinity);
   await control.keepLoaded("other", 1);
-  expect(done).toEqual(["load same", "pull first", "pull hf:owner/repo", "keep same 5000", "keep first Infinity"]);
+  expect(await control.keep("alias", true)).toMatchObject({ name: "first", keep: true });
+  await expect(control.keep("other", true)).rejects.toThrow("is not a local model");
+  expect(done).toEqual([
+    "load same",
+    "pull first",
+    "pull hf:owner/repo",
+    "keep same 5000",
+    "keep first Infinity",
+    "pin first",
+  ]);
 });
 
 test("failures pass unchanged; models that are not local are not requested from the primary process", async () => {

@@ -25,6 +25,7 @@ type ControlRequest =
   | { readonly what: "list" | "reload" }
   | { readonly what: "load" | "unload" | "pull"; readonly model: SharedModel }
   /** `ms`: null for `Infinity`. */
+  | { readonly what: "keep"; readonly model: SharedModel; readonly keep: boolean }
   | { readonly what: "keep-loaded"; readonly model: SharedModel; readonly ms: number | null }
   /** `hf:owner/repo[:quant]` */
   | { readonly what: "pull"; readonly repository: string };
@@ -60,10 +61,10 @@ export class SharedControl implements ModelControl {
 
   /** The states of local models come from the primary process, those of others from this worker. */
   async list(): Promise<ControlledModels> {
-    const { memory, models } = await this.#ask<ControlledModels>({ what: "list" });
+    const { models, ...others } = await this.#ask<ControlledModels>({ what: "list" });
     const shared = this.#shared();
     return {
-      memory,
+      ...others,
       models: this.#directory().engines.map((served) => {
         const state = models[shared.indexOf(served)];
         return state?.name === served.name ? state : modelStateOf(served);
@@ -84,6 +85,10 @@ export class SharedControl implements ModelControl {
     if (typeof model === "object") await this.#ask({ what: "keep-loaded", model, ms: Number.isFinite(ms) ? ms : null });
   }
 
+  async keep(name: string, keep: boolean): Promise<ControlledModel> {
+    return this.#ask({ what: "keep", model: this.#local(name), keep });
+  }
+
   async pull(name: string, task: ControlTask): Promise<{ readonly path: string }> {
     const model = this.#find(name);
     if (typeof model === "object") return this.#ask({ what: "pull", model }, task);
@@ -101,10 +106,15 @@ export class SharedControl implements ModelControl {
   }
 
   async #change(what: "load" | "unload", name: string, task: ControlTask): Promise<ControlledModel> {
+    return this.#ask({ what, model: this.#local(name) }, task);
+  }
+
+  /** Throws `FailureError`. */
+  #local(name: string): SharedModel {
     const model = this.#find(name);
     if (model === "unknown") throw modelDoesNotExist(name);
     if (model === "not-local") throw notLocalModel(name);
-    return this.#ask({ what, model }, task);
+    return model;
   }
 
   #find(name: string): SharedModel | "not-local" | "unknown" {
@@ -173,6 +183,8 @@ function perform(
       return control.list();
     case "reload":
       return control.reload();
+    case "keep":
+      return control.keep(nameIn(directory, request.model), request.keep);
     case "keep-loaded":
       return control.keepLoaded(nameIn(directory, request.model), request.ms ?? Infinity);
     case "pull":

@@ -60,3 +60,20 @@ test("an engine can answer where one worker's can; what each counts is added up,
     { name: "late", models: ["l"], state: "ready" },
   ]);
 });
+
+test("a URL is as bad as one worker says, and its numbers are the sums", () => {
+  const url = { url: "http://a/v1", state: "ready", open: 1, retries: 2, ejections: 0 } as const;
+  const up: EngineReport = { name: "up", models: ["a"], state: "ready", urls: [url, { ...url, url: "http://b/v1" }] };
+  const other: EngineReport = {
+    ...up,
+    urls: [
+      { ...url, state: "ejected", ejections: 1, failure: "It broke." },
+      // Of an older configuration.
+      { ...url, url: "http://c/v1", state: "absent" },
+    ],
+  };
+  const merged = { url: "http://a/v1", state: "ejected", open: 2, retries: 4, ejections: 1, failure: "It broke." };
+  const expected = [{ ...up, urls: [merged, { ...url, url: "http://b/v1" }] }];
+  expect(mergeHealth(report({ engines: [up] }), [report({ engines: [other] })]).engines).toEqual(expected);
+  expect(mergeHealth(report({ engines: [up] }), [report({ engines: [{ ...up, urls: [] }] })]).engines).toEqual([up]);
+});

@@ -1,3 +1,4 @@
+import type { UpstreamUrl } from "../core/engine.ts";
 import type { EngineReport, HealthReport, RequestCounts, Others } from "../server/service.ts";
 import { askAll } from "./peer.ts";
 import type { Peer } from "./peer.ts";
@@ -79,7 +80,8 @@ export function mergeHealth(
 }
 
 function mergeEngine(one: EngineReport, other: EngineReport): EngineReport {
-  const best = rank.indexOf(other.state) < rank.indexOf(one.state) ? other : one;
+  const better = rank.indexOf(other.state) < rank.indexOf(one.state) ? other : one;
+  const best = { ...better, ...(one.urls && { urls: mergeUrls(one.urls, other.urls ?? []) }) };
   if (!one.counters || !other.counters) return best;
   const counters: Record<string, number> = { ...one.counters };
   for (const [name, value] of Object.entries(other.counters)) {
@@ -87,6 +89,24 @@ function mergeEngine(one: EngineReport, other: EngineReport): EngineReport {
     counters[name] = merge(counters[name] ?? value, value);
   }
   return { ...best, counters };
+}
+
+/** The URLs of one upstream in two workers. A URL is as bad as the worker that knows it worst says. */
+function mergeUrls(own: readonly UpstreamUrl[], others: readonly UpstreamUrl[]): readonly UpstreamUrl[] {
+  return own.map((one, at) => {
+    const other = others[at];
+    if (other?.url !== one.url) return one;
+    const states = [one.state, other.state];
+    const failure = one.failure ?? other.failure;
+    return {
+      url: one.url,
+      state: states.find((state) => state === "absent") ?? states.find((state) => state === "ejected") ?? "ready",
+      open: one.open + other.open,
+      retries: one.retries + other.retries,
+      ejections: one.ejections + other.ejections,
+      ...(failure !== undefined && { failure }),
+    };
+  });
 }
 
 /** Each worker counts its own requests to upstreams, which are summed. All other counters are about shared engines and URLs. */

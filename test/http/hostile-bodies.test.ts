@@ -65,6 +65,7 @@ describe("objects whose members hide what every object inherits", () => {
       ["/admin/models/load", { model: "programmed" }],
       ["/admin/models/unload", { model: "m" }],
       ["/admin/models/pull", { model: "m" }],
+      ["/admin/models/keep", { model: "programmed", keep: false }],
       ["/admin/check", { url: `${upstream.url}`, model: "m", only: ["chat"], profile: "lean" }],
     ] as const;
     const failures: string[] = [];

@@ -10,6 +10,7 @@ const paths = [
   ["POST", "/admin/models/load"],
   ["POST", "/admin/models/unload"],
   ["POST", "/admin/models/pull"],
+  ["POST", "/admin/models/keep"],
   ["POST", "/admin/check"],
   ["POST", "/admin/reload"],
   ["GET", "/v1/admin/models"],
@@ -72,6 +73,8 @@ test("without one, for this machine only: its programs may enter; no web page, n
     { origin: "http://localhost:3000" },
     { "x-forwarded-for": "203.0.113.7" },
     { via: "1.1 proxy" },
+    // An image or a script of another page: without an origin.
+    { "sec-fetch-site": "cross-site" },
     { host: "server.lan" },
     { host: "rebound.example", origin: "http://rebound.example" },
     { host: "server.lan", origin: "http://server.lan" },

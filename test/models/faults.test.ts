@@ -87,7 +87,8 @@ describe("a model that does not fit", () => {
   test("models that are loaded at the start take turns where there is room for one: the first stays", async () => {
     await withServer(serveModels([eager("a"), eager("b")], ["memory: 200MiB"]), async (server) => {
       expect([await stateOf(server, "a"), await stateOf(server, "b")]).toEqual(["ready", "unloaded"]);
-      expect(server.stderr()).toContain("its first request loads it");
+      // The log is written asynchronously: the line may come after the address.
+      await until(() => server.stderr().includes("its first request loads it"), "the log says why");
       expect((await ask(server.url, "b", "plain")).status).toBe(200);
       expect([await stateOf(server, "a"), await stateOf(server, "b")]).toEqual(["unloaded", "ready"]);
     });

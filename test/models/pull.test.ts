@@ -1,9 +1,5 @@
-import { createHash } from "node:crypto";
 import { execFileSync } from "node:child_process";
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:http";
-import type { Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -12,7 +8,8 @@ import type { pullModel as PullModel } from "../../src/engines/llama/pull-model.
 import { fault } from "../faults/fault.ts";
 import { outcome } from "../faults/outcome.ts";
 import { canMount, mountSmallDisk } from "../faults/support.ts";
-import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
+import { startHub } from "../support/hub-double.ts";
+import type { HubDouble } from "../support/hub-double.ts";
 import { runTruewire } from "../support/serve.ts";
 import { until } from "../support/scripted-engine.ts";
 import { admin, ask, serveModels, small, taskEvents } from "./support.ts";
@@ -21,79 +18,27 @@ import type { TestServer } from "./support.ts";
 const built = resolve(process.env.TRUEWIRE_DIST ?? "dist", "engines/llama/pull-model.js");
 const { pullModel } = (await import(pathToFileURL(built).href)) as { readonly pullModel: typeof PullModel };
 
-/** What the hub does with the file: sends it; breaks each connection after 8 MiB; sends slowly; sends nothing; sends zeros. */
-let manner: "whole" | "breaks" | "slow" | "silent" | "zeros" = "whole";
-/** Bytes of the file that the hub has sent. */
-let sent = 0;
 let folder: string;
-let bytes: Buffer;
-let hub: Server;
-let endpoint: string;
+let hub: HubDouble;
 let server: TestServer;
 let modelsFolder: string;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "truewire-hub-"));
   modelsFolder = join(folder, "models");
-  const file = join(folder, "hub.gguf");
-  writeProgrammedModel(file);
-  // Long enough for a download with a middle; llama.cpp reads no further than the tensors.
-  appendFileSync(file, Buffer.alloc(24 * 2 ** 20, "x"));
-  bytes = readFileSync(file);
-  const etag = `"${createHash("sha256").update(bytes).digest("hex")}"`;
-  hub = createServer((request, response) => {
-    const { pathname } = new URL(request.url ?? "/", "http://hub");
-    if (pathname.includes("/somebody/tiny/manifests/")) {
-      response.setHeader("content-type", "application/json");
-      response.end(JSON.stringify({ ggufFile: { rfilename: "tiny-Q4_K_M.gguf" } }));
-      return;
-    }
-    if (!/\/somebody\/tiny\/.*\/tiny-Q4_K_M\.gguf$/.test(pathname)) {
-      response.statusCode = 404;
-      response.end("no");
-      return;
-    }
-    const [, from, to] = /bytes=(\d+)-(\d*)/.exec(request.headers.range ?? "") ?? [];
-    const start = Number(from ?? 0);
-    const part = bytes.subarray(start, to ? Number(to) + 1 : bytes.length);
-    response.writeHead(from === undefined ? 200 : 206, {
-      etag,
-      "content-length": part.length,
-      "accept-ranges": "bytes",
-      ...(from !== undefined && { "content-range": `bytes ${start}-${start + part.length - 1}/${bytes.length}` }),
-    });
-    if (request.method === "HEAD") response.end();
-    else void send(part);
-
-    async function send(part: Buffer): Promise<void> {
-      const most = manner === "breaks" ? Math.min(part.length, 8 * 2 ** 20) : part.length;
-      for (let at = 0; at < most && !response.destroyed;) {
-        if (manner === "silent") return;
-        const piece = part.subarray(at, Math.min(most, at + 2 ** 18));
-        response.write(manner === "zeros" ? Buffer.alloc(piece.length) : piece);
-        at += piece.length;
-        sent += piece.length;
-        await new Promise((go) => setTimeout(go, manner === "slow" ? 200 : 1));
-      }
-      if (most === part.length) response.end();
-      else response.destroy();
-    }
-  });
-  await new Promise<void>((listening) => hub.listen(0, "127.0.0.1", listening));
-  endpoint = `http://127.0.0.1:${(hub.address() as AddressInfo).port}/`;
+  hub = await startHub(folder);
   const model = `{ kind: local, path: "hf:somebody/tiny:Q4_K_M", name: tiny, load: lazy, modelsFolder: "${modelsFolder}", ${small} }`;
-  server = await serveModels([model], ["logLevel: info"], { env: { HF_ENDPOINT: endpoint } });
+  server = await serveModels([model], ["logLevel: info"], { env: { HF_ENDPOINT: hub.endpoint } });
 });
 afterAll(async () => {
   await server.end();
-  hub.closeAllConnections();
   hub.close();
   rmSync(folder, { recursive: true, force: true });
 });
 beforeEach(() => {
   rmSync(modelsFolder, { recursive: true, force: true });
-  manner = "whole";
-  sent = 0;
+  hub.manner = "whole";
+  hub.sent = 0;
   logBegan = server.stderr().length;
 });
 
@@ -113,15 +58,15 @@ async function pulled(): Promise<string> {
 }
 
 fault("the connection of a download breaks, again and again", async () => {
-  manner = "breaks";
+  hub.manner = "breaks";
   return { clients: [`the pull ${await pulled()}`], log: logged };
 });
 
 // The file stayed, and no later download replaced it.
 fault("a download brings what is no model", async () => {
-  manner = "zeros";
+  hub.manner = "zeros";
   const [pull, answer] = [await pulled(), await outcome(ask(server.url, "tiny", "plain"))];
-  manner = "whole";
+  hub.manner = "whole";
   await until(async () => (await outcome(ask(server.url, "tiny", "plain"))) === "200", "it is downloaded again");
   await taskEvents(await admin(server.url, "models/unload", "tiny"));
   return { clients: [`the pull ${pull}`, `an answer ${answer}`], log: logged };
@@ -140,27 +85,27 @@ fault(
 );
 
 test("a pull with its progress, by the command line; then the model is here, and is loaded without another download", async () => {
-  manner = "breaks";
+  hub.manner = "breaks";
   const run = await runTruewire(["models", "pull", "tiny", "--url", server.url]);
   expect(run.code).toBe(0);
   // Every connection broke off, and the next one went on.
   const file = run.stdout.trim();
-  expect(readFileSync(file).equals(bytes)).toBe(true);
+  expect(readFileSync(file).equals(hub.bytes)).toBe(true);
   expect(run.stderr).toMatch(/^downloading tiny( \d+ %)?$/m);
-  const before = sent;
+  const before = hub.sent;
   expect((await ask(server.url, "tiny", "plain")).status).toBe(200);
-  expect(sent).toBe(before);
+  expect(hub.sent).toBe(before);
   // A model whose file is deleted is downloaded again with the next request.
   await taskEvents(await admin(server.url, "models/unload", "tiny"));
   rmSync(modelsFolder, { recursive: true });
-  manner = "whole";
+  hub.manner = "whole";
   expect((await ask(server.url, "tiny", "plain")).status).toBe(503);
   expect((await ask(server.url, "tiny", "plain")).status).toBe(200);
   await taskEvents(await admin(server.url, "models/unload", "tiny"));
 });
 
 test("whoever leaves stops the pull; the next one goes on where it ended; two who want the same share one", async () => {
-  manner = "slow";
+  hub.manner = "slow";
   const leaves = new AbortController();
   const pulling = fetch(`${server.url}/admin/models/pull`, {
     method: "POST",
@@ -168,15 +113,15 @@ test("whoever leaves stops the pull; the next one goes on where it ended; two wh
     body: '{"model":"tiny"}',
     signal: leaves.signal,
   }).then((response) => response.text());
-  await until(() => sent > 22 * 2 ** 20, "a part has arrived");
+  await until(() => hub.sent > 22 * 2 ** 20, "a part has arrived");
   leaves.abort();
   await expect(pulling).rejects.toThrow();
   await until(async () => {
-    const before = sent;
+    const before = hub.sent;
     await new Promise((go) => setTimeout(go, 600));
-    return sent === before;
+    return hub.sent === before;
   }, "the download has stopped");
-  manner = "whole";
+  hub.manner = "whole";
   const [one, two] = await Promise.all([
     admin(server.url, "models/pull", "tiny"),
     admin(server.url, "models/pull", "tiny"),
@@ -185,12 +130,12 @@ test("whoever leaves stops the pull; the next one goes on where it ended; two wh
   // The library keeps whole pieces of 5 MiB.
   expect(Number(events[0]?.bytes)).toBeGreaterThanOrEqual(5 * 2 ** 20);
   expect([events.at(-1), others.at(-1)]).toMatchObject([{ type: "done" }, { type: "done" }]);
-  expect(readFileSync(String(events.at(-1)?.path)).equals(bytes)).toBe(true);
+  expect(readFileSync(String(events.at(-1)?.path)).equals(hub.bytes)).toBe(true);
 });
 
 test("a hub that falls silent: the pull fails after its time, and says that the next one goes on", async () => {
-  manner = "silent";
-  const pull = pullModel({ model: "hf:somebody/tiny:Q4_K_M", modelsFolder, hub: endpoint }, { stalledMs: 2000 });
+  hub.manner = "silent";
+  const pull = pullModel({ model: "hf:somebody/tiny:Q4_K_M", modelsFolder, hub: hub.endpoint }, { stalledMs: 2000 });
   await expect(pull).rejects.toMatchObject({
     reason: "download-failed",
     message: expect.stringMatching(/nothing arrived for 2 seconds; what is here stays/) as string,

@@ -1,6 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { stateAfter } from "../../src/inspect/model-states.ts";
+import type { ModelState, ModelStates, ModelStatesEvent } from "../../src/inspect/model-states.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { startTruewire } from "../support/serve.ts";
 import type { RunningTruewire, StartOptions } from "../support/serve.ts";
@@ -99,4 +101,52 @@ export function admin(url: string, path: string, model?: string): Promise<Respon
     headers: { "content-type": "application/json" },
     ...(model !== undefined && { body: JSON.stringify({ model }) }),
   });
+}
+
+/** A client of `GET /admin/models/live`. */
+export interface StatesClient {
+  /** By name, as of the last event. */
+  model(name: string): ModelState | undefined;
+  readonly states: () => ModelStates | undefined;
+  readonly events: readonly ModelStatesEvent[];
+  /** Whether the server has ended the stream. */
+  readonly ended: () => boolean;
+  close(): void;
+}
+
+/** Resolves when the snapshot has arrived. */
+export async function watchStates(url: string, headers: Readonly<Record<string, string>> = {}): Promise<StatesClient> {
+  const controller = new AbortController();
+  const response = await fetch(`${url}/admin/models/live`, { headers, signal: controller.signal });
+  if (response.status !== 200 || !response.body) throw new Error(`${response.status} ${await response.text()}`);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  const events: ModelStatesEvent[] = [];
+  let states: ModelStates | undefined;
+  let ended = false;
+  let text = "";
+  /** Resolves to false when the server has ended the stream. */
+  const read = async (): Promise<boolean> => {
+    const { value = "", done } = await reader.read();
+    ended = done;
+    const parts = (text += value).split("\n\n");
+    text = parts.pop() ?? "";
+    for (const part of parts.filter((each) => each.startsWith("data: "))) {
+      const event = JSON.parse(part.slice(6)) as ModelStatesEvent;
+      events.push(event);
+      states = stateAfter(states, event);
+    }
+    return !done;
+  };
+  const hasSnapshot = (): boolean => states !== undefined;
+  while (!hasSnapshot() && (await read()));
+  void (async () => {
+    while (await read());
+  })().catch(() => {});
+  return {
+    model: (name) => states?.models.find((model) => model.name === name),
+    states: () => states,
+    events,
+    ended: () => ended,
+    close: () => controller.abort(),
+  };
 }

@@ -48,6 +48,8 @@ export interface KeptModel {
   retryAt: number;
   readonly pause: RestartPause;
   idleTimer: NodeJS.Timeout | undefined;
+  /** In place of `settings.keep`, until that changes. */
+  requestedKeep: boolean | undefined;
   /** In place of `idleUnloadMs`, until the model is unloaded; `Infinity`: it is not unloaded for being idle. */
   requestedIdleMs: number | undefined;
   /** Ends the load that runs. */
@@ -121,17 +123,26 @@ export class ModelKeeper {
       retryAt: 0,
       pause: new RestartPause(),
       idleTimer: undefined,
+      requestedKeep: undefined,
       requestedIdleMs: undefined,
       removal: new AbortController(),
     };
     this.#models.set(id, model);
-    this.#schedule.add(id, { keep: staysLoaded(settings), ...(size !== undefined && { size }) });
+    this.#schedule.add(id, { keep: staysLoaded(model), ...(size !== undefined && { size }) });
     return model;
   }
 
   change(model: KeptModel, settings: KeepSettings): void {
+    if (settings.keep !== model.settings.keep) model.requestedKeep = undefined;
     model.settings = settings;
-    this.#run(this.#schedule.setKeep(model.id, staysLoaded(settings)));
+    this.#run(this.#schedule.setKeep(model.id, staysLoaded(model)));
+    this.#watchIdle(model);
+  }
+
+  /** Sets whether a model is kept, in place of its settings. */
+  keep(model: KeptModel, keep: boolean): void {
+    model.requestedKeep = keep;
+    this.#run(this.#schedule.setKeep(model.id, staysLoaded(model)));
     this.#watchIdle(model);
   }
 
@@ -302,11 +313,9 @@ export class ModelKeeper {
     ticket.settle(why && this.#failureOf(ticket.model, why));
   }
 
-  /** The loaded models with these settings. */
-  #others(accepts: (settings: KeepSettings) => boolean): OtherModels {
-    const models = [...this.#models.values()].filter(
-      (model) => this.stateOf(model) === "in" && accepts(model.settings),
-    );
+  /** The loaded models that `accepts` returns true for. */
+  #others(accepts: (model: KeptModel) => boolean): OtherModels {
+    const models = [...this.#models.values()].filter((model) => this.stateOf(model) === "in" && accepts(model));
     return { names: models.map(({ name }) => name), shown: this.namesModels };
   }
 
@@ -396,15 +405,21 @@ export class ModelKeeper {
 const maxTimerMs = 2 ** 31 - 1;
 
 /** The idle time after which a model is unloaded, in milliseconds; null: it is not unloaded for being idle. */
-export function idleTimeOf({ settings, requestedIdleMs }: KeptModel): number | null {
-  const { idleUnloadMs, keep, load } = settings;
+export function idleTimeOf(model: KeptModel): number | null {
+  const { settings, requestedIdleMs } = model;
+  const { idleUnloadMs, load } = settings;
   const ms = load === "manual" ? idleUnloadMs : (requestedIdleMs ?? idleUnloadMs);
-  return keep || ms === undefined || ms > maxTimerMs ? null : ms;
+  return isKept(model) || ms === undefined || ms > maxTimerMs ? null : ms;
+}
+
+/** Whether a model is kept, by its settings or by a request. */
+export function isKept({ settings, requestedKeep }: KeptModel): boolean {
+  return requestedKeep ?? settings.keep;
 }
 
 /** True for models that are never unloaded in favor of another one. */
-function staysLoaded({ load, keep }: KeepSettings): boolean {
-  return keep || load === "manual";
+function staysLoaded(model: KeptModel): boolean {
+  return isKept(model) || model.settings.load === "manual";
 }
 
 /** Progress of a model's download or load. */

@@ -1,8 +1,12 @@
 import type { Downloaded, ModelSource } from "../../engines/llama/process/model-file.ts";
 import { pullModel } from "../../engines/llama/pull-model.ts";
+import type { PullState } from "../../inspect/model-states.ts";
 import type { LogListener } from "../../core/generation-observer.ts";
 
 interface Pull {
+  readonly model: string;
+  /** How much has arrived. */
+  latest: Downloaded;
   readonly listeners: Set<(downloaded: Downloaded) => void>;
   readonly controller: AbortController;
   readonly path: Promise<string>;
@@ -15,6 +19,14 @@ export class Pulls {
 
   constructor(log: LogListener) {
     this.#log = log;
+  }
+
+  get running(): readonly PullState[] {
+    return [...this.#running.values()].map(({ model, latest: { bytes, totalBytes } }) => ({
+      model,
+      bytes,
+      total_bytes: totalBytes,
+    }));
   }
 
   /** Resolves with the model's file. Rejects with `ModelOpenError`. */
@@ -43,12 +55,13 @@ export class Pulls {
     const controller = new AbortController();
     const path = pullModel(source, {
       onProgress: (downloaded) => {
+        pull.latest = downloaded;
         for (const listener of listeners) listener(downloaded);
       },
       log: this.#log,
       signal: controller.signal,
     });
-    const pull = { listeners, controller, path };
+    const pull: Pull = { model: source.model, latest: { bytes: 0, totalBytes: 0 }, listeners, controller, path };
     this.#running.set(key, pull);
     const over = (): void => this.#forget(key, pull);
     path.then(over, over);

@@ -167,7 +167,7 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
         attempt--;
         continue;
       }
-      if (isServersFault(failure)) targets.failed(target, failure.cause);
+      if (isServersFault(failure)) targets.failed(target, failure);
       else targets.succeeded(target);
       // A refusal costs neither load nor time, so the next attempt does not count as a retry.
       if (failure.answerLimit && limit === undefined) {

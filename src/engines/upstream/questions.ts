@@ -204,7 +204,7 @@ export class UpstreamQuestions {
         attempt?.ended(endOf(error, signal));
         if (!(error instanceof FailureError)) throw error;
         if (error.failure.status < 500) throw error;
-        targets.failed(target, error.failure.cause);
+        targets.failed(target, error.failure);
         if (signal.aborted || !targets.hasFresh(tried)) throw error;
       } finally {
         target.outstanding--;

@@ -2,6 +2,9 @@ import { urlOfConversation } from "./balance.ts";
 import type { Ejections, UpstreamOptions, UrlState } from "./options.ts";
 import { inBackground } from "./transport.ts";
 import type { OpenTransport, Transport } from "./transport.ts";
+import type { GenerationFailure } from "../../core/events.ts";
+import type { UpstreamUrl } from "../../core/engine.ts";
+import { loggedFailure } from "../../core/failure.ts";
 import { isUnreachable } from "./transport-failure.ts";
 
 /** After this many failures in a row a target gets no requests, if there are others. */
@@ -25,6 +28,11 @@ export class UpstreamTarget {
   readonly #query: string;
   /** Requests whose answers are not complete. */
   outstanding = 0;
+  /** Failed attempts that were followed by another one. */
+  retries = 0;
+  /** The failure since the last success, for people. */
+  failure: string | undefined;
+  #ejections = 0;
   #failures = 0;
   #answers = true;
   #probing = false;
@@ -57,6 +65,13 @@ export class UpstreamTarget {
     return this.#basePath.replace(/\/v1$/, "") + endpoint + this.#query;
   }
 
+  report(): UpstreamUrl {
+    const { url, outstanding, retries, failure } = this;
+    const state = this.inService() ? "ready" : this.#answers ? "ejected" : "absent";
+    const counts = { open: outstanding, retries, ejections: this.#ejections };
+    return { url, state, ...counts, ...(failure !== undefined && { failure }) };
+  }
+
   inService(): boolean {
     return this.#ejectedUntil === 0;
   }
@@ -86,6 +101,7 @@ export class UpstreamTarget {
   succeeded(): boolean {
     const wasEjected = !this.inService();
     this.#failures = 0;
+    this.failure = undefined;
     this.#ejectedUntil = 0;
     this.#answers = true;
     return wasEjected;
@@ -98,6 +114,7 @@ export class UpstreamTarget {
     if (!wasEjected && this.#failures < failuresUntilEjected) return false;
     this.#answers = answers;
     this.#ejectUntil(now + ejectionMs);
+    if (!wasEjected) this.#ejections++;
     return !wasEjected;
   }
 
@@ -177,8 +194,9 @@ export class TargetSet {
     if (target.succeeded()) this.#report(target, { inService: true });
   }
 
-  failed(target: UpstreamTarget, cause: unknown): void {
-    const answers = !isUnreachable(cause);
+  failed(target: UpstreamTarget, failure: GenerationFailure): void {
+    target.failure = failure.isForeign ? `It answered with status ${failure.status}.` : loggedFailure(failure);
+    const answers = !isUnreachable(failure.cause);
     if (!target.failed(performance.now(), answers)) return;
     this.#log?.("out of service", "warn", { url: target.url });
     this.#startProbing();

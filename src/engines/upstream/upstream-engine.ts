@@ -6,6 +6,7 @@ import type {
   ModelInfo,
   QuestionKind,
   ServerProfileReport,
+  UpstreamUrl,
 } from "../../core/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
@@ -264,6 +265,10 @@ class UpstreamEngine implements Engine {
     return this.#targets.targets.flatMap(({ url }) => models.map((model) => this.#profiles.report(model, url)));
   }
 
+  urls(): readonly UpstreamUrl[] {
+    return this.#targets.targets.map((target) => target.report());
+  }
+
   close(graceMs: number): Promise<void> {
     clearInterval(this.#refresh);
     this.#prober?.close();
@@ -332,6 +337,7 @@ class UpstreamEngine implements Engine {
       read: (events) => watched?.read(events),
       retried: (failure, model, target) => {
         this.#retries++;
+        target.retries++;
         const { status } = failure;
         log?.("tried again", "info", {
           req: request.id,

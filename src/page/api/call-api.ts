@@ -61,14 +61,18 @@ export async function askAdmin(path: string, init: RequestInit): Promise<Respons
   throw new AdminRefusal(status, messageIn(body) ?? `The server answers with status ${status}.`);
 }
 
-/** The JSON of each event of an answer of the admin API, as it comes. Rejects when the connection breaks. */
-export async function* readEvents(response: Response): AsyncGenerator<unknown> {
+/**
+ * The JSON of each event of an answer of the admin API, as it comes. Rejects when the connection breaks. `onChunk` is called when something
+ * arrives, keep-alive comments included.
+ */
+export async function* readEvents(response: Response, onChunk = (): void => {}): AsyncGenerator<unknown> {
   const reader = response.body?.getReader();
   const decoder = new TextDecoder();
   let text = "";
   for (;;) {
     const chunk = await reader?.read();
     if (!chunk || chunk.done) return;
+    onChunk();
     text += decoder.decode(chunk.value, { stream: true });
     const events = text.split("\n\n");
     text = events.pop() ?? "";

@@ -57,7 +57,8 @@ export function ServerProfiles(): VNode {
   );
 }
 
-function ProfileTable({ report }: { readonly report: ServerProfileReport }): VNode {
+/** The entries of a profile. */
+export function ProfileTable({ report }: { readonly report: ServerProfileReport }): VNode {
   const { url, model, server } = report;
   const entries = profileEntries(report);
   return (

@@ -35,7 +35,9 @@ function isFromThisMachine(exchange: HttpExchange): boolean {
   const isOwn =
     (origin === undefined || [`http://${host}`, `https://${host}`].includes(origin)) &&
     forwarding.every((name) => exchange.header(name) === undefined);
-  return exchange.isFromLoopback === true && named && isOwn;
+  // Browsers send it with requests that have no origin, such as those of <img> (Fetch Metadata).
+  const site = exchange.header("sec-fetch-site") ?? "none";
+  return exchange.isFromLoopback === true && named && isOwn && ["same-origin", "none"].includes(site);
 }
 
 function wrongKey(key: string): FailureError {

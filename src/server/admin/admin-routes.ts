@@ -1,11 +1,13 @@
 import { internalError } from "../../apis/failures.ts";
 import { openaiErrorFormat } from "../../apis/api-error-format.ts";
+import type { ServerProfileReport } from "../../core/engine.ts";
 import type { GenerationFailure } from "../../core/events.ts";
 import { FailureError, invalidRequest } from "../../core/failure.ts";
 import { isObject } from "../../core/json.ts";
+import { modelEvents } from "./model-watch.ts";
 import type { CheckRequest, ModelControl, Progress, ControlTask } from "./model-control.ts";
-import type { HeaderFields } from "../exchange.ts";
 import type { Mask } from "../mask.ts";
+import type { ServedEngine } from "../model-directory.ts";
 import { readJsonBody } from "../read-json.ts";
 import type { EndpointHandler, Reply, ServerRoute } from "../reply.ts";
 import type { Service } from "../service.ts";
@@ -21,16 +23,21 @@ export const adminRoutes: readonly (readonly [path: string, route: ServerRoute])
       ...admin,
       methods: {
         async GET(reply, service) {
-          reply.send(200, "application/json", JSON.stringify(await controlOf(service).list()));
+          const { engines } = service.directory;
+          const listed = await controlOf(service).list();
+          const models = listed.models.map((model, at) => ({ ...model, ...profilesOf(engines[at]) }));
+          reply.send(200, "application/json", JSON.stringify({ ...listed, models }));
         },
       },
     },
   ],
+  ["/admin/models/live", { ...admin, methods: { GET: sendStates } }],
   ["/admin/models/load", { ...admin, methods: { POST: modelTask((control, name, task) => control.load(name, task)) } }],
   [
     "/admin/models/unload",
     { ...admin, methods: { POST: modelTask((control, name, task) => control.unload(name, task)) } },
   ],
+  ["/admin/models/keep", { ...admin, methods: { POST: modelTask(keepModel) } }],
   ["/admin/models/pull", { ...admin, methods: { POST: modelTask((control, name, task) => control.pull(name, task)) } }],
   ["/admin/check", { ...admin, methods: { POST: checkServer } }],
   [
@@ -48,15 +55,38 @@ export function controlOf({ control }: Service): ModelControl {
   throw new FailureError({ message: "There is nothing to control yet.", status: 503, kind: "unavailable" });
 }
 
+/** What the servers of an upstream accept, for the models that have answered; no member for other models, and before the first answer. */
+function profilesOf(served: ServedEngine | undefined): { readonly profiles?: readonly ServerProfileReport[] } {
+  const profiles = served?.engine.profiles?.() ?? [];
+  return profiles.length > 0 ? { profiles } : {};
+}
+
+/** `GET /admin/models/live`: a snapshot of all models, and then changes. */
+async function sendStates(reply: Reply, service: Service): Promise<void> {
+  const { exchange } = reply;
+  // An answer to HEAD has no body that could end.
+  if (exchange.method === "HEAD") return reply.send(200, eventHeaders["content-type"], "", eventHeaders);
+  const events = modelEvents(service, controlOf(service), exchange.departure.signal);
+  await sendEvents(reply, textsOf(events, reply, service.settings.mask), eventHeaders, service.settings.keepAliveMs);
+}
+
+function keepModel(control: ModelControl, name: string, _: ControlTask, body: object): Promise<object> {
+  const keep = "keep" in body ? body.keep : true;
+  if (typeof keep !== "boolean") throw refused("keep", "true or false");
+  return control.keep(name, keep);
+}
+
 /** A handler that acts on the model in the body: `{"model": "…"}`. */
-function modelTask(act: (control: ModelControl, name: string, task: ControlTask) => Promise<object>): EndpointHandler {
+function modelTask(
+  act: (control: ModelControl, name: string, task: ControlTask, body: object) => Promise<object>,
+): EndpointHandler {
   return async (reply, service) => {
     const body = await readJsonBody(reply, service);
-    const name = typeof body === "object" && body !== null && "model" in body ? body.model : undefined;
-    if (typeof name !== "string" || name === "")
+    const name = isObject(body) ? body["model"] : undefined;
+    if (!isObject(body) || typeof name !== "string" || name === "")
       throw invalidRequest('Expected a body such as {"model": "NAME"}.', "model", "missing_required_parameter");
     reply.record.model = name;
-    await sendTask(reply, service, (task) => act(controlOf(service), name, task));
+    await sendTask(reply, service, async (task) => act(controlOf(service), name, task, body));
   };
 }
 
@@ -128,7 +158,7 @@ async function checkServer(reply: Reply, service: Service): Promise<void> {
   await sendEvents(reply, textsOf(events, reply, settings.mask), eventHeaders, settings.keepAliveMs);
 }
 
-/** A check that fails immediately is answered with its status. */
+/** What fails immediately is answered with its status. */
 async function* textsOf(events: AsyncIterable<object>, reply: Reply, mask: Mask): AsyncGenerator<string> {
   try {
     for await (const event of events) yield eventText(event);
@@ -139,10 +169,10 @@ async function* textsOf(events: AsyncIterable<object>, reply: Reply, mask: Mask)
 }
 
 /** The headers of event streams of the admin API. */
-const eventHeaders: HeaderFields = {
+const eventHeaders = {
   "content-type": "text/event-stream; charset=utf-8",
   "cache-control": "no-cache",
-};
+} as const;
 
 function eventText(event: object): string {
   return `data: ${JSON.stringify(event)}\n\n`;

@@ -1,6 +1,7 @@
 import { invalidRequest } from "../../core/failure.ts";
 import type { FailureError } from "../../core/failure.ts";
 import type { ServerProfileReport } from "../../core/engine.ts";
+import type { ModelState, PullState } from "../../inspect/model-states.ts";
 import type { ServedEngine } from "../model-directory.ts";
 
 /** Controls the models for the admin API. Promises reject with `FailureError`. */
@@ -15,6 +16,11 @@ export interface ModelControl {
    * needs its memory. No effect on models of other kinds, and on those that the configuration keeps loaded.
    */
   keepLoaded(name: string, ms: number): Promise<void>;
+  /**
+   * Sets whether a local model is never unloaded for another one, nor for being idle; in place of the configuration's `keep`, until that
+   * changes. Resolves with the new state.
+   */
+  keep(name: string, keep: boolean): Promise<ControlledModel>;
   /** `name`: a served model, or `hf:owner/repo[:quant]`. Resolves with the downloaded file. */
   pull(name: string, task: ControlTask): Promise<{ readonly path: string }>;
   /** Reads the configuration again; resolves with the names of the models that it serves. */
@@ -40,6 +46,8 @@ export interface ControlledModels {
   /** In bytes, estimated; null: no limit. */
   readonly memory: { readonly limit: number | null; readonly used: number };
   readonly models: readonly ControlledModel[];
+  /** The downloads in progress, if there are any. */
+  readonly pulls?: readonly PullState[];
 }
 
 /** Members about loading are absent for models that are not local. */
@@ -49,13 +57,18 @@ export interface ControlledModel {
   readonly models: readonly string[];
   readonly state: string;
   readonly message?: string;
-  /** What the servers of an upstream accept, for the models that have answered; absent for other models, and before the first answer. */
+  /**
+   * What the servers of an upstream accept, for the models that have answered; absent for other models, and before the first answer. The
+   * route adds it.
+   */
   readonly profiles?: readonly ServerProfileReport[];
   /** The memory of the loaded model in bytes; null: not known before it is downloaded. */
   readonly memory?: number | null;
   readonly load?: "eager" | "lazy" | "manual";
   readonly keep?: boolean;
   readonly idle_unload_ms?: number | null;
+  /** The load or download in progress. */
+  readonly progress?: ModelState["progress"];
   /** Running generations. */
   readonly busy?: number;
   /** Requests that wait until it is loaded. */
@@ -87,13 +100,11 @@ export interface CheckRequest {
 /** The state that engines of every kind report. */
 export function modelStateOf({ name, engine }: ServedEngine): ControlledModel {
   const { state, message } = engine.health();
-  const profiles = engine.profiles?.() ?? [];
   return {
     name,
     models: engine.models().map(({ id }) => id),
     state,
     ...(message !== undefined && { message }),
-    ...(profiles.length > 0 && { profiles }),
   };
 }
 
