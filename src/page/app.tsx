@@ -7,6 +7,7 @@ import { InspectView } from "./inspect/inspect-view.tsx";
 import { JudgeView } from "./judge/judge-view.tsx";
 import { Conversation } from "./play/conversation.ts";
 import { PlayView } from "./play/play-view.tsx";
+import { keepSettings } from "./play/presets.ts";
 import { Settings } from "./play/settings.ts";
 import { clientKey } from "./api/call-api.ts";
 import type { Parameter } from "./play/parameter.ts";
@@ -21,7 +22,11 @@ const views = [
 /** The page: its header and one of its views. The view is part of the address, so that it can be bookmarked and shared. */
 export function App(): VNode {
   const models = useMemo(() => new Models(), []);
-  const settings = useMemo(() => new Settings(), []);
+  const settings = useMemo(() => {
+    const settings = new Settings();
+    keepSettings(settings);
+    return settings;
+  }, []);
   const conversation = useMemo(() => new Conversation(settings), []);
   const [{ view, chosen }, setPlace] = useState(placeInAddress());
   const [keyRequested, setKeyRequested] = useState(false);
@@ -30,7 +35,7 @@ export function App(): VNode {
   useEffect(() => {
     const follow = (): void => setPlace(placeInAddress());
     addEventListener("hashchange", follow);
-    void models.ask().then(() => settings.set({ model: settings.model || (models.names[0] ?? "") }));
+    void models.ask().then(() => settings.chooseAmong(models.names));
     void loadTable().then((table) => settings.set({ table }));
     return () => removeEventListener("hashchange", follow);
   }, []);
@@ -38,7 +43,7 @@ export function App(): VNode {
   const keyMissing = models.state === "key-needed" || models.state === "key-refused";
   const useKey = (): void => {
     setKeyRequested(false);
-    void models.ask().then(() => settings.set({ model: settings.model || (models.names[0] ?? "") }));
+    void models.ask().then(() => settings.chooseAmong(models.names));
   };
   const choose = (id: string): void => {
     // Each request in a list would else be a step back.

@@ -4,10 +4,10 @@ import type { Models } from "../api/models.ts";
 import { useChanges } from "../parts/changing.ts";
 import { Composer } from "./composer.tsx";
 import type { Conversation } from "./conversation.ts";
-import type { Settings } from "./settings.ts";
+import { freshValues, type Settings } from "./settings.ts";
 import { SettingsPanel } from "./settings-panel.tsx";
 import { TokenTip } from "./token-tip.tsx";
-import { type Example, examples, fresh } from "./examples.ts";
+import { type Example, examples } from "./examples.ts";
 import { AnswerView } from "./answer-view.tsx";
 import { QuestionView } from "./question-view.tsx";
 import type { Turn } from "./turn.ts";
@@ -121,7 +121,7 @@ export function Examples({
   readonly conversation: Conversation;
 }): VNode {
   const go = (example: Example): void => {
-    settings.set({ ...fresh, ...example.settings });
+    settings.set({ ...freshValues, preset: "", ...example.settings });
     conversation.ask(example.question, []);
   };
   return (
