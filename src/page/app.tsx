@@ -5,6 +5,7 @@ import { useChanges, announcement } from "./parts/changing.ts";
 import { CheckView } from "./check/check-view.tsx";
 import { InspectView } from "./inspect/inspect-view.tsx";
 import { JudgeView } from "./judge/judge-view.tsx";
+import type { Comparison, CompareView } from "./play/compare-view.tsx";
 import { Conversation } from "./play/conversation.ts";
 import { PlayView } from "./play/play-view.tsx";
 import { keepSettings } from "./play/presets.ts";
@@ -29,6 +30,11 @@ export function App(): VNode {
   }, []);
   const conversation = useMemo(() => new Conversation(settings), []);
   const [{ view, chosen }, setPlace] = useState(placeInAddress());
+  const [comparing, setComparing] = useState(false);
+  const [compared, setCompared] = useState<{
+    readonly CompareView: typeof CompareView;
+    readonly comparison: Comparison;
+  }>();
   const [keyRequested, setKeyRequested] = useState(false);
   useChanges(models);
 
@@ -44,6 +50,20 @@ export function App(): VNode {
   const useKey = (): void => {
     setKeyRequested(false);
     void models.ask().then(() => settings.chooseAmong(models.names));
+  };
+  const compare = async (): Promise<void> => {
+    try {
+      const { CompareView, Comparison } = await import("./play/compare-view.tsx");
+      // A comparison that was begun continues.
+      setCompared((before) =>
+        before && before.comparison.turns.length > 0
+          ? before
+          : { CompareView, comparison: new Comparison(settings, models.names) },
+      );
+      setComparing(true);
+    } catch {
+      conversation.refuse("the comparison cannot be loaded, as the server does not answer");
+    }
   };
   const choose = (id: string): void => {
     // Each request in a list would else be a step back.
@@ -69,9 +89,18 @@ export function App(): VNode {
       </header>
       <main>
         {/* All views stay mounted: a conversation and its answer continue while another view is shown. */}
-        <div class="view" hidden={view !== "play"}>
-          <PlayView models={models} settings={settings} conversation={conversation} />
+        <div class="view" hidden={view !== "play" || comparing}>
+          <PlayView models={models} settings={settings} conversation={conversation} onCompare={() => void compare()} />
         </div>
+        {compared && comparing && (
+          <div class="view" hidden={view !== "play"}>
+            <compared.CompareView
+              models={models}
+              comparison={compared.comparison}
+              onClose={() => setComparing(false)}
+            />
+          </div>
+        )}
         <div class="view" hidden={view !== "inspect"}>
           <InspectView shown={view === "inspect"} chosen={chosen} onChoose={choose} />
         </div>

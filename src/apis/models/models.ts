@@ -149,7 +149,7 @@ function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** The defaults in an entry of OpenRouter's list or ours; `null` stands for unknown values there. */
+/** The defaults in an entry of OpenRouter's list or ours; OpenRouter lists unknown values as `null`. */
 function defaultsIn({ default_parameters: listed }: JsonObject): Pick<ListedModel, "defaults"> {
   const known = Object.entries(isObject(listed) ? listed : {}).filter(
     (entry): entry is [string, string | number] => typeof entry[1] === "number" || typeof entry[1] === "string",

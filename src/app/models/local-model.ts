@@ -176,7 +176,7 @@ export class LoadableLocalModel implements Loadable {
   }
 }
 
-/** The reasoning effort of a template for requests without one, as gpt-oss's template sets it; undefined: none is found. */
+/** The reasoning effort that a template sets for requests without one, as gpt-oss's template does; undefined if it sets none. */
 function effortBy(template: string): string | undefined {
   const [, set, alternative] =
     /reasoning_effort is (?:not defined|undefined)[^%]{0,40}%\}\s{0,40}\{%-?\s{0,10}set reasoning_effort ?= ?["'](\w{1,20})["']|reasoning_effort ?\| ?default\(["'](\w{1,20})["']/.exec(

@@ -1,11 +1,12 @@
 import type { ComponentChildren, TargetedKeyboardEvent, VNode } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { announcement, useChanges } from "../parts/changing.ts";
+import { announcement, type Changing, useChanges } from "../parts/changing.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Settings } from "./settings.ts";
 
 interface Properties {
-  readonly conversation: Conversation;
+  readonly conversation: Changing &
+    Pick<Conversation, "ask" | "clear" | "problem" | "refuse" | "running" | "stop" | "turns">;
   /** There is a model to ask. */
   readonly ready: boolean;
   readonly settings: Settings;

@@ -170,7 +170,7 @@ function storedForm({
   return {
     system,
     parameters: Object.fromEntries(entered.toSorted(([a], [b]) => (a < b ? -1 : 1))),
-    tools: tools.map(({ id: _, ...tool }) => tool),
+    tools: tools.map(({ name, description, parameters, canned }) => ({ name, description, parameters, canned })),
     toolChoice,
     format,
     schema,

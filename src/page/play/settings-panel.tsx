@@ -98,7 +98,7 @@ interface ParameterProperties {
   readonly defaults: ReadonlyMap<string, KnownDefault> | undefined;
 }
 
-/** The common parameters, and all others behind a search field. */
+/** The common parameters; a search finds the others. */
 function ParameterSettings({ settings, defaults }: ParameterProperties): VNode {
   const [search, setSearch] = useState("");
   const { common, others } = sorted(settings.table);

@@ -48,10 +48,12 @@ export class Settings extends Changing implements SettingsValues {
   schema = freshValues.schema;
   choices = freshValues.choices;
   alternatives = freshValues.alternatives;
+  /** The server's timings are requested, if the parameters do not say otherwise. */
+  wantsTimings = false;
   /** Of all parameters; empty until the page has them. */
   table: readonly Parameter[] = [];
 
-  set(values: Partial<SettingsValues & Pick<Settings, "table">>): void {
+  set(values: Partial<SettingsValues & Pick<Settings, "table" | "wantsTimings">>): void {
     Object.assign(this, values);
     this.changed();
   }

@@ -1,0 +1,44 @@
+import type { RefObject } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+
+/** So near to its end, in pixels, a conversation follows the answer that is being received. */
+const nearEnd = 48;
+
+/**
+ * Keeps the end of growing content in view, until the user scrolls up. Returns a function that scrolls to the end and follows it again.
+ * `content`: the only child of `scroller` that grows.
+ */
+export function useFollowEnd(
+  scroller: RefObject<HTMLElement | null>,
+  content: RefObject<HTMLElement | null>,
+): () => void {
+  const follows = useRef(true);
+  useEffect(() => {
+    const [box, inner] = [scroller.current, content.current];
+    if (!box || !inner) return;
+    /** Where the conversation was when it was last looked at. */
+    let seen = 0;
+    const look = (): void => {
+      follows.current = box.scrollHeight - box.scrollTop - box.clientHeight < nearEnd;
+      seen = box.scrollTop;
+    };
+    box.addEventListener("scroll", look, { passive: true });
+    // Called after a layout and before it is painted: following costs no layout of its own.
+    const observer = new ResizeObserver(() => {
+      // The user has scrolled up, and the event has not arrived yet.
+      if (box.scrollTop < seen - nearEnd) follows.current = false;
+      if (!follows.current) return;
+      box.scrollTop = box.scrollHeight;
+      seen = box.scrollTop;
+    });
+    observer.observe(inner);
+    return () => {
+      box.removeEventListener("scroll", look);
+      observer.disconnect();
+    };
+  }, []);
+  return () => {
+    follows.current = true;
+    scroller.current?.scrollTo(0, scroller.current.scrollHeight);
+  };
+}
