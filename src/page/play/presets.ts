@@ -132,12 +132,15 @@ export function keepSettings(settings: Settings, storage: KeptTexts | undefined 
   } catch {
     // Written by another version of the page: this visit begins with the settings of a new page.
   }
+  const textOf = (): string =>
+    JSON.stringify({ ...storedForm(settings), model: settings.chosenModel, preset: settings.preset });
+  let saved = textOf();
   settings.subscribe(() => {
+    const text = textOf();
+    if (text === saved) return;
+    saved = text;
     try {
-      storage?.setItem(
-        settingsKey,
-        JSON.stringify({ ...storedForm(settings), model: settings.model, preset: settings.preset }),
-      );
+      storage?.setItem(settingsKey, text);
     } catch {
       // The storage is full: the settings of this visit are not kept.
     }

@@ -52,6 +52,7 @@ export class Settings extends Changing implements SettingsValues {
   wantsTimings = false;
   /** Of all parameters; empty until the page has them. */
   table: readonly Parameter[] = [];
+  #automaticModel = "";
 
   set(values: Partial<SettingsValues & Pick<Settings, "table" | "wantsTimings">>): void {
     Object.assign(this, values);
@@ -60,7 +61,14 @@ export class Settings extends Changing implements SettingsValues {
 
   /** Keeps the model if the server has it, else chooses the server's first one. */
   chooseAmong(models: readonly string[]): void {
-    if (!models.includes(this.model)) this.set({ model: models[0] ?? this.model });
+    if (models.includes(this.model)) return;
+    this.#automaticModel = models[0] ?? "";
+    this.set({ model: this.#automaticModel });
+  }
+
+  /** The model that the user has chosen; "" if the page has chosen it. */
+  get chosenModel(): string {
+    return this.model === this.#automaticModel ? "" : this.model;
   }
 
   get values(): SettingsValues {
