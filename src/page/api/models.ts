@@ -82,12 +82,23 @@ function entriesIn(body: unknown): {
   });
 }
 
-function defaultsIn({ default_parameters: parameters, truewire }: JsonObject): ReadonlyMap<string, KnownDefault> {
+function defaultsIn(model: JsonObject): ReadonlyMap<string, KnownDefault> {
+  const { default_parameters: parameters, context_length: context, truewire } = model;
   const { default_origins: origins } = isObject(truewire) ? truewire : {};
   const known = Object.entries(isObject(parameters) ? parameters : {}).flatMap(([name, value]) => {
     const origin = isObject(origins) ? origins[name] : undefined;
     const isKnown = (typeof value === "number" || typeof value === "string") && typeof origin === "string";
     return isKnown ? [[name, { value, origin }] as const] : [];
   });
-  return new Map(known);
+  const isLocal = known.some(([, { origin }]) => origin === "engine");
+  return new Map([...(isLocal ? impliedDefaults(context) : []), ...known]);
+}
+
+/** The defaults of a local model that are no values of their parameters. `context`: its context size in tokens. */
+function impliedDefaults(context: unknown): readonly (readonly [name: string, known: KnownDefault])[] {
+  const length = typeof context === "number" ? `, ${context.toLocaleString("en")} tokens` : "";
+  return [
+    ["max_completion_tokens", { value: `up to the end of the context${length}`, origin: "" }],
+    ["seed", { value: "random", origin: "" }],
+  ];
 }
