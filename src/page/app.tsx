@@ -56,7 +56,7 @@ export function App(): VNode {
       const { CompareView, Comparison } = await import("./play/compare-view.tsx");
       // A comparison that was begun continues.
       setCompared((before) =>
-        before && before.comparison.turns.length > 0
+        before && before.comparison.hasBegun
           ? before
           : { CompareView, comparison: new Comparison(settings, models.names) },
       );

@@ -153,7 +153,7 @@ describePage("Compare", both, (at) => {
     await complete(1);
     await side("A").locator(".banner", { hasText: "No such thing." }).waitFor();
     await side("B").locator(".banner", { hasText: "The talker will not." }).waitFor();
-    await button("Clear").click();
+    await button("New comparison").click();
     await page.getByLabel("Model A").selectOption("talker");
     await page.getByLabel("Model B").selectOption("m");
     await ask("long 100000 100");
@@ -176,7 +176,7 @@ describePage("Compare", both, (at) => {
       await stop();
       await complete(1);
       expect(await page.locator(".verdict").textContent()).toBe("Not compared: A was stopped and B was stopped.");
-      await button("Clear").click();
+      await button("New comparison").click();
     }
   });
 

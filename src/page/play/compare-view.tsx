@@ -128,6 +128,18 @@ export function CompareView({ models, comparison, onClose }: Properties): VNode 
           <button type="button" class="quiet" aria-pressed onClick={onClose}>
             Compare
           </button>
+          {count > 0 && (
+            <button
+              type="button"
+              class="quiet"
+              onClick={() => {
+                comparison.clear();
+                root.current?.querySelector<HTMLElement>(".composer textarea")?.focus();
+              }}
+            >
+              New comparison
+            </button>
+          )}
         </Composer>
       </section>
       <aside id="compare-settings" aria-label="Settings" class="panel">

@@ -10,12 +10,16 @@ import type { AnswerTurn, QuestionTurn, Turn } from "./turn.ts";
 interface Side {
   readonly name: "A" | "B";
   readonly settings: Settings;
-  readonly conversation: ComparedConversation;
+  conversation: ComparedConversation;
 }
 
 /** Two conversations with the same questions, each with its own model and settings. */
 export class Comparison extends Changing {
   readonly sides: readonly [Side, Side];
+  /** The text in the composer that was not sent yet. */
+  draft = "";
+  /** The composer offers to clear a conversation with turns; a comparison has a button of its own. */
+  readonly turns: readonly Turn[] = [];
   #wasRunning = false;
   #problem = "";
 
@@ -25,17 +29,15 @@ export class Comparison extends Changing {
     const side = (name: Side["name"], model: string): Side => {
       const own = new Settings();
       own.set({ ...settings.values, model, wantsTimings: true, table: settings.table });
-      const conversation = new ComparedConversation(own, this);
-      conversation.subscribe(() => this.#sideChanged());
-      return { name, settings: own, conversation };
+      return { name, settings: own, conversation: this.#newConversation(own) };
     };
     const next = models[(models.indexOf(settings.model) + 1) % Math.max(1, models.length)];
     this.sides = [side("A", settings.model), side("B", next ?? settings.model)];
   }
 
-  /** The turns of A. */
-  get turns(): readonly Turn[] {
-    return this.sides[0].conversation.turns;
+  /** A question was asked. */
+  get hasBegun(): boolean {
+    return this.sides.some(({ conversation }) => conversation.turns.length > 0);
   }
 
   get running(): boolean {
@@ -61,9 +63,11 @@ export class Comparison extends Changing {
     for (const { conversation } of this.sides) conversation.stop();
   }
 
+  /** Begins new conversations with the same settings. */
   clear(): void {
+    this.stop();
     this.#problem = "";
-    for (const { conversation } of this.sides) conversation.clear();
+    for (const side of this.sides) side.conversation = this.#newConversation(side.settings);
     this.changed();
   }
 
@@ -86,6 +90,12 @@ export class Comparison extends Changing {
     }
     this.#problem = "";
     return true;
+  }
+
+  #newConversation(settings: Settings): ComparedConversation {
+    const conversation = new ComparedConversation(settings, this);
+    conversation.subscribe(() => this.#sideChanged());
+    return conversation;
   }
 
   #sideChanged(): void {
@@ -280,7 +290,9 @@ function isSame(a: number, b: number): boolean {
 
 /** A sentence or two on which answer was faster, and by how much. */
 export function verdict(a: Measures, b: Measures): string {
-  const failed = [a, b].flatMap(({ state }, at) => (state === "done" ? [] : [`${names[at]} ${endings[state]}`]));
+  const failed = [a, b].flatMap(({ state }, at) =>
+    state === "done" ? [] : [`${names[at]} ${endings[state] ?? "is not complete"}`],
+  );
   if (failed.length > 0) return `Not compared: ${failed.join(" and ")}.`;
   const sentences: string[] = [];
   const [speedA, speedB] = [a.tokensPerSecond, b.tokensPerSecond];
@@ -308,11 +320,7 @@ export function verdict(a: Measures, b: Measures): string {
 }
 
 const names = ["A", "B"] as const;
-const endings: Readonly<Record<Exclude<Answer["state"], "done">, string>> = {
-  running: "is not complete yet",
-  stopped: "was stopped",
-  failed: "failed",
-};
+const endings: Readonly<Record<string, string>> = { stopped: "was stopped", failed: "failed" };
 
 function counted(number: number, noun: string): string {
   return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;

@@ -1,12 +1,12 @@
 import type { ComponentChildren, TargetedKeyboardEvent, VNode } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { announcement, type Changing, useChanges } from "../parts/changing.ts";
+import { announcement, useChanges } from "../parts/changing.ts";
+import type { Comparison } from "./comparison.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Settings } from "./settings.ts";
 
 interface Properties {
-  readonly conversation: Changing &
-    Pick<Conversation, "ask" | "clear" | "problem" | "refuse" | "running" | "stop" | "turns">;
+  readonly conversation: Conversation | Comparison;
   /** There is a model to ask. */
   readonly ready: boolean;
   readonly settings: Settings;
