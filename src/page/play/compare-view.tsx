@@ -39,7 +39,7 @@ export function CompareView({ models, comparison, onClose }: Properties): VNode 
   const root = useRef<HTMLDivElement>(null);
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
-  const followEnd = useFollowEnd(scroller, content);
+  const follows = useFollowEnd(scroller, content);
 
   useEffect(() => {
     root.current?.querySelector<HTMLElement>(".composer textarea")?.focus();
@@ -60,7 +60,8 @@ export function CompareView({ models, comparison, onClose }: Properties): VNode 
     if (lastId === undefined) return;
     // On a narrow screen, the settings cover the conversation.
     setPanelOpen(false);
-    followEnd();
+    follows.current = true;
+    scroller.current?.scrollTo(0, scroller.current.scrollHeight);
   }, [lastId]);
 
   const differences = differencesOf(

@@ -5,13 +5,13 @@ import { useEffect, useRef } from "preact/hooks";
 const nearEnd = 48;
 
 /**
- * Keeps the end of growing content in view, until the user scrolls up. Returns a function that scrolls to the end and follows it again.
- * `content`: the only child of `scroller` that grows.
+ * Keeps the end of growing content in view while the returned `current` is true: at first, and until the user scrolls up. `content`: the
+ * only child of `scroller` that grows.
  */
 export function useFollowEnd(
   scroller: RefObject<HTMLElement | null>,
   content: RefObject<HTMLElement | null>,
-): () => void {
+): { current: boolean } {
   const follows = useRef(true);
   useEffect(() => {
     const [box, inner] = [scroller.current, content.current];
@@ -37,8 +37,5 @@ export function useFollowEnd(
       observer.disconnect();
     };
   }, []);
-  return () => {
-    follows.current = true;
-    scroller.current?.scrollTo(0, scroller.current.scrollHeight);
-  };
+  return follows;
 }

@@ -26,7 +26,8 @@ export function PlayView({ models, settings, conversation, onCompare }: Properti
   const [panelOpen, setPanelOpen] = useState(false);
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
-  const followEnd = useFollowEnd(scroller, content);
+  /** Whether the conversation scrolls with the answer. */
+  const follows = useFollowEnd(scroller, content);
 
   useEffect(() => {
     const stop = ({ key, defaultPrevented }: KeyboardEvent): void => {
@@ -42,7 +43,8 @@ export function PlayView({ models, settings, conversation, onCompare }: Properti
     if (lastQuestion === undefined) return;
     // On a narrow screen, the settings cover the conversation.
     setPanelOpen(false);
-    followEnd();
+    follows.current = true;
+    scroller.current?.scrollTo(0, scroller.current.scrollHeight);
   }, [lastQuestion]);
   return (
     <div class={panelOpen ? "play panel-open" : "play"}>
