@@ -71,7 +71,7 @@ export function CompareView({ models, comparison, onClose }: Properties): VNode 
   const isEqual = a.settings.model === b.settings.model && differences.length === 0;
   const isBlind = comparison.sides.some(({ settings }) => models.blind.has(settings.model));
   return (
-    <div class={panelOpen ? "play panel-open" : "play"} ref={root}>
+    <div class={panelOpen ? "play comparing panel-open" : "play comparing"} ref={root}>
       <section class="talk compare" aria-label="Comparison">
         <div class="compare-heads">
           {comparison.sides.map(({ name, settings }, at) => (
