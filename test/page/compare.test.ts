@@ -100,6 +100,16 @@ describePage("Compare", both, (at) => {
     await complete(1);
     await ask("hello");
     await complete(2);
+    // The scroll event of the answers came after the table had appeared, and following ended.
+    await expect
+      .poll(() =>
+        page
+          .locator(".compare .scroller")
+          .evaluate((box: { scrollHeight: number; scrollTop: number; clientHeight: number }) =>
+            Math.round(box.scrollHeight - box.scrollTop - box.clientHeight),
+          ),
+      )
+      .toBeLessThanOrEqual(1);
     expect(await side("B").last().locator(".said").textContent()).toBe("Question 2");
     expect(asked.slice(2).map(({ messages }) => (messages as object[]).length)).toEqual([3, 3]);
     const first = page.locator(".numbers").first();

@@ -59,7 +59,7 @@ describePage("Settings", configured, (at) => {
     await expect.poll(() => temperature.getAttribute("placeholder")).toBe("0.25, set in the configuration");
     expect(await page.getByLabel("seed", { exact: true }).getAttribute("placeholder")).toBe("random");
     expect(await page.getByLabel("max_completion_tokens").getAttribute("placeholder")).toBe(
-      "up to the end of the context, 4,096 tokens",
+      "up to the context: 4,096 tokens",
     );
     await temperature.fill("1");
     await page.getByRole("spinbutton", { description: /Without a value: 0.25, set in the configuration\.$/ }).waitFor();

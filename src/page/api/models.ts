@@ -96,9 +96,9 @@ function defaultsIn(model: JsonObject): ReadonlyMap<string, KnownDefault> {
 
 /** The defaults of a local model that are no values of their parameters. `context`: its context size in tokens. */
 function impliedDefaults(context: unknown): readonly (readonly [name: string, known: KnownDefault])[] {
-  const length = typeof context === "number" ? `, ${context.toLocaleString("en")} tokens` : "";
+  const length = typeof context === "number" ? `: ${context.toLocaleString("en")} tokens` : "";
   return [
-    ["max_completion_tokens", { value: `up to the end of the context${length}`, origin: "" }],
+    ["max_completion_tokens", { value: `up to the context${length}`, origin: "" }],
     ["seed", { value: "random", origin: "" }],
   ];
 }

@@ -242,12 +242,13 @@ export function measureRows(a: Measures, b: Measures): readonly MeasureRow[] {
     name: string,
     words: (of: Measures) => string | undefined,
     score?: (of: Measures) => number | undefined,
+    noticeable = 0,
   ): MeasureRow[] => {
     const [one, other] = [words(a), words(b)];
     if (one === undefined && other === undefined) return [];
     const values = [one ?? "unknown", other ?? "unknown"] as const;
     const [scoreA, scoreB] = [score?.(a), score?.(b)];
-    if (scoreA === undefined || scoreB === undefined || isSame(scoreA, scoreB) || one === other)
+    if (scoreA === undefined || scoreB === undefined || isSame(scoreA, scoreB, noticeable) || one === other)
       return [{ name, values }];
     return [{ name, values, better: scoreA > scoreB ? 0 : 1 }];
   };
@@ -262,11 +263,13 @@ export function measureRows(a: Measures, b: Measures): readonly MeasureRow[] {
       "First token after",
       ({ firstMs }) => duration(firstMs),
       ({ firstMs }) => negative(firstMs),
+      noticeableMs,
     ),
     ...row(
       "Finished in",
       ({ totalMs }) => duration(totalMs),
       ({ totalMs }) => negative(totalMs),
+      noticeableMs,
     ),
     ...row("Answer tokens", ({ tokens }) => (tokens === undefined ? undefined : count(tokens))),
     ...row("Prompt tokens", ({ promptTokens }) => (promptTokens === undefined ? undefined : count(promptTokens))),
@@ -281,11 +284,12 @@ export function measureRows(a: Measures, b: Measures): readonly MeasureRow[] {
   ];
 }
 
-/** Smaller differences count as none. */
+/** Smaller differences count as none; those of times also below `noticeableMs`. */
 const noticeableShare = 0.05;
+const noticeableMs = 10;
 
-function isSame(a: number, b: number): boolean {
-  return Math.abs(a - b) <= noticeableShare * Math.max(Math.abs(a), Math.abs(b));
+function isSame(a: number, b: number, noticeable = 0): boolean {
+  return Math.abs(a - b) < Math.max(noticeable, noticeableShare * Math.max(Math.abs(a), Math.abs(b)));
 }
 
 /** A sentence or two on which answer was faster, and by how much. */
@@ -311,7 +315,7 @@ export function verdict(a: Measures, b: Measures): string {
     if (msA === undefined || msB === undefined) continue;
     const [early, late] = msA < msB ? names : names.toReversed();
     sentences.push(
-      isSame(msA, msB)
+      isSame(msA, msB, noticeableMs)
         ? `Both ${verb} at the same time.`
         : `${early} ${verb} ${duration(Math.abs(msA - msB))} before ${late}.`,
     );

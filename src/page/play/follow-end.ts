@@ -19,7 +19,9 @@ export function useFollowEnd(
     /** Where the conversation was when it was last looked at. */
     let seen = 0;
     const look = (): void => {
-      follows.current = box.scrollHeight - box.scrollTop - box.clientHeight < nearEnd;
+      // The content may have grown since this page scrolled, by the table of a comparison for example.
+      const isNearEnd = box.scrollHeight - box.scrollTop - box.clientHeight < nearEnd;
+      if (isNearEnd || box.scrollTop < seen) follows.current = isNearEnd;
       seen = box.scrollTop;
     };
     box.addEventListener("scroll", look, { passive: true });
