@@ -175,6 +175,7 @@ export type {
   ServerProfileReport,
   EngineQuestion,
   ModelAdapter,
+  ModelDefaults,
   ModelFileFacts,
   ModelInfo,
   QuestionKind,

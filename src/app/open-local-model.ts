@@ -4,11 +4,20 @@ import type { LocalModelConfig } from "../config/model-schema.ts";
 import { openLlamaEngine } from "../engines/llama/llama-engine.ts";
 import { formatOf } from "./format-of.ts";
 import type { Engine } from "../core/engine.ts";
+import type { Sampling } from "../core/request.ts";
 import { observerOf } from "./open-options.ts";
 import type { OpenOptions } from "./open-options.ts";
 
-/** Opens a configured GGUF model. Throws `ModelOpenError` or `ConfigError`, each with one clear sentence. */
-export async function openLocalModel(model: LocalModelConfig, name: string, options: OpenOptions): Promise<Engine> {
+/**
+ * Opens a configured GGUF model. `recommended`: by its file, for requests and a configuration that do not set it. Throws `ModelOpenError` or
+ * `ConfigError`, each with one clear sentence.
+ */
+export async function openLocalModel(
+  model: LocalModelConfig,
+  name: string,
+  options: OpenOptions,
+  recommended: Sampling = {},
+): Promise<Engine> {
   const { path, contextSize, slots, threads, batchSize, gpu, queueLimit, modelsFolder, constrainCalls } = model;
   const { stepTimeout, loadTimeout, splitMode, tensorSplit, mainGpu, flashAttention, cacheTypeK, cacheTypeV } = model;
   const { cacheMemory, keepCache, adapters, speculation, pooling, maxTokenGap } = model;
@@ -51,7 +60,7 @@ export async function openLocalModel(model: LocalModelConfig, name: string, opti
     ...(modelsFolder !== undefined && { modelsFolder }),
     ...(chatTemplate !== undefined && { chatTemplate }),
     ...(model.toolFormat !== undefined && { toolFormat: formatOf(model.toolFormat) }),
-    ...(model.defaults && { defaults: { sampling, ...limits } }),
+    defaults: { sampling: { ...recommended, ...sampling }, ...limits },
     ...(options.signal && { signal: options.signal }),
     onProgress: (progress) => options.onProgress?.(name, progress),
     log: observerOf(options.log, name),

@@ -210,11 +210,21 @@ export interface ModelInfo {
   readonly reasons?: boolean;
   /** Facts from the file of a local model. */
   readonly file?: ModelFileFacts;
+  /** Known values for requests that do not set them; later entries override earlier ones. Absent: unknown. */
+  readonly defaults?: readonly ModelDefaults[];
   /**
    * What it supports: conversations (in all APIs), completions of a text, embeddings, rankings. A model without chat template has
    * completions only.
    */
   readonly endpoints: readonly ("chat" | "completions" | "embeddings" | "rerank")[];
+}
+
+/** Values for requests that do not set them, from one origin. */
+export interface ModelDefaults {
+  /** The engine itself, the metadata of the model's file, its chat template, the server of an upstream, or the configuration. */
+  readonly origin: "engine" | "file" | "template" | "server" | "configuration";
+  /** By the names of chat requests: `temperature`, `max_completion_tokens`, … */
+  readonly parameters: Readonly<Record<string, number | string>>;
 }
 
 export interface ModelFileFacts {

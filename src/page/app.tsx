@@ -6,8 +6,10 @@ import { CheckView } from "./check/check-view.tsx";
 import { InspectView } from "./inspect/inspect-view.tsx";
 import { ModelsView } from "./models/models-view.tsx";
 import { JudgeView } from "./judge/judge-view.tsx";
+import type { Comparison, CompareView } from "./play/compare-view.tsx";
 import { Conversation } from "./play/conversation.ts";
 import { PlayView } from "./play/play-view.tsx";
+import { keepSettings } from "./play/presets.ts";
 import { Settings } from "./play/settings.ts";
 import { clientKey } from "./api/call-api.ts";
 import type { Parameter } from "./play/parameter.ts";
@@ -23,16 +25,25 @@ const views = [
 /** The page: its header and one of its views. The view is part of the address, so that it can be bookmarked and shared. */
 export function App(): VNode {
   const models = useMemo(() => new Models(), []);
-  const settings = useMemo(() => new Settings(), []);
+  const settings = useMemo(() => {
+    const settings = new Settings();
+    keepSettings(settings);
+    return settings;
+  }, []);
   const conversation = useMemo(() => new Conversation(settings), []);
   const [{ view, chosen, query }, setPlace] = useState(placeInAddress());
+  const [comparing, setComparing] = useState(false);
+  const [compared, setCompared] = useState<{
+    readonly CompareView: typeof CompareView;
+    readonly comparison: Comparison;
+  }>();
   const [keyRequested, setKeyRequested] = useState(false);
   useChanges(models);
 
   useEffect(() => {
     const follow = (): void => setPlace(placeInAddress());
     addEventListener("hashchange", follow);
-    void models.ask().then(() => settings.set({ model: settings.model || (models.names[0] ?? "") }));
+    void models.ask().then(() => settings.chooseAmong(models.names));
     void loadTable().then((table) => settings.set({ table }));
     return () => removeEventListener("hashchange", follow);
   }, []);
@@ -40,7 +51,21 @@ export function App(): VNode {
   const keyMissing = models.state === "key-needed" || models.state === "key-refused";
   const useKey = (): void => {
     setKeyRequested(false);
-    void models.ask().then(() => settings.set({ model: settings.model || (models.names[0] ?? "") }));
+    void models.ask().then(() => settings.chooseAmong(models.names));
+  };
+  const compare = async (): Promise<void> => {
+    try {
+      const { CompareView, Comparison } = await import("./play/compare-view.tsx");
+      // A comparison that was begun continues.
+      setCompared((before) =>
+        before && before.comparison.hasBegun
+          ? before
+          : { CompareView, comparison: new Comparison(settings, models.names) },
+      );
+      setComparing(true);
+    } catch {
+      conversation.refuse("the comparison cannot be loaded, as the server does not answer");
+    }
   };
   const inspect = (id: string, query: string): void => {
     // Each request in a list would else be a step back.
@@ -66,9 +91,18 @@ export function App(): VNode {
       </header>
       <main>
         {/* All views stay mounted: a conversation and its answer continue while another view is shown. */}
-        <div class="view" hidden={view !== "play"}>
-          <PlayView models={models} settings={settings} conversation={conversation} />
+        <div class="view" hidden={view !== "play" || comparing}>
+          <PlayView models={models} settings={settings} conversation={conversation} onCompare={() => void compare()} />
         </div>
+        {compared && comparing && (
+          <div class="view" hidden={view !== "play"}>
+            <compared.CompareView
+              models={models}
+              comparison={compared.comparison}
+              onClose={() => setComparing(false)}
+            />
+          </div>
+        )}
         <div class="view" hidden={view !== "models"}>
           <ModelsView shown={view === "models"} />
         </div>

@@ -142,6 +142,17 @@ describe("the context that a request asks for", () => {
     expect(upstream.requests.map(contextOf)).toEqual([12_000, 2048]);
   });
 
+  test("and the defaults that its own parameters set are listed", async () => {
+    const parameters =
+      'stop      "<|end|>"\ntemperature      0.6\ntop_k      20\nnum_predict      -1\nnum_ctx      12000';
+    const { truewire } = await serve({ models: { "m:latest": { parameters } }, reply: () => "Yes." });
+    const { data } = (await (await fetch(`${truewire.url}/v1/models`)).json()) as { data: Json[] };
+    expect(data[0]).toMatchObject({
+      default_parameters: { temperature: 0.6, top_k: 20 },
+      truewire: { default_origins: { temperature: "server", top_k: "server" } },
+    });
+  });
+
   test("has the bounds of the configuration, and keep_alive its value", async () => {
     const ollama = { minContext: 2048, maxContext: 10_000, keepAlive: "30m" };
     const { upstream, truewire } = await serve({ reply: () => "Yes." }, { ollama });

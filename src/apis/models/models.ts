@@ -1,7 +1,8 @@
 import { isObject, type JsonObject } from "../../core/json.ts";
 import { parseTolerantly } from "../tolerant/read-response.ts";
 import { RepairLog } from "../tolerant/repairs.ts";
-import type { ModelInfo } from "../../core/engine.ts";
+import type { ModelDefaults, ModelInfo } from "../../core/engine.ts";
+import type { Sampling } from "../../core/request.ts";
 import type { Profile } from "../profile.ts";
 import { orderedMembers } from "../members.ts";
 import { openaiModel } from "./schema.ts";
@@ -20,6 +21,7 @@ export interface ListedModel {
   readonly contextIsEnforced: boolean;
   /** Whether it accepts images; `null` if unknown. */
   readonly sees: boolean | null;
+  readonly defaults?: readonly ModelDefaults[];
 }
 
 /**
@@ -43,6 +45,7 @@ export function readModelList(body: string): readonly ListedModel[] | null {
         ownedBy: typeof owner === "string" && owner !== "" ? owner : null,
         ...(typeof shutdownDate === "string" && { shutdownDate }),
         ...context(entry),
+        ...defaultsIn(entry),
         sees: sight(entry) ?? sight(withCapabilities.find(({ name }) => name === id) ?? {}),
       },
     ];
@@ -115,8 +118,47 @@ function modelObject(info: ModelInfo, { name }: Profile): object {
     ...(contextLength !== undefined && { max_model_len: contextLength, context_length: contextLength }),
     // OpenRouter's name.
     ...(sees !== undefined && { architecture: { input_modalities: sees ? ["text", "image"] : ["text"] } }),
+    ...(info.defaults && defaultMembers(info.defaults)),
   };
 }
+
+/** The effective defaults under OpenRouter's name, and the origin of each in a member of our own. */
+function defaultMembers(defaults: readonly ModelDefaults[]): object {
+  const origins = defaults.flatMap(({ origin, parameters }) => Object.keys(parameters).map((name) => [name, origin]));
+  return {
+    default_parameters: Object.assign({}, ...defaults.map(({ parameters }) => parameters)) as object,
+    truewire: { default_origins: Object.fromEntries(origins) as object },
+  };
+}
+
+/** Sampling by the names of chat requests. Values that are no numbers are left out. */
+export function samplingParameters({ xtc, dry, ...sampling }: Sampling): ModelDefaults["parameters"] {
+  const values: readonly (readonly [name: string, value: unknown])[] = [
+    ...Object.entries(sampling).map(([name, value]) => [snakeCase(name), value] as const),
+    ["xtc_probability", xtc?.probability],
+    ["xtc_threshold", xtc?.threshold],
+    ["dry_multiplier", dry?.multiplier],
+    ["dry_base", dry?.base],
+    ["dry_allowed_length", dry?.allowedLength],
+    ["dry_penalty_last_n", dry?.lastN],
+  ];
+  return Object.fromEntries(values.filter((entry): entry is [string, number] => typeof entry[1] === "number"));
+}
+
+function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/** The defaults in an entry of OpenRouter's list or ours; OpenRouter lists unknown values as `null`. */
+function defaultsIn({ default_parameters: listed }: JsonObject): Pick<ListedModel, "defaults"> {
+  const known = Object.entries(isObject(listed) ? listed : {}).filter(
+    (entry): entry is [string, string | number] => typeof entry[1] === "number" || typeof entry[1] === "string",
+  );
+  if (known.length === 0) return {};
+  return { defaults: [{ origin: "server", parameters: Object.fromEntries(known.slice(0, maxDefaults)) }] };
+}
+
+const maxDefaults = 100;
 
 function write(value: object, { name }: Profile): string {
   return JSON.stringify(value, null, forms[name].indent);

@@ -53,8 +53,8 @@ export class LoadableEngine implements Engine {
     const info = engine?.models()[0] ?? loadable.info;
     if (info !== this.#listed) {
       this.#listed = info;
-      const { created, file } = loadable.info;
-      this.#models = [{ ...info, created, ...(file && { file }) }];
+      const { created, file, defaults } = loadable.info;
+      this.#models = [{ ...info, created, ...(file && { file }), ...(defaults && { defaults }) }];
     }
     return this.#models;
   }

@@ -1,15 +1,21 @@
 import type { LocalModelConfig } from "../../config/model-schema.ts";
-import { defaultBatchSize, defaultSlots, maxDefaultContextSize } from "../../engines/llama/defaults.ts";
+import {
+  defaultBatchSize,
+  defaultSampling,
+  defaultSlots,
+  maxDefaultContextSize,
+} from "../../engines/llama/defaults.ts";
 import { adapterBytes } from "../../engines/llama/file/adapter-bytes.ts";
 import { needWithEmbeddings } from "../../engines/llama/file/embedding-need.ts";
 import { embeddingPlan } from "../../engines/llama/file/embedding-plan.ts";
 import { localEndpoints } from "../../engines/llama/file/local-endpoints.ts";
 import { totalOf } from "../../engines/llama/file/memory-need.ts";
 import type { MemoryNeed } from "../../engines/llama/file/memory-need.ts";
-import { readModelFile } from "../../engines/llama/file/read-model-file.ts";
+import { readModelFile, recommendedSampling } from "../../engines/llama/file/read-model-file.ts";
 import { publicAdapters } from "../../engines/llama/public-adapters.ts";
 import type { ModelSource } from "../../engines/llama/process/model-file.ts";
-import type { Engine, ModelInfo } from "../../core/engine.ts";
+import type { Engine, ModelDefaults, ModelFileFacts, ModelInfo } from "../../core/engine.ts";
+import { samplingParameters } from "../../apis/models/models.ts";
 import { recognizeFormat } from "../../formats/known.ts";
 import { openLocalModel } from "../open-local-model.ts";
 import type { OpenOptions } from "../open-options.ts";
@@ -76,7 +82,8 @@ export class LoadableLocalModel implements Loadable {
         this.#options.onProgress?.(name, progress);
       },
     };
-    return openLocalModel({ ...this.#config, path }, this.#name, options);
+    const { metadata = {} } = this.#info.file ?? {};
+    return openLocalModel({ ...this.#config, path }, this.#name, options, recommendedSampling(metadata));
   }
 
   /** The memory that the model needs, for people: "1.9 GiB (1.1 GiB of weights, 0.6 GiB for 4 × 8192 tokens of context, 0.2 GiB other)". */
@@ -142,10 +149,40 @@ export class LoadableLocalModel implements Loadable {
         ...this.#info,
         file: { ...read.facts, ...(template !== undefined && { template }) },
         ...(reasons !== undefined && { reasons }),
+        ...(endpoints.includes("completions") && { defaults: this.#defaults(read.facts.metadata, template) }),
       };
     }
     return totalOf(this.#need);
   }
+
+  /** Values for requests that do not set them. */
+  #defaults(metadata: ModelFileFacts["metadata"], template = ""): readonly ModelDefaults[] {
+    const { maxTokens, maxReasoningTokens, maxStringTokens: _, ...sampling } = this.#config.defaults ?? {};
+    const effort = effortBy(template);
+    const all: readonly ModelDefaults[] = [
+      { origin: "engine", parameters: samplingParameters(defaultSampling) },
+      { origin: "file", parameters: samplingParameters(recommendedSampling(metadata)) },
+      { origin: "template", parameters: effort === undefined ? {} : { reasoning_effort: effort } },
+      {
+        origin: "configuration",
+        parameters: {
+          ...samplingParameters(sampling),
+          ...(maxTokens !== undefined && { max_completion_tokens: maxTokens }),
+          ...(maxReasoningTokens !== undefined && { thinking_token_budget: maxReasoningTokens }),
+        },
+      },
+    ];
+    return all.filter(({ parameters }) => Object.keys(parameters).length > 0);
+  }
+}
+
+/** The reasoning effort that a template sets for requests without one, as gpt-oss's template does; undefined if it sets none. */
+function effortBy(template: string): string | undefined {
+  const [, set, alternative] =
+    /reasoning_effort is (?:not defined|undefined)[^%]{0,40}%\}\s{0,40}\{%-?\s{0,10}set reasoning_effort ?= ?["'](\w{1,20})["']|reasoning_effort ?\| ?default\(["'](\w{1,20})["']/.exec(
+      template,
+    ) ?? [];
+  return set ?? alternative;
 }
 
 /** Whether a model reasons, by its chat template; undefined: its format may have reasoning that the template does not show. */

@@ -69,7 +69,7 @@ export async function listUpstreamModels(
   const models = readModelList(text);
   if (!models) throw new ModelListError(`${target.url}/models did not return a model list`, statusCode);
   await native.learn(models, target, headers);
-  return models.map(({ id, created, ownedBy, shutdownDate, contextLength, contextIsEnforced, sees }) => {
+  return models.map(({ id, created, ownedBy, shutdownDate, contextLength, contextIsEnforced, sees, defaults }) => {
     const known = sees ?? native.sees(id);
     return {
       id,
@@ -81,6 +81,7 @@ export async function listUpstreamModels(
       ...(contextLength !== null && { contextLength }),
       ...(contextLength !== null && contextIsEnforced && { highestLimit: contextLength - 1 }),
       ...(known !== undefined && { takesImages: known }),
+      ...(defaults && { defaults }),
     };
   });
 }

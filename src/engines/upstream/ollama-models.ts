@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from "../../core/json.ts";
-import type { ModelInfo } from "../../core/engine.ts";
+import type { ModelDefaults, ModelInfo } from "../../core/engine.ts";
 import type { GenerationFailure } from "../../core/events.ts";
 import { contextFor, type OllamaModelState } from "../../apis/ollama/context.ts";
 import { type ListedUpstreamModel, ModelListError } from "./list-models.ts";
@@ -25,6 +25,7 @@ interface Description {
   /** The context that the model's own parameters set. */
   readonly ownContext: number;
   readonly capabilities?: readonly unknown[];
+  readonly defaults?: readonly ModelDefaults[];
   readonly isRemote: boolean;
 }
 
@@ -197,12 +198,13 @@ export class OllamaModels {
       ...(isLength(contextLength) && { contextLength }),
       ownContext: Number(own),
       ...(Array.isArray(capabilities) && { capabilities }),
+      ...(typeof parameters === "string" && defaultsIn(parameters)),
       isRemote: typeof host === "string" && host !== "",
     });
   }
 
   #listed(id: string, { modified_at: modified }: JsonObject): ListedUpstreamModel {
-    const { contextLength, capabilities } = this.#descriptions.get(id) ?? {};
+    const { contextLength, capabilities, defaults } = this.#descriptions.get(id) ?? {};
     const { maxContext = Number.POSITIVE_INFINITY } = this.#options;
     const created = typeof modified === "string" ? Math.floor(Date.parse(modified) / 1000) : 0;
     return {
@@ -216,6 +218,7 @@ export class OllamaModels {
         callsTools: capabilities.includes("tools"),
         reasons: capabilities.includes("thinking"),
       }),
+      ...(defaults && { defaults }),
     };
   }
 
@@ -236,6 +239,28 @@ export class OllamaModels {
     if (status !== 200) throw new ModelListError(`${target.url}${path} answered with status ${status}`, status);
     return JSON.parse(text) as unknown;
   }
+}
+
+/** Ollama's names of parameters that differ from those of chat requests. */
+const chatNames: Readonly<Record<string, string>> = { num_predict: "max_completion_tokens" };
+const ownParameters: ReadonlySet<string> = new Set(
+  "temperature top_p top_k min_p repeat_penalty repeat_last_n presence_penalty frequency_penalty seed num_predict".split(
+    " ",
+  ),
+);
+
+/**
+ * The defaults that a model's own parameters set, a line each: `temperature   0.6`. Negative limits mean none. Source: ollama 0.33.0
+ * server/images.go, `GetModelInfo`; api/types.go, `Options`.
+ */
+function defaultsIn(parameters: string): Pick<Description, "defaults"> {
+  const found: Record<string, number> = {};
+  for (const [, name = "", text] of parameters.matchAll(/^(\w{1,40})[ \t]+(-?[\d.]{1,20})[ \t\r]*$/gm)) {
+    const value = Number(text);
+    if (!ownParameters.has(name) || Number.isNaN(value) || (value < 0 && name === "num_predict")) continue;
+    found[chatNames[name] ?? name] = value;
+  }
+  return Object.keys(found).length > 0 ? { defaults: [{ origin: "server", parameters: found }] } : {};
 }
 
 /** A name without a tag means the tag `latest`. Source: types/model/name.go. */

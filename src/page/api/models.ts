@@ -1,9 +1,15 @@
-import { isObject } from "../../core/json.ts";
+import { isObject, type JsonObject } from "../../core/json.ts";
 import { Changing } from "../parts/changing.ts";
 import { callApi, clientKey, messageIn } from "./call-api.ts";
 
 /** How long to wait before a server is asked again that is still loading its models, or is not there. */
 const againMs = 1500;
+
+/** The value that applies to requests without a parameter, and where it is set. */
+export interface KnownDefault {
+  readonly value: string | number;
+  readonly origin: string;
+}
 
 /** The models that the server has, as far as is known. */
 export class Models extends Changing {
@@ -11,6 +17,8 @@ export class Models extends Changing {
   names: readonly string[] = [];
   /** Those that take no images. Of others, the server may not know. */
   blind: ReadonlySet<string> = new Set();
+  /** By model and name of the parameter. */
+  defaults: ReadonlyMap<string, ReadonlyMap<string, KnownDefault>> = new Map();
   /** Why it waits, in the server's words. */
   message = "";
   /** The server answers only who has a key. */
@@ -37,6 +45,7 @@ export class Models extends Changing {
         const entries = entriesIn(body);
         this.names = entries.map(({ id }) => id);
         this.blind = new Set(entries.flatMap(({ id, blind }) => (blind ? [id] : [])));
+        this.defaults = new Map(entries.map(({ id, defaults }) => [id, defaults]));
         this.state = "ready";
         return true;
       }
@@ -54,11 +63,42 @@ export class Models extends Changing {
   }
 }
 
-function entriesIn(body: unknown): { readonly id: string; readonly blind: boolean }[] {
+function entriesIn(body: unknown): {
+  readonly id: string;
+  readonly blind: boolean;
+  readonly defaults: ReadonlyMap<string, KnownDefault>;
+}[] {
   const list: readonly unknown[] = isObject(body) && Array.isArray(body["data"]) ? body["data"] : [];
   return list.flatMap((model) => {
     if (!isObject(model) || typeof model["id"] !== "string") return [];
     const { input_modalities: modalities } = isObject(model["architecture"]) ? model["architecture"] : {};
-    return [{ id: model["id"], blind: Array.isArray(modalities) && !modalities.includes("image") }];
+    return [
+      {
+        id: model["id"],
+        blind: Array.isArray(modalities) && !modalities.includes("image"),
+        defaults: defaultsIn(model),
+      },
+    ];
   });
+}
+
+function defaultsIn(model: JsonObject): ReadonlyMap<string, KnownDefault> {
+  const { default_parameters: parameters, context_length: context, truewire } = model;
+  const { default_origins: origins } = isObject(truewire) ? truewire : {};
+  const known = Object.entries(isObject(parameters) ? parameters : {}).flatMap(([name, value]) => {
+    const origin = isObject(origins) ? origins[name] : undefined;
+    const isKnown = (typeof value === "number" || typeof value === "string") && typeof origin === "string";
+    return isKnown ? [[name, { value, origin }] as const] : [];
+  });
+  const isLocal = known.some(([, { origin }]) => origin === "engine");
+  return new Map([...(isLocal ? impliedDefaults(context) : []), ...known]);
+}
+
+/** The defaults of a local model that are no values of their parameters. `context`: its context size in tokens. */
+function impliedDefaults(context: unknown): readonly (readonly [name: string, known: KnownDefault])[] {
+  const length = typeof context === "number" ? `: ${context.toLocaleString("en")} tokens` : "";
+  return [
+    ["max_completion_tokens", { value: `up to the context${length}`, origin: "" }],
+    ["seed", { value: "random", origin: "" }],
+  ];
 }

@@ -1,4 +1,5 @@
 import type { FinishReason, GenerationEvent, GenerationFailure, Usage } from "../../core/events.ts";
+import { isObject } from "../../core/json.ts";
 import { Changing } from "../parts/changing.ts";
 import { TextLog } from "./text-log.ts";
 
@@ -70,6 +71,10 @@ export class Answer extends Changing {
   /** From the header `retry-after`; NaN if it has no number. */
   retryAfterSeconds = Number.NaN;
   requestId: string | null = null;
+  /** Time in which the server processed the prompt, in milliseconds; undefined: not reported. */
+  prefillMs: number | undefined;
+  /** As the server reports it; undefined: not reported. */
+  reportedTokensPerSecond: number | undefined;
   /** Why the prompt was read again, in words. */
   cacheMiss: string | undefined;
   readonly #sentAt: number;
@@ -83,6 +88,7 @@ export class Answer extends Changing {
 
   take(event: GenerationEvent, now: number): void {
     if (event.type === "usage") this.usage = event.usage;
+    if (event.type === "extra" && event.place === "chunk") this.#readTimings(event.value["timings"]);
     if (event.type === "end") this.#end(event.end);
     if (!("choice" in event) || event.choice === undefined) return;
     while (this.choices.length <= event.choice) {
@@ -114,12 +120,24 @@ export class Answer extends Changing {
     return this.#firstAt === undefined ? undefined : this.#firstAt - this.#sentAt;
   }
 
+  /** From the question to the latest words; undefined before the first ones. */
+  get lastAfterMs(): number | undefined {
+    return this.#firstAt === undefined ? undefined : this.#lastAt - this.#sentAt;
+  }
+
   /** Of all choices, from the first token to the last; `undefined` if it is unknown or the answer came as one chunk. */
   get tokensPerSecond(): number | undefined {
     const { usage } = this;
     const ms = this.#lastAt - (this.#firstAt ?? 0);
     if (!usage || usage.completionTokens < 2 || this.#firstAt === undefined || ms < 20) return undefined;
     return ((usage.completionTokens - 1) * 1000) / ms;
+  }
+
+  /** llama.cpp's `timings`, which this server has, too. */
+  #readTimings(timings: unknown): void {
+    const { prompt_ms: ms, predicted_per_second: speed } = isObject(timings) ? timings : {};
+    if (typeof ms === "number") this.prefillMs = ms;
+    if (typeof speed === "number") this.reportedTokensPerSecond = speed;
   }
 
   #end(end: Extract<GenerationEvent, { type: "end" }>["end"]): void {

@@ -1,11 +1,12 @@
 import type { ComponentChildren, TargetedKeyboardEvent, VNode } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { announcement, useChanges } from "../parts/changing.ts";
+import type { Comparison } from "./comparison.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Settings } from "./settings.ts";
 
 interface Properties {
-  readonly conversation: Conversation;
+  readonly conversation: Conversation | Comparison;
   /** There is a model to ask. */
   readonly ready: boolean;
   readonly settings: Settings;

@@ -1,10 +1,10 @@
-import type { Settings } from "./settings.ts";
+import type { PresetValues } from "./settings.ts";
 
-/** A question to begin with, and the settings that it shows. */
+/** A question to begin with, and the settings that it shows; the others have the values of a new page. */
 export interface Example {
   readonly title: string;
   readonly question: string;
-  readonly settings: Parameters<Settings["set"]>[0];
+  readonly settings: Partial<PresetValues>;
 }
 
 const weather = {
@@ -60,15 +60,3 @@ export const examples: readonly Example[] = [
     settings: { alternatives: 4 },
   },
 ];
-
-/** Settings that an example does not set have the values of a new page. */
-export const fresh: Parameters<Settings["set"]>[0] = {
-  system: "",
-  parameters: {},
-  tools: [],
-  toolChoice: "",
-  format: "text",
-  schema: "",
-  choices: 1,
-  alternatives: undefined,
-};

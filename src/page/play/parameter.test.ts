@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { kindOf, sorted, valueOf } from "./parameter.ts";
+import { defaultInWords, defaultOf, kindOf, matching, sorted, valueOf } from "./parameter.ts";
 import type { Parameter } from "./parameter.ts";
 
 const parameter = (more: Partial<Parameter>): Parameter => ({
@@ -49,4 +49,27 @@ test("parameters without effect, and those with a place of their own, are not am
   const { common, others } = sorted(table);
   expect(common.map(({ name }) => name)).toEqual(["temperature", "seed"]);
   expect(others.map(({ name }) => name)).toEqual(["xtc"]);
+});
+
+test("a search finds names and notes by each of its words", () => {
+  const table = [parameter({ name: "top_k" }), parameter({ name: "stop", note: "Ends the answer." })];
+  const found = (search: string): string[] => matching(table, search).map(({ name }) => name);
+  expect(found("TOP")).toEqual(["top_k", "stop"]);
+  expect(found("answer  ends")).toEqual(["stop"]);
+  expect(found("none")).toEqual([]);
+});
+
+test("a default is shown with its origin, also under another name of the parameter", () => {
+  const defaults = new Map([
+    ["temperature", { value: 0.7, origin: "configuration" }],
+    ["max_completion_tokens", { value: 50, origin: "toString" }],
+  ]);
+  const words = (name: string): string | undefined => {
+    const known = defaultOf(parameter({ name }), defaults);
+    return known && defaultInWords(known);
+  };
+  expect(words("temperature")).toBe("0.7, set in the configuration");
+  // An origin of another version is left out.
+  expect(words("max_tokens")).toBe("50");
+  expect(words("top_p")).toBeUndefined();
 });

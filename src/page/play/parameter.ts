@@ -1,3 +1,5 @@
+import type { KnownDefault } from "../api/models.ts";
+
 /** A parameter of a request as the build describes it, from the tables that read requests (scripts/build-page.mjs). */
 export interface Parameter {
   readonly name: string;
@@ -57,10 +59,7 @@ const placed: ReadonlySet<string> = new Set(
 );
 
 /** Those that nearly everybody looks for, first. */
-const first: readonly string[] =
-  "temperature max_completion_tokens top_p seed stop reasoning_effort top_k min_p frequency_penalty presence_penalty".split(
-    " ",
-  );
+const first: readonly string[] = "temperature max_completion_tokens reasoning_effort stop seed".split(" ");
 
 /** The parameters that do something and have no place of their own: those that are looked for most, and the others. */
 export function sorted(all: readonly Parameter[]): {
@@ -73,3 +72,42 @@ export function sorted(all: readonly Parameter[]): {
     others: free.filter(({ name }) => !first.includes(name)),
   };
 }
+
+/** The parameters whose name or note contains each of the words of a search. */
+export function matching(all: readonly Parameter[], search: string): readonly Parameter[] {
+  const words = search.toLowerCase().split(/\s+/);
+  return all.filter(({ name, note }) => {
+    const text = `${name} ${note}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+}
+
+/** Other names of a parameter, whose default is listed under the first one. */
+const aliases: Readonly<Record<string, string>> = {
+  max_tokens: "max_completion_tokens",
+  n_predict: "max_completion_tokens",
+  repetition_penalty: "repeat_penalty",
+  thinking_budget_tokens: "thinking_token_budget",
+};
+
+/** The default of a parameter among those of a model. */
+export function defaultOf(
+  { name }: Parameter,
+  defaults: ReadonlyMap<string, KnownDefault> | undefined,
+): KnownDefault | undefined {
+  return defaults?.get(name) ?? defaults?.get(aliases[name] ?? "");
+}
+
+/** `0.7, set in the configuration`. */
+export function defaultInWords({ value, origin }: KnownDefault): string {
+  const words = Object.hasOwn(origins, origin) ? origins[origin] : undefined;
+  return words === undefined ? String(value) : `${value}, ${words}`;
+}
+
+const origins: Readonly<Record<string, string>> = {
+  engine: "Truewire's default",
+  file: "from the model file",
+  template: "from the chat template",
+  server: "set by the model's server",
+  configuration: "set in the configuration",
+};

@@ -4,60 +4,37 @@ import type { Models } from "../api/models.ts";
 import { useChanges } from "../parts/changing.ts";
 import { Composer } from "./composer.tsx";
 import type { Conversation } from "./conversation.ts";
-import type { Settings } from "./settings.ts";
+import { freshValues, type Settings } from "./settings.ts";
 import { SettingsPanel } from "./settings-panel.tsx";
 import { TokenTip } from "./token-tip.tsx";
-import { type Example, examples, fresh } from "./examples.ts";
+import { type Example, examples } from "./examples.ts";
 import { AnswerView } from "./answer-view.tsx";
 import { QuestionView } from "./question-view.tsx";
 import type { Turn } from "./turn.ts";
+import { useFollowEnd } from "./follow-end.ts";
 
 interface Properties {
   readonly models: Models;
   readonly settings: Settings;
   readonly conversation: Conversation;
+  readonly onCompare: () => void;
 }
 
-/** So near to its end, in pixels, a conversation follows the answer that is being given. */
-const nearEnd = 48;
-
 /** A conversation with a model, and its settings. */
-export function PlayView({ models, settings, conversation }: Properties): VNode {
+export function PlayView({ models, settings, conversation, onCompare }: Properties): VNode {
   useChanges(conversation);
   const [panelOpen, setPanelOpen] = useState(false);
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   /** Whether the conversation scrolls with the answer. */
-  const follows = useRef(true);
+  const follows = useFollowEnd(scroller, content);
 
   useEffect(() => {
-    const [box, inner] = [scroller.current, content.current];
-    if (!box || !inner) return;
-    /** Where the conversation was when it was last looked at. */
-    let seen = 0;
-    const look = (): void => {
-      follows.current = box.scrollHeight - box.scrollTop - box.clientHeight < nearEnd;
-      seen = box.scrollTop;
-    };
-    box.addEventListener("scroll", look, { passive: true });
-    // Called after a layout and before it is painted: following costs no layout of its own.
-    const observer = new ResizeObserver(() => {
-      // The user has scrolled up, and the event has not arrived yet.
-      if (box.scrollTop < seen - nearEnd) follows.current = false;
-      if (!follows.current) return;
-      box.scrollTop = box.scrollHeight;
-      seen = box.scrollTop;
-    });
-    observer.observe(inner);
     const stop = ({ key, defaultPrevented }: KeyboardEvent): void => {
       if (key === "Escape" && !defaultPrevented && !document.querySelector("dialog[open]")) conversation.stop();
     };
     addEventListener("keydown", stop);
-    return () => {
-      box.removeEventListener("scroll", look);
-      observer.disconnect();
-      removeEventListener("keydown", stop);
-    };
+    return () => removeEventListener("keydown", stop);
   }, []);
 
   const { turns, open } = conversation;
@@ -102,6 +79,9 @@ export function PlayView({ models, settings, conversation }: Properties): VNode 
           >
             {panelOpen ? "Hide settings" : "Settings"}
           </button>
+          <button type="button" class="quiet" id="compare" aria-pressed={false} onClick={onCompare}>
+            Compare
+          </button>
         </Composer>
       </section>
       <aside id="settings" aria-label="Settings" class="panel">
@@ -121,7 +101,7 @@ export function Examples({
   readonly conversation: Conversation;
 }): VNode {
   const go = (example: Example): void => {
-    settings.set({ ...fresh, ...example.settings });
+    settings.set({ ...freshValues, preset: "", ...example.settings });
     conversation.ask(example.question, []);
   };
   return (
@@ -151,7 +131,7 @@ interface TurnProperties {
   readonly waits: boolean;
 }
 
-function TurnView({ turn, conversation, settings, keyNeeded, waits }: TurnProperties): VNode {
+export function TurnView({ turn, conversation, settings, keyNeeded, waits }: TurnProperties): VNode {
   if (turn.kind === "question") return <QuestionView turn={turn} conversation={conversation} />;
   if (turn.kind === "answer")
     return (

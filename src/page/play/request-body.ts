@@ -20,6 +20,7 @@ export function requestBody(settings: Settings, said: readonly PlayMessage[]): C
     messages,
     stream: true,
     stream_options: { include_usage: true },
+    ...(settings.wantsTimings && { include_timings: true }),
     ...parameters(settings),
     ...(tools.length > 0 && {
       tools: tools.map(definitionOf),

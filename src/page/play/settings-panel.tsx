@@ -3,18 +3,16 @@ import { useState } from "preact/hooks";
 import type { Models } from "../api/models.ts";
 import { useChanges } from "../parts/changing.ts";
 import { Field, type FieldIds } from "../parts/field.tsx";
-import { kindOf, optionsOf, type Parameter, sorted } from "./parameter.ts";
+import { defaultInWords, defaultOf, kindOf, matching, optionsOf, type Parameter, sorted } from "./parameter.ts";
+import type { KnownDefault } from "../api/models.ts";
+import { PresetsView } from "./presets-view.tsx";
 import type { Settings } from "./settings.ts";
 import { ToolSettings } from "./tool-settings.tsx";
 
 /** What is set for the questions to come. */
 export function SettingsPanel({ models, settings }: { readonly models: Models; readonly settings: Settings }): VNode {
   useChanges(settings);
-  const [sought, setSought] = useState("");
-  const { common, others } = sorted(settings.table);
-  const found = others.filter(({ name, note }) => `${name} ${note}`.toLowerCase().includes(sought.toLowerCase()));
   const noteOf = (name: string): string => settings.table.find((parameter) => parameter.name === name)?.note ?? "";
-  const setCount = [...common, ...others].filter(({ name }) => (settings.parameters[name] ?? "").trim() !== "").length;
   return (
     <>
       <Field label="Model">
@@ -32,6 +30,7 @@ export function SettingsPanel({ models, settings }: { readonly models: Models; r
           </select>
         )}
       </Field>
+      <PresetsView settings={settings} />
       <Field label="System prompt">
         {(ids) => (
           <textarea
@@ -42,32 +41,7 @@ export function SettingsPanel({ models, settings }: { readonly models: Models; r
           />
         )}
       </Field>
-      <details>
-        <summary>Parameters{setCount > 0 && <span class="count">{setCount} set</span>}</summary>
-        <div class="stack">
-          {common.map((parameter) => (
-            <ParameterField key={parameter.name} parameter={parameter} settings={settings} />
-          ))}
-          <details class="inner">
-            <summary>{others.length} more</summary>
-            <div class="stack">
-              <Field label="Find">
-                {(ids) => (
-                  <input
-                    {...ids}
-                    type="search"
-                    value={sought}
-                    onInput={({ currentTarget }) => setSought(currentTarget.value)}
-                  />
-                )}
-              </Field>
-              {found.map((parameter) => (
-                <ParameterField key={parameter.name} parameter={parameter} settings={settings} />
-              ))}
-            </div>
-          </details>
-        </div>
-      </details>
+      <ParameterSettings settings={settings} defaults={models.defaults.get(settings.model)} />
       <ToolSettings settings={settings} />
       <FormatSettings settings={settings} note={noteOf("response_format")} />
       <details>
@@ -118,6 +92,65 @@ export function SettingsPanel({ models, settings }: { readonly models: Models; r
   );
 }
 
+interface ParameterProperties {
+  readonly settings: Settings;
+  /** Of the chosen model; undefined: not known. */
+  readonly defaults: ReadonlyMap<string, KnownDefault> | undefined;
+}
+
+/** The common parameters; a search finds the others. */
+function ParameterSettings({ settings, defaults }: ParameterProperties): VNode {
+  const [search, setSearch] = useState("");
+  const { common, others } = sorted(settings.table);
+  const isSet = ({ name }: Parameter): boolean => (settings.parameters[name] ?? "").trim() !== "";
+  const setCount = [...common, ...others].filter(isSet).length;
+  const othersSet = others.filter(isSet).length;
+  const isSearch = search.trim() !== "";
+  const found = matching([...common, ...others], search.trim());
+  const fieldOf = (parameter: Parameter): VNode => (
+    <ParameterField
+      key={parameter.name}
+      parameter={parameter}
+      settings={settings}
+      known={defaultOf(parameter, defaults)}
+    />
+  );
+  return (
+    <details>
+      <summary>Parameters{setCount > 0 && <span class="count">{setCount} set</span>}</summary>
+      <div class="stack">
+        <Field label={`Find one of ${common.length + others.length} parameters`}>
+          {(ids) => (
+            <input
+              {...ids}
+              type="search"
+              placeholder="Name or effect"
+              value={search}
+              onInput={({ currentTarget }) => setSearch(currentTarget.value)}
+            />
+          )}
+        </Field>
+        {isSearch ? (
+          <div class="inner stack">
+            {found.length === 0 && <p class="note">No parameter has “{search.trim()}” in its name or description.</p>}
+            {found.map(fieldOf)}
+          </div>
+        ) : (
+          <>
+            {common.map(fieldOf)}
+            <details class="inner">
+              <summary>
+                {others.length} more{othersSet > 0 && <span class="count">{othersSet} set</span>}
+              </summary>
+              <div class="stack">{others.map(fieldOf)}</div>
+            </details>
+          </>
+        )}
+      </div>
+    </details>
+  );
+}
+
 /** What the answer must look like. */
 export function FormatSettings({ settings, note }: { readonly settings: Settings; readonly note: string }): VNode {
   const { format, schema } = settings;
@@ -156,32 +189,43 @@ export function FormatSettings({ settings, note }: { readonly settings: Settings
   );
 }
 
-/** One parameter: its name as the API has it, what it does, and its value. Blank: it is not sent. */
-export function ParameterField({
+/** One parameter: its name as the API has it, its description, and its value. Blank: it is not sent, and the default applies. */
+function ParameterField({
   parameter,
   settings,
+  known,
 }: {
   readonly parameter: Parameter;
   readonly settings: Settings;
+  readonly known: KnownDefault | undefined;
 }): VNode {
   const { name, note } = parameter;
   const value = settings.parameters[name] ?? "";
   const set = (text: string): void => settings.set({ parameters: { ...settings.parameters, [name]: text } });
+  const placeholder = known ? defaultInWords(known) : "default";
+  // The placeholder is not seen.
+  const described = known && value !== "" ? `${note === "" ? "" : `${note} `}Without a value: ${placeholder}.` : note;
   return (
-    <Field label={<code>{name}</code>} note={note}>
-      {(ids) => control(parameter, value, set, ids)}
+    <Field label={<code>{name}</code>} note={described}>
+      {(ids) => control(parameter, value, set, ids, placeholder)}
     </Field>
   );
 }
 
-function control(parameter: Parameter, value: string, set: (text: string) => void, ids: FieldIds): VNode {
+function control(
+  parameter: Parameter,
+  value: string,
+  set: (text: string) => void,
+  ids: FieldIds,
+  placeholder: string,
+): VNode {
   const onInput = ({ currentTarget }: { readonly currentTarget: { readonly value: string } }): void =>
     set(currentTarget.value);
   switch (kindOf(parameter)) {
     case "choice":
       return (
         <select {...ids} value={value} onChange={onInput}>
-          <option value="">default</option>
+          <option value="">{placeholder}</option>
           {optionsOf(parameter).map((option) => (
             <option key={option}>{option}</option>
           ))}
@@ -192,7 +236,7 @@ function control(parameter: Parameter, value: string, set: (text: string) => voi
         <input
           {...ids}
           type="number"
-          placeholder="default"
+          placeholder={placeholder}
           step={parameter.type === "integer" ? 1 : "any"}
           min={parameter.minimum}
           max={parameter.maximum}
@@ -201,8 +245,8 @@ function control(parameter: Parameter, value: string, set: (text: string) => voi
         />
       );
     case "text":
-      return <input {...ids} type="text" placeholder="default" value={value} onInput={onInput} />;
+      return <input {...ids} type="text" placeholder={placeholder} value={value} onInput={onInput} />;
     case "json":
-      return <textarea {...ids} rows={1} class="code" placeholder="default" value={value} onInput={onInput} />;
+      return <textarea {...ids} rows={1} class="code" placeholder={placeholder} value={value} onInput={onInput} />;
   }
 }

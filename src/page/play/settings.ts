@@ -2,26 +2,82 @@ import { Changing } from "../parts/changing.ts";
 import type { Parameter } from "./parameter.ts";
 import type { PlayTool } from "./tool.ts";
 
-/** What a person has set for the questions to come, in the texts that were entered. */
-export class Settings extends Changing {
+/** What a preset sets: all settings but the model. */
+export interface PresetValues {
+  readonly system: string;
+  /** By their names, in the texts that were entered; what is not there, or blank, is not sent. */
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly tools: readonly PlayTool[];
+  /** "", `none`, `required`, or the name of a tool after `tool:`. */
+  readonly toolChoice: string;
+  readonly format: "text" | "json" | "schema";
+  /** A JSON schema. */
+  readonly schema: string;
+  readonly choices: number;
+  /** The number of alternatives to each token; undefined: no probabilities at all. */
+  readonly alternatives: number | undefined;
+}
+
+/** The settings of one visit: those of a preset, the model, and the name of the preset that was chosen last ("" for none). */
+export interface SettingsValues extends PresetValues {
+  readonly model: string;
+  readonly preset: string;
+}
+
+/** Of a new page. */
+export const freshValues: PresetValues = {
+  system: "",
+  parameters: {},
+  tools: [],
+  toolChoice: "",
+  format: "text",
+  schema: "",
+  choices: 1,
+  alternatives: undefined,
+};
+
+/** What a person has set for the questions to come. */
+export class Settings extends Changing implements SettingsValues {
   model = "";
-  system = "";
-  /** By their names; what is not there, or blank, is not sent. */
-  parameters: Readonly<Record<string, string>> = {};
+  preset = "";
+  system = freshValues.system;
+  parameters = freshValues.parameters;
+  tools = freshValues.tools;
+  toolChoice = freshValues.toolChoice;
+  format = freshValues.format;
+  schema = freshValues.schema;
+  choices = freshValues.choices;
+  alternatives = freshValues.alternatives;
+  /** The server's timings are requested, if the parameters do not say otherwise. */
+  wantsTimings = false;
   /** Of all parameters; empty until the page has them. */
   table: readonly Parameter[] = [];
-  tools: readonly PlayTool[] = [];
-  /** "", `none`, `required`, or the name of a tool after `tool:`. */
-  toolChoice = "";
-  format: "text" | "json" | "schema" = "text";
-  /** A JSON schema. */
-  schema = "";
-  choices = 1;
-  /** How many alternatives to each token; undefined: no probabilities at all. */
-  alternatives: number | undefined;
+  #automaticModel = "";
 
-  set(values: Partial<Omit<Settings, keyof Changing | "set">>): void {
+  set(values: Partial<SettingsValues & Pick<Settings, "table" | "wantsTimings">>): void {
     Object.assign(this, values);
     this.changed();
+  }
+
+  /** Keeps the model if the server has it, else chooses the server's first one. */
+  chooseAmong(models: readonly string[]): void {
+    if (models.includes(this.model)) return;
+    this.#automaticModel = models[0] ?? "";
+    this.set({ model: this.#automaticModel });
+  }
+
+  /** The model that the user has chosen; "" if the page has chosen it. */
+  get chosenModel(): string {
+    return this.model === this.#automaticModel ? "" : this.model;
+  }
+
+  get values(): SettingsValues {
+    const { model, preset } = this;
+    return { model, preset, ...this.presetValues };
+  }
+
+  get presetValues(): PresetValues {
+    const { system, parameters, tools, toolChoice, format, schema, choices, alternatives } = this;
+    return { system, parameters, tools, toolChoice, format, schema, choices, alternatives };
   }
 }

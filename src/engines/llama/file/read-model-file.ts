@@ -1,5 +1,7 @@
 import { open, stat } from "node:fs/promises";
 import type { ModelFileFacts } from "../../../core/engine.ts";
+import type { Sampling } from "../../../core/request.ts";
+import { defaultSampling } from "../defaults.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import { type GgufHeader, parseGgufHeader } from "./gguf-metadata.ts";
 
@@ -105,6 +107,35 @@ function factsOf(metadata: GgufHeader["pairs"], architecture: string, bytes: num
 }
 
 const templateKey = "tokenizer.chat_template";
+
+/**
+ * The sampling that the metadata of a model's file recommends, for requests that do not set it. Values out of range, and mirostat, are
+ * ignored. Source: llama.cpp, llama.h `llama_model_meta_key`; common.cpp, `common_init_sampler_from_model`.
+ */
+export function recommendedSampling(metadata: ModelFileFacts["metadata"]): Sampling {
+  const valueOf = (name: string, min: number, max: number): number | undefined => {
+    const value = metadata[`general.sampling.${name}`];
+    // Most are 32-bit floats: 0.949999988079071 was written as 0.95.
+    return typeof value === "number" && value >= min && value <= max ? Number(value.toPrecision(6)) : undefined;
+  };
+  const temperature = valueOf("temp", 0, 100);
+  const topP = valueOf("top_p", 0, 1);
+  const topK = valueOf("top_k", -1, 1e6);
+  const minP = valueOf("min_p", 0, 1);
+  const repeatPenalty = valueOf("penalty_repeat", 0.01, 100);
+  const repeatLastN = valueOf("penalty_last_n", -1, 1e6);
+  const probability = valueOf("xtc_probability", 0, 1);
+  const threshold = valueOf("xtc_threshold", 0, 1) ?? defaultSampling.xtc.threshold;
+  return {
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { topP }),
+    ...(topK !== undefined && { topK: Math.max(0, Math.trunc(topK)) }),
+    ...(minP !== undefined && { minP }),
+    ...(repeatPenalty !== undefined && { repeatPenalty }),
+    ...(repeatLastN !== undefined && { repeatLastN: Math.trunc(repeatLastN) }),
+    ...(probability !== undefined && { xtc: { probability, threshold } }),
+  };
+}
 
 /** Lists of the vocabulary are represented by their lengths. */
 function shownValue(key: string, value: unknown): unknown {

@@ -1,4 +1,5 @@
 import type { Sampling } from "../../../../core/request.ts";
+import { defaultSampling } from "../../defaults.ts";
 import type { PreparedRequest } from "../../preparing/prepared-request.ts";
 import type { NativeContext } from "../c-api/native-context.ts";
 import { SamplerChain, type TokenCandidates } from "../c-api/native-sampler.ts";
@@ -27,10 +28,8 @@ export interface SampledToken {
   readonly window?: LogitWindow;
 }
 
-/** The default of llama.cpp and vLLM for the number of tokens that the repeat penalty considers. */
-const defaultRepeatLastN = 64;
-/** llama.cpp's defaults for DRY (common.h, `common_params_sampling`). */
-const dryDefaults = { base: 1.75, allowedLength: 2, breakers: ["\n", ":", '"', "*"] } as const;
+/** llama.cpp's default (common.h, `common_params_sampling`). */
+const defaultBreakers = ["\n", ":", '"', "*"] as const;
 /** Sampled tokens that a grammar may reject before it is applied to the whole vocabulary. */
 const maxRejections = 8;
 
@@ -67,7 +66,7 @@ export class TokenSampler {
     const { minTokens = 0, ignoreEos, stopTokenIds = [] } = limits;
     this.#endings =
       ignoreEos || minTokens > 0 ? [...vocabulary.endTokens(), ...(minTokens > 0 ? stopTokenIds : [])] : [];
-    const { temperature = 1, topK, topP, minP, xtc, dry } = sampling;
+    const { temperature = defaultSampling.temperature, topK, topP, minP, xtc, dry } = sampling;
     this.#usesHistory = dry !== undefined && dry.multiplier > 0;
     const isPlain = !this.#usesHistory && !(xtc && xtc.probability > 0);
     if (isPlain && temperature <= 0) return;
@@ -137,7 +136,7 @@ export class TokenSampler {
     this.#raw.clear();
     const { constraint, forced, banned, message } = this.#options;
     for (const [token, bias] of this.#bias) this.#set(logits, token, (logits[token] ?? 0) + bias);
-    const { repeatPenalty = 1, frequencyPenalty = 0, presencePenalty = 0 } = this.#sampling;
+    const { repeatPenalty, frequencyPenalty, presencePenalty } = { ...defaultSampling, ...this.#sampling };
     if (repeatPenalty !== 1)
       for (const token of this.#recent()) {
         const logit = logits[token] ?? 0;
@@ -158,7 +157,7 @@ export class TokenSampler {
 
   /** The tokens to which the repeat penalty applies, including those of the prompt; none if `repeat_last_n` is 0, as in llama.cpp. */
   #recent(): ReadonlySet<number> {
-    const requested = this.#sampling.repeatLastN ?? defaultRepeatLastN;
+    const requested = this.#sampling.repeatLastN ?? defaultSampling.repeatLastN;
     if (requested === 0) return new Set();
     const { prompt } = this.#options;
     const last = requested < 0 ? prompt.length + this.#generated.length : requested;
@@ -171,7 +170,7 @@ function dryOptions(
   dry: NonNullable<Sampling["dry"]>,
   capacity: number,
 ): { multiplier: number; base: number; allowedLength: number; lastN: number; breakers: readonly string[] } {
-  const { multiplier, base = dryDefaults.base, allowedLength = dryDefaults.allowedLength, lastN = -1 } = dry;
-  const breakers = dry.sequenceBreakers ?? dryDefaults.breakers;
+  const { multiplier, base, allowedLength, lastN } = { ...defaultSampling.dry, ...dry };
+  const breakers = dry.sequenceBreakers ?? defaultBreakers;
   return { multiplier, base, allowedLength, lastN: lastN < 0 ? capacity : lastN, breakers };
 }
