@@ -85,6 +85,12 @@ export function InspectView({ shown, chosen, query, onPlace }: Properties): VNod
         : rowsOf(threadsOf(listed), (id) => toggled.has(id) !== isFiltered),
     [listed, toggled, isFiltered, isSearching],
   );
+  const chosenThread = requests.find(chosen)?.thread;
+  useEffect(() => {
+    // The address, or a bar of the session's view, may name a request in a thread that is closed.
+    if (chosenThread === undefined || isSearching || toggled.has(chosenThread) !== isFiltered) return;
+    setToggled(new Set([...toggled].filter((id) => id !== chosenThread).concat(isFiltered ? [] : [chosenThread])));
+  }, [chosen, chosenThread]);
 
   const { state, message } = requests;
   if (state === "key-needed" || state === "key-refused")
