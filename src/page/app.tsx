@@ -68,8 +68,12 @@ export function App(): VNode {
     }
   };
   const inspect = (id: string, query: string): void => {
+    const [path = ""] = location.hash.slice(1).split("?");
+    // What else the address says of a request stays, such as its tab.
+    const [, current, ...rest] = path.split("/");
+    const place = ["inspect", ...(id === "" ? [] : [id]), ...(current === id ? rest : [])].join("/");
     // Each request in a list would else be a step back.
-    history.replaceState(null, "", `#inspect${id === "" ? "" : `/${id}`}${query === "" ? "" : `?${query}`}`);
+    history.replaceState(null, "", `#${place}${query === "" ? "" : `?${query}`}`);
     setPlace(placeInAddress());
   };
   return (

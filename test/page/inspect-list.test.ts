@@ -95,7 +95,7 @@ describePage("The list of Inspect", models, (at) => {
     await page.locator(".inspected .banner.wrong", { hasText: "The talker will not." }).waitFor();
     task.done(2);
     // The address keeps the filter and the request.
-    expect(await page.evaluate("location.hash")).toMatch(/^#inspect\/req_\w+\?outcome=error$/);
+    expect(await page.evaluate("location.hash")).toMatch(/^#inspect\/req_\w+(\/\w+)?\?outcome=error$/);
     await page.reload();
     await expect.poll(() => rows(page).count()).toBe(1);
     await button(page, "Clear filters").click();
@@ -177,6 +177,9 @@ describePage("The list of Inspect", models, (at) => {
     await bars.last().focus();
     await page.keyboard.press("Enter");
     await page.locator(".inspected .banner.wrong", { hasText: "The talker will not." }).waitFor();
+    // The address leads to the request, and its session is open.
+    await page.reload();
+    await page.locator(".request-row[aria-selected=true]", { hasText: "turn 3" }).waitFor();
     expect(wrong).toEqual([]);
     await close();
   });

@@ -1,5 +1,5 @@
 import type { VNode } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { inspectedOutcomes } from "../../inspect/inspected-request.ts";
 import type { RequestSummary } from "../../inspect/inspected-request.ts";
 import type { Findings } from "./findings.ts";
@@ -18,12 +18,14 @@ interface Properties {
   readonly children: VNode;
 }
 
+const brokenRule: Partial<RequestFilter> = { finding: "any" };
+
 /** The most frequent choices, with the number of requests that each has. */
 const quickFilters: readonly { readonly title: string; readonly chosen: Partial<RequestFilter> }[] = [
   { title: "Failed", chosen: { outcome: "error" } },
   { title: "Cache missed", chosen: { cache: "missed" } },
   { title: "Repaired", chosen: { finding: "repair" } },
-  { title: "Rule broken", chosen: { finding: "any" } },
+  { title: "Rule broken", chosen: brokenRule },
   { title: "Slow", chosen: { slow: "5000" } },
 ];
 
@@ -58,12 +60,10 @@ export function FilterBar({ shown, requests, findings, filter, onChange, childre
     return () => removeEventListener("keydown", focus);
   }, [shown]);
 
-  const values = (of: (request: RequestSummary) => string | number | undefined): Option[] =>
-    [...new Set(requests.map((request) => String(of(request) ?? "")))]
-      .filter((value) => value !== "")
-      .toSorted()
-      .map((value) => [value, value]);
-  const repairs = [...new Set(requests.flatMap(({ repairs }) => Object.keys(repairs ?? {})))].toSorted();
+  // A list of thousands changes ten times per second, and its findings more often.
+  const { models, repairs, values } = useMemo(() => optionsOf(requests), [requests]);
+  const counts = useMemo(() => quickFilters.map(({ chosen }) => countOf(requests, findings, chosen)), [requests]);
+  const broken = useMemo(() => countOf(requests, findings, brokenRule), [requests, findings.changes]);
   const select = (name: keyof RequestFilter, label: string, all: string, options: readonly Option[]): VNode => (
     <Select
       label={label}
@@ -89,13 +89,12 @@ export function FilterBar({ shown, requests, findings, filter, onChange, childre
         onInput={({ currentTarget }) => onChange({ ...filter, q: currentTarget.value })}
       />
       <div class="row">
-        {quickFilters.map(({ title, chosen }) => {
+        {quickFilters.map(({ title, chosen }, index) => {
           const isChosen = Object.entries(chosen).every(
             ([name, value]) => filter[name as keyof RequestFilter] === value,
           );
           const none = Object.fromEntries(Object.keys(chosen).map((name) => [name, ""]));
-          const alone = { ...everything, ...chosen };
-          const count = requests.filter((request) => matches(request, findings.of(request.id), alone)).length;
+          const count = chosen === brokenRule ? broken : (counts[index] ?? 0);
           return (
             <button
               key={title}
@@ -111,7 +110,7 @@ export function FilterBar({ shown, requests, findings, filter, onChange, childre
         })}
       </div>
       <div class="selects">
-        {select("model", "Model of the requests", "All models", [...namedModels(requests)])}
+        {select("model", "Model of the requests", "All models", models)}
         {select("outcome", "How they ended", "All outcomes", [
           ...inspectedOutcomes.map((name): Option => [name, name]),
           ["error", "failed or refused"],
@@ -133,24 +132,9 @@ export function FilterBar({ shown, requests, findings, filter, onChange, childre
       </div>
       {showsMore && (
         <div class="selects">
-          {select(
-            "api",
-            "API of the requests",
-            "All APIs",
-            values(({ api }) => api),
-          )}
-          {select(
-            "key",
-            "Key of the client",
-            "All keys",
-            values(({ key }) => key),
-          )}
-          {select(
-            "status",
-            "Status of the answers",
-            "All statuses",
-            values(({ status }) => status),
-          )}
+          {select("api", "API of the requests", "All APIs", values.api)}
+          {select("key", "Key of the client", "All keys", values.key)}
+          {select("status", "Status of the answers", "All statuses", values.status)}
           {select("within", "When they came", "Any time", times)}
           {select("slow", "How long they took", "Any duration", durations)}
         </div>
@@ -168,6 +152,33 @@ export function FilterBar({ shown, requests, findings, filter, onChange, childre
       </div>
     </div>
   );
+}
+
+interface FilterOptions {
+  readonly models: readonly Option[];
+  /** Kinds of repairs. */
+  readonly repairs: readonly string[];
+  readonly values: Readonly<Record<"api" | "key" | "status", readonly Option[]>>;
+}
+
+/** What the listed requests can be chosen by. */
+function optionsOf(requests: readonly RequestSummary[]): FilterOptions {
+  const values = (of: (request: RequestSummary) => string | number | undefined): Option[] =>
+    [...new Set(requests.map(of))]
+      .filter((value) => value !== undefined)
+      .map(String)
+      .toSorted()
+      .map((value) => [value, value]);
+  return {
+    models: [...namedModels(requests)],
+    repairs: [...new Set(requests.flatMap(({ repairs }) => Object.keys(repairs ?? {})))].toSorted(),
+    values: { api: values(({ api }) => api), key: values(({ key }) => key), status: values(({ status }) => status) },
+  };
+}
+
+function countOf(requests: readonly RequestSummary[], findings: Findings, chosen: Partial<RequestFilter>): number {
+  const filter = { ...everything, ...chosen };
+  return requests.filter((request) => matches(request, findings.of(request.id), filter)).length;
 }
 
 interface SelectProperties {

@@ -1,4 +1,4 @@
-import type { VNode } from "preact";
+import type { ComponentType, VNode } from "preact";
 import { useEffect, useMemo, useState, useRef } from "preact/hooks";
 import type { RequestSummary } from "../../inspect/inspected-request.ts";
 import { announcement, useChanges } from "../parts/changing.ts";
@@ -6,17 +6,21 @@ import { ExportButtons, ExportMenu } from "./export-requests.tsx";
 import { FilterBar } from "./filter-bar.tsx";
 import { Findings } from "./findings.ts";
 import { LastRequests } from "./last-requests.ts";
-import { filterIn, isNarrowed, matches, queryOf } from "./request-filter.ts";
+import { filterIn, isNarrowed, matches, needsFindings, queryOf } from "./request-filter.ts";
 import type { RequestFilter } from "./request-filter.ts";
 import { RequestList, turnsInWords } from "./request-list.tsx";
 import { RequestView } from "./request-view.tsx";
 import type { TabName } from "./request-view.tsx";
 import { Search } from "./search.ts";
-import { SessionView } from "./session-view.tsx";
+import type { SessionProperties } from "./session-view.tsx";
 import { rowsOf, threadMark, threadsOf, totalsOf } from "./threads.ts";
 import type { ListRow } from "./threads.ts";
 import { Field } from "../parts/field.tsx";
+import { Lazy } from "../parts/lazy.tsx";
 import { adminKey } from "../api/call-api.ts";
+
+/** Its script is loaded when a session is chosen first. */
+const loadSession = async (): Promise<ComponentType<SessionProperties>> => (await import("./session-view.tsx")).default;
 
 interface Properties {
   /** True while this view is shown. */
@@ -72,7 +76,7 @@ export function InspectView({ shown, chosen, query, onPlace }: Properties): VNod
       (request) =>
         (!isSearching || search.results.has(request.id)) && matches(request, findings.of(request.id), filter, now),
     );
-  }, [all, filter, findings.changes, search.changes]);
+  }, [all, filter, needsFindings(filter) && findings.changes, search.changes]);
   const isFiltered = isNarrowed(filter);
   const rows = useMemo(
     () =>
@@ -81,6 +85,12 @@ export function InspectView({ shown, chosen, query, onPlace }: Properties): VNod
         : rowsOf(threadsOf(listed), (id) => toggled.has(id) !== isFiltered),
     [listed, toggled, isFiltered, isSearching],
   );
+  const chosenThread = requests.find(chosen)?.thread;
+  useEffect(() => {
+    // The address, or a bar of the session's view, may name a request in a thread that is closed.
+    if (chosenThread === undefined || isSearching || toggled.has(chosenThread) !== isFiltered) return;
+    setToggled(new Set([...toggled].filter((id) => id !== chosenThread).concat(isFiltered ? [] : [chosenThread])));
+  }, [chosen, chosenThread]);
 
   const { state, message } = requests;
   if (state === "key-needed" || state === "key-refused")
@@ -169,7 +179,7 @@ export function InspectView({ shown, chosen, query, onPlace }: Properties): VNod
         {summary ? (
           <RequestView summary={summary} tab={tab} onTab={setTab} />
         ) : isThreadChosen ? (
-          <SessionView key={thread.id} thread={thread} onChoose={choose} />
+          <Lazy key={thread.id} load={loadSession} properties={{ thread, onChoose: choose }} />
         ) : (
           <p class="banner">{emptyText(all.length, listed.length, search.state === "searching")}</p>
         )}

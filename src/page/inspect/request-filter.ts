@@ -42,6 +42,11 @@ export function isNarrowed(filter: RequestFilter): boolean {
   return names.some((name) => filter[name] !== "");
 }
 
+/** Whether the filter selects by broken rules, which are found one request after the other. */
+export function needsFindings({ finding }: RequestFilter): boolean {
+  return finding === "any" || finding.startsWith("rule ");
+}
+
 /** The filter in the query of an address. Parameters that are not known are ignored. */
 export function filterIn(query: string): RequestFilter {
   const given = new URLSearchParams(query);

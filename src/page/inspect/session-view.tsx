@@ -9,7 +9,7 @@ import { barsOf, timeAxis } from "./waterfall.ts";
 import type { PhaseName, RequestBar } from "./waterfall.ts";
 import { clock, countInWords, timeInWords } from "./words.ts";
 
-interface Properties {
+export interface SessionProperties {
   readonly thread: RequestThread;
   readonly onChoose: (id: string) => void;
 }
@@ -28,7 +28,7 @@ const phaseWords: Readonly<Record<PhaseName, string>> = {
 const againMs = 1000;
 
 /** A session: its sums, and its requests on one time axis. */
-export function SessionView({ thread, onChoose }: Properties): VNode {
+export default function SessionView({ thread, onChoose }: SessionProperties): VNode {
   const [now, setNow] = useState(Date.now());
   const totals = totalsOf(thread);
   const { client, topic, failures, open, start, end } = totals;
