@@ -124,4 +124,72 @@ describe("BlockSplitter", () => {
       { numRuns: 3000 },
     );
   });
+
+  test("a long ordered list continues its numbers in the next block", () => {
+    const blocks = blocksOf(Array.from({ length: 600 }, () => "1. an item of the list\n").join(""));
+    expect(blocks.length).toBeGreaterThan(3);
+    const numbers = blocks.map((block) => (block.kind === "markdown" ? [block.start, itemsOf(block.source)] : []));
+    let next = 1;
+    for (const [start, items] of numbers) {
+      expect(start ?? 1).toBe(next);
+      next += items ?? 0;
+    }
+    expect(next).toBe(601);
+  });
+
+  test("a long table repeats its header in the next block, which has all rows together", () => {
+    const blocks = blocksOf("| a | b |\n|---|---|\n", "| one | two |\n".repeat(1000), "\nafter\n");
+    const sources = blocks.map((block) => (block.kind === "markdown" ? block.source : ""));
+    const tables = sources.filter((source) => source.startsWith("| a | b |\n|---|---|\n| one"));
+    expect(tables.length).toBeGreaterThan(3);
+    expect(tables.join("").match(/\| one/g)).toHaveLength(1000);
+    expect(sources.at(-1)).toBe("after\n");
+  });
+
+  // The library adds 1,400 empty cells to each of these rows.
+  test("a wide table with empty rows has no more cells than characters", () => {
+    const text = `|${" a |".repeat(200)}\n|${"-|".repeat(200)}\n${"|1|\n".repeat(20_000)}`;
+    const cells = blocksOf(text).flatMap((block) =>
+      block.kind === "markdown" ? markdown.parse(block.source, {}).filter(({ type }) => type === "td_open") : [],
+    );
+    expect(cells.length).toBeLessThan(text.length);
+  });
+
+  test("code ends at its own fence, and what follows its last line is not code", () => {
+    expect(blocksOf("````js\na\n```\nb\n", "````\n# c")).toEqual([
+      { kind: "code", language: "js", chunks: ["a\n```\nb\n"], closed: true },
+      { kind: "markdown", source: "# c" },
+    ]);
+    expect(blocksOf("```\na\n```")).toEqual([{ kind: "code", language: "", chunks: ["a\n"], closed: true }]);
+    expect(blocksOf("  ~~~ py x\n   a\n b")).toEqual([
+      { kind: "code", language: "py", chunks: [" a\nb"], closed: false },
+    ]);
+  });
+
+  test("blocks that are nested too deeply are shown as text, all of them", () => {
+    const html = markdown.render(`${"> ".repeat(30)}deep\n\n${"- ".repeat(30)}deeper\n\nafter\n`);
+    expect(html.match(/<blockquote>/g)).toHaveLength(24);
+    expect(html).toContain("<p>&gt; &gt; &gt; &gt; &gt; &gt; deep</p>");
+    expect(html).toContain("- - - - - - - - - - - - - - - - - - deeper");
+    expect(html.trimEnd().endsWith("<p>after</p>")).toBe(true);
+  });
+
+  test.each([
+    ["$a_1 * b * c$", ["math_inline"]],
+    ["$5 and $10", ["text"]],
+    ["US$5 or A$6", ["text"]],
+    ["a $$x*y*z$$ b", ["text", "math_inline", "text"]],
+    ["\\(a_b*c*\\) and \\[d*e*\\]", ["math_inline", "text", "math_inline"]],
+    ["an open \\(a", ["text"]],
+    ["*a* \\* $ b", ["em_open", "text", "em_close", "text"]],
+  ])("math is not searched for emphasis: %s", (source, types) => {
+    const children = markdown.parseInline(source, {})[0]?.children ?? [];
+    expect(children.map(({ type }) => type)).toEqual(types);
+    expect(children.map(({ content }) => content).join("")).toBe(source.replaceAll("\\*", "*").replace("*a*", "a"));
+  });
 });
+
+/** How many items the list at the beginning of a text has. */
+function itemsOf(source: string): number {
+  return markdown.parse(source, {}).filter(({ type }) => type === "list_item_open").length;
+}

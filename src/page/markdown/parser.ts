@@ -25,13 +25,15 @@ markdown.inline.ruler.before("escape", "math_inline", readMathInline);
 /** Without this rule, markdown-it leaves out what is nested deeper than its own limit. */
 function readTooDeep(state: StateBlock, startLine: number, endLine: number, silent: boolean): boolean {
   if (silent || state.level < maxLevel) return false;
-  state.push("paragraph_open", "p", 1).map = [startLine, endLine];
+  let line = startLine + 1;
+  while (line < endLine && !state.isEmpty(line) && (state.sCount[line] ?? 0) >= state.blkIndent) line++;
+  state.push("paragraph_open", "p", 1).map = [startLine, line];
   const inline = state.push("inline", "", 0);
-  inline.content = state.getLines(startLine, endLine, state.blkIndent, false).trim();
-  inline.map = [startLine, endLine];
+  inline.content = state.getLines(startLine, line, state.blkIndent, false).trim();
+  inline.map = [startLine, line];
   inline.children = [];
   state.push("paragraph_close", "p", -1);
-  state.line = endLine;
+  state.line = line;
   return true;
 }
 
