@@ -40,6 +40,7 @@ x =
   wide: `\`\`\`ts\nconst line = "${"x".repeat(900)}";\n\`\`\`\n\n| ${"wide column | ".repeat(20)}\n|${"-|".repeat(20)}\n| ${"a | ".repeat(20)}\n\n${"- ".repeat(30)}deep\n\n${"> ".repeat(30)}deep\n\n$${"x".repeat(300)}$ \`${"y".repeat(300)}\` https://example.com/${"z".repeat(300)}\n`,
   code: `Here:\n\n\`\`\`\`js\nconst one = 1;\n\n\`\`\`\n\`\`\`\`\n`,
   numbers: `Items:\n\n${Array.from({ length: 400 }, (_, at) => `${at + 1}. item *${at}*\n`).join("")}\n| a | b |\n|---|---|\n${"| 1 | 2 |\n".repeat(400)}`,
+  "long-code": `\`\`\`js\n${`const line = "${"x".repeat(200)}end";\n`.repeat(60)}\`\`\`\n`,
   json: '{"name": "Maria", "big": 12345678901234567890, "list": [1, {}, []]}',
   "not-json": '{"name"} is **not** JSON.',
   scripts: `<script>globalThis.ran = 1</script>

@@ -90,6 +90,28 @@ describePage("answers as Markdown", ["test/page/author.js"], (at) => {
     await close();
   });
 
+  // Each chunk of long code cut off what was wider than the column.
+  test("the end of a long line of long code can be scrolled to", async () => {
+    const { page, close } = await at.open();
+    await show(page, "long-code");
+    await page.locator(`${rendered} .scope-string`).first().waitFor();
+    expect(await page.locator(`${rendered} .code-chunk`).count()).toBeGreaterThan(3);
+    const widths = await page.locator(`${rendered} pre`).evaluate((element) => {
+      const { scrollWidth, clientWidth } = element as unknown as { scrollWidth: number; clientWidth: number };
+      const strings = element as unknown as { querySelectorAll(name: string): Iterable<{ offsetWidth: number }> };
+      return {
+        scrollWidth,
+        clientWidth,
+        line: [...strings.querySelectorAll(".scope-string")].at(-1)?.offsetWidth ?? 0,
+      };
+    });
+    expect(widths.line).toBeGreaterThan(widths.clientWidth);
+    expect(widths.scrollWidth).toBeGreaterThan(widths.line);
+    const chunk = await page.locator(`${rendered} .code-chunk`).first().boundingBox();
+    expect(chunk?.width).toBeGreaterThan(widths.line);
+    await close();
+  });
+
   test("JSON is shown with its lines and its numbers, and text that only begins like JSON as Markdown", async () => {
     const { page, close } = await at.open();
     await show(page, "json", 1);

@@ -125,6 +125,16 @@ describe("BlockSplitter", () => {
     );
   });
 
+  // The header of the table is the last line of a paragraph until the line below it arrives.
+  test("a long paragraph is not cut before a table whose header may still be its last line", () => {
+    for (let length = 2970; length < 3020; length++) {
+      const text = `${"x".repeat(length)}\n| a | b |\n|---|---|\n| 1 | 2 |\n`;
+      const blocks = blocksOf(...text.split(/(?<=\n)/));
+      expect(blocks, String(length)).toEqual(blocksOf(text));
+      expect(htmlOf(blocks)).toContain("<th>a</th>");
+    }
+  });
+
   test("a long ordered list continues its numbers in the next block", () => {
     const blocks = blocksOf(Array.from({ length: 600 }, () => "1. an item of the list\n").join(""));
     expect(blocks.length).toBeGreaterThan(3);

@@ -24,7 +24,7 @@ const blockLength = 3000;
 const maxLineLength = 6000;
 /** A block that nothing above can cut is cut at the first line that begins after this many characters. */
 const maxBlockLength = 65_536;
-/** Characters that are parsed at once. */
+/** Characters in one call of the parser. */
 const windowLength = 4096;
 /** The header of a table is repeated in the next block if it is at most this long. In characters. */
 const maxHeaderLength = 1000;

@@ -6,7 +6,7 @@ import { markdown } from "./parser.ts";
 
 interface Properties {
   readonly block: MarkdownBlock;
-  /** The answer goes on: code at the end may be incomplete. */
+  /** More text may follow: code at the end may be incomplete. */
   readonly open: boolean;
   /** The first of its text: others are separated from the previous one, for those who take the text without its elements. */
   readonly first: boolean;
