@@ -176,6 +176,14 @@ describe("BlockSplitter", () => {
     ]);
   });
 
+  test("a long line is not broken inside a character", () => {
+    for (const text of ["```\n", ""].map((start) => `${start}x${"😀".repeat(20_000)}`)) {
+      const all = blocksOf(text).flatMap((block) => (block.kind === "code" ? block.chunks : [block.source]));
+      expect(all.length).toBeGreaterThan(3);
+      expect(all.filter((part) => /^[\udc00-\udfff]|[\ud800-\udbff]$/.test(part.trim()))).toEqual([]);
+    }
+  });
+
   test("blocks that are nested too deeply are shown as text, all of them", () => {
     const html = markdown.render(`${"> ".repeat(30)}deep\n\n${"- ".repeat(30)}deeper\n\nafter\n`);
     expect(html.match(/<blockquote>/g)).toHaveLength(24);

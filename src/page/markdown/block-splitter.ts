@@ -52,8 +52,9 @@ class OpenFence {
       const end = text.indexOf("\n", from);
       this.#line += text.slice(from, end === -1 ? undefined : end);
       while (this.#line.length > maxLineLength) {
-        this.#append(this.#line.slice(0, maxLineLength));
-        this.#line = this.#line.slice(maxLineLength);
+        const end = characterEnd(this.#line, maxLineLength);
+        this.#append(this.#line.slice(0, end));
+        this.#line = this.#line.slice(end);
         this.#insideLine = true;
       }
       if (end === -1) return undefined;
@@ -230,13 +231,18 @@ function completeLines(text: string, length: number): { readonly starts: number[
     const end = text.indexOf("\n", from);
     if ((end === -1 ? text.length : end) - from > maxLineLength) {
       const space = text.lastIndexOf(" ", from + maxLineLength - 1);
-      return { starts, longLine: space > from ? space + 1 : from + maxLineLength };
+      return { starts, longLine: space > from ? space + 1 : characterEnd(text, from + maxLineLength) };
     }
     if (end === -1) break;
     from = end + 1;
     starts.push(from);
   }
   return { starts };
+}
+
+/** Returns `at`, or the offset before if `at` is inside a surrogate pair. */
+function characterEnd(text: string, at: number): number {
+  return (text.codePointAt(at - 1) ?? 0) > 0xffff ? at - 1 : at;
 }
 
 /** A block at the top level. */

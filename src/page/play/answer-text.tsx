@@ -1,5 +1,5 @@
 import type { VNode } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { MarkdownPainter } from "../markdown/markdown-painter.tsx";
 import { Changing, useChanges } from "../parts/changing.ts";
 import { LongText } from "./long-text.tsx";
@@ -107,7 +107,8 @@ function RenderedText({
   const paint = useRef<() => void>(() => {});
   const isOpen = useRef(open);
   isOpen.current = open;
-  useEffect(() => {
+  // The frame that shows an answer as complete also shows its last words.
+  useLayoutEffect(() => {
     if (!root.current) return;
     const painter = new Painter(root.current);
     let taken = 0;
@@ -118,7 +119,7 @@ function RenderedText({
     paint.current = () => {
       clearTimeout(timer);
       const begun = performance.now();
-      if (begun < dueAt) {
+      if (isOpen.current && begun < dueAt) {
         timer = setTimeout(paint.current, dueAt - begun);
         return;
       }
@@ -136,7 +137,7 @@ function RenderedText({
       // A hostile block may take long: it gets a quarter of the time, and the page stays responsive.
       const ms = performance.now() - begun;
       dueAt = ms < slowPaintMs ? 0 : begun + 4 * ms;
-      if (added !== "") timer = setTimeout(paint.current, dueAt - begun);
+      if (added !== "") timer = setTimeout(paint.current, Math.max(0, dueAt - performance.now()));
     };
     const stop = log.subscribe(() => paint.current());
     return () => {
@@ -145,7 +146,7 @@ function RenderedText({
       painter.clear();
     };
   }, [log, asJson]);
-  useEffect(() => paint.current(), [log, asJson, open]);
+  useLayoutEffect(() => paint.current(), [log, asJson, open]);
   return <div ref={root} class={`long markdown ${name}`} />;
 }
 
