@@ -16,7 +16,11 @@ files.set("page.css", files.get("page.css") + reportStyle);
 files.set("parameters.json", JSON.stringify(chatParameters.map(described)));
 
 const bundle = await rolldown({
-  input: { page: `${from}/main.tsx`, "judging-worker": `${from}/judge/judging-worker.ts` },
+  input: {
+    page: `${from}/main.tsx`,
+    "judging-worker": `${from}/judge/judging-worker.ts`,
+    "highlighting-worker": `${from}/markdown/highlighting-worker.ts`,
+  },
   platform: "browser",
   tsconfig: "tsconfig.page.json",
 });

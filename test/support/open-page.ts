@@ -64,14 +64,24 @@ export async function answered(page: Page, count: number): Promise<void> {
   await expect.poll(state, { timeout: 60_000 }).toEqual([count, 0]);
 }
 
-/** The text of the last answer. */
+interface TextElement {
+  readonly textContent: string | null;
+  cloneNode(deep: boolean): TextElement;
+  querySelectorAll(selector: string): Iterable<{ remove(): void }>;
+}
+
+/** The text of the last answer, without the languages and buttons of its code. */
 export function lastAnswer(page: Page): Promise<string> {
   return page
     .locator(".answer")
     .last()
     .locator(".said")
     .first()
-    .evaluate((element: { readonly textContent: string | null }) => element.textContent ?? "");
+    .evaluate((element: TextElement) => {
+      const copy = element.cloneNode(true);
+      for (const bar of copy.querySelectorAll(".code-bar")) bar.remove();
+      return copy.textContent ?? "";
+    });
 }
 
 const axeSource = readFileSync(new URL("../../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");

@@ -3,6 +3,7 @@ import { useState, useEffect, useRef } from "preact/hooks";
 import { useChanges } from "../parts/changing.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import type { Answer } from "./answer.ts";
+import { RawTextButton } from "./answer-text.tsx";
 import { ChoiceView, emptyAnswer } from "./choice-view.tsx";
 import type { Conversation } from "./conversation.ts";
 import type { Settings } from "./settings.ts";
@@ -29,10 +30,12 @@ export function AnswerView({ turn, conversation, settings, keyNeeded, waits }: P
   const [copies, setCopies] = useState(false);
   const { choices, state, failure } = answer;
   const several = choices.length > 1;
+  const hasTokens = choices.some(({ text }) => text.hasTokens);
   return (
     <article class={several ? "turn answer wide" : "turn answer"} aria-busy={state === "running"}>
       <header>
         <h2>{body.model}</h2>
+        {!hasTokens && <RawTextButton />}
         <button type="button" class="quiet" onClick={() => conversation.askAgain(id)}>
           Ask again
         </button>
@@ -48,6 +51,7 @@ export function AnswerView({ turn, conversation, settings, keyNeeded, waits }: P
             key={at}
             choice={choice}
             state={state}
+            json={body["response_format"] !== undefined}
             {...(several && {
               number: at + 1,
               chosen: at === chosen,
@@ -66,8 +70,11 @@ export function AnswerView({ turn, conversation, settings, keyNeeded, waits }: P
           </p>
         </div>
       )}
-      {choices.some(({ text }) => text.hasTokens) && (
-        <p class="note">A stronger background marks a less probable token. Point at a token to see its alternatives.</p>
+      {hasTokens && (
+        <p class="note">
+          A stronger background marks a less probable token. Point at a token to see its alternatives. With token
+          probabilities, the text is not rendered as Markdown.
+        </p>
       )}
       {state === "done" && choices.length === 0 && <p class="finish">{emptyAnswer}</p>}
       {state !== "running" && <p class="facts">{factsOf(answer).join(" · ")}</p>}

@@ -1,13 +1,17 @@
 import type { VNode } from "preact";
 import type { FinishReason } from "../../core/events.ts";
 import { useChanges } from "../parts/changing.ts";
+import { indentedJson } from "../parts/json-text.ts";
 import type { Answer, Call, Choice } from "./answer.ts";
+import { AnswerText } from "./answer-text.tsx";
 import { LongText } from "./long-text.tsx";
 
 interface Properties {
   readonly choice: Choice;
   /** Of the whole answer. */
   readonly state: Answer["state"];
+  /** The request asked for JSON. */
+  readonly json: boolean;
   /** From 1, among several. */
   readonly number?: number;
   /** The conversation continues from this choice. */
@@ -18,7 +22,7 @@ interface Properties {
 export const emptyAnswer = "The answer is empty.";
 
 /** One choice of an answer: its reasoning folded, its text, its calls. */
-export function ChoiceView({ choice, state, number, chosen, onChoose }: Properties): VNode {
+export function ChoiceView({ choice, state, json, number, chosen, onChoose }: Properties): VNode {
   useChanges(choice);
   const { reasoning, text, refusal, calls, finish } = choice;
   const thinks = state === "running" && text.empty && calls.length === 0;
@@ -32,10 +36,10 @@ export function ChoiceView({ choice, state, number, chosen, onChoose }: Properti
       {!reasoning.empty && (
         <details class="reasoning">
           <summary>{thinks ? "Thinking…" : "Reasoning"}</summary>
-          <LongText log={reasoning} tokens={reasoning.hasTokens} />
+          <AnswerText log={reasoning} open={thinks} />
         </details>
       )}
-      {!text.empty && <LongText log={text} tokens={text.hasTokens} class="said" />}
+      {!text.empty && <AnswerText log={text} open={state === "running"} json={json} class="said" />}
       {!refusal.empty && <LongText log={refusal} class="said refusal" />}
       {calls.map((call) => (
         <CallView key={call.id} call={call} />
@@ -60,16 +64,7 @@ function CallView({ call: { name, arguments: text, ended } }: { readonly call: C
       <h3>
         <code>{name}</code>
       </h3>
-      {ended ? <pre>{readable(text.toString())}</pre> : <LongText log={text} class="code" />}
+      {ended ? <pre>{indentedJson(text.toString())}</pre> : <LongText log={text} class="code" />}
     </div>
   );
-}
-
-/** JSON with its lines; any other text as it is. */
-function readable(json: string): string {
-  try {
-    return JSON.stringify(JSON.parse(json), null, 2);
-  } catch {
-    return json;
-  }
 }

@@ -1,0 +1,95 @@
+import { defineProgram } from "truewire";
+
+const deep = 100_000;
+
+/** Answers by name. A hostile one would run a script (`globalThis.ran`), load something, or keep the page busy. */
+const texts = {
+  sample: `# Sorting
+
+A *short* answer with **bold**, ~~old~~ and \`sorted()\`, [the docs](https://docs.example.com/sorted?x=1) and https://example.com/a_b_c.
+
+1. Read the list
+   - [x] from a file
+   - [ ] from standard input
+2. Sort it
+
+   \`\`\`py
+   def sort(items: list[int]) -> list[int]:
+       return sorted(items)  # ascending
+   \`\`\`
+
+| Name | Age |
+|:-----|----:|
+| Ada | **36** |
+
+> Quoted
+> > twice
+
+Prices are $5 and $10; $x_1 * y * z_2$ and \\(a_b*c*d\\) are math.
+
+\\[
+x =
+- \\frac{a}{b}
+=
+\\]
+
+\`\`\`brainfuck
++++[>+<-]
+\`\`\`
+`,
+  wide: `\`\`\`ts\nconst line = "${"x".repeat(900)}";\n\`\`\`\n\n| ${"wide column | ".repeat(20)}\n|${"-|".repeat(20)}\n| ${"a | ".repeat(20)}\n\n${"- ".repeat(30)}deep\n\n${"> ".repeat(30)}deep\n\n$${"x".repeat(300)}$ \`${"y".repeat(300)}\` https://example.com/${"z".repeat(300)}\n`,
+  code: `Here:\n\n\`\`\`\`js\nconst one = 1;\n\n\`\`\`\n\`\`\`\`\n`,
+  numbers: `Items:\n\n${Array.from({ length: 400 }, (_, at) => `${at + 1}. item *${at}*\n`).join("")}\n| a | b |\n|---|---|\n${"| 1 | 2 |\n".repeat(400)}`,
+  "long-code": `\`\`\`js\n${`const line = "${"x".repeat(200)}end";\n`.repeat(60)}\`\`\`\n`,
+  json: '{"name": "Maria", "big": 12345678901234567890, "list": [1, {}, []]}',
+  "not-json": '{"name"} is **not** JSON.',
+  scripts: `<script>globalThis.ran = 1</script>
+
+<img src=x onerror="globalThis.ran = 1"> <svg onload="globalThis.ran=1"> <style>body { display: none }</style>
+
+<iframe src="javascript:globalThis.ran=1"></iframe><base href="https://evil.example/"><meta http-equiv="refresh" content="0;url=https://evil.example">
+
+[a](javascript:globalThis.ran=1) [b](JaVaScRiPt:globalThis.ran=1) [c](data:text/html,<script>1</script>) [d](vbscript:x) [e](file:///etc/passwd)
+[f](<java
+script:alert(1)>) [g](&#106;avascript:globalThis.ran=1) [h](//evil.example) [i](/admin) [j](\u0001javascript:globalThis.ran=1) <javascript:globalThis.ran=1>
+
+![cat](https://evil.example/cat.png) ![](https://evil.example/none.png) ![x](javascript:globalThis.ran=1) [![in](https://evil.example/in.png)](https://evil.example/out)
+
+[https://bank.example](https://evil.example/login) [ok](https://good.example "title\\" onclick=\\"globalThis.ran=1")
+
+\`\`\`"><script>globalThis.ran=1</script>
+code
+\`\`\`
+
+\`\`\`html
+<script>globalThis.ran = 1</script><img src=x onerror=globalThis.ran=1>
+\`\`\`
+
+| <script>globalThis.ran=1</script> | b |
+|---|---|
+| <img src=https://evil.example/x.png> | c |
+`,
+  quotes: `${">".repeat(deep)} end of quotes`,
+  "quote-lines": `${"> ".repeat(2000)}a\n`.repeat(50),
+  lists: `${"- ".repeat(deep)}end of lists`,
+  "nested-lines": Array.from({ length: 1000 }, (_, at) => `${"  ".repeat(at)}- x`).join("\n"),
+  table: `| a | b |\n|---|---|\n${"| 1 | 2 |\n".repeat(20_000)}`,
+  "wide-table": `|${" a |".repeat(1400)}\n|${"-|".repeat(1400)}\n${"|1|\n".repeat(5000)}`,
+  fence: `\`\`\`js\n${"let a = 1;\n".repeat(50_000)}`,
+  line: "x".repeat(1_000_000),
+  "code-line": `\`\`\`\n${"x".repeat(1_000_000)}`,
+  brackets: "![".repeat(100_000),
+  emphasis: "*a _b ".repeat(50_000),
+  item: `- a\n${"lazy ![ line\n".repeat(50_000)}`,
+  regex: `\`\`\`js\nvar a = ${"/".repeat(20_000)}${"(".repeat(20_000)}\n\`\`\``,
+};
+
+/** `NAME [CHARACTERS]`: the text of this name in chunks of so many characters. */
+export default defineProgram(async function* ({ messages }) {
+  const [name = "", size = "7"] = String(messages.at(-1)?.content).split(" ");
+  const text = texts[name] ?? `No such text: ${name}`;
+  for (let at = 0, chunks = 0; at < text.length; at += Number(size), chunks++) {
+    yield text.slice(at, at + Number(size));
+    if (chunks % 200 === 0) await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+});
