@@ -7,8 +7,9 @@ const read = (path: string): string => readFileSync(path, "utf8");
 const { dependencies, optionalDependencies, devDependencies } = JSON.parse(read("package.json")) as Readonly<
   Record<"dependencies" | "optionalDependencies" | "devDependencies", Versions>
 >;
-/** `preact` is bundled into the page. */
-const shipped: Versions = { ...dependencies, ...optionalDependencies, preact: devDependencies["preact"] ?? "" };
+/** These are bundled into the page. */
+const bundled = Object.fromEntries(["diff", "preact"].map((name) => [name, devDependencies[name] ?? ""]));
+const shipped: Versions = { ...dependencies, ...optionalDependencies, ...bundled };
 
 const rows = [...read("docs/dependencies.md").matchAll(/^\| `(\S+)` \| (.*) \|$/gm)].map(([, name = "", rest = ""]) => {
   const [version = "", released = "", since = "", licence = "", ...words] = rest.split(" | ");

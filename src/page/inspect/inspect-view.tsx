@@ -6,8 +6,7 @@ import { Findings } from "./findings.ts";
 import { LastRequests } from "./last-requests.ts";
 import { everything, matches } from "./request-filter.ts";
 import { RequestList } from "./request-list.tsx";
-import { RequestView } from "./request-view.tsx";
-import type { TabName } from "./request-view.tsx";
+import { RequestView, useTab } from "./request-view.tsx";
 import { Field } from "../parts/field.tsx";
 import { adminKey } from "../api/call-api.ts";
 
@@ -24,7 +23,7 @@ export function InspectView({ shown, chosen, onChoose }: Properties): VNode {
   const requests = useMemo(() => new LastRequests(), []);
   const findings = useMemo(() => new Findings(), []);
   const [filter, setFilter] = useState(everything);
-  const [tab, setTab] = useState<TabName>("wire");
+  const [tab, setTab] = useTab(chosen);
   const [tries, setTries] = useState(0);
   useChanges(requests);
   useChanges(findings);

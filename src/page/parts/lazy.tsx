@@ -1,0 +1,34 @@
+import type { ComponentType, VNode } from "preact";
+import { useEffect, useState } from "preact/hooks";
+
+interface Properties<P> {
+  /** Imports the view; the same function each time. */
+  readonly load: () => Promise<ComponentType<P>>;
+  readonly properties: P;
+}
+
+/** What was loaded before is shown at once. */
+const loaded = new Map<unknown, unknown>();
+
+/** A view whose script is loaded when it is first shown. */
+export function Lazy<P extends object>({ load, properties }: Properties<P>): VNode {
+  const [, renderAgain] = useState({});
+  const [problem, setProblem] = useState(false);
+  const View = loaded.get(load) as ComponentType<P> | undefined;
+  useEffect(() => {
+    if (View) return;
+    load().then(
+      (view) => {
+        loaded.set(load, view);
+        renderAgain({});
+      },
+      () => setProblem(true),
+    );
+  }, [load]);
+  if (View) return <View {...properties} />;
+  return problem ? (
+    <p class="banner wrong">The script of this view could not be loaded. Reload the page.</p>
+  ) : (
+    <p class="waiting">Loading…</p>
+  );
+}
