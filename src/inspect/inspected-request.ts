@@ -24,6 +24,9 @@ export interface LeftOut {
 export const inspectedOutcomes = ["open", "finished", "refused", "failed", "cancelled"] as const;
 export type InspectedOutcome = (typeof inspectedOutcomes)[number];
 
+/** Why a client's session has a request beside its main conversation. */
+export type RequestPurpose = "sub-agent" | "title";
+
 /** One line of a list of requests. Times are in milliseconds. */
 export interface RequestSummary {
   /** As in the header `x-request-id` and in the log. */
@@ -43,10 +46,15 @@ export interface RequestSummary {
   readonly api?: string;
   /** As the client named it. */
   readonly model?: string;
+  /** The engine that was asked, and its own name for the model: the same for all aliases. */
+  readonly engine?: string;
+  readonly engine_model?: string;
   readonly stream?: boolean;
   readonly status?: number;
   /** Until the first delta of the answer. */
   readonly first_ms?: number;
+  /** Measured by a local model, one after the other: until its prompt was ready, in the queue, processing the prompt, and generating. */
+  readonly phases?: RequestPhases;
   readonly prompt_tokens?: number;
   readonly cached_tokens?: number;
   readonly completion_tokens?: number;
@@ -57,9 +65,17 @@ export interface RequestSummary {
   /** The beginning of the last text of the user, or of the last tool result if no text follows it. */
   readonly snippet?: string;
   readonly snippet_of?: "user" | "tool";
-  /** The id of the first request of the conversation, and the place of this request in it, from 1. */
+  /** The client's program: the first product in its `user-agent`. */
+  readonly client?: string;
+  /** The id of the first request of the client's session, or of the conversation if the client names no session. */
   readonly thread?: string;
+  /** The id of the first request of the conversation, and the place of this request in it, from 1. */
+  readonly conversation?: string;
   readonly turn?: number;
+  /** Absent: not known, or a turn of the client's main conversation. */
+  readonly purpose?: RequestPurpose;
+  /** The beginning of the first text of the user; absent if it is the snippet. */
+  readonly topic?: string;
   /** The finish reasons of the choices. */
   readonly finish?: string;
   /** The number of requests to upstreams. */
@@ -69,6 +85,14 @@ export interface RequestSummary {
   readonly error?: string;
   /** Why a local model processed much of the prompt again. */
   readonly cache_miss?: ShownCacheMiss;
+}
+
+/** In milliseconds. */
+export interface RequestPhases {
+  readonly preparing: number;
+  readonly queue: number;
+  readonly prefill: number;
+  readonly generation: number;
 }
 
 export interface ShownCacheMiss extends CacheMiss {
@@ -85,6 +109,31 @@ export interface InspectedRequestList {
   readonly max_bytes: number;
   /** The number of requests that were dropped for newer ones. */
   readonly dropped: number;
+}
+
+/** The texts of a request that a search looks at; "line": what the list shows, such as an id, an error or a tool's name. */
+export type SearchedPlace = "line" | "request" | "prompt" | "reasoning" | "answer" | "tool call" | "upstream answer";
+
+/** A match, with the text around it in one line. */
+export interface SearchHit {
+  readonly place: SearchedPlace;
+  readonly text: string;
+  /** The ranges of the words in the text, in characters; the end is exclusive. */
+  readonly marks: readonly (readonly [start: number, end: number])[];
+}
+
+/** A request that has all words of a query, and its first matches, one for each of its texts. */
+export interface SearchResult {
+  readonly id: string;
+  readonly hits: readonly SearchHit[];
+}
+
+/** The last event of a search. */
+export interface SearchEnd {
+  readonly searched: number;
+  readonly found: number;
+  /** There may be further results: the search ends at a maximum. */
+  readonly more?: true;
 }
 
 /** Everything recorded about one request. Secrets are masked; times are in milliseconds since its arrival. */

@@ -23,7 +23,7 @@ export function App(): VNode {
   const models = useMemo(() => new Models(), []);
   const settings = useMemo(() => new Settings(), []);
   const conversation = useMemo(() => new Conversation(settings), []);
-  const [{ view, chosen }, setPlace] = useState(placeInAddress());
+  const [{ view, chosen, query }, setPlace] = useState(placeInAddress());
   const [keyRequested, setKeyRequested] = useState(false);
   useChanges(models);
 
@@ -40,9 +40,9 @@ export function App(): VNode {
     setKeyRequested(false);
     void models.ask().then(() => settings.set({ model: settings.model || (models.names[0] ?? "") }));
   };
-  const choose = (id: string): void => {
+  const inspect = (id: string, query: string): void => {
     // Each request in a list would else be a step back.
-    history.replaceState(null, "", id === "" ? "#inspect" : `#inspect/${id}`);
+    history.replaceState(null, "", `#inspect${id === "" ? "" : `/${id}`}${query === "" ? "" : `?${query}`}`);
     setPlace(placeInAddress());
   };
   return (
@@ -68,7 +68,7 @@ export function App(): VNode {
           <PlayView models={models} settings={settings} conversation={conversation} />
         </div>
         <div class="view" hidden={view !== "inspect"}>
-          <InspectView shown={view === "inspect"} chosen={chosen} onChoose={choose} />
+          <InspectView shown={view === "inspect"} chosen={chosen} query={query} onPlace={inspect} />
         </div>
         <div class="view" hidden={view !== "judge"}>
           <JudgeView />
@@ -85,10 +85,17 @@ export function App(): VNode {
   );
 }
 
-/** The view, and in Inspect the id of a request: `#inspect/req_…`. */
-function placeInAddress(): { readonly view: (typeof views)[number]["name"]; readonly chosen: string } {
-  const [view, chosen = ""] = location.hash.slice(1).split("/");
-  return { view: views.find(({ name }) => name === view)?.name ?? "play", chosen };
+interface Place {
+  readonly view: (typeof views)[number]["name"];
+  readonly chosen: string;
+  readonly query: string;
+}
+
+/** The view, and in Inspect the id of a request and the filter: `#inspect/req_…?outcome=failed`. */
+function placeInAddress(): Place {
+  const [path = "", ...query] = location.hash.slice(1).split("?");
+  const [view, chosen = ""] = path.split("/");
+  return { view: views.find(({ name }) => name === view)?.name ?? "play", chosen, query: query.join("?") };
 }
 
 /** Where screen readers hear announcements. */

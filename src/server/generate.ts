@@ -300,8 +300,10 @@ async function keepAnswer(kept: StorableRequest, { requestId }: Reply, { log }: 
 }
 
 /** The record of a response in the background, which has a line of its own in the log. The request's line only says that it was accepted. */
-function recordOfRun({ api, model, servedModel, keyName, watched, inspection }: RequestRecord): RequestRecord {
-  return Object.assign(new RequestRecord(), { api, model, servedModel, keyName, watched, inspection, status: 200 });
+function recordOfRun(record: RequestRecord): RequestRecord {
+  const { api, model, servedModel, served, keyName, watched, inspection } = record;
+  const same = { api, model, servedModel, served, keyName, watched, inspection };
+  return Object.assign(new RequestRecord(), { ...same, status: 200 });
 }
 
 /** Generates in the background. The client is answered immediately, or follows the events. */

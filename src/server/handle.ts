@@ -130,9 +130,11 @@ function methodsOf({ methods }: ServerRoute): string[] {
   return Object.keys(methods).flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name]));
 }
 
-/** Finds the client of the key. Throws `FailureError` 401 or 403. */
-function authenticate(reply: Reply, { settings: { keys, admin } }: Service): Promise<void> | void {
-  const { open, admin: isAdmin } = routeIn(reply);
+/** Finds the client of the key. Throws `FailureError` 401 or 403, and 404 for a path that has nothing on this server. */
+function authenticate(reply: Reply, service: Service): Promise<void> | void {
+  const { keys, admin } = service.settings;
+  const { open, admin: isAdmin, requireEnabled } = routeIn(reply);
+  requireEnabled?.(service);
   if (isAdmin === true) return admin.check(reply.key, reply.exchange);
   if (keys.required) return findClient(reply, keys, open === true);
 }
@@ -181,6 +183,7 @@ async function findModel(reply: Reply, service: Service): Promise<void> {
   reply.useProfile(model.from.profile);
   endpoint.check?.(model, read);
   record.servedModel = model.info.id;
+  record.served = model;
   reply.read = read;
   reply.model = model;
 }

@@ -28,6 +28,8 @@ export interface ServerRoute {
   readonly open?: boolean;
   /** Needs an admin key. */
   readonly admin?: boolean;
+  /** Throws `FailureError` if the server has nothing at the path, before a key is asked for. */
+  readonly requireEnabled?: (service: Service) => void;
   /** The API under which its POST requests are counted and traced. */
   readonly api?: ObservedApi;
   readonly methods: Readonly<Partial<Record<Method, EndpointHandler | ModelEndpoint>>>;

@@ -12,6 +12,7 @@ import type { AttemptObserver, GenerationObserver, ObservedAttempt } from "../co
 import type { ListedRequest } from "./inspect/listed-request.ts";
 import type { WatchedRequest } from "./inspect/watched-request.ts";
 import type { LogFields } from "./log.ts";
+import type { ServedModel } from "./model-directory.ts";
 import type { RequestTrace } from "./tracing/tracing.ts";
 
 /** "refused": an error of the client (4xx); "failed": an error of this server or the source (5xx). */
@@ -35,6 +36,8 @@ export class RequestRecord implements GenerationObserver {
   model: string | undefined;
   /** The listed name; absent if the model does not exist. */
   servedModel: string | undefined;
+  /** The model that is asked. */
+  served: ServedModel | undefined;
   /** The name of the client's key; never the key. */
   keyName: string | undefined;
   stream: boolean | undefined;

@@ -134,7 +134,8 @@ test("unknown filters, and values that no request can have, are refused", async 
     const response = await fetch(`${server.url}/admin/requests${query}`);
     return [response.status, ((await response.json()) as { error: object }).error];
   };
-  const known = "The filters are model, api, key, thread, repair, status, since, outcome.";
+  const known =
+    "The filters are model, engine, engine_model, api, key, thread, repair, repaired, cache_missed, status, since, after, before, min_ms, outcome.";
   expect(await refusal("?modle=x&model=x")).toEqual([
     400,
     {

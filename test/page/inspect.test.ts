@@ -167,13 +167,16 @@ describePage("Inspect", threeModels, (at) => {
     await asked("talker", "", { messages: [question], tools });
     await asked("talker", "a request of another client");
     await asked("talker", "", { messages: called, tools });
-    const snippets = async (): Promise<string[]> =>
-      (await rows(page).locator(".row-snippet").allTextContents()).slice(0, 3).map((text) => text.trim());
+    const snippets = async (count: number): Promise<string[]> =>
+      (await rows(page).locator(".row-snippet").allTextContents()).slice(0, count).map((text) => text.trim());
+    await expect.poll(() => snippets(2)).toEqual(["▸call look", "a request of another client"]);
+    await rows(page).first().getByText("2 turns").waitFor();
+    await rows(page).first().click();
     await expect
-      .poll(snippets)
-      .toEqual(["turn 2tool result seven foxes", "turn 1 call look", "a request of another client"]);
-    await rows(page).nth(1).getByText("calls look").waitFor();
-    expect(await page.locator(".request-row.continued").count()).toBe(1);
+      .poll(() => snippets(4))
+      .toEqual(["▾call look", "turn 2tool result seven foxes", "turn 1 call look", "a request of another client"]);
+    await rows(page).nth(2).getByText("calls look").waitFor();
+    expect(await page.locator(".request-row.continued").count()).toBe(2);
     await asked("talker", "long 60 500");
     await rows(page)
       .first()
@@ -311,7 +314,7 @@ describePage("Inspect", threeModels, (at) => {
   test("needs no pointer: the arrow keys go through requests and tabs, and the address keeps the place", async () => {
     const { page, close } = await at.open("inspect");
     await rows(page).first().waitFor();
-    const list = page.getByRole("listbox");
+    const list = page.getByRole("tree");
     await list.focus();
     const selected = (place: number): Locator =>
       page.locator(`.request-row[aria-posinset='${place}'][aria-selected=true]`);
@@ -376,7 +379,9 @@ describePage("Inspect", threeModels, (at) => {
     ];
     await asked("m", "", { messages });
     const { page, wrong, close } = await at.open("inspect");
-    await rows(page).filter({ hasText: "m" }).first().click();
+    // It continues the first question to this model.
+    await rows(page).filter({ hasText: "2 turns" }).filter({ hasText: "hi" }).first().click();
+    await rows(page).filter({ hasText: "bye" }).first().click();
     await page.getByRole("tab", { name: "Wire" }).click();
     await page.locator("summary", { has: page.getByText(/asked|sent upstream/i) }).click();
     const adaptations = page.getByRole("list", { name: "Adaptations of the request" });
@@ -399,7 +404,7 @@ describePage("Inspect", threeModels, (at) => {
       await page.getByText(/^30\d\d requests$/).waitFor();
       // Only rows in sight are there.
       expect(await rows(page).count()).toBeLessThan(80);
-      const list = page.getByRole("listbox");
+      const list = page.getByRole("tree");
       await list.focus();
       await page.keyboard.press("End");
       await page.locator(".request-row[aria-selected=true] .row-title", { hasText: "programmed" }).waitFor();
@@ -439,7 +444,7 @@ describePage("Inspect of a server with keys", [talker, ...keys, "--inspect"], (a
     await page.getByText("The server does not know this key.").waitFor();
     await page.getByLabel("Admin key").fill(admin);
     await page.getByRole("button", { name: "Look at the requests" }).click();
-    await page.getByRole("listbox").waitFor();
+    await page.getByRole("tree").waitFor();
     await fetch(`${at.server.url}/v1/chat/completions`, chat("hi"));
     await expect.poll(() => rows(page).count()).toBe(1);
     await page.reload();

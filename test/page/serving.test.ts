@@ -17,7 +17,7 @@ const builtPage = join(dirname(builtMain), "../page");
 const isBuilt = existsSync(builtPage);
 if (!isBuilt) console.log(`skipped: ${builtPage} is not there to be weighed: npm run build`);
 
-test.skipIf(!isBuilt)("compressed, the page loads less than 68 kB at first, and the rest when it is needed", () => {
+test.skipIf(!isBuilt)("compressed, the page loads less than 80 kB at first, and the rest when it is needed", () => {
   const read = (name: string): string => readFileSync(join(builtPage, name), "utf8");
   const sizes = Object.fromEntries(readdirSync(builtPage).map((name) => [name, gzipSync(read(name)).length]));
   const first = new Set(["index.html", "page.css", "icon.svg", "parameters.json", "page.js"]);
@@ -25,7 +25,7 @@ test.skipIf(!isBuilt)("compressed, the page loads less than 68 kB at first, and 
   for (const name of first)
     for (const [, imported = ""] of read(name).matchAll(/(?:from|import)\s?"\.\/([\w-]+\.js)"/g)) first.add(imported);
   const sum = (names: Iterable<string>): number => [...names].reduce((all, name) => all + (sizes[name] ?? 0), 0);
-  expect(sum(first), JSON.stringify([...first])).toBeLessThan(68_000);
+  expect(sum(first), JSON.stringify([...first])).toBeLessThan(80_000);
   // The rules, with the schemas and zod, are loaded by a worker; the readers of the APIs for requests that the server did not read.
   for (const [name, most] of [
     ["judging-worker.js", 132_000],
@@ -33,7 +33,7 @@ test.skipIf(!isBuilt)("compressed, the page loads less than 68 kB at first, and 
   ] as const)
     expect(sizes[name], name).toBeLessThan(most);
   const aside = (sizes["judging-worker.js"] ?? 0) + (sizes["read-body.js"] ?? 0);
-  expect(sum(Object.keys(sizes)) - aside, JSON.stringify(sizes)).toBeLessThan(95_000);
+  expect(sum(Object.keys(sizes)) - aside, JSON.stringify(sizes)).toBeLessThan(110_000);
 });
 
 describe("the files of the page", () => {

@@ -114,14 +114,19 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The earlier requests of the same model that were read: those of the same conversation first, each the latest first. */
+/** The earlier requests of the same model that were read: those of the conversation first, then those of the session, each the latest first. */
 async function earlierRequests(request: InspectedRequest, signal: AbortSignal): Promise<readonly RequestSummary[]> {
-  const { model = "", number, thread } = request;
+  const { model = "", number } = request;
   const response = await askAdmin(`requests?model=${encodeURIComponent(model)}`, { signal });
   const { requests } = (await response.json()) as InspectedRequestList;
   const earlier = requests.filter((other) => other.number < number && other.turn !== undefined).toReversed();
-  const isOwn = (other: RequestSummary): boolean => other.thread === thread;
-  return [...earlier.filter(isOwn), ...earlier.filter((other) => !isOwn(other))].slice(0, maxOffered);
+  return earlier.toSorted((one, other) => distanceOf(one, request) - distanceOf(other, request)).slice(0, maxOffered);
+}
+
+/** 0: of the same conversation, 1: of the same session of the client, 2: of another one. */
+function distanceOf(one: RequestSummary, request: RequestSummary): number {
+  if (one.conversation === request.conversation) return 0;
+  return one.thread === request.thread ? 1 : 2;
 }
 
 /**
@@ -136,7 +141,7 @@ async function previousTurn(
 ): Promise<Earlier | undefined> {
   let best: { readonly earlier: Earlier; readonly shared: number } | undefined;
   for (const summary of offered.slice(0, maxTried)) {
-    if (best && summary.thread !== request.thread) break;
+    if (best && distanceOf(summary, request) > 0) break;
     const earlier = await loadRequest(summary.id, signal);
     if (!earlier) continue;
     const shared = sharedMessages(earlier.parsed, parsed);
@@ -155,9 +160,12 @@ async function loadRequest(id: string, signal: AbortSignal): Promise<Earlier | u
   return parsed && { request, parsed };
 }
 
-function nameOf({ thread, turn, at, snippet = "" }: RequestSummary, request: InspectedRequest): string {
+function nameOf(summary: RequestSummary, request: InspectedRequest): string {
+  const { turn, at, snippet = "" } = summary;
+  const place = [`turn ${turn}`, "another conversation of the session", "another session"][
+    distanceOf(summary, request)
+  ];
   const time = new Date(at).toLocaleTimeString("en-GB");
-  const place = thread === request.thread ? `turn ${turn}` : "another conversation";
   return `${place} · ${timeInWords(request.at - at)} earlier, ${time} · ${snippet.slice(0, 60)}`;
 }
 

@@ -1,74 +1,208 @@
 import type { VNode } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { inspectedOutcomes } from "../../inspect/inspected-request.ts";
 import type { RequestSummary } from "../../inspect/inspected-request.ts";
+import type { Findings } from "./findings.ts";
+import { everything, isNarrowed, matches, namedModels } from "./request-filter.ts";
 import type { RequestFilter } from "./request-filter.ts";
+import { timeInWords } from "./words.ts";
 
 interface Properties {
+  /** False while another view is shown. */
+  readonly shown: boolean;
   readonly requests: readonly RequestSummary[];
-  /** Ids of the rules that were found broken. */
-  readonly rules: readonly string[];
+  readonly findings: Findings;
   readonly filter: RequestFilter;
   readonly onChange: (filter: RequestFilter) => void;
+  /** Further buttons. */
+  readonly children: VNode;
 }
 
-/** Which requests are listed: by model, by how they ended, by what was found. */
-export function FilterBar({ requests, rules, filter, onChange }: Properties): VNode {
-  const models = [...new Set(requests.flatMap(({ model }) => model ?? []))].toSorted();
+/** The most frequent choices, with the number of requests that each has. */
+const quickFilters: readonly { readonly title: string; readonly chosen: Partial<RequestFilter> }[] = [
+  { title: "Failed", chosen: { outcome: "error" } },
+  { title: "Cache missed", chosen: { cache: "missed" } },
+  { title: "Repaired", chosen: { finding: "repair" } },
+  { title: "Rule broken", chosen: { finding: "any" } },
+  { title: "Slow", chosen: { slow: "5000" } },
+];
+
+const times: readonly Option[] = [
+  ["60", "Last minute"],
+  ["300", "Last 5 minutes"],
+  ["900", "Last 15 minutes"],
+  ["3600", "Last hour"],
+];
+const durations: readonly Option[] = [1000, 5000, 10_000, 30_000, 60_000].map((ms) => [
+  String(ms),
+  `At least ${ms / 1000} s`,
+]);
+
+type Option = readonly [value: string, title: string];
+
+/** Which requests are listed: by words in their texts, by how they ended, by what was found. */
+export function FilterBar({ shown, requests, findings, filter, onChange, children }: Properties): VNode {
+  const search = useRef<HTMLInputElement>(null);
+  const [showsMore, setShowsMore] = useState(false);
+  useEffect(() => {
+    if (!shown) return;
+    const focus = (event: KeyboardEvent): void => {
+      const isWriting =
+        event.target instanceof Element && event.target.closest("input, textarea, select, [contenteditable], dialog");
+      if (event.key !== "/" || isWriting || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      search.current?.focus();
+      search.current?.select();
+    };
+    addEventListener("keydown", focus);
+    return () => removeEventListener("keydown", focus);
+  }, [shown]);
+
+  const values = (of: (request: RequestSummary) => string | number | undefined): Option[] =>
+    [...new Set(requests.map((request) => String(of(request) ?? "")))]
+      .filter((value) => value !== "")
+      .toSorted()
+      .map((value) => [value, value]);
   const repairs = [...new Set(requests.flatMap(({ repairs }) => Object.keys(repairs ?? {})))].toSorted();
+  const select = (name: keyof RequestFilter, label: string, all: string, options: readonly Option[]): VNode => (
+    <Select
+      label={label}
+      all={all}
+      options={options}
+      value={filter[name]}
+      onChange={(value) => onChange({ ...filter, [name]: value })}
+    />
+  );
+  const used = [filter.api, filter.key, filter.status, filter.within, filter.slow].filter(
+    (value) => value !== "",
+  ).length;
   return (
     <div class="filters" role="group" aria-label="Which requests are listed">
-      <select
-        aria-label="Model of the requests"
-        value={filter.model}
-        onChange={({ currentTarget }) => onChange({ ...filter, model: currentTarget.value })}
-      >
-        <option value="">All models</option>
-        {models.map((name) => (
-          <option key={name} value={name}>
-            {name}
-          </option>
-        ))}
-      </select>
-      <select
-        aria-label="How they ended"
-        value={filter.outcome}
-        onChange={({ currentTarget }) => {
-          onChange({ ...filter, outcome: inspectedOutcomes.find((name) => name === currentTarget.value) ?? "" });
-        }}
-      >
-        <option value="">All outcomes</option>
-        {inspectedOutcomes.map((name) => (
-          <option key={name} value={name}>
-            {name}
-          </option>
-        ))}
-      </select>
-      <select
-        aria-label="What was found"
-        value={filter.finding}
-        onChange={({ currentTarget }) => onChange({ ...filter, finding: currentTarget.value })}
-      >
-        <option value="">Any finding</option>
-        <option value="any">A rule is broken</option>
-        {rules.length > 0 && (
-          <optgroup label="Broken rules">
-            {rules.map((id) => (
-              <option key={id} value={`rule ${id}`}>
-                {id}
-              </option>
-            ))}
-          </optgroup>
+      <input
+        ref={search}
+        type="search"
+        aria-label="Search requests"
+        aria-keyshortcuts="/"
+        placeholder="Search bodies, prompts and answers (/)"
+        maxLength={200}
+        value={filter.q}
+        onInput={({ currentTarget }) => onChange({ ...filter, q: currentTarget.value })}
+      />
+      <div class="row">
+        {quickFilters.map(({ title, chosen }) => {
+          const isChosen = Object.entries(chosen).every(
+            ([name, value]) => filter[name as keyof RequestFilter] === value,
+          );
+          const none = Object.fromEntries(Object.keys(chosen).map((name) => [name, ""]));
+          const alone = { ...everything, ...chosen };
+          const count = requests.filter((request) => matches(request, findings.of(request.id), alone)).length;
+          return (
+            <button
+              key={title}
+              type="button"
+              class="quick"
+              aria-pressed={isChosen}
+              title={chosen.slow === undefined ? undefined : `At least ${timeInWords(Number(chosen.slow))}`}
+              onClick={() => onChange({ ...filter, ...(isChosen ? none : chosen) })}
+            >
+              {title} <span class="count">{count.toLocaleString("en")}</span>
+            </button>
+          );
+        })}
+      </div>
+      <div class="selects">
+        {select("model", "Model of the requests", "All models", [...namedModels(requests)])}
+        {select("outcome", "How they ended", "All outcomes", [
+          ...inspectedOutcomes.map((name): Option => [name, name]),
+          ["error", "failed or refused"],
+        ])}
+        <Select
+          label="What was found"
+          all="Any finding"
+          value={filter.finding}
+          options={[
+            ["any", "A rule is broken"],
+            ["repair", "The answer was repaired"],
+          ]}
+          groups={[
+            ["Broken rules", findings.rules.map((id) => [`rule ${id}`, id])],
+            ["Repairs of the upstream's answer", repairs.map((id) => [`repair ${id}`, id])],
+          ]}
+          onChange={(finding) => onChange({ ...filter, finding })}
+        />
+      </div>
+      {showsMore && (
+        <div class="selects">
+          {select(
+            "api",
+            "API of the requests",
+            "All APIs",
+            values(({ api }) => api),
+          )}
+          {select(
+            "key",
+            "Key of the client",
+            "All keys",
+            values(({ key }) => key),
+          )}
+          {select(
+            "status",
+            "Status of the answers",
+            "All statuses",
+            values(({ status }) => status),
+          )}
+          {select("within", "When they came", "Any time", times)}
+          {select("slow", "How long they took", "Any duration", durations)}
+        </div>
+      )}
+      <div class="row">
+        <button type="button" class="quiet" aria-expanded={showsMore} onClick={() => setShowsMore(!showsMore)}>
+          {showsMore ? "Fewer filters" : `More filters${used > 0 ? ` (${used} used)` : ""}`}
+        </button>
+        {children}
+        {isNarrowed(filter) && (
+          <button type="button" class="quiet" onClick={() => onChange(everything)}>
+            Clear filters
+          </button>
         )}
-        {repairs.length > 0 && (
-          <optgroup label="Repairs of the upstream's answer">
-            {repairs.map((id) => (
-              <option key={id} value={`repair ${id}`}>
-                {id}
-              </option>
-            ))}
-          </optgroup>
-        )}
-      </select>
+      </div>
     </div>
+  );
+}
+
+interface SelectProperties {
+  readonly label: string;
+  /** The option that selects all. */
+  readonly all: string;
+  readonly options: readonly Option[];
+  readonly groups?: readonly (readonly [title: string, options: readonly Option[]])[];
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+}
+
+function Select({ label, all, options, groups = [], value, onChange }: SelectProperties): VNode {
+  const known = [...options, ...groups.flatMap(([, others]) => others)].some(([one]) => one === value);
+  return (
+    <select aria-label={label} value={value} onChange={({ currentTarget }) => onChange(currentTarget.value)}>
+      <option value="">{all}</option>
+      {/* The address may name a value that no request has any more. */}
+      {value !== "" && !known && <option value={value}>{value}</option>}
+      {options.map(optionOf)}
+      {groups
+        .filter(([, others]) => others.length > 0)
+        .map(([title, others]) => (
+          <optgroup key={title} label={title}>
+            {others.map(optionOf)}
+          </optgroup>
+        ))}
+    </select>
+  );
+}
+
+function optionOf([value, title]: Option): VNode {
+  return (
+    <option key={value} value={value}>
+      {title}
+    </option>
   );
 }

@@ -1,32 +1,47 @@
 import type { VNode } from "preact";
 import { useEffect, useMemo, useState, useRef } from "preact/hooks";
-import { useChanges } from "../parts/changing.ts";
+import type { RequestSummary } from "../../inspect/inspected-request.ts";
+import { announcement, useChanges } from "../parts/changing.ts";
+import { ExportButtons, ExportMenu } from "./export-requests.tsx";
 import { FilterBar } from "./filter-bar.tsx";
 import { Findings } from "./findings.ts";
 import { LastRequests } from "./last-requests.ts";
-import { everything, matches } from "./request-filter.ts";
-import { RequestList } from "./request-list.tsx";
+import { filterIn, isNarrowed, matches, queryOf } from "./request-filter.ts";
+import type { RequestFilter } from "./request-filter.ts";
+import { RequestList, turnsInWords } from "./request-list.tsx";
 import { RequestView, useTab } from "./request-view.tsx";
+import { Search } from "./search.ts";
+import { SessionView } from "./session-view.tsx";
+import { rowsOf, threadMark, threadsOf, totalsOf } from "./threads.ts";
+import type { ListRow } from "./threads.ts";
 import { Field } from "../parts/field.tsx";
 import { adminKey } from "../api/call-api.ts";
 
 interface Properties {
   /** True while this view is shown. */
   readonly shown: boolean;
-  /** The id of the request that is looked at; "": none. */
+  /** The id of the request that is looked at, or of a session after `session:`; "": none. */
   readonly chosen: string;
-  readonly onChoose: (id: string) => void;
+  /** The filter in the address. */
+  readonly query: string;
+  readonly onPlace: (chosen: string, query: string) => void;
 }
 
 /** The latest requests of all clients, and the details of one. */
-export function InspectView({ shown, chosen, onChoose }: Properties): VNode {
+export function InspectView({ shown, chosen, query, onPlace }: Properties): VNode {
   const requests = useMemo(() => new LastRequests(), []);
   const findings = useMemo(() => new Findings(), []);
-  const [filter, setFilter] = useState(everything);
+  const search = useMemo(() => new Search(), []);
+  const [filter, setFilter] = useState(() => filterIn(query));
   const [tab, setTab] = useTab(chosen);
   const [tries, setTries] = useState(0);
+  /** The requests that are listed while the list is paused. */
+  const [paused, setPaused] = useState<readonly RequestSummary[]>();
+  /** Threads that were opened or closed by hand. */
+  const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
   useChanges(requests);
   useChanges(findings);
+  useChanges(search);
   useEffect(() => {
     if (!shown) return;
     const ends = [requests.look(), findings.work()];
@@ -34,7 +49,37 @@ export function InspectView({ shown, chosen, onChoose }: Properties): VNode {
       for (const end of ends) end();
     };
   }, [shown, tries]);
-  useEffect(() => findings.see(requests.all), [requests.all]);
+  useEffect(() => {
+    findings.see(requests.all);
+    search.see(requests.all);
+    // They were cleared.
+    if (requests.all.length === 0) setPaused(undefined);
+  }, [requests.all]);
+  useEffect(() => search.find(filter.q), [filter.q]);
+  useEffect(() => {
+    if (!shown || query === queryOf(filter)) return;
+    // A link to the view has no filter: the one that was chosen stays.
+    if (query === "") onPlace(chosen, queryOf(filter));
+    else setFilter(filterIn(query));
+  }, [shown, query]);
+
+  const all = paused ?? requests.all;
+  const isSearching = search.query !== "";
+  const listed = useMemo(() => {
+    const now = Date.now();
+    return all.filter(
+      (request) =>
+        (!isSearching || search.results.has(request.id)) && matches(request, findings.of(request.id), filter, now),
+    );
+  }, [all, filter, findings.changes, search.changes]);
+  const isFiltered = isNarrowed(filter);
+  const rows = useMemo(
+    () =>
+      isSearching
+        ? listed.map((request): ListRow => ({ kind: "request", request }))
+        : rowsOf(threadsOf(listed), (id) => toggled.has(id) !== isFiltered),
+    [listed, toggled, isFiltered, isSearching],
+  );
 
   const { state, message } = requests;
   if (state === "key-needed" || state === "key-refused")
@@ -46,37 +91,97 @@ export function InspectView({ shown, chosen, onChoose }: Properties): VNode {
       </div>
     );
   }
-  const listed = requests.all.filter((request) => matches(request, findings.of(request.id), filter));
-  const summary = requests.find(chosen);
+  const change = (next: RequestFilter): void => {
+    setFilter(next);
+    onPlace(chosen, queryOf(next));
+  };
+  const choose = (id: string): void => onPlace(id, queryOf(filter));
+  const toggle = (id: string): void => {
+    const next = new Set(toggled);
+    if (!next.delete(id)) next.add(id);
+    setToggled(next);
+  };
+  const pause = (): void => {
+    setPaused(paused ? undefined : requests.all);
+    announcement.say(paused ? "The list continues" : "The list is paused");
+  };
+  const clear = async (): Promise<void> => {
+    await requests.clear();
+    announcement.say("The list is empty");
+  };
+  const summary = requests.find(chosen) ?? all.find(({ id }) => id === chosen);
+  const threadId = chosen.startsWith(threadMark) ? chosen.slice(threadMark.length) : summary?.thread;
+  // The whole session, whatever the filter lists of it.
+  const inThread = threadId === undefined ? [] : all.filter(({ id, thread = id }) => thread === threadId);
+  const thread = inThread.length > 1 ? { id: threadId ?? "", requests: inThread } : undefined;
+  const isThreadChosen = thread !== undefined && !summary;
+  const added = paused ? requests.all.filter(({ number }) => number > (paused[0]?.number ?? 0)).length : 0;
   return (
-    <div class={summary ? "inspect one-chosen" : "inspect"}>
+    <div class={summary || isThreadChosen ? "inspect one-chosen" : "inspect"}>
       <section class="requests" aria-label="Requests">
-        <FilterBar requests={requests.all} rules={findings.rules} filter={filter} onChange={setFilter} />
-        <RequestList requests={listed} chosen={chosen} findings={findings} onChoose={onChoose} />
+        <FilterBar shown={shown} requests={all} findings={findings} filter={filter} onChange={change}>
+          <>
+            <button type="button" class="quiet" aria-pressed={paused !== undefined} onClick={pause}>
+              {paused ? `Resume (${added.toLocaleString("en")} new)` : "Pause"}
+            </button>
+            <button type="button" class="quiet" disabled={all.length === 0} onClick={() => void clear()}>
+              Clear requests
+            </button>
+            <ExportMenu>
+              {summary && <ExportButtons subject="request" ids={[summary.id]} />}
+              {thread && <ExportButtons subject="session" ids={inThread.map(({ id }) => id)} />}
+              <ExportButtons
+                subject={isFiltered ? "listed requests" : "all requests"}
+                ids={listed.map(({ id }) => id)}
+              />
+            </ExportMenu>
+          </>
+        </FilterBar>
+        <RequestList
+          rows={rows}
+          chosen={chosen}
+          findings={findings}
+          results={isSearching ? search.results : undefined}
+          onChoose={choose}
+          onToggle={toggle}
+        />
         <p class="note">
-          {listed.length === requests.all.length
-            ? `${listed.length} requests`
-            : `${listed.length} of ${requests.all.length} requests`}
+          {listed.length === all.length ? `${listed.length} requests` : `${listed.length} of ${all.length} requests`}
+          {search.state === "searching" && <span> · searching…</span>}
+          {search.state === "failed" && <span> · {search.message}</span>}
+          {search.hasMore && <span> · the search ended at its maximum of results</span>}
         </p>
       </section>
       <section class="chosen" aria-label="The chosen request">
-        {summary ? (
-          <>
-            <button type="button" class="only-narrow" onClick={() => onChoose("")}>
+        {(summary || isThreadChosen) && (
+          <div class="row">
+            <button type="button" class="only-narrow" onClick={() => choose("")}>
               Back to the list
             </button>
-            <RequestView summary={summary} tab={tab} onTab={setTab} />
-          </>
+            {summary && thread && (
+              <button type="button" class="quiet" onClick={() => choose(threadMark + thread.id)}>
+                Its session: {turnsInWords(totalsOf(thread))}
+              </button>
+            )}
+          </div>
+        )}
+        {summary ? (
+          <RequestView summary={summary} tab={tab} onTab={setTab} />
+        ) : isThreadChosen ? (
+          <SessionView key={thread.id} thread={thread} onChoose={choose} />
         ) : (
-          <p class="banner">
-            {requests.all.length === 0
-              ? "No requests yet. Ask a model in Play or with any client: each request appears here while it runs."
-              : "Choose a request to see its bytes, prompt, events and findings."}
-          </p>
+          <p class="banner">{emptyText(all.length, listed.length, search.state === "searching")}</p>
         )}
       </section>
     </div>
   );
+}
+
+function emptyText(all: number, listed: number, isSearching: boolean): string {
+  if (all === 0)
+    return "No requests yet. Ask a model in Play or with any client: each request appears here while it runs.";
+  if (listed === 0 && !isSearching) return "No request matches. Choose “Clear filters” to list all.";
+  return "Choose a request to see its bytes, prompt, events and findings, or a session to see its times.";
 }
 
 interface AdminKeyProperties {

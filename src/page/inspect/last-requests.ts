@@ -33,6 +33,14 @@ export class LastRequests extends Changing {
     return () => looking.abort();
   }
 
+  /** Drops all requests that the server keeps. */
+  async clear(): Promise<void> {
+    await askAdmin("requests", { method: "DELETE" }).catch((error: unknown) => {
+      if (!(error instanceof AdminRefusal)) return;
+      this.#refused(error);
+    });
+  }
+
   async #follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
@@ -54,8 +62,9 @@ export class LastRequests extends Changing {
     this.#byId = new Map(list.requests.map((summary) => [summary.id, summary]));
     this.#become("on", "");
     for await (const event of readEvents(changes)) {
-      const summary = event as RequestSummary;
-      this.#byId.set(summary.id, summary);
+      const change = event as RequestSummary | { readonly cleared: number };
+      if ("cleared" in change) this.#byId.clear();
+      else this.#byId.set(change.id, change);
       for (const id of this.#byId.keys()) {
         if (this.#byId.size <= maxListed) break;
         this.#byId.delete(id);

@@ -9,6 +9,7 @@ import { isShort, jsonIn, jsonText } from "./json-tree.ts";
 import { CallView, FoldedText, MessageCard, Parts, ReasoningView, ResultView } from "./message-view.tsx";
 import {
   answerOf,
+  inputText,
   inputTextsOf,
   jsonOfBody,
   parametersOf,
@@ -17,11 +18,14 @@ import {
   refusedPlace,
   wholeText,
 } from "./readable-request.ts";
-import type { ParsedRequest, ReadableMessage } from "./readable-request.ts";
+import type { InputText, ParsedRequest, ReadableMessage } from "./readable-request.ts";
 import { countInWords } from "./words.ts";
 
 /** Of a longer conversation, only this number of messages is shown at first. */
 const maxMessages = 40;
+
+/** Paths whose requests are texts, not messages: embeddings and rankings, Ollama's included. */
+const textApis = /\/(?:embed|rerank)/;
 
 /** The request and its answer as people read them. */
 export default function OverviewView({ request }: { readonly request: InspectedRequest }): VNode {
@@ -31,7 +35,7 @@ export default function OverviewView({ request }: { readonly request: InspectedR
   const { parsed, isReading } = useParsed(request, json);
   const messages = parsed?.prompt.kind === "chat" ? parsed.prompt.messages : [];
   const prompts = parsed?.prompt.kind === "text" ? parsed.prompt.prompts : [];
-  const inputs = parsed ? [] : inputTextsOf(json);
+  const inputs = useMemo(() => (textApis.test(request.path) ? inputTextsOf(json) : []), [request.path, json]);
   const parameters = json === undefined && parsed ? parametersOf(parsed) : parametersOf(json);
   const go = (part: string): void => {
     const element = root.current?.querySelector(`[data-part="${part}"]`);
@@ -94,14 +98,14 @@ function useParsed(
   json: unknown,
 ): { readonly parsed: ParsedRequest | undefined; readonly isReading: boolean } {
   const { id, path, outcome } = request;
-  const { headers, understood } = request.request;
+  const { headers, body, understood } = request.request;
   const known = useMemo(() => parsedRequestOf(request), [understood?.text]);
   const [read, setRead] = useState<{ readonly id: string; readonly parsed: ParsedRequest | undefined }>();
   const isNeeded = !known && outcome !== "open" && json !== undefined && understood === undefined;
   useEffect(() => {
     if (!isNeeded) return;
     let isLeft = false;
-    readAside({ id, path, headers, body: json }).then(
+    readAside({ id, path, headers, body: body?.text ?? "" }).then(
       (parsed) => !isLeft && setRead({ id, parsed }),
       () => !isLeft && setRead({ id, parsed: undefined }),
     );
@@ -268,15 +272,15 @@ function Parameters({ parameters }: { readonly parameters: readonly (readonly [s
 /** A request for embeddings may have thousands of texts. */
 const maxInputs = 100;
 
-function Inputs({ inputs }: { readonly inputs: ReturnType<typeof inputTextsOf> }): VNode {
+function Inputs({ inputs }: { readonly inputs: readonly InputText[] }): VNode {
   return (
     <section class="stack" aria-label="Texts">
       <h3>
         Texts <span class="count">{inputs.length}</span>
       </h3>
-      {inputs.slice(0, maxInputs).map(({ path, text }) => (
-        <MessageCard key={path} role="input" note={path} copied={() => text}>
-          <FoldedText text={text} label={path} />
+      {inputs.slice(0, maxInputs).map((input) => (
+        <MessageCard key={input.path} role="input" note={input.path} copied={() => inputText(input)}>
+          <FoldedText text={inputText(input)} label={input.path} />
         </MessageCard>
       ))}
       {inputs.length > maxInputs && (

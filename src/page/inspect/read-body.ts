@@ -9,12 +9,13 @@ export interface UnparsedRequest {
   readonly id: string;
   readonly path: string;
   readonly headers: readonly Header[];
-  /** JSON. */
-  readonly body: unknown;
+  /** JSON, as a text: a worker is given it faster than as objects. */
+  readonly body: string;
 }
 
 /** Reads a request as the API of its path does. undefined: the API refuses it, or the path has no API that generates. */
-export function readBody({ id, path, headers, body }: UnparsedRequest): ParsedRequest | undefined {
+export function readBody({ id, path, headers, body: text }: UnparsedRequest): ParsedRequest | undefined {
+  const body: unknown = JSON.parse(text);
   const fits = (end: string): boolean => path.endsWith(end);
   // `/chat/completions` ends like `/completions`.
   const port = ports

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Message } from "../../core/message.ts";
-import { inputTextsOf, parametersOf, readableMessages, refusedPlace } from "./readable-request.ts";
+import { inputText, inputTextsOf, parametersOf, readableMessages, refusedPlace } from "./readable-request.ts";
 
 function calling(...ids: readonly string[]): Message {
   return { role: "assistant", content: ids.map((id) => ({ type: "tool-call", id, name: "look", arguments: "{}" })) };
@@ -41,13 +41,14 @@ test("parameters are what is not shown as messages, tools or texts", () => {
 });
 
 test("the texts of embeddings and rankings have their paths", () => {
-  expect(inputTextsOf({ input: "one" })).toEqual([{ path: "input", text: "one" }]);
-  expect(inputTextsOf({ query: "q", documents: [{ text: "a" }, "b"] })).toEqual([
+  const texts = (body: unknown): unknown => inputTextsOf(body).map((one) => ({ path: one.path, text: inputText(one) }));
+  expect(texts({ input: "one" })).toEqual([{ path: "input", text: "one" }]);
+  expect(texts({ query: "q", documents: [{ text: "a" }, "b"] })).toEqual([
     { path: "query", text: "q" },
     { path: "documents[0]", text: "a" },
     { path: "documents[1]", text: "b" },
   ]);
-  expect(inputTextsOf({ input: [1, 2] })).toEqual([{ path: "input", text: "[\n  1,\n  2\n]" }]);
+  expect(texts({ input: [1, 2] })).toEqual([{ path: "input", text: "[\n  1,\n  2\n]" }]);
 });
 
 test("the place of an error is found in the form of each API, and hostile errors have none", () => {

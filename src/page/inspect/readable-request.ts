@@ -53,25 +53,25 @@ export function parametersOf(body: unknown): (readonly [name: string, value: unk
 export interface InputText {
   /** Its path: `input[0]`. */
   readonly path: string;
-  readonly text: string;
+  /** A string, or a document or token ids in the form of the API. */
+  readonly value: unknown;
 }
 
-/** The texts of a request that asks for embeddings or a ranking. Token ids are shown as JSON. */
+/** The texts of a request that asks for embeddings or a ranking. */
 export function inputTextsOf(body: unknown): InputText[] {
   if (!isObject(body)) return [];
   return ["query", "input", "prompt", "documents"].flatMap((name) => {
     const value = body[name];
     if (value === undefined) return [];
-    if (!Array.isArray(value) || value.every((item) => typeof item === "number"))
-      return [{ path: name, text: textOf(value) }];
-    return value.map((item: unknown, at) => ({ path: `${name}[${at}]`, text: textOf(item) }));
+    if (!Array.isArray(value) || value.every((item) => typeof item === "number")) return [{ path: name, value }];
+    return value.map((item: unknown, at) => ({ path: `${name}[${at}]`, value: item }));
   });
 }
 
 /** A longer value is not written as text. In characters of JSON. */
 const maxInline = 2000;
 
-function textOf(value: unknown): string {
+export function inputText({ value }: InputText): string {
   if (typeof value === "string") return value;
   // Cohere's documents may be objects with a text.
   const text = isObject(value) ? value["text"] : undefined;

@@ -1,14 +1,22 @@
+import { Fragment } from "preact";
 import type { TargetedKeyboardEvent, VNode } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { RequestSummary } from "../../inspect/inspected-request.ts";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { RequestSummary, SearchHit, SearchResult } from "../../inspect/inspected-request.ts";
 import type { Findings, Found } from "./findings.ts";
-import { countInWords, timeInWords } from "./words.ts";
+import { hasMissedCache, idOfRow, repairsIn, totalsOf } from "./threads.ts";
+import type { ListRow, RequestThread, ThreadPart } from "./threads.ts";
+import { clock, countInWords, timeInWords } from "./words.ts";
 
 interface Properties {
-  readonly requests: readonly RequestSummary[];
+  readonly rows: readonly ListRow[];
+  /** The id of the row that is shown; "": none. */
   readonly chosen: string;
   readonly findings: Findings;
+  /** What was found in the requests, by their ids; undefined: there is no search. */
+  readonly results: ReadonlyMap<string, SearchResult> | undefined;
   readonly onChoose: (id: string) => void;
+  /** Opens or closes a thread. */
+  readonly onToggle: (thread: string) => void;
 }
 
 /** Of a row, in CSS pixels; page.css has the same. */
@@ -16,8 +24,11 @@ const rowHeight = 80;
 /** Number of rows that are rendered above and below the visible ones. */
 const margin = 8;
 
-/** A list of thousands: only rows in sight are there. One is chosen with the pointer or the arrow keys. */
-export function RequestList({ requests: newestFirst, chosen, findings, onChoose }: Properties): VNode {
+/**
+ * A list of thousands: only rows in sight are rendered. A row is chosen with the pointer or the arrow keys; the arrows to the right and the
+ * left open and close a thread. Source of the keys: WAI-ARIA Authoring Practices, "Tree View".
+ */
+export function RequestList({ rows, chosen, findings, results, onChoose, onToggle }: Properties): VNode {
   const box = useRef<HTMLDivElement>(null);
   const [sight, setSight] = useState({ top: 0, height: 800 });
   const look = (): void => {
@@ -31,24 +42,11 @@ export function RequestList({ requests: newestFirst, chosen, findings, onChoose 
     return () => observer.disconnect();
   }, []);
 
-  const requests = useMemo(() => inThreads(newestFirst), [newestFirst]);
-  const turns = useMemo(() => turnsOf(requests), [requests]);
-  const at = requests.findIndex(({ id }) => id === chosen);
-  const move = (event: TargetedKeyboardEvent<HTMLDivElement>): void => {
-    const page = Math.max(1, Math.floor(sight.height / rowHeight) - 1);
-    const last = requests.length - 1;
-    const to = {
-      ArrowDown: at + 1,
-      ArrowUp: at - 1,
-      PageDown: at + page,
-      PageUp: at - page,
-      Home: 0,
-      End: last,
-    }[event.key];
-    if (to === undefined || last < 0) return;
-    event.preventDefault();
-    const next = Math.max(0, Math.min(last, to));
-    onChoose(requests[next]?.id ?? "");
+  const at = rows.findIndex((row) => idOfRow(row) === chosen);
+  const chooseAt = (place: number): void => {
+    const next = Math.max(0, Math.min(rows.length - 1, place));
+    const row = rows[next];
+    if (row) onChoose(idOfRow(row));
     const { current } = box;
     if (!current) return;
     const top = next * rowHeight;
@@ -56,88 +54,142 @@ export function RequestList({ requests: newestFirst, chosen, findings, onChoose 
     if (top + rowHeight > current.scrollTop + current.clientHeight)
       current.scrollTop = top + rowHeight - current.clientHeight;
   };
+  const move = (event: TargetedKeyboardEvent<HTMLDivElement>): void => {
+    const page = Math.max(1, Math.floor(sight.height / rowHeight) - 1);
+    const to = {
+      ArrowDown: at + 1,
+      ArrowUp: at - 1,
+      PageDown: at + page,
+      PageUp: at - page,
+      Home: 0,
+      End: rows.length - 1,
+    }[event.key];
+    const row = rows[at];
+    if (to !== undefined) chooseAt(to);
+    else if (event.key === "ArrowRight" && row?.kind === "thread")
+      if (row.isOpen) chooseAt(at + 1);
+      else onToggle(row.thread.id);
+    else if (event.key === "ArrowLeft" && row?.kind === "thread" && row.isOpen) onToggle(row.thread.id);
+    else if (event.key === "ArrowLeft" && row?.kind === "request" && row.part)
+      chooseAt(rows.findLastIndex((one, place) => place < at && one.kind === "thread"));
+    else if ((event.key === "Enter" || event.key === " ") && row?.kind === "thread") onToggle(row.thread.id);
+    else return;
+    event.preventDefault();
+  };
   const first = Math.max(0, Math.floor(sight.top / rowHeight) - margin);
-  const end = Math.min(requests.length, Math.ceil((sight.top + sight.height) / rowHeight) + margin);
-  const shown = requests.slice(first, end).map((request, index) => ({ request, place: first + index }));
+  const end = Math.min(rows.length, Math.ceil((sight.top + sight.height) / rowHeight) + margin);
+  const shown = rows.slice(first, end).map((row, index) => ({ row, place: first + index }));
   // The chosen one is named by its id, so it is there also while it is out of sight.
-  const chosenOne = requests[at];
-  if (chosenOne && (at < first || at >= end)) shown.push({ request: chosenOne, place: at });
+  const chosenRow = rows[at];
+  if (chosenRow && (at < first || at >= end)) shown.push({ row: chosenRow, place: at });
   return (
     <div
       ref={box}
       class="request-list"
-      role="listbox"
+      role="tree"
       aria-label="Requests, the newest first"
       tabIndex={0}
-      aria-activedescendant={chosenOne && `row-${chosen}`}
+      aria-activedescendant={chosenRow && `row-${chosen}`}
       onScroll={look}
       onKeyDown={move}
     >
-      <div class="request-rows" role="presentation" style={{ height: `${requests.length * rowHeight}px` }}>
-        {shown.map(({ request, place }) => (
-          <div
-            key={request.id}
-            id={`row-${request.id}`}
-            class={
-              request.thread !== undefined && request.thread === requests[place - 1]?.thread
-                ? "request-row continued"
-                : "request-row"
-            }
-            role="option"
-            aria-selected={request.id === chosen}
-            aria-setsize={requests.length}
-            aria-posinset={place + 1}
-            style={{ transform: `translateY(${place * rowHeight}px)` }}
-            onClick={() => onChoose(request.id)}
-          >
-            <RequestRow
-              request={request}
-              found={findings.of(request.id)}
-              isInThread={(turns.get(request.thread) ?? 0) > 1}
-            />
-          </div>
-        ))}
+      <div class="request-rows" role="presentation" style={{ height: `${rows.length * rowHeight}px` }}>
+        {shown.map(({ row, place }) => {
+          const id = idOfRow(row);
+          const isThread = row.kind === "thread";
+          const part = isThread ? undefined : row.part;
+          return (
+            <div
+              key={id}
+              id={`row-${id}`}
+              class={isThread ? "request-row thread-row" : part ? "request-row continued" : "request-row"}
+              role="treeitem"
+              aria-level={part ? 2 : 1}
+              aria-expanded={isThread ? row.isOpen : undefined}
+              aria-selected={id === chosen}
+              aria-setsize={rows.length}
+              aria-posinset={place + 1}
+              style={{ transform: `translateY(${place * rowHeight}px)` }}
+              onClick={() => {
+                if (isThread && (id === chosen || !row.isOpen)) onToggle(row.thread.id);
+                onChoose(id);
+              }}
+            >
+              {isThread ? (
+                <ThreadRow thread={row.thread} isOpen={row.isOpen} onToggle={() => onToggle(row.thread.id)} />
+              ) : (
+                <RequestRow
+                  request={row.request}
+                  found={findings.of(row.request.id)}
+                  part={part}
+                  hit={results?.get(row.request.id)?.hits[0]}
+                />
+              )}
+            </div>
+          );
+        })}
       </div>
     </div>
   );
 }
 
-/** The requests of one conversation one after the other, at the place of the newest of them. */
-export function inThreads(newestFirst: readonly RequestSummary[]): readonly RequestSummary[] {
-  const threads = new Map<string, RequestSummary[]>();
-  for (const request of newestFirst) {
-    const { id, thread = id } = request;
-    const others = threads.get(thread);
-    if (others) others.push(request);
-    else threads.set(thread, [request]);
-  }
-  return [...threads.values()].flat();
+interface ThreadRowProperties {
+  readonly thread: RequestThread;
+  readonly isOpen: boolean;
+  readonly onToggle: () => void;
 }
 
-/** The number of listed requests of each conversation. */
-function turnsOf(requests: readonly RequestSummary[]): ReadonlyMap<string | undefined, number> {
-  const turns = new Map<string | undefined, number>();
-  for (const { thread } of requests) if (thread !== undefined) turns.set(thread, (turns.get(thread) ?? 0) + 1);
-  return turns;
+/** What happened in a session or a conversation. */
+function ThreadRow({ thread, isOpen, onToggle }: ThreadRowProperties): VNode {
+  const totals = totalsOf(thread);
+  const { client, topic, failures, open, cacheMisses, repairs, start, end } = totals;
+  const toggle = (event: Event): void => {
+    event.stopPropagation();
+    onToggle();
+  };
+  return (
+    <>
+      <span class="row-snippet">
+        <span class="fold" aria-hidden="true" onClick={toggle}>
+          {isOpen ? "▾" : "▸"}
+        </span>
+        {topic}
+      </span>
+      <span class={failures > 0 ? "row-outcome failed" : open > 0 ? "row-outcome open" : "row-outcome"}>
+        {failures > 0 ? `${failures} failed` : open > 0 ? `${open} open` : ""}
+      </span>
+      <span class="row-more">
+        {client === undefined ? "" : `${client} · `}
+        {turnsInWords(totals)} · {clock(start)} · {timeInWords(end - start)}
+      </span>
+      <span class="row-marks">
+        {cacheMisses > 0 && <span class="chip warning">{countInWords(cacheMisses, "cache miss", "cache misses")}</span>}
+        {repairs > 0 && <span class="chip">{countInWords(repairs, "repair")}</span>}
+      </span>
+      <span class="row-more row-numbers">{tokensInWords(totals)}</span>
+    </>
+  );
 }
 
 interface RowProperties {
   readonly request: RequestSummary;
   readonly found?: Found | undefined;
-  /** Other requests of its conversation are listed. */
-  readonly isInThread?: boolean;
+  /** What it is in its thread; undefined: the only listed request of it. */
+  readonly part?: ThreadPart | undefined;
+  /** Where the words that are searched for were found. */
+  readonly hit?: SearchHit | undefined;
 }
 
 /** What happened in one request. */
-export function RequestRow({ request, found, isInThread = false }: RowProperties): VNode {
-  const { at, method, path, model, outcome, status, ms, repairs, error, snippet, calls } = request;
-  const { turn, snippet_of: snippetOf, cache_miss: miss } = request;
-  const repaired = Object.values(repairs ?? {}).reduce((sum, count) => sum + count, 0);
+function RequestRow({ request, found, part, hit }: RowProperties): VNode {
+  const { at, method, path, model, outcome, status, ms, error, snippet, calls } = request;
+  const { snippet_of: snippetOf, cache_miss: miss } = request;
+  const repaired = repairsIn(request);
   const numbers = numbersOf(request).join(" · ");
   return (
     <>
       <span class="row-snippet">
-        {isInThread && <span class="chip">turn {turn}</span>}
+        {part && <span class="chip">{partInWords(request, part)}</span>}
         {snippetOf === "tool" && <span class="chip">tool result</span>} {snippet ?? error ?? ""}
       </span>
       <span class={`row-outcome ${outcome}`}>
@@ -150,8 +202,8 @@ export function RequestRow({ request, found, isInThread = false }: RowProperties
         {outcome === "open" ? "" : ` · ${timeInWords(ms)}`}
       </span>
       <span class="row-marks">
-        {miss && miss.cause !== "nothing-known" && (
-          <span class="chip warning" title={miss.says}>
+        {hasMissedCache(request) && (
+          <span class="chip warning" title={miss?.says}>
             cache missed
           </span>
         )}
@@ -159,28 +211,74 @@ export function RequestRow({ request, found, isInThread = false }: RowProperties
         {found && found.errors === 0 && found.warnings > 0 && (
           <span class="chip warning">{countInWords(found.warnings, "warning")}</span>
         )}
-        {repaired > 0 && (
-          <span class="chip">
-            {repaired} {repaired === 1 ? "repair" : "repairs"}
-          </span>
-        )}
+        {repaired > 0 && <span class="chip">{countInWords(repaired, "repair")}</span>}
       </span>
-      <span class="row-more row-numbers" title={numbers}>
-        {numbers}
-      </span>
+      {hit ? (
+        <span class="row-more row-numbers">
+          in the {hit.place}: <MarkedHit hit={hit} />
+        </span>
+      ) : (
+        <span class="row-more row-numbers" title={numbers}>
+          {numbers}
+        </span>
+      )}
     </>
   );
 }
 
+/** Number of characters before the first match that a row shows. */
+const shownBefore = 16;
+
+function MarkedHit({ hit: { text, marks } }: { readonly hit: SearchHit }): VNode {
+  const from = Math.max(0, (marks[0]?.[0] ?? 0) - shownBefore);
+  const ends = [from, ...marks.map(([, end]) => end)];
+  return (
+    <span class="hit">
+      {from > 0 && "…"}
+      {marks.map(([start, end], index) => (
+        <Fragment key={start}>
+          {text.slice(ends[index], start)}
+          <mark>{text.slice(start, end)}</mark>
+        </Fragment>
+      ))}
+      {text.slice(ends.at(-1))}
+    </span>
+  );
+}
+
+/** `turn 3`, `sub-agent, turn 2`, `title`. */
+export function partInWords({ turn }: RequestSummary, part: ThreadPart): string {
+  if (part === "turn") return `turn ${turn}`;
+  return part === "sub-agent" && turn !== undefined ? `sub-agent, turn ${turn}` : part;
+}
+
+/** `14 turns, 3 side requests`. */
+export function turnsInWords({ turns, sideRequests }: ReturnType<typeof totalsOf>): string {
+  const side = sideRequests === 0 ? "" : `, ${countInWords(sideRequests, "side request")}`;
+  return `${countInWords(turns, "turn")}${side}`;
+}
+
+/** `120,000 tokens in, 93 % cached · 4,201 out`; "" if no source counted tokens. */
+export function tokensInWords({ promptTokens, cachedTokens, completionTokens }: ReturnType<typeof totalsOf>): string {
+  if (promptTokens === 0 && completionTokens === 0) return "";
+  const cached =
+    cachedTokens === undefined || promptTokens === 0 ? "" : `, ${share(cachedTokens, promptTokens)} cached`;
+  return `${promptTokens.toLocaleString("en")} tokens in${cached} · ${completionTokens.toLocaleString("en")} out`;
+}
+
+function share(part: number, whole: number): string {
+  return `${Math.round((part / whole) * 100)} %`;
+}
+
 /** The numbers of a request. The cause of a missed cache replaces the rate and the first token, which the request's own view shows, too. */
-function numbersOf(request: RequestSummary): string[] {
+export function numbersOf(request: RequestSummary): string[] {
   const { prompt_tokens: prompt, cached_tokens: cached, completion_tokens: completion, cache_miss: miss } = request;
   const { tokens_per_second: rate, first_ms: firstMs } = request;
-  const share = cached === undefined || !prompt ? "" : `, ${Math.round((cached / prompt) * 100)} % cached`;
-  const isMissed = miss !== undefined && miss.cause !== "nothing-known";
+  const ofCache = cached === undefined || !prompt ? "" : `, ${share(cached, prompt)} cached`;
+  const isMissed = hasMissedCache(request);
   return [
-    ...(prompt === undefined ? [] : [`${prompt.toLocaleString("en")} tokens in${share}`]),
-    ...(isMissed ? [miss.says] : []),
+    ...(prompt === undefined ? [] : [`${prompt.toLocaleString("en")} tokens in${ofCache}`]),
+    ...(isMissed && miss ? [miss.says] : []),
     ...(completion === undefined ? [] : [`${completion.toLocaleString("en")} out`]),
     ...(rate === undefined || isMissed ? [] : [`${Math.round(rate)} tokens/s`]),
     ...(firstMs === undefined || isMissed ? [] : [`first token after ${timeInWords(firstMs)}`]),
@@ -189,9 +287,4 @@ function numbersOf(request: RequestSummary): string[] {
 
 function statusOf(outcome: string, status: number | undefined): string {
   return outcome === "finished" || status === undefined ? "" : ` ${status}`;
-}
-
-/** The time of day. */
-function clock(at: number): string {
-  return new Date(at).toLocaleTimeString("en-GB");
 }

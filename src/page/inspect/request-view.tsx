@@ -36,7 +36,7 @@ interface TabProperties {
   readonly request: InspectedRequest;
 }
 
-/** The tab of the address, `#inspect/ID/TAB`, which follows it and is followed by it. `chosen`: the id of the request; "": none. */
+/** The tab of the address, `#inspect/ID/TAB?FILTER`, which follows it and is followed by it. `chosen`: the id of the request; "": none. */
 export function useTab(chosen: string): [TabName, (tab: TabName) => void] {
   const [tab, setTab] = useState(() => tabInAddress() ?? "overview");
   useEffect(() => {
@@ -44,17 +44,34 @@ export function useTab(chosen: string): [TabName, (tab: TabName) => void] {
     addEventListener("hashchange", follow);
     return () => removeEventListener("hashchange", follow);
   }, []);
+  // After each rendering: who changes the id or the filter in the address leaves the tab out.
   useEffect(() => {
-    const [view, id] = location.hash.slice(1).split("/");
-    if (view !== "inspect" || id !== chosen || chosen === "" || tabInAddress() === tab) return;
-    history.replaceState(null, "", `#inspect/${chosen}/${tab}`);
-  }, [chosen, tab]);
+    const { view, id, query } = placeInAddress();
+    if (view !== "inspect" || id !== chosen || !chosen.startsWith("req_") || tabInAddress() === tab) return;
+    history.replaceState(null, "", `#inspect/${chosen}/${tab}${query}`);
+  });
   return [tab, setTab];
 }
 
+function placeInAddress(): {
+  readonly view?: string;
+  readonly id?: string;
+  readonly tab?: string;
+  readonly query: string;
+} {
+  const [, path = "", query = ""] = /^#?([^?]*)(.*)$/.exec(location.hash) ?? [];
+  const [view, id, tab] = path.split("/");
+  return {
+    ...(view !== undefined && { view }),
+    ...(id !== undefined && { id }),
+    ...(tab !== undefined && { tab }),
+    query,
+  };
+}
+
 function tabInAddress(): TabName | undefined {
-  const [view, , name] = location.hash.slice(1).split("/");
-  return view === "inspect" ? tabs.find((tab) => tab.name === name)?.name : undefined;
+  const place = placeInAddress();
+  return place.view === "inspect" ? tabs.find(({ name }) => name === place.tab)?.name : undefined;
 }
 
 /** Interval at which an open answer is loaded again, in milliseconds. */

@@ -38,12 +38,16 @@ export function curlProblem(request: InspectedRequest): string | undefined {
   return resendProblem(request) ?? (hasNull ? "Its body has a null character, which no command can have." : undefined);
 }
 
+/** A longer body makes a text field slow. In characters. */
+const maxEdited = 2_000_000;
+
 /** Why a request cannot be edited; undefined: it can. */
 export function editProblem(request: InspectedRequest): string | undefined {
   const problem = resendProblem(request);
   if (problem !== undefined) return problem;
   const { body } = request.request;
   if (!body || body.text === "") return "It has no body.";
+  if (body.text.length > maxEdited) return "Its body is too long for a text field.";
   return jsonMistake(body.text) === undefined ? undefined : "Its body is not JSON.";
 }
 

@@ -1,9 +1,17 @@
-/** A time in words: `203 ms`, `4.1 s`. */
+/** A time in words: `203 ms`, `4.1 s`, `12 min`. */
 export function timeInWords(ms: number): string {
   if (ms < 10) return `${ms.toFixed(1)} ms`;
-  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 120_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+  const minutes = Math.round(ms / 60_000);
+  return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-export function countInWords(count: number, word: string): string {
-  return `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+export function countInWords(count: number, word: string, words = `${word}s`): string {
+  return `${count.toLocaleString("en")} ${count === 1 ? word : words}`;
+}
+
+/** The time of day. */
+export function clock(at: number): string {
+  return new Date(at).toLocaleTimeString("en-GB");
 }

@@ -1,83 +1,183 @@
 import { isObject } from "../../core/json.ts";
 import type { Message } from "../../core/message.ts";
 import type { GenerationRequest } from "../../core/request.ts";
-import type { Header } from "../../inspect/inspected-request.ts";
+import type { Header, RequestPurpose } from "../../inspect/inspected-request.ts";
 import type { Mask } from "../mask.ts";
 
-/** The requests of one conversation of a client. */
+/** The requests of one session of a client, or of one conversation if the client names no session. */
 export interface Thread {
   /** The id of its first request. */
   readonly id: string;
+}
+
+/** Messages that grow from request to request, in a thread. A session may have several: its sub-agents, and side questions. */
+export interface Conversation {
+  /** The id of its first request. */
+  readonly id: string;
+  readonly thread: Thread;
   /** The number of its requests. */
   turns: number;
 }
 
-/** What the list of requests shows of the messages of a request. */
+/** What the list of requests shows of the messages and headers of a request. */
 export interface RequestLine {
-  /** Of the conversation up to this request. */
-  readonly keys: ConversationKeys;
   readonly thread: Thread;
-  /** From 1. */
-  readonly turn: number;
+  /** Absent if the request has no messages: a count of tokens, or a request that was refused before it was read. */
+  readonly turn?: TurnOfConversation;
+  /** The key of the client's session. */
+  readonly session?: string;
+  readonly client?: string;
+  readonly purpose?: RequestPurpose;
+  readonly topic?: string;
   readonly snippet?: string;
   readonly snippetOf?: "user" | "tool";
 }
 
-/** Keys under which the thread of a conversation is found. */
-interface ConversationKeys {
-  /** Of the client's session. */
-  readonly session: string | undefined;
-  /** Of all messages; "" without messages. */
-  readonly messages: string;
+interface TurnOfConversation {
+  readonly conversation: Conversation;
+  /** From 1. */
+  readonly number: number;
+  /** Under which later requests find the conversation. */
+  readonly keys: readonly string[];
+}
+
+/** The threads and conversations of earlier requests, by their keys. */
+export interface KnownConversations {
+  readonly sessions: Map<string, Thread>;
+  readonly conversations: Map<string, Conversation>;
+}
+
+/** The parts of a request that its line is made of. */
+export interface LineSource {
+  readonly id: string;
+  readonly headers: readonly Header[];
+  readonly mask: Mask;
+  /** undefined: the request was not read. */
+  readonly request: Partial<GenerationRequest> | undefined;
 }
 
 /**
  * The headers in which clients send the id of a session. Sources: Claude Code 2.1.330 (`x-claude-code-session-id`), Codex 0.169
  * (`session-id`) and 0.101 (`session_id`).
  */
-const sessionHeaders: ReadonlySet<string> = new Set(["x-claude-code-session-id", "session-id", "session_id"]);
+const sessionHeaders = ["x-claude-code-session-id", "session-id", "session_id"] as const;
 
 /**
- * Finds the thread of a request among those of earlier requests, and adds it to them. A request continues a thread if it has the same
- * session header, or if its messages begin with all messages of an earlier request and continue them.
+ * Finds the thread and the conversation of a request among those of earlier requests, and adds it to them.
  *
- * @param threads The threads of earlier requests, by their keys.
+ * With a session header, the session is the thread. In a session, a request continues the conversation of the same agent, or the one with
+ * the same system prompt, or one whose messages its own messages continue. Without the header, it continues the conversation whose
+ * messages its own messages, the system prompt included, begin with and continue.
  */
-export function lineOf(
-  id: string,
-  request: Partial<GenerationRequest>,
-  headers: readonly Header[],
-  mask: Mask,
-  threads: Map<string, Thread>,
-): RequestLine {
-  const session = headers.find(([name]) => sessionHeaders.has(name.toLowerCase()))?.[1];
+export function lineOf({ id, headers, mask, request }: LineSource, known: KnownConversations): RequestLine | undefined {
+  const header = (name: string): string | undefined => headers.find(([other]) => other.toLowerCase() === name)?.[1];
+  const session = sessionHeaders.map(header).find((value) => value !== undefined && value !== "");
+  if (!request && session === undefined) return undefined;
+  const client = clientOf(header("user-agent"), mask);
+  if (!request) {
+    const line = { session, thread: known.sessions.get(session ?? "") ?? { id }, ...client };
+    addLine(line, known);
+    return line;
+  }
   const messages = request.prompt?.kind === "chat" ? request.prompt.messages : [];
-  const prefixes = prefixKeys(messages);
-  const keys = {
-    session: session === undefined ? undefined : `session ${session}`,
-    messages: prefixes.at(-1) ?? "",
+  const agent = agentOf(header);
+  const isSubagent = agent.isSubagent || header("x-openai-subagent") !== undefined;
+  const isForTitle = isTitle(request, messages);
+  const keys = session === undefined ? messageKeys(messages) : sessionKeys(session, agent.id, messages, isForTitle);
+  const found = keys.earlier.map((key) => known.conversations.get(key)).find((one) => one !== undefined);
+  const thread = found?.thread ?? (session === undefined ? undefined : known.sessions.get(session)) ?? { id };
+  const conversation = found ?? { id, thread, turns: 0 };
+  const purpose = isSubagent ? "sub-agent" : isForTitle ? "title" : undefined;
+  const line: RequestLine = {
+    ...(session !== undefined && { session }),
+    thread,
+    turn: { conversation, number: ++conversation.turns, keys: keys.own },
+    ...client,
+    ...(purpose && { purpose }),
+    ...topicOf(messages, mask),
+    ...snippetOf(request, mask),
   };
-  const earlier = [...(keys.session === undefined ? [] : [keys.session]), ...prefixes.slice(0, -1).reverse()];
-  const known = earlier.find((key) => threads.has(key));
-  const thread = (known === undefined ? undefined : threads.get(known)) ?? { id, turns: 0 };
-  thread.turns++;
-  const line = { keys, thread, turn: thread.turns, ...snippetOf(request, mask) };
-  addThread(line, threads);
+  addLine(line, known);
   return line;
 }
 
-/** Adds the thread of a request to those that later requests may continue. */
-export function addThread({ keys, thread }: RequestLine, threads: Map<string, Thread>): void {
-  if (keys.session !== undefined) threads.set(keys.session, thread);
-  if (keys.messages !== "") threads.set(keys.messages, thread);
+/** Adds the thread and the conversation of a request to those that later requests may continue. */
+export function addLine({ session, thread, turn }: RequestLine, { sessions, conversations }: KnownConversations): void {
+  if (session !== undefined) sessions.set(session, thread);
+  if (turn) for (const key of turn.keys) conversations.set(key, turn.conversation);
+}
+
+/** The keys of the conversations that a request may continue, the best first, and those of its own conversation. */
+interface ConversationKeys {
+  readonly earlier: readonly string[];
+  readonly own: readonly string[];
+}
+
+function messageKeys(messages: readonly Message[]): ConversationKeys {
+  const keys = prefixKeys(messages, "messages");
+  return { earlier: keys.slice(0, -1).reverse(), own: keys.slice(-1) };
+}
+
+function sessionKeys(
+  session: string,
+  agent: string | undefined,
+  messages: readonly Message[],
+  isForTitle: boolean,
+): ConversationKeys {
+  if (agent !== undefined) {
+    const key = `session ${session} agent ${agent}`;
+    return { earlier: [key], own: [key] };
+  }
+  const isSystem = ({ role }: Message): boolean => role === "system" || role === "developer";
+  const firstOther = messages.findIndex((message) => !isSystem(message));
+  const leading = messages.slice(0, firstOther === -1 ? messages.length : firstOther);
+  const prompt = `session ${session} prompt ${prefixKeys(leading, "").at(-1) ?? ""}`;
+  // It may have the same first message as the conversation that it is about.
+  if (isForTitle) return { earlier: [prompt], own: [prompt] };
+  const rest = prefixKeys(
+    messages.filter((message) => !isSystem(message)),
+    `session ${session} messages`,
+  );
+  return { earlier: [prompt, ...rest.slice(0, -1).reverse()], own: [prompt, ...rest.slice(-1)] };
+}
+
+/**
+ * The agent of a session that sent a request. Sources: Claude Code 2.1.233 sends `x-claude-code-agent-id` for its sub-agents only; Codex
+ * 0.169 sends a `thread-id` always, which is the session's id for its first agent.
+ */
+function agentOf(header: (name: string) => string | undefined): { id: string | undefined; isSubagent: boolean } {
+  const claude = header("x-claude-code-agent-id");
+  if (claude !== undefined) return { id: claude, isSubagent: true };
+  const codex = header("thread-id");
+  return { id: codex, isSubagent: codex !== undefined && codex !== header("session-id") };
+}
+
+/** The number of characters of a system prompt that are searched for the word "title". */
+const titleLength = 2000;
+
+/** A request for the title of a session: without tools, and with a system prompt about a title. Sources: Claude Code 2.1.233, opencode. */
+function isTitle({ tools }: Partial<GenerationRequest>, messages: readonly Message[]): boolean {
+  if (tools && tools.length > 0) return false;
+  const system = messages.filter(({ role }) => role === "system" || role === "developer");
+  return system.some(({ content }) =>
+    textsOf(content).some((text) =>
+      /\b(?:generate|create|write)\b[^.\n]{0,80}\btitles?\b|\btitle generator\b/i.test(text.slice(0, titleLength)),
+    ),
+  );
+}
+
+/** The first product in the header `user-agent`, such as `claude-cli/2.1.330` or `OpenAI/Python 2.1.0`. */
+function clientOf(agent: string | undefined, mask: Mask): { readonly client?: string } {
+  const [product] = /^[^\s()]{1,60}(?: \d[\w.-]{0,20})?/.exec(agent ?? "") ?? [];
+  return product === undefined ? {} : { client: mask.text(product) };
 }
 
 /** A key of each beginning of the messages, the shortest first. */
-function prefixKeys(messages: readonly Message[]): string[] {
+function prefixKeys(messages: readonly Message[], kind: string): string[] {
   const hash = [0x811c9dc5, 0x9e3779b9];
   return messages.map((message) => {
     for (const text of distinctiveTexts(message)) addTo(hash, text);
-    return `messages ${hash.join(" ")}`;
+    return `${kind} ${hash.join(" ")}`;
   });
 }
 
@@ -87,7 +187,8 @@ function distinctiveTexts({ role, content }: Message): string[] {
   return [
     `\0${role}`,
     ...parts.flatMap((part) => {
-      if (part.type === "text") return [part.text];
+      // Claude Code 2.1 begins its system prompt with a line that differs from request to request.
+      if (part.type === "text") return part.text.startsWith("x-anthropic-billing-header:") ? [] : [part.text];
       if (part.type === "tool-call") return [part.name, part.arguments];
       return part.type === "image" ? [part.url] : [];
     }),
@@ -122,22 +223,34 @@ function snippetOf({ prompt }: Partial<GenerationRequest>, mask: Mask): Pick<Req
   }
   for (const message of prompt?.messages.toReversed() ?? []) {
     if (message.role !== "user" && message.role !== "tool") continue;
-    const text = typeof message.content === "string" ? [message.content] : textsOf(message.content);
-    const last = text.findLast((one) => one.trim() !== "" && !isInjected(one));
+    const last = textsOf(message.content).findLast(isWritten);
     if (last !== undefined) return { snippet: shortened(last, mask), snippetOf: message.role };
   }
   return {};
 }
 
+/** The beginning of the user's first text. */
+function topicOf(messages: readonly Message[], mask: Mask): { readonly topic?: string } {
+  for (const { role, content } of messages) {
+    const text = role === "user" ? textsOf(content).find(isWritten) : undefined;
+    if (text !== undefined) return { topic: shortened(text, mask) };
+  }
+  return {};
+}
+
 function textsOf(content: unknown): string[] {
+  if (typeof content === "string") return [content];
   return Array.isArray(content)
     ? content.flatMap((part: unknown) => (isObject(part) && typeof part["text"] === "string" ? [part["text"]] : []))
     : [];
 }
 
-/** The client wrote the text, not the user. Source: Claude Code 2.1 (`<system-reminder>`), Codex 0.169 (`<environment_context>`). */
-function isInjected(text: string): boolean {
-  return /^\s*<(?:system-reminder|environment_context)>/.test(text);
+/**
+ * Whether the user wrote the text, or a tool. Else the client did. Sources: Claude Code 2.1 (`<system-reminder>`), Codex 0.169
+ * (`<environment_context>`) and 0.101 (`<user_instructions>`, `# AGENTS.md instructions`).
+ */
+function isWritten(text: string): boolean {
+  return !/^\s*(?:$|<(?:system-reminder|environment_context|user_instructions)>|# AGENTS\.md instructions)/.test(text);
 }
 
 /** Masks before it shortens: a secret that is cut would not be found. */

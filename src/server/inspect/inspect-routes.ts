@@ -1,4 +1,5 @@
 import { FailureError, invalidRequest } from "../../core/failure.ts";
+import { harEnd, harEntryOf, harStart } from "../../inspect/har.ts";
 import { inspectedOutcomes, recordingOf } from "../../inspect/inspected-request.ts";
 import type { InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
 import { openaiErrorFormat } from "../../apis/api-error-format.ts";
@@ -7,11 +8,14 @@ import type { Reply, EndpointHandler, ServerRoute } from "../reply.ts";
 import type { Service } from "../service.ts";
 import { sendEvents } from "../write-answer.ts";
 import type { Changes, Inspector } from "./inspector.ts";
+import { wordsOf } from "./search.ts";
 
 /** The paths that show the last requests. */
 export const inspectRoutes: readonly (readonly [path: string, route: ServerRoute])[] = [
-  ["/admin/requests", routeOf(list)],
+  ["/admin/requests", routeOf(list, clear)],
   ["/admin/requests/live", routeOf(sendChanges)],
+  ["/admin/requests/search", routeOf(sendResults)],
+  ["/admin/requests/export", routeOf(sendExport)],
   [
     "/admin/requests/{id}",
     routeOf((reply, service, id) => sendPrivately(reply, "application/json", JSON.stringify(found(service, id)))),
@@ -19,53 +23,71 @@ export const inspectRoutes: readonly (readonly [path: string, route: ServerRoute
   ["/admin/requests/{id}/capture", routeOf(sendCapture)],
 ];
 
-function routeOf(answer: EndpointHandler): ServerRoute {
+function routeOf(get: EndpointHandler, remove?: EndpointHandler): ServerRoute {
+  const ownPageOnly =
+    (answer: EndpointHandler): EndpointHandler =>
+    (reply, service, parameter) => {
+      refuseOtherPages(reply);
+      return answer(reply, service, parameter);
+    };
   return {
     conventions: openaiErrorFormat,
     admin: true,
-    methods: {
-      GET(reply, service, parameter) {
-        refuseOtherPages(reply);
-        return answer(reply, service, parameter);
-      },
-    },
+    // Whoever has no key should not look for one in vain.
+    requireEnabled: inspectorOf,
+    methods: { GET: ownPageOnly(get), ...(remove && { DELETE: ownPageOnly(remove) }) },
+  };
+}
+
+type Matches = (summary: RequestSummary) => boolean;
+
+function equal(member: keyof RequestSummary): (value: string) => Matches {
+  return (value) => (summary) => summary[member] === value;
+}
+
+function number(
+  name: string,
+  matches: (summary: RequestSummary, number: number) => boolean,
+): (value: string) => Matches {
+  return (value) => {
+    if (!/^\d{1,15}$/.test(value))
+      throw invalidRequest(`Invalid '${name}': expected a number, but got '${value}'.`, name);
+    return (summary) => matches(summary, Number(value));
+  };
+}
+
+function flag(name: string, matches: Matches): (value: string) => Matches {
+  return (value) => {
+    if (value !== "true" && value !== "false")
+      throw invalidRequest(`Invalid '${name}': expected true or false, but got '${value}'.`, name);
+    return (summary) => matches(summary) === (value === "true");
   };
 }
 
 /** Query parameters of the list. Each returns whether it lists a request, and throws for a value that no request can have. */
-const filters: ReadonlyMap<string, (value: string) => (summary: RequestSummary) => boolean> = new Map([
-  [
-    "model",
-    (value) =>
-      ({ model }) =>
-        model === value,
-  ],
-  [
-    "api",
-    (value) =>
-      ({ api }) =>
-        api === value,
-  ],
-  [
-    "key",
-    (value) =>
-      ({ key }) =>
-        key === value,
-  ],
-  [
-    "thread",
-    (value) =>
-      ({ thread }) =>
-        thread === value,
-  ],
+const filters: ReadonlyMap<string, (value: string) => Matches> = new Map([
+  ["model", equal("model")],
+  ["engine", equal("engine")],
+  ["engine_model", equal("engine_model")],
+  ["api", equal("api")],
+  ["key", equal("key")],
+  ["thread", equal("thread")],
   [
     "repair",
     (value) =>
       ({ repairs }) =>
         repairs !== undefined && Object.hasOwn(repairs, value),
   ],
-  ["status", (value) => numberFilter("status", value, ({ status }, number) => status === number)],
-  ["since", (value) => numberFilter("since", value, (summary, number) => summary.number > number)],
+  ["repaired", flag("repaired", ({ repairs }) => repairs !== undefined)],
+  [
+    "cache_missed",
+    flag("cache_missed", ({ cache_miss: miss }) => miss !== undefined && miss.cause !== "nothing-known"),
+  ],
+  ["status", number("status", ({ status }, number) => status === number)],
+  ["since", number("since", (summary, number) => summary.number > number)],
+  ["after", number("after", ({ at }, time) => at >= time)],
+  ["before", number("before", ({ at }, time) => at < time)],
+  ["min_ms", number("min_ms", ({ ms }, least) => ms >= least)],
   [
     "outcome",
     (value) => {
@@ -79,21 +101,10 @@ const filters: ReadonlyMap<string, (value: string) => (summary: RequestSummary) 
   ],
 ]);
 
-function numberFilter(
-  name: string,
-  value: string,
-  matches: (summary: RequestSummary, number: number) => boolean,
-): (summary: RequestSummary) => boolean {
-  if (!/^\d{1,15}$/.test(value))
-    throw invalidRequest(`Invalid '${name}': expected a number, but got '${value}'.`, name);
-  return (summary) => matches(summary, Number(value));
-}
-
-function list(reply: Reply, service: Service): void {
-  const { exchange } = reply;
-  const inspector = inspectorOf(service);
+/** The requests that the filters in the query choose. Throws `FailureError` 400 for parameters that are neither filters nor in `others`. */
+function chosenBy({ exchange }: Reply, others: readonly string[] = []): Matches {
   const names = exchange.queryNames();
-  const unknown = names.filter((name) => !filters.has(name));
+  const unknown = names.filter((name) => !filters.has(name) && !others.includes(name));
   if (unknown.length > 0) {
     const listed = unknown.map((name) => `'${name}'`).join(", ");
     throw invalidRequest(
@@ -106,13 +117,82 @@ function list(reply: Reply, service: Service): void {
     const value = exchange.query(name);
     return value === undefined ? [] : [filter(value)];
   });
-  const matches = (summary: RequestSummary): boolean => chosen.every((filter) => filter(summary));
-  sendPrivately(reply, "application/json", JSON.stringify(inspector.list(matches)));
+  return (summary) => chosen.every((filter) => filter(summary));
+}
+
+function list(reply: Reply, service: Service): void {
+  const inspector = inspectorOf(service);
+  sendPrivately(reply, "application/json", JSON.stringify(inspector.list(chosenBy(reply))));
+}
+
+function clear(reply: Reply, service: Service): void {
+  sendPrivately(reply, "application/json", JSON.stringify({ cleared: inspectorOf(service).clear() }));
+}
+
+async function sendResults(reply: Reply, service: Service): Promise<void> {
+  const inspector = inspectorOf(service);
+  const matches = chosenBy(reply, ["q"]);
+  const results = inspector.search(wordsOf(reply.exchange.query("q") ?? ""), matches);
+  await sendEvents(reply, dataOf(results), eventStream, service.settings.keepAliveMs);
+}
+
+async function* dataOf(values: AsyncIterable<unknown>): AsyncGenerator<string> {
+  for await (const value of values) yield `data: ${JSON.stringify(value)}\n\n`;
+}
+
+/** The formats of exported requests. */
+const formats = {
+  har: { type: "application/json", extension: "har", write: writeHar },
+  recording: { type: "application/x-ndjson", extension: "jsonl", write: writeRecordings },
+} as const;
+
+/** Sends several requests with their answers as one file. Those that are open or were never answered are left out. */
+async function sendExport(reply: Reply, service: Service): Promise<void> {
+  const inspector = inspectorOf(service);
+  const { exchange } = reply;
+  const matches = chosenBy(reply, ["format", "id"]);
+  const ids = new Set(exchange.queries("id"));
+  const name = exchange.query("format") ?? "recording";
+  if (name !== "har" && name !== "recording")
+    throw invalidRequest(`Unknown format '${name}'. The formats are ${Object.keys(formats).join(", ")}.`, "format");
+  const { type, extension, write } = formats[name];
+  const texts = write(inspector.shown((summary) => (ids.size === 0 || ids.has(summary.id)) && matches(summary)));
+  const first = await texts.next();
+  if (first.done === true) throw notComplete("No chosen request can be exported: each");
+  const headers = {
+    ...ofThisOrigin,
+    "content-type": type,
+    "cache-control": "no-store",
+    "content-disposition": `attachment; filename="requests.${extension}"`,
+  };
+  await sendEvents(reply, withFirst(first.value, texts), headers, service.settings.keepAliveMs, "");
+}
+
+async function* withFirst(first: string, others: AsyncIterable<string>): AsyncGenerator<string> {
+  yield first;
+  yield* others;
+}
+
+async function* writeRecordings(requests: AsyncIterable<InspectedRequest>): AsyncGenerator<string, void> {
+  for await (const request of requests) {
+    const line = recordingOf(request);
+    if (line !== null) yield `${line}\n`;
+  }
+}
+
+async function* writeHar(requests: AsyncIterable<InspectedRequest>): AsyncGenerator<string, void> {
+  let before = harStart;
+  for await (const request of requests) {
+    const entry = harEntryOf(request);
+    if (!entry) continue;
+    yield before + JSON.stringify(entry);
+    before = ",\n";
+  }
+  if (before !== harStart) yield harEnd;
 }
 
 async function sendChanges(reply: Reply, service: Service): Promise<void> {
-  const headers = { ...ofThisOrigin, "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" };
-  await sendEvents(reply, eventsOf(inspectorOf(service).changes()), headers, service.settings.keepAliveMs);
+  await sendEvents(reply, eventsOf(inspectorOf(service).changes()), eventStream, service.settings.keepAliveMs);
 }
 
 async function* eventsOf(changes: Changes): AsyncGenerator<string> {
@@ -123,7 +203,7 @@ async function* eventsOf(changes: Changes): AsyncGenerator<string> {
 
 function sendCapture(reply: Reply, service: Service, id: string): void {
   const capture = recordingOf(found(service, id));
-  if (capture === null) throw notComplete(id);
+  if (capture === null) throw notComplete(`The request '${id}'`);
   sendPrivately(reply, "application/x-ndjson", `${capture}\n`, {
     "content-disposition": `attachment; filename="${id.replace(/[^\w-]/g, "")}.jsonl"`,
   });
@@ -172,13 +252,19 @@ const ofThisOrigin: HeaderFields = {
   "x-content-type-options": "nosniff",
 };
 
+const eventStream: HeaderFields = {
+  ...ofThisOrigin,
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-cache",
+};
+
 function sendPrivately(reply: Reply, contentType: string, body: string, more: HeaderFields = {}): void {
   reply.send(200, contentType, body, { ...ofThisOrigin, "cache-control": "no-store", ...more });
 }
 
-function notComplete(id: string): FailureError {
+function notComplete(subject: string): FailureError {
   return new FailureError({
-    message: `The request '${id}' has not ended, was never answered, or was too long to be kept completely.`,
+    message: `${subject} has not ended, was never answered, or was too long to be kept completely.`,
     status: 409,
     kind: "invalid-request",
     param: null,

@@ -1,10 +1,18 @@
-import type { InspectedRequestList, RequestSummary } from "../../inspect/inspected-request.ts";
+import type {
+  InspectedRequest,
+  InspectedRequestList,
+  RequestSummary,
+  SearchEnd,
+  SearchResult,
+} from "../../inspect/inspected-request.ts";
 import { plainPath } from "../exchange.ts";
 import type { HttpExchange } from "../exchange.ts";
 import type { Mask } from "../mask.ts";
-import type { Thread } from "./conversation.ts";
+import type { KnownConversations } from "./conversation.ts";
 import { ListedRequest, type RequestFacts } from "./listed-request.ts";
+import { type SearchedWords, searchRequest } from "./search.ts";
 import { WatchedRequest } from "./watched-request.ts";
+import { turn } from "../turns.ts";
 
 /** The share of the total limit that each text or list of a request may take: a request takes at most ten and a half of them. */
 const share = 1 / 16;
@@ -50,11 +58,13 @@ export class Inspector {
     if (method === "OPTIONS" || unwatched.test(plainPath(path))) return undefined;
     // The page's own requests for the list of models. Its requests to models are recorded.
     if (method === "GET" && exchange.header("sec-fetch-site") === "same-origin") return undefined;
+    let entry: RingEntry<ListedRequest> | undefined;
     const changed = (): void => {
+      // Requests that were cleared while they were open are not listed again.
+      if (entry && !this.#ring.has(entry)) return;
       for (const changes of this.#open) changes.add(listed);
     };
     const options = { id, number: ++this.#count, method, path, facts, mask, changed };
-    let entry: RingEntry<ListedRequest> | undefined;
     const grow = (bytes: number): void => {
       this.#allowance -= bytes;
       if (entry) this.#ring.grow(entry, bytes);
@@ -71,8 +81,8 @@ export class Inspector {
 
   /** Finds the conversations of requests. Those that are known already cost little. */
   #joinThreads(): void {
-    const threads = new Map<string, Thread>();
-    for (const watched of this.#ring.values()) watched.join(threads);
+    const known: KnownConversations = { sessions: new Map(), conversations: new Map() };
+    for (const watched of this.#ring.values()) watched.join(known);
   }
 
   #allowsTexts(): boolean {
@@ -85,8 +95,56 @@ export class Inspector {
 
   list(matches: (summary: RequestSummary) => boolean): InspectedRequestList {
     this.#joinThreads();
-    const requests = [...this.#ring.values()].map((watched) => watched.summary()).filter(matches);
+    const requests = [...this.#ring.values()].map((request) => request.summary()).filter(matches);
     return { requests, bytes: this.#ring.bytes, max_bytes: this.maxBytes, dropped: this.#ring.dropped };
+  }
+
+  /** Drops all requests, those that are open included. Returns their number. */
+  clear(): number {
+    const cleared = this.#ring.clear();
+    for (const changes of this.#open) changes.clear(cleared);
+    return cleared;
+  }
+
+  /**
+   * Searches the texts of the requests that match, the newest first, in turns with other requests. The last value is the end. A caller that
+   * returns from the iteration stops the search.
+   */
+  async *search(
+    words: SearchedWords,
+    matches: (summary: RequestSummary) => boolean,
+  ): AsyncGenerator<SearchResult | SearchEnd, void> {
+    let [searched, found] = [0, 0];
+    let until = performance.now() + turnMs;
+    for (const request of this.#chosen(matches).reverse()) {
+      const steps = searchRequest(request, words);
+      let step = steps.next();
+      while (step.done !== true) {
+        if (performance.now() > until) {
+          await turn();
+          until = performance.now() + turnMs;
+        }
+        step = steps.next();
+      }
+      searched++;
+      if (step.value === undefined) continue;
+      yield step.value;
+      if (++found === maxFound) return yield { searched, found, more: true };
+    }
+    yield { searched, found };
+  }
+
+  /** All that is kept of the requests that match, the oldest first, in turns with other requests. */
+  async *shown(matches: (summary: RequestSummary) => boolean): AsyncGenerator<InspectedRequest, void> {
+    for (const request of this.#chosen(matches)) {
+      yield request.shown();
+      await turn();
+    }
+  }
+
+  #chosen(matches: (summary: RequestSummary) => boolean): ListedRequest[] {
+    this.#joinThreads();
+    return [...this.#ring.values()].filter((watched) => matches(watched.summary()));
   }
 
   find(id: string): ListedRequest | undefined {
@@ -105,14 +163,24 @@ export class Inspector {
   }
 }
 
+/** A search lets other requests have their turn after this time, in milliseconds, and ends after this number of results. */
+const turnMs = 5;
+const maxFound = 1000;
+
 /** Changes within this time are reported together, in milliseconds. */
 const delayMs = 100;
 
-/** The requests that have changed since the last step, each once. */
-export class Changes implements AsyncIterableIterator<readonly RequestSummary[]> {
+/** All requests were dropped. */
+export interface ClearedRequests {
+  readonly cleared: number;
+}
+
+/** The requests that have changed since the last step, each once, after the news that all earlier ones were dropped. */
+export class Changes implements AsyncIterableIterator<readonly (RequestSummary | ClearedRequests)[]> {
   readonly #beforeStep: () => void;
   readonly #onReturn: () => void;
   #changed = new Set<ListedRequest>();
+  #cleared: number | undefined;
   #wake: (() => void) | undefined;
   #hasReturned = false;
 
@@ -126,21 +194,30 @@ export class Changes implements AsyncIterableIterator<readonly RequestSummary[]>
     this.#wake?.();
   }
 
+  clear(cleared: number): void {
+    this.#changed.clear();
+    this.#cleared = (this.#cleared ?? 0) + cleared;
+    this.#wake?.();
+  }
+
   [Symbol.asyncIterator](): this {
     return this;
   }
 
-  async next(): Promise<IteratorResult<readonly RequestSummary[], undefined>> {
-    while (this.#changed.size === 0 && !this.#hasReturned) await new Promise<void>((resolve) => (this.#wake = resolve));
+  async next(): Promise<IteratorResult<readonly (RequestSummary | ClearedRequests)[], undefined>> {
+    while (this.#changed.size === 0 && this.#cleared === undefined && !this.#hasReturned)
+      await new Promise<void>((resolve) => (this.#wake = resolve));
     if (!this.#hasReturned) await new Promise((resolve) => setTimeout(resolve, delayMs));
     if (this.#hasReturned) return { done: true, value: undefined };
     const changed = [...this.#changed];
     this.#changed = new Set();
+    const cleared = this.#cleared === undefined ? [] : [{ cleared: this.#cleared }];
+    this.#cleared = undefined;
     this.#beforeStep();
-    return { done: false, value: changed.map((request) => request.summary()) };
+    return { done: false, value: [...cleared, ...changed.map((request) => request.summary())] };
   }
 
-  async return(): Promise<IteratorResult<readonly RequestSummary[], undefined>> {
+  async return(): Promise<IteratorResult<readonly (RequestSummary | ClearedRequests)[], undefined>> {
     this.#hasReturned = true;
     this.#onReturn();
     this.#wake?.();
@@ -199,6 +276,18 @@ export class Ring<T> {
       if (this.#bytes <= this.maxBytes) return;
       this.#drop(oldest);
     }
+  }
+
+  has(entry: RingEntry<T>): boolean {
+    return !(entry as MutableEntry<T>).isDropped;
+  }
+
+  /** Removes all values, and forgets how many were dropped. Returns their number. */
+  clear(): number {
+    const { size } = this.#entries;
+    for (const entry of this.#entries) this.#drop(entry);
+    this.#dropped = 0;
+    return size;
   }
 
   /** The oldest first. */

@@ -1,21 +1,31 @@
 import { describeCacheMiss } from "../../core/cache-miss.ts";
 import type { CacheMiss } from "../../core/cache-miss.ts";
-import type { FinishReason, GenerationEnd, GenerationFailure, Usage } from "../../core/events.ts";
-import type { InspectedOutcome, InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
+import type { FinishReason, GenerationEnd, GenerationFailure, Timings, Usage } from "../../core/events.ts";
+import type {
+  InspectedOutcome,
+  InspectedRequest,
+  RequestPhases,
+  RequestSummary,
+} from "../../inspect/inspected-request.ts";
 import type { Mask } from "../mask.ts";
-import { addThread } from "./conversation.ts";
-import type { RequestLine, Thread } from "./conversation.ts";
+import type { ServedModel } from "../model-directory.ts";
+import type { SearchableText } from "./search.ts";
+import { addLine } from "./conversation.ts";
+import type { KnownConversations, RequestLine } from "./conversation.ts";
 
 /** What the list of requests shows of a request. Its `RequestRecord` has these members. */
 export interface RequestFacts {
   readonly api: { readonly name: string } | undefined;
   readonly model: string | undefined;
+  /** The model that was asked. */
+  readonly served: ServedModel | undefined;
   readonly keyName: string | undefined;
   readonly stream: boolean | undefined;
   readonly status: number | undefined;
   readonly firstMs: number | undefined;
   readonly lastMs: number | undefined;
   readonly usage: Usage | undefined;
+  readonly timings: Timings | undefined;
   readonly cachedTokens: number | undefined;
   readonly cacheMiss: CacheMiss | undefined;
   readonly finishes: readonly FinishReason[];
@@ -84,24 +94,38 @@ export class ListedRequest {
   summary(): RequestSummary {
     const summary = "summary" in this.#state ? this.#state.summary : this.#summaryOf("open", this.#state.facts);
     if (!this.line) return summary;
-    const { thread, turn, snippet, snippetOf } = this.line;
+    const { thread, turn, client, purpose, topic, snippet, snippetOf } = this.line;
     return {
       ...summary,
+      ...(client !== undefined && { client }),
       thread: thread.id,
-      turn,
+      ...(turn && { conversation: turn.conversation.id, turn: turn.number }),
+      ...(purpose && { purpose }),
+      ...(topic !== undefined && topic !== snippet && { topic }),
       ...(snippet !== undefined && snippetOf !== undefined && { snippet, snippet_of: snippetOf }),
     };
   }
 
   /** Finds the conversation of the request once its messages are known. Called in the order of arrival, and only when someone looks. */
-  join(threads: Map<string, Thread>): void {
-    this.line ??= this.findLine(threads);
-    if (this.line) addThread(this.line, threads);
+  join(known: KnownConversations): void {
+    if (this.line) addLine(this.line, known);
+    else this.line = this.findLine(known);
   }
 
   /** undefined: the messages are not known. */
-  protected findLine(_threads: Map<string, Thread>): RequestLine | undefined {
+  protected findLine(_known: KnownConversations): RequestLine | undefined {
     return undefined;
+  }
+
+  /** The texts for a search, without secrets. */
+  *texts(): Generator<SearchableText | undefined, void> {
+    const { id, path, model, engine_model: engineModel, key, error, calls = [], cache_miss: miss } = this.summary();
+    const line = [id, path, model, engineModel, key, error, ...calls, miss?.says];
+    yield { place: "line", text: line.filter((text) => text !== undefined).join("\n") };
+  }
+
+  protected get isOpen(): boolean {
+    return "facts" in this.#state;
   }
 
   /** Everything that is kept. */
@@ -133,7 +157,7 @@ export class ListedRequest {
   #summaryOf(outcome: InspectedOutcome, facts: RequestFacts): RequestSummary {
     const { id, mask } = this;
     const { api, model = this.namedModel(), keyName, stream, status, firstMs, lastMs } = facts;
-    const { usage, cachedTokens, cacheMiss, attempts, repairs, end, refusal, calledTools } = facts;
+    const { usage, timings, cachedTokens, cacheMiss, attempts, repairs, end, refusal, calledTools, served } = facts;
     const generationMs = firstMs === undefined || lastMs === undefined ? 0 : lastMs - firstMs;
     const error = end && "failure" in end ? end.failure.message : refusal?.message;
     const finish = [...new Set(facts.finishes)].join(", ");
@@ -148,9 +172,11 @@ export class ListedRequest {
       ...(keyName !== undefined && { key: keyName }),
       ...(api && { api: api.name }),
       ...(model !== undefined && { model: mask.text(model) }),
+      ...(served && { engine: mask.text(served.from.name), engine_model: mask.text(served.engineModel) }),
       ...(stream !== undefined && { stream }),
       ...(status !== undefined && { status }),
       ...(firstMs !== undefined && { first_ms: rounded(firstMs) }),
+      ...(timings && { phases: phasesOf(timings) }),
       ...(usage && { prompt_tokens: usage.promptTokens, completion_tokens: usage.completionTokens }),
       ...(usage &&
         usage.completionTokens > 1 &&
@@ -166,6 +192,15 @@ export class ListedRequest {
       ...(cacheMiss && { cache_miss: mask.value({ ...cacheMiss, says: describeCacheMiss(cacheMiss) }) }),
     };
   }
+}
+
+function phasesOf({ preparingMs = 0, queuedMs, promptMs, generationMs }: Timings): RequestPhases {
+  return {
+    preparing: rounded(preparingMs),
+    queue: rounded(queuedMs),
+    prefill: rounded(promptMs),
+    generation: rounded(generationMs),
+  };
 }
 
 /** Milliseconds with two decimals. */

@@ -1,6 +1,13 @@
 import { sentenceOfRepair } from "../../apis/tolerant/repairs.ts";
 import type { GenerationEvent } from "../../core/events.ts";
-import type { Inspection, InspectedPrompt, ReceivedAnswer, RepairPlace, SentRequest } from "../../core/inspection.ts";
+import type {
+  AnswerReading,
+  Inspection,
+  InspectedPrompt,
+  ReceivedAnswer,
+  RepairPlace,
+  SentRequest,
+} from "../../core/inspection.ts";
 import { isObject } from "../../core/json.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import type {
@@ -9,12 +16,14 @@ import type {
   InspectedRequest,
   KeptText,
   LeftOut,
+  SearchedPlace,
   ShownRepair,
   TapeContents,
   TimedEvents,
 } from "../../inspect/inspected-request.ts";
-import { lineOf, type RequestLine, type Thread } from "./conversation.ts";
+import { lineOf, type KnownConversations, type RequestLine } from "./conversation.ts";
 import { ListedRequest, type ListedRequestOptions, rounded } from "./listed-request.ts";
+import type { SearchableText } from "./search.ts";
 import { type Mask, MaskedEvents } from "../mask.ts";
 import { bytesPerText, keptText, maskedHeaders, maskedTape, Tape, textBytes, TextTape } from "./recorded-text.ts";
 
@@ -162,11 +171,14 @@ export class WatchedRequest extends ListedRequest implements Inspection {
     this.#grow(this.#response.add(this.now(), text));
   }
 
-  protected override findLine(threads: Map<string, Thread>): RequestLine | undefined {
+  protected override findLine(known: KnownConversations): RequestLine | undefined {
     const understood = this.#understood;
-    if (!understood || "left_out" in understood) return undefined;
-    const request = "request" in understood ? understood.request : (JSON.parse(understood.text) as object);
-    return lineOf(this.id, request, this.#headers, this.mask, threads);
+    // A request that has not been read yet.
+    if (!understood && this.isOpen) return undefined;
+    const { id, mask } = this;
+    const isKept = understood !== undefined && !("left_out" in understood);
+    const request = isKept ? requestOf(understood) : undefined;
+    return lineOf({ id, headers: this.#headers, mask, request }, known);
   }
 
   protected override namedModel(): string | undefined {
@@ -196,6 +208,30 @@ export class WatchedRequest extends ListedRequest implements Inspection {
       },
       asked: this.#attempts.map((attempt) => attempt.shown()),
     };
+  }
+
+  override *texts(): Generator<SearchableText | undefined, void> {
+    const { mask } = this;
+    yield* super.texts();
+    if (this.#body) yield { place: "request", text: mask.text(textOfBytes(this.#body).text), isJson: true };
+    for (const { text } of this.#prompts) yield { place: "prompt", text: mask.text(text) };
+    const answer = new AnswerTexts();
+    for (const batch of this.#eventBatches()) {
+      answer.add(batch);
+      yield undefined;
+    }
+    yield* answer.texts(mask);
+    // An error, or an answer without events, such as embeddings.
+    if (answer.isEmpty) yield { place: "answer", text: tapeText(this.#response, mask), isJson: true };
+    for (const attempt of this.#attempts)
+      if (attempt !== this.#answering || !attempt.isReadAgain)
+        yield { place: "upstream answer", text: tapeText(attempt.response, mask), isJson: true };
+  }
+
+  *#eventBatches(): Generator<readonly GenerationEvent[]> {
+    const answering = this.#answering;
+    if (answering?.isReadAgain === true) for (const { events } of answering.batches()) yield events;
+    for (const events of this.#events.contents((_, events) => events).pieces) yield events;
   }
 
   /** The events that were kept, after those of a whole answer, which is read again. */
@@ -234,6 +270,10 @@ function textOfBytes({ bytes, leftOut }: KeptBytes): KeptText {
 
 function textOfRequest(understood: { readonly request: object } | KeptText): KeptText {
   return "request" in understood ? { text: JSON.stringify(understood.request) } : understood;
+}
+
+function requestOf(understood: { readonly request: object } | KeptText): object {
+  return "request" in understood ? understood.request : (JSON.parse(understood.text) as object);
 }
 
 /** The model name in a request that was refused before it was read. */
@@ -289,6 +329,10 @@ class WatchedAttempt implements ReceivedAnswer {
   /** Its events are those of the generation, and are read again when they are shown. */
   get isReadAgain(): boolean {
     return this.#isWhole && this.#status === 200;
+  }
+
+  get response(): TextTape {
+    return this.#response;
   }
 
   answered(status: number, headers: ReceivedFields): void {
@@ -349,14 +393,54 @@ class WatchedAttempt implements ReceivedAnswer {
     const { pieces, left_out: leftOut } = this.#response.contents();
     const reading = this.#reread();
     const { repairs } = reading;
-    const batches = pieces
-      .slice(0, leftOut?.after)
-      .map(({ ms, text }): TimedEvents => ({ ms, events: reading.push(text) }));
-    if (leftOut)
-      return { batches, repairs, leftOut: { ...leftOut, pieces: leftOut.pieces + pieces.length - leftOut.after } };
-    if (this.#isComplete) batches.push({ ms: pieces.at(-1)?.ms ?? this.#ms, events: reading.end() });
-    return { batches, repairs };
+    const batches = [...this.batches(reading)];
+    if (!leftOut) return { batches, repairs };
+    return { batches, repairs, leftOut: { ...leftOut, pieces: leftOut.pieces + pieces.length - leftOut.after } };
   }
+
+  /** The events of each chunk up to what was left out. */
+  *batches(reading: AnswerReading = this.#reread()): Generator<TimedEvents> {
+    const { pieces, left_out: leftOut } = this.#response.contents();
+    for (const { ms, text } of pieces.slice(0, leftOut?.after)) yield { ms, events: reading.push(text) };
+    if (!leftOut && this.#isComplete) yield { ms: pieces.at(-1)?.ms ?? this.#ms, events: reading.end() };
+  }
+}
+
+/** The texts of an answer's events, each in one text: a stream has them in parts. */
+class AnswerTexts {
+  readonly #texts = new Map<string, { readonly place: SearchedPlace; text: string }>();
+
+  get isEmpty(): boolean {
+    return this.#texts.size === 0;
+  }
+
+  add(events: readonly GenerationEvent[]): void {
+    for (const event of events) {
+      if (event.type === "text-delta" || event.type === "refusal-delta") this.#add("answer", event.choice, event.text);
+      else if (event.type === "reasoning-delta") this.#add("reasoning", event.choice, event.text);
+      else if (event.type === "tool-call-start")
+        this.#add("tool call", `${event.choice} ${event.index}`, `${event.name} `);
+      else if (event.type === "tool-call-delta")
+        this.#add("tool call", `${event.choice} ${event.index}`, event.arguments);
+    }
+  }
+
+  *texts(mask: Mask): Generator<SearchableText> {
+    for (const { place, text } of this.#texts.values())
+      yield { place, text: mask.text(text), isJson: place === "tool call" };
+  }
+
+  #add(place: SearchedPlace, part: number | string, text: string): void {
+    const key = `${place} ${part}`;
+    const known = this.#texts.get(key);
+    if (known) known.text += text;
+    else this.#texts.set(key, { place, text });
+  }
+}
+
+function tapeText(tape: TextTape, mask: Mask): string {
+  const { pieces } = maskedTape(tape.contents(), mask).tape;
+  return pieces.map(({ text }) => text).join("");
 }
 
 type ReceivedFields = Parameters<ReceivedAnswer["answered"]>[1];
