@@ -336,6 +336,22 @@ describePage("one request", [talker], (at) => {
     await close();
   });
 
+  test("where the server says where a program failed, its stack is folded above the request", async () => {
+    await asked({ messages: [{ role: "user", content: "fail" }] });
+    const { page, wrong, close } = await at.open("inspect");
+    await page.route(/admin\/requests\/req_\w+$/, async (route) => {
+      const answer = await route.fetch();
+      const kept = (await answer.json()) as object;
+      await route.fulfill({ response: answer, json: { ...kept, stack: "Error\n    at fox (program.js:7:9)" } });
+    });
+    await chooseNewest(at, page);
+    expect(await page.getByText("at fox (program.js:7:9)").isVisible()).toBe(false);
+    await page.getByText("Where the exception was thrown").click();
+    await page.getByText("at fox (program.js:7:9)").waitFor();
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
   test("the address keeps the request and its tab", async () => {
     await asked({ messages: [{ role: "user", content: "kept in the address" }] });
     const { page, wrong, close } = await at.open("inspect");

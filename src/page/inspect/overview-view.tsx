@@ -31,6 +31,8 @@ const textApis = /\/(?:embed|rerank)/;
 export default function OverviewView({ request }: { readonly request: InspectedRequest }): VNode {
   const root = useRef<HTMLDivElement>(null);
   const { body, understood } = request.request;
+  // Of a program that failed; only who may see the requests of all clients gets it.
+  const { stack } = request as { readonly stack?: string };
   const json = useMemo(() => jsonOfBody(body), [body?.text]);
   const { parsed, isReading } = useParsed(request, json);
   const messages = parsed?.prompt.kind === "chat" ? parsed.prompt.messages : [];
@@ -57,6 +59,14 @@ export default function OverviewView({ request }: { readonly request: InspectedR
   }
   return (
     <div ref={root} class="stack readable">
+      {stack !== undefined && (
+        <details>
+          <summary>Where the exception was thrown</summary>
+          <pre class="captured" tabIndex={0} role="region" aria-label="The stack of the exception">
+            {stack}
+          </pre>
+        </details>
+      )}
       <p class="row">
         {messages.length > 0 && (
           <button type="button" class="quiet" onClick={() => go("last")}>
