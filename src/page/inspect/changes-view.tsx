@@ -344,16 +344,31 @@ function Unchanged({ changes }: { readonly changes: readonly Change<Message>[] }
       <summary>{countInWords(changes.length, "unchanged message")}</summary>
       {isOpen && (
         <div class="stack">
-          {changes.map((change, at) => "after" in change && <WholeMessage key={at} message={change.after} />)}
+          {changes.map((change, at) => (
+            <WholeMessage key={at} change={change} />
+          ))}
         </div>
       )}
     </details>
   );
 }
 
-function WholeMessage({ message, kind }: { readonly message: Message; readonly kind?: ComponentChildren }): VNode {
+/** Its path in the later request; of a removed message, in the earlier one. */
+function pathOfChange(change: Change<Message>): string {
+  const [message, at] = change.kind === "removed" ? [change.before, change.from] : [change.after, change.at];
+  return message.path ?? `messages[${at}]`;
+}
+
+function WholeMessage({
+  change,
+  kind,
+}: {
+  readonly change: Change<Message>;
+  readonly kind?: ComponentChildren;
+}): VNode {
+  const message = "after" in change ? change.after : change.before;
   return (
-    <MessageCard role={message.role} note={message.path ?? ""}>
+    <MessageCard role={message.role} note={pathOfChange(change)}>
       {kind}
       {message.role === "tool" ? <ResultView result={message} /> : <Parts content={message.content} />}
     </MessageCard>
@@ -368,15 +383,14 @@ interface MessageChangeProperties {
 
 function MessageChange({ change, isFirst }: MessageChangeProperties): VNode {
   const { kind } = change;
-  const message = "after" in change ? change.after : change.before;
   const content =
     kind === "changed" ? (
-      <MessageCard role={message.role} note={message.path ?? ""}>
+      <MessageCard role={change.after.role} note={pathOfChange(change)}>
         <Kind kind={kind} />
         <TextChanges changes={diffTexts(messageText(change.before), messageText(change.after))} />
       </MessageCard>
     ) : (
-      <WholeMessage message={message} kind={<Kind kind={kind} />} />
+      <WholeMessage change={change} kind={<Kind kind={kind} />} />
     );
   return (
     <div class={`change ${kind}`} {...(isFirst && { "data-first": "" })}>

@@ -2,7 +2,8 @@ import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { InspectedRequest } from "../../inspect/inspected-request.ts";
 import { Field } from "../parts/field.tsx";
-import { jsonMistake, ownHeaders } from "./resend.ts";
+import { jsonText, parseJson } from "./json-tree.ts";
+import { jsonMistake, resentHeaders } from "./resend.ts";
 
 interface Properties {
   readonly request: InspectedRequest;
@@ -18,7 +19,12 @@ export default function ResendDialog({ request, onSend, onClose }: Properties): 
   const [text, setText] = useState(initial);
   const [isSending, setSending] = useState(false);
   const [problem, setProblem] = useState("");
-  useEffect(() => dialog.current?.showModal(), []);
+  useEffect(() => {
+    dialog.current?.showModal();
+    const editor = dialog.current?.querySelector("textarea");
+    editor?.setSelectionRange(0, 0);
+    if (editor) editor.scrollTop = 0;
+  }, []);
   const mistake = useMemo(() => jsonMistake(text), [text]);
   const send = (event: Event): void => {
     event.preventDefault();
@@ -30,7 +36,7 @@ export default function ResendDialog({ request, onSend, onClose }: Properties): 
       setProblem(error instanceof Error ? error.message : String(error));
     });
   };
-  const names = ownHeaders(request).map(([name]) => name);
+  const names = resentHeaders(request).map(([name]) => name);
   return (
     <dialog ref={dialog} class="copy-as" aria-labelledby="resend-title" onClose={onClose}>
       <form class="stack" onSubmit={send}>
@@ -75,11 +81,10 @@ export default function ResendDialog({ request, onSend, onClose }: Properties): 
   );
 }
 
-/** JSON with a member a line; unchanged if a number would lose digits. */
+/** JSON with a member a line. */
 function indented(text: string): string {
   try {
-    if (/\d{16}|\d[eE]/.test(text.replaceAll(/"[^"\\]*(?:\\.[^"\\]*)*"/g, ""))) return text;
-    return JSON.stringify(JSON.parse(text), null, 2);
+    return jsonText(parseJson(text));
   } catch {
     return text;
   }

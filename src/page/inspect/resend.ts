@@ -17,6 +17,11 @@ export function ownHeaders({ request: { headers } }: InspectedRequest): Header[]
   return headers.filter((header) => !madeAnew.test(header[0]) && !isMasked(header));
 }
 
+/** The headers that the page sends again; a browser names itself. */
+export function resentHeaders(request: InspectedRequest): Header[] {
+  return ownHeaders(request).filter(([name]) => name.toLowerCase() !== "user-agent");
+}
+
 /** Why a request cannot be sent again as it was; undefined: it can. */
 export function resendProblem({ outcome, brief, method, request }: InspectedRequest): string | undefined {
   const { headers, body } = request;
@@ -78,10 +83,9 @@ export function runningResent(id: string): Resent | undefined {
 export async function resend(request: InspectedRequest, body: string | undefined): Promise<Resent> {
   const { method, path } = request;
   const leaving = new AbortController();
-  const headers = ownHeaders(request).filter(([name]) => name.toLowerCase() !== "user-agent");
   const response = await callApi(urlOf(path), {
     method,
-    headers: headers.map(([name, value]): [string, string] => [name, value]),
+    headers: resentHeaders(request).map(([name, value]): [string, string] => [name, value]),
     signal: leaving.signal,
     // Of a text, the browser would send a content type of its own.
     ...(body !== undefined && { body: new TextEncoder().encode(body) }),
