@@ -208,12 +208,12 @@ function RowContent({ row }: { readonly row: JsonRow }): VNode {
 }
 
 /** Members that say what an object is, in the APIs and in general. */
-const telling = ["type", "role", "name", "id", "title"];
+const describing = ["type", "role", "name", "id", "title"];
 
 function summaryOf(value: object, size: number, isOpen: boolean): string {
   const count = Array.isArray(value) ? countInWords(size, "item") : countInWords(size, "member");
   if (isOpen || Array.isArray(value)) return Array.isArray(value) ? `[${count}]` : `{${count}}`;
-  const members = telling.flatMap((name) => {
+  const members = describing.flatMap((name) => {
     const member: unknown = Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined;
     return typeof member === "string" && member.length < 60 ? [`${name}: ${member}`] : [];
   });

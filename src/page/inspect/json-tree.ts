@@ -32,7 +32,7 @@ export class ExactNumber {
   }
 }
 
-/** Before a text that stands for a number. */
+/** The beginning of a text that represents a number. */
 const exactMark = `\u{F8FF}${Math.random()}:`;
 
 /** Parses JSON. Numbers that would lose digits are `ExactNumber`s. Throws `SyntaxError`. */
@@ -53,7 +53,7 @@ function isInexact(value: number, source: string): boolean {
 }
 
 /**
- * The JSON of a text: a document, or the list of those in an event stream or in lines (NDJSON). undefined: there is none.
+ * The JSON of a text: a document, or the list of those in an event stream or in lines (NDJSON). Returns undefined if there is no JSON.
  */
 export function jsonIn(text: string): unknown {
   try {

@@ -12,7 +12,7 @@ interface Document {
   readonly text: string | undefined;
 }
 
-/** The JSON of a request as a tree: what came, what was understood, what was sent to whom. */
+/** The JSON of a request as a tree: of its body, its answer, and the bodies that upstreams got and sent. */
 export default function JsonView({ request }: { readonly request: InspectedRequest }): VNode {
   const [chosen, setChosen] = useState(0);
   const documents = useMemo(() => documentsOf(request), [request]);

@@ -35,7 +35,7 @@ export function FoldedText({ text, label = "Text" }: { readonly text: string; re
   );
 }
 
-/** The end of the part of a text that is shown at first. A text that is hardly longer is shown as it is. */
+/** The end of the part of a text that is shown at first. A text that is less than 200 characters longer is shown completely. */
 function beginningOf(text: string): number {
   let end = 0;
   for (let line = 0; line < foldedLines && end !== -1; line++) end = text.indexOf("\n", end + 1);

@@ -321,7 +321,7 @@ function Unread({ request, json }: { readonly request: InspectedRequest; readonl
   );
 }
 
-/** The answer, assembled from the engine's events; if there are none, as it was sent. */
+/** The answer, assembled from the engine's events; without events, as it was sent. */
 function AnswerView({ request }: { readonly request: InspectedRequest }): VNode {
   const answer = useMemo(() => answerOf(request), [request]);
   return (

@@ -6,7 +6,7 @@ import type { GenerationRequest } from "../../core/request.ts";
 import type { InspectedRequest, KeptText, TapeContents, TimedText } from "../../inspect/inspected-request.ts";
 import { isShort, jsonText, parseJson, parsePath } from "./json-tree.ts";
 
-/** A request as the server parsed it, whatever its API. */
+/** A request of any API, as the server parsed it. */
 export type ParsedRequest = Omit<GenerationRequest, "passthrough">;
 
 /** The request as the server parsed it; undefined: it did not, or the request is too long to be kept. */
@@ -16,7 +16,7 @@ export function parsedRequestOf({ request: { understood } }: InspectedRequest): 
   return isObject(parsed) && isObject(parsed["prompt"]) ? (parsed as unknown as ParsedRequest) : undefined;
 }
 
-/** The JSON of a body. undefined: there is none, it is not JSON, or not all of it was kept. */
+/** The JSON of a body; undefined if there is no body, it is not JSON, or it was not kept completely. */
 export function jsonOfBody(body: KeptText | undefined): unknown {
   if (!body || body.left_out !== undefined) return undefined;
   try {
@@ -108,7 +108,7 @@ export function readableMessages(messages: readonly Message[]): ReadableMessage[
   return readable;
 }
 
-/** The answer up to now, from the engine's events; undefined: there are none, or they were not kept completely. */
+/** The answer up to now, from the engine's events; undefined without events, and if they were not kept completely. */
 export function answerOf({ events }: InspectedRequest): Generation | undefined {
   if (events.pieces.length === 0 || events.left_out) return undefined;
   const answer = new Accumulator();

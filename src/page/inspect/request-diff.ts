@@ -38,7 +38,7 @@ export interface PromptComparison {
   readonly continues: boolean;
   /** The number of messages at the beginning that are the same. */
   readonly sharedMessages: number;
-  /** The cause, and estimates in tokens; absent: none is known. */
+  /** The cause, and estimates in tokens; absent if no cause is known. */
   readonly broken?: BrokenPrefix;
 }
 

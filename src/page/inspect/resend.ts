@@ -3,8 +3,8 @@ import { runSync } from "../../core/steps.ts";
 import type { Header, InspectedRequest } from "../../inspect/inspected-request.ts";
 import { baseUrl, callApi } from "../api/call-api.ts";
 
-/** Headers that the client's connection, library or browser makes anew. */
-const madeAnew =
+/** Headers that the client's connection, library or browser sets. */
+const setByClient =
   /^(?:host|connection|keep-alive|content-length|transfer-encoding|accept-encoding|te|expect|upgrade|via|forwarded|priority|origin|referer|traceparent|tracestate|x-request-id|x-forwarded-.*|x-stainless-.*|sec-.*|access-control-.*|cf-.*)$/i;
 
 /** A header whose value is masked. */
@@ -14,7 +14,7 @@ function isMasked([, value]: Header): boolean {
 
 /** The headers of a request that mean something to the server, without keys. */
 export function ownHeaders({ request: { headers } }: InspectedRequest): Header[] {
-  return headers.filter((header) => !madeAnew.test(header[0]) && !isMasked(header));
+  return headers.filter((header) => !setByClient.test(header[0]) && !isMasked(header));
 }
 
 /** The headers that the page sends again; a browser names itself. */
