@@ -1,4 +1,5 @@
 import { malformedJson } from "../apis/failures.ts";
+import { isBlank, isScalar } from "../core/json-mistake.ts";
 import type { Steps } from "../core/steps.ts";
 
 const [quote, backslash, comma, colon, letterU] = [0x22, 0x5c, 0x2c, 0x3a, 0x75];
@@ -218,19 +219,6 @@ function addRun({ isList, value }: Frame, text: string): boolean {
 function set(object: Record<string, unknown>, name: string, value: unknown): void {
   if (name !== "__proto__") object[name] = value;
   else Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
-}
-
-export function isBlank(byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
-}
-
-/** Digits, letters, `+`, `-`, `.`. */
-export function isScalar(byte = 0): boolean {
-  return (
-    (byte >= 0x30 && byte <= 0x39) ||
-    ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x7a) ||
-    [0x2b, 0x2d, 0x2e].includes(byte)
-  );
 }
 
 /** Whether the byte continues a character. */

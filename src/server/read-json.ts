@@ -1,4 +1,5 @@
 import { FailureError, invalidRequest } from "../core/failure.ts";
+import { findJsonMistake } from "../core/json-mistake.ts";
 import type { Steps } from "../core/steps.ts";
 import { malformedJson } from "../apis/failures.ts";
 import type { Profile } from "../apis/profile.ts";
@@ -6,7 +7,6 @@ import { exact } from "../apis/profile.ts";
 import { BodyCounter, bodyLimits } from "../apis/body-counter.ts";
 import type { BodyLease } from "./body-budget.ts";
 import { IncrementalJson } from "./incremental-json.ts";
-import { findJsonMistake } from "./json-mistake.ts";
 import { joined, readAll } from "./body-budget.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";

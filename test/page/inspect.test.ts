@@ -84,6 +84,7 @@ describePage("Inspect", threeModels, (at) => {
       .filter({ hasText: /repair/ })
       .first()
       .click();
+    await page.getByRole("tab", { name: "Wire" }).click();
     const theirs = page.getByRole("region", { name: "What the other server sent" });
     await theirs.locator("mark").first().waitFor();
     const marked = [event({ content: "Hello" }).replace("data: ", "data:").trim(), ": ping", event({}, "eos").trim()];
@@ -297,6 +298,7 @@ describePage("Inspect", threeModels, (at) => {
       signal: leaving.signal,
     }).then((response) => response.text());
     await rows(page).filter({ hasText: "open" }).first().click();
+    await page.getByRole("tab", { name: "Wire" }).click();
     const ours = page.getByRole("region", { name: "What went out to the client" });
     await expect.poll(() => ours.textContent()).toContain("w3 ");
     const before = await ours.locator(".frame").count();
@@ -322,7 +324,7 @@ describePage("Inspect", threeModels, (at) => {
     const second = selected(2);
     await second.waitFor();
     expect(await list.getAttribute("aria-activedescendant")).toBe(await second.getAttribute("id"));
-    await page.getByRole("tab", { name: "Wire" }).focus();
+    await page.getByRole("tab", { name: "Wire" }).click();
     await page.keyboard.press("ArrowRight");
     expect(await page.getByRole("tab", { name: "Events" }).getAttribute("aria-selected")).toBe("true");
     await page.keyboard.press("End");
@@ -346,6 +348,7 @@ describePage("Inspect", threeModels, (at) => {
       .filter({ hasText: /repair/ })
       .first()
       .click();
+    await page.getByRole("tab", { name: "Wire" }).click();
     await page.locator(".frames mark").first().waitFor();
     await page.locator(".chosen summary").first().click();
     await expectAccessible(page, "the wire");
@@ -406,6 +409,7 @@ describePage("Inspect", threeModels, (at) => {
       await page.keyboard.press("End");
       await page.locator(".request-row[aria-selected=true] .row-title", { hasText: "programmed" }).waitFor();
       await page.keyboard.press("Home");
+      await page.getByRole("tab", { name: "Wire" }).click();
       const ours = page.getByRole("region", { name: "What went out to the client" });
       await ours.getByText(/were not kept in memory/).waitFor({ state: "attached" });
       // They are painted a part at a time.

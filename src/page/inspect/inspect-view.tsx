@@ -9,8 +9,7 @@ import { LastRequests } from "./last-requests.ts";
 import { filterIn, isNarrowed, matches, needsFindings, queryOf } from "./request-filter.ts";
 import type { RequestFilter } from "./request-filter.ts";
 import { RequestList, turnsInWords } from "./request-list.tsx";
-import { RequestView } from "./request-view.tsx";
-import type { TabName } from "./request-view.tsx";
+import { RequestView, useTab } from "./request-view.tsx";
 import { Search } from "./search.ts";
 import type { SessionProperties } from "./session-view.tsx";
 import { rowsOf, threadMark, threadsOf, totalsOf } from "./threads.ts";
@@ -38,7 +37,7 @@ export function InspectView({ shown, chosen, query, onPlace }: Properties): VNod
   const findings = useMemo(() => new Findings(), []);
   const search = useMemo(() => new Search(), []);
   const [filter, setFilter] = useState(() => filterIn(query));
-  const [tab, setTab] = useState<TabName>("wire");
+  const [tab, setTab] = useTab(chosen);
   const [tries, setTries] = useState(0);
   /** The requests that are listed while the list is paused. */
   const [paused, setPaused] = useState<readonly RequestSummary[]>();

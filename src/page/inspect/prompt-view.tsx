@@ -47,7 +47,7 @@ export function PromptView({ request }: { readonly request: InspectedRequest }):
 }
 
 /** Why much of the prompt was read again: where it parts from an earlier one, and the cause. */
-function Miss({ miss: { says, at, texts } }: { readonly miss: ShownCacheMiss }): VNode {
+export function Miss({ miss: { says, at, texts } }: { readonly miss: ShownCacheMiss }): VNode {
   return (
     <section class="banner stack" aria-label="Why the cache was missed">
       <p>{says}</p>

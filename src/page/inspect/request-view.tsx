@@ -1,10 +1,9 @@
-import type { VNode, TargetedKeyboardEvent } from "preact";
-import { useEffect, useMemo, useState, useId } from "preact/hooks";
+import type { ComponentType, VNode, TargetedKeyboardEvent } from "preact";
+import { useEffect, useMemo, useRef, useState, useId } from "preact/hooks";
 import type { InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
-import { recordingOf as captureOfRequest } from "../../inspect/inspected-request.ts";
 import { AdminRefusal, askAdmin } from "../api/call-api.ts";
-import { announcement } from "../parts/changing.ts";
-import { saveFile } from "../parts/save-file.ts";
+import { Lazy } from "../parts/lazy.tsx";
+import { RequestActions } from "./request-actions.tsx";
 import { PromptView } from "./prompt-view.tsx";
 import { SentView } from "./sent-view.tsx";
 import { WireView } from "./wire-view.tsx";
@@ -16,6 +15,9 @@ import { JudgedView } from "../judge/judged-view.tsx";
 import { captureOf, withoutMissingUsage } from "./findings.ts";
 
 const tabs = [
+  { name: "overview", title: "Overview" },
+  { name: "changes", title: "Changes" },
+  { name: "json", title: "JSON" },
   { name: "request", title: "Request" },
   { name: "prompt", title: "Prompt" },
   { name: "wire", title: "Wire" },
@@ -24,6 +26,53 @@ const tabs = [
 ] as const;
 
 export type TabName = (typeof tabs)[number]["name"];
+
+/** Views whose scripts are loaded when they are shown first. */
+const loadOverview = async (): Promise<ComponentType<TabProperties>> => (await import("./overview-view.tsx")).default;
+const loadChanges = async (): Promise<ComponentType<TabProperties>> => (await import("./changes-view.tsx")).default;
+const loadJson = async (): Promise<ComponentType<TabProperties>> => (await import("./json-view.tsx")).default;
+
+interface TabProperties {
+  readonly request: InspectedRequest;
+}
+
+/** The tab of the address, `#inspect/ID/TAB?FILTER`, which follows it and is followed by it. `chosen`: the id of the request; "": none. */
+export function useTab(chosen: string): [TabName, (tab: TabName) => void] {
+  const [tab, setTab] = useState(() => tabInAddress() ?? "overview");
+  useEffect(() => {
+    const follow = (): void => setTab((current) => tabInAddress() ?? current);
+    addEventListener("hashchange", follow);
+    return () => removeEventListener("hashchange", follow);
+  }, []);
+  // After each rendering: who changes the id or the filter in the address leaves the tab out.
+  useEffect(() => {
+    const { view, id, query } = placeInAddress();
+    if (view !== "inspect" || id !== chosen || !chosen.startsWith("req_") || tabInAddress() === tab) return;
+    history.replaceState(null, "", `#inspect/${chosen}/${tab}${query}`);
+  });
+  return [tab, setTab];
+}
+
+function placeInAddress(): {
+  readonly view?: string;
+  readonly id?: string;
+  readonly tab?: string;
+  readonly query: string;
+} {
+  const [, path = "", query = ""] = /^#?([^?]*)(.*)$/.exec(location.hash) ?? [];
+  const [view, id, tab] = path.split("/");
+  return {
+    ...(view !== undefined && { view }),
+    ...(id !== undefined && { id }),
+    ...(tab !== undefined && { tab }),
+    query,
+  };
+}
+
+function tabInAddress(): TabName | undefined {
+  const place = placeInAddress();
+  return place.view === "inspect" ? tabs.find(({ name }) => name === place.tab)?.name : undefined;
+}
 
 /** Interval at which an open answer is loaded again, in milliseconds. */
 const againMs = 1000;
@@ -65,7 +114,7 @@ export function RequestView({ summary, tab, onTab }: Properties): VNode {
   const shown = request?.id === id ? request : undefined;
   return (
     <article class="inspected" aria-label={`Request ${id}`}>
-      <FactsView summary={shown ?? summary} actions={<Download request={shown} />} />
+      <FactsView summary={shown ?? summary} actions={<RequestActions request={shown} />} />
       {problem !== "" && <p class="banner wrong">{problem}</p>}
       {shown?.brief && (
         <p class="note">
@@ -82,8 +131,14 @@ export function RequestView({ summary, tab, onTab }: Properties): VNode {
   );
 }
 
-function TabContent({ tab, request }: { readonly tab: TabName; readonly request: InspectedRequest }): VNode {
+function TabContent({ tab, request }: TabProperties & { readonly tab: TabName }): VNode {
   switch (tab) {
+    case "overview":
+      return <Lazy load={loadOverview} properties={{ request }} />;
+    case "changes":
+      return <Lazy load={loadChanges} properties={{ request }} />;
+    case "json":
+      return <Lazy load={loadJson} properties={{ request }} />;
     case "request":
       return <SentView request={request} />;
     case "prompt":
@@ -95,33 +150,6 @@ function TabContent({ tab, request }: { readonly tab: TabName; readonly request:
     case "findings":
       return <FindingsView request={request} />;
   }
-}
-
-/** The request with its answer as one file. */
-function Download({ request }: { readonly request: InspectedRequest | undefined }): VNode | null {
-  if (!request) return null;
-  const capture = captureOfRequest(request);
-  if (capture === null)
-    return (
-      <p class="note">
-        {request.outcome === "open"
-          ? "The request can be downloaded when its answer has ended."
-          : "This request cannot be downloaded: it has no answer, or was too long to be kept completely."}
-      </p>
-    );
-  const download = (): void => {
-    saveFile(`${request.id}.jsonl`, "application/x-ndjson", `${capture}\n`);
-    announcement.say("Downloaded");
-  };
-  return (
-    <button
-      type="button"
-      onClick={download}
-      title="One file, as truewire record writes it: for replay, repair and check"
-    >
-      Download with its answer
-    </button>
-  );
 }
 
 /** The engine's events, with the time of each batch. */
@@ -241,9 +269,12 @@ function Tabs<Name extends string>({ label, tabs, current, onChoose, children }:
     const element = event.currentTarget.querySelector(`[data-tab="${tab.name}"]`);
     if (element instanceof HTMLElement) element.focus();
   };
+  const list = useRef<HTMLDivElement>(null);
+  // On a phone, the tabs are wider than the screen.
+  useEffect(() => list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" }), [current]);
   return (
     <>
-      <div class="tab-list" role="tablist" aria-label={label} onKeyDown={move}>
+      <div ref={list} class="tab-list" role="tablist" aria-label={label} onKeyDown={move}>
         {tabs.map(({ name, title }) => (
           <button
             key={name}

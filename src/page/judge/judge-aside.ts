@@ -1,5 +1,7 @@
 import type { Capture } from "./capture.ts";
 import type { JudgedCapture } from "./judging.ts";
+import type { UnparsedRequest } from "../inspect/read-body.ts";
+import type { ParsedRequest } from "../inspect/readable-request.ts";
 
 /** Judges captures in a worker, which brings the rules with it and is gone when there are no more. */
 export function judgeAside(captures: Iterable<Capture> | AsyncIterable<Capture>): AsyncIterable<JudgedCapture> {
@@ -8,8 +10,8 @@ export function judgeAside(captures: Iterable<Capture> | AsyncIterable<Capture>)
       let worker: Worker | undefined;
       try {
         for await (const capture of captures) {
-          worker ??= new Worker(new URL("judging-worker.js", import.meta.url), { type: "module" });
-          yield await judgedBy(worker, capture);
+          worker ??= openWorker();
+          yield await answerOf<JudgedCapture>(worker, capture);
         }
       } finally {
         worker?.terminate();
@@ -18,10 +20,24 @@ export function judgeAside(captures: Iterable<Capture> | AsyncIterable<Capture>)
   };
 }
 
-function judgedBy(worker: Worker, capture: Capture): Promise<JudgedCapture> {
+/** Reads a request in a worker, which brings the readers of all APIs with it. undefined: it cannot be read. */
+export async function readAside(request: UnparsedRequest): Promise<ParsedRequest | undefined> {
+  const worker = openWorker();
+  try {
+    return await answerOf(worker, { read: request });
+  } finally {
+    worker.terminate();
+  }
+}
+
+function openWorker(): Worker {
+  return new Worker(new URL("judging-worker.js", import.meta.url), { type: "module" });
+}
+
+function answerOf<Answer>(worker: Worker, message: unknown): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    worker.addEventListener("message", ({ data }: MessageEvent<JudgedCapture>) => resolve(data), { once: true });
-    worker.addEventListener("error", ({ message }) => reject(new Error(message)), { once: true });
-    worker.postMessage(capture);
+    worker.addEventListener("message", ({ data }: MessageEvent<Answer>) => resolve(data), { once: true });
+    worker.addEventListener("error", (event) => reject(new Error(event.message)), { once: true });
+    worker.postMessage(message);
   });
 }

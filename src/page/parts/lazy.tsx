@@ -7,7 +7,7 @@ interface Properties<P> {
   readonly properties: P;
 }
 
-/** What was loaded before is shown at once. */
+/** The views that are loaded, by their `load`. */
 const loaded = new Map<unknown, unknown>();
 
 /** A view whose script is loaded when it is first shown. */

@@ -1,5 +1,4 @@
-import type { Steps } from "../core/steps.ts";
-import { isBlank, isScalar } from "./incremental-json.ts";
+import type { Steps } from "./steps.ts";
 
 const [quote, backslash, comma, colon, letterU] = [0x22, 0x5c, 0x2c, 0x3a, 0x75];
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
@@ -123,4 +122,18 @@ function characterAt(bytes: Uint8Array, at: number): string {
 
 function isHexDigit(byte = 0): boolean {
   return /[\da-fA-F]/.test(String.fromCharCode(byte));
+}
+
+/** Whether the byte is white space of JSON. */
+export function isBlank(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+}
+
+/** Digits, letters, `+`, `-`, `.`. */
+export function isScalar(byte = 0): boolean {
+  return (
+    (byte >= 0x30 && byte <= 0x39) ||
+    ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x7a) ||
+    [0x2b, 0x2d, 0x2e].includes(byte)
+  );
 }

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { runSync } from "../core/steps.ts";
+import { runSync } from "./steps.ts";
 import { findJsonMistake } from "./json-mistake.ts";
 
 const find = (text: string): string | undefined => runSync(findJsonMistake(new TextEncoder().encode(text)));
