@@ -5,7 +5,7 @@ import { useChanges, announcement } from "./parts/changing.ts";
 import { CheckView } from "./check/check-view.tsx";
 import { InspectView } from "./inspect/inspect-view.tsx";
 import { JudgeView } from "./judge/judge-view.tsx";
-import { Conversation } from "./play/conversation.ts";
+import { Conversations } from "./play/conversations.ts";
 import { PlayView } from "./play/play-view.tsx";
 import { Settings } from "./play/settings.ts";
 import { clientKey } from "./api/call-api.ts";
@@ -22,15 +22,17 @@ const views = [
 export function App(): VNode {
   const models = useMemo(() => new Models(), []);
   const settings = useMemo(() => new Settings(), []);
-  const conversation = useMemo(() => new Conversation(settings), []);
+  const conversations = useMemo(() => new Conversations(settings), []);
   const [{ view, chosen }, setPlace] = useState(placeInAddress());
   const [keyRequested, setKeyRequested] = useState(false);
   useChanges(models);
+  useChanges(conversations);
 
   useEffect(() => {
     const follow = (): void => setPlace(placeInAddress());
     addEventListener("hashchange", follow);
     void models.ask().then(() => settings.set({ model: settings.model || (models.names[0] ?? "") }));
+    void conversations.start();
     void loadTable().then((table) => settings.set({ table }));
     return () => removeEventListener("hashchange", follow);
   }, []);
@@ -51,7 +53,11 @@ export function App(): VNode {
         <h1>Truewire</h1>
         <nav aria-label="Views">
           {views.map(({ name, title }) => (
-            <a key={name} href={`#${name}`} aria-current={name === view ? "page" : undefined}>
+            <a
+              key={name}
+              href={name === "play" ? `#${conversations.address}` : `#${name}`}
+              aria-current={name === view ? "page" : undefined}
+            >
               {title}
             </a>
           ))}
@@ -65,7 +71,7 @@ export function App(): VNode {
       <main>
         {/* All views stay mounted: a conversation and its answer continue while another view is shown. */}
         <div class="view" hidden={view !== "play"}>
-          <PlayView models={models} settings={settings} conversation={conversation} />
+          <PlayView models={models} settings={settings} conversations={conversations} />
         </div>
         <div class="view" hidden={view !== "inspect"}>
           <InspectView shown={view === "inspect"} chosen={chosen} onChoose={choose} />
