@@ -23,7 +23,8 @@ const whole = JSON.parse(execFileSync("npm", args, options));
 
 const dependsOn = new Map(whole.dependencies.map((entry) => [entry.ref, entry.dependsOn]));
 const refs = (versions) => Object.entries(versions).map(([package_, at]) => `${package_}@${at}`);
-const required = refs({ ...dependencies, preact: devDependencies.preact });
+const { preact, idb } = devDependencies;
+const required = refs({ ...dependencies, preact, idb });
 const direct = [...required, ...refs(optionalDependencies)];
 /** The packages that these depend on, and they themselves. */
 const closure = (from) => {

@@ -7,8 +7,9 @@ const read = (path: string): string => readFileSync(path, "utf8");
 const { dependencies, optionalDependencies, devDependencies } = JSON.parse(read("package.json")) as Readonly<
   Record<"dependencies" | "optionalDependencies" | "devDependencies", Versions>
 >;
-/** `preact` is bundled into the page. */
-const shipped: Versions = { ...dependencies, ...optionalDependencies, preact: devDependencies["preact"] ?? "" };
+/** The page's bundle contains these. */
+const { preact = "", idb = "" } = devDependencies;
+const shipped: Versions = { ...dependencies, ...optionalDependencies, preact, idb };
 
 const rows = [...read("docs/dependencies.md").matchAll(/^\| `(\S+)` \| (.*) \|$/gm)].map(([, name = "", rest = ""]) => {
   const [version = "", released = "", since = "", licence = "", ...words] = rest.split(" | ");

@@ -72,6 +72,7 @@ export function readFile(text: string, now: number): readonly FiledConversation[
 function readConversation(value: unknown, place: string): FiledConversation {
   const filed = objectAt(value, place);
   const turns = listAt(filed["turns"], `${place}.turns`, readTurn);
+  if (turns.length === 0) throw new InvalidFile(`${place}.turns`, "at least one turn", turns);
   const ids = new Set<string>();
   for (const [at, { id }] of turns.entries()) {
     if (ids.has(id)) throw new InvalidFile(`${place}.turns[${at}].id`, "an id that no other turn has", id);

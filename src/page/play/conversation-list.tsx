@@ -217,6 +217,7 @@ function Row({ found, conversations, isCurrent, onChosen, onExport, onCopyAs }: 
   const [renamed, setRenamed] = useState<string>();
   const input = useRef<HTMLInputElement>(null);
   const link = useRef<HTMLAnchorElement>(null);
+  const renaming = useRef(false);
   const renames = renamed !== undefined;
   useEffect(() => input.current?.select(), [renames]);
   const actionsId = `actions-${id}`;
@@ -225,12 +226,19 @@ function Row({ found, conversations, isCurrent, onChosen, onExport, onCopyAs }: 
     action();
   };
   const endRenaming = (title: string): void => {
+    // An input that is removed loses the focus: that would end the renaming a second time.
+    if (!renaming.current) return;
+    renaming.current = false;
     setRenamed(undefined);
     void conversations.rename(id, title);
     requestAnimationFrame(() => link.current?.focus());
   };
+  const beginRenaming = (): void => {
+    renaming.current = true;
+    setRenamed(title);
+  };
   const onKeyDown = (event: TargetedKeyboardEvent<HTMLAnchorElement>): void => {
-    if (event.key === "F2") setRenamed(title);
+    if (event.key === "F2") beginRenaming();
     else if (event.key === "Delete") void conversations.delete(id);
     else return;
     event.preventDefault();
@@ -257,10 +265,7 @@ function Row({ found, conversations, isCurrent, onChosen, onExport, onCopyAs }: 
               event.stopPropagation();
               endRenaming("");
             }}
-            onBlur={() => {
-              setRenamed(undefined);
-              void conversations.rename(id, renamed);
-            }}
+            onBlur={() => endRenaming(renamed)}
           />
         </form>
       </li>
@@ -302,7 +307,7 @@ function Row({ found, conversations, isCurrent, onChosen, onExport, onCopyAs }: 
       )}
       {isOpen && (
         <div class="row actions" id={actionsId} role="group" aria-label={`Actions for ${title}`}>
-          <button type="button" class="quiet" onClick={act(() => setRenamed(title))}>
+          <button type="button" class="quiet" onClick={act(beginRenaming)}>
             Rename
           </button>
           <button type="button" class="quiet" onClick={act(onCopyAs)}>

@@ -85,6 +85,8 @@ export class BrowserStore implements ConversationStore {
       writes.push(conversations.put(record));
       for (const turn of turns) writes.push(all.put({ ...turn, conversation: record.id }));
       for (const id of removed) writes.push(all.delete([record.id, id]));
+      // At once, not after all requests have been answered: the page may be reloaded before that.
+      transaction.commit();
     }
     await Promise.all(writes);
     return isThere;
@@ -104,7 +106,9 @@ export class BrowserStore implements ConversationStore {
     const [conversations, all] = [transaction.objectStore("conversations"), transaction.objectStore("turns")];
     const record = await conversations.get(id);
     const turns = await all.getAll(turnsOf(id));
-    await Promise.all([conversations.delete(id), all.delete(turnsOf(id)), transaction.done]);
+    const deleted = [conversations.delete(id), all.delete(turnsOf(id)), transaction.done];
+    transaction.commit();
+    await Promise.all(deleted);
     return isRecord(record) ? { record, turns } : undefined;
   }
 

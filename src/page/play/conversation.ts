@@ -72,8 +72,9 @@ export class Conversation extends Changing {
     return this.tree.path;
   }
 
+  /** Its answer is being received. Not for the moment between the answer's end and that of its connection: the next question can be asked. */
   get running(): boolean {
-    return this.#running !== undefined;
+    return this.#running?.turn.answer.state === "running";
   }
 
   /** The id of the answer that this tab receives. */
@@ -158,7 +159,7 @@ export class Conversation extends Changing {
     if (!running) return;
     this.#running = undefined;
     running.controller.abort();
-    running.turn.answer.stop();
+    if (running.turn.answer.state === "running") running.turn.answer.stop();
     this.#changed([running.turn.id]);
   }
 

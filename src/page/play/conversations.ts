@@ -34,6 +34,9 @@ export interface Found {
   readonly after?: string;
 }
 
+/** After this time without being gone, the page stays, in milliseconds. */
+const stayedAfterMs = 3000;
+
 /** Characters of text that a search result shows before and after the match. */
 const contextLength = 40;
 
@@ -64,6 +67,7 @@ export class Conversations extends Changing implements Keeper {
   readonly #stored = new Set<string>();
   readonly #tabs = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel(storeName);
   readonly #tab = newId();
+  #isLeaving = false;
   /** Tab → conversations whose answers it receives. */
   readonly #receiving = new Map<string, ReadonlySet<string>>();
 
@@ -82,8 +86,10 @@ export class Conversations extends Changing implements Keeper {
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "hidden") this.#saveAtOnce();
     });
+    // Chromium breaks the connections between these two events; some browsers on phones have only the second one.
+    addEventListener("beforeunload", () => this.#leave());
     addEventListener("pagehide", () => {
-      this.#saveAtOnce();
+      this.#leave();
       this.#tell({ kind: "receiving", tab: this.#tab, ids: [] });
     });
     try {
@@ -98,7 +104,7 @@ export class Conversations extends Changing implements Keeper {
 
   /** The address of the conversation that is shown, after `#`. */
   get address(): string {
-    return this.#stored.has(this.current.id) || this.current.requests > 0 ? `play/${this.current.id}` : "play";
+    return this.current.turns.length > 0 ? `play/${this.current.id}` : "play";
   }
 
   /** Whether an answer of a conversation is being received, in this tab or in another one. */
@@ -313,6 +319,8 @@ export class Conversations extends Changing implements Keeper {
 
   /** Called by a conversation that has changed: stores the turns with these ids, one write after the other. */
   keep(conversation: Conversation, ids: readonly string[]): void {
+    // It was deleted, here or in another tab: a last write would restore a part of it.
+    if (this.#open.get(conversation.id) !== conversation) return;
     const unsaved = this.#unsaved.get(conversation) ?? new Set();
     for (const id of ids) unsaved.add(id);
     this.#unsaved.set(conversation, unsaved);
@@ -324,9 +332,11 @@ export class Conversations extends Changing implements Keeper {
 
   async #save(conversation: Conversation): Promise<void> {
     const { id } = conversation;
-    if (this.#saving.has(conversation)) return;
+    if (this.#isLeaving || this.#saving.has(conversation)) return;
     this.#saving.add(conversation);
-    for (let unsaved = this.#unsaved.get(conversation); unsaved; unsaved = this.#unsaved.get(conversation)) {
+    for (;;) {
+      const unsaved = this.#unsaved.get(conversation);
+      if (!unsaved || this.#isLeaving || this.#open.get(id) !== conversation) break;
       this.#unsaved.delete(conversation);
       const ids = [...unsaved];
       const turns = ids.flatMap((id) => conversation.tree.get(id) ?? []);
@@ -351,7 +361,21 @@ export class Conversations extends Changing implements Keeper {
     this.#saving.delete(conversation);
   }
 
-  /** Stores growing answers before the page is gone. */
+  /**
+   * Stores growing answers before the page is gone, and nothing after that: their connections break, which is no failure. If the page stays,
+   * because its user has cancelled, what has changed meanwhile is stored later.
+   */
+  #leave(): void {
+    if (this.#isLeaving) return;
+    this.#saveAtOnce();
+    this.#isLeaving = true;
+    setTimeout(() => {
+      this.#isLeaving = false;
+      for (const conversation of this.#unsaved.keys()) void this.#save(conversation);
+    }, stayedAfterMs);
+  }
+
+  /** Stores growing answers; does not wait. */
   #saveAtOnce(): void {
     for (const { id, runningTurn = "", tree } of this.#open.values()) {
       const turn = tree.get(runningTurn);
