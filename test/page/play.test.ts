@@ -95,7 +95,7 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (
       .toMatchObject({ cancelled: 2 });
   });
 
-  test("a question is edited and asked again, and what came after it is gone", async () => {
+  test("a question is edited and asked again, without what followed its earlier version", async () => {
     await ask(page, "first");
     await ask(page, "second");
     expect(await page.locator(".answer").count()).toBe(2);

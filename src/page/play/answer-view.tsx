@@ -25,7 +25,7 @@ interface Properties {
 
 /** A model's answer: its choices side by side, and its usage and timing. */
 export function AnswerView({ turn, conversation, settings, keyNeeded, waits }: Properties): VNode {
-  const { id, answer, asked, chosen } = turn;
+  const { id, answer, request, chosen } = turn;
   useChanges(answer);
   const [copies, setCopies] = useState(false);
   const { choices, state, failure } = answer;
@@ -33,7 +33,7 @@ export function AnswerView({ turn, conversation, settings, keyNeeded, waits }: P
   return (
     <article class={several ? "turn answer wide" : "turn answer"} aria-busy={state === "running"} data-turn={id}>
       <header>
-        <h2>{asked.model || "Assistant"}</h2>
+        <h2>{request.model || "Assistant"}</h2>
         <Versions turn={turn} conversation={conversation} />
         <button type="button" class="quiet" onClick={() => conversation.askAgain(id)}>
           Ask again

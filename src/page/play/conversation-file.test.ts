@@ -39,10 +39,10 @@ function fullAnswer(): Answer {
   return answer;
 }
 
-const asked = { model: "m", temperature: 0.3, tools: [{ type: "function", function: { name: "count" } }] };
+const request = { model: "m", temperature: 0.3, tools: [{ type: "function", function: { name: "count" } }] };
 const turns: readonly Turn[] = [
   { kind: "question", id: "1", parent: "", created: 1, text: "hello", images: [image] },
-  { kind: "answer", id: "2", parent: "1", created: 2, asked, system: "Be brief.", answer: fullAnswer(), chosen: 1 },
+  { kind: "answer", id: "2", parent: "1", created: 2, request, system: "Be brief.", answer: fullAnswer(), chosen: 1 },
   { kind: "results", id: "3", parent: "2/0", created: 3, results: [{ callId: "call_1", name: "count", text: "7" }] },
   { kind: "question", id: "4", parent: "2/1", created: 4, text: "why?", images: [] },
   { kind: "question", id: "5", parent: "", created: 5, text: "other", images: [] },
@@ -171,7 +171,7 @@ test("an object that is nested too deeply is refused", () => {
   const deep = `${'{"a":'.repeat(200_000)}1${"}".repeat(200_000)}`;
   const text = exportedText([filed]).replace('"temperature": 0.3', `"temperature": ${deep}`);
   expect(() => readFile(text, 0)).toThrow(
-    /conversations\[0\]\.turns\[1\]\.asked: expected an object that is not nested|not valid JSON/,
+    /conversations\[0\]\.turns\[1\]\.request: expected an object that is not nested|not valid JSON/,
   );
 });
 

@@ -121,7 +121,7 @@ function readMessages(messages: readonly unknown[], model: string, now: number):
         answer.state = "done";
         answer.choices.push(choiceIn(message, place));
         for (const { id, name } of answer.choices[0]?.calls ?? []) names.set(id, name);
-        turns.push({ ...placed, kind: "answer", asked: { model }, system: "", answer, chosen: 0 });
+        turns.push({ ...placed, kind: "answer", request: { model }, system: "", answer, chosen: 0 });
         break;
       }
       case "tool": {

@@ -21,7 +21,7 @@ interface Properties {
 const listed = 100;
 
 /** Largest file that is imported, in bytes: a browser's strings end at about 500 million characters. */
-const largestFile = 256 * 1024 * 1024;
+const maxFileSize = 256 * 1024 * 1024;
 
 /** The list of conversations, with search, import and export. */
 export function ConversationList({ conversations, settings, keyNeeded, onChosen }: Properties): VNode {
@@ -38,7 +38,7 @@ export function ConversationList({ conversations, settings, keyNeeded, onChosen 
     setProblem("");
     for (const file of files ?? []) {
       try {
-        if (file.size > largestFile) throw new Error("the file is larger than 256 MB");
+        if (file.size > maxFileSize) throw new Error("the file is larger than 256 MB");
         const { readFile } = await import("./conversation-file.ts");
         conversations.add(readFile(await file.text(), Date.now()));
         onChosen();
@@ -149,7 +149,7 @@ export function ConversationList({ conversations, settings, keyNeeded, onChosen 
   );
 }
 
-/** Begins a conversation at once, not with the event of the changed address: what is typed next goes into it. */
+/** Begins a conversation before the address changes, so that what is typed next goes into it. */
 export function NewConversation({ conversations, onChosen }: Pick<Properties, "conversations" | "onChosen">): VNode {
   const begin = (event: MouseEvent): void => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;

@@ -85,7 +85,7 @@ export class BrowserStore implements ConversationStore {
       writes.push(conversations.put(record));
       for (const turn of turns) writes.push(all.put({ ...turn, conversation: record.id }));
       for (const id of removed) writes.push(all.delete([record.id, id]));
-      // At once, not after all requests have been answered: the page may be reloaded before that.
+      // Without waiting for the results: the page may be reloaded before they arrive.
       transaction.commit();
     }
     await Promise.all(writes);

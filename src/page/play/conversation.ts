@@ -38,7 +38,7 @@ export class Conversation extends Changing {
   /** Milliseconds since 1970. */
   readonly created: number;
   /** When the last question was asked, or its answer ended, in milliseconds since 1970. */
-  asked: number;
+  changedAt: number;
   readonly tree: TurnTree = new TurnTree();
   /** Why the question was not asked, as a sentence; "" if it was. */
   problem = "";
@@ -63,7 +63,7 @@ export class Conversation extends Changing {
     this.id = id;
     this.title = title;
     this.created = created;
-    this.asked = changed;
+    this.changedAt = changed;
     this.#keeper = keeper;
   }
 
@@ -77,14 +77,19 @@ export class Conversation extends Changing {
     return this.#running?.turn.answer.state === "running";
   }
 
+  /** Versions can be paged to, deleted and restored. Without a keeper, deleting one could not be undone. */
+  get isKept(): boolean {
+    return this.#keeper !== undefined;
+  }
+
   /** The id of the answer that this tab receives. */
   get runningTurn(): string | undefined {
     return this.#running?.turn.id;
   }
 
   get record(): ConversationRecord {
-    const { id, title, created, asked, tree } = this;
-    return { id, title, created, changed: asked, shown: tree.shown };
+    const { id, title, created, changedAt, tree } = this;
+    return { id, title, created, changed: changedAt, shown: tree.shown };
   }
 
   /** Returns false if the question was not asked; `problem` is the reason. */
@@ -153,7 +158,7 @@ export class Conversation extends Changing {
     this.changed();
   }
 
-  /** The next question can be asked at once: it does not wait until the connection is closed. */
+  /** The next question need not wait until the connection is closed. */
   stop(): void {
     const running = this.#running;
     if (!running) return;
@@ -196,12 +201,12 @@ export class Conversation extends Changing {
       return false;
     }
     this.stop();
-    const { messages: _, ...asked } = body;
+    const { messages: _, ...request } = body;
     const last = before.at(-1);
     const turn: AnswerTurn = {
       kind: "answer",
       ...this.#placed(last ? placeAfter(last) : ""),
-      asked,
+      request,
       system: this.#settings.system,
       answer: new Answer(performance.now()),
       chosen: 0,
@@ -212,7 +217,7 @@ export class Conversation extends Changing {
     if (this.title === "" && added?.kind === "question") this.title = titleOf(added);
     this.problem = "";
     this.requests++;
-    this.asked = Date.now();
+    this.changedAt = Date.now();
     const controller = new AbortController();
     this.#running = { controller, turn };
     this.#changed(added ? [added.id, turn.id] : [turn.id]);
@@ -239,7 +244,7 @@ export class Conversation extends Changing {
     clearTimeout(timer);
     // Another question may have taken its place.
     if (this.#running?.controller === controller) this.#running = undefined;
-    this.asked = Date.now();
+    this.changedAt = Date.now();
     this.#changed([id]);
     if (answer.state !== "done") {
       this.#announce(answer.state === "stopped" ? "Stopped." : `Failed: ${answer.failure?.message ?? ""}`);

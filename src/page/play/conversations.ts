@@ -7,7 +7,7 @@ import type { Settings } from "./settings.ts";
 import { readTurn, storedTurn } from "./stored-turn.ts";
 import type { Turn } from "./turn.ts";
 
-/** What tabs tell each other. */
+/** The messages that tabs exchange. */
 type Message =
   /** Turns were stored, changed or removed. */
   | { readonly kind: "changed"; readonly id: string; readonly turns: readonly string[] }
@@ -67,6 +67,8 @@ export class Conversations extends Changing implements Keeper {
   readonly #stored = new Set<string>();
   readonly #tabs = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel(storeName);
   readonly #tab = newId();
+  /** The ids that were sent last. */
+  #sentReceiving = "";
   #isLeaving = false;
   /** Tab → conversations whose answers it receives. */
   readonly #receiving = new Map<string, ReadonlySet<string>>();
@@ -79,8 +81,8 @@ export class Conversations extends Changing implements Keeper {
 
   /** Opens the store and the conversation in the address. Call it once. */
   async start(): Promise<void> {
-    this.#tabs?.addEventListener("message", ({ data }: MessageEvent<Message>) => void this.#hear(data));
-    this.#tell({ kind: "hello" });
+    this.#tabs?.addEventListener("message", ({ data }: MessageEvent<Message>) => void this.#onMessage(data));
+    this.#send({ kind: "hello" });
     addEventListener("hashchange", () => this.#follow());
     // A phone may end a page in the background without another event.
     document.addEventListener("visibilitychange", () => {
@@ -90,7 +92,7 @@ export class Conversations extends Changing implements Keeper {
     addEventListener("beforeunload", () => this.#leave());
     addEventListener("pagehide", () => {
       this.#leave();
-      this.#tell({ kind: "receiving", tab: this.#tab, ids: [] });
+      this.#send({ kind: "receiving", tab: this.#tab, ids: [] });
     });
     try {
       await this.#take(await this.#store.list());
@@ -156,7 +158,7 @@ export class Conversations extends Changing implements Keeper {
       return this.#fail(error);
     }
     this.#forget(id);
-    this.#tell({ kind: "deleted", id });
+    this.#send({ kind: "deleted", id });
     if (!record) return;
     const kept = record;
     const undo = (): void => {
@@ -296,7 +298,7 @@ export class Conversations extends Changing implements Keeper {
     this.changed();
   }
 
-  /** An answer that nobody receives any more was interrupted. */
+  /** Marks the answers that were growing when they were stored and that no tab receives. */
   #markInterrupted(conversation: Conversation): void {
     if (this.elsewhere(conversation.id)) return;
     for (const turn of conversation.tree.all) {
@@ -324,9 +326,13 @@ export class Conversations extends Changing implements Keeper {
     const unsaved = this.#unsaved.get(conversation) ?? new Set();
     for (const id of ids) unsaved.add(id);
     this.#unsaved.set(conversation, unsaved);
-    this.#update(conversation.record);
-    if (conversation === this.current) this.#showAddress();
-    this.#tellReceiving();
+    // An answer that grows is stored without an update of the views.
+    const listed = this.list.find(({ id }) => id === conversation.id);
+    if (listed?.changed !== conversation.changedAt || listed.title !== conversation.title) {
+      this.#update(conversation.record);
+      if (conversation === this.current) this.#showAddress();
+    }
+    this.#sendReceiving();
     void this.#save(conversation);
   }
 
@@ -350,7 +356,7 @@ export class Conversations extends Changing implements Keeper {
         }
         this.#stored.add(id);
         if (this.#store instanceof BrowserStore) this.#recover();
-        this.#tell({ kind: "changed", id, turns: ids });
+        this.#send({ kind: "changed", id, turns: ids });
       } catch (error) {
         // They are tried again with the next change.
         this.#unsaved.set(conversation, new Set([...ids, ...(this.#unsaved.get(conversation) ?? [])]));
@@ -426,19 +432,23 @@ export class Conversations extends Changing implements Keeper {
     this.changed();
   }
 
-  #tell(message: Message): void {
+  #send(message: Message): void {
     this.#tabs?.postMessage(message);
   }
 
-  #tellReceiving(): void {
+  #sendReceiving(isReply = false): void {
     const ids = [...this.#open.values()].flatMap(({ id, running }) => (running ? [id] : []));
-    this.#tell({ kind: "receiving", tab: this.#tab, ids });
+    const state = ids.join();
+    if (isReply || state !== this.#sentReceiving) this.#send({ kind: "receiving", tab: this.#tab, ids });
+    // The marks in the list change with it.
+    if (state !== this.#sentReceiving) this.changed();
+    this.#sentReceiving = state;
   }
 
-  async #hear(message: Message): Promise<void> {
+  async #onMessage(message: Message): Promise<void> {
     switch (message.kind) {
       case "hello":
-        return this.#tellReceiving();
+        return this.#sendReceiving(true);
       case "deleted":
         return this.#forget(message.id);
       case "receiving": {
@@ -471,7 +481,7 @@ export class Conversations extends Changing implements Keeper {
       const conversation = this.#open.get(id);
       if (!conversation) return;
       conversation.title = stored.record.title;
-      conversation.asked = stored.record.changed;
+      conversation.changedAt = stored.record.changed;
       const turns = this.#readTurns(await this.#store.loadTurns(id, ids));
       const there = new Set(turns.map(({ id }) => id));
       conversation.merge(

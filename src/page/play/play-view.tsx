@@ -77,7 +77,7 @@ export function PlayView({ models, settings, conversations }: Properties): VNode
           conversation={current}
           sought={conversations.sought}
           loading={conversations.loading}
-          onAsked={() => setPanelOpen(false)}
+          onRequest={() => setPanelOpen(false)}
           notices={!isWide && <Notices conversations={conversations} />}
         >
           <button
@@ -120,22 +120,22 @@ interface TalkProperties {
   /** The id of a turn to scroll to. */
   readonly sought?: string;
   readonly loading?: boolean;
-  /** A question was asked. */
-  readonly onAsked?: () => void;
+  /** An answer was requested. */
+  readonly onRequest?: () => void;
   /** Shown above the composer. */
   readonly notices?: ComponentChildren;
   /** Controls of the composer. */
   readonly children?: ComponentChildren;
 }
 
-/** A conversation and where the next message is written. Several can be shown at once. */
+/** A conversation and where the next message is written. Several can be shown next to each other. */
 export function Talk({
   models,
   settings,
   conversation,
   sought = "",
   loading = false,
-  onAsked,
+  onRequest,
   notices,
   children,
 }: TalkProperties): VNode {
@@ -180,7 +180,7 @@ export function Talk({
   useEffect(() => {
     if (asks === 0) return;
     // On a narrow screen, the settings cover the conversation.
-    onAsked?.();
+    onRequest?.();
     follows.current = true;
     scroller.current?.scrollTo(0, scroller.current.scrollHeight);
   }, [asks]);

@@ -3,7 +3,7 @@ import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { Answer, Choice } from "./answer.ts";
 import type { TextChunk, TextLog } from "./text-log.ts";
-import type { AnswerTurn, Asked, QuestionTurn, Result, ResultsTurn, Turn } from "./turn.ts";
+import type { AnswerTurn, RequestOptions, QuestionTurn, Result, ResultsTurn, Turn } from "./turn.ts";
 
 /*
  * Turns as JSON: the form in which IndexedDB keeps them and exported files have them (docs/page.md, "Files of conversations"). Files come from
@@ -114,7 +114,7 @@ export function readTurn(value: unknown, place: string): Turn {
           chosen,
         );
       const system = optional(turn["system"], `${place}.system`, textAt) ?? "";
-      return { ...placed, kind, asked: askedAt(turn["asked"], `${place}.asked`), system, answer, chosen };
+      return { ...placed, kind, request: requestAt(turn["request"], `${place}.request`), system, answer, chosen };
     }
     default:
       throw new InvalidFile(`${place}.kind`, '"question", "answer" or "results"', kind);
@@ -169,14 +169,14 @@ function resultAt(value: unknown, place: string): Result {
   };
 }
 
-function askedAt(value: unknown, place: string): Asked {
-  const { messages: _, ...asked } = objectAt(value, place);
+function requestAt(value: unknown, place: string): RequestOptions {
+  const { messages: _, ...request } = objectAt(value, place);
   try {
-    JSON.stringify(asked);
+    JSON.stringify(request);
   } catch {
-    throw new InvalidFile(place, "an object that is not nested thousands of levels deep", asked);
+    throw new InvalidFile(place, "an object that is not nested thousands of levels deep", request);
   }
-  return { ...asked, model: textAt(asked["model"], `${place}.model`) };
+  return { ...request, model: textAt(request["model"], `${place}.model`) };
 }
 
 const states: readonly Answer["state"][] = ["running", "done", "stopped", "failed", "interrupted"];

@@ -19,7 +19,7 @@ function answer(parent: string, choices = 1): Turn {
     id: `a${++count}`,
     parent,
     created: count,
-    asked: { model: "m" },
+    request: { model: "m" },
     system: "",
     answer,
     chosen: 0,

@@ -12,7 +12,7 @@ function answerTurn(id: number, text: string, ...names: readonly string[]): Turn
     answer.take({ type: "tool-call-start", choice: 0, index, id: `call_${id}`, name }, 1);
     answer.take({ type: "tool-call-delta", choice: 0, index, arguments: "{}" }, 1);
   }
-  return { kind: "answer", ...placed(id), asked: { model: "m" }, system: "", answer, chosen: 0 };
+  return { kind: "answer", ...placed(id), request: { model: "m" }, system: "", answer, chosen: 0 };
 }
 
 const placed = (id: number): Pick<Turn, "id" | "parent" | "created"> => ({ id: String(id), parent: "", created: 0 });

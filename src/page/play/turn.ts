@@ -26,8 +26,8 @@ export interface QuestionTurn extends Placed {
 export interface AnswerTurn extends Placed {
   readonly kind: "answer";
   /** The request without its messages: those are the turns before it. */
-  readonly asked: Asked;
-  /** The system prompt of the settings; "" if there was none. */
+  readonly request: RequestOptions;
+  /** The system prompt of the settings; "" if it was empty. */
   readonly system: string;
   readonly answer: Answer;
   /** The choice from which the conversation continues. */
@@ -47,7 +47,7 @@ export interface Result {
 }
 
 /** The members of a request, except `messages`. */
-export interface Asked {
+export interface RequestOptions {
   readonly model: string;
   readonly [name: string]: unknown;
 }
@@ -64,8 +64,8 @@ export function placesAfter(turn: Turn): readonly string[] {
 }
 
 /** Returns the request of an answer. `before`: the turns from the first one to the one before the answer. */
-export function bodyOf({ asked, system }: AnswerTurn, before: readonly Turn[]): ChatBody {
-  const { model, ...others } = asked;
+export function bodyOf({ request, system }: AnswerTurn, before: readonly Turn[]): ChatBody {
+  const { model, ...others } = request;
   return { model, ...others, messages: withSystem(system, messagesOf(before)) };
 }
 

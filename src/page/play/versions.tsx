@@ -12,7 +12,7 @@ export function Versions({
   readonly conversation: Conversation;
 }): VNode | null {
   const ids = conversation.tree.versionsOf(turn);
-  if (ids.length < 2) return null;
+  if (ids.length < 2 || !conversation.isKept) return null;
   const at = ids.indexOf(turn.id);
   const go = (to: number): void => {
     const id = ids[to];
