@@ -155,6 +155,8 @@ export class Conversation extends Changing {
   merge(turns: readonly Turn[], removed: readonly string[]): void {
     this.tree.addAll(turns.filter(({ id }) => id !== this.runningTurn));
     for (const id of removed) if (id !== this.runningTurn) this.tree.remove(id);
+    // It followed one of those.
+    if (this.runningTurn !== undefined && !this.tree.get(this.runningTurn)) this.stop();
     this.changed();
   }
 

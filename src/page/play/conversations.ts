@@ -35,7 +35,7 @@ export interface Found {
 }
 
 /** After this time without being gone, the page stays, in milliseconds. */
-const stayedAfterMs = 3000;
+const stayedAfterMs = 30_000;
 
 /** Characters of text that a search result shows before and after the match. */
 const contextLength = 40;
@@ -95,7 +95,10 @@ export class Conversations extends Changing implements Keeper {
       this.#send({ kind: "receiving", tab: this.#tab, ids: [] });
     });
     try {
-      await this.#take(await this.#store.list());
+      const stored = await this.#store.list();
+      // A question may have been asked meanwhile.
+      const listed = new Set(this.list.map(({ id }) => id));
+      this.#take([...this.list, ...stored.filter(({ id }) => !listed.has(id))]);
     } catch {
       this.#store = new MemoryStore();
       this.problem = "This browser stores nothing for this page: conversations are lost when the page is closed.";
@@ -276,6 +279,7 @@ export class Conversations extends Changing implements Keeper {
     this.sought = sought;
     this.current.inBackground = true;
     this.current = conversation;
+    this.#open.set(conversation.id, conversation);
     // The store has the others: they are loaded again when they are shown.
     for (const open of this.#open.values()) {
       const isBusy = open.running || open.draft !== "" || this.#unsaved.has(open) || this.#saving.has(open);
@@ -383,9 +387,10 @@ export class Conversations extends Changing implements Keeper {
 
   /** Stores growing answers; does not wait. */
   #saveAtOnce(): void {
-    for (const { id, runningTurn = "", tree } of this.#open.values()) {
+    if (this.#isLeaving) return;
+    for (const { id, running, runningTurn = "", tree } of this.#open.values()) {
       const turn = tree.get(runningTurn);
-      if (turn && this.#stored.has(id)) this.#store.saveAtOnce(id, storedTurn(turn));
+      if (running && turn && this.#stored.has(id)) this.#store.saveAtOnce(id, storedTurn(turn));
     }
   }
 
