@@ -294,10 +294,15 @@ describePage("Conversations", [talker], (at) => {
     await ask(page, "from the first tab");
     const second = await secondTab(page);
     await answered(second, 1);
-    // Both ask on from the same answer: neither replaces the other's turn.
-    await Promise.all([ask(page, "one"), ask(second, "two")]);
-    await expect.poll(() => page.locator(".question .versions").textContent()).toContain("of 2");
-    await expect.poll(() => second.locator(".question .versions").textContent()).toContain("of 2");
+    // Both ask in the same conversation at the same time: neither replaces the other's turn.
+    await Promise.all(
+      [page, second].map(async (one, at) => {
+        await one.getByLabel("Your message", { exact: true }).fill(at === 0 ? "one" : "two");
+        await one.keyboard.press("Enter");
+      }),
+    );
+    const states = async (): Promise<string[]> => (await storedAnswers(page)).map(({ state }) => state);
+    await expect.poll(states, { timeout: 30_000 }).toEqual(["done", "done", "done"]);
     await begin(second);
     await ask(second, "from the second tab");
     await expect.poll(() => titles(page)).toEqual(["from the second tab", "from the first tab"]);
@@ -323,8 +328,6 @@ describePage("Conversations", [talker], (at) => {
     await second.getByRole("heading", { name: "Ask a model" }).waitFor();
     await reload();
     await expect.poll(() => titles(page)).toEqual(["from the first tab"]);
-    await page.getByRole("link", { name: "from the first tab" }).click();
-    await answered(page, 2);
     expect((await storedAnswers(page)).map(({ text }) => text).toSorted()).toEqual([
       "You said: from the first tab",
       "You said: one",
@@ -450,7 +453,7 @@ describePage("Conversations that cannot be kept", [talker], (at) => {
     expect(await titles(page)).toEqual(["again", "hello"]);
     await page.getByRole("link", { name: "hello" }).click();
     await page.locator(".question .said", { hasText: "hello" }).waitFor();
-    expect(await lastAnswer(page)).toBe("You said: hello");
+    await expect.poll(() => lastAnswer(page)).toBe("You said: hello");
     await act(page, "again", "Delete");
     await page.getByRole("button", { name: "Undo" }).click();
     await expect.poll(() => titles(page)).toEqual(["again", "hello"]);
@@ -554,7 +557,7 @@ describePage("Conversations for everybody", [talker], (at) => {
     await page.getByRole("button", { name: "Conversations" }).press("Enter");
     await drawer.getByRole("link", { name: "hello" }).press("Enter");
     await drawer.waitFor({ state: "detached" });
-    expect(await lastAnswer(page)).toBe("You said: hello");
+    await expect.poll(() => lastAnswer(page)).toBe("You said: hello");
     expect(wrong).toEqual([]);
     await close();
   });
