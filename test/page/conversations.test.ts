@@ -115,6 +115,8 @@ describePage("Conversations", [talker], (at) => {
     expect(code).toContain('"content": "Be brief."');
     expect(code).toContain('"model": "talker"');
     await page.keyboard.press("Escape");
+    // The dialog gives the focus back when it closes.
+    await page.getByRole("dialog").waitFor({ state: "detached" });
     await page.getByLabel("System prompt").fill("");
     await ask(page, "and now?");
     const sent = asked.at(-1)?.["messages"] as readonly { readonly role: string }[];
