@@ -7,7 +7,7 @@ import { InspectView } from "./inspect/inspect-view.tsx";
 import { ModelsView } from "./models/models-view.tsx";
 import { JudgeView } from "./judge/judge-view.tsx";
 import type { Comparison, CompareView } from "./play/compare-view.tsx";
-import { Conversation } from "./play/conversation.ts";
+import { Conversations } from "./play/conversations.ts";
 import { PlayView } from "./play/play-view.tsx";
 import { keepSettings } from "./play/presets.ts";
 import { Settings } from "./play/settings.ts";
@@ -30,7 +30,7 @@ export function App(): VNode {
     keepSettings(settings);
     return settings;
   }, []);
-  const conversation = useMemo(() => new Conversation(settings), []);
+  const conversations = useMemo(() => new Conversations(settings), []);
   const [{ view, chosen, query }, setPlace] = useState(placeInAddress());
   const [comparing, setComparing] = useState(false);
   const [compared, setCompared] = useState<{
@@ -39,11 +39,13 @@ export function App(): VNode {
   }>();
   const [keyRequested, setKeyRequested] = useState(false);
   useChanges(models);
+  useChanges(conversations);
 
   useEffect(() => {
     const follow = (): void => setPlace(placeInAddress());
     addEventListener("hashchange", follow);
     void models.ask().then(() => settings.chooseAmong(models.names));
+    void conversations.start();
     void loadTable().then((table) => settings.set({ table }));
     return () => removeEventListener("hashchange", follow);
   }, []);
@@ -64,7 +66,7 @@ export function App(): VNode {
       );
       setComparing(true);
     } catch {
-      conversation.refuse("the comparison cannot be loaded, as the server does not answer");
+      conversations.current.refuse("the comparison cannot be loaded, as the server does not answer");
     }
   };
   const inspect = (id: string, query: string): void => {
@@ -82,7 +84,11 @@ export function App(): VNode {
         <h1>Truewire</h1>
         <nav aria-label="Views">
           {views.map(({ name, title }) => (
-            <a key={name} href={`#${name}`} aria-current={name === view ? "page" : undefined}>
+            <a
+              key={name}
+              href={name === "play" ? `#${conversations.address}` : `#${name}`}
+              aria-current={name === view ? "page" : undefined}
+            >
               {title}
             </a>
           ))}
@@ -96,7 +102,12 @@ export function App(): VNode {
       <main>
         {/* All views stay mounted: a conversation and its answer continue while another view is shown. */}
         <div class="view" hidden={view !== "play" || comparing}>
-          <PlayView models={models} settings={settings} conversation={conversation} onCompare={() => void compare()} />
+          <PlayView
+            models={models}
+            settings={settings}
+            conversations={conversations}
+            onCompare={() => void compare()}
+          />
         </div>
         {compared && comparing && (
           <div class="view" hidden={view !== "play"}>

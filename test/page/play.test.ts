@@ -42,7 +42,7 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (
     ] as const) {
       // The answers are sampled, and this small model is wrong now and then.
       for (let tries = 0; tries < 6; tries++) {
-        if (tries > 0) await page.getByRole("button", { name: "Clear" }).click();
+        if (tries > 0) await page.getByRole("link", { name: "New conversation" }).click();
         await page.getByRole("button", { name: title }).click();
         await answered(page, 1);
         if (expected.test((await lastAnswer(page)) ?? "")) break;
@@ -51,22 +51,22 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (
       expect(await page.locator(".facts").textContent()).toMatch(
         /^\d+ tokens · .*first token after .* · \d+ prompt tokens, \d+ cached$/,
       );
-      await page.getByRole("button", { name: "Clear" }).click();
+      await page.getByRole("link", { name: "New conversation" }).click();
     }
     // The thinking of the last one was there, and folded.
     await page.getByRole("button", { name: "Compare two answers" }).click();
     await answered(page, 1);
     expect(await page.locator(".choice").count()).toBe(2);
-    await page.getByRole("button", { name: "Clear" }).click();
+    await page.getByRole("link", { name: "New conversation" }).click();
     await page.getByRole("button", { name: "See the probability of each token" }).click();
     await answered(page, 1);
     await page.getByText("Point at a token to see its alternatives.").waitFor();
     expect(await page.locator(".choice [data-chunk]").count()).toBeGreaterThan(3);
-    await page.getByRole("button", { name: "Clear" }).click();
+    await page.getByRole("link", { name: "New conversation" }).click();
     // A sampled call may be missing, or name another city.
     const calls = async () => (await page.locator(".call pre").allTextContents()).join("\n");
     for (let tries = 0; tries < 6 && !(await calls()).includes('"city": "Lisbon"'); tries++) {
-      if (tries > 0) await page.getByRole("button", { name: "Clear" }).click();
+      if (tries > 0) await page.getByRole("link", { name: "New conversation" }).click();
       await page.getByRole("button", { name: "Call a tool" }).click();
       await answered(page, 1);
     }
@@ -86,7 +86,7 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (
       await answered(page, 1);
       expect(await page.locator(".facts").textContent()).toMatch(/^stopped/);
       expect(await lastAnswer(page)).not.toContain("w99999");
-      await page.getByRole("button", { name: "Clear" }).click();
+      await page.getByRole("link", { name: "New conversation" }).click();
     }
     // The server has heard of it.
     await expect
@@ -97,7 +97,7 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (
       .toMatchObject({ cancelled: 2 });
   });
 
-  test("a question is edited and asked again, and what came after it is gone", async () => {
+  test("a question is edited and asked again, without what followed its earlier version", async () => {
     await ask(page, "first");
     await ask(page, "second");
     expect(await page.locator(".answer").count()).toBe(2);
@@ -128,7 +128,7 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (
       await page.getByLabel("System prompt").fill(`Today is ${date}. You answer in one sentence, in plain words.`);
       await ask(page, "What is the capital of France?");
       expect(await told.count()).toBe(misses);
-      await page.getByRole("button", { name: "Clear" }).click();
+      await page.getByRole("link", { name: "New conversation" }).click();
     }
   });
 

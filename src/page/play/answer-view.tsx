@@ -14,6 +14,7 @@ import type { Language } from "./copy-as.ts";
 import type { Parameter } from "./parameter.ts";
 import type { ChatBody } from "./request-body.ts";
 import type { PlayTool } from "./tool.ts";
+import { Versions } from "./versions.tsx";
 
 interface Properties {
   readonly turn: AnswerTurn;
@@ -25,16 +26,17 @@ interface Properties {
 
 /** A model's answer: its choices side by side, and its usage and timing. */
 export function AnswerView({ turn, conversation, settings, keyNeeded, waits }: Properties): VNode {
-  const { id, answer, body, chosen } = turn;
+  const { id, answer, request, chosen } = turn;
   useChanges(answer);
   const [copies, setCopies] = useState(false);
   const { choices, state, failure } = answer;
   const several = choices.length > 1;
   const hasTokens = choices.some(({ text }) => text.hasTokens);
   return (
-    <article class={several ? "turn answer wide" : "turn answer"} aria-busy={state === "running"}>
+    <article class={several ? "turn answer wide" : "turn answer"} aria-busy={state === "running"} data-turn={id}>
       <header>
-        <h2>{body.model}</h2>
+        <h2>{request.model || "Assistant"}</h2>
+        <Versions turn={turn} conversation={conversation} />
         {!hasTokens && <RawTextButton />}
         <button type="button" class="quiet" onClick={() => conversation.askAgain(id)}>
           Ask again
@@ -48,10 +50,10 @@ export function AnswerView({ turn, conversation, settings, keyNeeded, waits }: P
       <div class={several ? "choices" : undefined}>
         {choices.map((choice, at) => (
           <ChoiceView
-            key={at}
+            key={`${id} ${at}`}
             choice={choice}
             state={state}
-            json={body["response_format"] !== undefined}
+            json={request["response_format"] !== undefined}
             {...(several && {
               number: at + 1,
               chosen: at === chosen,
@@ -77,11 +79,20 @@ export function AnswerView({ turn, conversation, settings, keyNeeded, waits }: P
         </p>
       )}
       {state === "done" && choices.length === 0 && <p class="finish">{emptyAnswer}</p>}
+      {state === "interrupted" && (
+        <p class="finish">Interrupted: the page was closed before the answer was complete.</p>
+      )}
+      {state === "running" && conversation.runningTurn !== id && <p class="finish">Being received in another tab.</p>}
       {state !== "running" && <p class="facts">{factsOf(answer).join(" · ")}</p>}
       {state !== "running" && answer.cacheMiss !== undefined && <p class="note">{answer.cacheMiss}</p>}
-      {waits && <CallResults key={chosen} turn={turn} conversation={conversation} tools={settings.tools} />}
+      {waits && <CallResults key={`${id} ${chosen}`} turn={turn} conversation={conversation} tools={settings.tools} />}
       {copies && (
-        <CopyAsDialog body={body} table={settings.table} keyNeeded={keyNeeded} onClose={() => setCopies(false)} />
+        <CopyAsDialog
+          body={conversation.bodyOf(turn)}
+          table={settings.table}
+          keyNeeded={keyNeeded}
+          onClose={() => setCopies(false)}
+        />
       )}
     </article>
   );
@@ -103,7 +114,7 @@ function waitInWords(seconds: number): string {
 function factsOf(answer: Answer): string[] {
   const { usage, firstAfterMs, tokensPerSecond, state } = answer;
   const facts: string[] = [];
-  if (state === "stopped") facts.push("stopped");
+  if (state === "stopped" || state === "interrupted") facts.push(state);
   if (usage) facts.push(counted(usage.completionTokens, "token"));
   const reasoning = usage?.completionDetails?.["reasoning_tokens"];
   if (reasoning) facts.push(`${count(reasoning)} of them reasoning`);
@@ -136,8 +147,8 @@ interface CopyAsProperties {
   readonly onClose: () => void;
 }
 
-/** What was just asked, as a program. */
-function CopyAsDialog({ body, table, keyNeeded, onClose }: CopyAsProperties): VNode {
+/** The request of an answer, as a program. */
+export function CopyAsDialog({ body, table, keyNeeded, onClose }: CopyAsProperties): VNode {
   const dialog = useRef<HTMLDialogElement>(null);
   const [language, setLanguage] = useState<Language>("curl");
   useEffect(() => dialog.current?.showModal(), []);

@@ -53,6 +53,13 @@ export class Choice extends Changing {
     }
   }
 
+  /** Adds a complete call. */
+  addCall(id: string, name: string, text: string): void {
+    const log = new TextLog();
+    log.push(text);
+    this.calls.push({ id, name, arguments: log, ended: true });
+  }
+
   #grow(log: TextLog, text: string, tokens: Parameters<TextLog["push"]>[1]): void {
     const opens = log.empty;
     log.push(text, tokens);
@@ -63,7 +70,8 @@ export class Choice extends Changing {
 /** What came back for one request. Times are of the page's own clock (`performance.now()`), in milliseconds. */
 export class Answer extends Changing {
   readonly choices: Choice[] = [];
-  state: "running" | "done" | "stopped" | "failed" = "running";
+  /** "interrupted": the page was closed while the answer was received. */
+  state: "running" | "done" | "stopped" | "failed" | "interrupted" = "running";
   usage: Usage | undefined;
   failure: Pick<GenerationFailure, "message" | "code" | "param"> | undefined;
   /** The HTTP status; undefined before the response. */
@@ -113,6 +121,16 @@ export class Answer extends Changing {
     this.state = "failed";
     this.failure = failure;
     this.changed();
+  }
+
+  /** When the first and the last words arrived, in milliseconds after the question; undefined before. For `restoreTimes`. */
+  get times(): readonly [firstMs: number, lastMs: number] | undefined {
+    return this.#firstAt === undefined ? undefined : [this.#firstAt - this.#sentAt, this.#lastAt - this.#sentAt];
+  }
+
+  restoreTimes([firstMs, lastMs]: readonly [firstMs: number, lastMs: number]): void {
+    this.#firstAt = this.#sentAt + firstMs;
+    this.#lastAt = this.#sentAt + lastMs;
   }
 
   /** From the question to the first words, reasoning and calls included; undefined before. */

@@ -20,8 +20,9 @@ export function Composer({ conversation, ready, settings, blind, children }: Pro
   useChanges(conversation);
   useChanges(settings);
   const takesImages = !blind.has(settings.model);
-  const [text, setText] = useState("");
+  const [text, setText] = useState(conversation.draft);
   const [images, setImages] = useState<readonly string[]>([]);
+  conversation.draft = text;
   const area = useRef<HTMLTextAreaElement>(null);
   const { running, problem } = conversation;
 
@@ -107,11 +108,6 @@ export function Composer({ conversation, ready, settings, blind, children }: Pro
         <span class="hint">
           <kbd>Enter</kbd> asks, <kbd>Shift Enter</kbd> begins a line, <kbd>Esc</kbd> stops
         </span>
-        {conversation.turns.length > 0 && (
-          <button type="button" class="quiet" onClick={() => conversation.clear()}>
-            Clear
-          </button>
-        )}
         <button type="submit" class="main" aria-disabled={!running && !ready}>
           {running ? "Stop" : "Ask"}
         </button>

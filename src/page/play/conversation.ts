@@ -5,8 +5,10 @@ import { Answer } from "./answer.ts";
 import { requestBody } from "./request-body.ts";
 import type { ChatBody } from "./request-body.ts";
 import type { Settings } from "./settings.ts";
-import { messagesOf } from "./turn.ts";
-import type { AnswerTurn, Result, Turn } from "./turn.ts";
+import type { ConversationRecord } from "./conversation-store.ts";
+import { TurnTree } from "./turn-tree.ts";
+import { bodyOf, messagesOf, placeAfter } from "./turn.ts";
+import type { AnswerTurn, QuestionTurn, Result, Turn } from "./turn.ts";
 
 /** Maximum time for which reading blocks rendering and input, in milliseconds. */
 const pauseAfterMs = 8;
@@ -14,128 +16,261 @@ const pauseAfterMs = 8;
 /** Maximum number of answers in a row that are continued with prepared tool results; then the user decides. */
 const maxCannedRounds = 8;
 
-/** What was said, and the answer that is being given. */
-export class Conversation extends Changing {
-  turns: readonly Turn[] = [];
-  /** What keeps a question from being asked, in words; "" when nothing does. */
-  problem = "";
-  readonly #settings: Settings;
-  #running: AbortController | undefined;
-  #nextId = 1;
+/** Shortest time between two writes of a growing answer, in milliseconds. */
+const keepAfterMs = 1000;
 
-  constructor(settings: Settings) {
+/** Maximum length of a title made from the first message, in characters. */
+const titleLength = 80;
+
+/** What a conversation reports its changes to. */
+export interface Keeper {
+  /** Turns with these ids were added, changed or removed; without ids, only the title or what is shown has changed. */
+  keep(conversation: Conversation, ids: readonly string[]): void;
+  /** The user has removed a version of a turn and what followed it; `conversation.restore` undoes that. */
+  removed(conversation: Conversation, turns: readonly Turn[]): void;
+}
+
+/** A conversation of the user with a model: all turns with their versions, and the answer that is being received. */
+export class Conversation extends Changing {
+  readonly id: string;
+  /** "" before the first question. */
+  title: string;
+  /** Milliseconds since 1970. */
+  readonly created: number;
+  /** When the last question was asked, or its answer ended, in milliseconds since 1970. */
+  changedAt: number;
+  readonly tree: TurnTree = new TurnTree();
+  /** Why the question was not asked, as a sentence; "" if it was. */
+  problem = "";
+  /** The text in the composer that was not sent yet. */
+  draft = "";
+  /** How many answers were requested in this tab. */
+  requests = 0;
+  /** Another conversation is shown: announcements name this one. */
+  inBackground = false;
+  readonly #settings: Settings;
+  readonly #keeper: Keeper | undefined;
+  #running: { readonly controller: AbortController; readonly turn: AnswerTurn } | undefined;
+
+  /** `keeper`: absent if the conversation is not kept. */
+  constructor(
+    settings: Settings,
+    { id = newId(), title = "", created = Date.now(), changed = created }: Partial<ConversationRecord> = {},
+    keeper?: Keeper,
+  ) {
     super();
     this.#settings = settings;
+    this.id = id;
+    this.title = title;
+    this.created = created;
+    this.changedAt = changed;
+    this.#keeper = keeper;
   }
 
+  /** The turns that are shown. */
+  get turns(): readonly Turn[] {
+    return this.tree.path;
+  }
+
+  /** Its answer is being received. Not for the moment between the answer's end and that of its connection: the next question can be asked. */
   get running(): boolean {
-    return this.#running !== undefined;
+    return this.#running?.turn.answer.state === "running";
   }
 
-  /** False: the question was not asked, and `problem` says why. */
+  /** Versions can be paged to, deleted and restored. Without a keeper, deleting one could not be undone. */
+  get isKept(): boolean {
+    return this.#keeper !== undefined;
+  }
+
+  /** The id of the answer that this tab receives. */
+  get runningTurn(): string | undefined {
+    return this.#running?.turn.id;
+  }
+
+  get record(): ConversationRecord {
+    const { id, title, created, changedAt, tree } = this;
+    return { id, title, created, changed: changedAt, shown: tree.shown };
+  }
+
+  /** Returns false if the question was not asked; `problem` is the reason. */
   ask(text: string, images: readonly string[]): boolean {
-    return this.#go([...this.turns, { kind: "question", id: this.#nextId++, text, images }]);
+    const added: Turn = { kind: "question", ...this.#placed(this.tree.end), text, images };
+    return this.#request([...this.turns, added], added);
   }
 
-  /** Replaces an earlier question and asks it. Removes everything after it. */
-  askInstead(id: number, text: string): boolean {
-    const at = this.turns.findIndex((turn) => turn.id === id);
-    const turn = this.turns[at];
+  /** Adds another version of an earlier question, and asks it. */
+  askInstead(id: string, text: string): boolean {
+    const turn = this.tree.get(id);
     if (turn?.kind !== "question") return false;
-    return this.#go([...this.turns.slice(0, at), { ...turn, text }]);
+    const added: Turn = { ...turn, ...this.#placed(turn.parent), text };
+    return this.#request([...this.tree.pathTo(id).slice(0, -1), added], added);
   }
 
-  /** Requests an answer again. Removes everything after it. */
-  askAgain(id: number): boolean {
-    return this.#go(
-      this.turns.slice(
-        0,
-        this.turns.findIndex((turn) => turn.id === id),
-      ),
-    );
+  /** Requests another version of an answer. */
+  askAgain(id: string): boolean {
+    return this.#request(this.tree.pathTo(id).slice(0, -1));
   }
 
-  giveResults(results: readonly Result[]): boolean {
-    return this.#go([...this.turns, { kind: "results", id: this.#nextId++, results }]);
+  /** Returns the results of the calls of an answer to the model; without an id, of the last answer that is shown. */
+  giveResults(results: readonly Result[], id = this.turns.at(-1)?.id ?? ""): boolean {
+    const before = this.tree.pathTo(id);
+    const last = before.at(-1);
+    const added: Turn = { kind: "results", ...this.#placed(last ? placeAfter(last) : ""), results };
+    return this.#request([...before, added], added);
   }
 
-  choose(id: number, chosen: number): void {
-    this.turns = this.turns.map((turn) => (turn.id === id && turn.kind === "answer" ? { ...turn, chosen } : turn));
+  /** Continues from another choice of an answer. */
+  choose(id: string, chosen: number): void {
+    this.tree.choose(id, chosen);
+    this.#changed([id]);
+  }
+
+  /** Shows a version of a turn. */
+  show(id: string): void {
+    this.tree.show(id);
+    this.#changed([]);
+  }
+
+  /** Removes a version of a turn, and all that follows it. */
+  remove(id: string): void {
+    const removed = this.tree.remove(id);
+    if (removed.some(({ id }) => id === this.runningTurn)) this.stop();
+    this.#changed(removed.map(({ id }) => id));
+    this.#keeper?.removed(this, removed);
+  }
+
+  restore(removed: readonly Turn[]): void {
+    this.tree.addAll(removed);
+    const [first] = removed;
+    if (first) this.tree.show(first.id);
+    this.#changed(removed.map(({ id }) => id));
+  }
+
+  /** Returns the request of an answer. */
+  bodyOf(turn: AnswerTurn): ChatBody {
+    return bodyOf(turn, this.tree.pathTo(turn.id).slice(0, -1));
+  }
+
+  /** Takes over what another tab has stored: turns that were added or changed, and the ids of those that were removed. */
+  merge(turns: readonly Turn[], removed: readonly string[]): void {
+    this.tree.addAll(turns.filter(({ id }) => id !== this.runningTurn));
+    for (const id of removed) if (id !== this.runningTurn) this.tree.remove(id);
+    // It followed one of those.
+    if (this.runningTurn !== undefined && !this.tree.get(this.runningTurn)) this.stop();
     this.changed();
   }
 
-  /** The next question need not wait until the answer has heard of it. */
+  /** The next question need not wait until the connection is closed. */
   stop(): void {
-    this.#running?.abort();
+    const running = this.#running;
+    if (!running) return;
     this.#running = undefined;
-    this.changed();
+    running.controller.abort();
+    if (running.turn.answer.state === "running") running.turn.answer.stop();
+    this.#changed([running.turn.id]);
   }
 
-  clear(): void {
-    this.stop();
-    this.turns = [];
-    this.problem = "";
-    this.changed();
-  }
-
-  /** Tells why nothing was asked; `reason` without its full stop. */
+  /** Shows why nothing was asked; `reason` without its full stop. */
   refuse(reason: string): void {
     this.problem = `Not asked yet: ${reason}.`;
     announcement.say(this.problem);
     this.changed();
   }
 
-  /** The calls of the last answer that wait for their results. */
+  /** The last answer that is shown, if its calls wait for their results. */
   get open(): AnswerTurn | undefined {
     const last = this.turns.at(-1);
-    if (last?.kind !== "answer" || last.answer.state !== "done") return undefined;
-    return (last.answer.choices[last.chosen]?.calls.length ?? 0) > 0 ? last : undefined;
+    return last?.kind === "answer" && waits(last) ? last : undefined;
   }
 
-  #go(turns: readonly Turn[]): boolean {
+  /** Where a new turn is added. */
+  #placed(parent: string): Pick<Turn, "id" | "parent" | "created"> {
+    return { id: newId(), parent, created: Date.now() };
+  }
+
+  #changed(ids: readonly string[]): void {
+    this.#keeper?.keep(this, ids);
+    this.changed();
+  }
+
+  /** `before`: all turns before the answer. `added`: the last of them, if it is new. */
+  #request(before: readonly Turn[], added?: Turn): boolean {
     let body: ChatBody;
     try {
-      body = requestBody(this.#settings, messagesOf(turns));
+      body = requestBody(this.#settings, messagesOf(before));
     } catch (error) {
       this.refuse(error instanceof Error ? error.message : String(error));
       return false;
     }
     this.stop();
-    const answer = new Answer(performance.now());
-    const turn: AnswerTurn = { kind: "answer", id: this.#nextId++, body, answer, chosen: 0 };
-    this.turns = [...turns, turn];
+    const { messages: _, ...request } = body;
+    const last = before.at(-1);
+    const turn: AnswerTurn = {
+      kind: "answer",
+      ...this.#placed(last ? placeAfter(last) : ""),
+      request,
+      system: this.#settings.system,
+      answer: new Answer(performance.now()),
+      chosen: 0,
+    };
+    if (added) this.tree.put(added);
+    this.tree.put(turn);
+    this.tree.show(turn.id);
+    if (this.title === "" && added?.kind === "question") this.title = titleOf(added);
     this.problem = "";
-    this.changed();
-    void this.#run(turn);
+    this.requests++;
+    this.changedAt = Date.now();
+    const controller = new AbortController();
+    this.#running = { controller, turn };
+    this.#changed(added ? [added.id, turn.id] : [turn.id]);
+    void this.#receive(turn, body, controller);
     return true;
   }
 
-  async #run({ id, body, answer }: AnswerTurn): Promise<void> {
-    const controller = new AbortController();
-    this.#running = controller;
-    announcement.say("Asked. The answer is coming.");
+  async #receive({ id, answer }: AnswerTurn, body: ChatBody, controller: AbortController): Promise<void> {
+    this.#announce("Asked. The answer is coming.");
+    const begun = performance.now();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    // Intervals grow with the answer, so that all writes together are proportional to its length.
+    const keepLater = (): void => {
+      timer = setTimeout(
+        () => {
+          this.#keeper?.keep(this, [id]);
+          keepLater();
+        },
+        Math.max(keepAfterMs, (performance.now() - begun) / 20),
+      );
+    };
+    keepLater();
     await read(body, answer, controller.signal);
+    clearTimeout(timer);
     // Another question may have taken its place.
-    if (this.#running === controller) this.#running = undefined;
-    this.changed();
+    if (this.#running?.controller === controller) this.#running = undefined;
+    this.changedAt = Date.now();
+    this.#changed([id]);
     if (answer.state !== "done") {
-      announcement.say(answer.state === "stopped" ? "Stopped." : `Failed: ${answer.failure?.message ?? ""}`);
+      this.#announce(answer.state === "stopped" ? "Stopped." : `Failed: ${answer.failure?.message ?? ""}`);
       return;
     }
-    const { open } = this;
-    if (open?.id !== id) {
-      announcement.say("The answer is complete.");
+    const turn = this.tree.get(id);
+    if (turn?.kind !== "answer" || !waits(turn)) {
+      this.#announce("The answer is complete.");
       return;
     }
-    const results = this.#cannedResults(open);
-    if (results) this.giveResults(results);
-    else announcement.say("The model calls a tool and waits for its result.");
+    const results = this.#cannedResults(turn);
+    if (results) this.giveResults(results, id);
+    else this.#announce("The model calls a tool and waits for its result.");
   }
 
-  /** The results of all calls of an answer, where each tool has a canned one and they do not go in circles. */
-  #cannedResults({ answer, chosen }: AnswerTurn): Result[] | undefined {
-    const lastQuestion = this.turns.findLastIndex(({ kind }) => kind === "question");
-    const rounds = this.turns.slice(lastQuestion).filter(({ kind }) => kind === "results").length;
+  #announce(text: string): void {
+    announcement.say(this.inBackground ? `In “${this.title}”: ${text}` : text);
+  }
+
+  /** Returns the results of all calls of an answer if each tool has a canned one and they do not go in circles. */
+  #cannedResults({ id, answer, chosen }: AnswerTurn): Result[] | undefined {
+    const turns = this.tree.pathTo(id);
+    const lastQuestion = turns.findLastIndex(({ kind }) => kind === "question");
+    const rounds = turns.slice(lastQuestion).filter(({ kind }) => kind === "results").length;
     if (rounds >= maxCannedRounds) return undefined;
     const results: Result[] = [];
     for (const { id: callId, name } of answer.choices[chosen]?.calls ?? []) {
@@ -145,6 +280,27 @@ export class Conversation extends Changing {
     }
     return results;
   }
+}
+
+/** A complete answer with calls. */
+function waits({ answer, chosen }: AnswerTurn): boolean {
+  return answer.state === "done" && (answer.choices[chosen]?.calls.length ?? 0) > 0;
+}
+
+/** Returns an id that no other tab makes. Not `randomUUID`: browsers have that only on HTTPS and localhost. */
+export function newId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(12));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** Returns the first line of a message, shortened at a word. */
+export function titleOf({ text, images }: QuestionTurn): string {
+  const line = text.trim().split("\n", 1)[0]?.trim() ?? "";
+  if (line === "") return images.length > 0 ? "Image" : "Conversation";
+  const characters = Array.from(line.slice(0, 2 * titleLength));
+  if (characters.length <= titleLength) return line;
+  const cut = characters.slice(0, titleLength).join("");
+  return `${cut.slice(0, Math.max(cut.lastIndexOf(" "), cut.length / 2))}…`;
 }
 
 /** What the server says of its cache, in words; undefined: nothing that the reader of one answer needs to know. */

@@ -1,9 +1,11 @@
-import type { VNode } from "preact";
+import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Models } from "../api/models.ts";
 import { useChanges } from "../parts/changing.ts";
 import { Composer } from "./composer.tsx";
 import type { Conversation } from "./conversation.ts";
+import { ConversationList, NewConversation, Notices } from "./conversation-list.tsx";
+import type { Conversations } from "./conversations.ts";
 import { freshValues, type Settings } from "./settings.ts";
 import { SettingsPanel } from "./settings-panel.tsx";
 import { TokenTip } from "./token-tip.tsx";
@@ -16,14 +18,130 @@ import { useFollowEnd } from "./follow-end.ts";
 interface Properties {
   readonly models: Models;
   readonly settings: Settings;
-  readonly conversation: Conversation;
+  readonly conversations: Conversations;
   readonly onCompare: () => void;
 }
 
-/** A conversation with a model, and its settings. */
-export function PlayView({ models, settings, conversation, onCompare }: Properties): VNode {
-  useChanges(conversation);
+/** Windows from this width on show the list of conversations next to the conversation; page.css has the same width. */
+const wide = matchMedia("(min-width: 75rem)");
+
+/** The conversations, the one that is shown, and the settings. */
+export function PlayView({ models, settings, conversations, onCompare }: Properties): VNode {
+  useChanges(conversations);
   const [panelOpen, setPanelOpen] = useState(false);
+  const [drawerOpen, setDrawerOpen] = useState(false);
+  const [isWide, setIsWide] = useState(wide.matches);
+  useEffect(() => {
+    const look = (): void => setIsWide(wide.matches);
+    wide.addEventListener("change", look);
+    return () => wide.removeEventListener("change", look);
+  }, []);
+  const { current } = conversations;
+  const [, renderAgain] = useState({});
+  /** Renders before the next event, not with the next frame. */
+  const onChosen = (): void => {
+    setDrawerOpen(false);
+    renderAgain({});
+  };
+  const list = (
+    <ConversationList
+      conversations={conversations}
+      settings={settings}
+      keyNeeded={models.keyNeeded}
+      onChosen={onChosen}
+    />
+  );
+  return (
+    <div class={panelOpen ? "play panel-open" : "play"}>
+      {isWide && (
+        <nav class="sidebar" aria-label="Conversations">
+          {list}
+        </nav>
+      )}
+      {!isWide && drawerOpen && <Drawer onClose={() => setDrawerOpen(false)}>{list}</Drawer>}
+      <section class="talk" aria-label="Conversation">
+        {!isWide && (
+          <div class="row talk-bar">
+            <button type="button" aria-haspopup="dialog" onClick={() => setDrawerOpen(true)}>
+              Conversations
+            </button>
+            <span>{current.title}</span>
+            {conversations.address !== "play" && <NewConversation conversations={conversations} onChosen={onChosen} />}
+          </div>
+        )}
+        <Talk
+          key={current.id}
+          models={models}
+          settings={settings}
+          conversation={current}
+          sought={conversations.sought}
+          loading={conversations.loading}
+          onRequest={() => setPanelOpen(false)}
+          notices={!isWide && <Notices conversations={conversations} />}
+        >
+          <button
+            type="button"
+            class="quiet only-narrow"
+            aria-expanded={panelOpen}
+            aria-controls="settings"
+            onClick={() => setPanelOpen(!panelOpen)}
+          >
+            {panelOpen ? "Hide settings" : "Settings"}
+          </button>
+          <button type="button" class="quiet" id="compare" aria-pressed={false} onClick={onCompare}>
+            Compare
+          </button>
+        </Talk>
+      </section>
+      <aside id="settings" aria-label="Settings" class="panel">
+        <SettingsPanel models={models} settings={settings} />
+      </aside>
+      <TokenTip />
+    </div>
+  );
+}
+
+/** The list of conversations over the page, on narrow screens. */
+function Drawer({ onClose, children }: { readonly onClose: () => void; readonly children: ComponentChildren }): VNode {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} class="drawer" aria-label="Conversations" onClose={onClose}>
+      {children}
+      <button type="button" onClick={() => dialog.current?.close()}>
+        Close
+      </button>
+    </dialog>
+  );
+}
+
+interface TalkProperties {
+  readonly models: Models;
+  readonly settings: Settings;
+  readonly conversation: Conversation;
+  /** The id of a turn to scroll to. */
+  readonly sought?: string;
+  readonly loading?: boolean;
+  /** An answer was requested. */
+  readonly onRequest?: () => void;
+  /** Shown above the composer. */
+  readonly notices?: ComponentChildren;
+  /** Controls of the composer. */
+  readonly children?: ComponentChildren;
+}
+
+/** A conversation and where the next message is written. Several can be shown at once. */
+export function Talk({
+  models,
+  settings,
+  conversation,
+  sought = "",
+  loading = false,
+  onRequest,
+  notices,
+  children,
+}: TalkProperties): VNode {
+  useChanges(conversation);
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   /** Whether the conversation scrolls with the answer. */
@@ -37,58 +155,48 @@ export function PlayView({ models, settings, conversation, onCompare }: Properti
     return () => removeEventListener("keydown", stop);
   }, []);
 
-  const { turns, open } = conversation;
-  const lastQuestion = turns.at(-2)?.kind === "question" ? turns.at(-1)?.id : undefined;
+  const { turns, open, requests } = conversation;
+  const asks = turns.at(-2)?.kind === "question" ? requests : 0;
   useEffect(() => {
-    if (lastQuestion === undefined) return;
+    if (asks === 0) return;
     // On a narrow screen, the settings cover the conversation.
-    setPanelOpen(false);
+    onRequest?.();
     follows.current = true;
     scroller.current?.scrollTo(0, scroller.current.scrollHeight);
-  }, [lastQuestion]);
+  }, [asks]);
+  useEffect(() => {
+    if (sought === "" || !conversation.tree.get(sought)) return;
+    follows.current = false;
+    scroller.current?.querySelector(`[data-turn="${CSS.escape(sought)}"]`)?.scrollIntoView({ block: "start" });
+  }, [sought]);
   return (
-    <div class={panelOpen ? "play panel-open" : "play"}>
-      <section class="talk" aria-label="Conversation">
-        <div class="scroller" ref={scroller} tabIndex={-1}>
-          <div class="column" ref={content}>
-            {models.state === "waiting" && (
-              <p class="banner" role="status">
-                {models.message}
-              </p>
-            )}
-            {turns.length === 0 && <Examples settings={settings} conversation={conversation} />}
-            {turns.map((turn) => (
-              <TurnView
-                key={turn.id}
-                turn={turn}
-                conversation={conversation}
-                settings={settings}
-                keyNeeded={models.keyNeeded}
-                waits={turn.id === open?.id}
-              />
-            ))}
-          </div>
+    <>
+      <div class="scroller" ref={scroller} tabIndex={-1}>
+        <div class="column" ref={content}>
+          {models.state === "waiting" && (
+            <p class="banner" role="status">
+              {models.message}
+            </p>
+          )}
+          {turns.length === 0 && !loading && <Examples settings={settings} conversation={conversation} />}
+          {turns.map((turn) => (
+            // Versions of a turn replace each other: the focus stays on the button that pages through them.
+            <TurnView
+              key={turn.parent}
+              turn={turn}
+              conversation={conversation}
+              settings={settings}
+              keyNeeded={models.keyNeeded}
+              waits={turn.id === open?.id}
+            />
+          ))}
         </div>
-        <Composer conversation={conversation} ready={models.state === "ready"} settings={settings} blind={models.blind}>
-          <button
-            type="button"
-            class="quiet only-narrow"
-            aria-expanded={panelOpen}
-            aria-controls="settings"
-            onClick={() => setPanelOpen(!panelOpen)}
-          >
-            {panelOpen ? "Hide settings" : "Settings"}
-          </button>
-          <button type="button" class="quiet" id="compare" aria-pressed={false} onClick={onCompare}>
-            Compare
-          </button>
-        </Composer>
-      </section>
-      <aside id="settings" aria-label="Settings" class="panel">
-        <SettingsPanel models={models} settings={settings} />
-      </aside>
-      <TokenTip />
-    </div>
+      </div>
+      {notices}
+      <Composer conversation={conversation} ready={models.state === "ready"} settings={settings} blind={models.blind}>
+        {children}
+      </Composer>
+    </>
   );
 }
 
@@ -138,7 +246,7 @@ export function TurnView({ turn, conversation, settings, keyNeeded, waits }: Tur
       <AnswerView turn={turn} conversation={conversation} settings={settings} keyNeeded={keyNeeded} waits={waits} />
     );
   return (
-    <article class="turn results">
+    <article class="turn results" data-turn={turn.id}>
       {turn.results.map(({ callId, name, text }) => (
         <div key={callId}>
           <h2>{name} gave back</h2>

@@ -2,27 +2,31 @@ import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Conversation } from "./conversation.ts";
 import type { QuestionTurn } from "./turn.ts";
+import { Versions } from "./versions.tsx";
 
 /** What a person said, which can be said in other words. */
 export function QuestionView({
-  turn: { id, text, images },
+  turn,
   conversation,
 }: {
   readonly turn: QuestionTurn;
   readonly conversation: Conversation;
 }): VNode {
+  const { id, role, text, images } = turn;
   const [edited, setEdited] = useState<string>();
   const area = useRef<HTMLTextAreaElement>(null);
   const edits = edited !== undefined;
   useEffect(() => area.current?.focus(), [edits]);
+  useEffect(() => setEdited(undefined), [id]);
   const askInstead = (): void => {
     if (conversation.askInstead(id, edited ?? text)) setEdited(undefined);
   };
   return (
-    <article class="turn question">
+    <article class="turn question" data-turn={id}>
       <header>
-        <h2>You</h2>
-        {!edits && (
+        <h2>{role === "system" ? "System" : "You"}</h2>
+        <Versions turn={turn} conversation={conversation} />
+        {!edits && role !== "system" && (
           <button type="button" class="quiet" onClick={() => setEdited(text)}>
             Edit
           </button>
@@ -32,7 +36,13 @@ export function QuestionView({
         <ul class="images">
           {images.map((url, at) => (
             <li key={at}>
-              <img src={url} alt={`Attached image ${at + 1}`} />
+              {url.startsWith("data:") ? (
+                <img src={url} alt={`Attached image ${at + 1}`} />
+              ) : (
+                <a href={url} target="_blank" rel="noopener noreferrer">
+                  Image {at + 1}
+                </a>
+              )}
             </li>
           ))}
         </ul>

@@ -2,6 +2,11 @@ import { valueOf } from "./parameter.ts";
 import type { Settings } from "./settings.ts";
 import { definitionOf } from "./tool.ts";
 
+/** Returns the messages with the system prompt before them, unless it is blank. */
+export function withSystem(system: string, messages: readonly PlayMessage[]): readonly PlayMessage[] {
+  return system.trim() === "" ? messages : [{ role: "system", content: system }, ...messages];
+}
+
 /** The JSON of a request to `POST /v1/chat/completions`. */
 export interface ChatBody {
   readonly model: string;
@@ -13,7 +18,7 @@ export interface ChatBody {
 export function requestBody(settings: Settings, said: readonly PlayMessage[]): ChatBody {
   const { model, system, tools, toolChoice, choices, alternatives } = settings;
   if (model === "") throw new Error("the server has not sent its list of models yet");
-  const messages: readonly PlayMessage[] = system.trim() === "" ? said : [{ role: "system", content: system }, ...said];
+  const messages = withSystem(system, said);
   const format = responseFormat(settings);
   return {
     model,

@@ -12,6 +12,9 @@ export class TextLog extends Changing {
   readonly chunks: TextChunk[] = [];
   /** Tokens of an incomplete character; they belong to the chunk that completes it. */
   #undecided: TokenLogprob[] = [];
+  /** The text of the first `#joined` chunks. */
+  #text = "";
+  #joined = 0;
 
   push(text: string, tokens: readonly TokenLogprob[] = []): void {
     if (text === "") {
@@ -36,6 +39,8 @@ export class TextLog extends Changing {
   }
 
   override toString(): string {
-    return this.chunks.map(({ text }) => text).join("");
+    // Only the chunks since the last call: a growing text is stored again and again.
+    for (; this.#joined < this.chunks.length; this.#joined++) this.#text += this.chunks[this.#joined]?.text ?? "";
+    return this.#text;
   }
 }

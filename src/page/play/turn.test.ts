@@ -12,13 +12,14 @@ function answerTurn(id: number, text: string, ...names: readonly string[]): Turn
     answer.take({ type: "tool-call-start", choice: 0, index, id: `call_${id}`, name }, 1);
     answer.take({ type: "tool-call-delta", choice: 0, index, arguments: "{}" }, 1);
   }
-  return { kind: "answer", id, body: { model: "m", messages: [] }, answer, chosen: 0 };
+  return { kind: "answer", ...placed(id), request: { model: "m" }, system: "", answer, chosen: 0 };
 }
 
-const question = (id: number): Turn => ({ kind: "question", id, text: `question ${id}`, images: [] });
+const placed = (id: number): Pick<Turn, "id" | "parent" | "created"> => ({ id: String(id), parent: "", created: 0 });
+const question = (id: number): Turn => ({ kind: "question", ...placed(id), text: `question ${id}`, images: [] });
 const results = (id: number): Turn => ({
   kind: "results",
-  id,
+  ...placed(id),
   results: [{ callId: `call_${id - 1}`, name: "f", text: "1" }],
 });
 

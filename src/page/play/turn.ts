@@ -1,31 +1,42 @@
 import type { Answer, Choice } from "./answer.ts";
-import type { PlayMessage, ChatBody } from "./request-body.ts";
+import { withSystem } from "./request-body.ts";
+import type { ChatBody, PlayMessage } from "./request-body.ts";
 
-/** One step of a conversation. */
+/** One step of a conversation. Steps are a tree: Edit and Ask again add another version next to the earlier one. */
 export type Turn = QuestionTurn | AnswerTurn | ResultsTurn;
 
-export interface QuestionTurn {
+interface Placed {
+  /** Unique among all tabs of the browser; without "/". */
+  readonly id: string;
+  /** The place after the previous turn (see `placeAfter`); "" for the first turn. */
+  readonly parent: string;
+  /** Milliseconds since 1970. Versions of a turn are in this order. */
+  readonly created: number;
+}
+
+/** What the user wrote, or a system message of an imported conversation. */
+export interface QuestionTurn extends Placed {
   readonly kind: "question";
-  readonly id: number;
+  readonly role?: "system";
   readonly text: string;
-  /** `data:` URLs. */
+  /** `data:` URLs; imported ones may also be `https:` and `http:` URLs. */
   readonly images: readonly string[];
 }
 
-export interface AnswerTurn {
+export interface AnswerTurn extends Placed {
   readonly kind: "answer";
-  readonly id: number;
-  /** What was asked, to the letter. */
-  readonly body: ChatBody;
+  /** The request without its messages: those are the turns before it. */
+  readonly request: RequestOptions;
+  /** The system prompt of the settings; "" if it was empty. */
+  readonly system: string;
   readonly answer: Answer;
   /** The choice from which the conversation continues. */
   readonly chosen: number;
 }
 
-/** What the called tools gave back, by hand or canned. */
-export interface ResultsTurn {
+/** The results of the called tools, entered by the user or canned. */
+export interface ResultsTurn extends Placed {
   readonly kind: "results";
-  readonly id: number;
   readonly results: readonly Result[];
 }
 
@@ -33,6 +44,29 @@ export interface Result {
   readonly callId: string;
   readonly name: string;
   readonly text: string;
+}
+
+/** The members of a request, except `messages`. */
+export interface RequestOptions {
+  readonly model: string;
+  readonly [name: string]: unknown;
+}
+
+/** Returns the place after a turn. Each choice of an answer has its own continuations. */
+export function placeAfter(turn: Turn): string {
+  return turn.kind === "answer" ? `${turn.id}/${turn.chosen}` : turn.id;
+}
+
+/** Returns all places that a turn can be continued from. */
+export function placesAfter(turn: Turn): readonly string[] {
+  if (turn.kind !== "answer") return [turn.id];
+  return Array.from({ length: Math.max(1, turn.answer.choices.length) }, (_, choice) => `${turn.id}/${choice}`);
+}
+
+/** Returns the request of an answer. `before`: the turns from the first one to the one before the answer. */
+export function bodyOf({ request, system }: AnswerTurn, before: readonly Turn[]): ChatBody {
+  const { model, ...others } = request;
+  return { model, ...others, messages: withSystem(system, messagesOf(before)) };
 }
 
 /**
@@ -48,6 +82,7 @@ export function messagesOf(turns: readonly Turn[]): PlayMessage[] {
 function messagesOfTurn(turn: Turn, inCalls: boolean): readonly PlayMessage[] {
   if (turn.kind === "question") {
     const { text, images } = turn;
+    if (turn.role === "system") return [{ role: "system", content: text }];
     if (images.length === 0) return [{ role: "user", content: text }];
     const shown = images.map((url) => ({ type: "image_url", image_url: { url } }) as const);
     const said = text === "" ? [] : [{ type: "text", text } as const];
