@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { ConfigError } from "../config/config-error.ts";
 import type { LocalModelConfig } from "../config/model-schema.ts";
 import { openLlamaEngine } from "../engines/llama/llama-engine.ts";
+import type { Background } from "../engines/upstream/background/background.ts";
 import { formatOf } from "./format-of.ts";
 import type { Engine } from "../core/engine.ts";
 import { observerOf } from "./open-options.ts";
@@ -11,7 +12,7 @@ import type { OpenOptions } from "./open-options.ts";
 export async function openLocalModel(model: LocalModelConfig, name: string, options: OpenOptions): Promise<Engine> {
   const { path, contextSize, slots, threads, batchSize, gpu, queueLimit, modelsFolder, constrainCalls } = model;
   const { stepTimeout, loadTimeout, splitMode, tensorSplit, mainGpu, flashAttention, cacheTypeK, cacheTypeV } = model;
-  const { cacheMemory, keepCache, adapters, speculation, pooling, maxTokenGap } = model;
+  const { cacheMemory, keepCache, adapters, speculation, pooling, maxTokenGap, mmproj, llamaLibraries } = model;
   const split = {
     ...(splitMode !== undefined && { mode: splitMode }),
     ...(tensorSplit !== undefined && { shares: tensorSplit }),
@@ -42,6 +43,9 @@ export async function openLocalModel(model: LocalModelConfig, name: string, opti
     ...(cacheMemory !== undefined && { cacheMemory }),
     ...(keepCache !== undefined && { keepCache }),
     ...(adapters && { adapters }),
+    ...(mmproj !== undefined && { mmproj: mmproj === "off" ? (false as const) : mmproj }),
+    ...(llamaLibraries !== undefined && { llamaLibraries }),
+    readImage,
     ...(constrainCalls !== undefined && { constrainCalls }),
     ...(speculation !== undefined && { speculation }),
     ...(pooling !== undefined && { pooling }),
@@ -58,6 +62,20 @@ export async function openLocalModel(model: LocalModelConfig, name: string, opti
     debug: options.log.isLevelEnabled?.("debug") === true,
   });
 }
+
+/** For all models of this process; its thread starts with the first image. */
+let background: Background | undefined;
+
+/** Returns a data URL of an image that libmtmd reads: downloads it from the public internet, converts WebP, HEIC and others with sharp. */
+async function readImage(url: string): Promise<string> {
+  const { openBackground } = await import("../engines/upstream/background/background.ts");
+  background ??= openBackground();
+  const data = /^https?:/i.test(url) ? await background.download(url, "image/*") : url;
+  const converted = await background.convertImage(data, { types: readableTypes });
+  return converted.url ?? url;
+}
+
+const readableTypes = ["image/png", "image/jpeg", "image/gif", "image/bmp"];
 
 async function templateIn(file: string): Promise<string> {
   return readFile(file, "utf8").catch((cause: Error) => {

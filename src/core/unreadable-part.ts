@@ -1,14 +1,15 @@
 import { invalidRequest, type FailureError } from "./failure.ts";
 import type { AssistantPart, ContentPart, Message } from "./message.ts";
 
-/** Throws `FailureError` for the first part of a conversation that a text-only model cannot read. */
-export function requireText(messages: readonly Message[]): void {
+/** Throws `FailureError` for the first part of a conversation that a model cannot read that takes text, and images with `takesImages`. */
+export function requireText(messages: readonly Message[], takesImages = false): void {
   for (const [index, { content, path = `messages[${index}]` }] of messages.entries()) {
     if (typeof content === "string" || content === null) continue;
     for (const [at, part] of content.entries()) {
       const medium = media[part.type];
       const isDocument = part.type === "file" && part.text !== undefined;
-      if (medium !== null && !isDocument) throw unsupportedPart(medium, `${path}.content[${at}]`, "text");
+      if (medium === null || isDocument || (part.type === "image" && takesImages)) continue;
+      throw unsupportedPart(medium, `${path}.content[${at}]`, takesImages ? "text and images" : "text");
     }
   }
 }

@@ -14,6 +14,8 @@ export interface RenderedPrompt {
    * if this is true or if the tokenizer adds one by itself, and none otherwise.
    */
   readonly startsWithBos: boolean;
+  /** The images of the conversation, in its order. A template may leave some out. */
+  readonly images: readonly RenderedImage[];
   /** Ignored options and possible mistakes, for the log. */
   readonly warnings: readonly string[];
 }
@@ -26,4 +28,14 @@ export interface PromptSpan {
    * Markup that a tokenizer finds in plain text, too, is divided into two such spans.
    */
   readonly special: boolean;
+  /** The span is not text, but the image of this index in `RenderedPrompt.images`; `text` shows where it is. */
+  readonly image?: number;
+}
+
+/** An image in a prompt. */
+export interface RenderedImage {
+  /** An http(s) or a data URL. */
+  readonly url: string;
+  /** Its path in the client's request. */
+  readonly path: string;
 }

@@ -14,6 +14,8 @@ export interface ModelFacts {
   readonly vocabularySize: number;
   /** Maximum length of a token's text in UTF-16 units. */
   readonly maxTokenLength: number;
+  /** The model has a projector of images. */
+  readonly takesImages: boolean;
   /** The vocabulary has tokens for fill-in-the-middle. */
   readonly fillsInMiddle: boolean;
 }

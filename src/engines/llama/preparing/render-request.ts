@@ -6,6 +6,8 @@ import { type Format, type PlainFormat, plainText } from "../../../formats/forma
 import { toolInstruction, writeCall } from "../../../formats/write-call.ts";
 import { reasoningClosings } from "../../../formats/reasoning.ts";
 import { type ChatTemplate, type RenderInput, requestedThinking } from "../../../templates/chat-template.ts";
+import { maxImages } from "../vision/read-images.ts";
+import type { RenderedImage } from "../../../templates/rendered-prompt.ts";
 import { outlinePrompt, outlineText } from "../cache/prompt-outline.ts";
 import { contextLengthExceeded } from "../context-length.ts";
 import type { LlamaEngineOptions } from "../options.ts";
@@ -14,6 +16,7 @@ import type { ModelFacts } from "./model-facts.ts";
 import type {
   AnswerParsing,
   PreparedRequest,
+  PromptImageFile,
   PromptInput,
   ReasoningLimit,
   RequestedExtras,
@@ -114,7 +117,7 @@ interface PromptParts {
 function chatParts(
   request: ModelRequest,
   prompt: ChatPrompt,
-  { template, format, genericFormat }: PreparingContext,
+  { template, format, genericFormat, facts }: PreparingContext,
   now: Date,
 ): PromptParts {
   if (!template) {
@@ -144,9 +147,17 @@ function chatParts(
     ...(toolChoice && { toolChoice }),
     writeCall: (call) => writeCall(format, call),
     options: { ...prompt.template, variables },
+    takesImages: facts.takesImages,
     now,
   } satisfies RenderInput;
-  const rendered = template.render(input);
+  const rendered = renderedWithHint(() => template.render(input), facts);
+  const images = rendered.images.map(imageFile);
+  if (images.length > 0 && request.promptLogprobs)
+    throw invalidRequest(
+      "Unsupported parameter: 'prompt_logprobs' is not supported for a prompt with images.",
+      "prompt_logprobs",
+      "unsupported_parameter",
+    );
   const quotes =
     request.inspected &&
     promptQuotes(prompt.messages, rendered.text, (messages) => template.render({ ...input, messages }).text);
@@ -163,6 +174,7 @@ function chatParts(
       {
         type: "spans",
         spans: rendered.spans,
+        ...(images.length > 0 && { images }),
         bos: rendered.startsWithBos,
         ...(outline && { outline }),
         ...(quotes && { quotes }),
@@ -179,6 +191,53 @@ function chatParts(
     warnings: rendered.warnings,
   };
 }
+
+/** The largest image file, in bytes. */
+const maxImageBytes = 20 * 2 ** 20;
+
+/** Adds to the refusal of an image how to get a model that takes images. */
+function renderedWithHint<T>(render: () => T, { takesImages }: ModelFacts): T {
+  try {
+    return render();
+  } catch (error) {
+    if (takesImages || !(error instanceof FailureError) || !error.message.includes("'image_url'")) throw error;
+    const { failure } = error;
+    throw new FailureError({
+      ...failure,
+      message: `${failure.message} It can read images if it is served with its projector: --mmproj FILE, or mmproj in the configuration.`,
+    });
+  }
+}
+
+/** The file of an image. Throws `FailureError` for one that cannot be read. */
+function imageFile({ url, path }: RenderedImage, index: number): PromptImageFile {
+  if (index >= maxImages)
+    throw invalidRequest(`Too many images in the request: at most ${maxImages} are read.`, path, "too_many_images");
+  const [, content] = /^data:[^,]*;base64,(.*)$/is.exec(url) ?? [];
+  if (content === undefined)
+    throw invalidRequest(
+      `Invalid image: expected a data URL such as 'data:image/png;base64,…', but got '${url.slice(0, 40)}'. This server cannot download images.`,
+      path,
+      "invalid_image_url",
+    );
+  const data = Buffer.from(content, "base64");
+  if (data.length > maxImageBytes)
+    throw invalidRequest(
+      `Invalid image: it has ${data.length} bytes, and at most ${maxImageBytes} are read.`,
+      path,
+      "image_too_large",
+    );
+  if (!readableImage.test(data.toString("latin1", 0, 6)))
+    throw invalidRequest(
+      "Invalid image: expected a PNG, JPEG, GIF or BMP file. Other types are converted if the package sharp is installed: npm install sharp",
+      path,
+      "invalid_image_format",
+    );
+  return { data: new Uint8Array(data), path };
+}
+
+/** What stb_image reads, by which libmtmd reads images: PNG, JPEG, GIF, BMP. */
+const readableImage = /^(?:\x89PNG|\xff\xd8\xff|GIF8[79]a|BM)/;
 
 function textParts(prompt: TextPrompt, facts: ModelFacts, tokenizing: ModelRequest["tokenizing"]): PromptParts {
   const { suffix } = prompt;

@@ -9,6 +9,8 @@ import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenProgress } from "../options.ts";
 import type { ModelFacts } from "../preparing/model-facts.ts";
 import type { OpenModelMessage } from "../protocol.ts";
+import type { EncoderProcess } from "../vision/encoder-process.ts";
+import { openEncoder } from "../vision/open-encoder.ts";
 import { NativeAdapters } from "./c-api/adapters.ts";
 import { libraryFolders, loadLlamaApi, type LibraryFolder, type LlamaApi } from "./c-api/llama-api.ts";
 import { NativeContext, type NativeEmbeddingContext } from "./c-api/native-context.ts";
@@ -41,6 +43,8 @@ export interface Answering {
 
 export interface OpenModel {
   readonly model: NativeModel;
+  /** `null` if the model takes no images. */
+  readonly encoder: EncoderProcess | null;
   /** `null` if the model only computes embeddings. */
   readonly answering: Answering | null;
   /** `null` if the model does not support embeddings. */
@@ -68,7 +72,9 @@ const minOutputs = 32;
 
 /** Finds, checks and loads a model, and creates its context. Throws ModelOpenError with one sentence for every failure. */
 export async function openModel(options: OpenModelMessage, { onProgress, log }: OpenListeners): Promise<OpenModel> {
-  const [libraries] = libraryFolders(options.gpu !== false);
+  const { llamaLibraries } = options;
+  const own = llamaLibraries === undefined ? undefined : { folder: llamaLibraries, more: [] };
+  const [libraries = own] = own ? [own] : libraryFolders(options.gpu !== false);
   if (!libraries) throw libraryMissing();
   const path = await findFile(options, onProgress);
   const api = loadLibraries(await importKoffi(), libraries, (line, level) => {
@@ -163,9 +169,10 @@ async function load(
   testContext(context);
   const sequences = Array.from({ length: options.slots }, (_, id) => new Sequence(context, id));
   const promptCache = new PromptCache(sizes.cacheMemory, sequences);
+  const opened = await openEncoder({ path, rowLength: model.rowLength, threads: context.threads }, options, log);
   const files = options.keepCache && {
     ...options.keepCache,
-    identity: stateIdentity(path, api.llama_version(), unifiedKv, options),
+    identity: stateIdentity(path, api.llama_version(), unifiedKv, options, opened?.mmproj),
   };
   const persistedCache = files && new PersistedPromptCache(files, sequences, promptCache, log);
   persistedCache?.read();
@@ -173,6 +180,7 @@ async function load(
   const { threads } = context;
   return {
     model,
+    encoder: opened?.encoder ?? null,
     answering: {
       context,
       sequences,
@@ -186,7 +194,10 @@ async function load(
     },
     vocabulary,
     // llama.cpp rounds up the size of a context; the requested size is what clients are promised.
-    facts: factsOf(model, vocabulary, path, Math.min(sizes.contextSize, context.capacity)),
+    facts: {
+      ...factsOf(model, vocabulary, path, Math.min(sizes.contextSize, context.capacity)),
+      takesImages: opened !== null,
+    },
   };
 }
 
@@ -204,6 +215,7 @@ async function loadEmbedder(
   const vocabulary = new Vocabulary(model);
   return {
     model,
+    encoder: null,
     answering: null,
     embedding: { plan, open: () => context },
     vocabulary,
@@ -264,6 +276,7 @@ function factsOf(model: NativeModel, vocabulary: Vocabulary, path: string, conte
     markupTokens: vocabulary.userDefinedTexts(),
     vocabularySize: vocabulary.size,
     maxTokenLength: vocabulary.longestToken(),
+    takesImages: false,
     fillsInMiddle: prefix !== null && suffix !== null && middle !== null,
   };
 }
