@@ -1,4 +1,5 @@
 import { FailureError, invalidRequest } from "../../../core/failure.ts";
+import { imageSize } from "../../../core/image-size.ts";
 import type { MessageRange } from "../../../core/inspection.ts";
 import type { Message } from "../../../core/message.ts";
 import type { ChatPrompt, TextPrompt } from "../../../core/request.ts";
@@ -194,6 +195,8 @@ function chatParts(
 
 /** The largest image file, in bytes. */
 const maxImageBytes = 20 * 2 ** 20;
+/** A file of a few kilobytes may have pixels for gigabytes. Anthropic takes 8,000 by 8,000. */
+const maxPixels = 64_000_000;
 
 /** Adds to the refusal of an image how to get a model that takes images. */
 function renderedWithHint<T>(render: () => T, { takesImages }: ModelFacts): T {
@@ -232,6 +235,14 @@ function imageFile({ url, path }: RenderedImage, index: number): PromptImageFile
       "Invalid image: expected a PNG, JPEG, GIF or BMP file. Other types are converted if the package sharp is installed: npm install sharp",
       path,
       "invalid_image_format",
+    );
+  const size = imageSize(data);
+  if (!size) throw invalidRequest("Invalid image: its header is damaged.", path, "invalid_image");
+  if (size[0] * size[1] > maxPixels)
+    throw invalidRequest(
+      `Invalid image: it has ${size.join(" × ")} pixels, and at most ${maxPixels / 1_000_000} million are read.`,
+      path,
+      "image_too_large",
     );
   return { data: new Uint8Array(data), path };
 }

@@ -216,6 +216,7 @@ async function open(message: OpenModelMessage): Promise<void> {
     const tokenizer = {
       ...opened,
       encoder: encoder ?? undefined,
+      maxRows: message.batchSize,
       splitter: new TextSplitter(opened.vocabulary),
       lock: new AsyncLock(),
     };
@@ -267,7 +268,7 @@ function newScheduler(
       vocabulary: modelVocabulary,
       contextSize: facts.contextSize,
       newCallId,
-      ...(encoder && { rowsOf: (image) => encoder.rows(image), onRows: () => scheduler?.wake() }),
+      ...(encoder && { rowsOf: (image, isWanted) => encoder.rows(image, isWanted), onRows: () => scheduler?.wake() }),
       openConstraint: constraintOpener(model, modelVocabulary, log),
       banReasoning: reasoningBans(modelVocabulary),
       log,

@@ -18,6 +18,7 @@ interface Pending {
   readonly message: ToEncoder & { readonly type: "encode" };
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: Error) => void;
+  readonly isWanted: () => boolean;
 }
 
 /** An image whose file the encoder has read, with that file. */
@@ -34,9 +35,9 @@ export class EncoderProcess {
   readonly #log: LogListener;
   readonly #facts = new BoundedCache<EncodedImage>(factsLimits, () => {});
   readonly #rows = new BoundedCache<Float32Array>(rowsLimits, () => {});
-  /** Images whose rows are being computed, by their hash. */
-  readonly #computing = new Map<string, Promise<Float32Array>>();
-  readonly #queue: Pending[] = [];
+  /** Images whose rows are being computed, by their hash, and who wants them. */
+  readonly #computing = new Map<string, { readonly rows: Promise<Float32Array>; readonly wanted: (() => boolean)[] }>();
+  #queue: Pending[] = [];
   #current: { readonly pending: Pending; readonly timer: NodeJS.Timeout } | undefined;
   #child: ChildProcess | undefined;
   #nextId = 1;
@@ -67,35 +68,37 @@ export class EncoderProcess {
       try {
         ({ image } = await this.#ask(data, false));
       } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error);
-        throw invalidRequest(`The image cannot be read: ${reason}.`, param, "invalid_image");
+        if (error instanceof FailureError) throw error;
+        throw invalidRequest(`The image cannot be read: ${reasonOf(error)}.`, param, "invalid_image");
       }
       this.#facts.add(key, image, sizeOf(image));
     }
     return { ...image, data };
   }
 
-  /** The rows of an image, in the order of its chunks. Rejects with an Error with a reason. */
-  async rows({ hash, data }: KnownImage): Promise<Float32Array> {
+  /**
+   * The rows of an image, in the order of its chunks. Rejects with `FailureError`, also if `isWanted` returns false before the image has its
+   * turn.
+   */
+  async rows({ hash, data }: KnownImage, isWanted: () => boolean): Promise<Float32Array> {
     const known = this.#rows.get(hash);
     if (known) return known;
     let computing = this.#computing.get(hash);
-    if (!computing) {
-      computing = this.#compute(hash, data).finally(() => this.#computing.delete(hash));
+    if (computing) computing.wanted.push(isWanted);
+    else {
+      const wanted = [isWanted];
+      const rows = this.#compute(hash, data, () => wanted.some((wants) => wants()));
+      computing = { rows: rows.finally(() => this.#computing.delete(hash)), wanted };
       this.#computing.set(hash, computing);
     }
-    return computing;
+    return computing.rows;
   }
 
-  async #compute(hash: string, data: Uint8Array): Promise<Float32Array> {
-    const { rows } = await this.#ask(data, true).catch((cause: unknown) => {
-      const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new FailureError({
-        kind: "internal",
-        status: 500,
-        message: `The image cannot be encoded: ${reason}.`,
-        cause,
-      });
+  async #compute(hash: string, data: Uint8Array, isWanted: () => boolean): Promise<Float32Array> {
+    const { rows } = await this.#ask(data, true, isWanted).catch((cause: unknown) => {
+      if (cause instanceof FailureError) throw cause;
+      const message = `The image cannot be encoded: ${reasonOf(cause)}.`;
+      throw new FailureError({ kind: "internal", status: 500, message, cause });
     });
     if (!rows) throw new Error("The encoder has answered without rows.");
     this.#encoded++;
@@ -103,15 +106,17 @@ export class EncoderProcess {
     return rows;
   }
 
-  #ask(data: Uint8Array, rows: boolean): Promise<Answer> {
+  #ask(data: Uint8Array, rows: boolean, isWanted: () => boolean = () => true): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      this.#queue.push({ message: { type: "encode", id: this.#nextId++, data, rows }, resolve, reject });
+      this.#queue.push({ message: { type: "encode", id: this.#nextId++, data, rows }, resolve, reject, isWanted });
       void this.#next();
     });
   }
 
   async #next(): Promise<void> {
     if (this.#current) return;
+    for (const { reject } of this.#queue.filter(({ isWanted }) => !isWanted())) reject(new Error("it is not wanted"));
+    this.#queue = this.#queue.filter(({ isWanted }) => isWanted());
     // Reading is fast, and prompts wait for it.
     const at = Math.max(
       0,
@@ -176,7 +181,10 @@ export class EncoderProcess {
         if (this.#child !== child) return;
         this.#child = undefined;
         this.#log(`The process that encodes images ${how}; it is started again with the next image.`, "warn");
-        this.#complete(({ reject: refuse }) => refuse(new Error(`the process that reads images ${how}`)));
+        const message = `The process that encodes images ${how}. It is started again; please retry.`;
+        this.#complete(({ reject: refuse }) =>
+          refuse(new FailureError({ kind: "unavailable", status: 503, message, retryAfterSeconds: 1 })),
+        );
       };
       child.once("exit", (code, signal) => gone(signal ? `was ended by ${signal}` : `exited with code ${code}`));
       child.once("error", (error) => gone(`could not be started: ${error.message}`));
@@ -191,4 +199,8 @@ function sizeOf({ chunks }: EncodedImage): number {
     (sum, chunk) => sum + ("tokens" in chunk ? chunk.tokens.byteLength : 100 + 20 * (chunk.mrope ? chunk.count : 0)),
     200,
   );
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

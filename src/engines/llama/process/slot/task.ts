@@ -31,8 +31,8 @@ export interface TaskEnvironment {
   readonly newCallId: () => string;
   /** Absent if the model has no adapters. */
   readonly adapters?: NativeAdapters | undefined;
-  /** Returns the rows of an image. Absent if the model does not take images. */
-  readonly rowsOf?: ((image: PlacedImage["image"]) => Promise<Float32Array>) | undefined;
+  /** Returns the rows of an image, as long as they are wanted. Absent if the model does not take images. */
+  readonly rowsOf?: ((image: PlacedImage["image"], isWanted: () => boolean) => Promise<Float32Array>) | undefined;
   /** Rows that a task waits for have arrived, or cannot be computed. */
   readonly onRows?: (() => void) | undefined;
   readonly openConstraint: OpenConstraint;
@@ -323,8 +323,8 @@ export class Task {
     const image = this.#nextImage;
     if (!image || this.#rows?.image === image) return;
     this.#rows = { image, rows: undefined };
-    const isWanted = (): boolean => this.#rows?.image === image;
-    rowsOf(image.image)
+    const isWanted = (): boolean => this.#rows?.image === image && !isCancelled(this);
+    rowsOf(image.image, isWanted)
       .then(
         (rows) => {
           if (isWanted()) this.#rows = { image, rows };

@@ -15,6 +15,8 @@ export interface Tokenizer {
   readonly lock: AsyncLock;
   /** Absent if the model does not take images. */
   readonly encoder?: EncoderProcess | undefined;
+  /** Rows that are decoded together at most. */
+  readonly maxRows?: number;
 }
 
 /** Longer texts, in UTF-16 units, are tokenized in another thread: they take longer than a step may. */
@@ -126,10 +128,23 @@ function* addSpansAndImages(
     if (!file) throw new Error(`The prompt has no image ${image}.`);
     let known: KnownImage | undefined;
     yield encoder.read(file.data, file.path).then((read) => void (known = read));
-    if (known) placeImage(known, tokens, images);
+    if (!known) continue;
+    checkRows(known, tokenizer.maxRows ?? Infinity, file.path);
+    placeImage(known, tokens, images);
     from = at + 1;
   }
   yield* addSpans(tokenizer, spans.slice(from), tokens, from === 0 ? present : null);
+}
+
+/** Throws FailureError for rows that attend to later ones and do not fit into one decode. */
+function checkRows({ chunks }: KnownImage, max: number, param: string): void {
+  for (const chunk of chunks)
+    if ("count" in chunk && chunk.nonCausal && chunk.count > max)
+      throw invalidRequest(
+        `The image takes ${chunk.count} tokens that this model reads in one step, and a step has ${max}. Use a smaller image, or --batch-size ${chunk.count}.`,
+        param,
+        "image_too_large",
+      );
 }
 
 function* tokenizeAsync(
