@@ -218,7 +218,7 @@ function spokenText(message: AssistantMessage, path: string, shaping: Shaping): 
   return textOf(hasText ? words.filter((part) => part.type !== "refusal") : words, path, shaping);
 }
 
-/** Joins text parts with newlines, as the servers of llama.cpp and vLLM do; as in llama.cpp, there is none around an image. */
+/** Joins text parts with newlines, as the servers of llama.cpp and vLLM do; as in llama.cpp, no newline is added around an image. */
 function textOf(content: Content, path: string, { markImage }: Shaping): string {
   if (typeof content === "string") return content;
   let text = "";

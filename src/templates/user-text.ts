@@ -74,7 +74,7 @@ export class UserText {
     return mark;
   }
 
-  /** Returns a mark that stands for the image of an index. */
+  /** Returns a mark that represents the image of an index. */
   markImage(index: number): string {
     const mark = this.#freeCharacter();
     this.#textOf.set(mark, imageText);

@@ -1,4 +1,6 @@
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -212,6 +214,52 @@ describe.skipIf(mtmdSource === null)("images", () => {
     await expect(openBuilt({ model: join(own, "model.gguf"), mmproj: join(own, "none.gguf") })).rejects.toThrow(
       /none\.gguf does not exist/,
     );
+  });
+});
+
+describe.skipIf(mtmdSource === null)("a model of a repository", () => {
+  test("is downloaded with its projector, once", async () => {
+    const { model, mmproj } = writeRandomVision(folder, "llava");
+    const files: Readonly<Record<string, Buffer>> = {
+      "eyes-Q8_0.gguf": readFileSync(model),
+      "mmproj-F32.gguf": Buffer.alloc(64),
+      "mmproj-F16.gguf": readFileSync(mmproj),
+    };
+    const asked: string[] = [];
+    const hub = createServer((message, response) => {
+      const { pathname } = new URL(message.url ?? "/", "http://hub");
+      asked.push(pathname);
+      const file = files[pathname.split("/").at(-1) ?? ""];
+      if (pathname.includes("/manifests/")) response.end(JSON.stringify({ ggufFile: { rfilename: "eyes-Q8_0.gguf" } }));
+      else if (pathname === "/api/models/somebody/eyes/tree/main")
+        response.end(JSON.stringify(["README.md", ...Object.keys(files)].map((path) => ({ type: "file", path }))));
+      else if (!file) response.writeHead(404).end();
+      else {
+        const [, from = "0", to] = /bytes=(\d+)-(\d*)/.exec(message.headers.range ?? "") ?? [];
+        const body = file.subarray(Number(from), to ? Number(to) + 1 : file.length);
+        response.writeHead(message.headers.range === undefined ? 200 : 206, {
+          etag: `"${pathname}"`,
+          "content-length": body.length,
+          "accept-ranges": "bytes",
+          "content-range": `bytes ${from}-${Number(from) + body.length - 1}/${file.length}`,
+        });
+        response.end(message.method === "HEAD" ? undefined : body);
+      }
+    });
+    await new Promise<void>((listening) => hub.listen(0, "127.0.0.1", listening));
+    const { port } = hub.address() as AddressInfo;
+    const modelsFolder = mkdtempSync(join(folder, "hub-"));
+    const options = { model: "hf:somebody/eyes:Q8_0", modelsFolder, hub: `http://127.0.0.1:${port}/` };
+    for (const isFirst of [true, false]) {
+      asked.length = 0;
+      const engine = await openBuilt(options);
+      opened.push(engine);
+      expect(engine.models()[0]?.takesImages).toBe(true);
+      expect(asked.some((path) => path.endsWith("/mmproj-F16.gguf"))).toBe(isFirst);
+      expect(asked.some((path) => path.endsWith("/mmproj-F32.gguf"))).toBe(false);
+    }
+    hub.closeAllConnections();
+    await new Promise((closed) => hub.close(closed));
   });
 });
 

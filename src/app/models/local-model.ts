@@ -96,8 +96,13 @@ export class LoadableLocalModel implements Loadable {
   }
 
   get source(): ModelSource {
-    const { path, modelsFolder } = this.#config;
-    return { model: path, ...(modelsFolder !== undefined && { modelsFolder }) };
+    const { path, modelsFolder, mmproj, llamaLibraries } = this.#config;
+    return {
+      model: path,
+      ...(modelsFolder !== undefined && { modelsFolder }),
+      ...(mmproj !== undefined && { mmproj: mmproj === "off" ? (false as const) : mmproj }),
+      ...(llamaLibraries !== undefined && { llamaLibraries }),
+    };
   }
 
   async #pull(onProgress: LoadOptions["onProgress"], signal: AbortSignal): Promise<string> {

@@ -55,7 +55,7 @@ export type PromptInput =
       readonly type: "spans";
       /** A span with `image` is not text, but the image of that index. */
       readonly spans: readonly { readonly text: string; readonly special: boolean; readonly image?: number }[];
-      /** The images of the spans; absent if there are none. */
+      /** The images of the spans; absent for a prompt without images. */
       readonly images?: readonly PromptImageFile[];
       /** The texts of messages in the prompt, for an inspected request. */
       readonly quotes?: readonly MessageRange[];

@@ -263,7 +263,7 @@ class Encoder {
 }
 
 /**
- * The rows of Gemma 4 attend to later ones, but not those of E2B and E4B. libmtmd tells them apart by the length of rows (mtmd.cpp,
+ * The rows of Gemma 4 attend to later ones, but not those of E2B and E4B. libmtmd distinguishes them by the length of rows (mtmd.cpp,
  * `mtmd_decode_use_non_causal`), which it does not read with a vocabulary.
  */
 function isCausal({ mmproj, rowLength }: OpenEncoderMessage): boolean {

@@ -8,7 +8,7 @@ const storage = /[-._](?:i?q\d\w*|f16|bf16|f32|fp16|\d{5}-of-\d{5}|ud|imatrix)$/
 
 /**
  * Finds the projector of a model next to its file: in a folder with one model any projector, as llama.cpp does it for folders of models; in a
- * folder with several models the one with the model's name. `null` if there is none.
+ * folder with several models the one with the model's name. Returns `null` if no file fits.
  */
 export async function projectorNextTo(model: string): Promise<string | null> {
   const folder = dirname(model);
@@ -17,10 +17,19 @@ export async function projectorNextTo(model: string): Promise<string | null> {
   return found === null ? null : join(folder, found);
 }
 
-/** The best projector for a model among the files of a folder or a repository, by their names. */
-export function bestProjector(names: readonly string[], model: string): string | null {
+/** The name under which a downloaded projector is found next to its model, in any quantization of the model. */
+export function projectorFileName(model: string): string {
+  return `${stemOf(model)}.mmproj.gguf`;
+}
+
+/** The best projector for a model among the files of a folder or of the model's own repository, by their names. */
+export function bestProjector(
+  names: readonly string[],
+  model: string,
+  { isRepository = false }: { readonly isRepository?: boolean } = {},
+): string | null {
   const own = stemOf(model);
-  const others = names.filter((name) => !projectorName.test(name) && stemOf(name) !== own);
+  const others = isRepository ? [] : names.filter((name) => !projectorName.test(name) && stemOf(name) !== own);
   const projectors = names.filter((name) => projectorName.test(name));
   const fitting = others.length === 0 ? projectors : projectors.filter((name) => stemOf(name) === own);
   return fitting.toSorted((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1))[0] ?? null;

@@ -7,10 +7,10 @@ import type { Koffi, Pointer } from "../process/c-api/structs.ts";
 /** Where llama.cpp's libmtmd is, which encodes images: a folder of libraries, or one file with all of llama.cpp. */
 export type MtmdSource = { readonly folder: string } | { readonly file: string };
 
-/** The optional package whose library exports the functions of libmtmd. */
-export const mtmdPackage = "@fugood/llama.node@1.7.15";
+/** The optional package whose library exports the functions of libmtmd: that of `@fugood/llama.node` for this platform. */
+export const mtmdPackage = `@fugood/node-llama-${process.platform}-${process.arch}@1.7.15`;
 
-/** Finds libmtmd: in the configured folder, else in the optional package. `null` if there is none. */
+/** Finds libmtmd: in the configured folder, else in the optional package. Returns `null` if it is not installed. */
 export function findMtmd(folder: string | undefined): MtmdSource | null {
   if (folder !== undefined && libraryFile(folder, "mtmd") !== null) return { folder };
   const { platform, arch } = process;
@@ -158,7 +158,7 @@ export type Mtmd = Readonly<Record<keyof typeof functions, (...values: unknown[]
 /** libmtmd with the layouts that fit it. */
 export interface MtmdApi extends Mtmd {
   readonly koffi: Koffi;
-  /** The text that stands for an image. */
+  /** The text that represents an image in a prompt. */
   readonly marker: string;
   /** Returns `llama_model_params` with changed members. */
   modelParams(changed: Values): unknown;

@@ -21,8 +21,8 @@ export interface OpenEncoder {
 }
 
 /**
- * Opens the encoder of a model's images: with the configured projector, or one that is next to the model. Returns `null` if there is none, or
- * if one that was not configured cannot be used, which is logged. Throws ModelOpenError if a configured one cannot be used.
+ * Opens the encoder of a model's images: with the configured projector, or one that is next to the model. Returns `null` for a model without
+ * a projector, and if one that was not configured cannot be used, which is logged. Throws ModelOpenError if a configured one cannot be used.
  */
 export async function openEncoder(
   { path, rowLength, threads }: TextModel,
