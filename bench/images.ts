@@ -88,11 +88,9 @@ async function compare(family: VisionFamily, folder: string, libraries: string):
   const sizes = { slots: 1, contextSize: 4096, threads: 2 };
   const theirs = await startLlamaServer({ model, ...sizes, more: ["--mmproj", mmproj, "--jinja", "-fa", "off"] });
   if (!theirs) throw new Error("TRUEWIRE_LLAMA_SERVER names no llama-server");
-  const ours = await startTruewire([
-    `m=${model}`,
-    ...["--mmproj", mmproj, "--llama-libraries", libraries, "--context-size", "4096", "--threads", "2"],
-    ...["--flash-attention", "off", "--gpu", "off", "--log-level", "error"],
-  ]);
+  const options = ["--flash-attention", "off", "--gpu", "off", "--context-size", "4096", "--threads", "2"];
+  const target = [`m=${model}`, "--mmproj", mmproj, "--llama-libraries", libraries];
+  const ours = await startTruewire([...target, ...options, "--log-level", "error"]);
   let isSame = true;
   try {
     for (const [name, messages] of Object.entries(conversations)) {
