@@ -73,11 +73,11 @@ const minOutputs = 32;
 /** Finds, checks and loads a model, and creates its context. Throws ModelOpenError with one sentence for every failure. */
 export async function openModel(options: OpenModelMessage, { onProgress, log }: OpenListeners): Promise<OpenModel> {
   const { llamaLibraries } = options;
-  const own = llamaLibraries === undefined ? undefined : { folder: llamaLibraries, more: [] };
-  const [libraries = own] = own ? [own] : libraryFolders(options.gpu !== false);
+  const [libraries] =
+    llamaLibraries === undefined ? libraryFolders(options.gpu !== false) : [{ folder: llamaLibraries, more: [] }];
   if (!libraries) throw libraryMissing();
   const path = await findFile(options, onProgress);
-  const api = loadLibraries(await importKoffi(), libraries, (line, level) => {
+  const api = loadLibraries(await importKoffi(), libraries, llamaLibraries, (line, level) => {
     // The warning concerns the capacity of all slots together. A context that is too long for one answer is logged below.
     if (!line.includes("training context overflow")) log(line, level);
   });
@@ -110,15 +110,19 @@ async function importKoffi(): Promise<Koffi> {
   }
 }
 
-function loadLibraries(koffi: Koffi, libraries: LibraryFolder, log: LogListener): LlamaApi {
+/** `own`: the configured folder. */
+function loadLibraries(koffi: Koffi, libraries: LibraryFolder, own: string | undefined, log: LogListener): LlamaApi {
   try {
     return loadLlamaApi(koffi, libraries, log);
   } catch (cause) {
     const message = cause instanceof Error ? cause.message : String(cause);
+    const help =
+      libraries.folder === own
+        ? "--llama-libraries needs a folder with a build or a release of llama.cpp 0.5.0"
+        : "They come with the package node-llama-cpp: npm install node-llama-cpp@3.22.1";
     throw new ModelOpenError(
       "load-failed",
-      `The libraries of llama.cpp in ${libraries.folder} cannot be used: ${message.replace(/\.$/, "")}. ` +
-        "They come with the package node-llama-cpp: npm install node-llama-cpp@3.22.1",
+      `The libraries of llama.cpp in ${libraries.folder} cannot be used: ${message.replace(/\.$/, "")}. ${help}`,
       cause,
     );
   }
