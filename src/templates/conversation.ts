@@ -1,6 +1,7 @@
 import { assistantCalls, assistantParts, reasoningOf, ShortIds } from "../core/message.ts";
 import type {
   AssistantMessage,
+  AudioPart,
   Content,
   ContentPart,
   ImagePart,
@@ -24,8 +25,8 @@ interface Shaping {
   readonly user: UserText;
   readonly warnings: string[];
   readonly writeCall: WriteCall;
-  /** Returns the mark of an image. */
-  readonly markImage: (part: ImagePart, path: string) => string;
+  /** Returns the mark of an image or a recording. */
+  readonly markMedium: (part: ImagePart | AudioPart, path: string) => string;
 }
 
 /** Writes a call as the model would; returns null if the model has no syntax for calls. */
@@ -35,7 +36,7 @@ export type WriteCall = (call: {
 }) => string | null;
 
 /**
- * Converts a conversation to the messages that this template accepts, with client text and images marked. Throws
+ * Converts a conversation to the messages that this template accepts, with client text, images and recordings marked. Throws
  * `FailureError` if a tool result follows no call.
  */
 export function templateMessages(
@@ -218,15 +219,16 @@ function spokenText(message: AssistantMessage, path: string, shaping: Shaping): 
   return textOf(hasText ? words.filter((part) => part.type !== "refusal") : words, path, shaping);
 }
 
-/** Joins text parts with newlines, as the servers of llama.cpp and vLLM do; as in llama.cpp, no newline is added around an image. */
-function textOf(content: Content, path: string, { markImage }: Shaping): string {
+/** Joins text parts with newlines, as the servers of llama.cpp and vLLM do; as in llama.cpp, no newline is added around an image or a recording. */
+function textOf(content: Content, path: string, { markMedium }: Shaping): string {
   if (typeof content === "string") return content;
   let text = "";
   let joins = false;
   for (const [at, part] of content.entries()) {
-    if (part.type === "image") text += markImage(part, `${path}.content[${at}]`);
+    const isMedium = part.type === "image" || part.type === "audio";
+    if (isMedium) text += markMedium(part, `${path}.content[${at}]`);
     else text += (joins ? "\n" : "") + partText(part);
-    joins = part.type !== "image";
+    joins = !isMedium;
   }
   return text;
 }

@@ -173,7 +173,7 @@ test("an image has its place among the texts, and a client's text cannot make on
     source: "{% for m in messages %}[{{ m.role }}]{{ m.content | trim }}\n{% endfor %}",
     specialTokens: ["<__media__>"],
   });
-  const { spans, images, text } = template.render({
+  const { spans, media, text } = template.render({
     messages: [
       {
         role: "user",
@@ -188,10 +188,10 @@ test("an image has its place among the texts, and a client's text cannot make on
     ],
     options: { addGenerationPrompt: false },
     now: new Date(0),
-    takesImages: true,
+    takes: { images: true },
   });
   expect(text).toBe("[user]one <__media__> \u{e000}<__media__>two\nthree<__media__>\n");
-  expect(spans.map(({ text: part, special, image }) => [part, image ?? special])).toEqual([
+  expect(spans.map(({ text: part, special, medium }) => [part, medium ?? special])).toEqual([
     ["[user]one ", true],
     ["<__media__>", false],
     [" \u{e000}", true],
@@ -200,8 +200,8 @@ test("an image has its place among the texts, and a client's text cannot make on
     ["<__media__>", 1],
     ["\n", true],
   ]);
-  expect(images).toEqual([
-    { url: "data:a", path: "messages[0].content[1]" },
-    { url: "data:b", path: "messages[0].content[4]" },
+  expect(media).toEqual([
+    { part: { type: "image", url: "data:a" }, path: "messages[0].content[1]" },
+    { part: { type: "image", url: "data:b" }, path: "messages[0].content[4]" },
   ]);
 });

@@ -15,8 +15,8 @@ export class UserText {
   readonly #taken = new Set<string>();
   readonly #markOf = new Map<string, string>();
   readonly #textOf = new Map<string, string>();
-  /** The marks of images with their indexes. */
-  readonly #imageOf = new Map<string, number>();
+  /** The marks of images and recordings with their indexes. */
+  readonly #mediumOf = new Map<string, number>();
   #next = 0xe000;
 
   /** `values`: all client input of the template, as JSON values. */
@@ -74,11 +74,11 @@ export class UserText {
     return mark;
   }
 
-  /** Returns a mark that represents the image of an index. */
-  markImage(index: number): string {
+  /** Returns a mark that represents the image or the recording of an index. */
+  markMedium(index: number): string {
     const mark = this.#freeCharacter();
-    this.#textOf.set(mark, imageText);
-    this.#imageOf.set(mark, index);
+    this.#textOf.set(mark, mediumText);
+    this.#mediumOf.set(mark, index);
     return mark;
   }
 
@@ -125,7 +125,7 @@ export class UserText {
     if (!this.hasMarks(text)) return Array.from(text);
     return Array.from(text).flatMap((character) => {
       const whole = this.#textOf.get(character);
-      return whole === undefined || this.#imageOf.has(character)
+      return whole === undefined || this.#mediumOf.has(character)
         ? character
         : Array.from(whole, (part) => this.markWhole(part));
     });
@@ -141,13 +141,13 @@ export class UserText {
   /** Splits a rendered text into spans without marks. */
   split(rendered: string): PromptSpan[] {
     return this.#spans(rendered).flatMap(({ mark, ...span }): PromptSpan | PromptSpan[] => {
-      const image = mark === undefined ? undefined : this.#imageOf.get(mark);
-      if (image !== undefined) return { ...span, image };
+      const medium = mark === undefined ? undefined : this.#mediumOf.get(mark);
+      if (medium !== undefined) return { ...span, medium };
       return span.special ? span : this.#tokens.markup.apart(span.text).map((text) => ({ text, special: false }));
     });
   }
 
-  /** `mark`: that of an image. */
+  /** `mark`: that of an image or a recording. */
   #spans(text: string): (PromptSpan & { readonly mark?: string })[] {
     const spans: (PromptSpan & { readonly mark?: string })[] = [];
     const add = (text: string, special: boolean): void => {
@@ -163,7 +163,7 @@ export class UserText {
         const plain = this.#textOf.get(match[0]);
         if (plain === undefined) continue;
         add(text.slice(from, match.index), true);
-        if (this.#imageOf.has(match[0])) spans.push({ text: plain, special: false, mark: match[0] });
+        if (this.#mediumOf.has(match[0])) spans.push({ text: plain, special: false, mark: match[0] });
         else add(plain, false);
         from = match.index + match[0].length;
       }
@@ -173,8 +173,8 @@ export class UserText {
   }
 }
 
-/** The text of an image in a rendered prompt, as llama.cpp shows it (mtmd.h, `mtmd_default_marker`). */
-const imageText = "<__media__>";
+/** The text of an image or a recording in a rendered prompt, as llama.cpp shows it (mtmd.h, `mtmd_default_marker`). */
+const mediumText = "<__media__>";
 
 const privateUse = /[\u{e000}-\u{f8ff}\u{f0000}-\u{ffffd}\u{100000}-\u{10fffd}]/gu;
 

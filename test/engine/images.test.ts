@@ -8,7 +8,14 @@ import type { Engine } from "../../src/core/engine.ts";
 import type { ContentPart, Message } from "../../src/core/message.ts";
 import type { GenerationRequest } from "../../src/core/request.ts";
 import type { LlamaEngineOptions } from "../../src/engines/llama/options.ts";
-import { randomPicture, visionFamilies, writeRandomVision, type VisionFamily } from "../fixtures/random-vision.ts";
+import {
+  randomPicture,
+  tone,
+  visionFamilies,
+  writeRandomHearing,
+  writeRandomVision,
+  type VisionFamily,
+} from "../fixtures/random-vision.ts";
 import { drive, openBuilt, request, until, type TestEngine } from "./local-engine.ts";
 import { MtmdOracle, mtmdFolder, mtmdSource } from "./mtmd-oracle.ts";
 
@@ -144,6 +151,29 @@ describe.skipIf(mtmdSource === null)("images", () => {
     });
   });
 
+  test("a recording is answered as llama.cpp does, and an image is refused by a model that only hears", async () => {
+    const files = writeRandomHearing(folder);
+    const engine = await openBuilt({ ...files, contextSize: 2048, ...(mtmdFolder && { llamaLibraries: mtmdFolder }) });
+    opened.push(engine);
+    const audio = (hertz: number): ContentPart => {
+      return { type: "audio", data: tone(hertz).toString("base64"), format: "wav" };
+    };
+    const text = "<|im_start|>user\nWhat is it?<__media__><|im_end|>\n<|im_start|>assistant\n";
+    for (const hertz of [440, 1000]) {
+      const { tokens, prompt, cached } = await answer(drive(engine), {
+        prompt: chat([words("What is it?"), audio(hertz)]),
+      });
+      const expected = oracle().answer(files, text, [tone(hertz)], 8);
+      expect(prompt).toBe(expected.promptTokens);
+      expect(tokens).toEqual(expected.tokens);
+      expect(cached).toBeLessThan(40);
+    }
+    expect(engine.models()[0]?.takesImages).toBe(false);
+    const refused: unknown[] = [];
+    for await (const events of engine.generate(request({ prompt: chat([part(small)]) }))) refused.push(...events);
+    expect(refused).toMatchObject([{ type: "end", end: { failure: { param: "messages[0].content[0].type" } } }]);
+  });
+
   test("an encoder that crashes costs one request, and the next one starts another", async () => {
     const lines: string[] = [];
     const engine = await open("llava", { log: (line) => void lines.push(line) });
@@ -207,7 +237,7 @@ describe.skipIf(mtmdSource === null)("images", () => {
     const unused = await openBuilt({ model: join(own, "model.gguf"), log: (line) => void lines.push(line) });
     opened.push(unused);
     expect(unused.models()[0]?.takesImages).toBe(false);
-    expect(lines.join("\n")).toContain("is not used, so the model takes no images");
+    expect(lines.join("\n")).toContain("is not used, so the model takes text only");
     await expect(openBuilt({ model: join(own, "model.gguf"), mmproj: join(own, "mmproj-F16.gguf") })).rejects.toThrow(
       /^libmtmd of .* cannot be used: it cannot load .*mmproj-F16\.gguf/,
     );

@@ -82,7 +82,10 @@ export class MtmdOracle {
       model,
       api.contextParams({ use_gpu: false, print_timings: false, warmup: false, n_threads: 1 }),
     ) as Pointer;
-    const context = call("context", model, call("contextParams"));
+    const params = call("contextParams") as { bytes: Uint8Array };
+    // n_ctx, the first member: 2048.
+    params.bytes.set([0, 8, 0, 0]);
+    const context = call("context", model, params);
     const size = call("size", call("vocab", model)) as number;
     const bitmaps = images.map(
       (data) =>

@@ -23,7 +23,7 @@ const setup: ThreadSetup = {
     markupTokens: [],
     vocabularySize: 300,
     maxTokenLength: 16,
-    takesImages: false,
+    takes: {},
     fillsInMiddle: false,
   },
 };

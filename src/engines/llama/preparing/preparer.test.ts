@@ -19,7 +19,7 @@ const setup: ThreadSetup = {
     markupTokens: [],
     vocabularySize: 300,
     maxTokenLength: 16,
-    takesImages: false,
+    takes: {},
     fillsInMiddle: false,
   },
 };

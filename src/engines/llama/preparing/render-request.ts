@@ -8,7 +8,7 @@ import { toolInstruction, writeCall } from "../../../formats/write-call.ts";
 import { reasoningClosings } from "../../../formats/reasoning.ts";
 import { type ChatTemplate, type RenderInput, requestedThinking } from "../../../templates/chat-template.ts";
 import { maxImages } from "../vision/read-images.ts";
-import type { RenderedImage } from "../../../templates/rendered-prompt.ts";
+import type { RenderedMedium } from "../../../templates/rendered-prompt.ts";
 import { outlinePrompt, outlineText } from "../cache/prompt-outline.ts";
 import { contextLengthExceeded } from "../context-length.ts";
 import type { LlamaEngineOptions } from "../options.ts";
@@ -17,7 +17,7 @@ import type { ModelFacts } from "./model-facts.ts";
 import type {
   AnswerParsing,
   PreparedRequest,
-  PromptImageFile,
+  MediaFile,
   PromptInput,
   ReasoningLimit,
   RequestedExtras,
@@ -148,14 +148,14 @@ function chatParts(
     ...(toolChoice && { toolChoice }),
     writeCall: (call) => writeCall(format, call),
     options: { ...prompt.template, variables },
-    takesImages: facts.takesImages,
+    takes: facts.takes,
     now,
   } satisfies RenderInput;
   const rendered = renderedWithHint(() => template.render(input), facts);
-  const images = rendered.images.map(imageFile);
-  if (images.length > 0 && request.promptLogprobs)
+  const media = rendered.media.map(mediaFile);
+  if (media.length > 0 && request.promptLogprobs)
     throw invalidRequest(
-      "Unsupported parameter: 'prompt_logprobs' is not supported for a prompt with images.",
+      "Unsupported parameter: 'prompt_logprobs' is not supported for a prompt with images or audio.",
       "prompt_logprobs",
       "unsupported_parameter",
     );
@@ -175,7 +175,7 @@ function chatParts(
       {
         type: "spans",
         spans: rendered.spans,
-        ...(images.length > 0 && { images }),
+        ...(media.length > 0 && { media }),
         bos: rendered.startsWithBos,
         ...(outline && { outline }),
         ...(quotes && { quotes }),
@@ -199,11 +199,11 @@ const maxImageBytes = 20 * 2 ** 20;
 const maxPixels = 64_000_000;
 
 /** Adds to the refusal of an image how to get a model that takes images. */
-function renderedWithHint<T>(render: () => T, { takesImages }: ModelFacts): T {
+function renderedWithHint<T>(render: () => T, { takes }: ModelFacts): T {
   try {
     return render();
   } catch (error) {
-    if (takesImages || !(error instanceof FailureError) || !error.message.includes("'image_url'")) throw error;
+    if (takes.images || !(error instanceof FailureError) || !error.message.includes("'image_url'")) throw error;
     const { failure } = error;
     throw new FailureError({
       ...failure,
@@ -212,8 +212,25 @@ function renderedWithHint<T>(render: () => T, { takesImages }: ModelFacts): T {
   }
 }
 
-/** The file of an image. Throws `FailureError` for one that cannot be read. */
-function imageFile({ url, path }: RenderedImage, index: number): PromptImageFile {
+/** The file of an image or a recording. Throws `FailureError` for one that cannot be read. */
+function mediaFile({ part, path }: RenderedMedium, index: number): MediaFile {
+  return part.type === "image" ? imageFile(part.url, path, index) : audioFile(part.data, path);
+}
+
+function audioFile(base64: string, path: string): MediaFile {
+  const data = Buffer.from(base64, "base64");
+  if (data.length > maxAudioBytes)
+    throw invalidRequest(
+      `Invalid audio: it has ${data.length} bytes, and at most ${maxAudioBytes} are read.`,
+      path,
+      "audio_too_large",
+    );
+  if (!readableAudio.test(data.toString("latin1", 0, 12)))
+    throw invalidRequest("Invalid audio: expected a WAV, MP3 or FLAC file.", path, "invalid_audio_format");
+  return { data: new Uint8Array(data), path };
+}
+
+function imageFile(url: string, path: string, index: number): MediaFile {
   if (index >= maxImages)
     throw invalidRequest(`Too many images in the request: at most ${maxImages} are read.`, path, "too_many_images");
   const [, content] = /^data:[^,]*;base64,(.*)$/is.exec(url) ?? [];
@@ -246,6 +263,11 @@ function imageFile({ url, path }: RenderedImage, index: number): PromptImageFile
     );
   return { data: new Uint8Array(data), path };
 }
+
+/** The largest recording, in bytes, as in OpenAI's transcriptions. */
+const maxAudioBytes = 25 * 2 ** 20;
+/** What miniaudio reads, by which libmtmd reads recordings (mtmd-helper.cpp, `is_audio_file`): WAV, MP3, FLAC. */
+const readableAudio = /^(?:RIFF[^]{4}WAVE|ID3|\xff[\xe0-\xff]|fLaC)/;
 
 /** What stb_image reads, by which libmtmd reads images: PNG, JPEG, GIF, BMP. */
 const readableImage = /^(?:\x89PNG|\xff\xd8\xff|GIF8[79]a|BM)/;

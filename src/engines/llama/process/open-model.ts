@@ -200,7 +200,7 @@ async function load(
     // llama.cpp rounds up the size of a context; the requested size is what clients are promised.
     facts: {
       ...factsOf(model, vocabulary, path, Math.min(sizes.contextSize, context.capacity)),
-      takesImages: opened !== null,
+      takes: opened?.encoder.takes ?? {},
     },
   };
 }
@@ -280,7 +280,7 @@ function factsOf(model: NativeModel, vocabulary: Vocabulary, path: string, conte
     markupTokens: vocabulary.userDefinedTexts(),
     vocabularySize: vocabulary.size,
     maxTokenLength: vocabulary.longestToken(),
-    takesImages: false,
+    takes: {},
     fillsInMiddle: prefix !== null && suffix !== null && middle !== null,
   };
 }

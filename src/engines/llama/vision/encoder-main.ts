@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { closeSync, openSync, readSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import koffi from "koffi";
+import type { TakenMedia } from "../../../core/unreadable-part.ts";
 import { parseGgufMetadata } from "../file/gguf-metadata.ts";
 import type { Pointer } from "../process/c-api/structs.ts";
 import { loadMtmd, numbersAt, type MtmdApi } from "./mtmd-api.ts";
@@ -32,6 +33,11 @@ const testImage = Buffer.from(
   "base64",
 );
 const testPixels = "2,1,255,0,0,0,0,255";
+/** A WAV file with a tenth of a second of silence. */
+const testAudio = Buffer.concat([
+  Buffer.from("UklGRqQMAABXQVZFZm10IBAAAAABAAEAgD4AAAB9AAACABAAZGF0YYAMAAA=", "base64"),
+  Buffer.alloc(3200),
+]);
 
 let encoder: Encoder | undefined;
 
@@ -53,7 +59,7 @@ function send(message: FromEncoder): void {
 function open(message: OpenEncoderMessage): void {
   try {
     encoder = new Encoder(message, (line) => send({ type: "log", line }));
-    send({ type: "ready" });
+    send({ type: "ready", takes: encoder.takes });
   } catch (error) {
     send({ type: "failed", message: messageOf(error) });
   }
@@ -71,6 +77,7 @@ class Encoder {
   /** `mtmd_input_text` has the length of the text, as in v0.5.0. */
   readonly #hasTextLength: boolean;
   readonly #isCausal: boolean;
+  readonly takes: Required<TakenMedia>;
 
   /** Throws an Error of one sentence. */
   constructor(options: OpenEncoderMessage, log: (line: string) => void) {
@@ -84,9 +91,12 @@ class Encoder {
     const params = api.contextParams({ use_gpu: gpu, print_timings: false, n_threads: threads, warmup: false });
     this.#context = api.mtmd_init_from_file(mmproj, text, params) as Pointer;
     if (this.#context === null) throw new Error(`it cannot load ${mmproj}${reasonIn(api)}`);
-    if (api.mtmd_support_vision(this.#context) !== true) throw new Error(`${mmproj} has no encoder of images`);
+    const images = api.mtmd_support_vision(this.#context) === true;
+    const audio = api.mtmd_support_audio(this.#context) === true;
+    if (!images && !audio) throw new Error(`${mmproj} has no encoder of images or audio`);
+    this.takes = { images, audio };
     this.#hasTextLength = this.#findTextLength();
-    this.#proveBitmap();
+    if (this.takes.images) this.#proveBitmap();
     this.#proveRows();
   }
 
@@ -115,9 +125,7 @@ class Encoder {
           if (wantsRows) rows.push(this.#rows(chunk, facts.count));
         }
       }
-      const width = Number(api.mtmd_bitmap_get_nx(bitmap));
-      const height = Number(api.mtmd_bitmap_get_ny(bitmap));
-      const image = { hash: this.#hashOf(bitmap, width, height), width, height, chunks: read };
+      const image = { hash: this.#hashOf(bitmap), chunks: read };
       return { image, ...(wantsRows && { rows: joined(rows) }) };
     } finally {
       api.mtmd_input_chunks_free(chunks);
@@ -128,15 +136,19 @@ class Encoder {
     const { bitmap } = this.#api.mtmd_helper_bitmap_init_from_buf(this.#context, data, data.length, false, noVideo) as {
       readonly bitmap: Pointer;
     };
-    if (bitmap === null) throw new Error("it is damaged, or not a JPEG, PNG, GIF or BMP file");
+    if (bitmap === null) throw new Error("it is damaged, or not of a type that is read");
     return bitmap;
   }
 
-  #hashOf(bitmap: Pointer, width: number, height: number): string {
+  #hashOf(bitmap: Pointer): string {
     const api = this.#api;
+    const size = [api.mtmd_bitmap_get_nx(bitmap), api.mtmd_bitmap_get_ny(bitmap)].map(Number);
     const bytes = Number(api.mtmd_bitmap_get_n_bytes(bitmap));
     const pixels = new Uint8Array(api.koffi.view(api.mtmd_bitmap_get_data(bitmap) as bigint, bytes));
-    return createHash("sha256").update(`${width}x${height}\n`).update(pixels).digest("hex");
+    return createHash("sha256")
+      .update(`${api.mtmd_bitmap_is_audio(bitmap) === true ? "audio" : size.join("x")}\n`)
+      .update(pixels)
+      .digest("hex");
   }
 
   /** Returns chunks, which must be freed. `length`: of the text in bytes; `undefined` if the structure has none. */
@@ -184,9 +196,10 @@ class Encoder {
     };
   }
 
-  /** The positions for a first position of 0; those that are not the same for 1 move with it. */
+  /** The positions for a first position of 0; those that are not the same for 1 move with it. `tokens`: `null` for a recording. */
   #positions(tokens: Pointer, count: number): NonNullable<RowsChunk["mrope"]> {
     const of = (first: number, row: number): readonly number[] => {
+      if (tokens === null) return [0, 0, 0, 0].map(() => first + row);
       const position = this.#api.mtmd_image_tokens_get_decoder_pos(tokens, first, row) as Record<
         "t" | "x" | "y" | "z",
         number
@@ -254,9 +267,9 @@ class Encoder {
     if (found.join() !== testPixels) throw new Error("it reads an image of two pixels in another way than is known");
   }
 
-  /** Encodes a small image, which shows the size of the rows. */
+  /** Encodes a small image, or a short recording, which shows the size of the rows. */
   #proveRows(): void {
-    const { rows } = this.encode(testImage, true);
+    const { rows } = this.encode(this.takes.images ? testImage : testAudio, true);
     if (!rows || rows.length === 0 || rows.some((number) => !Number.isFinite(number)))
       throw new Error("the projector computes what is not a number");
   }

@@ -2,6 +2,7 @@ import { fork, type ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
 import { FailureError, invalidRequest } from "../../../core/failure.ts";
 import type { LogListener } from "../../../core/generation-observer.ts";
+import type { TakenMedia } from "../../../core/unreadable-part.ts";
 import { BoundedCache } from "../preparing/preparer.ts";
 import type { EncodedImage, FromEncoder, OpenEncoderMessage, ToEncoder } from "./vision-messages.ts";
 
@@ -42,6 +43,8 @@ export class EncoderProcess {
   #child: ChildProcess | undefined;
   #nextId = 1;
   #encoded = 0;
+  /** What the projector encodes. */
+  takes: TakenMedia = {};
 
   private constructor(open: OpenEncoderMessage, log: LogListener) {
     this.#open = open;
@@ -69,7 +72,7 @@ export class EncoderProcess {
         ({ image } = await this.#ask(data, false));
       } catch (error) {
         if (error instanceof FailureError) throw error;
-        throw invalidRequest(`The image cannot be read: ${reasonOf(error)}.`, param, "invalid_image");
+        throw invalidRequest(`The image or recording cannot be read: ${reasonOf(error)}.`, param, "invalid_image");
       }
       this.#facts.add(key, image, sizeOf(image));
     }
@@ -97,7 +100,7 @@ export class EncoderProcess {
   async #compute(hash: string, data: Uint8Array, isWanted: () => boolean): Promise<Float32Array> {
     const { rows } = await this.#ask(data, true, isWanted).catch((cause: unknown) => {
       if (cause instanceof FailureError) throw cause;
-      const message = `The image cannot be encoded: ${reasonOf(cause)}.`;
+      const message = `The image or recording cannot be encoded: ${reasonOf(cause)}.`;
       throw new FailureError({ kind: "internal", status: 500, message, cause });
     });
     if (!rows) throw new Error("The encoder has answered without rows.");
@@ -162,6 +165,7 @@ export class EncoderProcess {
         switch (message.type) {
           case "ready":
             clearTimeout(timer);
+            this.takes = message.takes;
             return resolve(child);
           case "failed":
             clearTimeout(timer);

@@ -136,6 +136,7 @@ const functions = {
   mtmd_bitmap_get_ny: ["uint32_t", [pointer]],
   mtmd_bitmap_get_data: [pointer, [pointer]],
   mtmd_bitmap_get_n_bytes: ["size_t", [pointer]],
+  mtmd_bitmap_is_audio: ["bool", [pointer]],
   mtmd_bitmap_free: ["void", [pointer]],
   mtmd_input_chunks_init: [pointer, []],
   mtmd_input_chunks_size: ["size_t", [pointer]],

@@ -47,11 +47,13 @@ export async function openEncoder(
       const where = "folder" in source ? source.folder : source.file;
       throw new ModelOpenError("load-failed", `libmtmd of ${where} cannot be used: ${reason}.`, cause);
     });
-    log(`Takes images, with the projector ${mmproj}.`, "info");
+    const { images, audio } = encoder.takes;
+    const media = [images && "images", audio && "audio"].filter(Boolean).join(" and ");
+    log(`Takes ${media}, with the projector ${mmproj}.`, "info");
     return { encoder, mmproj };
   } catch (error) {
     if (options.mmproj !== undefined || !(error instanceof ModelOpenError)) throw error;
-    log(`The projector ${mmproj} is not used, so the model takes no images: ${error.message}`, "warn");
+    log(`The projector ${mmproj} is not used, so the model takes text only: ${error.message}`, "warn");
     return null;
   }
 }

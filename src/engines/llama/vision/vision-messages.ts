@@ -1,3 +1,4 @@
+import type { TakenMedia } from "../../../core/unreadable-part.ts";
 import type { MtmdSource } from "./mtmd-api.ts";
 
 /** The messages between a model's process and its encoder's process, by Node's "advanced" serialization, which takes bytes as they are. */
@@ -19,19 +20,17 @@ export interface OpenEncoderMessage {
 }
 
 export type FromEncoder =
-  | { readonly type: "ready" }
+  | { readonly type: "ready"; readonly takes: Required<TakenMedia> }
   | { readonly type: "failed"; readonly message: string }
   | { readonly type: "log"; readonly line: string }
   | { readonly type: "encoded"; readonly id: number; readonly image: EncodedImage; readonly rows?: Float32Array }
   /** The image cannot be read. */
   | { readonly type: "refused"; readonly id: number; readonly message: string };
 
-/** What a model gets for an image: rows in place of tokens, and tokens before, between and after them. */
+/** What a model gets for an image or a recording: rows in place of tokens, and tokens before, between and after them. */
 export interface EncodedImage {
-  /** Hash of the pixels and the size. */
+  /** Hash of the pixels and the size; of the samples of a recording. */
   readonly hash: string;
-  readonly width: number;
-  readonly height: number;
   readonly chunks: readonly ImageChunk[];
 }
 

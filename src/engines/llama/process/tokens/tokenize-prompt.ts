@@ -49,7 +49,7 @@ export function* tokenizePrompt(
   if (infill) tokens.push(infill.prefix);
   // A client that writes the BOS into a completions prompt means the one that is there already.
   const present = tokens[0] === bos ? bos : null;
-  if (prompt.images) yield* addSpansAndImages(tokenizer, prompt, tokens, images, present);
+  if (prompt.media) yield* addSpansAndMedia(tokenizer, prompt, tokens, images, present);
   else yield* addSpans(tokenizer, prompt.spans, tokens, present);
   if (infill) {
     tokens.push(infill.suffix);
@@ -111,21 +111,21 @@ function* addSpans(
 }
 
 /** Adds the tokens of spans with the images between them. A text after an image is tokenized as the start of one, as libmtmd does. */
-function* addSpansAndImages(
+function* addSpansAndMedia(
   tokenizer: Tokenizer,
-  { spans, images: files = [] }: Extract<PromptInput, { type: "spans" }>,
+  { spans, media: files = [] }: Extract<PromptInput, { type: "spans" }>,
   tokens: number[],
   images: PlacedImage[],
   present: number | null,
 ): AsyncSteps<void> {
   const { encoder } = tokenizer;
-  if (!encoder) throw new Error("The model does not take images.");
+  if (!encoder) throw new Error("The model takes text only.");
   let from = 0;
-  for (const [at, { image }] of spans.entries()) {
-    if (image === undefined) continue;
+  for (const [at, { medium }] of spans.entries()) {
+    if (medium === undefined) continue;
     yield* addSpans(tokenizer, spans.slice(from, at), tokens, from === 0 ? present : null);
-    const file = files[image];
-    if (!file) throw new Error(`The prompt has no image ${image}.`);
+    const file = files[medium];
+    if (!file) throw new Error(`The prompt has no medium ${medium}.`);
     let known: KnownImage | undefined;
     yield encoder.read(file.data, file.path).then((read) => void (known = read));
     if (!known) continue;
@@ -141,7 +141,7 @@ function checkRows({ chunks }: KnownImage, max: number, param: string): void {
   for (const chunk of chunks)
     if ("count" in chunk && chunk.nonCausal && chunk.count > max)
       throw invalidRequest(
-        `The image takes ${chunk.count} tokens that this model reads in one step, and a step has ${max}. Use a smaller image, or --batch-size ${chunk.count}.`,
+        `It takes ${chunk.count} tokens that this model reads in one step, and a step has ${max}. Use a smaller one, or --batch-size ${chunk.count}.`,
         param,
         "image_too_large",
       );
