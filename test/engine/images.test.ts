@@ -2,11 +2,13 @@ import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Engine } from "../../src/core/engine.ts";
 import type { ContentPart, Message } from "../../src/core/message.ts";
 import type { GenerationRequest } from "../../src/core/request.ts";
+import type { EncoderProcess as EncoderProcessType } from "../../src/engines/llama/vision/encoder-process.ts";
 import type { LlamaEngineOptions } from "../../src/engines/llama/options.ts";
 import {
   randomPicture,
@@ -48,6 +50,17 @@ afterEach(async () => {
   opened = [];
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const { EncoderProcess } = (await import(
+  pathToFileURL(resolve(process.env.TRUEWIRE_DIST ?? "dist", "engines/llama/vision/encoder-process.js")).href
+)) as { readonly EncoderProcess: typeof EncoderProcessType };
+
+function openEncoder(rowLength: number): Promise<EncoderProcessType> {
+  const { model, mmproj } = writeRandomVision(folder, "llava");
+  if (!mtmdSource) throw new Error("There is no libmtmd.");
+  const files = { source: mtmdSource, model, mmproj };
+  return EncoderProcess.open({ type: "open", ...files, rowLength, threads: 1, gpu: false }, () => {});
+}
 
 async function open(
   family: VisionFamily,
@@ -138,6 +151,30 @@ describe.skipIf(mtmdSource === null)("images", () => {
       await other;
     });
 
+    test("conversations that begin with the same image share it, in slots and in the prompt cache", async () => {
+      const prompts = ["one", "two", "three", "four"].map((end) => ({
+        prompt: chat([words("What is this?"), part(wide), words(end)]),
+      }));
+      const alone = await open(family);
+      const expected = [];
+      for (const { prompt } of prompts)
+        expected.push(
+          (await answer(alone, { prompt, limits: { maxTokens: 8, ignoreEos: true, cachePrompt: false } })).tokens,
+        );
+      for (const slots of [4, 1]) {
+        const engine = await open(family, { slots });
+        const found: (readonly number[])[] = [];
+        let cached = 0;
+        for (const prompt of [...prompts, ...prompts]) {
+          const { tokens, cached: count } = await answer(engine, prompt);
+          found.push(tokens);
+          cached = count;
+        }
+        expect(found).toEqual([...expected, ...expected]);
+        expect(cached).toBeGreaterThan(30);
+      }
+    });
+
     test("a conversation continues from the cache, and another image of the same size does not", async () => {
       const engine = await open(family);
       const first = [words("What is this?"), part(wide)];
@@ -172,6 +209,36 @@ describe.skipIf(mtmdSource === null)("images", () => {
     const refused: unknown[] = [];
     for await (const events of engine.generate(request({ prompt: chat([part(small)]) }))) refused.push(...events);
     expect(refused).toMatchObject([{ type: "end", end: { failure: { param: "messages[0].content[0].type" } } }]);
+  });
+
+  test("an image is encoded once, also if its file was written in another way, and not for a request that was cancelled", async () => {
+    const encoder = await openEncoder(64);
+    const wanted = (): boolean => true;
+    const image = await encoder.read(wide, "image");
+    // The same pixels, and another file: PNG readers skip what comes before the end.
+    const end = wide.length - 12;
+    const comment = Buffer.from("0000000474455874410041424b5dc7fb", "hex");
+    const other = await encoder.read(Buffer.concat([wide.subarray(0, end), comment, wide.subarray(end)]), "image");
+    expect(other.hash).toBe(image.hash);
+    const [first, second, third] = await Promise.all([
+      encoder.rows(image, wanted),
+      encoder.rows(image, wanted),
+      encoder.rows(other, wanted),
+    ]);
+    expect(second).toBe(first);
+    expect(third).toBe(first);
+    expect(encoder.encoded).toBe(1);
+    const busy = encoder.rows(await encoder.read(small, "image"), wanted);
+    const left = encoder.rows(await encoder.read(randomPicture(50, 50, 9), "image"), () => false);
+    await expect(left).rejects.toThrow("it is not wanted");
+    await busy;
+    expect(encoder.encoded).toBe(2);
+  });
+
+  test("a projector with rows of another length is refused", async () => {
+    await expect(openEncoder(32)).rejects.toThrow(
+      /mmproj-llava\.gguf belongs to another model: its rows have 64 numbers, and the model takes 32$/,
+    );
   });
 
   test("an encoder that crashes costs one request, and the next one starts another", async () => {
