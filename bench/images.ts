@@ -2,12 +2,18 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
-import { randomPicture, visionFamilies, writeRandomVision, type VisionFamily } from "../test/fixtures/random-vision.ts";
+import {
+  randomPicture,
+  tone,
+  visionFamilies,
+  writeRandomHearing,
+  writeRandomVision,
+} from "../test/fixtures/random-vision.ts";
 import { startTruewire } from "../test/support/serve.ts";
 import { llamaServerFile, startLlamaServer } from "./llama-server.ts";
 
 /**
- * Compares images on local models with llama.cpp's server, which `TRUEWIRE_LLAMA_SERVER` names, of the same libraries: random text models and
+ * Compares images and audio on local models with llama.cpp's server, which `TRUEWIRE_LLAMA_SERVER` names, of the same libraries: random text models and
  * projectors, the same conversations. Prints the prompt's tokens of both, the answer's tokens that are the same, and the largest difference of
  * their logprobs; and, of Truewire alone, the tokens that the next turn finds in the cache. Exits with 1 if a count or a text differs.
  *
@@ -42,7 +48,11 @@ const picture = (columns: number, rows: number, seed: number): Part => {
   return { type: "image_url", image_url: { url } };
 };
 const ok = { role: "assistant", content: "ok" };
-const conversations: Readonly<Record<string, readonly unknown[]>> = {
+const recording = (hertz: number) => {
+  return { type: "input_audio", input_audio: { data: tone(hertz).toString("base64"), format: "wav" } };
+};
+const withAudio = { "a recording": [{ role: "user", content: [words("What is it?"), recording(440)] }] };
+const withImages: Readonly<Record<string, readonly unknown[]>> = {
   "no image": [{ role: "user", content: [words("What is this?")] }],
   "one image": [{ role: "user", content: [words("What is this?"), picture(300, 200, 2)] }],
   "two and one": [
@@ -83,8 +93,12 @@ function compared(ours: Answer, theirs: Answer): { readonly same: number; readon
   return { same: of(ours).length, difference };
 }
 
-async function compare(family: VisionFamily, folder: string, libraries: string): Promise<boolean> {
-  const { model, mmproj } = writeRandomVision(folder, family);
+async function compare(
+  family: string,
+  { model, mmproj }: ReturnType<typeof writeRandomVision>,
+  conversations: Readonly<Record<string, readonly unknown[]>>,
+  libraries: string,
+): Promise<boolean> {
   const sizes = { slots: 1, contextSize: 4096, threads: 2 };
   const theirs = await startLlamaServer({ model, ...sizes, more: ["--mmproj", mmproj, "--jinja", "-fa", "off"] });
   if (!theirs) throw new Error("TRUEWIRE_LLAMA_SERVER names no llama-server");
@@ -121,7 +135,9 @@ async function compare(family: VisionFamily, folder: string, libraries: string):
 const folder = mkdtempSync(join(tmpdir(), "truewire-images-"));
 try {
   const libraries = dirname(llamaServerFile ?? "");
-  for (const family of visionFamilies) if (!(await compare(family, folder, libraries))) process.exitCode = 1;
+  for (const family of visionFamilies)
+    if (!(await compare(family, writeRandomVision(folder, family), withImages, libraries))) process.exitCode = 1;
+  if (!(await compare("qwen2a", writeRandomHearing(folder), withAudio, libraries))) process.exitCode = 1;
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
