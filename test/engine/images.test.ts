@@ -1,10 +1,10 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Engine } from "../../src/core/engine.ts";
 import type { ContentPart, Message } from "../../src/core/message.ts";
 import type { GenerationRequest } from "../../src/core/request.ts";
@@ -282,6 +282,21 @@ describe.skipIf(mtmdSource === null)("images", () => {
       code: "image_too_large",
       message: "Invalid image: it has 60000 × 60000 pixels, and at most 64 million are read.",
     });
+  });
+
+  // libmtmd tried to read it as a video.
+  test.skipIf(process.platform === "win32")("a damaged image starts no program", async () => {
+    const programs = mkdtempSync(join(folder, "programs-"));
+    for (const name of ["ffprobe", "ffmpeg"])
+      writeFileSync(join(programs, name), `#!/bin/sh\n: > ${join(programs, "started")}\n`, { mode: 0o755 });
+    vi.stubEnv("PATH", `${programs}:${process.env.PATH}`);
+    const encoder = await openEncoder(64);
+    vi.unstubAllEnvs();
+    const damaged = Buffer.concat([small.subarray(0, 33), Buffer.alloc(200)]);
+    await expect(encoder.read(damaged, "messages[0].content[0]")).rejects.toMatchObject({
+      failure: { code: "invalid_image", param: "messages[0].content[0]" },
+    });
+    expect(readdirSync(programs).toSorted()).toEqual(["ffmpeg", "ffprobe"]);
   });
 
   test("a projector next to the model is found; one of another model is refused, or not used if it was not configured", async () => {

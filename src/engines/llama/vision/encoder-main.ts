@@ -25,8 +25,8 @@ new Worker(new URL("../process/watch-parent.js", import.meta.url), { workerData:
 
 /** mtmd.h, `MTMD_INPUT_CHUNK_TYPE_TEXT`. */
 const textChunk = 0;
-/** mtmd-helper.h, `mtmd_helper_init_opt`: options of videos, which are not read. */
-const noVideo = { fps_target: 4, ffmpeg_bin_dir: null, timestamp_interval_ms: 5000 };
+/** mtmd-helper.h, `mtmd_helper_init_opt`: options of videos. No program to read them is in this folder. */
+const noVideo = { fps_target: 4, ffmpeg_bin_dir: "/nonexistent", timestamp_interval_ms: 5000 };
 /** A BMP image of two pixels, and what is in it: red, then blue. */
 const testImage = Buffer.from(
   "Qk0+AAAAAAAAADYAAAAoAAAAAgAAAAEAAAABABgAAAAAAAgAAAAAAAAAAAAAAAAAAAAAAAAAAAD//wAAAAA=",

@@ -15,6 +15,9 @@ const imageMs = 600_000;
 
 type Answer = Pick<FromEncoder & { readonly type: "encoded" }, "image" | "rows">;
 
+/** libmtmd takes a file that it cannot read for a video, and runs ffprobe (mtmd-helper.cpp). A client's file must not get there. */
+const noPrograms = process.platform === "win32" ? {} : { PATH: "/nonexistent" };
+
 interface Pending {
   readonly message: ToEncoder & { readonly type: "encode" };
   readonly resolve: (answer: Answer) => void;
@@ -152,7 +155,7 @@ export class EncoderProcess {
     const child = fork(new URL("./encoder-main.js", import.meta.url), {
       execArgv: [],
       serialization: "advanced",
-      env: { GGML_NO_BACKTRACE: "1", ...process.env },
+      env: { GGML_NO_BACKTRACE: "1", ...process.env, ...noPrograms },
       stdio: ["ignore", "ignore", "pipe", "ipc"],
     });
     child.stderr?.resume();

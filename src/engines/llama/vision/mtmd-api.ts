@@ -177,7 +177,7 @@ export function loadMtmd(koffi: Koffi, source: MtmdSource, log: (line: string) =
   const types: Record<string, unknown> = {
     params: koffi.struct({ bytes: koffi.array("uint8_t", maxStructBytes, "Typed") }),
     wrapper: koffi.struct({ bitmap: pointer, video: pointer }),
-    options: koffi.struct({ fps_target: "float", ffmpeg_bin_dir: pointer, timestamp_interval_ms: "int64_t" }),
+    options: koffi.struct({ fps_target: "float", ffmpeg_bin_dir: "str", timestamp_interval_ms: "int64_t" }),
     position: koffi.struct({ t: "uint32_t", x: "uint32_t", y: "uint32_t", z: "uint32_t" }),
   };
   const bind = (library: Library, name: string, result: string, parameters: readonly string[]) => {
