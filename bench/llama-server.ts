@@ -12,6 +12,8 @@ export interface LlamaServerOptions {
   /** Of each slot. */
   readonly contextSize: number;
   readonly threads: number;
+  /** More arguments. */
+  readonly more?: readonly string[];
 }
 
 export interface RunningLlamaServer {
@@ -23,10 +25,10 @@ export interface RunningLlamaServer {
 /** Starts llama.cpp's server on a free port and resolves when it answers; null: there is none. */
 export async function startLlamaServer(options: LlamaServerOptions): Promise<RunningLlamaServer | null> {
   if (llamaServerFile === undefined || !existsSync(llamaServerFile)) return null;
-  const { model, slots, contextSize, threads } = options;
+  const { model, slots, contextSize, threads, more = [] } = options;
   const port = await freePort();
   const numbers = ["-c", contextSize * slots, "-np", slots, "-t", threads, "-tb", threads, "--port", port, "-ngl", 0];
-  const child = spawn(llamaServerFile, ["-m", model, "--host", "127.0.0.1", ...numbers.map(String)], {
+  const child = spawn(llamaServerFile, ["-m", model, "--host", "127.0.0.1", ...numbers.map(String), ...more], {
     stdio: "ignore",
   });
   const exited = new Promise<void>((settle) => child.once("exit", () => settle()));

@@ -7,6 +7,7 @@ const benches: Readonly<Record<string, () => Promise<unknown>>> = {
   first: () => import("./first.ts"),
   formats: () => import("./formats.ts"),
   gateway: () => import("./gateway.ts"),
+  images: () => import("./images.ts"),
   page: () => import("./page.ts"),
   replicas: () => import("./replicas.ts"),
   soak: () => import("./soak.ts"),

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { ConfigError } from "../config/config-error.ts";
 import type { LocalModelConfig } from "../config/model-schema.ts";
 import { openLlamaEngine } from "../engines/llama/llama-engine.ts";
+import type { Background } from "../engines/upstream/background/background.ts";
 import { formatOf } from "./format-of.ts";
 import type { Engine } from "../core/engine.ts";
 import type { Sampling } from "../core/request.ts";
@@ -20,7 +21,7 @@ export async function openLocalModel(
 ): Promise<Engine> {
   const { path, contextSize, slots, threads, batchSize, gpu, queueLimit, modelsFolder, constrainCalls } = model;
   const { stepTimeout, loadTimeout, splitMode, tensorSplit, mainGpu, flashAttention, cacheTypeK, cacheTypeV } = model;
-  const { cacheMemory, keepCache, adapters, speculation, pooling, maxTokenGap } = model;
+  const { cacheMemory, keepCache, adapters, speculation, pooling, maxTokenGap, mmproj, llamaLibraries } = model;
   const split = {
     ...(splitMode !== undefined && { mode: splitMode }),
     ...(tensorSplit !== undefined && { shares: tensorSplit }),
@@ -51,6 +52,9 @@ export async function openLocalModel(
     ...(cacheMemory !== undefined && { cacheMemory }),
     ...(keepCache !== undefined && { keepCache }),
     ...(adapters && { adapters }),
+    ...(mmproj !== undefined && { mmproj: mmproj === "off" ? (false as const) : mmproj }),
+    ...(llamaLibraries !== undefined && { llamaLibraries }),
+    readImage,
     ...(constrainCalls !== undefined && { constrainCalls }),
     ...(speculation !== undefined && { speculation }),
     ...(pooling !== undefined && { pooling }),
@@ -67,6 +71,20 @@ export async function openLocalModel(
     debug: options.log.isLevelEnabled?.("debug") === true,
   });
 }
+
+/** For all models of this process; its thread starts with the first image. */
+let background: Background | undefined;
+
+/** Returns a data URL of an image that libmtmd reads: downloads it from the public internet, converts WebP, HEIC and others with sharp. */
+async function readImage(url: string): Promise<string> {
+  const { openBackground } = await import("../engines/upstream/background/background.ts");
+  background ??= openBackground();
+  const data = /^https?:/i.test(url) ? await background.download(url, "image/*") : url;
+  const converted = await background.convertImage(data, { types: readableTypes });
+  return converted.url ?? url;
+}
+
+const readableTypes = ["image/png", "image/jpeg", "image/gif", "image/bmp"];
 
 async function templateIn(file: string): Promise<string> {
   return readFile(file, "utf8").catch((cause: Error) => {

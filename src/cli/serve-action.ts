@@ -34,6 +34,8 @@ const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
   cacheMemory: ["local"],
   keepCache: ["local"],
   lora: ["local"],
+  mmproj: ["local"],
+  llamaLibraries: ["local"],
   batchSize: ["local"],
   maxTokenGap: ["local"],
   queueLimit: ["local"],

@@ -77,6 +77,11 @@ export function serveCommand(program: Command): void {
       "--pooling <way>",
       "how embeddings are made: mean, cls, last, rank or none (default: as the model's file says)",
     )
+    .option(
+      "--mmproj <file>",
+      "the model's projector, with which it takes images, or off (default: the one next to it)",
+    )
+    .option("--llama-libraries <folder>", "llama.cpp's libraries, a build or a release of version 0.5.0")
     .option("--lora <file>", "an adapter (LoRA) of the model, which requests may use; repeatable", collect)
     .option("--batch-size <tokens>", "the most tokens that are evaluated in one pass (default: 512)")
     .option(

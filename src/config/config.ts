@@ -210,6 +210,13 @@ export interface LocalModel extends AnswerOptions {
   readonly cacheMemory?: Size;
   /** A folder where what the model knows of conversations is written at a clean stop, and read from at the next start. */
   readonly keepCache?: string;
+  /** The model's projector, a GGUF file with which it takes images; `off`: none. Default: the one next to the model's file. */
+  readonly mmproj?: string;
+  /**
+   * A folder with the libraries of llama.cpp v0.5.0, a build or a release, in place of those of node-llama-cpp. Images need its libmtmd, or an
+   * optional package (docs/local-models.md).
+   */
+  readonly llamaLibraries?: string;
   /** The most tokens that are evaluated in one pass; default 512. */
   readonly batchSize?: number | string;
   /** How long the processing of a prompt may delay the next token of running answers; default 250ms. */

@@ -273,6 +273,14 @@ const local = settings(
     adapters: listShape(adapter, "a list such as [{ path: style.gguf }]")
       .optional()
       .describe("Changes of the model (LoRA), which requests may use: mappings with a path and a scale"),
+    mmproj: text("a GGUF file, such as mmproj-F16.gguf, or off")
+      .optional()
+      .describe(
+        "The model's projector, with which it takes images, or off (default: the one next to the model's file)",
+      ),
+    llamaLibraries: text("a folder, such as /opt/llama.cpp/bin")
+      .optional()
+      .describe("A folder with llama.cpp's libraries of version 0.5.0 (default: those of node-llama-cpp)"),
     batchSize: integer(1).optional().describe("The most tokens that are evaluated in one pass (default 512)"),
     maxTokenGap: time
       .optional()

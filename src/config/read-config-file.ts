@@ -65,11 +65,13 @@ function withPathsFrom(config: TruewireConfig, folder: string): TruewireConfig {
       return { ...parsed, program: path(parsed.program) };
     }
     if (parsed.kind !== "local") return parsed;
-    const { chatTemplate } = parsed;
+    const { chatTemplate, mmproj, llamaLibraries } = parsed;
     return {
       ...parsed,
       path: path(parsed.path),
       ...(chatTemplate !== undefined && { chatTemplate: path(chatTemplate) }),
+      ...(mmproj !== undefined && mmproj !== "off" && { mmproj: path(mmproj) }),
+      ...(llamaLibraries !== undefined && { llamaLibraries: path(llamaLibraries) }),
     };
   };
   const entries = (model: string | ModelEntry): ModelEntry[] =>

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { FailureError } from "./failure.ts";
 import type { Message } from "./message.ts";
-import { requireText } from "./unreadable-part.ts";
+import { requireReadable } from "./unreadable-part.ts";
 
 function refusal(messages: readonly Message[]): FailureError | null {
   try {
-    requireText(messages);
+    requireReadable(messages);
     return null;
   } catch (error) {
     if (error instanceof FailureError) return error;

@@ -3,7 +3,7 @@ import type { TemplateOptions } from "../core/request.ts";
 import { assistantCalls, assistantParts } from "../core/message.ts";
 import type { AssistantMessage, Message, Tool, ToolChoice } from "../core/message.ts";
 import { FailureError, invalidRequest } from "../core/failure.ts";
-import { requireText } from "../core/unreadable-part.ts";
+import { requireReadable, type TakenMedia } from "../core/unreadable-part.ts";
 import {
   afterCommonPrefix,
   renderGenerationPrompt,
@@ -15,7 +15,7 @@ import { templateMessages, templateTools, type WriteCall } from "./conversation.
 import { PythonTemplate, strftime, TemplateRefusal } from "./jinja/python-template.ts";
 import { toJson } from "./jinja/python-text.ts";
 import { integerValue, runtimeValue } from "./jinja/values.ts";
-import type { RenderedPrompt } from "./rendered-prompt.ts";
+import type { RenderedMedium, RenderedPrompt } from "./rendered-prompt.ts";
 import { type GuardedTokens, guardedTokens, UserText } from "./user-text.ts";
 
 export interface ChatTemplateOptions {
@@ -42,6 +42,8 @@ export interface RenderInput {
   readonly now: Date;
   /** Describes the tools, for templates that do not. It is added to the system message. */
   readonly toolInstruction?: string;
+  /** What the model takes in addition to text. Default: nothing. */
+  readonly takes?: TakenMedia;
   /** For templates that omit the calls of earlier turns. Default, also if it returns null: a JSON object with name and arguments. */
   readonly writeCall?: WriteCall;
 }
@@ -78,11 +80,11 @@ export class ChatTemplate {
 
   /**
    * Renders the prompt of a conversation. Throws `FailureError` (400) if the template rejects the conversation (with its own message) or
-   * cannot render it, if options exclude each other, if content is not text, or if a tool result follows no call.
+   * cannot render it, if options exclude each other, if content is neither text nor a medium that the model takes, or if a tool result follows no call.
    */
   render(input: RenderInput): RenderedPrompt {
     checkContinuation(input.messages, input.options);
-    requireText(input.messages);
+    requireReadable(input.messages, input.takes);
     try {
       return this.#render(input);
     } catch (cause) {
@@ -103,8 +105,10 @@ export class ChatTemplate {
     } = options;
     const user = new UserText(this.#tokens, this.source, [messages, tools, documents, variables, responsePrefix]);
     const shownTools = toolChoice?.type === "none" ? [] : templateTools(tools, wants, user);
+    const media: RenderedMedium[] = [];
     const conversation = templateMessages(messages, {
       wants,
+      markMedium: (part, path) => user.markMedium(media.push({ part, path }) - 1),
       user,
       warnings,
       writeCall,
@@ -135,18 +139,23 @@ export class ChatTemplate {
       const render = (shown: readonly TemplateMessage[]): string => run(shown, open);
       const text = continuedPrompt({ conversation, isReasoning, wants, user, warnings, render });
       const before = withoutFailing(() => run(conversation.slice(0, -1), open)) ?? "";
-      return this.#prompt(text, afterCommonPrefix(before, text), user, warnings);
+      return this.#prompt(text, afterCommonPrefix(before, text), user, { media, warnings });
     }
     if (!addGenerationPrompt) {
       if (responsePrefix !== "") warnings.push("response_prefix was ignored: add_generation_prompt is false.");
-      return this.#prompt(run(conversation, { add_generation_prompt: false }), "", user, warnings);
+      return this.#prompt(run(conversation, { add_generation_prompt: false }), "", user, { media, warnings });
     }
     const prefix = user.markText(responsePrefix);
     const { text, added: opening } = renderGenerationPrompt((more) => run(conversation, more), user.placeMark());
-    return this.#prompt(text + prefix, opening + prefix, user, warnings);
+    return this.#prompt(text + prefix, opening + prefix, user, { media, warnings });
   }
 
-  #prompt(rendered: string, prefix: string, user: UserText, warnings: readonly string[]): RenderedPrompt {
+  #prompt(
+    rendered: string,
+    prefix: string,
+    user: UserText,
+    more: Pick<RenderedPrompt, "media" | "warnings">,
+  ): RenderedPrompt {
     const bos = this.bosToken;
     let start = 0;
     while (bos !== "" && rendered.startsWith(bos, start)) start += bos.length; // oxlint-disable-line no-unmodified-loop-condition
@@ -156,7 +165,7 @@ export class ChatTemplate {
       spans: user.split(marked),
       generationPrefix: user.plain(prefix),
       startsWithBos: start > 0,
-      warnings,
+      ...more,
     };
   }
 

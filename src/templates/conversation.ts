@@ -1,5 +1,15 @@
 import { assistantCalls, assistantParts, reasoningOf, ShortIds } from "../core/message.ts";
-import type { AssistantMessage, Content, ContentPart, JsonSchema, Message, Tool, ToolCall } from "../core/message.ts";
+import type {
+  AssistantMessage,
+  AudioPart,
+  Content,
+  ContentPart,
+  ImagePart,
+  JsonSchema,
+  Message,
+  Tool,
+  ToolCall,
+} from "../core/message.ts";
 import { argumentsOfInput, parametersOf } from "../core/custom-tool.ts";
 import { invalidRequest } from "../core/failure.ts";
 import { isObject } from "../core/json.ts";
@@ -15,6 +25,8 @@ interface Shaping {
   readonly user: UserText;
   readonly warnings: string[];
   readonly writeCall: WriteCall;
+  /** Returns the mark of an image or a recording. */
+  readonly markMedium: (part: ImagePart | AudioPart, path: string) => string;
 }
 
 /** Writes a call as the model would; returns null if the model has no syntax for calls. */
@@ -24,7 +36,7 @@ export type WriteCall = (call: {
 }) => string | null;
 
 /**
- * Converts a conversation to the messages that this template accepts, with client text marked. The content must be text only. Throws
+ * Converts a conversation to the messages that this template accepts, with client text, images and recordings marked. Throws
  * `FailureError` if a tool result follows no call.
  */
 export function templateMessages(
@@ -36,7 +48,7 @@ export function templateMessages(
   const shaped = messages.map((message, index): TemplateMessage => {
     const { path = `messages[${index}]` } = message;
     if (message.role === "assistant") return assistantMessage(message, path, calls.ofCalls(index), shaping);
-    const text = textOf(message.content);
+    const text = textOf(message.content, path, shaping);
     const foreign = message.role === "user" || message.role === "tool";
     const content = foreign ? user.markForeignText(text) : user.markText(text);
     if (message.role === "tool") {
@@ -68,7 +80,7 @@ function assistantMessage(
   const { wants, user } = shaping;
   const calls = assistantCalls(message);
   const reasoning = reasoningOf(message);
-  const spoken = spokenText(message);
+  const spoken = spokenText(message, path, shaping);
   const name = message.name === undefined ? {} : { name: user.markText(message.name) };
   if (calls.length > 0 && !wants.toolCalls) {
     const written = calls.map((call) => writtenCall(call, shaping));
@@ -200,16 +212,25 @@ function inParts(messages: readonly TemplateMessage[], wants: TemplateCapabiliti
 }
 
 /** The assistant's text; a refusal only if there is no other text. undefined if there is none. */
-function spokenText(message: AssistantMessage): string | undefined {
+function spokenText(message: AssistantMessage, path: string, shaping: Shaping): string | undefined {
   const words = assistantParts(message).filter((part) => part.type !== "reasoning" && part.type !== "tool-call");
   if (words.length === 0) return undefined;
-  return textOf(words.some((part) => part.type === "text") ? words.filter((part) => part.type !== "refusal") : words);
+  const hasText = words.some((part) => part.type === "text");
+  return textOf(hasText ? words.filter((part) => part.type !== "refusal") : words, path, shaping);
 }
 
-/** Joins text parts with newlines, as the servers of llama.cpp and vLLM do. */
-function textOf(content: Content): string {
+/** Joins text parts with newlines, as the servers of llama.cpp and vLLM do; as in llama.cpp, no newline is added around an image or a recording. */
+function textOf(content: Content, path: string, { markMedium }: Shaping): string {
   if (typeof content === "string") return content;
-  return content.map(partText).join("\n");
+  let text = "";
+  let joins = false;
+  for (const [at, part] of content.entries()) {
+    const isMedium = part.type === "image" || part.type === "audio";
+    if (isMedium) text += markMedium(part, `${path}.content[${at}]`);
+    else text += (joins ? "\n" : "") + partText(part);
+    joins = !isMedium;
+  }
+  return text;
 }
 
 /** The name of a text document precedes its content. */

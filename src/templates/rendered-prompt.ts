@@ -1,3 +1,5 @@
+import type { AudioPart, ImagePart } from "../core/message.ts";
+
 /** A prompt, ready for a tokenizer. */
 export interface RenderedPrompt {
   /** The prompt without a leading BOS token: see `startsWithBos`. */
@@ -14,6 +16,8 @@ export interface RenderedPrompt {
    * if this is true or if the tokenizer adds one by itself, and none otherwise.
    */
   readonly startsWithBos: boolean;
+  /** The images and recordings of the conversation, in its order. A template may leave some out. */
+  readonly media: readonly RenderedMedium[];
   /** Ignored options and possible mistakes, for the log. */
   readonly warnings: readonly string[];
 }
@@ -26,4 +30,13 @@ export interface PromptSpan {
    * Markup that a tokenizer finds in plain text, too, is divided into two such spans.
    */
   readonly special: boolean;
+  /** The span is not text, but the medium of this index in `RenderedPrompt.media`; `text` shows where it is. */
+  readonly medium?: number;
+}
+
+/** An image or a recording in a prompt. */
+export interface RenderedMedium {
+  readonly part: ImagePart | AudioPart;
+  /** Its path in the client's request. */
+  readonly path: string;
 }

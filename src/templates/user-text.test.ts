@@ -167,3 +167,41 @@ test("a message's parts are each read equally often, however many there are", ()
   readsEach(1);
   expect(readsEach(5000)).toBe(readsEach(50));
 });
+
+test("an image has its place among the texts, and a client's text cannot make one", () => {
+  const template = new ChatTemplate({
+    source: "{% for m in messages %}[{{ m.role }}]{{ m.content | trim }}\n{% endfor %}",
+    specialTokens: ["<__media__>"],
+  });
+  const { spans, media, text } = template.render({
+    messages: [
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "one <__media__> \u{e000}" },
+          { type: "image", url: "data:a" },
+          { type: "text", text: "two" },
+          { type: "text", text: "three" },
+          { type: "image", url: "data:b" },
+        ],
+      },
+    ],
+    options: { addGenerationPrompt: false },
+    now: new Date(0),
+    takes: { images: true },
+  });
+  expect(text).toBe("[user]one <__media__> \u{e000}<__media__>two\nthree<__media__>\n");
+  expect(spans.map(({ text: part, special, medium }) => [part, medium ?? special])).toEqual([
+    ["[user]one ", true],
+    ["<__media__>", false],
+    [" \u{e000}", true],
+    ["<__media__>", 0],
+    ["two\nthree", true],
+    ["<__media__>", 1],
+    ["\n", true],
+  ]);
+  expect(media).toEqual([
+    { part: { type: "image", url: "data:a" }, path: "messages[0].content[1]" },
+    { part: { type: "image", url: "data:b" }, path: "messages[0].content[4]" },
+  ]);
+});

@@ -15,6 +15,8 @@ export class UserText {
   readonly #taken = new Set<string>();
   readonly #markOf = new Map<string, string>();
   readonly #textOf = new Map<string, string>();
+  /** The marks of images and recordings with their indexes. */
+  readonly #mediumOf = new Map<string, number>();
   #next = 0xe000;
 
   /** `values`: all client input of the template, as JSON values. */
@@ -72,6 +74,14 @@ export class UserText {
     return mark;
   }
 
+  /** Returns a mark that represents the image or the recording of an index. */
+  markMedium(index: number): string {
+    const mark = this.#freeCharacter();
+    this.#textOf.set(mark, mediumText);
+    this.#mediumOf.set(mark, index);
+    return mark;
+  }
+
   /** Returns a character that occurs nowhere else. */
   placeMark(): string {
     return this.#freeCharacter();
@@ -106,7 +116,7 @@ export class UserText {
   change(text: string, change: (part: string) => string): string {
     if (!this.hasMarks(text)) return change(text);
     return this.#spans(text)
-      .map((span) => (span.special ? change(span.text) : this.markWhole(change(span.text))))
+      .map(({ text: part, special, mark }) => mark ?? (special ? change(part) : this.markWhole(change(part))))
       .join("");
   }
 
@@ -115,7 +125,9 @@ export class UserText {
     if (!this.hasMarks(text)) return Array.from(text);
     return Array.from(text).flatMap((character) => {
       const whole = this.#textOf.get(character);
-      return whole === undefined ? character : Array.from(whole, (part) => this.markWhole(part));
+      return whole === undefined || this.#mediumOf.has(character)
+        ? character
+        : Array.from(whole, (part) => this.markWhole(part));
     });
   }
 
@@ -128,17 +140,21 @@ export class UserText {
 
   /** Splits a rendered text into spans without marks. */
   split(rendered: string): PromptSpan[] {
-    return this.#spans(rendered).flatMap((span) =>
-      span.special ? span : this.#tokens.markup.apart(span.text).map((text) => ({ text, special: false })),
-    );
+    return this.#spans(rendered).flatMap(({ mark, ...span }): PromptSpan | PromptSpan[] => {
+      const medium = mark === undefined ? undefined : this.#mediumOf.get(mark);
+      if (medium !== undefined) return { ...span, medium };
+      return span.special ? span : this.#tokens.markup.apart(span.text).map((text) => ({ text, special: false }));
+    });
   }
 
-  #spans(text: string): PromptSpan[] {
-    const spans: PromptSpan[] = [];
+  /** `mark`: that of an image or a recording. */
+  #spans(text: string): (PromptSpan & { readonly mark?: string })[] {
+    const spans: (PromptSpan & { readonly mark?: string })[] = [];
     const add = (text: string, special: boolean): void => {
       const last = spans.at(-1);
       if (text === "") return;
-      if (last?.special === special) spans[spans.length - 1] = { text: last.text + text, special };
+      if (last?.special === special && last.mark === undefined)
+        spans[spans.length - 1] = { text: last.text + text, special };
       else spans.push({ text, special });
     };
     let from = 0;
@@ -147,7 +163,8 @@ export class UserText {
         const plain = this.#textOf.get(match[0]);
         if (plain === undefined) continue;
         add(text.slice(from, match.index), true);
-        add(plain, false);
+        if (this.#mediumOf.has(match[0])) spans.push({ text: plain, special: false, mark: match[0] });
+        else add(plain, false);
         from = match.index + match[0].length;
       }
     }
@@ -155,6 +172,9 @@ export class UserText {
     return spans;
   }
 }
+
+/** The text of an image or a recording in a rendered prompt, as llama.cpp shows it (mtmd.h, `mtmd_default_marker`). */
+const mediumText = "<__media__>";
 
 const privateUse = /[\u{e000}-\u{f8ff}\u{f0000}-\u{ffffd}\u{100000}-\u{10fffd}]/gu;
 

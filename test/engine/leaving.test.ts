@@ -116,7 +116,7 @@ function scheduler(onPass: (number: number) => void, obeys = false) {
         echo: false,
         promptParam: "prompt",
       };
-      running.add(request, [prompt]);
+      running.add(request, { prompts: [prompt], images: [] });
     },
     /** Resolves when it waits for work. */
     async rest(): Promise<void> {

@@ -23,6 +23,7 @@ const setup: ThreadSetup = {
     markupTokens: [],
     vocabularySize: 300,
     maxTokenLength: 16,
+    takes: {},
     fillsInMiddle: false,
   },
 };

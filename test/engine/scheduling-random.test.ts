@@ -214,7 +214,7 @@ class Run {
       echo: false,
       promptParam: "prompt",
     };
-    this.scheduler.add(request, [prompt], owner);
+    this.scheduler.add(request, { prompts: [prompt], images: [] }, owner);
   }
 }
 

@@ -92,7 +92,7 @@ function scheduler(
       };
       return new Promise((resolve) => {
         waiting.set(id, resolve);
-        running.add(request, [prompt]);
+        running.add(request, { prompts: [prompt], images: [] });
       });
     },
   };

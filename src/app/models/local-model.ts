@@ -1,3 +1,4 @@
+import { stat } from "node:fs/promises";
 import type { LocalModelConfig } from "../../config/model-schema.ts";
 import {
   defaultBatchSize,
@@ -12,6 +13,8 @@ import { localEndpoints } from "../../engines/llama/file/local-endpoints.ts";
 import { totalOf } from "../../engines/llama/file/memory-need.ts";
 import type { MemoryNeed } from "../../engines/llama/file/memory-need.ts";
 import { readModelFile, recommendedSampling } from "../../engines/llama/file/read-model-file.ts";
+import { findMtmd } from "../../engines/llama/vision/mtmd-api.ts";
+import { projectorNextTo } from "../../engines/llama/vision/find-projector.ts";
 import { publicAdapters } from "../../engines/llama/public-adapters.ts";
 import type { ModelSource } from "../../engines/llama/process/model-file.ts";
 import type { Engine, ModelDefaults, ModelFileFacts, ModelInfo } from "../../core/engine.ts";
@@ -100,8 +103,13 @@ export class LoadableLocalModel implements Loadable {
   }
 
   get source(): ModelSource {
-    const { path, modelsFolder } = this.#config;
-    return { model: path, ...(modelsFolder !== undefined && { modelsFolder }) };
+    const { path, modelsFolder, mmproj, llamaLibraries } = this.#config;
+    return {
+      model: path,
+      ...(modelsFolder !== undefined && { modelsFolder }),
+      ...(mmproj !== undefined && { mmproj: mmproj === "off" ? (false as const) : mmproj }),
+      ...(llamaLibraries !== undefined && { llamaLibraries }),
+    };
   }
 
   async #pull(onProgress: LoadOptions["onProgress"], signal: AbortSignal): Promise<string> {
@@ -121,6 +129,7 @@ export class LoadableLocalModel implements Loadable {
     const { chatTemplate, pooling = null, cacheTypeK, cacheTypeV, cacheMemory } = this.#config;
     const read = await readModelFile(path);
     const file = { ...read, bytes: read.bytes + (await adapterBytes(this.#config.adapters)) };
+    const projector = await this.#projector(path);
     const { trainedContext = maxDefaultContextSize } = file;
     const embedding = embeddingPlan(file, { model: this.#config.path, pooling, contextSize, batchSize });
     const contextLength = embedding?.isOnlyUse
@@ -135,7 +144,10 @@ export class LoadableLocalModel implements Loadable {
       ...(cacheMemory !== undefined && { cacheMemory }),
     };
     this.#need = needWithEmbeddings(file, plan, embedding);
+    if (projector) this.#need = { ...this.#need, buffers: this.#need.buffers + projector.bytes };
     this.#onlyEmbeds = embedding?.isOnlyUse ?? false;
+    if (this.#info.takesImages !== (projector !== null))
+      this.#info = { ...this.#info, takesImages: projector !== null };
     const endpoints = localEndpoints(embedding, file.hasTemplate || chatTemplate !== undefined);
     const { info } = this;
     if (info.contextLength !== contextLength || info.endpoints.join() !== endpoints.join())
@@ -173,6 +185,15 @@ export class LoadableLocalModel implements Loadable {
       },
     ];
     return all.filter(({ parameters }) => Object.keys(parameters).length > 0);
+  }
+
+  /** The model's projector with its size; `null` if it has none, or if libmtmd is not installed. */
+  async #projector(path: string): Promise<{ readonly bytes: number } | null> {
+    const { mmproj, llamaLibraries } = this.#config;
+    if (mmproj === "off" || !findMtmd(llamaLibraries)) return null;
+    const file = mmproj ?? (await projectorNextTo(path));
+    const bytes = file === null ? undefined : (await stat(file).catch(() => undefined))?.size;
+    return bytes === undefined ? null : { bytes };
   }
 }
 

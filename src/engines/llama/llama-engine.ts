@@ -12,6 +12,7 @@ import { ModelQuestions } from "./model-questions.ts";
 import type { LlamaEngineOptions } from "./options.ts";
 import type { SchedulerState, OpenedModel, OpenModelMessage, StepMessage, ToModel } from "./protocol.ts";
 import { requestText, unwritable, type RequestText } from "./request-text.ts";
+import { hasForeignImages, readImages } from "./vision/read-images.ts";
 import { defaultCacheType } from "./cache-type.ts";
 
 /** How long a process that has work may make no progress. */
@@ -75,7 +76,7 @@ class LlamaEngine implements Engine {
       ownedBy: "local",
       contextLength: opened.contextSize,
       prewarms: "local",
-      takesImages: false,
+      takesImages: opened.takesImages,
       ...(open.adapters && { adapters: publicAdapters(open.adapters) }),
       endpoints: opened.endpoints,
     };
@@ -97,7 +98,7 @@ class LlamaEngine implements Engine {
   async ask<K extends QuestionKind>(question: EngineQuestion<K>, signal: AbortSignal): Promise<EngineAnswer<K>> {
     if (question.kind === "embed") checkEndpoint(this.#model, "embeddings");
     if (question.kind === "rerank") checkEndpoint(this.#model, "rerank");
-    return this.#questions.ask(question, signal);
+    return this.#questions.ask(await this.#questionWithImages(question), signal);
   }
 
   async *#run(
@@ -109,6 +110,7 @@ class LlamaEngine implements Engine {
     const delivery = new Delivery((tokens) => this.#process.current.send({ type: "taken", id, tokens }), observer);
     const abandon = (): void => this.#abandon(id, delivery);
     if (signal.aborted) delivery.end({ kind: "client-gone" });
+    else if (this.#readsImages(request)) void this.#submitWithImages(id, request, delivery, signal);
     else this.#submit(id, request, delivery);
     signal.addEventListener("abort", abandon, { once: true });
     try {
@@ -121,6 +123,41 @@ class LlamaEngine implements Engine {
       signal.removeEventListener("abort", abandon);
       this.#abandon(id, delivery);
     }
+  }
+
+  /** The request has images that are not in a form that the model's process takes. */
+  #readsImages(request: GenerationRequest): boolean {
+    return this.#model.takesImages === true && this.#options.readImage !== undefined && hasForeignImages(request);
+  }
+
+  async #submitWithImages(
+    id: number,
+    request: GenerationRequest,
+    delivery: Delivery,
+    signal: AbortSignal,
+  ): Promise<void> {
+    try {
+      const read = await this.#withImages(request);
+      if (signal.aborted) delivery.end({ kind: "client-gone" });
+      else this.#submit(id, read, delivery);
+    } catch (error) {
+      if (!(error instanceof FailureError)) throw error;
+      delivery.end({ kind: "rejected", failure: error.failure });
+    }
+  }
+
+  async #withImages(request: GenerationRequest): Promise<GenerationRequest> {
+    const { readImage } = this.#options;
+    return readImage && this.#readsImages(request) ? readImages(request, readImage) : request;
+  }
+
+  async #questionWithImages<K extends QuestionKind>(question: EngineQuestion<K>): Promise<EngineQuestion<K>> {
+    const { kind, request } = question as EngineQuestion;
+    if (kind === "count-tokens" || kind === "apply-template")
+      return { kind, request: await this.#withImages(request) } as EngineQuestion<K>;
+    if (kind !== "tokenize" || request.input.kind !== "chat") return question;
+    const input = { ...request.input, request: await this.#withImages(request.input.request) };
+    return { kind, request: { ...request, input } } as EngineQuestion<K>;
   }
 
   /** Sends a request to the model's process, or keeps it until the process has restarted. */
@@ -436,6 +473,8 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
       keepCache: { folder: options.keepCache, name: options.name ?? fileStem(options.model) },
     }),
     ...(options.adapters && options.adapters.length > 0 && { adapters: options.adapters }),
+    ...(options.mmproj !== undefined && { mmproj: options.mmproj }),
+    ...(options.llamaLibraries !== undefined && { llamaLibraries: options.llamaLibraries }),
     queueLimit: options.queueLimit ?? 64,
     speculation: options.speculation ?? "auto",
     ...(options.modelsFolder !== undefined && { modelsFolder: options.modelsFolder }),

@@ -54,6 +54,21 @@ export interface LlamaEngineOptions {
   readonly keepCache?: string;
   /** LoRA adapters; their ids are their indexes. */
   readonly adapters?: readonly LoraAdapter[];
+  /**
+   * The model's projector, a GGUF file with which it takes images; `false`: none. Default: the one next to the model's file, if libmtmd is
+   * installed.
+   */
+  readonly mmproj?: string | false;
+  /**
+   * A folder with the libraries of llama.cpp v0.5.0, a build or a release, in place of node-llama-cpp's. Images need its libmtmd, or the
+   * package `@fugood/llama.node`.
+   */
+  readonly llamaLibraries?: string;
+  /**
+   * Reads an image that is not a PNG, JPEG, GIF or BMP file in a data URL: downloads it, or converts it. Resolves with a data URL; rejects
+   * with an Error with a reason. Default: such images are refused.
+   */
+  readonly readImage?: (url: string) => Promise<string>;
   /** Log a line at level `debug` for each transition of a slot or a task. Default false. */
   readonly debug?: boolean;
   /** Jinja source that replaces the model's own chat template. */

@@ -107,6 +107,10 @@ export interface OpenModelMessage {
   /** The folder of the persisted prompt cache, and the model's name in it. */
   readonly keepCache?: { readonly folder: string; readonly name: string };
   readonly adapters?: readonly LoraAdapter[];
+  /** The projector of images: a file; `false`: none. Default: one that is next to the model. */
+  readonly mmproj?: string | false;
+  /** A folder with the libraries of llama.cpp. */
+  readonly llamaLibraries?: string;
   readonly queueLimit: number;
   readonly modelsFolder?: string;
   readonly hub?: string;
@@ -127,6 +131,7 @@ export interface OpenedModel {
   readonly contextSize: number;
   /** The supported endpoints. "chat" needs a chat template, the model's own or a configured one. */
   readonly endpoints: ModelInfo["endpoints"];
+  readonly takesImages: boolean;
 }
 
 /** A request to generate. */

@@ -1,3 +1,5 @@
+import type { TakenMedia } from "../../../core/unreadable-part.ts";
+
 /** Facts about an open model that requests are prepared with. */
 export interface ModelFacts {
   /** The file that was loaded. */
@@ -14,6 +16,8 @@ export interface ModelFacts {
   readonly vocabularySize: number;
   /** Maximum length of a token's text in UTF-16 units. */
   readonly maxTokenLength: number;
+  /** What the model's projector encodes. */
+  readonly takes: TakenMedia;
   /** The vocabulary has tokens for fill-in-the-middle. */
   readonly fillsInMiddle: boolean;
 }

@@ -53,7 +53,10 @@ export interface ReasoningLimit {
 export type PromptInput =
   | {
       readonly type: "spans";
-      readonly spans: readonly { readonly text: string; readonly special: boolean }[];
+      /** A span with `medium` is not text, but the image or the recording of that index. */
+      readonly spans: readonly { readonly text: string; readonly special: boolean; readonly medium?: number }[];
+      /** The images and recordings of the spans; absent for a prompt without them. */
+      readonly media?: readonly MediaFile[];
       /** The texts of messages in the prompt, for an inspected request. */
       readonly quotes?: readonly MessageRange[];
       /** The template wrote the BOS token, so the prompt needs one. */
@@ -66,6 +69,12 @@ export type PromptInput =
       readonly addSpecial?: boolean;
     }
   | { readonly type: "tokens"; readonly tokens: readonly number[] };
+
+/** The file of an image or a recording in a prompt, and its path in the client's request. */
+export interface MediaFile {
+  readonly data: Uint8Array;
+  readonly path: string;
+}
 
 /** How the answer's text is parsed. */
 export interface AnswerParsing {

@@ -19,6 +19,7 @@ const setup: ThreadSetup = {
     markupTokens: [],
     vocabularySize: 300,
     maxTokenLength: 16,
+    takes: {},
     fillsInMiddle: false,
   },
 };

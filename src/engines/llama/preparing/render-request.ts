@@ -1,4 +1,5 @@
 import { FailureError, invalidRequest } from "../../../core/failure.ts";
+import { imageSize } from "../../../core/image-size.ts";
 import type { MessageRange } from "../../../core/inspection.ts";
 import type { Message } from "../../../core/message.ts";
 import type { ChatPrompt, TextPrompt } from "../../../core/request.ts";
@@ -6,6 +7,8 @@ import { type Format, type PlainFormat, plainText } from "../../../formats/forma
 import { toolInstruction, writeCall } from "../../../formats/write-call.ts";
 import { reasoningClosings } from "../../../formats/reasoning.ts";
 import { type ChatTemplate, type RenderInput, requestedThinking } from "../../../templates/chat-template.ts";
+import { maxImages } from "../vision/read-images.ts";
+import type { RenderedMedium } from "../../../templates/rendered-prompt.ts";
 import { outlinePrompt, outlineText } from "../cache/prompt-outline.ts";
 import { contextLengthExceeded } from "../context-length.ts";
 import type { LlamaEngineOptions } from "../options.ts";
@@ -14,6 +17,7 @@ import type { ModelFacts } from "./model-facts.ts";
 import type {
   AnswerParsing,
   PreparedRequest,
+  MediaFile,
   PromptInput,
   ReasoningLimit,
   RequestedExtras,
@@ -114,7 +118,7 @@ interface PromptParts {
 function chatParts(
   request: ModelRequest,
   prompt: ChatPrompt,
-  { template, format, genericFormat }: PreparingContext,
+  { template, format, genericFormat, facts }: PreparingContext,
   now: Date,
 ): PromptParts {
   if (!template) {
@@ -144,9 +148,17 @@ function chatParts(
     ...(toolChoice && { toolChoice }),
     writeCall: (call) => writeCall(format, call),
     options: { ...prompt.template, variables },
+    takes: facts.takes,
     now,
   } satisfies RenderInput;
-  const rendered = template.render(input);
+  const rendered = renderedWithHint(() => template.render(input), facts);
+  const media = rendered.media.map(mediaFile);
+  if (media.length > 0 && request.promptLogprobs)
+    throw invalidRequest(
+      "Unsupported parameter: 'prompt_logprobs' is not supported for a prompt with images or audio.",
+      "prompt_logprobs",
+      "unsupported_parameter",
+    );
   const quotes =
     request.inspected &&
     promptQuotes(prompt.messages, rendered.text, (messages) => template.render({ ...input, messages }).text);
@@ -163,6 +175,7 @@ function chatParts(
       {
         type: "spans",
         spans: rendered.spans,
+        ...(media.length > 0 && { media }),
         bos: rendered.startsWithBos,
         ...(outline && { outline }),
         ...(quotes && { quotes }),
@@ -179,6 +192,85 @@ function chatParts(
     warnings: rendered.warnings,
   };
 }
+
+/** The largest image file, in bytes. */
+const maxImageBytes = 20 * 2 ** 20;
+/** A file of a few kilobytes may have pixels for gigabytes. Anthropic takes 8,000 by 8,000. */
+const maxPixels = 64_000_000;
+
+/** Adds to the refusal of an image how to get a model that takes images. */
+function renderedWithHint<T>(render: () => T, { takes }: ModelFacts): T {
+  try {
+    return render();
+  } catch (error) {
+    if (takes.images || !(error instanceof FailureError) || !error.message.includes("'image_url'")) throw error;
+    const { failure } = error;
+    throw new FailureError({
+      ...failure,
+      message: `${failure.message} It can read images if it is served with its projector: --mmproj FILE, or mmproj in the configuration.`,
+    });
+  }
+}
+
+/** The file of an image or a recording. Throws `FailureError` for one that cannot be read. */
+function mediaFile({ part, path }: RenderedMedium, index: number): MediaFile {
+  return part.type === "image" ? imageFile(part.url, path, index) : audioFile(part.data, path);
+}
+
+function audioFile(base64: string, path: string): MediaFile {
+  const data = Buffer.from(base64, "base64");
+  if (data.length > maxAudioBytes)
+    throw invalidRequest(
+      `Invalid audio: it has ${data.length} bytes, and at most ${maxAudioBytes} are read.`,
+      path,
+      "audio_too_large",
+    );
+  if (!readableAudio.test(data.toString("latin1", 0, 12)))
+    throw invalidRequest("Invalid audio: expected a WAV, MP3 or FLAC file.", path, "invalid_audio_format");
+  return { data: new Uint8Array(data), path };
+}
+
+function imageFile(url: string, path: string, index: number): MediaFile {
+  if (index >= maxImages)
+    throw invalidRequest(`Too many images in the request: at most ${maxImages} are read.`, path, "too_many_images");
+  const [, content] = /^data:[^,]*;base64,(.*)$/is.exec(url) ?? [];
+  if (content === undefined)
+    throw invalidRequest(
+      `Invalid image: expected a data URL such as 'data:image/png;base64,…', but got '${url.slice(0, 40)}'. This server cannot download images.`,
+      path,
+      "invalid_image_url",
+    );
+  const data = Buffer.from(content, "base64");
+  if (data.length > maxImageBytes)
+    throw invalidRequest(
+      `Invalid image: it has ${data.length} bytes, and at most ${maxImageBytes} are read.`,
+      path,
+      "image_too_large",
+    );
+  if (!readableImage.test(data.toString("latin1", 0, 6)))
+    throw invalidRequest(
+      "Invalid image: expected a PNG, JPEG, GIF or BMP file. Other types are converted if the package sharp is installed: npm install sharp",
+      path,
+      "invalid_image_format",
+    );
+  const size = imageSize(data);
+  if (!size) throw invalidRequest("Invalid image: its header is damaged.", path, "invalid_image");
+  if (size[0] * size[1] > maxPixels)
+    throw invalidRequest(
+      `Invalid image: it has ${size.join(" × ")} pixels, and at most ${maxPixels / 1_000_000} million are read.`,
+      path,
+      "image_too_large",
+    );
+  return { data: new Uint8Array(data), path };
+}
+
+/** The largest recording, in bytes, as in OpenAI's transcriptions. */
+const maxAudioBytes = 25 * 2 ** 20;
+/** What miniaudio reads, by which libmtmd reads recordings (mtmd-helper.cpp, `is_audio_file`): WAV, MP3, FLAC. */
+const readableAudio = /^(?:RIFF[^]{4}WAVE|ID3|\xff[\xe0-\xff]|fLaC)/;
+
+/** What stb_image reads, by which libmtmd reads images: PNG, JPEG, GIF, BMP. */
+const readableImage = /^(?:\x89PNG|\xff\xd8\xff|GIF8[79]a|BM)/;
 
 function textParts(prompt: TextPrompt, facts: ModelFacts, tokenizing: ModelRequest["tokenizing"]): PromptParts {
   const { suffix } = prompt;

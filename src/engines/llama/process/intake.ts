@@ -6,19 +6,27 @@ import type { Sampling } from "../../../core/request.ts";
 import type { AnswerCheckPlan } from "../preparing/constraint-plan.ts";
 import type { PreparedRequest, PromptInput } from "../preparing/prepared-request.ts";
 import type { GenerateTaskMessage, StepMessage } from "../protocol.ts";
+import { isRow, shownRow, type PlacedImage } from "../vision/prompt-images.ts";
 import { EventLoopShare, type AsyncSteps } from "./event-loop-share.ts";
 import type { Prepared, PreparingThread } from "./preparing-thread.ts";
 import { queueFull } from "./slot/task-queue.ts";
+
+/** The prompts of a request as tokens, and the images in each of them. */
+export interface TokenizedPrompts {
+  readonly prompts: readonly (readonly number[])[];
+  readonly images: readonly (readonly PlacedImage[])[];
+}
 
 export interface IntakeOptions {
   readonly thread: PreparingThread;
   /** Requests of one owner that may be prepared at the same time. Further ones are rejected. */
   readonly limit: number;
-  readonly tokenize: (prompt: PromptInput) => AsyncSteps<number[]>;
+  /** Adds the images of the prompt to `images`. */
+  readonly tokenize: (prompt: PromptInput, images: PlacedImage[]) => AsyncSteps<number[]>;
   /** Tokenizes a text to which a bias applies. */
   readonly tokensOfText: (text: string) => readonly number[];
   /** Takes a prepared request with the tokens of its prompts. */
-  readonly add: (request: PreparedRequest, prompts: readonly (readonly number[])[], owner?: string) => void;
+  readonly add: (request: PreparedRequest, prompts: TokenizedPrompts, owner?: string) => void;
   /** Sends the prompts of an inspected request. */
   readonly inspect: (
     id: number,
@@ -84,7 +92,8 @@ export class Intake {
     const { tokenize } = this.#options;
     return this.read(id, asked, owner, function* (prompts) {
       const tokens: number[] = [];
-      for (const prompt of prompts) for (const token of yield* tokenize(prompt)) tokens.push(token);
+      for (const prompt of prompts)
+        for (const token of yield* tokenize(prompt, [])) tokens.push(isRow(token) ? shownRow : token);
       return tokens;
     });
   }
@@ -145,12 +154,17 @@ export class Intake {
     }
   }
 
-  *#tokenizeAndInspect(id: number, { request }: Prepared): AsyncSteps<number[][]> {
+  *#tokenizeAndInspect(id: number, { request }: Prepared): AsyncSteps<TokenizedPrompts> {
     const { tokenize, inspect } = this.#options;
     const prompts: number[][] = [];
-    for (const prompt of request.prompts) prompts.push(yield* tokenize(prompt));
+    const images: PlacedImage[][] = [];
+    for (const prompt of request.prompts) {
+      const ofPrompt: PlacedImage[] = [];
+      prompts.push(yield* tokenize(prompt, ofPrompt));
+      images.push(ofPrompt);
+    }
     if (request.inspected) yield* inspect(id, request.prompts, prompts);
-    return prompts;
+    return { prompts, images };
   }
 
   async #check(requestId: string, ...[what, json, schema]: Parameters<CheckText>): Promise<void> {

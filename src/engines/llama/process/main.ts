@@ -212,11 +212,18 @@ async function open(message: OpenModelMessage): Promise<void> {
     }
     if (opened.answering) scheduler = newScheduler(message, opened, opened.answering, { thread, log });
     else if (embedder) embeddingLoop = new EmbeddingLoop(embedder);
-    const tokenizer = { ...opened, splitter: new TextSplitter(opened.vocabulary), lock: new AsyncLock() };
+    const { encoder } = opened;
+    const tokenizer = {
+      ...opened,
+      encoder: encoder ?? undefined,
+      maxRows: message.batchSize,
+      splitter: new TextSplitter(opened.vocabulary),
+      lock: new AsyncLock(),
+    };
     intake = new Intake({
       thread,
       limit: message.slots + queueLimit,
-      tokenize: (prompt) => tokenizePrompt(tokenizer, prompt),
+      tokenize: (prompt, images) => tokenizePrompt(tokenizer, prompt, undefined, images),
       tokensOfText: (text) => opened.model.tokenize(text, false),
       add: (request, prompts, owner) => scheduler?.add(request, prompts, owner),
       *inspect(id, inputs, prompts) {
@@ -233,7 +240,7 @@ async function open(message: OpenModelMessage): Promise<void> {
     const { path, contextSize } = facts;
     const hasTemplate = (chatTemplate ?? facts.chatTemplate) !== null;
     const endpoints = localEndpoints(opened.embedding?.plan ?? null, hasTemplate);
-    send({ type: "ready", opened: { path, contextSize, endpoints } });
+    send({ type: "ready", opened: { path, contextSize, endpoints, takesImages: encoder?.takes.images === true } });
     await (scheduler ?? embeddingLoop)?.run();
   } catch (error) {
     const failure = error instanceof ModelOpenError ? error : new ModelOpenError("load-failed", String(error), error);
@@ -247,7 +254,7 @@ function prefillLimits({ batchSize, maxTokenGapMs, maxBatchMs }: OpenModelMessag
 
 function newScheduler(
   message: OpenModelMessage,
-  { model, vocabulary: modelVocabulary, facts }: OpenModel,
+  { model, encoder, vocabulary: modelVocabulary, facts }: OpenModel,
   answering: NonNullable<OpenModel["answering"]>,
   { thread, log }: { readonly thread: PreparingThread; readonly log: LogListener },
 ): Scheduler {
@@ -261,6 +268,7 @@ function newScheduler(
       vocabulary: modelVocabulary,
       contextSize: facts.contextSize,
       newCallId,
+      ...(encoder && { rowsOf: (image, isWanted) => encoder.rows(image, isWanted), onRows: () => scheduler?.wake() }),
       openConstraint: constraintOpener(model, modelVocabulary, log),
       banReasoning: reasoningBans(modelVocabulary),
       log,

@@ -1,12 +1,15 @@
 import type * as LlamaLibrary from "node-llama-cpp";
 import { open, rm } from "node:fs/promises";
+import { basename, dirname } from "node:path";
 import { ModelOpenError } from "../model-open-error.ts";
+import { bestProjector, projectorFileName, projectorNextTo } from "../vision/find-projector.ts";
+import { findMtmd } from "../vision/mtmd-api.ts";
 import type { OpenModelMessage } from "../protocol.ts";
 
 type Library = typeof LlamaLibrary;
 
 /** The model, and where to download it. */
-export type ModelSource = Pick<OpenModelMessage, "model" | "modelsFolder" | "hub">;
+export type ModelSource = Pick<OpenModelMessage, "model" | "modelsFolder" | "hub" | "mmproj" | "llamaLibraries">;
 
 /** Progress of a download, in bytes. */
 export interface Downloaded {
@@ -14,7 +17,10 @@ export interface Downloaded {
   readonly totalBytes: number;
 }
 
-/** The path of the file to load: the given path, or that of an `hf:` name, which is downloaded first if necessary. Throws ModelOpenError. */
+/**
+ * The path of the file to load: the given path, or that of an `hf:` name, which is downloaded first if necessary, then with its projector if the
+ * repository has one that can be used. Throws ModelOpenError.
+ */
 export async function modelFile(
   library: Library,
   options: ModelSource,
@@ -25,8 +31,10 @@ export async function modelFile(
     return options.model;
   }
   let isNew = false;
+  let modelBytes = 0;
   const path = await download(library, options, (downloaded) => {
     isNew = true;
+    modelBytes = downloaded.totalBytes;
     onDownload(downloaded);
   });
   try {
@@ -36,7 +44,60 @@ export async function modelFile(
     if (isNew) await rm(path, { force: true });
     throw error;
   }
+  // Later, nothing is asked of the hub: a model that is here is opened without a network.
+  if (isNew)
+    await addProjector(library, path, options, ({ bytes, totalBytes }) =>
+      onDownload({ bytes: modelBytes + bytes, totalBytes: modelBytes + totalBytes }),
+    );
   return path;
+}
+
+/** Time limit for the list of a repository's files, in milliseconds. */
+const listMs = 20_000;
+
+/**
+ * Downloads the projector of a repository next to the model's file, unless one is there, was configured, or cannot be used. A repository without
+ * one, and a failure, are no error: the model then takes no images.
+ */
+async function addProjector(
+  library: Library,
+  path: string,
+  options: ModelSource,
+  onDownload: (downloaded: Downloaded) => void,
+): Promise<void> {
+  if (options.mmproj !== undefined || !findMtmd(options.llamaLibraries) || (await projectorNextTo(path))) return;
+  const [, repository = ""] = /^hf:([^/]+\/[^/:]+)/.exec(options.model) ?? [];
+  try {
+    const name = bestProjector(await filesOf(repository, options.hub), basename(path), { isRepository: true });
+    if (name === null) return;
+    await library.resolveModelFile(`hf:${repository}/${name}`, {
+      cli: false,
+      directory: dirname(path),
+      fileName: projectorFileName(path),
+      ...(options.hub !== undefined && { endpoints: { huggingFace: options.hub } }),
+      onProgress: ({ totalSize, downloadedSize }) => onDownload({ bytes: downloadedSize, totalBytes: totalSize }),
+    });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    console.error(`The projector of ${repository} was not downloaded, so the model takes no images: ${reason}`);
+  }
+}
+
+/** The paths of the files of a repository. Source: Hugging Face Hub's API, `GET /api/models/{repo}/tree/{revision}`. */
+async function filesOf(repository: string, hub: string | undefined): Promise<string[]> {
+  const endpoint = hub ?? process.env["MODEL_ENDPOINT"] ?? process.env["HF_ENDPOINT"] ?? "https://huggingface.co/";
+  const url = new URL(`api/models/${repository}/tree/main?recursive=true`, endpoint.replace(/\/?$/, "/"));
+  const token = process.env["HF_TOKEN"];
+  const response = await fetch(url, {
+    signal: AbortSignal.timeout(listMs),
+    ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }),
+  });
+  if (!response.ok) throw new Error(`${url.href} answered ${response.status}`);
+  const files: unknown = await response.json();
+  if (!Array.isArray(files)) throw new Error(`${url.href} answered with something other than a list of files`);
+  return files.flatMap((file: { readonly path?: unknown } | null) =>
+    typeof file?.path === "string" && file.path.endsWith(".gguf") ? [file.path] : [],
+  );
 }
 
 /** The error for a download that failed. */

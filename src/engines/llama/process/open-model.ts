@@ -9,6 +9,8 @@ import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenProgress } from "../options.ts";
 import type { ModelFacts } from "../preparing/model-facts.ts";
 import type { OpenModelMessage } from "../protocol.ts";
+import type { EncoderProcess } from "../vision/encoder-process.ts";
+import { openEncoder } from "../vision/open-encoder.ts";
 import { NativeAdapters } from "./c-api/adapters.ts";
 import { libraryFolders, loadLlamaApi, type LibraryFolder, type LlamaApi } from "./c-api/llama-api.ts";
 import { NativeContext, type NativeEmbeddingContext } from "./c-api/native-context.ts";
@@ -41,6 +43,8 @@ export interface Answering {
 
 export interface OpenModel {
   readonly model: NativeModel;
+  /** `null` if the model takes no images. */
+  readonly encoder: EncoderProcess | null;
   /** `null` if the model only computes embeddings. */
   readonly answering: Answering | null;
   /** `null` if the model does not support embeddings. */
@@ -68,10 +72,12 @@ const minOutputs = 32;
 
 /** Finds, checks and loads a model, and creates its context. Throws ModelOpenError with one sentence for every failure. */
 export async function openModel(options: OpenModelMessage, { onProgress, log }: OpenListeners): Promise<OpenModel> {
-  const [libraries] = libraryFolders(options.gpu !== false);
+  const { llamaLibraries } = options;
+  const [libraries] =
+    llamaLibraries === undefined ? libraryFolders(options.gpu !== false) : [{ folder: llamaLibraries, more: [] }];
   if (!libraries) throw libraryMissing();
   const path = await findFile(options, onProgress);
-  const api = loadLibraries(await importKoffi(), libraries, (line, level) => {
+  const api = loadLibraries(await importKoffi(), libraries, llamaLibraries, (line, level) => {
     // The warning concerns the capacity of all slots together. A context that is too long for one answer is logged below.
     if (!line.includes("training context overflow")) log(line, level);
   });
@@ -104,15 +110,19 @@ async function importKoffi(): Promise<Koffi> {
   }
 }
 
-function loadLibraries(koffi: Koffi, libraries: LibraryFolder, log: LogListener): LlamaApi {
+/** `own`: the configured folder. */
+function loadLibraries(koffi: Koffi, libraries: LibraryFolder, own: string | undefined, log: LogListener): LlamaApi {
   try {
     return loadLlamaApi(koffi, libraries, log);
   } catch (cause) {
     const message = cause instanceof Error ? cause.message : String(cause);
+    const help =
+      libraries.folder === own
+        ? "--llama-libraries needs a folder with a build or a release of llama.cpp 0.5.0"
+        : "They come with the package node-llama-cpp: npm install node-llama-cpp@3.22.1";
     throw new ModelOpenError(
       "load-failed",
-      `The libraries of llama.cpp in ${libraries.folder} cannot be used: ${message.replace(/\.$/, "")}. ` +
-        "They come with the package node-llama-cpp: npm install node-llama-cpp@3.22.1",
+      `The libraries of llama.cpp in ${libraries.folder} cannot be used: ${message.replace(/\.$/, "")}. ${help}`,
       cause,
     );
   }
@@ -163,9 +173,10 @@ async function load(
   testContext(context);
   const sequences = Array.from({ length: options.slots }, (_, id) => new Sequence(context, id));
   const promptCache = new PromptCache(sizes.cacheMemory, sequences);
+  const opened = await openEncoder({ path, rowLength: model.rowLength, threads: context.threads }, options, log);
   const files = options.keepCache && {
     ...options.keepCache,
-    identity: stateIdentity(path, api.llama_version(), unifiedKv, options),
+    identity: stateIdentity(path, api.llama_version(), unifiedKv, options, opened?.mmproj),
   };
   const persistedCache = files && new PersistedPromptCache(files, sequences, promptCache, log);
   persistedCache?.read();
@@ -173,6 +184,7 @@ async function load(
   const { threads } = context;
   return {
     model,
+    encoder: opened?.encoder ?? null,
     answering: {
       context,
       sequences,
@@ -186,7 +198,10 @@ async function load(
     },
     vocabulary,
     // llama.cpp rounds up the size of a context; the requested size is what clients are promised.
-    facts: factsOf(model, vocabulary, path, Math.min(sizes.contextSize, context.capacity)),
+    facts: {
+      ...factsOf(model, vocabulary, path, Math.min(sizes.contextSize, context.capacity)),
+      takes: opened?.encoder.takes ?? {},
+    },
   };
 }
 
@@ -204,6 +219,7 @@ async function loadEmbedder(
   const vocabulary = new Vocabulary(model);
   return {
     model,
+    encoder: null,
     answering: null,
     embedding: { plan, open: () => context },
     vocabulary,
@@ -264,6 +280,7 @@ function factsOf(model: NativeModel, vocabulary: Vocabulary, path: string, conte
     markupTokens: vocabulary.userDefinedTexts(),
     vocabularySize: vocabulary.size,
     maxTokenLength: vocabulary.longestToken(),
+    takes: {},
     fillsInMiddle: prefix !== null && suffix !== null && middle !== null,
   };
 }

@@ -4,6 +4,7 @@ import type { GenerationFailure } from "../../../core/events.ts";
 import { FailureError } from "../../../core/failure.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { SchedulerState, StepCounters, StepMessage } from "../protocol.ts";
+import type { TokenizedPrompts } from "./intake.ts";
 import { BatchPlanner, type Batch, type Speculation } from "./batch/batch-planner.ts";
 import type { PrefillLimits } from "./batch/batch-policies.ts";
 import { BatchRunner, DecodeCounters } from "./batch/batch-runner.ts";
@@ -100,10 +101,10 @@ export class Scheduler {
   }
 
   /** Queues a request, whose prompts are given as tokens, or rejects it. Each owner has its own queue, with its own limit. */
-  add(message: PreparedRequest, prompts: readonly (readonly number[])[], owner?: string): void {
+  add(message: PreparedRequest, { prompts, images }: TokenizedPrompts, owner?: string): void {
     try {
       const { environment, random, queueLimit } = this.#options;
-      const group = new TaskGroup(environment, { message, prompts, owner, order: this.#taskCount, random });
+      const group = new TaskGroup(environment, { message, prompts, images, owner, order: this.#taskCount, random });
       const free = this.#slots.filter(({ task }) => !task).length;
       // A request that finds free slots is accepted, whatever its number of choices.
       const waiting = this.#queue.newTasksOf(owner);
@@ -228,7 +229,9 @@ export class Scheduler {
     let released = false;
     for (const slot of this.#slots) {
       const { task } = slot;
-      if (!task || !(task.finished || isCancelled(task))) continue;
+      if (!task) continue;
+      if (task.failure !== undefined && !isCancelled(task)) this.#fail(task, task.failure);
+      if (!(task.finished || isCancelled(task))) continue;
       this.#release(slot, task);
       released = true;
     }

@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import { imageSize } from "../../../core/image-size.ts";
 import { imageTypeOf } from "../../../apis/adapt/fit-media.ts";
 import type { ConvertedImage, ImageLimits } from "./background.ts";
 
@@ -32,7 +33,7 @@ export async function convertImage(
   const type = imageTypeOf(Buffer.from(bytes.subarray(0, 12)).toString("latin1"));
   if (type === undefined) throw new Error("it is not an image of a known type");
   const isTaken = types === undefined || types.includes(type);
-  const size = sizeOf(bytes, type);
+  const size = imageSize(bytes);
   const isSmall = maxSide === undefined || (size !== undefined && Math.max(...size) <= maxSide);
   const same = isData ? null : dataUrl(bytes, type);
   if (isTaken && isSmall) return { url: same };
@@ -60,18 +61,4 @@ async function openSharp(need: string): Promise<OpenSharp> {
   } catch {
     throw new Error(`${need}, and it cannot be converted without the package sharp: run "npm install sharp"`);
   }
-}
-
-/** Width and height, if the first bytes have them. */
-function sizeOf(bytes: Uint8Array, type: string): readonly [number, number] | undefined {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (type === "image/png" && bytes.length >= 24) return [view.getUint32(16), view.getUint32(20)];
-  if (type === "image/gif" && bytes.length >= 10) return [view.getUint16(6, true), view.getUint16(8, true)];
-  if (type !== "image/jpeg") return undefined;
-  for (let at = 2; at + 9 < bytes.length && bytes[at] === 0xff; at += 2 + view.getUint16(at + 2)) {
-    const marker = bytes[at + 1] ?? 0;
-    const isFrame = marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
-    if (isFrame) return [view.getUint16(at + 7), view.getUint16(at + 5)];
-  }
-  return undefined;
 }

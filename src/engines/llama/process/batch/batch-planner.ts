@@ -26,6 +26,8 @@ export interface Batch extends BatchShape {
   readonly shares: readonly BatchShare[];
   /** It is as large as it may be because nothing waits for it. Work that arrives may abort it. */
   readonly isAlone: boolean;
+  /** Its tokens are rows of an image. */
+  readonly isImage?: true;
 }
 
 /** Whether drafts are decoded: never, where they are worth their cost, or always. */
@@ -56,6 +58,8 @@ export class BatchPlanner {
   #owedAnswers = 0;
   /** Remaining batches without drafts. */
   #draftPause = 0;
+  /** The last batch had rows of an image, so that it is the turn of the other slots. */
+  #wasImage = false;
   /** Remaining prompt tokens that are processed as if others waited. */
   #sharedTokens = 0;
 
@@ -78,6 +82,13 @@ export class BatchPlanner {
   next(slots: readonly RunningSlot[], othersWait = false): Batch {
     const prompts = slots.filter(({ task }) => task.promptLeft > 0);
     if (prompts.length === 0) return this.#answers(slots, true);
+    const atImage = prompts.find(({ task }) => task.isAtImage);
+    if (atImage) {
+      const others = this.#wasImage ? slots.filter(({ task }) => !task.isAtImage) : [];
+      this.#wasImage = others.length === 0;
+      const isShared = slots.some(({ task }) => task.promptLeft === 0);
+      return others.length === 0 ? this.#image(atImage, isShared) : this.next(others, true);
+    }
     const answers = slots.filter(({ task }) => task.promptLeft === 0);
     const { unifiedKv } = this.#context;
     if (!unifiedKv && answers.length > 0 && this.#owedAnswers > 0) {
@@ -153,6 +164,23 @@ export class BatchPlanner {
     return parts;
   }
 
+  /** Rows of an image, which cannot be in a batch with tokens. `isShared`: answers wait for it. */
+  #image(slot: RunningSlot, isShared: boolean): Batch {
+    const { task, sequence } = slot;
+    const chunk = task.rowChunk(this.#maxTokens, isShared ? this.#chunkSize.shared(true) : this.#maxTokens);
+    const { rows, positions, nonCausal, outputs, tokens } = chunk;
+    this.#context.setRows({ rows, positions, nonCausal, sequence: sequence.id, wantsLogits: outputs > 0 });
+    return {
+      shares: [{ slot, task, chunk, index: 0 }],
+      answers: 0,
+      round: 0,
+      promptTokens: tokens.length,
+      draftTokens: 0,
+      isAlone: false,
+      isImage: true,
+    };
+  }
+
   #fill(parts: readonly Part[]): Batch {
     const { batch } = this.#context;
     const shares: BatchShare[] = [];
@@ -169,10 +197,10 @@ export class BatchPlanner {
         answers++;
         draftTokens += tokens.length - 1;
       }
-      const { length, id } = slot.sequence;
+      const { nextPosition, id } = slot.sequence;
       const index = batch.length;
       const withoutLogits = tokens.length - chunk.outputs;
-      for (const [i, token] of tokens.entries()) batch.add(token, length + i, id, i >= withoutLogits);
+      for (const [i, token] of tokens.entries()) batch.add(token, nextPosition + i, id, i >= withoutLogits);
       shares.push({ ...part, index });
     }
     return { shares, answers, round: answers, promptTokens, draftTokens, isAlone: false };

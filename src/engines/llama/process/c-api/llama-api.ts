@@ -269,7 +269,7 @@ function binaries(library: string, name: string): string | null {
 }
 
 /** A package's folder as Node resolves it: in the nearest `node_modules`, with links resolved. */
-function packageFolder(from: string, name: string): string | null {
+export function packageFolder(from: string, name: string): string | null {
   const { root } = parse(from);
   for (let folder = from; ; folder = dirname(folder)) {
     const candidate = join(folder, "node_modules", name);

@@ -166,6 +166,11 @@ export class NativeBatch {
     return this.#length;
   }
 
+  /** Tokens at most. */
+  get size(): number {
+    return this.#tokens.length;
+  }
+
   clear(): void {
     this.#length = 0;
     this.struct.n_tokens = 0;
@@ -181,5 +186,70 @@ export class NativeBatch {
     this.#outputs[at] = wantsLogits ? 1 : 0;
     this.struct.n_tokens = this.#length;
     return at;
+  }
+}
+
+/** Rows of an image for one decode. */
+export interface BatchRows {
+  readonly rows: Float32Array;
+  /** Of each row; with M-RoPE of all rows in each of four dimensions. */
+  readonly positions: Int32Array;
+  readonly sequence: number;
+  /** The logits of the last row are needed. */
+  readonly wantsLogits: boolean;
+  /** The rows attend to later ones, too. */
+  readonly nonCausal: boolean;
+}
+
+/** A `llama_batch` with rows in place of tokens, all of one sequence. */
+export class NativeRowBatch {
+  readonly struct: BatchStruct;
+  nonCausal = false;
+  readonly #rowLength: number;
+  readonly #rows: Float32Array;
+  readonly #positions: Int32Array;
+  readonly #sequence: Int32Array;
+  readonly #outputs: Int8Array;
+  readonly #free: () => void;
+
+  /** `size`: the most rows; `rowLength`: numbers of a row. */
+  constructor(koffi: Koffi, size: number, rowLength: number) {
+    const memory = (bytes: number): [bigint, ArrayBuffer] => {
+      const address = koffi.alloc("uint8_t", bytes) as bigint;
+      return [address, koffi.view(address, bytes)];
+    };
+    const [embd, rows] = memory(size * rowLength * 4);
+    const [pos, positions] = memory(size * 4 * 4);
+    const [counts, sequenceCounts] = memory(size * 4);
+    const [sequence, sequences] = memory(4);
+    const [lists, pointers] = memory(size * 8);
+    const [logits, outputs] = memory(size);
+    new Int32Array(sequenceCounts).fill(1);
+    new BigUint64Array(pointers).fill(sequence);
+    this.#rowLength = rowLength;
+    this.#rows = new Float32Array(rows);
+    this.#positions = new Int32Array(positions);
+    this.#sequence = new Int32Array(sequences);
+    this.#outputs = new Int8Array(outputs);
+    this.struct = { n_tokens: 0, token: null, embd, pos, n_seq_id: counts, seq_id: lists, logits };
+    this.#free = () => {
+      for (const address of [embd, pos, counts, sequence, lists, logits]) koffi.free(address);
+    };
+  }
+
+  set({ rows, positions, sequence, wantsLogits, nonCausal }: BatchRows): void {
+    const count = rows.length / this.#rowLength;
+    this.#rows.set(rows);
+    this.#positions.set(positions);
+    this.#sequence[0] = sequence;
+    this.#outputs.fill(0);
+    if (wantsLogits) this.#outputs[count - 1] = 1;
+    this.struct.n_tokens = count;
+    this.nonCausal = nonCausal;
+  }
+
+  /** The batch must not be used afterwards. */
+  free(): void {
+    this.#free();
   }
 }

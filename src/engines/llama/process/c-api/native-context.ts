@@ -1,8 +1,8 @@
 import { cacheTypes, defaultCacheType, type KvCacheType } from "../../cache-type.ts";
 import type { LlamaApi } from "./llama-api.ts";
-import { createContext, NativeBatch, type CreatedContext } from "./make-context.ts";
+import { createContext, NativeBatch, NativeRowBatch, type BatchRows, type CreatedContext } from "./make-context.ts";
 import type { NativeModel } from "./native-model.ts";
-import type { Pointer } from "./structs.ts";
+import type { BatchStruct, Pointer } from "./structs.ts";
 
 export interface NativeContextOptions {
   /** Tokens of all sequences together. */
@@ -57,6 +57,8 @@ export class NativeContext {
    * more often.
    */
   readonly #rows = new Map<bigint, Float32Array>();
+  /** Is created with the first image. */
+  #rowBatch: NativeRowBatch | undefined;
 
   /** Throws an Error with llama.cpp's reason. */
   constructor(model: NativeModel, options: NativeContextOptions) {
@@ -89,18 +91,41 @@ export class NativeContext {
   free(): void {
     this.#created.free();
     this.batch.free();
+    this.#rowBatch?.free();
+  }
+
+  /** The next decode takes rows of an image in place of the batch, which is cleared. */
+  setRows(rows: BatchRows): void {
+    const { batch, model } = this;
+    batch.clear();
+    this.#rowBatch ??= new NativeRowBatch(this.#api.koffi, batch.size, model.rowLength);
+    this.#rowBatch.set(rows);
+    if (rows.nonCausal) this.#api.llama_set_causal_attn(this.pointer, false);
+  }
+
+  /** An empty batch: rows are decoded. */
+  get #nextBatch(): BatchStruct {
+    return this.batch.length === 0 && this.#rowBatch ? this.#rowBatch.struct : this.batch.struct;
+  }
+
+  #decoded(): void {
+    if (this.batch.length === 0 && this.#rowBatch?.nonCausal === true)
+      this.#api.llama_set_causal_attn(this.pointer, true);
   }
 
   /** Decodes the batch in this thread. Throws an Error with llama.cpp's reason. */
   decode(): DecodeResult {
-    return this.#resultOf(this.#api.llama_decode(this.pointer, this.batch.struct));
+    const code = this.#api.llama_decode(this.pointer, this.#nextBatch);
+    this.#decoded();
+    return this.#resultOf(code);
   }
 
   /** Decodes the batch in another thread. Until that ends, only `abort` may be called. */
   decodeAsync(): Promise<DecodeResult> {
     return new Promise((resolve, reject) => {
-      this.#api.llama_decode.async(this.pointer, this.batch.struct, (error, code) => {
+      this.#api.llama_decode.async(this.pointer, this.#nextBatch, (error, code) => {
         this.#created.abort.lower();
+        this.#decoded();
         try {
           if (error) throw error as Error;
           resolve(this.#resultOf(code));

@@ -115,6 +115,11 @@ export class NativeModel {
     return this.api.llama_model_n_embd_out(this.pointer);
   }
 
+  /** Numbers of a row that the model takes in place of a token. */
+  get rowLength(): number {
+    return this.api.llama_model_n_embd_inp(this.pointer);
+  }
+
   /** The model has an encoder and no decoder, so that `llama_encode` is called. */
   get onlyEncodes(): boolean {
     return this.api.llama_model_has_encoder(this.pointer) && !this.api.llama_model_has_decoder(this.pointer);

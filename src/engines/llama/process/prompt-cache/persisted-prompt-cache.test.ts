@@ -18,6 +18,7 @@ function state(seed: number, length = 20): SequenceState {
   return {
     tokens: Array.from({ length }, (_, at) => at * seed),
     adapters: "1,0.5",
+    images: [{ start: 2, count: 4, positions: seed }],
     truncatableFrom: seed,
     checkpoints: [
       { length: 5, state: Uint8Array.of(seed, 1) },

@@ -76,12 +76,14 @@ export function stateIdentity(
   version: string,
   unifiedKv: boolean,
   { slots, cacheTypeK, cacheTypeV, adapters = [] }: OpenModelMessage,
+  mmproj?: string,
 ): StateIdentity {
   const { size, mtimeMs } = statSync(path);
+  const ofProjector = mmproj === undefined ? {} : { mmproj: statSync(mmproj).mtimeMs };
   const ofAdapters = adapters.map((adapter) => [adapter.path, statSync(adapter.path).mtimeMs]);
   // The names are part of the file format.
   const layout = { slots, oneMemory: unifiedKv, cacheTypeK, cacheTypeV };
-  return { llama: version, size, changed: mtimeMs, ...layout, adapters: ofAdapters };
+  return { llama: version, size, changed: mtimeMs, ...layout, adapters: ofAdapters, ...ofProjector };
 }
 
 /** A state is restored only where it was written with the same identity. */
@@ -96,11 +98,13 @@ export interface StateFiles {
 
 /** The first line of a file, as JSON. */
 interface Header {
-  readonly format: 1;
+  readonly format: 2;
   readonly identity: StateIdentity;
   /** Number of tokens. */
   readonly tokens: number;
   readonly adapters: AdapterScales;
+  /** The images in the tokens: start, number of rows, positions. */
+  readonly images: readonly (readonly [number, number, number])[];
   /** `truncatableFrom` of the state. */
   readonly cuttableFrom: number;
   readonly checkpoints: readonly { readonly length: number; readonly bytes: number }[];
@@ -143,12 +147,13 @@ export function* readStates(files: StateFiles, ignored: (file: string, why: stri
 }
 
 function writeState(file: string, identity: StateIdentity, state: SequenceState): void {
-  const { tokens, adapters, truncatableFrom: cuttableFrom, checkpoints } = state;
+  const { tokens, images, adapters, truncatableFrom: cuttableFrom, checkpoints } = state;
   const header: Header = {
-    format: 1,
+    format: 2,
     identity,
     tokens: tokens.length,
     adapters,
+    images: images.map(({ start, count, positions }) => [start, count, positions]),
     cuttableFrom,
     checkpoints: checkpoints.map(({ length, state: { byteLength: bytes } }) => ({ length, bytes })),
     bytes: state.state.byteLength,
@@ -181,7 +186,7 @@ function readState(content: Buffer, identity: StateIdentity): SequenceState {
   if (!createHash("sha256").update(whole).digest().equals(sum)) throw new Error("it is damaged");
   const end = whole.indexOf(10);
   const header = JSON.parse(whole.toString("utf8", 0, end)) as Header;
-  if (header.format !== 1 || JSON.stringify(header.identity) !== JSON.stringify(identity))
+  if (header.format !== 2 || JSON.stringify(header.identity) !== JSON.stringify(identity))
     throw new Error("it was written for another model or with other settings");
   const body = whole.subarray(end + 1);
   let at = 0;
@@ -190,7 +195,8 @@ function readState(content: Buffer, identity: StateIdentity): SequenceState {
   const tokens = Array.from({ length: header.tokens }, (_, i) => numbers.readInt32LE(i * 4));
   const checkpoints = header.checkpoints.map(({ length, bytes }) => ({ length, state: copyOf(take(bytes)) }));
   const { adapters, cuttableFrom } = header;
-  return { tokens, adapters, truncatableFrom: cuttableFrom, checkpoints, state: copyOf(take(header.bytes)) };
+  const images = header.images.map(([start, count, positions]) => ({ start, count, positions }));
+  return { tokens, images, adapters, truncatableFrom: cuttableFrom, checkpoints, state: copyOf(take(header.bytes)) };
 }
 
 /** A copy that does not keep the whole file in memory. */

@@ -1,4 +1,5 @@
 import type { AdapterScales } from "../c-api/adapters.ts";
+import { outsideImage, positionAt, type ImageSpan } from "../../vision/prompt-images.ts";
 import type { NativeContext } from "../c-api/native-context.ts";
 
 /** Decoded tokens: in a slot, or in a copy of one. */
@@ -23,6 +24,8 @@ export interface Checkpoint {
 
 /** A copy of a whole sequence. */
 export interface SequenceState extends CachedSequence {
+  /** The images in it, in order. */
+  readonly images: readonly ImageSpan[];
   readonly state: Uint8Array;
 }
 
@@ -68,6 +71,7 @@ export class Sequence implements CachedSequence {
   readonly #tokens: number[] = [];
   #checkpoints: Checkpoint[] = [];
   #adapters: AdapterScales = "";
+  #images: readonly ImageSpan[] = [];
 
   constructor(context: NativeContext, id: number) {
     this.#context = context;
@@ -97,7 +101,13 @@ export class Sequence implements CachedSequence {
     if (window === 0) return 0;
     // The next token needs a complete window.
     const [first] = this.#context.positions(this.id);
-    return first <= 0 ? 0 : first + window - 1;
+    const { length } = this.#tokens;
+    return first <= 0 ? 0 : first + window - 1 + (length - positionAt(length, this.#images));
+  }
+
+  /** The position of the next token, which is less than the length after images with M-RoPE. */
+  get nextPosition(): number {
+    return positionAt(this.#tokens.length, this.#images);
   }
 
   /** Selects the adapters for further tokens. Clears the sequence if its tokens were decoded with others. */
@@ -118,14 +128,16 @@ export class Sequence implements CachedSequence {
   }
 
   /**
-   * Truncates the sequence to `length` tokens, or to the last checkpoint before that if the memory cannot be truncated there. Returns the
-   * length that is left.
+   * Truncates the sequence to `length` tokens, or to the start of the image there, or to the last checkpoint before that if the memory cannot
+   * be truncated there. Returns the length that is left.
    */
   truncate(length: number): number {
     if (length >= this.#tokens.length) return this.#tokens.length;
-    if (length <= 0) this.clear();
-    else if (length >= this.truncatableFrom && this.#context.truncate(this.id, length)) this.#shorten(length);
-    else this.#reset(length);
+    const whole = outsideImage(length, this.#images);
+    if (whole <= 0) this.clear();
+    else if (whole >= this.truncatableFrom && this.#context.truncate(this.id, positionAt(whole, this.#images)))
+      this.#shorten(whole);
+    else this.#reset(whole);
     return this.#tokens.length;
   }
 
@@ -134,6 +146,7 @@ export class Sequence implements CachedSequence {
     this.clear();
     this.#context.copy(other.id, this.id);
     this.append(other.#tokens);
+    this.#images = other.#images;
     this.#checkpoints = [...other.#checkpoints];
     this.#adapters = other.#adapters;
     this.truncate(length);
@@ -144,8 +157,14 @@ export class Sequence implements CachedSequence {
     for (const token of tokens) this.#tokens.push(token);
   }
 
+  /** An image begins at the end: its rows are appended next. */
+  appendImage(image: ImageSpan): void {
+    this.#images = [...this.#images, image];
+  }
+
   clear(): void {
     this.#tokens.length = 0;
+    this.#images = [];
     this.#checkpoints = [];
     this.#context.clear(this.id);
   }
@@ -153,7 +172,14 @@ export class Sequence implements CachedSequence {
   /** Restores a consistent state after a decode that failed or was aborted. */
   rollback(): void {
     const [, last] = this.#context.positions(this.id);
-    if (last + 1 !== this.#tokens.length) this.#reset(this.#tokens.length);
+    if (!this.#endsAt(last)) this.#reset(this.#tokens.length);
+  }
+
+  /** Whether the position of the last token may be this one. With M-RoPE, the rows of an image may have the same position. */
+  #endsAt(position: number): boolean {
+    const image = this.#images.at(-1);
+    const isInImage = image && image.positions !== image.count && image.start + image.count >= this.#tokens.length;
+    return isInImage ? position >= positionAt(image.start, this.#images) : position + 1 === this.nextPosition;
   }
 
   /** The size of a checkpoint at the end, in bytes. */
@@ -190,6 +216,7 @@ export class Sequence implements CachedSequence {
     return (
       state && {
         tokens: [...this.#tokens],
+        images: this.#images,
         adapters: this.#adapters,
         truncatableFrom,
         checkpoints: this.#checkpoints,
@@ -199,10 +226,11 @@ export class Sequence implements CachedSequence {
   }
 
   /** Replaces the sequence by a copy. If that does not fit into the KV cache, the sequence is empty afterwards. */
-  restore({ tokens, adapters, checkpoints, state }: SequenceState): void {
+  restore({ tokens, images, adapters, checkpoints, state }: SequenceState): void {
     this.clear();
     if (!this.#context.writeState(this.id, state, "all")) return this.clear();
     this.append(tokens);
+    this.#images = images;
     this.#checkpoints = [...checkpoints];
     this.#adapters = adapters;
   }
@@ -213,13 +241,14 @@ export class Sequence implements CachedSequence {
     const isReset =
       checkpoint &&
       this.#context.writeState(this.id, checkpoint.state, "partial") &&
-      this.#context.truncate(this.id, checkpoint.length);
+      this.#context.truncate(this.id, positionAt(checkpoint.length, this.#images));
     if (isReset) this.#shorten(checkpoint.length);
     else this.clear();
   }
 
   #shorten(length: number): void {
     this.#tokens.length = length;
+    if (this.#images.length > 0) this.#images = this.#images.filter(({ start }) => start < length);
     this.#checkpoints = this.#checkpoints.filter((checkpoint) => checkpoint.length <= length);
   }
 }

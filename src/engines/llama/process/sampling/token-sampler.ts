@@ -1,3 +1,4 @@
+import { isRow } from "../../vision/prompt-images.ts";
 import type { Sampling } from "../../../../core/request.ts";
 import { defaultSampling } from "../../defaults.ts";
 import type { PreparedRequest } from "../../preparing/prepared-request.ts";
@@ -162,7 +163,11 @@ export class TokenSampler {
     const { prompt } = this.#options;
     const last = requested < 0 ? prompt.length + this.#generated.length : requested;
     const ofPrompt = last - this.#generated.length;
-    return new Set(ofPrompt > 0 ? [...prompt.slice(-ofPrompt), ...this.#generated] : this.#generated.slice(-last));
+    return new Set(
+      ofPrompt > 0
+        ? [...prompt.slice(-ofPrompt).filter((token) => !isRow(token)), ...this.#generated]
+        : this.#generated.slice(-last),
+    );
   }
 }
 

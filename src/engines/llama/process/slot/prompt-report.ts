@@ -2,6 +2,7 @@ import type { GenerationEvent } from "../../../../core/events.ts";
 import type { InspectedPrompt } from "../../../../core/inspection.ts";
 import type { PreparedRequest, PromptInput } from "../../preparing/prepared-request.ts";
 import type { ModelAnswer } from "../../protocol.ts";
+import { isRow, shownRow } from "../../vision/prompt-images.ts";
 import type { NativeContext } from "../c-api/native-context.ts";
 import type { AsyncSteps } from "../event-loop-share.ts";
 import { rankedLogprobs, readWindow, tokenLogprob, withToken, type LogitWindow } from "../sampling/logits.ts";
@@ -56,7 +57,7 @@ export class PromptReport {
     this.#started = performance.now();
     this.#cached = cached;
     if (extras.wantsTokenIds && this.isReporter && extras.promptLogprobs === undefined)
-      this.#events.push({ type: "prompt", prompt: this.promptNumber, tokens: prompt });
+      this.#events.push({ type: "prompt", prompt: this.promptNumber, tokens: prompt.map(shownToken) });
     if (this.top !== undefined) {
       this.#windows = [null];
       if (prompt.length === 1) return this.#report(this.#windows);
@@ -129,6 +130,10 @@ export class PromptReport {
     const decoder = new TokenDecoder();
     return prompt.map((token) => decoder.push(vocabulary.bytes(token))).join("") + decoder.end();
   }
+}
+
+function shownToken(token: number): number {
+  return isRow(token) ? shownRow : token;
 }
 
 /** Tokens of all inspected prompts of a request at most: they are sent in one message. */

@@ -15,11 +15,12 @@ import type { Task } from "./task.ts";
 /**
  * - `idle`: no task. The sequence keeps its tokens as a cached prompt for later tasks.
  * - `prefill`: tokens of the prompt are left to decode.
+ * - `encode`: the rows of the next image are being computed.
  * - `decode`: each decode samples at least one token.
  * - `paused`: the client is too far behind with reading the answer.
  * - `finished`: the answer was complete before the first decode; the slot becomes idle at the start of the next step.
  */
-export type SlotPhase = "idle" | "prefill" | "decode" | "paused" | "finished";
+export type SlotPhase = "idle" | "prefill" | "encode" | "decode" | "paused" | "finished";
 
 /** A slot with a task. */
 export type RunningSlot = Slot & { readonly task: Task };
@@ -57,12 +58,13 @@ export class Slot {
     this.#enter("prefill", "assigned");
   }
 
-  /** prefill, decode, paused → the phase that the task's progress and its client's reading lead to. */
+  /** prefill, encode, decode, paused → the phase that the task's progress and its client's reading lead to. */
   update(): void {
     const task = this.#task;
     if (!task) return;
     if (task.finished) this.#enter("finished", "finished");
     else if (!task.request.canContinue) this.#enter("paused", "the client is behind");
+    else if (task.promptLeft > 0 && task.awaitsRows) this.#enter("encode", "image");
     else if (task.promptLeft > 0) this.#enter("prefill", "prompt");
     else this.#enter("decode", "prompt is decoded");
   }

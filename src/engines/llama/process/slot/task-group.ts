@@ -1,5 +1,6 @@
 import type { GenerationEvent, GenerationFailure, Usage } from "../../../../core/events.ts";
 import { FailureError } from "../../../../core/failure.ts";
+import type { PlacedImage } from "../../vision/prompt-images.ts";
 import { contextLengthExceeded } from "../../context-length.ts";
 import type { PreparedRequest } from "../../preparing/prepared-request.ts";
 import type { RawText } from "../../protocol.ts";
@@ -13,6 +14,8 @@ export interface TaskGroupOptions {
   readonly message: PreparedRequest;
   /** The tokens of each prompt. */
   readonly prompts: readonly (readonly number[])[];
+  /** The images in each prompt. */
+  readonly images: readonly (readonly PlacedImage[])[];
   readonly owner: string | undefined;
   /** `order` of the first task. */
   readonly order: number;
@@ -41,7 +44,7 @@ export class TaskGroup implements TaskRequest {
   #held: GenerationEvent[] | undefined;
 
   /** Throws FailureError for a request that cannot be served. */
-  constructor(environment: TaskEnvironment, { message, prompts, owner, order, random }: TaskGroupOptions) {
+  constructor(environment: TaskEnvironment, { message, prompts, images, owner, order, random }: TaskGroupOptions) {
     this.id = message.id;
     this.#message = message;
     this.#tasksPerPrompt = Math.max(message.n, message.bestOf);
@@ -52,7 +55,14 @@ export class TaskGroup implements TaskRequest {
     this.tasks = prompts.flatMap((prompt, p) =>
       Array.from({ length: this.#tasksPerPrompt }, (_, i) => {
         const number = p * this.#tasksPerPrompt + i;
-        const own = { number, prompt, seed: choiceSeed(seed, number), owner, order: order + number };
+        const own = {
+          number,
+          prompt,
+          images: images[p] ?? [],
+          seed: choiceSeed(seed, number),
+          owner,
+          order: order + number,
+        };
         return new Task(environment, { request: this, message, ...own });
       }),
     );

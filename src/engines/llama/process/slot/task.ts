@@ -16,6 +16,7 @@ import { checkpointPositions } from "../prompt-cache/prompt-cache.ts";
 import type { Sequence } from "../prompt-cache/sequence.ts";
 import type { OpenConstraint, TokenConstraint } from "../sampling/constraint.ts";
 import { tokenLogprob } from "../sampling/logits.ts";
+import { isRow, outsideImage, type PlacedImage } from "../../vision/prompt-images.ts";
 import { type BanReasoning, type ReasoningBan, ReasoningBudget, StringBudget } from "../sampling/token-limits.ts";
 import { type SampledToken, TokenSampler } from "../sampling/token-sampler.ts";
 import { TokenDecoder, type Vocabulary } from "../tokens/vocabulary.ts";
@@ -30,6 +31,10 @@ export interface TaskEnvironment {
   readonly newCallId: () => string;
   /** Absent if the model has no adapters. */
   readonly adapters?: NativeAdapters | undefined;
+  /** Returns the rows of an image, as long as they are wanted. Absent if the model does not take images. */
+  readonly rowsOf?: ((image: PlacedImage["image"], isWanted: () => boolean) => Promise<Float32Array>) | undefined;
+  /** Rows that a task waits for have arrived, or cannot be computed. */
+  readonly onRows?: (() => void) | undefined;
   readonly openConstraint: OpenConstraint;
   readonly banReasoning: BanReasoning;
   readonly log: LogListener;
@@ -63,6 +68,8 @@ export interface TaskOptions {
   /** The choice that the task's events carry. */
   readonly number: number;
   readonly prompt: readonly number[];
+  /** The images in the prompt, in order. */
+  readonly images?: readonly PlacedImage[];
   readonly seed: number;
   readonly owner: string | undefined;
   /** Newer tasks have larger numbers. */
@@ -74,6 +81,14 @@ export interface TokenChunk {
   readonly tokens: readonly number[];
   /** The number of tokens at the end of the chunk whose logits are needed. */
   readonly outputs: number;
+}
+
+/** Rows of an image in a batch of their own. */
+export interface RowChunk extends TokenChunk {
+  readonly rows: Float32Array;
+  /** The positions of the rows, as `BatchRows` has them. */
+  readonly positions: Int32Array;
+  readonly nonCausal: boolean;
 }
 
 /** A cancelled or ended request needs none of its tasks. */
@@ -105,11 +120,16 @@ export class Task {
   /** Sum of the logprobs of the generated tokens, for `best_of`. */
   logprobSum = 0;
   finished = false;
+  /** Why the next image cannot be decoded. */
+  failure: unknown;
 
   readonly #environment: TaskEnvironment;
   readonly #message: PreparedRequest;
   readonly #seed: number;
   readonly #maxTokens: number;
+  readonly #images: readonly PlacedImage[];
+  /** The rows of the image that is decoded next. */
+  #rows: { readonly image: PlacedImage; readonly rows: Float32Array | undefined } | undefined;
   /** Prompt and answer. What the sequence does not hold is decoded next. */
   readonly #tokens: number[];
   /** Positions in the prompt at which checkpoints are useful, ascending. */
@@ -131,7 +151,7 @@ export class Task {
   /** Throws FailureError for a request that cannot be served. */
   constructor(environment: TaskEnvironment, options: TaskOptions) {
     const { model, vocabulary, contextSize } = environment;
-    const { message, prompt, number } = options;
+    const { message, prompt, number, images = [] } = options;
     const { prediction, sampling, limits, reading, constraint } = message;
     this.#environment = environment;
     this.#message = message;
@@ -141,6 +161,7 @@ export class Task {
     this.order = options.order;
     this.number = number;
     this.prompt = prompt;
+    this.#images = images;
     this.#tokens = prompt.slice();
     this.#seed = options.seed;
     this.#assembler = new ChoiceAssembler(number);
@@ -150,7 +171,7 @@ export class Task {
     if (message.inspected) this.#text = { decoder: new TokenDecoder(), text: "" };
     this.drafts = new TaskDrafts({
       prompt: prompt.length,
-      isLast: (token) => vocabulary.endsGeneration(token),
+      isLast: (token) => !isRow(token) && vocabulary.endsGeneration(token),
       ...(prediction !== undefined && {
         // The part of a prediction that is longer than any answer is not tokenized.
         prediction: () => model.tokenize(prediction.slice(0, contextSize * maxTokenLength), false),
@@ -242,6 +263,7 @@ export class Task {
     sequence.setAdapters(this.adapters);
     this.#checkpoints = this.#checkpointPositions();
     sequence.truncate(this.usesCache ? Math.min(sequence.commonLength(this.#tokens), this.#tokens.length - 1) : 0);
+    this.#loadRows();
     if (this.#sampler) return;
     this.#sampler = new TokenSampler({
       context,
@@ -269,7 +291,49 @@ export class Task {
   preempt(): void {
     this.#sequence?.clear();
     this.#sequence = undefined;
+    this.#rows = undefined;
     this.#report.restart();
+  }
+
+  /** The next items of the prompt are rows of an image. */
+  get isAtImage(): boolean {
+    return this.#images.length > 0 && this.#nextImage?.start === this.#nextStart;
+  }
+
+  /** It cannot continue before the rows of the next image are computed. */
+  get awaitsRows(): boolean {
+    return this.isAtImage && this.#rows?.rows === undefined;
+  }
+
+  /** The first image that the sequence does not hold completely. */
+  get #nextImage(): PlacedImage | undefined {
+    const length = this.#sequence?.length ?? 0;
+    return this.#images.find(({ start, count }) => start + count > length);
+  }
+
+  /** The start of what is decoded next: of the image, if a part of it is decoded. */
+  get #nextStart(): number {
+    return outsideImage(this.#sequence?.length ?? 0, this.#images);
+  }
+
+  /** Requests the rows of the next image. */
+  #loadRows(): void {
+    const { rowsOf, onRows } = this.#environment;
+    if (this.#images.length === 0 || !rowsOf) return;
+    const image = this.#nextImage;
+    if (!image || this.#rows?.image === image) return;
+    this.#rows = { image, rows: undefined };
+    const isWanted = (): boolean => this.#rows?.image === image && !isCancelled(this);
+    rowsOf(image.image, isWanted)
+      .then(
+        (rows) => {
+          if (isWanted()) this.#rows = { image, rows };
+        },
+        (error: unknown) => {
+          if (isWanted()) this.failure = error;
+        },
+      )
+      .finally(() => onRows?.());
   }
 
   /** Ends the answer because the KV cache has no cell for another token. */
@@ -282,13 +346,34 @@ export class Task {
     const from = this.#sequence?.length ?? 0;
     const left = this.#tokens.length - from;
     const checkpoint = this.#checkpoints.find((position) => position > from);
-    const count = checkpoint === undefined ? max : Math.min(max, checkpoint - from);
+    const toCheckpoint = checkpoint === undefined ? max : Math.min(max, checkpoint - from);
+    const image = this.#images.length === 0 ? undefined : this.#nextImage;
+    const count = image ? Math.min(toCheckpoint, image.start - from) : toCheckpoint;
     if (this.#report.isReading && left > 1) {
       const outputs = Math.min(count, maxOutputs, left - 1);
       return { tokens: this.#tokens.slice(from, from + outputs), outputs };
     }
     if (left > count) return { tokens: this.#tokens.slice(from, from + count), outputs: 0 };
     return { tokens: this.#tokens.slice(from), outputs: 1 };
+  }
+
+  /** The next rows of the image at which the prompt is: at most `max`, or `maxCausal` if they do not attend to later ones. */
+  rowChunk(max: number, maxCausal: number): RowChunk {
+    const { image, rows } = this.#rows ?? {};
+    const sequence = this.#sequence;
+    if (!image || !rows || !sequence) throw new Error("The rows of the image are not there.");
+    const from = sequence.length;
+    const offset = from - image.start;
+    const count = Math.min(image.nonCausal ? max : Math.max(1, maxCausal), image.count - offset);
+    const rowLength = this.#environment.model.rowLength;
+    const first = image.firstRow + offset;
+    return {
+      tokens: this.#tokens.slice(from, from + count),
+      outputs: from + count === this.#tokens.length ? 1 : 0,
+      rows: rows.subarray(first * rowLength, (first + count) * rowLength),
+      positions: rowPositions(image, { offset, count, next: sequence.nextPosition }),
+      nonCausal: image.nonCausal,
+    };
   }
 
   /** The last token of the answer with a draft of the next ones. */
@@ -298,20 +383,32 @@ export class Task {
 
   /** Drafts at most `max` tokens after the last one. */
   draft(max: number): Draft {
-    return this.drafts.next(this.#tokens, Math.min(max, this.#maxTokens - this.generatedTokens - 1));
+    const draft = this.drafts.next(this.#tokens, Math.min(max, this.#maxTokens - this.generatedTokens - 1));
+    if (this.#images.length === 0) return draft;
+    const end = draft.tokens.findIndex(isRow);
+    if (end === -1) return draft;
+    return { ...draft, tokens: draft.tokens.slice(0, end), probabilities: draft.probabilities.slice(0, end) };
   }
 
   /** A batch with this chunk was decoded. `index`: that of the chunk's first token in the batch. */
   decoded({ tokens, outputs }: TokenChunk, index: number): void {
     const sequence = this.#sequence;
     if (!sequence) throw new Error("The task has not started.");
+    if (this.#images.length > 0) this.#decodedImage(sequence);
     sequence.append(tokens);
+    if (this.#images.length > 0) this.#loadRows();
     const first = tokens.length - outputs;
     const isPrefilled = sequence.length >= this.#tokens.length;
     if (this.#report.isReading && !isPrefilled) this.#readPromptLogits(outputs, index + first);
     else if (isPrefilled && this.#maxTokens <= 0) this.#finish("length");
     else if (outputs > 0) this.#sampleAfter(sequence, tokens.slice(first), index + first);
     if (this.generatedTokens === 0) this.#report.progress(this.prompt.length - this.promptLeft);
+  }
+
+  /** A batch was decoded: before its tokens are appended, an image of which they are the first rows. */
+  #decodedImage(sequence: Sequence): void {
+    const image = this.#nextImage;
+    if (image?.start === sequence.length) sequence.appendImage(image);
   }
 
   takeEvents(): GenerationEvent[] {
@@ -333,12 +430,19 @@ export class Task {
     this.#sampler = undefined;
     this.#constraint?.free();
     this.#sequence = undefined;
+    this.#rows = undefined;
   }
 
   #checkpointPositions(): readonly number[] {
     const { model, vocabulary } = this.#environment;
     if (!this.usesCache || !model.needsCheckpoints) return [];
-    return checkpointPositions(this.prompt, this.outlined.outline, (token) => vocabulary.bytes(token).length);
+    const positions = checkpointPositions(
+      this.prompt,
+      this.outlined.outline,
+      (token) => vocabulary.bytes(token).length,
+    );
+    if (this.#images.length === 0) return positions;
+    return [...new Set(positions.map((position) => outsideImage(position, this.#images)))];
   }
 
   /**
@@ -424,4 +528,19 @@ function visibleBytes(vocabulary: Vocabulary, format: string): (token: number) =
     const isInMarker = format.includes(JSON.stringify(vocabulary.entry(token)).slice(1, -1));
     return isInMarker ? vocabulary.bytes(token) : nothing;
   };
+}
+
+/** The positions of `count` rows of an image from `offset` on. `next`: the position of the sequence. */
+function rowPositions(
+  { count: all, mrope }: PlacedImage,
+  { offset, count, next }: { readonly offset: number; readonly count: number; readonly next: number },
+): Int32Array {
+  if (!mrope) return Int32Array.from({ length: count }, (_, at) => next + at);
+  const positions = new Int32Array(4 * count);
+  for (let dimension = 0; dimension < 4; dimension++)
+    for (let at = 0; at < count; at++) {
+      const row = dimension * all + offset + at;
+      positions[dimension * count + at] = (mrope.at[row] ?? 0) + (mrope.moves[row] === 1 ? next : 0);
+    }
+  return positions;
 }

@@ -1,5 +1,7 @@
 import { invalidRequest } from "../../../../core/failure.ts";
 import type { PromptInput } from "../../preparing/prepared-request.ts";
+import type { EncoderProcess, KnownImage } from "../../vision/encoder-process.ts";
+import { placeImage, type PlacedImage } from "../../vision/prompt-images.ts";
 import type { AddedTokens, NativeModel } from "../c-api/native-model.ts";
 import type { AsyncLock, AsyncSteps } from "../event-loop-share.ts";
 import { checkToken, type Vocabulary } from "./vocabulary.ts";
@@ -11,6 +13,10 @@ export interface Tokenizer {
   readonly splitter: TextSplitter;
   /** At most one long text at a time is tokenized in another thread, because decodes need a thread, too. */
   readonly lock: AsyncLock;
+  /** Absent if the model does not take images. */
+  readonly encoder?: EncoderProcess | undefined;
+  /** Rows that are decoded together at most. */
+  readonly maxRows?: number;
 }
 
 /** Longer texts, in UTF-16 units, are tokenized in another thread: they take longer than a step may. */
@@ -23,9 +29,14 @@ const tokensPerStep = 16_384;
  * special tokens. The result has exactly one BOS if the tokenizer adds one or the template has written one. An empty prompt becomes the
  * token that starts a document.
  *
- * Throws FailureError for token ids that the model does not have (as `param`), and for a suffix that the model does not support.
+ * The images of the prompt are added to `images`. Throws FailureError for an image that cannot be read, for token ids that the model does not have (as `param`), and for a suffix that the model does not support.
  */
-export function* tokenizePrompt(tokenizer: Tokenizer, prompt: PromptInput, param = "prompt"): AsyncSteps<number[]> {
+export function* tokenizePrompt(
+  tokenizer: Tokenizer,
+  prompt: PromptInput,
+  param = "prompt",
+  images: PlacedImage[] = [],
+): AsyncSteps<number[]> {
   const { model, vocabulary } = tokenizer;
   if (prompt.type === "tokens") {
     for (const token of prompt.tokens) checkToken(vocabulary, token, param);
@@ -37,7 +48,9 @@ export function* tokenizePrompt(tokenizer: Tokenizer, prompt: PromptInput, param
   const infill = prompt.suffix === undefined ? undefined : infillTokens(model);
   if (infill) tokens.push(infill.prefix);
   // A client that writes the BOS into a completions prompt means the one that is there already.
-  yield* addSpans(tokenizer, prompt.spans, tokens, tokens[0] === bos ? bos : null);
+  const present = tokens[0] === bos ? bos : null;
+  if (prompt.media) yield* addSpansAndMedia(tokenizer, prompt, tokens, images, present);
+  else yield* addSpans(tokenizer, prompt.spans, tokens, present);
   if (infill) {
     tokens.push(infill.suffix);
     yield* addSpans(tokenizer, [{ text: prompt.suffix ?? "", special: false }], tokens);
@@ -95,6 +108,43 @@ function* addSpans(
     }
   }
   return last;
+}
+
+/** Adds the tokens of spans with the images between them. A text after an image is tokenized as the start of one, as libmtmd does. */
+function* addSpansAndMedia(
+  tokenizer: Tokenizer,
+  { spans, media: files = [] }: Extract<PromptInput, { type: "spans" }>,
+  tokens: number[],
+  images: PlacedImage[],
+  present: number | null,
+): AsyncSteps<void> {
+  const { encoder } = tokenizer;
+  if (!encoder) throw new Error("The model takes text only.");
+  let from = 0;
+  for (const [at, { medium }] of spans.entries()) {
+    if (medium === undefined) continue;
+    yield* addSpans(tokenizer, spans.slice(from, at), tokens, from === 0 ? present : null);
+    const file = files[medium];
+    if (!file) throw new Error(`The prompt has no medium ${medium}.`);
+    let known: KnownImage | undefined;
+    yield encoder.read(file.data, file.path).then((read) => void (known = read));
+    if (!known) continue;
+    checkRows(known, tokenizer.maxRows ?? Infinity, file.path);
+    placeImage(known, tokens, images);
+    from = at + 1;
+  }
+  yield* addSpans(tokenizer, spans.slice(from), tokens, from === 0 ? present : null);
+}
+
+/** Throws FailureError for rows that attend to later ones and do not fit into one decode. */
+function checkRows({ chunks }: KnownImage, max: number, param: string): void {
+  for (const chunk of chunks)
+    if ("count" in chunk && chunk.nonCausal && chunk.count > max)
+      throw invalidRequest(
+        `It takes ${chunk.count} tokens that this model reads in one step, and a step has ${max}. Use a smaller one, or --batch-size ${chunk.count}.`,
+        param,
+        "image_too_large",
+      );
 }
 
 function* tokenizeAsync(

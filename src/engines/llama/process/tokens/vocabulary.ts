@@ -1,7 +1,10 @@
 import { invalidRequest } from "../../../../core/failure.ts";
+import { isRow } from "../../vision/prompt-images.ts";
 
 /** Flags of a token (llama.h, `llama_token_attr`). */
 const flag = { unknown: 1, unused: 2, control: 8, userDefined: 16, byte: 32 } as const;
+
+const noBytes = new Uint8Array();
 
 /** A loaded model, as far as a vocabulary reads it. */
 export interface VocabularySource {
@@ -109,8 +112,9 @@ export class Vocabulary {
     return this.#texts[token] ?? "";
   }
 
-  /** The exact bytes of a token; for a control token, those of its name. */
+  /** The exact bytes of a token; for a control token, those of its name; none for a row of an image. */
   bytes(token: number): Uint8Array {
+    if (isRow(token)) return noBytes;
     return (this.#bytes[token] ??= this.#bytesOf(token));
   }
 

@@ -1,0 +1,395 @@
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import type { Engine } from "../../src/core/engine.ts";
+import type { ContentPart, Message } from "../../src/core/message.ts";
+import type { GenerationRequest } from "../../src/core/request.ts";
+import type { EncoderProcess as EncoderProcessType } from "../../src/engines/llama/vision/encoder-process.ts";
+import type { LlamaEngineOptions } from "../../src/engines/llama/options.ts";
+import {
+  randomPicture,
+  tone,
+  visionFamilies,
+  writeRandomHearing,
+  writeRandomVision,
+  type VisionFamily,
+} from "../fixtures/random-vision.ts";
+import { drive, openBuilt, request, until, type TestEngine } from "./local-engine.ts";
+import { MtmdOracle, mtmdFolder, mtmdSource } from "./mtmd-oracle.ts";
+
+const small = randomPicture(96, 64, 1);
+const wide = randomPicture(300, 200, 2);
+
+function part(picture: Buffer): ContentPart {
+  return { type: "image", url: `data:image/png;base64,${picture.toString("base64")}` };
+}
+
+function words(text: string): ContentPart {
+  return { type: "text", text };
+}
+
+function chat(...messages: readonly (readonly ContentPart[])[]): GenerationRequest["prompt"] {
+  const turns = messages.flatMap((content, at): Message[] => [
+    { role: "user", content },
+    ...(at < messages.length - 1 ? [{ role: "assistant", content: "ok" } as const] : []),
+  ]);
+  return { kind: "chat", messages: turns, template: {} };
+}
+
+let folder: string;
+let opened: Engine[] = [];
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "truewire-images-"));
+});
+afterEach(async () => {
+  await Promise.all(opened.map((engine) => engine.close(0)));
+  opened = [];
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const { EncoderProcess } = (await import(
+  pathToFileURL(resolve(process.env.TRUEWIRE_DIST ?? "dist", "engines/llama/vision/encoder-process.js")).href
+)) as { readonly EncoderProcess: typeof EncoderProcessType };
+
+function openEncoder(rowLength: number): Promise<EncoderProcessType> {
+  const { model, mmproj } = writeRandomVision(folder, "llava");
+  if (!mtmdSource) throw new Error("There is no libmtmd.");
+  const files = { source: mtmdSource, model, mmproj };
+  return EncoderProcess.open({ type: "open", ...files, rowLength, threads: 1, gpu: false }, () => {});
+}
+
+async function open(
+  family: VisionFamily,
+  options: Partial<LlamaEngineOptions> = {},
+): Promise<Omit<TestEngine, "model" | "close"> & { readonly files: ReturnType<typeof writeRandomVision> }> {
+  const files = writeRandomVision(folder, family);
+  const engine = await openBuilt({
+    model: files.model,
+    mmproj: files.mmproj,
+    speculation: "off",
+    ...(mtmdFolder !== undefined && { llamaLibraries: mtmdFolder }),
+    ...options,
+  });
+  opened.push(engine);
+  return { ...drive(engine), files };
+}
+
+let known: MtmdOracle | undefined;
+function oracle(): MtmdOracle {
+  return (known ??= new MtmdOracle());
+}
+
+/** The ids of the generated tokens, and the usage. */
+async function answer(
+  engine: Pick<TestEngine, "batches">,
+  over: Partial<GenerationRequest>,
+): Promise<{ readonly tokens: readonly number[]; readonly prompt: number; readonly cached: number }> {
+  const tokens: number[] = [];
+  let usage = { prompt: 0, cached: 0 };
+  for await (const events of engine.batches({
+    limits: { maxTokens: 8, ignoreEos: true },
+    wantsTokenIds: true,
+    ...over,
+  }))
+    for (const event of events) {
+      if (event.type === "tokens") tokens.push(...event.tokens);
+      if (event.type === "usage")
+        usage = {
+          prompt: event.usage.promptTokens ?? 0,
+          cached: Number(event.usage.promptDetails?.["cached_tokens"] ?? 0),
+        };
+      if (event.type === "end") expect(event.end).toEqual({ kind: "done" });
+    }
+  return { tokens, ...usage };
+}
+
+describe.skipIf(mtmdSource === null)("images", () => {
+  const conversations: readonly (readonly [string, GenerationRequest["prompt"], string, readonly Buffer[]])[] = [
+    [
+      "a text and an image",
+      chat([words("What is this?"), part(wide)]),
+      "<|im_start|>user\nWhat is this?<__media__><|im_end|>\n<|im_start|>assistant\n",
+      [wide],
+    ],
+    [
+      "three images in two messages, between texts",
+      chat([part(small), words("and"), part(wide), words("which differ?")], [words("Sure?"), part(small)]),
+      "<|im_start|>user\n<__media__>and<__media__>which differ?<|im_end|>\n<|im_start|>assistant\nok<|im_end|>\n" +
+        "<|im_start|>user\nSure?<__media__><|im_end|>\n<|im_start|>assistant\n",
+      [small, wide, small],
+    ],
+  ];
+
+  describe.each(visionFamilies)("%s", (family) => {
+    test.each(conversations)(
+      "%s: the prompt has the tokens, and the answer is that of llama.cpp",
+      async (_, prompt, text, images) => {
+        const engine = await open(family);
+        const expected = oracle().answer(engine.files, text, images, 8);
+        const { tokens, prompt: promptTokens } = await answer(engine, { prompt });
+        expect(promptTokens).toBe(expected.promptTokens);
+        expect(tokens).toEqual(expected.tokens);
+        const counted = await engine.engine.ask?.(
+          { kind: "count-tokens", request: request({ prompt }) },
+          new AbortController().signal,
+        );
+        expect(counted).toBe(expected.promptTokens);
+      },
+    );
+
+    test("an image in small batches, next to another answer, changes nothing", async () => {
+      const prompt = chat([words("What is this?"), part(wide), part(small)]);
+      const { tokens } = await answer(await open(family), { prompt });
+      // Rows that attend to later ones stay in one batch.
+      const engine = await open(family, { batchSize: family === "gemma3" ? 16 : 7, slots: 2 });
+      const other = answer(engine, { prompt: chat([words("Tell me a long story.")]), limits: { maxTokens: 60 } });
+      expect((await answer(engine, { prompt })).tokens).toEqual(tokens);
+      await other;
+    });
+
+    test("conversations that begin with the same image share it, in slots and in the prompt cache", async () => {
+      const prompts = ["one", "two", "three", "four"].map((end) => ({
+        prompt: chat([words("What is this?"), part(wide), words(end)]),
+      }));
+      const alone = await open(family);
+      const expected = [];
+      for (const { prompt } of prompts)
+        expected.push(
+          (await answer(alone, { prompt, limits: { maxTokens: 8, ignoreEos: true, cachePrompt: false } })).tokens,
+        );
+      for (const slots of [4, 1]) {
+        const engine = await open(family, { slots });
+        const found: (readonly number[])[] = [];
+        let cached = 0;
+        for (const prompt of [...prompts, ...prompts]) {
+          const { tokens, cached: count } = await answer(engine, prompt);
+          found.push(tokens);
+          cached = count;
+        }
+        expect(found).toEqual([...expected, ...expected]);
+        expect(cached).toBeGreaterThan(30);
+      }
+    });
+
+    test("a conversation continues from the cache, and another image of the same size does not", async () => {
+      const engine = await open(family);
+      const first = [words("What is this?"), part(wide)];
+      const { prompt } = await answer(engine, { prompt: chat(first) });
+      const next = await answer(engine, { prompt: chat(first, [words("And now?")]) });
+      expect(next.cached).toBeGreaterThanOrEqual(prompt - 8);
+      const whole = { prompt: chat(first, [words("And now?")]), limits: { maxTokens: 8, cachePrompt: false } };
+      expect(next.tokens).toEqual((await answer(await open(family), whole)).tokens);
+      const other = await answer(engine, { prompt: chat([words("What is this?"), part(randomPicture(300, 200, 3))]) });
+      expect(other.cached).toBeLessThan(prompt / 2);
+    });
+  });
+
+  test("a recording is answered as llama.cpp does, and an image is refused by a model that only hears", async () => {
+    const files = writeRandomHearing(folder);
+    const engine = await openBuilt({ ...files, contextSize: 2048, ...(mtmdFolder && { llamaLibraries: mtmdFolder }) });
+    opened.push(engine);
+    const audio = (hertz: number): ContentPart => {
+      return { type: "audio", data: tone(hertz).toString("base64"), format: "wav" };
+    };
+    const text = "<|im_start|>user\nWhat is it?<__media__><|im_end|>\n<|im_start|>assistant\n";
+    for (const hertz of [440, 1000]) {
+      const { tokens, prompt, cached } = await answer(drive(engine), {
+        prompt: chat([words("What is it?"), audio(hertz)]),
+      });
+      const expected = oracle().answer(files, text, [tone(hertz)], 8);
+      expect(prompt).toBe(expected.promptTokens);
+      expect(tokens).toEqual(expected.tokens);
+      expect(cached).toBeLessThan(40);
+    }
+    expect(engine.models()[0]?.takesImages).toBe(false);
+    const refused: unknown[] = [];
+    for await (const events of engine.generate(request({ prompt: chat([part(small)]) }))) refused.push(...events);
+    expect(refused).toMatchObject([{ type: "end", end: { failure: { param: "messages[0].content[0].type" } } }]);
+  });
+
+  test("an image is encoded once, also if its file was written in another way, and not for a request that was cancelled", async () => {
+    const encoder = await openEncoder(64);
+    const wanted = (): boolean => true;
+    const image = await encoder.read(wide, "image");
+    // The same pixels, and another file: PNG readers skip what comes before the end.
+    const end = wide.length - 12;
+    const comment = Buffer.from("0000000474455874410041424b5dc7fb", "hex");
+    const other = await encoder.read(Buffer.concat([wide.subarray(0, end), comment, wide.subarray(end)]), "image");
+    expect(other.hash).toBe(image.hash);
+    const [first, second, third] = await Promise.all([
+      encoder.rows(image, wanted),
+      encoder.rows(image, wanted),
+      encoder.rows(other, wanted),
+    ]);
+    expect(second).toBe(first);
+    expect(third).toBe(first);
+    expect(encoder.encoded).toBe(1);
+    const busy = encoder.rows(await encoder.read(small, "image"), wanted);
+    const left = encoder.rows(await encoder.read(randomPicture(50, 50, 9), "image"), () => false);
+    await expect(left).rejects.toThrow("it is not wanted");
+    await busy;
+    expect(encoder.encoded).toBe(2);
+  });
+
+  test("a projector with rows of another length is refused", async () => {
+    await expect(openEncoder(32)).rejects.toThrow(
+      /mmproj-llava\.gguf belongs to another model: its rows have 64 numbers, and the model takes 32$/,
+    );
+  });
+
+  test("an encoder that crashes costs one request, and the next one starts another", async () => {
+    const lines: string[] = [];
+    const engine = await open("llava", { log: (line) => void lines.push(line) });
+    await answer(engine, { prompt: chat([part(small)]) });
+    const { execFileSync } = await import("node:child_process");
+    const model = (engine.engine as unknown as { readonly processId: number }).processId;
+    const [encoder] = execFileSync("ps", ["-o", "pid=", "--ppid", String(model)], { encoding: "utf8" }).split("\n");
+    process.kill(Number(encoder), "SIGKILL");
+    await until(() => lines.length > 1);
+    const { tokens } = await answer(engine, { prompt: chat([part(wide)]) });
+    expect(tokens).toHaveLength(8);
+    expect(lines.join("\n")).toContain("The process that encodes images was ended by SIGKILL; it is started again");
+  });
+
+  test("what is not an image, or too large a one, is refused with its place", async () => {
+    const { engine } = await open("llava");
+    const refusal = async (url: string): Promise<unknown> => {
+      const prompt = chat([words("What?"), { type: "image", url }]);
+      for await (const events of engine.generate(request({ prompt })))
+        for (const event of events) if (event.type === "end" && event.end.kind === "rejected") return event.end.failure;
+      return undefined;
+    };
+    const data = (file: Buffer): string => `data:image/png;base64,${file.toString("base64")}`;
+    expect(await refusal("https://example.com/a.png")).toMatchObject({
+      param: "messages[0].content[1]",
+      message:
+        "Invalid image: expected a data URL such as 'data:image/png;base64,…', but got 'https://example.com/a.png'. This server cannot download images.",
+    });
+    expect(await refusal(data(Buffer.from("<svg></svg>")))).toMatchObject({ code: "invalid_image_format" });
+    expect(await refusal(data(Buffer.concat([small.subarray(0, 33), Buffer.alloc(9)])))).toMatchObject({
+      status: 400,
+      code: "invalid_image",
+      param: "messages[0].content[1]",
+    });
+    const bomb = Buffer.from(small);
+    bomb.writeUInt32BE(60_000, 16);
+    bomb.writeUInt32BE(60_000, 20);
+    expect(await refusal(data(bomb))).toMatchObject({
+      code: "image_too_large",
+      message: "Invalid image: it has 60000 × 60000 pixels, and at most 64 million are read.",
+    });
+  });
+
+  // libmtmd tried to read it as a video.
+  test.skipIf(process.platform === "win32")("a damaged image starts no program", async () => {
+    const programs = mkdtempSync(join(folder, "programs-"));
+    for (const name of ["ffprobe", "ffmpeg"])
+      writeFileSync(join(programs, name), `#!/bin/sh\n: > ${join(programs, "started")}\n`, { mode: 0o755 });
+    vi.stubEnv("PATH", `${programs}:${process.env.PATH}`);
+    const encoder = await openEncoder(64);
+    vi.unstubAllEnvs();
+    const damaged = Buffer.concat([small.subarray(0, 33), Buffer.alloc(200)]);
+    await expect(encoder.read(damaged, "messages[0].content[0]")).rejects.toMatchObject({
+      failure: { code: "invalid_image", param: "messages[0].content[0]" },
+    });
+    expect(readdirSync(programs).toSorted()).toEqual(["ffmpeg", "ffprobe"]);
+  });
+
+  test("a projector next to the model is found; one of another model is refused, or not used if it was not configured", async () => {
+    const { model, mmproj } = writeRandomVision(folder, "llava");
+    const own = mkdtempSync(join(folder, "own-"));
+    cpSync(model, join(own, "model.gguf"));
+    cpSync(mmproj, join(own, "mmproj-F16.gguf"));
+    const found = await openBuilt({ model: join(own, "model.gguf") });
+    opened.push(found);
+    expect(found.models()[0]?.takesImages).toBe(true);
+    const lines: string[] = [];
+    const off = await openBuilt({
+      model: join(own, "model.gguf"),
+      mmproj: false,
+      log: (line) => void lines.push(line),
+    });
+    opened.push(off);
+    expect(off.models()[0]?.takesImages).toBe(false);
+    cpSync(model, join(own, "mmproj-F16.gguf"));
+    const unused = await openBuilt({ model: join(own, "model.gguf"), log: (line) => void lines.push(line) });
+    opened.push(unused);
+    expect(unused.models()[0]?.takesImages).toBe(false);
+    expect(lines.join("\n")).toContain("is not used, so the model takes text only");
+    await expect(openBuilt({ model: join(own, "model.gguf"), mmproj: join(own, "mmproj-F16.gguf") })).rejects.toThrow(
+      /^libmtmd of .* cannot be used: it cannot load .*mmproj-F16\.gguf/,
+    );
+    await expect(openBuilt({ model: join(own, "model.gguf"), mmproj: join(own, "none.gguf") })).rejects.toThrow(
+      /none\.gguf does not exist/,
+    );
+  });
+});
+
+describe.skipIf(mtmdSource === null)("a model of a repository", () => {
+  test("is downloaded with its projector, once", async () => {
+    const { model, mmproj } = writeRandomVision(folder, "llava");
+    const files: Readonly<Record<string, Buffer>> = {
+      "eyes-Q8_0.gguf": readFileSync(model),
+      "mmproj-F32.gguf": Buffer.alloc(64),
+      "mmproj-F16.gguf": readFileSync(mmproj),
+    };
+    const asked: string[] = [];
+    const hub = createServer((message, response) => {
+      const { pathname } = new URL(message.url ?? "/", "http://hub");
+      asked.push(pathname);
+      const file = files[pathname.split("/").at(-1) ?? ""];
+      if (pathname.includes("/manifests/")) response.end(JSON.stringify({ ggufFile: { rfilename: "eyes-Q8_0.gguf" } }));
+      else if (pathname === "/api/models/somebody/eyes/tree/main")
+        response.end(JSON.stringify(["README.md", ...Object.keys(files)].map((path) => ({ type: "file", path }))));
+      else if (!file) response.writeHead(404).end();
+      else {
+        const [, from = "0", to] = /bytes=(\d+)-(\d*)/.exec(message.headers.range ?? "") ?? [];
+        const body = file.subarray(Number(from), to ? Number(to) + 1 : file.length);
+        response.writeHead(message.headers.range === undefined ? 200 : 206, {
+          etag: `"${pathname}"`,
+          "content-length": body.length,
+          "accept-ranges": "bytes",
+          "content-range": `bytes ${from}-${Number(from) + body.length - 1}/${file.length}`,
+        });
+        response.end(message.method === "HEAD" ? undefined : body);
+      }
+    });
+    await new Promise<void>((listening) => hub.listen(0, "127.0.0.1", listening));
+    const { port } = hub.address() as AddressInfo;
+    const modelsFolder = mkdtempSync(join(folder, "hub-"));
+    const options = { model: "hf:somebody/eyes:Q8_0", modelsFolder, hub: `http://127.0.0.1:${port}/` };
+    for (const isFirst of [true, false]) {
+      asked.length = 0;
+      const engine = await openBuilt(options);
+      opened.push(engine);
+      expect(engine.models()[0]?.takesImages).toBe(true);
+      expect(asked.some((path) => path.endsWith("/mmproj-F16.gguf"))).toBe(isFirst);
+      expect(asked.some((path) => path.endsWith("/mmproj-F32.gguf"))).toBe(false);
+    }
+    hub.closeAllConnections();
+    await new Promise((closed) => hub.close(closed));
+  });
+});
+
+test("a model without a projector says how to get it", async () => {
+  const { model } = writeRandomVision(folder, "llava");
+  const engine = await openBuilt({ model, mmproj: false });
+  opened.push(engine);
+  for await (const events of engine.generate(request({ prompt: chat([part(small)]) })))
+    expect(events.at(-1)).toMatchObject({
+      end: {
+        kind: "rejected",
+        failure: {
+          status: 400,
+          param: "messages[0].content[0].type",
+          message:
+            "Invalid content type: this model reads text only, and cannot take a part of type 'image_url'. It can read images if it " +
+            "is served with its projector: --mmproj FILE, or mmproj in the configuration.",
+        },
+      },
+    });
+});
