@@ -1,6 +1,7 @@
 import type { Dispatcher } from "undici";
 import type { GenerationEnd, GenerationEvent } from "../../core/events.ts";
 import type { ReceivedAnswer } from "../../core/inspection.ts";
+import { OpenList, type Placed } from "../../core/open-list.ts";
 import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
 import type { EventReader } from "../../apis/source-port.ts";
 import { badAnswer } from "../../apis/tolerant/read-failure.ts";
@@ -61,6 +62,7 @@ export interface AttemptOptions {
  * While no batch is taken, the upstream is paused: at most `highWater` bytes, and what one read of the socket returns, are buffered.
  */
 export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
+  place = -1;
   readonly #options: AttemptOptions;
   #controller: Dispatcher.DispatchController | undefined;
   readonly #decoder: Decoder;
@@ -333,7 +335,7 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
 }
 
 /** Has time-outs for silence. */
-export interface HasTimeouts {
+export interface HasTimeouts extends Placed {
   /** Called every `tickMs`. */
   tick(tickMs: number): void;
 }
@@ -341,7 +343,7 @@ export interface HasTimeouts {
 /** One timer for all open answers. A timer for each answer would have to be restarted with every event. */
 export class Watch {
   readonly #tickMs: number;
-  #watched = new Set<HasTimeouts>();
+  readonly #watched = new OpenList<HasTimeouts>();
   #timer: NodeJS.Timeout | undefined;
 
   /** `minTimeoutMs`: the shortest time-out to detect; it is detected with a precision of a quarter. */

@@ -1,6 +1,7 @@
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import { FailureError } from "../../core/failure.ts";
 import type { AttemptObserver, ObservedAttempt } from "../../core/generation-observer.ts";
+import type { Placed } from "../../core/open-list.ts";
 import { isVisible } from "../../core/events.ts";
 import { internalError } from "../../apis/failures.ts";
 import { Attempt } from "./attempt.ts";
@@ -50,7 +51,8 @@ export interface GenerationPlan {
 }
 
 /** One generation: attempts, until one of them emits an event. From then on there is no other attempt, so that no text is sent twice. */
-export class GenerationStream implements AsyncIterableIterator<readonly GenerationEvent[]> {
+export class GenerationStream implements AsyncIterableIterator<readonly GenerationEvent[]>, Placed {
+  place = -1;
   readonly #plan: GenerationPlan;
   #attempt: Attempt | undefined;
   #options: AttemptOptions | undefined;

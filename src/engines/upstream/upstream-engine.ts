@@ -11,6 +11,7 @@ import type { GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
 import { loggedFailure } from "../../core/failure.ts";
 import type { GenerationRequest } from "../../core/request.ts";
+import { OpenList } from "../../core/open-list.ts";
 import { looseSchemas } from "../../apis/adapt/simplify-schema.ts";
 import { knownServer } from "../../apis/adapt/known-servers.ts";
 import { isOn, type ServerProfile } from "../../apis/adapt/server-profile.ts";
@@ -85,7 +86,7 @@ class UpstreamEngine implements Engine {
   readonly #used = new Set<string>();
   #models: readonly ListedUpstreamModel[] = [];
   #refresh: NodeJS.Timeout | undefined;
-  readonly #lifecycle = new EngineLifecycle<GenerationStream>();
+  readonly #lifecycle = new EngineLifecycle<GenerationStream>(new OpenList());
   #retries = 0;
 
   constructor(options: UpstreamOptions, open: OpenTransport) {
