@@ -31,7 +31,14 @@ test("contains what was added and not removed, for every order of both", () => {
       }
     }
     const names = [...list].map(({ name }) => name).sort();
-    if (list.size !== expected.size || names.join() !== [...expected].map(({ name }) => name).sort().join())
+    if (
+      list.size !== expected.size ||
+      names.join() !==
+        [...expected]
+          .map(({ name }) => name)
+          .sort()
+          .join()
+    )
       expect.fail(`run ${run}: ${names.join()}`);
     for (const item of all) if ((item.place === -1) === expected.has(item)) expect.fail(`run ${run}: ${item.name}`);
   }

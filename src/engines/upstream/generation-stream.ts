@@ -228,7 +228,10 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     headers: AttemptObserver["headers"] | undefined,
   ): Promise<readonly GenerationEvent[] | null> {
     if (this.#abandoned) return [{ type: "end", end: this.#abandoned }];
-    this.#options = headers ? { ...options, headers: { ...headers, ...options.headers } } : options;
+    this.#options =
+      headers && Object.keys(headers).length > 0
+        ? { ...options, headers: { ...headers, ...options.headers } }
+        : options;
     this.#attempt = new Attempt(this.#options);
     return this.#attempt.next();
   }

@@ -48,7 +48,8 @@ export class ProfileMemory implements ProfileStore {
 }
 
 function keyOf(url: string, model: string): string {
-  return JSON.stringify([url, model]);
+  // A URL contains no space.
+  return `${url} ${model}`;
 }
 
 /** A longer body is not read again for a lesson. */
@@ -66,7 +67,7 @@ export class RequestLessons {
 
   /** What the request was taught about a model of a server. */
   of(url: string, model: string): ServerProfile | undefined {
-    return this.#lessons.get(keyOf(url, model))?.profile;
+    return this.#lessons.size === 0 ? undefined : this.#lessons.get(keyOf(url, model))?.profile;
   }
 
   /** All lessons, by server and model. */
@@ -122,7 +123,7 @@ export class UpstreamProfiles {
     const reasons = this.#options.reasons(model);
     const learned = store.get(url, model)?.profile;
     const lesson = lessons?.of(url, model);
-    const key = `${url} ${model}`;
+    const key = keyOf(url, model);
     const before = lesson ? undefined : this.#merged.get(key);
     if (before && before.known === known && before.reasons === reasons && before.learned === learned)
       return before.profile;
