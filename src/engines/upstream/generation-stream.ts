@@ -52,9 +52,7 @@ export interface GenerationPlan {
 }
 
 /** One generation: attempts, until one of them emits an event. From then on there is no other attempt, so that no text is sent twice. */
-export class GenerationStream
-  implements AsyncIterableIterator<readonly GenerationEvent[]>, DeliveringIterator, Placed
-{
+export class GenerationStream implements AsyncIterableIterator<readonly GenerationEvent[]>, DeliveringIterator, Placed {
   place = -1;
   readonly #plan: GenerationPlan;
   #attempt: Attempt | undefined;

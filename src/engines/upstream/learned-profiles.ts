@@ -55,24 +55,29 @@ function keyOf(url: string, model: string): string {
 /** A longer body is not read again for a lesson. */
 const maxReadBody = 16 * 1024 * 1024;
 
+/** What a server has taught about a model. */
+interface Lesson {
+  readonly url: string;
+  readonly model: string;
+  readonly profile: ServerProfile;
+}
+
 /**
  * What the refusals of one request have taught. A lesson holds for this request immediately, and for others when the server has accepted a
  * request that was adapted to it: the words of a refusal may quote the client.
  */
 export class RequestLessons {
-  readonly #lessons = new Map<
-    string,
-    { readonly url: string; readonly model: string; readonly profile: ServerProfile }
-  >();
+  /** Absent until something was learned: most requests are not refused. */
+  #lessons: Map<string, Lesson> | undefined;
 
   /** What the request was taught about a model of a server. */
   of(url: string, model: string): ServerProfile | undefined {
-    return this.#lessons.size === 0 ? undefined : this.#lessons.get(keyOf(url, model))?.profile;
+    return this.#lessons?.get(keyOf(url, model))?.profile;
   }
 
   /** All lessons, by server and model. */
-  list(): Iterable<{ readonly url: string; readonly model: string; readonly profile: ServerProfile }> {
-    return this.#lessons.values();
+  list(): Iterable<Lesson> {
+    return this.#lessons?.values() ?? [];
   }
 
   /**
@@ -90,7 +95,11 @@ export class RequestLessons {
     const body: unknown = JSON.parse(sent);
     const lesson = isObject(body) ? learnRefusal(failure, body as RequestBody, profile) : null;
     if (lesson)
-      this.#lessons.set(keyOf(url, model), { url, model, profile: mergedProfile(this.of(url, model) ?? {}, lesson) });
+      (this.#lessons ??= new Map()).set(keyOf(url, model), {
+        url,
+        model,
+        profile: mergedProfile(this.of(url, model) ?? {}, lesson),
+      });
     return lesson;
   }
 }
