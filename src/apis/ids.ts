@@ -30,11 +30,17 @@ export function toolCallId(random: () => number): string {
 /** `req_` and 32 hexadecimal digits, as in the `x-request-id` header. */
 export function requestId(random: () => number): string {
   let id = "req_";
-  for (let i = 0; i < 4; i++) {
-    const digits = Math.floor(random() * 2 ** 32);
-    id += digits.toString(16).padStart(8, "0");
+  for (let i = 0; i < 8; i++) {
+    const value = Math.floor(random() * 2 ** 16);
+    id += hexOfByte(value >>> 8) + hexOfByte(value & 0xff);
   }
   return id;
+}
+
+const bytesInHex = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+
+function hexOfByte(byte: number): string {
+  return bytesInHex[byte] ?? "";
 }
 
 /** Characters of `[0-9A-Za-z]`, each equally likely. */

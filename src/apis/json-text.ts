@@ -17,17 +17,28 @@ export class JsonText {
   constructor(text: string) {
     this.text = text;
   }
+
+  /** Called if `JSON.stringify` writes a value that contains this text, which it cannot write. */
+  toJSON(): null {
+    foundText = true;
+    return null;
+  }
 }
+
+let foundText = false;
 
 /**
  * A value's JSON: compact, or with `indent` spaces a level in the form of `JSON.stringify(value, null, indent)`. Members that are
  * undefined are left out.
  */
 export function jsonText(value: JsonValue, indent = 0): string {
-  return indent > 0 ? pretty(value, " ".repeat(indent), "\n") : compact(value);
+  if (indent > 0) return pretty(value, " ".repeat(indent), "\n");
+  foundText = false;
+  const text = JSON.stringify(value);
+  return foundText ? compact(value) : text;
 }
 
-/** Used for every answer in profile `lean`, so it is fast: it appends to one string, and creates no arrays. */
+/** Used for answers with logprobs, so it is fast: it appends to one string, and creates no arrays. */
 function compact(value: JsonValue): string {
   if (typeof value === "string") return jsonString(value);
   if (typeof value !== "object" || value === null) return JSON.stringify(value);

@@ -93,6 +93,8 @@ export function variantsOf(union: z.ZodDiscriminatedUnion): ReadonlyMap<unknown,
  * has `.meta({ float: true })`.
  */
 export function inWireOrder(schema: z.ZodType, value: unknown, printFloat?: (value: number) => unknown): unknown {
+  // Most values are no objects, and their schemas need not be looked at.
+  if ((typeof value !== "object" || value === null) && (typeof value !== "number" || !printFloat)) return value;
   const inner = unwrapped(schema);
   if (Array.isArray(value)) {
     const item = itemSchema(inner);
@@ -105,12 +107,27 @@ export function inWireOrder(schema: z.ZodType, value: unknown, printFloat?: (val
     );
   const described = isObject(value) ? objectSchema(inner, value) : undefined;
   if (!isObject(value) || described === undefined) return value;
+  if (!printFloat && isInWireOrder(described, value)) return value;
   const listed = membersOf(described).filter(({ name }) => Object.hasOwn(value, name));
   const names = new Set(listed.map(({ name }) => name));
   return Object.fromEntries([
     ...listed.map(({ name, schema }) => [name, inWireOrder(schema, value[name], printFloat)] as const),
     ...Object.entries(value).filter(([name]) => !names.has(name)),
   ]);
+}
+
+/** Whether the members of `value` are in the order of `schema`, none of them is an object, and those that it does not list are the last. */
+function isInWireOrder(schema: z.ZodObject, value: JsonObject): boolean {
+  const members = membersOf(schema);
+  let last = 0;
+  for (const name of Object.keys(value)) {
+    if (typeof value[name] === "object" && value[name] !== null) return false;
+    const found = members.findIndex((member) => member.name === name);
+    const place = found === -1 ? members.length : found;
+    if (place < last) return false;
+    last = place;
+  }
+  return true;
 }
 
 /**

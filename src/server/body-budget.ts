@@ -1,5 +1,6 @@
 import { bodyTooLarge } from "../apis/failures.ts";
 import { FailureError } from "../core/failure.ts";
+import { OpenList, type Placed } from "../core/open-list.ts";
 import type { Steps } from "../core/steps.ts";
 import { inTurns } from "./turns.ts";
 
@@ -34,7 +35,7 @@ export class BodyBudget {
   /** By size, the smallest first; of one size, in the order of arrival. */
   readonly #waiting: Waiting[] = [];
   /** Bodies that are being received. */
-  readonly #receiving = new Set<BodyLease>();
+  readonly #receiving = new OpenList<BodyLease>();
   #timer: ReturnType<typeof setInterval> | undefined;
 
   constructor(limit: number, { waitMs = 10_000, slowAfterMs = 5000 }: BodyBudgetOptions = {}) {
@@ -54,7 +55,7 @@ export class BodyBudget {
       grow: (lease, size) => this.#grow(lease, size),
       complete: (lease, size) => this.#complete(lease, size),
       release: (lease, bytes) => this.#release(lease, bytes),
-      receiving: (lease) => void this.#receiving.add(lease),
+      receiving: (lease) => this.#receiving.add(lease),
     });
   }
 
@@ -170,7 +171,8 @@ interface Ledger {
 }
 
 /** The memory of one request's body; `release` returns it to the budget. */
-export class BodyLease {
+export class BodyLease implements Placed {
+  place = -1;
   readonly #ledger: Ledger;
   #released = false;
   /** The reserved bytes. */

@@ -1,3 +1,4 @@
+import { deliver, type DeliveringIterator, type TakeBatch } from "../core/deliver.ts";
 import type { Engine, ModelInfo } from "../core/engine.ts";
 import { type GenerationEnd, type GenerationEvent, type GenerationFailure, isVisible } from "../core/events.ts";
 import type { FallbackReason } from "../core/failure.ts";
@@ -71,13 +72,13 @@ function mismatchOf({ prompt }: GenerationRequest, { endpoints, takesImages }: M
 }
 
 /** One generation with fallbacks. */
-class FallbackRun implements AsyncIterableIterator<Batch> {
+class FallbackRun implements AsyncIterableIterator<Batch>, DeliveringIterator {
   readonly #request: GenerationRequest;
   readonly #observer: GenerationObserver | undefined;
   readonly #candidates: readonly Candidate[];
   readonly #reasons: ReadonlySet<string>;
   readonly #onFallback: (name: string, reason: FallbackReason) => void;
-  #iterator: AsyncIterator<Batch>;
+  #iterator: DeliveringIterator;
   #next = 0;
   /** The name of the fallback that is asked. */
   #asked: string | undefined;
@@ -137,6 +138,10 @@ class FallbackRun implements AsyncIterableIterator<Batch> {
     }
     const step = await this.#iterator.next();
     return step.done === true ? over : step;
+  }
+
+  deliver(take: TakeBatch): Promise<void> {
+    return deliver(this.#iterator, take);
   }
 
   async return(): Promise<IteratorResult<Batch, undefined>> {

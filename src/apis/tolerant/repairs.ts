@@ -108,7 +108,8 @@ export function sentenceOfRepair(id: string): string | undefined {
 
 /** Counts repairs. */
 export class RepairLog {
-  #counts = new Map<RepairId, number>();
+  /** Absent until the first repair: most answers need none. */
+  #counts: Map<RepairId, number> | undefined;
   #places: RepairPlace[] | undefined;
   /** The start of the current frame, in characters of the answer. Set only while places are recorded. */
   at = 0;
@@ -117,7 +118,8 @@ export class RepairLog {
   total = 0;
 
   note(id: RepairId): void {
-    this.#counts.set(id, (this.#counts.get(id) ?? 0) + 1);
+    const counts = (this.#counts ??= new Map());
+    counts.set(id, (counts.get(id) ?? 0) + 1);
     this.total++;
     if (this.#places && this.#places.length < maxPlaces) this.#places.push({ id, at: this.at });
   }
@@ -132,9 +134,11 @@ export class RepairLog {
   }
 
   list(): readonly Repair[] {
+    const counts = this.#counts;
+    if (!counts) return [];
     const ids = Object.keys(sentences) as RepairId[];
     return ids.flatMap((id) => {
-      const count = this.#counts.get(id);
+      const count = counts.get(id);
       return count === undefined ? [] : [{ id, sentence: sentences[id], count }];
     });
   }

@@ -93,7 +93,8 @@ const deltaMembers: ReadonlySet<string> = new Set([...readNames.delta, "reasonin
  * citations) becomes one event. null and empty lists are ignored.
  */
 export class ExtraReader {
-  #last = new Map<string, string>();
+  /** Absent until the source adds a member. */
+  #last: Map<string, string> | undefined;
 
   chunk(value: JsonObject, out: GenerationEvent[]): void {
     this.#read(value, chunkMembers, "chunk", undefined, out);
@@ -135,8 +136,9 @@ export class ExtraReader {
 
   #isRepeated(key: string, member: unknown): boolean {
     const text = JSON.stringify(member);
-    if (this.#last.get(key) === text) return true;
-    this.#last.set(key, text);
+    const last = (this.#last ??= new Map());
+    if (last.get(key) === text) return true;
+    last.set(key, text);
     return false;
   }
 }

@@ -21,23 +21,35 @@ export interface Closing<Open> {
   readonly release: () => Promise<void>;
 }
 
+/** The open generations of an engine. */
+interface OpenGenerations<Open> extends Iterable<Open> {
+  readonly size: number;
+  add(open: Open): unknown;
+  delete(open: Open): unknown;
+}
+
 /**
  * The state of an engine, its open generations, and how it closes. `Open` is the engine's type for an open generation. A new engine is
  * ready; a closed engine stays closed.
  */
 export class EngineLifecycle<Open> {
-  readonly #open = new Set<Open>();
+  readonly #open: OpenGenerations<Open>;
   #state: EngineHealth["state"] = "ready";
   #message: string | undefined;
   #closing: Promise<void> | undefined;
   #onIdle: (() => void) | undefined;
+
+  /** `open`: an empty collection for the open generations; an `OpenList` costs less than a `Set`. */
+  constructor(open: OpenGenerations<Open> = new Set<Open>()) {
+    this.#open = open;
+  }
 
   get state(): EngineHealth["state"] {
     return this.#state;
   }
 
   /** The open generations. */
-  get open(): ReadonlySet<Open> {
+  get open(): Iterable<Open> & { readonly size: number } {
     return this.#open;
   }
 

@@ -1,6 +1,8 @@
 import type { Dispatcher } from "undici";
 import type { GenerationEnd, GenerationEvent } from "../../core/events.ts";
 import type { ReceivedAnswer } from "../../core/inspection.ts";
+import type { TakeBatch } from "../../core/deliver.ts";
+import { OpenList, type Placed } from "../../core/open-list.ts";
 import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
 import type { EventReader } from "../../apis/source-port.ts";
 import { badAnswer } from "../../apis/tolerant/read-failure.ts";
@@ -61,6 +63,7 @@ export interface AttemptOptions {
  * While no batch is taken, the upstream is paused: at most `highWater` bytes, and what one read of the socket returns, are buffered.
  */
 export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
+  place = -1;
   readonly #options: AttemptOptions;
   #controller: Dispatcher.DispatchController | undefined;
   readonly #decoder: Decoder;
@@ -74,6 +77,10 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
   #pending: GenerationEvent[] = [];
   #unreadBytes = 0;
   #waiting: ((batch: GenerationEvent[] | null) => void) | undefined;
+  /** Present after `deliver`. */
+  #taker: Taker | undefined;
+  /** The taker has not taken its last batch yet. */
+  #isTaking = false;
   /** The `end` event was emitted. */
   #ended = false;
   /** The request no longer counts as outstanding. */
@@ -119,6 +126,37 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
       this.#waiting = resolve;
     });
   }
+
+  /** Replaces `next`: see `DeliveringIterator`. */
+  deliver(take: TakeBatch): Promise<void> {
+    return new Promise((over, failed) => {
+      this.#taker = { take, over, failed };
+      this.#pass();
+    });
+  }
+
+  /** Passes the pending events to the taker, unless it is busy. */
+  #pass(): void {
+    const taker = this.#taker;
+    if (!taker || this.#isTaking) return;
+    while (this.#pending.length > 0) {
+      // Taking a batch may end the answer, which adds events.
+      this.#isTaking = true;
+      try {
+        const wait = taker.take(this.#take());
+        if (wait) return void wait.then(this.#taken, taker.failed);
+      } catch (error) {
+        return taker.failed(error);
+      }
+      this.#isTaking = false;
+    }
+    if (this.#ended) taker.over();
+  }
+
+  readonly #taken = (): void => {
+    this.#isTaking = false;
+    this.#pass();
+  };
 
   /** Stops the request in any state. A waiting `next` gets `end`. */
   abort(end: GenerationEnd): void {
@@ -288,8 +326,9 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     if (this.#pending.length === 0) this.#pending = added;
     else for (const event of added) this.#pending.push(event);
     const waiting = this.#waiting;
+    if (!waiting) return this.#pass();
     this.#waiting = undefined;
-    waiting?.(this.#take());
+    waiting(this.#take());
   }
 
   /** Adds the headers for the client to the first `start` event. Other events may precede it, such as Azure's filter results. */
@@ -332,8 +371,16 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
   }
 }
 
+/** Who takes the batches of an answer. */
+interface Taker {
+  readonly take: TakeBatch;
+  /** The last batch was taken. */
+  readonly over: () => void;
+  readonly failed: (error: unknown) => void;
+}
+
 /** Has time-outs for silence. */
-export interface HasTimeouts {
+export interface HasTimeouts extends Placed {
   /** Called every `tickMs`. */
   tick(tickMs: number): void;
 }
@@ -341,7 +388,7 @@ export interface HasTimeouts {
 /** One timer for all open answers. A timer for each answer would have to be restarted with every event. */
 export class Watch {
   readonly #tickMs: number;
-  #watched = new Set<HasTimeouts>();
+  readonly #watched = new OpenList<HasTimeouts>();
   #timer: NodeJS.Timeout | undefined;
 
   /** `minTimeoutMs`: the shortest time-out to detect; it is detected with a precision of a quarter. */

@@ -19,6 +19,7 @@ import { cancellable } from "../../core/cancellable.ts";
 import { mergeBatches } from "../../core/merge-batches.ts";
 import { findTruncation, truncationFailure, type TruncationMode } from "../../apis/adapt/truncation.ts";
 import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
+import { deliver, type DeliveringIterator, type TakeBatch } from "../../core/deliver.ts";
 import type { GenerationStream } from "./generation-stream.ts";
 import { withWarnings } from "./judged-answer.ts";
 
@@ -268,8 +269,8 @@ export function severalChoices(
 /**
  * Runs a generation. If it fails before any output and `other` then returns another one, that one takes its place, unseen by the client.
  */
-export class ReplaceableGeneration implements AsyncIterableIterator<readonly GenerationEvent[]> {
-  #iterator: AsyncIterator<readonly GenerationEvent[]>;
+export class ReplaceableGeneration implements AsyncIterableIterator<readonly GenerationEvent[]>, DeliveringIterator {
+  #iterator: DeliveringIterator;
   #other: (() => AsyncIterable<readonly GenerationEvent[]> | null) | undefined;
 
   constructor(
@@ -286,6 +287,10 @@ export class ReplaceableGeneration implements AsyncIterableIterator<readonly Gen
 
   next(): Promise<IteratorResult<readonly GenerationEvent[], unknown>> {
     return this.#other ? this.#first(this.#other) : this.#iterator.next();
+  }
+
+  deliver(take: TakeBatch): Promise<void> {
+    return deliver(this.#iterator, take);
   }
 
   async return(): Promise<IteratorResult<readonly GenerationEvent[], undefined>> {

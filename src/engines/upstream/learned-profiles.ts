@@ -48,30 +48,36 @@ export class ProfileMemory implements ProfileStore {
 }
 
 function keyOf(url: string, model: string): string {
-  return JSON.stringify([url, model]);
+  // A URL contains no space.
+  return `${url} ${model}`;
 }
 
 /** A longer body is not read again for a lesson. */
 const maxReadBody = 16 * 1024 * 1024;
+
+/** What a server has taught about a model. */
+interface Lesson {
+  readonly url: string;
+  readonly model: string;
+  readonly profile: ServerProfile;
+}
 
 /**
  * What the refusals of one request have taught. A lesson holds for this request immediately, and for others when the server has accepted a
  * request that was adapted to it: the words of a refusal may quote the client.
  */
 export class RequestLessons {
-  readonly #lessons = new Map<
-    string,
-    { readonly url: string; readonly model: string; readonly profile: ServerProfile }
-  >();
+  /** Absent until something was learned: most requests are not refused. */
+  #lessons: Map<string, Lesson> | undefined;
 
   /** What the request was taught about a model of a server. */
   of(url: string, model: string): ServerProfile | undefined {
-    return this.#lessons.get(keyOf(url, model))?.profile;
+    return this.#lessons?.get(keyOf(url, model))?.profile;
   }
 
   /** All lessons, by server and model. */
-  list(): Iterable<{ readonly url: string; readonly model: string; readonly profile: ServerProfile }> {
-    return this.#lessons.values();
+  list(): Iterable<Lesson> {
+    return this.#lessons?.values() ?? [];
   }
 
   /**
@@ -89,7 +95,11 @@ export class RequestLessons {
     const body: unknown = JSON.parse(sent);
     const lesson = isObject(body) ? learnRefusal(failure, body as RequestBody, profile) : null;
     if (lesson)
-      this.#lessons.set(keyOf(url, model), { url, model, profile: mergedProfile(this.of(url, model) ?? {}, lesson) });
+      (this.#lessons ??= new Map()).set(keyOf(url, model), {
+        url,
+        model,
+        profile: mergedProfile(this.of(url, model) ?? {}, lesson),
+      });
     return lesson;
   }
 }
@@ -122,7 +132,7 @@ export class UpstreamProfiles {
     const reasons = this.#options.reasons(model);
     const learned = store.get(url, model)?.profile;
     const lesson = lessons?.of(url, model);
-    const key = `${url} ${model}`;
+    const key = keyOf(url, model);
     const before = lesson ? undefined : this.#merged.get(key);
     if (before && before.known === known && before.reasons === reasons && before.learned === learned)
       return before.profile;

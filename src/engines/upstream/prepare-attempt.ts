@@ -112,13 +112,11 @@ export class AttemptPreparer {
     const source = isChat ? this.#context.source : this.#textSource();
     const isSameDialect = passthrough?.dialect === source.name;
     if (!isSameDialect) refuseTokens(request);
-    const customTools = tools?.filter(({ kind }) => kind === "custom").map(({ name }) => name) ?? [];
+    const customTools = tools?.filter(({ kind }) => kind === "custom").map(({ name }) => name);
     const warn = (warning: string): void => log?.(warning, "warn", { req: request.id });
     const ollama = this.#context.ollama?.stateOf(model, target);
-    const profile = {
-      ...this.#context.profiles.of(model, target.url, lessons),
-      ...(ollama && { ollama, truncates: ollama.cutsPrompts === true }),
-    };
+    const ownProfile = this.#context.profiles.of(model, target.url, lessons);
+    const profile = ollama ? { ...ownProfile, ollama, truncates: ollama.cutsPrompts === true } : ownProfile;
     const { onTruncation: mode = "error" } = this.#context.options;
     const openReader = (callId: () => string, warnings = true): OpenedReader => {
       const warned = warnings ? warn : undefined;
@@ -136,13 +134,14 @@ export class AttemptPreparer {
       };
       if (mode !== "allow" && isChat && profile.truncates !== false)
         stages.push(new TruncationStage({ request, profile, mode, upstream: name, report }));
-      if (customTools.length > 0) stages.push(new CustomCalls(new Set(customTools)));
+      if (customTools && customTools.length > 0) stages.push(new CustomCalls(new Set(customTools)));
       if (format !== undefined && isChat) stages.push(new TextStage(format, request, callId, warned));
       return { reader, transform: transformOf(stages) };
     };
     const callIds = inspected && new RecordedIds();
     const { reader, transform } = openReader(callIds?.next ?? newCallId);
-    const options: Omit<AttemptOptions, "body"> = {
+    const options: { -readonly [Name in keyof AttemptOptions]: AttemptOptions[Name] } = {
+      body: "",
       target,
       model,
       profile,
@@ -164,8 +163,9 @@ export class AttemptPreparer {
       inspect: undefined,
     };
     const withBody = (body: string): AttemptOptions => {
-      if (!inspected || !callIds) return { ...options, body };
-      const inspect: AttemptOptions["inspect"] = (headers) =>
+      options.body = body;
+      if (!inspected || !callIds) return options;
+      options.inspect = (headers) =>
         inspected.inspection.sent({
           url: target.endpointUrl(source.path),
           headers,
@@ -174,7 +174,7 @@ export class AttemptPreparer {
           reread: () => rereading(openReader(callIds.again(), false), stream),
           isWhole: inspected.isWhole,
         });
-      return { ...options, body, inspect };
+      return options;
     };
     const adaptations: AdaptationPlace[] = [];
     const note: NoteAdaptation = (id, place) => {
@@ -187,7 +187,8 @@ export class AttemptPreparer {
       if (strict === true && isChat && (request.n ?? 1) > 1 && this.#context.takesOneChoice(preparation))
         note("one-choice", "n");
       const wantsUsage = request.wantsUsage || asksForUsage(request, profile, mode);
-      const members = source.writeRequest({ ...fitted, wantsUsage }, profile, note);
+      const asked = wantsUsage === fitted.wantsUsage ? fitted : { ...fitted, wantsUsage };
+      const members = source.writeRequest(asked, profile, note);
       if (this.#fitLimit(members, profile, model, source, limit)) note("max-tokens");
       this.#context.ollama?.sent(model, target, members);
       const body = requestBodyText(members);

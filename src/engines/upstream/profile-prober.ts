@@ -45,7 +45,8 @@ export class ProfileProber {
 
   /** A model of a target has answered a request. */
   answered(target: UpstreamTarget, model: string): void {
-    const key = JSON.stringify([target.url, model]);
+    // A URL contains no space.
+    const key = `${target.url} ${model}`;
     if (this.#closed.signal.aborted || this.#begun.has(key)) return;
     this.#begun.add(key);
     // One server at a time: their models may share a machine.

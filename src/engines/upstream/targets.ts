@@ -174,6 +174,8 @@ export class TargetSet {
   choose(tried: ReadonlySet<UpstreamTarget>, conversation?: string): UpstreamTarget {
     // The timer may have ended with the request that set it (see `sharesTimers`), so every request checks, too.
     if (this.#timer !== undefined) this.#probeDue();
+    const [only, ...others] = this.targets;
+    if (only && others.length === 0) return only;
     const inService = this.targets.filter((target) => target.inService());
     const fresh = inService.filter((target) => !tried.has(target));
     const candidates = fresh.length > 0 ? fresh : inService.length > 0 ? inService : this.targets;

@@ -12,6 +12,7 @@ import type { GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
 import { loggedFailure } from "../../core/failure.ts";
 import type { GenerationRequest } from "../../core/request.ts";
+import { OpenList } from "../../core/open-list.ts";
 import { looseSchemas } from "../../apis/adapt/simplify-schema.ts";
 import { knownServer } from "../../apis/adapt/known-servers.ts";
 import { isOn, type ServerProfile } from "../../apis/adapt/server-profile.ts";
@@ -52,6 +53,8 @@ const defaultAnswerLimit = 16 * 1024 * 1024;
 const defaultRetries = 2;
 /** The maximum number of models whose profiles are shown, for each server. */
 const maxShownProfiles = 100;
+/** The number of servers' models of which `#known` keeps something. */
+const maxKnown = 1000;
 /** How often the upstream's model list is read again. */
 const refreshMs = 60_000;
 
@@ -85,8 +88,10 @@ class UpstreamEngine implements Engine {
   /** The models that have answered, by the upstream's names. */
   readonly #used = new Set<string>();
   #models: readonly ListedUpstreamModel[] = [];
+  /** What is known of the servers, by URL and model; null: nothing. Depends on `#models`. */
+  readonly #known = new Map<string, KnownServerProfile | null>();
   #refresh: NodeJS.Timeout | undefined;
-  readonly #lifecycle = new EngineLifecycle<GenerationStream>();
+  readonly #lifecycle = new EngineLifecycle<GenerationStream>(new OpenList());
   #retries = 0;
 
   constructor(options: UpstreamOptions, open: OpenTransport) {
@@ -102,7 +107,7 @@ class UpstreamEngine implements Engine {
     this.#profiles = new UpstreamProfiles({
       configured: options.profile ?? {},
       store,
-      known: (model, url) => knownServer(url, this.#listedModel(model)),
+      known: (model, url) => this.#knownServer(model, url),
       reasons: (model) => this.#native.reasons(model),
     });
     if (this.#source === sourcePorts.chat)
@@ -155,6 +160,7 @@ class UpstreamEngine implements Engine {
     }
     try {
       this.#models = await this.#listedModels();
+      this.#known.clear();
     } catch (cause) {
       await this.#targets.close();
       throw cause;
@@ -367,8 +373,20 @@ class UpstreamEngine implements Engine {
     const { learn } = this.#options;
     this.#used.add(model);
     if (!this.#prober || learn === false) return;
-    const isUnknown = (): boolean => knownServer(target.url, this.#listedModel(model)) === undefined;
-    if (learn === true || (target.isPrivate && isUnknown())) this.#prober.answered(target, model);
+    if (learn === true || (target.isPrivate && this.#knownServer(model, target.url) === undefined))
+      this.#prober.answered(target, model);
+  }
+
+  /** Each request asks several times, and the list of models may be long. */
+  #knownServer(model: string, url: string): KnownServerProfile | undefined {
+    const key = `${url} ${model}`;
+    let found = this.#known.get(key);
+    if (found === undefined) {
+      if (this.#known.size >= maxKnown) this.#known.clear();
+      found = knownServer(url, this.#listedModel(model)) ?? null;
+      this.#known.set(key, found);
+    }
+    return found ?? undefined;
   }
 
   /** See `GenerationPlan`. */
@@ -420,12 +438,15 @@ class UpstreamEngine implements Engine {
       const models = await this.#listedModels();
       if (JSON.stringify(models) === JSON.stringify(this.#models)) return;
       this.#models = models;
+      this.#known.clear();
       this.#prober?.changed();
     } catch (error) {
       this.#options.log?.("the model list could not be read again", "warn", { error: String(error) });
     }
   }
 }
+
+type KnownServerProfile = NonNullable<ReturnType<typeof knownServer>>;
 
 /** A request, and what its streams share. */
 interface AskedGeneration {

@@ -284,13 +284,16 @@ export interface RingEntry<T> {
 interface MutableEntry<T> extends RingEntry<T> {
   bytes: number;
   isDropped: boolean;
+  /** The next newer entry. */
+  next: MutableEntry<T> | undefined;
 }
 
 /** Keeps the newest values within a limit of bytes. Values may grow; the oldest are dropped first. */
 export class Ring<T> {
   readonly maxBytes: number;
-  /** The oldest first. */
-  readonly #entries = new Set<MutableEntry<T>>();
+  /** A list, and no `Set`: the first member of a `Set` from which many were deleted is found slowly. */
+  #oldest: MutableEntry<T> | undefined;
+  #newest: MutableEntry<T> | undefined;
   #bytes = 0;
   #dropped = 0;
 
@@ -310,8 +313,10 @@ export class Ring<T> {
 
   /** Adds a value, of size 0. */
   add(value: T): RingEntry<T> {
-    const entry: MutableEntry<T> = { value, bytes: 0, isDropped: false };
-    this.#entries.add(entry);
+    const entry: MutableEntry<T> = { value, bytes: 0, isDropped: false, next: undefined };
+    if (this.#newest) this.#newest.next = entry;
+    else this.#oldest = entry;
+    this.#newest = entry;
     return entry;
   }
 
@@ -321,10 +326,7 @@ export class Ring<T> {
     if (grown.isDropped) return;
     grown.bytes += bytes;
     this.#bytes += bytes;
-    for (const oldest of this.#entries) {
-      if (this.#bytes <= this.maxBytes) return;
-      this.#drop(oldest);
-    }
+    while (this.#bytes > this.maxBytes && this.#oldest) this.#drop(this.#oldest);
   }
 
   has(entry: RingEntry<T>): boolean {
@@ -341,11 +343,14 @@ export class Ring<T> {
 
   /** The oldest first. */
   *values(): Generator<T> {
-    for (const { value } of this.#entries) yield value;
+    for (let entry = this.#oldest; entry; entry = entry.next) yield entry.value;
   }
 
   #drop(entry: MutableEntry<T>): void {
-    this.#entries.delete(entry);
+    this.#oldest = entry.next;
+    if (this.#newest === entry) this.#newest = undefined;
+    // An entry that was dropped must not keep others in memory.
+    entry.next = undefined;
     entry.isDropped = true;
     this.#bytes -= entry.bytes;
     this.#dropped++;
