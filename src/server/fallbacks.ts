@@ -1,4 +1,3 @@
-import { deliver, type DeliveringIterator, type TakeBatch } from "../core/deliver.ts";
 import type { Engine, ModelInfo } from "../core/engine.ts";
 import { type GenerationEnd, type GenerationEvent, type GenerationFailure, isVisible } from "../core/events.ts";
 import type { FallbackReason } from "../core/failure.ts";
@@ -72,13 +71,13 @@ function mismatchOf({ prompt }: GenerationRequest, { endpoints, takesImages }: M
 }
 
 /** One generation with fallbacks. */
-class FallbackRun implements AsyncIterableIterator<Batch>, DeliveringIterator {
+class FallbackRun implements AsyncIterableIterator<Batch> {
   readonly #request: GenerationRequest;
   readonly #observer: GenerationObserver | undefined;
   readonly #candidates: readonly Candidate[];
   readonly #reasons: ReadonlySet<string>;
   readonly #onFallback: (name: string, reason: FallbackReason) => void;
-  #iterator: DeliveringIterator;
+  #iterator: AsyncIterator<Batch>;
   #next = 0;
   /** The name of the fallback that is asked. */
   #asked: string | undefined;
@@ -138,10 +137,6 @@ class FallbackRun implements AsyncIterableIterator<Batch>, DeliveringIterator {
     }
     const step = await this.#iterator.next();
     return step.done === true ? over : step;
-  }
-
-  deliver(take: TakeBatch): Promise<void> {
-    return deliver(this.#iterator, take);
   }
 
   async return(): Promise<IteratorResult<Batch, undefined>> {

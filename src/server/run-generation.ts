@@ -1,4 +1,3 @@
-import { deliver, type DeliveringIterator, finish } from "../core/deliver.ts";
 import type { Engine } from "../core/engine.ts";
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
@@ -29,7 +28,7 @@ export interface GenerationRun {
 }
 
 /**
- * Runs a generation to its end. Each batch passes the observers and then `write`; the next one is taken when the promise of `write`, if
+ * Pulls a generation to its end. Each batch passes the observers and then `write`; the next one is pulled when the promise of `write`, if
  * any, has resolved, so a slow reader slows down its own source. When the client leaves, the iteration is ended, which cancels the work
  * of the engine, and nothing more is written.
  *
@@ -46,8 +45,8 @@ export async function runGeneration(
 ): Promise<GenerationEnd> {
   const { engine, observer, observers = [], onTruncated } = run;
   let { request } = run;
-  const mayTruncate = onTruncated !== undefined && request.limits.overflow === "drop-oldest";
-  let iterator: DeliveringIterator | undefined;
+  let mayTruncate = onTruncated !== undefined && request.limits.overflow === "drop-oldest";
+  let iterator: AsyncIterator<EventBatch> | undefined;
   const leave = (): void => {
     iterator?.return?.().catch(() => {});
   };
@@ -62,23 +61,6 @@ export async function runGeneration(
   const emitEnd = async (end: GenerationEnd): Promise<GenerationEnd> => {
     await emit([{ type: "end", end }]);
     return end;
-  };
-  /** The end that the engine gave. */
-  let given: GenerationEnd | undefined;
-  let complete = false;
-  const afterWrite = (): void => {
-    if (given !== undefined || complete || !isComplete()) return;
-    complete = true;
-    leave();
-  };
-  const take = (batch: EventBatch): Promise<void> | undefined => {
-    if (departure.happened || complete) return undefined;
-    const last = batch.at(-1);
-    if (last?.type === "end") given = last.end;
-    const wait = emit(batch);
-    if (wait) return wait.then(afterWrite);
-    afterWrite();
-    return undefined;
   };
   departure.listen(leave);
   try {
@@ -96,18 +78,23 @@ export async function runGeneration(
         iterator = engine.generate(request, observer)[Symbol.asyncIterator]();
         continue;
       }
-      const wait = take(step.value);
+      mayTruncate = false;
+      const wait = emit(step.value);
       if (wait) await wait;
-      if (given !== undefined) await finish(iterator);
-      else if (!complete) await deliver(iterator, take);
-      if (given !== undefined) return ended ?? given;
-      if (departure.happened) return clientGone;
-      if (!complete) break;
-      await emit([
-        { type: "finish", choice: 0, reason: "stop" },
-        { type: "end", end: { kind: "done" } },
-      ]);
-      return { kind: "done" };
+      const last = step.value.at(-1);
+      if (last?.type !== "end") {
+        if (!isComplete()) continue;
+        await iterator.return?.();
+        await emit([
+          { type: "finish", choice: 0, reason: "stop" },
+          { type: "end", end: { kind: "done" } },
+        ]);
+        return { kind: "done" };
+      }
+      // The engine may run code after its last batch.
+      const after = await iterator.next();
+      if (after.done !== true) leave();
+      return ended ?? last.end;
     }
   } catch (cause) {
     leave();

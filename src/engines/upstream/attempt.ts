@@ -1,7 +1,6 @@
 import type { Dispatcher } from "undici";
 import type { GenerationEnd, GenerationEvent } from "../../core/events.ts";
 import type { ReceivedAnswer } from "../../core/inspection.ts";
-import type { TakeBatch } from "../../core/deliver.ts";
 import { OpenList, type Placed } from "../../core/open-list.ts";
 import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
 import type { EventReader } from "../../apis/source-port.ts";
@@ -77,10 +76,6 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
   #pending: GenerationEvent[] = [];
   #unreadBytes = 0;
   #waiting: ((batch: GenerationEvent[] | null) => void) | undefined;
-  /** Present after `deliver`. */
-  #taker: Taker | undefined;
-  /** The taker has not taken its last batch yet. */
-  #isTaking = false;
   /** The `end` event was emitted. */
   #ended = false;
   /** The request no longer counts as outstanding. */
@@ -126,37 +121,6 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
       this.#waiting = resolve;
     });
   }
-
-  /** Replaces `next`: see `DeliveringIterator`. */
-  deliver(take: TakeBatch): Promise<void> {
-    return new Promise((over, failed) => {
-      this.#taker = { take, over, failed };
-      this.#pass();
-    });
-  }
-
-  /** Passes the pending events to the taker, unless it is busy. */
-  #pass(): void {
-    const taker = this.#taker;
-    if (!taker || this.#isTaking) return;
-    while (this.#pending.length > 0) {
-      // Taking a batch may end the answer, which adds events.
-      this.#isTaking = true;
-      try {
-        const wait = taker.take(this.#take());
-        if (wait) return void wait.then(this.#taken, taker.failed);
-      } catch (error) {
-        return taker.failed(error);
-      }
-      this.#isTaking = false;
-    }
-    if (this.#ended) taker.over();
-  }
-
-  readonly #taken = (): void => {
-    this.#isTaking = false;
-    this.#pass();
-  };
 
   /** Stops the request in any state. A waiting `next` gets `end`. */
   abort(end: GenerationEnd): void {
@@ -326,9 +290,8 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     if (this.#pending.length === 0) this.#pending = added;
     else for (const event of added) this.#pending.push(event);
     const waiting = this.#waiting;
-    if (!waiting) return this.#pass();
     this.#waiting = undefined;
-    waiting(this.#take());
+    waiting?.(this.#take());
   }
 
   /** Adds the headers for the client to the first `start` event. Other events may precede it, such as Azure's filter results. */
@@ -369,14 +332,6 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     this.#options.target.outstanding--;
     this.#options.watch.remove(this);
   }
-}
-
-/** Who takes the batches of an answer. */
-interface Taker {
-  readonly take: TakeBatch;
-  /** The last batch was taken. */
-  readonly over: () => void;
-  readonly failed: (error: unknown) => void;
 }
 
 /** Has time-outs for silence. */

@@ -19,7 +19,6 @@ import { cancellable } from "../../core/cancellable.ts";
 import { mergeBatches } from "../../core/merge-batches.ts";
 import { findTruncation, truncationFailure, type TruncationMode } from "../../apis/adapt/truncation.ts";
 import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
-import { deliver, type DeliveringIterator, type TakeBatch } from "../../core/deliver.ts";
 import type { GenerationStream } from "./generation-stream.ts";
 import { withWarnings } from "./judged-answer.ts";
 
@@ -269,8 +268,8 @@ export function severalChoices(
 /**
  * Runs a generation. If it fails before any output and `other` then returns another one, that one takes its place, unseen by the client.
  */
-export class ReplaceableGeneration implements AsyncIterableIterator<readonly GenerationEvent[]>, DeliveringIterator {
-  #iterator: DeliveringIterator;
+export class ReplaceableGeneration implements AsyncIterableIterator<readonly GenerationEvent[]> {
+  #iterator: AsyncIterator<readonly GenerationEvent[]>;
   #other: (() => AsyncIterable<readonly GenerationEvent[]> | null) | undefined;
 
   constructor(
@@ -287,10 +286,6 @@ export class ReplaceableGeneration implements AsyncIterableIterator<readonly Gen
 
   next(): Promise<IteratorResult<readonly GenerationEvent[], unknown>> {
     return this.#other ? this.#first(this.#other) : this.#iterator.next();
-  }
-
-  deliver(take: TakeBatch): Promise<void> {
-    return deliver(this.#iterator, take);
   }
 
   async return(): Promise<IteratorResult<readonly GenerationEvent[], undefined>> {

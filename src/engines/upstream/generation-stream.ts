@@ -1,7 +1,6 @@
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import { FailureError } from "../../core/failure.ts";
 import type { AttemptObserver, ObservedAttempt } from "../../core/generation-observer.ts";
-import type { DeliveringIterator, TakeBatch } from "../../core/deliver.ts";
 import type { Placed } from "../../core/open-list.ts";
 import { isVisible } from "../../core/events.ts";
 import { internalError } from "../../apis/failures.ts";
@@ -52,7 +51,7 @@ export interface GenerationPlan {
 }
 
 /** One generation: attempts, until one of them emits an event. From then on there is no other attempt, so that no text is sent twice. */
-export class GenerationStream implements AsyncIterableIterator<readonly GenerationEvent[]>, DeliveringIterator, Placed {
+export class GenerationStream implements AsyncIterableIterator<readonly GenerationEvent[]>, Placed {
   place = -1;
   readonly #plan: GenerationPlan;
   #attempt: Attempt | undefined;
@@ -79,24 +78,10 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
   async next(): Promise<IteratorResult<readonly GenerationEvent[], undefined>> {
     if (this.#closed) return over;
     const batch = this.#committed && this.#attempt ? await this.#attempt.next() : await this.#first();
-    if (batch) this.#passed(batch);
-    else this.#close({ kind: "done" });
+    const last = batch?.at(-1);
+    if (batch) this.#plan.read(batch);
+    if (batch === null || last?.type === "end") this.#close(last?.type === "end" ? last.end : { kind: "done" });
     return batch === null ? over : { done: false, value: batch };
-  }
-
-  async deliver(take: TakeBatch): Promise<void> {
-    if (this.#closed || !this.#attempt) return;
-    await this.#attempt.deliver((batch) => {
-      this.#passed(batch);
-      return take(batch);
-    });
-    this.#close({ kind: "done" });
-  }
-
-  #passed(batch: readonly GenerationEvent[]): void {
-    this.#plan.read(batch);
-    const last = batch.at(-1);
-    if (last?.type === "end") this.#close(last.end);
   }
 
   return(): Promise<IteratorResult<readonly GenerationEvent[], undefined>> {
