@@ -335,10 +335,10 @@ export class Ring<T> {
 
   /** Removes all values, and forgets how many were dropped. Returns their number. */
   clear(): number {
-    const { size } = this.#entries;
-    for (const entry of this.#entries) this.#drop(entry);
+    let cleared = 0;
+    for (; this.#oldest; cleared++) this.#drop(this.#oldest);
     this.#dropped = 0;
-    return size;
+    return cleared;
   }
 
   /** The oldest first. */
