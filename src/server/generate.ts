@@ -24,6 +24,7 @@ import type { EventBatch, BatchObserver, GenerationRun } from "./run-generation.
 import type { Service } from "./service.ts";
 import type { OpenGenerator } from "./resends.ts";
 import { hashOf } from "./keys/key-ring.ts";
+import { countPromptTokens } from "./token-endpoints.ts";
 import { inTurns } from "./turns.ts";
 import { sendEvents, streamAnswer, wholeAnswer } from "./write-answer.ts";
 
@@ -71,7 +72,9 @@ async function answer(
 ): Promise<void> {
   const { settings, log } = service;
   const { record, requestId, profile } = reply;
-  const { request, preparesOnly } = read;
+  const { preparesOnly } = read;
+  const request = (await read.editPrompt?.((edited) => countPromptTokens(model, edited, reply))) ?? read.request;
+  if (request !== read.request) log.info({ req: requestId }, "the prompt was edited as the request asks for");
   const { engine, settings: answerSettings, forwards } = model.from;
   const context: AnswerContext = {
     profile,

@@ -7,6 +7,7 @@ import type { AnswerContext, ReadRequest } from "../port.ts";
 import type { ServedPort } from "../port-state.ts";
 import type { RateLevels } from "../rate-limits.ts";
 import type { ModelListFormat, ApiErrorFormat } from "../api-error-format.ts";
+import { editContext, type EditedContext } from "./context-edits.ts";
 import { diagnose, isDiagnosed } from "./diagnosis.ts";
 import { anthropicError, errorJson } from "./error-object.ts";
 import { messageForms } from "./form.ts";
@@ -148,10 +149,19 @@ export const messagesPort: ServedPort = {
   streamHeaders: ({ name }) => messageForms[name].streamHeaders,
 };
 
-function withWriters({ request, warnings, options }: ReadMessageRequest): ReadRequest {
+function withWriters({ request, warnings, options: read, edits }: ReadMessageRequest): ReadRequest {
+  let applied: EditedContext["applied"] = [];
+  const options: MessageOptions = edits ? { ...read, appliedEdits: () => applied } : read;
   return {
     request,
     warnings,
+    ...(edits && {
+      async editPrompt(countTokens) {
+        const edited = await editContext(request, edits, countTokens);
+        applied = edited.applied;
+        return edited.request;
+      },
+    }),
     streamWriter: (context) => new MessageStreamWriter(messageContext(context, options)),
     writeResponse: (generation, context) => writeMessageResponse(generation, messageContext(context, options)),
   };
