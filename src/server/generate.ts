@@ -6,6 +6,7 @@ import { estimateTokens } from "../core/estimate-tokens.ts";
 import { isVisible } from "../core/events.ts";
 import type { GenerationEvent } from "../core/events.ts";
 import { jsonChunks } from "../core/json-chunks.ts";
+import { loopWarning } from "../core/loop-guard.ts";
 import type { Steps } from "../core/steps.ts";
 import type { GenerationRequest, QueueTier } from "../core/request.ts";
 import { shownWarnings, loggedError } from "../core/failure.ts";
@@ -128,6 +129,9 @@ async function answer(
     ...(forwards?.includes(port.name) !== true && {
       onTruncated: (before, after) =>
         log.warn({ req: requestId, before, after }, "the prompt was too long: its oldest messages were left out"),
+    }),
+    ...(model.from.guardsLoops === true && {
+      onLoop: (period) => log.warn({ req: requestId }, loopWarning(period)),
     }),
   };
   if (read.keepLoadedMs !== undefined && (read.generatesNothing !== true || engine.health().state === "ready"))

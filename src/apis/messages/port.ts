@@ -58,7 +58,12 @@ function modelObject({ id, created, contextLength, maxOutputTokens, takesImages:
       batch: no,
       citations: no,
       code_execution: no,
-      context_management: no,
+      context_management: {
+        clear_thinking_20251015: yes,
+        clear_tool_uses_20250919: yes,
+        compact_20260112: no,
+        supported: true,
+      },
       effort: { supported: true, low: yes, medium: yes, high: yes, xhigh: yes, max: yes },
       image_input: sees === true ? yes : no,
       pdf_input: no,

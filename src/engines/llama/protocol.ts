@@ -115,6 +115,7 @@ export interface OpenModelMessage {
   readonly defaults?: LlamaEngineOptions["defaults"];
   readonly constrainCalls?: boolean;
   readonly speculation: NonNullable<LlamaEngineOptions["speculation"]>;
+  readonly loopGuard: boolean;
   readonly pooling?: PoolingSetting;
   /** Log a line at level `debug` for each transition of a slot or a task. */
   readonly debug?: true;

@@ -263,6 +263,7 @@ function newScheduler(
       newCallId,
       openConstraint: constraintOpener(model, modelVocabulary, log),
       banReasoning: reasoningBans(modelVocabulary),
+      guardsLoops: message.loopGuard,
       log,
       ...(message.debug && { debug: (line: string) => log(line, "debug") }),
     },

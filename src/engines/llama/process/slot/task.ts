@@ -3,6 +3,7 @@ import { ChoiceAssembler } from "../../../../core/choice-assembler.ts";
 import type { SlotState } from "../../../../core/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../../../../core/events.ts";
 import type { LogListener } from "../../../../core/generation-observer.ts";
+import { LoopGuard, loopWarning } from "../../../../core/loop-guard.ts";
 import { reasoningMarkers, textStart } from "../../../../formats/reasoning.ts";
 import { TextReader, unknownToolsWarning } from "../../../../formats/text-reader.ts";
 import type { NewPrompt } from "../../cache/known-prompts.ts";
@@ -32,6 +33,8 @@ export interface TaskEnvironment {
   readonly adapters?: NativeAdapters | undefined;
   readonly openConstraint: OpenConstraint;
   readonly banReasoning: BanReasoning;
+  /** Answers that repeat themselves are ended (`LoopGuard`). */
+  readonly guardsLoops?: boolean;
   readonly log: LogListener;
   /** Is called with a line for each transition of a slot or a task; absent unless debug logging is on. */
   readonly debug?: ((line: string) => void) | undefined;
@@ -120,6 +123,7 @@ export class Task {
   readonly #reasoningBan: ReasoningBan | undefined;
   #reasoningBudget: ReasoningBudget | undefined;
   #stringBudget: StringBudget | undefined;
+  readonly #loopGuard: LoopGuard | undefined;
   readonly #decoder = new TokenDecoder();
   readonly #visibleBytes: (token: number) => Uint8Array;
   readonly #reader: TextReader;
@@ -170,6 +174,8 @@ export class Task {
     });
     this.#visibleBytes = visibleBytes(vocabulary, JSON.stringify(format));
     this.#constraint = constraint && environment.openConstraint(constraint);
+    // Who ignores the end of the answer measures, or wants its whole length.
+    if (environment.guardsLoops && !limits.ignoreEos) this.#loopGuard = new LoopGuard();
     if (message.reasoningLimit) {
       const { tokens, closing } = message.reasoningLimit;
       this.#reasoningBudget = new ReasoningBudget({
@@ -393,14 +399,18 @@ export class Task {
     this.#reasoningBudget?.read(token, phase);
     this.#stringBudget?.read(text, this.#hasGrammar && phase !== "reasoning");
     if (reader.stopped !== null) return this.#finish("stop", reader.stopped);
-    if (this.generatedTokens >= this.#maxTokens) this.#finish("length");
+    if (this.generatedTokens >= this.#maxTokens) return this.#finish("length");
+    const period = this.#loopGuard?.read(text, phase === "call" || (this.#hasGrammar && phase !== "reasoning")) ?? 0;
+    if (period === 0) return;
+    this.#environment.log(`${this.#message.requestId}: ${loopWarning(period, this.generatedTokens)}`, "warn");
+    this.#finish("length", undefined, "loop");
   }
 
   get #hasGrammar(): boolean {
     return this.#constraint?.grammar !== undefined;
   }
 
-  #finish(reason: "stop" | "length", stop?: string): void {
+  #finish(reason: "stop" | "length", stop?: string, limit?: "loop"): void {
     const reader = this.#reader;
     if (reader.stopped === null) {
       const rest = this.#decoder.end();
@@ -412,7 +422,7 @@ export class Task {
     const warning = unknownToolsWarning(reader.unknownTools);
     if (warning !== null) this.#environment.log(`${this.#message.requestId}: ${warning}`, "warn");
     // The text that was held back until the end may contain a stop string.
-    this.#assembler.finish(reason, stop ?? reader.stopped ?? undefined);
+    this.#assembler.finish(reason, stop ?? reader.stopped ?? undefined, limit);
   }
 }
 
