@@ -115,6 +115,8 @@ export interface AnswerContext {
   readonly settings: AnswerSettings;
   /** Uniform in [0, 1); for ids and obfuscation. */
   readonly random: () => number;
+  /** Called with the answer's id, unless it is the source's. */
+  readonly onId?: (id: string) => void;
 }
 
 export interface AnswerSettings {

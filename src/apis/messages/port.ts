@@ -173,5 +173,7 @@ function withWriters({ request, warnings, options: read, edits }: ReadMessageReq
 }
 
 function messageContext(context: AnswerContext, options: MessageOptions): MessageContext {
-  return { ...context, options, id: messageId(context.created, context.random) };
+  const id = messageId(context.created, context.random);
+  context.onId?.(id);
+  return { ...context, options, id };
 }

@@ -46,6 +46,7 @@ export type FromModel =
 /** Questions to a model other than generations. */
 export type ModelQuestion =
   | { readonly about: "slots" }
+  | { readonly about: "end-reasoning"; readonly requestId: string }
   | { readonly about: "bytes"; readonly tokens: readonly number[] }
   /** `asked`: an `AskedOfModel` as JSON, or its last chunk. */
   | {
@@ -62,6 +63,7 @@ export type ModelQuestion =
   | { readonly about: "scores"; readonly owner?: string; readonly asked: string; readonly raw: boolean };
 
 export type ModelAnswer =
+  | { readonly about: "end-reasoning"; readonly wasReasoning: boolean }
   | { readonly about: "slots"; readonly slots: readonly SlotState[] }
   /** Base64: a character may begin in the tokens of one question and end in those of the next. */
   | { readonly about: "bytes"; readonly bytes: string }

@@ -113,6 +113,8 @@ async function answerTo(id: number, question: ModelQuestion): Promise<ModelAnswe
   switch (question.about) {
     case "slots":
       return { about: "slots", slots: scheduler?.slots() ?? [] };
+    case "end-reasoning":
+      return { about: "end-reasoning", wasReasoning: scheduler?.endReasoning(question.requestId) ?? false };
     case "bytes":
       return { about: "bytes", bytes: bytesOf(vocabulary, question.tokens).toString("base64") };
     case "tokens": {

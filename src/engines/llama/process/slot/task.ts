@@ -177,7 +177,7 @@ export class Task {
     // Who ignores the end of the answer measures, or wants its whole length.
     if (environment.guardsLoops && !limits.ignoreEos) this.#loopGuard = new LoopGuard();
     if (message.reasoningLimit) {
-      const { tokens, closing } = message.reasoningLimit;
+      const { tokens = Number.POSITIVE_INFINITY, closing } = message.reasoningLimit;
       this.#reasoningBudget = new ReasoningBudget({
         tokens,
         closings: closing.map((text) => model.tokenize(text, true)),
@@ -318,6 +318,11 @@ export class Task {
     else if (isPrefilled && this.#maxTokens <= 0) this.#finish("length");
     else if (outputs > 0) this.#sampleAfter(sequence, tokens.slice(first), index + first);
     if (this.generatedTokens === 0) this.#report.progress(this.prompt.length - this.promptLeft);
+  }
+
+  /** Forces the end of the reasoning after the current token. Returns false if the answer is not reasoning. */
+  endReasoning(): boolean {
+    return !this.finished && this.#sampler !== undefined && this.#reasoningBudget?.end() === true;
   }
 
   takeEvents(): GenerationEvent[] {
