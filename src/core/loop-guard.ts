@@ -15,7 +15,7 @@ const maxTail = 20_480;
 const probeLength = 64;
 
 /**
- * Reads an answer piece by piece and detects a loop: its end has one period, and is long for it. Only exact repetitions count.
+ * Reads an answer in parts and detects a loop: its end has one period, and is long for it. Only exact repetitions count.
  *
  * The limits are far above what texts contain on purpose: in 40 MB of source code, documentation and recorded answers, no text repeats 10
  * times over 1,500 characters (`loop-guard.test.ts` reads what is there of it).
@@ -66,7 +66,7 @@ function loopIn(tail: string, isStructured: boolean): number {
 const plainLetters = /[\p{L}\p{M}]/gu;
 const spaced = /\s|[^\0-\x7f]/;
 
-/** Whether a repeated text is a sentence or white space, which nobody wants a hundred times. */
+/** Whether a repeated text is a sentence or white space. */
 function isPlainText(period: string, isStructured: boolean): boolean {
   if (period.trim() === "") return true;
   if (isStructured || period.length < minSentence || !spaced.test(period)) return false;

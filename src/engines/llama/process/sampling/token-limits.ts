@@ -60,7 +60,7 @@ export class ReasoningBudget {
     if (this.#left <= 0) this.#close();
   }
 
-  /** Closes the reasoning before its budget is used up. Returns false if there is none, or it is being closed. */
+  /** Closes the reasoning before its budget is used up. Returns false if the answer is not reasoning, or its reasoning is being closed. */
   end(): boolean {
     if (this.#before !== "reasoning" || this.#isClosing || this.#forced.length > 0) return false;
     this.#close();
