@@ -86,6 +86,11 @@ export interface ReadRequest {
   readonly keepLoadedMs?: number;
   /** The request generates nothing, and does not load the model. */
   readonly generatesNothing?: boolean;
+  /**
+   * Resolves with the request after the edits of its prompt that the client asks for. `countTokens`: the number of tokens of a request's
+   * prompt. Rejects with `FailureError` if this server cannot do them. Absent: the prompt stays as it is.
+   */
+  editPrompt?(countTokens: (request: GenerationRequest) => Promise<number>): Promise<GenerationRequest>;
   /** A writer for the streamed answer. */
   streamWriter(context: AnswerContext): StreamWriter;
   /** The body of the answer without a stream; `generation.end` is "done". */
@@ -110,6 +115,8 @@ export interface AnswerContext {
   readonly settings: AnswerSettings;
   /** Uniform in [0, 1); for ids and obfuscation. */
   readonly random: () => number;
+  /** Called with the answer's id, unless it is the source's. */
+  readonly onId?: (id: string) => void;
 }
 
 export interface AnswerSettings {

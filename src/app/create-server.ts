@@ -39,6 +39,7 @@ import { NodeExchange } from "../server/node-exchange.ts";
 import { BodyBudget } from "../server/body-budget.ts";
 import { DetachedRuns } from "../server/detached-runs.ts";
 import { Resends } from "../server/resends.ts";
+import { RunningAnswers } from "../server/running-answers.ts";
 import { briefly, Requests } from "../server/service.ts";
 import type { Service, PageFile, PageFiles } from "../server/service.ts";
 import { descriptorLimit, openProcesses } from "./processes.ts";
@@ -150,6 +151,7 @@ export async function openServer(
     processes: openProcesses(),
     runs: side?.runs ?? new DetachedRuns(),
     resends: new Resends(),
+    answers: side?.answers ?? new RunningAnswers(),
     limiter: new MemoryLimiter(),
     inspector,
     ...(streamLog && { streamLog }),

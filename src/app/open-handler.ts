@@ -12,6 +12,7 @@ import { maskedLog } from "../server/mask.ts";
 import { BodyBudget } from "../server/body-budget.ts";
 import { DetachedRuns } from "../server/detached-runs.ts";
 import { Resends } from "../server/resends.ts";
+import { RunningAnswers } from "../server/running-answers.ts";
 import { briefly, Requests } from "../server/service.ts";
 import type { Service } from "../server/service.ts";
 import { MemoryLimiter } from "../kv/memory-limiter.ts";
@@ -76,6 +77,7 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
     assembled: new AssembledTexts(),
     runs: new DetachedRuns(),
     resends: new Resends(),
+    answers: new RunningAnswers(),
     limiter: ownLimiter,
   };
   const open = async (): Promise<ModelDirectory> => {

@@ -21,7 +21,8 @@ export async function openLocalModel(
 ): Promise<Engine> {
   const { path, contextSize, slots, threads, batchSize, gpu, queueLimit, modelsFolder, constrainCalls } = model;
   const { stepTimeout, loadTimeout, splitMode, tensorSplit, mainGpu, flashAttention, cacheTypeK, cacheTypeV } = model;
-  const { cacheMemory, keepCache, adapters, speculation, pooling, maxTokenGap, mmproj, llamaLibraries } = model;
+  const { cacheMemory, keepCache, adapters, speculation, pooling, maxTokenGap, mmproj, llamaLibraries, loopGuard } =
+    model;
   const split = {
     ...(splitMode !== undefined && { mode: splitMode }),
     ...(tensorSplit !== undefined && { shares: tensorSplit }),
@@ -57,6 +58,7 @@ export async function openLocalModel(
     readImage,
     ...(constrainCalls !== undefined && { constrainCalls }),
     ...(speculation !== undefined && { speculation }),
+    ...(loopGuard !== undefined && { loopGuard: loopGuard === "on" }),
     ...(pooling !== undefined && { pooling }),
     ...(queueLimit !== undefined && { queueLimit }),
     ...(stepTimeout !== undefined && { stepTimeoutMs: stepTimeout }),

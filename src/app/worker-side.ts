@@ -6,7 +6,8 @@ import { SharedInspection } from "../workers/shared-inspection.ts";
 import { shareHealth } from "../workers/shared-health.ts";
 import { SharedLimiter } from "../workers/shared-limiter.ts";
 import { shareNumbers } from "../workers/shared-numbers.ts";
-import { findRunIn, lendRuns } from "../workers/shared-runs.ts";
+import { findRunIn, lendRuns, shareAnswers } from "../workers/shared-runs.ts";
+import type { RunningAnswers } from "../server/running-answers.ts";
 import { SharedStore } from "../workers/shared-store.ts";
 import type { Limiter } from "../kv/limits.ts";
 import type { ModelControl } from "../server/admin/model-control.ts";
@@ -31,6 +32,7 @@ export interface WorkerSide {
   readonly limiter: Limiter;
   readonly ejections: SharedEjections;
   readonly runs: DetachedRuns;
+  readonly answers: RunningAnswers;
   /** The admin API; `directory`: this worker's. */
   control(directory: () => ModelDirectory): ModelControl;
   /** The inspected requests of all workers; `own`: of this one, if they are recorded. */
@@ -45,6 +47,7 @@ export interface WorkerSide {
 export function openWorkerSide(primary: Peer): WorkerSide {
   const runs = new DetachedRuns(findRunIn(primary));
   lendRuns(primary, runs);
+  const answers = shareAnswers(primary);
   return {
     number: 0,
     count: 1,
@@ -55,6 +58,7 @@ export function openWorkerSide(primary: Peer): WorkerSide {
     limiter: new SharedLimiter(primary),
     ejections: new SharedEjections(primary),
     runs,
+    answers,
     control: (directory) => new SharedControl(primary, directory),
     inspection: (own) => new SharedInspection(primary, own),
     others: (own) => shareHealth(primary, own),

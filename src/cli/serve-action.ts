@@ -43,6 +43,7 @@ const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
   load: ["local"],
   idleUnload: ["local"],
   speculation: ["local"],
+  loopGuard: ["local", "upstream", "program"],
   constrainCalls: ["local"],
   chatTemplate: ["local"],
   toolFormat: ["local", "upstream", "program"],

@@ -191,6 +191,11 @@ const answer = {
   reasoningFields: listShape(oneOf(["reasoning_content", "reasoning"]), "a list such as [reasoning_content, reasoning]")
     .optional()
     .describe("Names of the members that carry reasoning (default reasoning_content)"),
+  loopGuard: oneOf(["on", "off"])
+    .optional()
+    .describe(
+      "End an answer that repeats the same text over and over, with finish reason length (default: on for local models, off for others)",
+    ),
   fallbacks: z
     .union(
       [

@@ -46,7 +46,7 @@ export interface GeneratedChoice {
 export interface GeneratedFinish {
   readonly reason: FinishReason;
   readonly stop?: string;
-  readonly limit?: "max-tokens" | "context";
+  readonly limit?: "max-tokens" | "context" | "loop";
 }
 
 export type GeneratedPart = GeneratedText | GeneratedRefusal | GeneratedReasoning | GeneratedCallPart | GeneratedItem;

@@ -1,4 +1,4 @@
-import type { FinishReason, GenerationEvent } from "./events.ts";
+import type { FinishEvent, FinishReason, GenerationEvent } from "./events.ts";
 
 /**
  * Combines a choice's events from several sources to one legal sequence: `start` comes first, calls are numbered across all sources, and
@@ -30,14 +30,18 @@ export class ChoiceAssembler {
     }
   }
 
-  /** Ends the choice. The reason "stop" becomes "tool-calls" if there are calls. `stop`: the stop string that ended it. */
-  finish(reason: FinishReason, stop?: string): void {
+  /**
+   * Ends the choice. The reason "stop" becomes "tool-calls" if there are calls. `stop`: the stop string that ended it. `limit`: the limit
+   * of reason "length".
+   */
+  finish(reason: FinishReason, stop?: string, limit?: FinishEvent["limit"]): void {
     this.#start();
     this.#events.push({
       type: "finish",
       choice: this.#choice,
       reason: reason === "stop" && this.hasCalls ? "tool-calls" : reason,
       ...(stop !== undefined && { stop }),
+      ...(limit !== undefined && { limit }),
     });
   }
 

@@ -57,6 +57,8 @@ export interface QuestionTypes {
   readonly "apply-template": { readonly request: GenerationRequest; readonly answer: string };
   /** The state of each slot. */
   readonly slots: { readonly request: null; readonly answer: readonly SlotState[] };
+  /** Ends the reasoning of a running answer, by the id of its request; its text follows. False: it is not reasoning. */
+  readonly "end-reasoning": { readonly request: { readonly id: string }; readonly answer: boolean };
   readonly embed: { readonly request: EmbeddingRequest; readonly answer: EmbeddingAnswer };
   readonly rerank: { readonly request: RerankRequest; readonly answer: RerankAnswer };
 }

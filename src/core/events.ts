@@ -187,8 +187,8 @@ export interface FinishEvent {
   readonly reason: FinishReason;
   /** The stop string of the request (or the text of its stop token) that ended the choice. */
   readonly stop?: string;
-  /** With reason "length": the request's limit, or a full context. Absent: unknown. */
-  readonly limit?: "max-tokens" | "context";
+  /** With reason "length": the request's limit, a full context, or a text that repeats itself (`LoopGuard`). Absent: unknown. */
+  readonly limit?: "max-tokens" | "context" | "loop";
 }
 
 /** Tokens of a choice, if requested: those of the events until the next `tokens`, markers included. */

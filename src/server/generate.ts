@@ -6,6 +6,7 @@ import { estimateTokens } from "../core/estimate-tokens.ts";
 import { isVisible } from "../core/events.ts";
 import type { GenerationEvent } from "../core/events.ts";
 import { jsonChunks } from "../core/json-chunks.ts";
+import { loopWarning } from "../core/loop-guard.ts";
 import type { Steps } from "../core/steps.ts";
 import type { GenerationRequest, QueueTier } from "../core/request.ts";
 import { shownWarnings, loggedError } from "../core/failure.ts";
@@ -20,10 +21,12 @@ import type { ServedModel } from "./model-directory.ts";
 import type { BodyOptions, ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
 import { warningHeader } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
+import type { OpenAnswer } from "./running-answers.ts";
 import type { EventBatch, BatchObserver, GenerationRun } from "./run-generation.ts";
 import type { Service } from "./service.ts";
 import type { OpenGenerator } from "./resends.ts";
 import { hashOf } from "./keys/key-ring.ts";
+import { countPromptTokens } from "./token-endpoints.ts";
 import { inTurns } from "./turns.ts";
 import { sendEvents, streamAnswer, wholeAnswer } from "./write-answer.ts";
 
@@ -58,7 +61,15 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
       prompt: estimateTokens(request),
       reserved: preparesOnly !== undefined ? 0 : tokensToReserve(request, limits),
     }),
-    answer: (read, model, reply, service) => answer(port, read, model, reply, service),
+    async answer(read, model, reply, service) {
+      const { requestId, client } = reply;
+      const running = service.answers.begin({ requestId, owner: client?.owner ?? "", engine: model.from.engine });
+      try {
+        await answer(port, read, model, reply, service, running);
+      } finally {
+        if (!reply.record.detached) running.end();
+      }
+    },
   };
 }
 
@@ -68,10 +79,13 @@ async function answer(
   model: ServedModel,
   reply: Reply,
   service: Service,
+  running: OpenAnswer,
 ): Promise<void> {
   const { settings, log } = service;
   const { record, requestId, profile } = reply;
-  const { request, preparesOnly } = read;
+  const { preparesOnly } = read;
+  const request = (await read.editPrompt?.((edited) => countPromptTokens(model, edited, reply))) ?? read.request;
+  if (request !== read.request) log.info({ req: requestId }, "the prompt was edited as the request asks for");
   const { engine, settings: answerSettings, forwards } = model.from;
   const context: AnswerContext = {
     profile,
@@ -81,6 +95,7 @@ async function answer(
     model: (profile.resolvesModels && model.info.resolvedId) || request.model,
     settings: answerSettings,
     random: Math.random,
+    onId: (id) => running.named(id),
   };
   if (reply.exchange.header("x-truewire-cache")?.trim().toLowerCase() === "explain") explainMisses(reply);
   const detached = kept?.detach?.(context, service.processes?.own);
@@ -126,6 +141,9 @@ async function answer(
       onTruncated: (before, after) =>
         log.warn({ req: requestId, before, after }, "the prompt was too long: its oldest messages were left out"),
     }),
+    ...(model.from.guardsLoops === true && {
+      onLoop: (period) => log.warn({ req: requestId }, loopWarning(period)),
+    }),
   };
   if (read.keepLoadedMs !== undefined && (read.generatesNothing !== true || engine.health().state === "ready"))
     keepLoaded(model, read.keepLoadedMs, reply, service);
@@ -136,7 +154,7 @@ async function answer(
     if (reply.usageLease) reply.usageLease.generates = true;
     if (api && !detached) trace?.operationBegins(api.operation, model.info.id, run.request);
   }
-  if (detached) return detach(port, detached, run, own, reply, service);
+  if (detached) return detach(port, detached, run, own, reply, service, running);
 
   const keep = kept && (() => keepAnswer(kept, reply, service));
   if (!request.stream) {
@@ -314,10 +332,12 @@ async function detach(
   own: RequestRecord,
   reply: Reply,
   { runs, log, metrics, settings }: Service,
+  running: OpenAnswer,
 ): Promise<void> {
   const { bodyLease, usageLease, record, requestId: req } = reply;
   const owner = await storeOwnerOf(reply.client, reply.key);
   const onEnd = (): void => {
+    running.end();
     const outcome = own.outcome(own.end === undefined);
     metrics?.observe(own, outcome);
     own.watched?.ended(outcome, own);

@@ -21,6 +21,8 @@ export interface ServedEngine {
   /** The APIs whose requests are forwarded to another server, which may support parameters that are refused here. Default: none. */
   readonly forwards?: readonly string[];
   readonly fallbacks?: Fallbacks;
+  /** The server ends answers that repeat themselves (`LoopGuard`). Local models do it themselves. */
+  readonly guardsLoops?: boolean;
 }
 
 /** Models that answer when one fails before its first output. */

@@ -84,6 +84,8 @@ export class RequestRecord implements GenerationObserver {
   /** The cause of a failure; only for the log. */
   cause: unknown;
   readonly finishes: FinishReason[] = [];
+  /** The answer was ended because it repeated itself. */
+  looped = false;
   readonly receivedAt: number = performance.now();
 
   attempt(attempt: ObservedAttempt): AttemptObserver {
@@ -121,6 +123,7 @@ export class RequestRecord implements GenerationObserver {
           break;
         case "finish":
           this.finishes.push(event.reason);
+          if (event.limit === "loop") this.looped = true;
           break;
         case "usage":
           this.usage = event.usage;
@@ -191,6 +194,7 @@ export class RequestRecord implements GenerationObserver {
     }
     if (this.cacheMiss) fields["cache"] = loggedMiss(this.cacheMiss);
     if (this.finishes.length > 0) fields["finish"] = [...new Set(this.finishes)].join(",");
+    if (this.looped) fields["loop"] = "the answer repeated itself";
     if (this.cut) fields["cut"] = "the reader was too slow";
     if (this.toolCalls > 0) fields["toolCalls"] = this.toolCalls;
     if (this.attachedTo !== undefined) fields["attachedTo"] = this.attachedTo;

@@ -21,6 +21,7 @@ import {
   answerAdapters,
   answerSlots,
   applyTemplateEndpoint,
+  controlAnswer,
   detokenizeEndpoint,
   tokenCountEndpoint,
   tokenizeEndpoint,
@@ -38,6 +39,7 @@ const rerankRoute: ServerRoute = {
 /** Every path, with and without `/v1`. */
 const routes: ReadonlyMap<string, ServerRoute> = new Map<string, ServerRoute>([
   ...ports.flatMap(routesOf),
+  ...ports.flatMap(controlRoute),
   [
     "/embeddings",
     { ...openai, api: { name: "embeddings", operation: "embeddings" }, methods: { POST: embedEndpoint } },
@@ -61,6 +63,11 @@ const routes: ReadonlyMap<string, ServerRoute> = new Map<string, ServerRoute>([
   ["", { ...openai, open: true, methods: { GET: answerWelcome } }],
   ["/page/{id}", { ...openai, open: true, methods: { GET: answerPage } }],
 ]);
+
+/** The path that controls running answers, below the path of each API whose answers can have reasoning. */
+function controlRoute({ path, errorFormat: conventions, operation = "chat" }: ServedPort): [string, ServerRoute][] {
+  return operation === "chat" ? [[`${path}/control`, { conventions, methods: { POST: controlAnswer } }]] : [];
+}
 
 /** The paths of an API. */
 function routesOf(port: ServedPort): [string, ServerRoute][] {

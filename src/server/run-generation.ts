@@ -1,6 +1,7 @@
 import type { Engine } from "../core/engine.ts";
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
+import { LoopGuard } from "../core/loop-guard.ts";
 import type { GenerationObserver } from "../core/generation-observer.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import { isVisible } from "../core/events.ts";
@@ -25,6 +26,11 @@ export interface GenerationRun {
    * and whose prompt is too long. Absent: no message is left out.
    */
   readonly onTruncated?: (before: number, after: number) => void;
+  /**
+   * Called with the length of the text that an answer repeats over and over, in characters, before the answer is ended with reason "length".
+   * Absent: loops are not detected.
+   */
+  readonly onLoop?: (period: number) => void;
 }
 
 /**
@@ -43,7 +49,9 @@ export async function runGeneration(
   write: (events: EventBatch) => Promise<void> | undefined,
   isComplete: () => boolean = () => false,
 ): Promise<GenerationEnd> {
-  const { engine, observer, observers = [], onTruncated } = run;
+  const { engine, observer, observers = [], onTruncated, onLoop } = run;
+  // Of several choices, one cannot be ended alone.
+  const loopGuard = onLoop && (run.request.n ?? 1) === 1 ? new LoopGuard() : undefined;
   let { request } = run;
   let mayTruncate = onTruncated !== undefined && request.limits.overflow === "drop-oldest";
   let iterator: AsyncIterator<EventBatch> | undefined;
@@ -83,10 +91,12 @@ export async function runGeneration(
       if (wait) await wait;
       const last = step.value.at(-1);
       if (last?.type !== "end") {
-        if (!isComplete()) continue;
+        const period = loopGuard ? loopIn(loopGuard, step.value) : 0;
+        if (period === 0 && !isComplete()) continue;
         await iterator.return?.();
+        if (period > 0) onLoop?.(period);
         await emit([
-          { type: "finish", choice: 0, reason: "stop" },
+          { type: "finish", choice: 0, ...(period > 0 ? { reason: "length", limit: "loop" } : { reason: "stop" }) },
           { type: "end", end: { kind: "done" } },
         ]);
         return { kind: "done" };
@@ -112,6 +122,17 @@ function shortened(request: GenerationRequest, first: EventBatch): GenerationReq
   const last = first.at(-1);
   if (last?.type !== "end" || !("failure" in last.end) || last.end.failure.kind !== "context-overflow") return null;
   return first.some(isVisible) ? null : withoutOldest(request, last.end.failure);
+}
+
+/** Returns the length of the text that the answer repeats, in characters; 0: it does not, or it has finished. */
+function loopIn(guard: LoopGuard, events: EventBatch): number {
+  let period = 0;
+  for (const event of events) {
+    if (event.type === "finish") return 0;
+    if (event.type === "text-delta" || event.type === "reasoning-delta") period ||= guard.read(event.text);
+    else if (event.type === "tool-call-delta") period ||= guard.read(event.arguments, true);
+  }
+  return period;
 }
 
 function messageCount({ prompt }: GenerationRequest): number {

@@ -14,6 +14,7 @@ import type { Mask } from "./mask.ts";
 import type { ModelDirectory, ServedEngine } from "./model-directory.ts";
 import type { Origins } from "./origins.ts";
 import type { Resends } from "./resends.ts";
+import type { RunningAnswers } from "./running-answers.ts";
 import type { RequestOutcome, RequestRecord } from "./request-record.ts";
 import type { Tracing } from "./tracing/tracing.ts";
 
@@ -68,6 +69,7 @@ export interface Service {
   readonly assembled: AssembledTexts;
   readonly runs: DetachedRuns;
   readonly resends: Resends;
+  readonly answers: RunningAnswers;
   /** Absent if the runtime has no processes. */
   readonly processes?: Processes;
   /** Counts the usage of clients with limits. */

@@ -16,6 +16,8 @@ import type { GenerationRequest } from "../core/request.ts";
 import { ClientGone } from "./exchange.ts";
 import { modelNamed, modelsOf, type ServedModel } from "./model-directory.ts";
 import type { ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
+import { readJsonBody } from "./read-json.ts";
+import type { ReasoningEnd } from "./running-answers.ts";
 import type { Service } from "./service.ts";
 import { inTurns } from "./turns.ts";
 
@@ -174,4 +176,37 @@ async function untilGone<T>({ exchange }: Reply, answer: Promise<T>): Promise<T>
 function hasNoTokenizer(model: string): FailureError {
   const message = `The tokens of '${model}' are not known: only local models, and servers that have /tokenize, can tell.`;
   return new FailureError({ kind: "internal", message, status: 501 });
+}
+
+/** The value of `action` that llama.cpp's server knows. */
+const endReasoning = "reasoning_end";
+
+/**
+ * `POST /chat/completions/control`, as in llama.cpp's server (tools/server/README.md of release v0.5.0): ends the reasoning of a running
+ * answer, `{ "id": …, "action": "reasoning_end" }`. The id is that of the answer, or of its request (`x-request-id`), in any API. There,
+ * the request must have `reasoning_control`; here, every answer can be controlled.
+ */
+export async function controlAnswer(reply: Reply, service: Service): Promise<void> {
+  await reply.takeLimits(service.limiter);
+  const { id, action } = objectBody(await readJsonBody(reply, service));
+  if (typeof id !== "string" || id === "")
+    throw invalidRequest("Missing 'id': the id of the running answer, or of its request (x-request-id).", "id");
+  if (action !== endReasoning)
+    throw invalidRequest(`Invalid value for 'action': expected "${endReasoning}".`, "action", "invalid_value");
+  const result = await service.answers.endReasoning(reply.client?.owner ?? "", id);
+  if (result !== "ended") throw notEnded(result);
+  reply.send(200, "application/json", JSON.stringify({ success: true }));
+}
+
+function notEnded(result: Exclude<ReasoningEnd, "ended">): FailureError {
+  const [kind, status, message] = {
+    "not-running": ["not-found", 404, "No answer with this id is being generated for this key."],
+    "not-reasoning": ["invalid-request", 409, "The answer is not reasoning now, so there is no reasoning to end."],
+    unsupported: [
+      "internal",
+      501,
+      "Only the reasoning of local models can be ended, and this answer is of another source.",
+    ],
+  }[result] as ["not-found" | "invalid-request" | "internal", number, string];
+  return new FailureError({ kind, status, message, param: result === "not-running" ? "id" : null, code: null });
 }

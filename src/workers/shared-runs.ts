@@ -1,4 +1,5 @@
 import type { DetachedRuns, OwnRun, ReadRun } from "../server/detached-runs.ts";
+import { type ReasoningEnd, RunningAnswers } from "../server/running-answers.ts";
 import { storeFailure } from "../server/client-stores.ts";
 import type { DetachedRun } from "../apis/port-state.ts";
 import type { Peer } from "./peer.ts";
@@ -77,6 +78,21 @@ export function lendRuns(primary: Peer, runs: DetachedRuns): void {
   primary.onRequest("runs.cancel", (key) => runs.own(key as string)?.cancel());
 }
 
+/** The running answers of a worker, which finds those of other workers. */
+export function shareAnswers(primary: Peer): RunningAnswers {
+  const answers = new RunningAnswers(async (owner, id) => {
+    const result = await primary.request("answers.end-reasoning", { owner, id }).catch((error: unknown) => {
+      throw storeFailure(error);
+    });
+    return result as ReasoningEnd;
+  });
+  primary.onRequest("answers.end-own-reasoning", (body) => {
+    const { owner, id } = body as { readonly owner: string; readonly id: string };
+    return answers.endOwnReasoning(owner, id);
+  });
+  return answers;
+}
+
 /** In the primary process: connects the workers. */
 export class RunsOfWorkers {
   readonly #workers = new Set<Peer>();
@@ -95,9 +111,26 @@ export class RunsOfWorkers {
     });
     worker.onNotification("runs.close", (reader) => this.#close(reader as number));
     worker.onRequest("runs.cancel", async (key) => (await this.#workerOf(key as string))?.request("runs.cancel", key));
+    worker.onRequest("answers.end-reasoning", (body) => this.#endReasoning(body, worker));
     void worker.closed.then(() => {
       this.#workers.delete(worker);
       for (const [id, { owner, reader }] of this.#readers) if (owner === worker || reader === worker) this.#close(id);
+    });
+  }
+
+  /** The result of the worker that has the answer; "not-running" if none of those that answer in time has it. */
+  #endReasoning(body: unknown, by: Peer): Promise<ReasoningEnd> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve("not-running"), timeoutMs);
+      const asked = [...this.#workers].map(async (worker) => {
+        if (worker === by) return;
+        const result = (await worker.request("answers.end-own-reasoning", body)) as ReasoningEnd;
+        if (result !== "not-running") resolve(result);
+      });
+      void Promise.allSettled(asked).then(() => {
+        clearTimeout(timer);
+        resolve("not-running");
+      });
     });
   }
 

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
+import { standardScripts } from "../fixtures/scripts.ts";
 import { freePort } from "../support/redis-server.ts";
 import { startTruewire } from "../support/serve.ts";
 import type { RunningTruewire } from "../support/serve.ts";
@@ -50,7 +51,8 @@ describe.skipIf(!hasPrometheus)("a Prometheus that reads the numbers of a server
       response.writeHead(200, { "content-type": "text/event-stream" });
       response.end(event({ content: "Hello" }) + event({ content: " there" }) + finish);
     });
-    writeProgrammedModel(join(folder, "local.gguf"));
+    const loop = { say: ["I should check", " this once more,", " I think. "], afterwards: "repeat" } as const;
+    writeProgrammedModel(join(folder, "local.gguf"), { scripts: { ...standardScripts, loop } });
     const hash = createHash("sha256").update(clientKey).digest("hex");
     const config = [
       "port: 0",
@@ -88,6 +90,7 @@ describe.skipIf(!hasPrometheus)("a Prometheus that reads the numbers of a server
     const loads: [string, object][] = [
       ["local", { stream: true }],
       ["local", {}],
+      ["local", { messages: [{ role: "user", content: "#loop" }] }],
       ["m", { stream: true }],
       ["m", {}],
       // Each of them is now and then attached to the other's answer.

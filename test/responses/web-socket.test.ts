@@ -12,6 +12,7 @@ import { BodyBudget } from "../../src/server/body-budget.ts";
 import { AssembledTexts } from "../../src/server/client-stores.ts";
 import { DetachedRuns } from "../../src/server/detached-runs.ts";
 import { Resends } from "../../src/server/resends.ts";
+import { RunningAnswers } from "../../src/server/running-answers.ts";
 import { silentLog } from "../../src/server/log.ts";
 import { listen } from "../../src/server/listen.ts";
 import { Requests } from "../../src/server/service.ts";
@@ -259,6 +260,7 @@ describe("the limits of a connection", () => {
         directory: new ModelDirectory([{ name: "x", engine, aliases: [], settings: {} }]),
         log: silentLog,
         requests: new Requests(),
+        answers: new RunningAnswers(),
         bodies,
         store: brief,
         brief,

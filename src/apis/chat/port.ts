@@ -1,6 +1,6 @@
 import { answerId } from "../ids.ts";
 import { bearer, openaiErrorFormat } from "../api-error-format.ts";
-import type { Port } from "../port.ts";
+import type { AnswerContext, Port } from "../port.ts";
 import { chatForms } from "./form.ts";
 import { chatRequestInSteps } from "./request.ts";
 import { writeChatResponse } from "./write-body.ts";
@@ -16,14 +16,17 @@ export const chatPort: Port = {
   errorFormat: openaiErrorFormat,
   *readRequest(body, requestId, options) {
     const { request, requested: asked, warnings } = yield* chatRequestInSteps(body, requestId, options);
-    const idOf = (created: number, random: () => number): string => answerId("chatcmpl-", created, random);
+    const idOf = ({ created, random, onId }: AnswerContext): string => {
+      const id = answerId("chatcmpl-", created, random);
+      onId?.(id);
+      return id;
+    };
     return {
       request,
       warnings,
-      streamWriter: (context) =>
-        new ChatStreamWriter({ ...context, requested: asked, id: idOf(context.created, context.random) }),
+      streamWriter: (context) => new ChatStreamWriter({ ...context, requested: asked, id: idOf(context) }),
       writeResponse: (generation, context) =>
-        writeChatResponse(generation, { ...context, requested: asked, id: idOf(context.created, context.random) }),
+        writeChatResponse(generation, { ...context, requested: asked, id: idOf(context) }),
     };
   },
   streamHeaders: ({ name }) => chatForms[name].streamHeaders,

@@ -7,6 +7,7 @@ import type { AnswerContext, ReadRequest } from "../port.ts";
 import type { ServedPort } from "../port-state.ts";
 import type { RateLevels } from "../rate-limits.ts";
 import type { ModelListFormat, ApiErrorFormat } from "../api-error-format.ts";
+import { editContext, type EditedContext } from "./context-edits.ts";
 import { diagnose, isDiagnosed } from "./diagnosis.ts";
 import { anthropicError, errorJson } from "./error-object.ts";
 import { messageForms } from "./form.ts";
@@ -57,7 +58,12 @@ function modelObject({ id, created, contextLength, maxOutputTokens, takesImages:
       batch: no,
       citations: no,
       code_execution: no,
-      context_management: no,
+      context_management: {
+        clear_thinking_20251015: yes,
+        clear_tool_uses_20250919: yes,
+        compact_20260112: no,
+        supported: true,
+      },
       effort: { supported: true, low: yes, medium: yes, high: yes, xhigh: yes, max: yes },
       image_input: sees === true ? yes : no,
       pdf_input: no,
@@ -148,15 +154,26 @@ export const messagesPort: ServedPort = {
   streamHeaders: ({ name }) => messageForms[name].streamHeaders,
 };
 
-function withWriters({ request, warnings, options }: ReadMessageRequest): ReadRequest {
+function withWriters({ request, warnings, options: read, edits }: ReadMessageRequest): ReadRequest {
+  let applied: EditedContext["applied"] = [];
+  const options: MessageOptions = edits ? { ...read, appliedEdits: () => applied } : read;
   return {
     request,
     warnings,
+    ...(edits && {
+      async editPrompt(countTokens) {
+        const edited = await editContext(request, edits, countTokens);
+        applied = edited.applied;
+        return edited.request;
+      },
+    }),
     streamWriter: (context) => new MessageStreamWriter(messageContext(context, options)),
     writeResponse: (generation, context) => writeMessageResponse(generation, messageContext(context, options)),
   };
 }
 
 function messageContext(context: AnswerContext, options: MessageOptions): MessageContext {
-  return { ...context, options, id: messageId(context.created, context.random) };
+  const id = messageId(context.created, context.random);
+  context.onId?.(id);
+  return { ...context, options, id };
 }

@@ -264,6 +264,35 @@ export const thinkingConfigParam = z.discriminatedUnion("type", [
   z.object({ type: z.literal("disabled") }),
 ]);
 
+const inputTokens = z.object({ type: z.literal("input_tokens"), value: z.int(integerWords).min(1) });
+const toolUses = z.object({ type: z.literal("tool_uses"), value: z.int(integerWords).min(0) });
+const allThinkingTurns = z.object({ type: z.literal("all") });
+const thinkingTurns = z.object({ type: z.literal("thinking_turns"), value: z.int(integerWords).min(1) });
+
+export const contextEdit = z.discriminatedUnion("type", [
+  z.object({
+    type: z.literal("clear_tool_uses_20250919"),
+    trigger: z.discriminatedUnion("type", [inputTokens, toolUses]).optional(),
+    keep: toolUses.optional(),
+    clear_at_least: inputTokens.nullish(),
+    exclude_tools: strings(maxTools).nullish(),
+    clear_tool_inputs: z.union([z.boolean(), strings(maxTools)]).nullish(),
+  }),
+  z.object({
+    type: z.literal("clear_thinking_20251015"),
+    keep: z.union([z.literal("all"), z.discriminatedUnion("type", [allThinkingTurns, thinkingTurns])]).optional(),
+  }),
+  z.object({
+    type: z.literal("compact_20260112"),
+    trigger: inputTokens.nullish(),
+    instructions: z.string().nullish(),
+    pause_after_compaction: z.boolean().optional(),
+  }),
+]);
+export type ContextEdit = z.infer<typeof contextEdit>;
+
+export const contextManagement = z.object({ edits: list(contextEdit, { most: 100 }).optional() });
+
 const refusedSampling = `Profile \`exact\` refuses it with \`anthropic-version: ${strictVersion}\`, as Anthropic does.`;
 
 /** The body of `POST /v1/messages`. */
@@ -319,7 +348,10 @@ export const messageRequest = z.object({
   cache_control: accepted(
     "Accepted here and on every block and tool. The prompt cache always finds the longest common prefix; `usage` reports its tokens.",
   ),
-  context_management: accepted("Ignored: the model gets the history unchanged."),
+  context_management: honoured(
+    "`clear_tool_uses_20250919` and `clear_thinking_20251015`; the answer lists what they cleared as `applied_edits`. `compact_20260112` is refused when the prompt reaches its trigger (`details.error_code`: `compaction_unavailable`). An upstream of this API does all of this itself ([messages.md](messages.md#context-management)).",
+    contextManagement.optional(),
+  ),
   container: accepted("Ignored: there are no containers."),
   inference_geo: accepted("Ignored."),
   mcp_servers: accepted("Ignored: this server does not connect to MCP servers."),

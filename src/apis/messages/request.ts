@@ -17,6 +17,7 @@ import { messageIssueFailure, refusal } from "./request-issue.ts";
 import {
   type ApiFeatures,
   apiVersions,
+  type ContextEdit,
   knownBlocks,
   messageParameters,
   type MessageRequest,
@@ -30,6 +31,8 @@ export interface ReadMessageRequest {
   readonly request: GenerationRequest;
   readonly options: MessageOptions;
   readonly warnings: readonly string[];
+  /** The edits that `context_management` asks this server for. */
+  readonly edits?: readonly ContextEdit[];
 }
 
 export interface MessageReadOptions extends ReadOptions {
@@ -100,7 +103,8 @@ export function* messageRequestInSteps(
     estimatePrompt: () => estimateTokens(request),
     ...(bound && { binding: bound.binding, transformations: bound.transformations }),
   };
-  return { request, options: answer, warnings };
+  const edits = forwards ? undefined : checked.context_management?.edits;
+  return { request, options: answer, warnings, ...(edits && { edits }) };
 }
 
 /**

@@ -31,6 +31,7 @@ import {
   citationOf,
   diagnosticsMember,
   estimatedUsage,
+  managedContext,
   writeDeltaUsage,
   messageEnd,
   messageHead,
@@ -381,8 +382,10 @@ export class MessageStreamWriter implements StreamWriter {
       const json = errorJson(end.failure, options.requestId);
       return messageEventText("error", json.slice(0, -1), padding(profile, random));
     }
-    const { container = unsetMembers(schema.messageEnding, profile)["container"], context_management: management } =
-      this.#native.message;
+    const { container = unsetMembers(schema.messageEnding, profile)["container"], context_management: management } = {
+      ...managedContext(options),
+      ...this.#native.message,
+    };
     const start = this.#started ? "" : this.#messageStart();
     const ending = messageEnd(this.#finish, this.#refused, this.#native);
     const delta = JSON.stringify({ ...ending, container });

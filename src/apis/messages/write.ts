@@ -38,6 +38,8 @@ export interface MessageOptions {
   readonly transformations?: readonly InputTransformation[];
   /** Present if the request has `diagnostics`, unless an upstream of this API diagnoses it. */
   readonly diagnosis?: MessageDiagnosis;
+  /** What `context_management` cleared; absent if the request has none, or an upstream of this API manages the context. */
+  readonly appliedEdits?: () => readonly JsonObject[];
 }
 
 /**
@@ -68,6 +70,7 @@ export function writeMessageResponse(generation: Generation, context: MessageCon
     ...messageEnd(choice?.finish ?? null, typeof choice?.refusal === "string", native),
     ...transformationsMember(context.options),
     usage: writeUsage(reportedUsage(counted, { native, options: context.options }), native.usage, context.settings),
+    ...managedContext(context.options),
     ...native.message,
   };
   return JSON.stringify(inWireOrder(schema.message, message));
@@ -77,6 +80,11 @@ export function writeMessageResponse(generation: Generation, context: MessageCon
 export function unsetMembers(described: z.ZodObject, { name: profile }: Profile): Readonly<Record<string, null>> {
   const unset = membersOf(described).filter((member) => !member.always && presenceOf(member, profile) === "always");
   return Object.fromEntries(unset.map(({ name }) => [name, null]));
+}
+
+/** Returns the member `context_management` of an answer, if its request has one. */
+export function managedContext({ appliedEdits }: MessageOptions): { readonly context_management?: JsonObject } {
+  return appliedEdits ? { context_management: { applied_edits: appliedEdits() } } : {};
 }
 
 /** Returns the member `input_transformations` of a message, if its request asks for it. */

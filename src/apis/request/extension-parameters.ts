@@ -157,6 +157,15 @@ export const extensionParameters: readonly RequestParameter[] = [
     },
   ),
   extensionParameter(
+    "reasoning_control",
+    {
+      endpoints: ["chat"],
+      note: "llama.cpp: allows `POST /v1/chat/completions/control` for the answer. Here it is always allowed.",
+      shape: z.boolean(),
+    },
+    () => {},
+  ),
+  extensionParameter(
     "return_token_ids",
     {
       note: "vLLM: adds `token_ids` to each choice (in a stream, those of the chunk) and `prompt_token_ids` to the answer. Local models; those of an upstream are passed on.",

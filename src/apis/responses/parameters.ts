@@ -47,6 +47,8 @@ export interface ResponsesDraft extends RequestDraft {
   choice?: unknown;
   /** `prompt_cache_options.ttl`. */
   cacheTtl?: string;
+  /** The smallest `compact_threshold` of `context_management`, in tokens. */
+  compactThreshold?: number;
   /** The response is to be empty. */
   prepares?: PreparesOnly;
   /** The members of the response that repeat the request, by their names. */
@@ -177,7 +179,15 @@ const own: readonly ResponsesParameter[] = [
     "`prewarm` processes the prompt for later requests and generates nothing (docs/responses.md). `mode` and `ttl` are repeated: the cache finds the longest common beginning by itself. Profile `exact` takes only the values of OpenAI for `ttl`.",
     readPromptCacheOptions,
   ),
-  add(acceptedParameter, "context_management", "Nothing is compacted."),
+  add(
+    supportedParameter,
+    "context_management",
+    "This server does not compact a conversation: a prompt that reaches `compact_threshold` is refused. An upstream of this API compacts.",
+    (value, draft) => {
+      const thresholds = value.flatMap(({ compact_threshold: threshold }) => threshold ?? []);
+      if (thresholds.length > 0) draft.compactThreshold = Math.min(...thresholds);
+    },
+  ),
   add(
     supportedParameter,
     "background",

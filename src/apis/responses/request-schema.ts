@@ -283,7 +283,13 @@ const whenSent = { echoWhenSent: true };
 export const createResponse = z.object({
   access_programs: accessPrograms.meta(whenSent),
   background: echoed(false, z.boolean()),
-  context_management: z.array(anyObject(), expecting("an array of objects")),
+  context_management: z.array(
+    z.looseObject(
+      { type: z.literal("compaction"), compact_threshold: integerShape(1).nullish() },
+      expecting("an object"),
+    ),
+    expecting("an array of objects"),
+  ),
   conversation: z.union([text, z.object({ id: text })], expecting("one of a conversation ID or object")),
   /** Documented for WebSocket only. */
   generate: z.boolean(),

@@ -92,6 +92,7 @@ export class ResponseObject {
     if (profile.resolvesModels && source?.model?.startsWith(`${model}-`) === true) this.#model = source.model;
     this.#tier = source?.serviceTier;
     this.#id = own ?? this.#context.id ?? this.#ids.response(this.#created);
+    this.#context.onId?.(this.#id);
   }
 
   /** Takes over the members of an upstream's response that no other event has. */

@@ -25,6 +25,7 @@ const localQuestions: readonly QuestionKind[] = [
   "detokenize",
   "apply-template",
   "slots",
+  "end-reasoning",
   "embed",
   "rerank",
 ];
@@ -73,12 +74,14 @@ export class LoadableEngine implements Engine {
     observer?: GenerationObserver,
   ): Promise<EngineAnswer<K>> {
     const { kind } = question;
-    // A question about slots does not load the model.
-    const lease = kind === "slots" ? undefined : await this.#keeper.ask(this.model, { signal });
+    // A question about slots, or running answers, does not load the model.
+    const lease =
+      kind === "slots" || kind === "end-reasoning" ? undefined : await this.#keeper.ask(this.model, { signal });
     const engine = lease?.engine ?? this.model.engine;
     try {
       if (engine && canAnswer(engine, kind)) return await engine.ask(question, signal, observer);
       if (kind === "slots") return noSlots as EngineAnswer<K>;
+      if (kind === "end-reasoning") return false as EngineAnswer<K>;
       throw internalError(new Error(`${this.model.name} does not answer ${kind}.`));
     } finally {
       lease?.release();

@@ -477,6 +477,7 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     ...(options.llamaLibraries !== undefined && { llamaLibraries: options.llamaLibraries }),
     queueLimit: options.queueLimit ?? 64,
     speculation: options.speculation ?? "auto",
+    loopGuard: options.loopGuard ?? true,
     ...(options.modelsFolder !== undefined && { modelsFolder: options.modelsFolder }),
     ...(options.hub !== undefined && { hub: options.hub }),
     ...(options.chatTemplate !== undefined && { chatTemplate: options.chatTemplate }),

@@ -68,6 +68,7 @@ export class ModelQuestions {
     detokenize: (request, signal) => this.detokenize(request, signal),
     "apply-template": (request, signal) => this.applyTemplate(request, signal),
     slots: (_, signal) => this.slots(signal),
+    "end-reasoning": ({ id }, signal) => this.endReasoning(id, signal),
     embed: (request, signal) => this.embed(request, signal),
     rerank: (request, signal) => this.rerank(request, signal),
   };
@@ -149,6 +150,11 @@ export class ModelQuestions {
   async slots(signal: AbortSignal): Promise<readonly SlotState[]> {
     const { slots } = await this.#ask("slots", () => ({ about: "slots" }), signal);
     return slots;
+  }
+
+  async endReasoning(requestId: string, signal: AbortSignal): Promise<boolean> {
+    const question: ModelQuestion = { about: "end-reasoning", requestId };
+    return (await this.#ask("end-reasoning", () => question, signal)).wasReasoning;
   }
 
   async #countTokens(

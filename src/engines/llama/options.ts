@@ -82,6 +82,8 @@ export interface LlamaEngineOptions {
    * draft, for measurements ("always"). Answers do not change.
    */
   readonly speculation?: "auto" | "off" | "always";
+  /** End answers that repeat the same text over and over, with reason "length". Default true. */
+  readonly loopGuard?: boolean;
   /**
    * Pooling of embeddings; "rank": a reranker; "none": no embeddings. Default: the pooling type in the model's file, which most models that
    * generate do not have.

@@ -46,6 +46,7 @@ export type FromModel =
 /** Questions to a model other than generations. */
 export type ModelQuestion =
   | { readonly about: "slots" }
+  | { readonly about: "end-reasoning"; readonly requestId: string }
   | { readonly about: "bytes"; readonly tokens: readonly number[] }
   /** `asked`: an `AskedOfModel` as JSON, or its last chunk. */
   | {
@@ -62,6 +63,7 @@ export type ModelQuestion =
   | { readonly about: "scores"; readonly owner?: string; readonly asked: string; readonly raw: boolean };
 
 export type ModelAnswer =
+  | { readonly about: "end-reasoning"; readonly wasReasoning: boolean }
   | { readonly about: "slots"; readonly slots: readonly SlotState[] }
   /** Base64: a character may begin in the tokens of one question and end in those of the next. */
   | { readonly about: "bytes"; readonly bytes: string }
@@ -119,6 +121,7 @@ export interface OpenModelMessage {
   readonly defaults?: LlamaEngineOptions["defaults"];
   readonly constrainCalls?: boolean;
   readonly speculation: NonNullable<LlamaEngineOptions["speculation"]>;
+  readonly loopGuard: boolean;
   readonly pooling?: PoolingSetting;
   /** Log a line at level `debug` for each transition of a slot or a task. */
   readonly debug?: true;

@@ -29,7 +29,7 @@ import type { TargetSet, UpstreamTarget } from "./targets.ts";
 import { readBody } from "./transport.ts";
 import { answerTooLong, failureOfAnswer, transportFailure } from "./transport-failure.ts";
 
-type UpstreamQuestion = Exclude<QuestionKind, "apply-template" | "slots">;
+type UpstreamQuestion = Exclude<QuestionKind, "apply-template" | "slots" | "end-reasoning">;
 
 export interface QuestionContext {
   readonly targets: TargetSet;

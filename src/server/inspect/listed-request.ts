@@ -29,6 +29,7 @@ export interface RequestFacts {
   readonly cachedTokens: number | undefined;
   readonly cacheMiss: CacheMiss | undefined;
   readonly finishes: readonly FinishReason[];
+  readonly looped: boolean;
   readonly calledTools: readonly string[];
   readonly attempts: number;
   readonly repairs: ReadonlyMap<string, number>;
@@ -168,7 +169,7 @@ export class ListedRequest {
     const { usage, timings, cachedTokens, cacheMiss, attempts, repairs, end, refusal, calledTools, served } = facts;
     const generationMs = firstMs === undefined || lastMs === undefined ? 0 : lastMs - firstMs;
     const error = end && "failure" in end ? end.failure.message : refusal?.message;
-    const finish = [...new Set(facts.finishes)].join(", ");
+    const finish = [...new Set(facts.finishes)].join(", ") + (facts.looped ? " (the answer repeated itself)" : "");
     return {
       id,
       number: this.#number,

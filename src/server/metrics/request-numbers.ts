@@ -64,6 +64,7 @@ export class RequestNumbers {
   /** By model and reason. */
   readonly #fallbacks = new Map<string, Map<string, number>>();
   readonly #attached;
+  readonly #looped;
 
   constructor(registry: Registry) {
     this.#cached = new Counter({
@@ -96,6 +97,12 @@ export class RequestNumbers {
       labelNames: ["gen_ai_request_model"],
       registers: [registry],
     });
+    this.#looped = new Counter({
+      name: "truewire_loops_total",
+      help: "Answers that were ended because they repeated the same text over and over.",
+      labelNames: ["gen_ai_request_model"],
+      registers: [registry],
+    });
   }
 
   observe(record: RequestRecord, outcome: RequestOutcome): void {
@@ -122,6 +129,7 @@ export class RequestNumbers {
         within(this.#fallbacks, servedModel, () => new Map<string, number>()),
       );
     if (record.attachedTo !== undefined) this.#attached.inc({ gen_ai_request_model: servedModel });
+    if (record.looped) this.#looped.inc({ gen_ai_request_model: servedModel });
     if (outcome === "finished") observePace(series, record);
     if (repairs.size > 0)
       addAll(

@@ -45,7 +45,8 @@ export type RequestedExtras = Pick<
 >;
 
 export interface ReasoningLimit {
-  readonly tokens: number;
+  /** Absent: no limit. The reasoning may still be ended on request. */
+  readonly tokens?: number;
   /** The texts that close the reasoning: the first time, and every further time. */
   readonly closing: readonly string[];
 }

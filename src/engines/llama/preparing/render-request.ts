@@ -97,7 +97,7 @@ function reasoningLimit(
 ): { reasoningLimit?: ReasoningLimit } {
   const closing = reasoningClosings(reading.format, reading.prefix);
   const tokens = reasoning?.budgetTokens ?? defaults?.maxReasoningTokens;
-  return tokens === undefined || closing.length === 0 ? {} : { reasoningLimit: { tokens, closing } };
+  return closing.length === 0 ? {} : { reasoningLimit: { ...(tokens !== undefined && { tokens }), closing } };
 }
 
 /** Rejects a prompt that is too long for any tokenization: to tokenize megabytes would delay all other answers. */

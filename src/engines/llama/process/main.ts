@@ -113,6 +113,8 @@ async function answerTo(id: number, question: ModelQuestion): Promise<ModelAnswe
   switch (question.about) {
     case "slots":
       return { about: "slots", slots: scheduler?.slots() ?? [] };
+    case "end-reasoning":
+      return { about: "end-reasoning", wasReasoning: scheduler?.endReasoning(question.requestId) ?? false };
     case "bytes":
       return { about: "bytes", bytes: bytesOf(vocabulary, question.tokens).toString("base64") };
     case "tokens": {
@@ -271,6 +273,7 @@ function newScheduler(
       ...(encoder && { rowsOf: (image, isWanted) => encoder.rows(image, isWanted), onRows: () => scheduler?.wake() }),
       openConstraint: constraintOpener(model, modelVocabulary, log),
       banReasoning: reasoningBans(modelVocabulary),
+      guardsLoops: message.loopGuard,
       log,
       ...(message.debug && { debug: (line: string) => log(line, "debug") }),
     },

@@ -142,6 +142,15 @@ export class Scheduler {
     }));
   }
 
+  /** Ends the reasoning of a request's answers. Returns whether any of them was reasoning. */
+  endReasoning(requestId: string): boolean {
+    let ended = false;
+    for (const group of this.#groups.values())
+      if (group.requestId === requestId && !group.cancelled)
+        for (const task of group.tasks) ended = task.endReasoning() || ended;
+    return ended;
+  }
+
   cancel(id: number): void {
     const group = this.#groups.get(id);
     if (!group) return;

@@ -60,6 +60,13 @@ export class ReasoningBudget {
     if (this.#left <= 0) this.#close();
   }
 
+  /** Closes the reasoning before its budget is used up. Returns false if the answer is not reasoning, or its reasoning is being closed. */
+  end(): boolean {
+    if (this.#before !== "reasoning" || this.#isClosing || this.#forced.length > 0) return false;
+    this.#close();
+    return this.#forced.length > 0;
+  }
+
   #close(): void {
     this.#forced = this.#closings[Math.min(this.#closed, this.#closings.length - 1)] ?? [];
     this.#closed++;

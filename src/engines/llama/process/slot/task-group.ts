@@ -68,6 +68,11 @@ export class TaskGroup implements TaskRequest {
     );
   }
 
+  /** The server's id of the request. */
+  get requestId(): string {
+    return this.#message.requestId;
+  }
+
   get ended(): boolean {
     return this.#ended;
   }

@@ -3,6 +3,7 @@ import { ChoiceAssembler } from "../../../../core/choice-assembler.ts";
 import type { SlotState } from "../../../../core/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../../../../core/events.ts";
 import type { LogListener } from "../../../../core/generation-observer.ts";
+import { LoopGuard, loopWarning } from "../../../../core/loop-guard.ts";
 import { reasoningMarkers, textStart } from "../../../../formats/reasoning.ts";
 import { TextReader, unknownToolsWarning } from "../../../../formats/text-reader.ts";
 import type { NewPrompt } from "../../cache/known-prompts.ts";
@@ -37,6 +38,8 @@ export interface TaskEnvironment {
   readonly onRows?: (() => void) | undefined;
   readonly openConstraint: OpenConstraint;
   readonly banReasoning: BanReasoning;
+  /** Answers that repeat themselves are ended (`LoopGuard`). */
+  readonly guardsLoops?: boolean;
   readonly log: LogListener;
   /** Is called with a line for each transition of a slot or a task; absent unless debug logging is on. */
   readonly debug?: ((line: string) => void) | undefined;
@@ -140,6 +143,7 @@ export class Task {
   readonly #reasoningBan: ReasoningBan | undefined;
   #reasoningBudget: ReasoningBudget | undefined;
   #stringBudget: StringBudget | undefined;
+  readonly #loopGuard: LoopGuard | undefined;
   readonly #decoder = new TokenDecoder();
   readonly #visibleBytes: (token: number) => Uint8Array;
   readonly #reader: TextReader;
@@ -191,8 +195,10 @@ export class Task {
     });
     this.#visibleBytes = visibleBytes(vocabulary, JSON.stringify(format));
     this.#constraint = constraint && environment.openConstraint(constraint);
+    // Who ignores the end of the answer measures, or wants its whole length.
+    if (environment.guardsLoops && !limits.ignoreEos) this.#loopGuard = new LoopGuard();
     if (message.reasoningLimit) {
-      const { tokens, closing } = message.reasoningLimit;
+      const { tokens = Number.POSITIVE_INFINITY, closing } = message.reasoningLimit;
       this.#reasoningBudget = new ReasoningBudget({
         tokens,
         closings: closing.map((text) => model.tokenize(text, true)),
@@ -411,6 +417,11 @@ export class Task {
     if (image?.start === sequence.length) sequence.appendImage(image);
   }
 
+  /** Forces the end of the reasoning after the current token. Returns false if the answer is not reasoning. */
+  endReasoning(): boolean {
+    return !this.finished && this.#sampler !== undefined && this.#reasoningBudget?.end() === true;
+  }
+
   takeEvents(): GenerationEvent[] {
     const events = this.#assembler.take();
     const reports = this.#report.take();
@@ -497,14 +508,18 @@ export class Task {
     this.#reasoningBudget?.read(token, phase);
     this.#stringBudget?.read(text, this.#hasGrammar && phase !== "reasoning");
     if (reader.stopped !== null) return this.#finish("stop", reader.stopped);
-    if (this.generatedTokens >= this.#maxTokens) this.#finish("length");
+    if (this.generatedTokens >= this.#maxTokens) return this.#finish("length");
+    const period = this.#loopGuard?.read(text, phase === "call" || (this.#hasGrammar && phase !== "reasoning")) ?? 0;
+    if (period === 0) return;
+    this.#environment.log(`${this.#message.requestId}: ${loopWarning(period, this.generatedTokens)}`, "warn");
+    this.#finish("length", undefined, "loop");
   }
 
   get #hasGrammar(): boolean {
     return this.#constraint?.grammar !== undefined;
   }
 
-  #finish(reason: "stop" | "length", stop?: string): void {
+  #finish(reason: "stop" | "length", stop?: string, limit?: "loop"): void {
     const reader = this.#reader;
     if (reader.stopped === null) {
       const rest = this.#decoder.end();
@@ -516,7 +531,7 @@ export class Task {
     const warning = unknownToolsWarning(reader.unknownTools);
     if (warning !== null) this.#environment.log(`${this.#message.requestId}: ${warning}`, "warn");
     // The text that was held back until the end may contain a stop string.
-    this.#assembler.finish(reason, stop ?? reader.stopped ?? undefined);
+    this.#assembler.finish(reason, stop ?? reader.stopped ?? undefined, limit);
   }
 }
 

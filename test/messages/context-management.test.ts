@@ -1,0 +1,123 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/app/create-server.ts";
+import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
+import { startTruewire } from "../support/serve.ts";
+import type { RunningTruewire } from "../support/serve.ts";
+import { json } from "../support/transports.ts";
+import { say, startScripted } from "../upstream/scripted-server.ts";
+import type { ScriptedServer } from "../upstream/scripted-server.ts";
+
+// `context_management` was accepted and read by no engine: a client that relied on it sent its whole history to the model, unannounced.
+
+const long = "y".repeat(600);
+const steps = ["1", "2", "3", "4", "5"].flatMap((id) => [
+  { role: "assistant", content: [{ type: "tool_use", id, name: "read", input: {} }] },
+  { role: "user", content: [{ type: "tool_result", tool_use_id: id, content: `${id} ${long}` }] },
+]);
+const body = {
+  max_tokens: 20,
+  tools: [{ name: "read", input_schema: { type: "object" } }],
+  messages: [{ role: "user", content: "Go" }, ...steps],
+};
+const clearing = { edits: [{ type: "clear_tool_uses_20250919", trigger: { type: "input_tokens", value: 1000 } }] };
+const folder = mkdtempSync(join(tmpdir(), "truewire-context-"));
+let chat: ScriptedServer;
+let gateway: TruewireServer;
+let local: RunningTruewire;
+
+beforeAll(async () => {
+  const path = join(folder, "local.gguf");
+  writeProgrammedModel(path, { contextLength: 8192 });
+  chat = await startScripted((response, sent) => say(response, sent, "Fine."));
+  local = await startTruewire([path, "--context-size", "8192", "--slots", "1", "--threads", "1", "--gpu", "off"]);
+  const models = [{ kind: "upstream" as const, url: chat.url, models: { chat: "m" } }];
+  gateway = await createServer({ port: 0, logLevel: "silent", models });
+});
+afterAll(async () => {
+  await local?.stop();
+  await gateway?.close(0);
+  await chat?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+type Answer = Record<string, unknown> & {
+  readonly usage?: { readonly input_tokens: number; readonly cache_read_input_tokens: number };
+};
+
+/** The tokens of the prompt, with those that were cached. */
+const promptTokens = ({ usage }: Answer): number => (usage?.input_tokens ?? 0) + (usage?.cache_read_input_tokens ?? 0);
+
+async function ask(model: "local" | "chat", members: object): Promise<{ status: number; answer: Answer }> {
+  const { url } = model === "local" ? local : gateway;
+  const response = await fetch(`${url}/v1/messages`, json({ model, ...body, ...members }));
+  return { status: response.status, answer: (await response.json()) as Answer };
+}
+
+test("a local model gets the conversation without old results, and the answer says how many tokens were cleared", async () => {
+  const whole = await ask("local", {});
+  const { status, answer } = await ask("local", { context_management: clearing });
+  expect(status).toBe(200);
+  const cleared = promptTokens(whole.answer) - promptTokens(answer);
+  expect(cleared).toBeGreaterThan(1000);
+  expect(answer["context_management"]).toEqual({
+    applied_edits: [{ type: "clear_tool_uses_20250919", cleared_tool_uses: 2, cleared_input_tokens: cleared }],
+  });
+  expect(whole.answer).not.toHaveProperty("context_management");
+});
+
+test("streamed, message_delta has the applied edits, and message_start has none, as recorded", async () => {
+  const response = await fetch(
+    `${local.url}/v1/messages`,
+    json({ model: "local", ...body, stream: true, context_management: clearing }),
+  );
+  const text = await response.text();
+  const [start = ""] = text.split("\n\n");
+  expect(start).not.toContain("context_management");
+  expect(/^data: (.*"message_delta".*)$/m.exec(text)?.[1]).toMatch(/"cleared_tool_uses":2/);
+});
+
+test("a chat server gets the edited conversation", async () => {
+  // The tokens of the prompt are estimated: about 800.
+  const edits = [{ type: "clear_tool_uses_20250919", trigger: { type: "input_tokens", value: 500 } }];
+  const { answer } = await ask("chat", { context_management: { edits } });
+  expect(answer["context_management"]).toMatchObject({ applied_edits: [{ cleared_tool_uses: 2 }] });
+  const { messages = [] } = (chat.requests.at(-1)?.body ?? {}) as { messages?: { role: string; content: string }[] };
+  const results = messages.filter(({ role }) => role === "tool").map(({ content }) => content);
+  expect(results.map((text) => text.includes(long))).toEqual([false, false, true, true, true]);
+});
+
+test("Claude Code's edit, which keeps all thinking, changes nothing", async () => {
+  const edits = [{ type: "clear_thinking_20251015", keep: "all" }];
+  const { status, answer } = await ask("local", { context_management: { edits } });
+  expect([status, answer["context_management"]]).toEqual([200, { applied_edits: [] }]);
+});
+
+test.each([
+  [{ type: "compact_20260112", trigger: { type: "input_tokens", value: 1000 } }, /^context_management\.edits\.0: /],
+  [{ type: "forget_20300101" }, /^context_management\.edits\.0/],
+  [{ type: "clear_thinking_20251015", keep: { type: "thinking_turns", value: 0 } }, /^context_management\.edits\.0\./],
+])("%j is refused", async (edit, message) => {
+  const { status, answer } = await ask("local", { context_management: { edits: [edit] } });
+  expect([status, answer]).toMatchObject([400, { error: { type: "invalid_request_error" } }]);
+  expect((answer["error"] as { message: string }).message).toMatch(message);
+});
+
+test("Responses: a prompt that reaches compact_threshold is refused, a shorter one is answered", async () => {
+  for (const [threshold, status] of [
+    [5, 400],
+    [5000, 200],
+  ]) {
+    const context_management = [{ type: "compaction", compact_threshold: threshold }];
+    const request = { model: "local", input: "Hello there!", max_output_tokens: 20, context_management };
+    const response = await fetch(`${local.url}/v1/responses`, json(request));
+    expect(response.status).toBe(status);
+    if (status === 400)
+      expect(await response.json()).toMatchObject({
+        error: { param: "context_management", code: "unsupported_value" },
+      });
+  }
+});
