@@ -13,6 +13,7 @@ const benches: Readonly<Record<string, () => Promise<unknown>>> = {
   soak: () => import("./soak.ts"),
   speculation: () => import("./speculation.ts"),
   stall: () => import("./stall.ts"),
+  start: () => import("./start.ts"),
   steer: () => import("./steer.ts"),
   store: () => import("./store.ts"),
   wire: () => import("./wire.ts"),

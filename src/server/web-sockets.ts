@@ -1,8 +1,7 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { WebSocketServer } from "ws";
-import type { RawData, WebSocket } from "ws";
+import type { RawData, WebSocket, WebSocketServer } from "ws";
 import { writeErrorBody } from "../apis/error-body.ts";
 import type { StreamWriter } from "../apis/port.ts";
 import type { PortSocket, SocketConnection, SocketRequest } from "../apis/port-state.ts";
@@ -76,19 +75,13 @@ export function openWebSockets(service: Service): WebSockets {
 export class WebSockets {
   readonly #service: Service;
   readonly #limits: SocketLimits;
-  readonly #server: WebSocketServer;
+  #server: WebSocketServer | undefined;
   readonly #sessions = new Set<Session>();
   #isClosing = false;
 
   constructor(service: Service, limits: SocketLimits) {
     this.#service = service;
     this.#limits = limits;
-    this.#server = new WebSocketServer({
-      noServer: true,
-      maxPayload: service.settings.bodyLimit,
-      perMessageDeflate: false,
-      clientTracking: false,
-    });
   }
 
   /** Answers an upgrade request. */
@@ -103,8 +96,16 @@ export class WebSockets {
     const exchange = new NodeExchange(request, response);
     const socket = socketAt(exchange.path);
     if (!(await admit(exchange, this.#service)) || !socket) return;
+    // A server without WebSockets starts without the library.
+    const { WebSocketServer } = await import("ws");
     response.detachSocket(connection);
     if (connection.destroyed) return;
+    this.#server ??= new WebSocketServer({
+      noServer: true,
+      maxPayload: this.#service.settings.bodyLimit,
+      perMessageDeflate: false,
+      clientTracking: false,
+    });
     this.#server.handleUpgrade(request, connection, head, (line) => {
       const gone = (): void => void this.#sessions.delete(session);
       const session = new Session(line, connection, exchange, socket, this.#service, this.#limits, gone);

@@ -37,6 +37,7 @@ describe("the packed tarball", { timeout: 300_000 }, () => {
         "LICENSE",
         "package.json",
         "truewire.schema.json",
+        "dist/chunks/LICENSES.txt",
         "dist/cli/main.js",
         "dist/index.d.ts",
         "dist/page/index.html",
@@ -46,7 +47,7 @@ describe("the packed tarball", { timeout: 300_000 }, () => {
     );
     const stray = packed.filter(
       (path) =>
-        !/^(dist\/.*(?<!\.test)\.(js|d\.ts)|dist\/sbom\.cdx\.json|dist\/page\/[\w-]+\.(html|css|svg|json)|models\/demo\/(demo\.gguf|README\.md)|README\.md|LICENSE|package\.json|truewire\.schema\.json)$/.test(
+        !/^(dist\/.*(?<!\.test)\.(js|d\.ts)|dist\/chunks\/LICENSES\.txt|dist\/sbom\.cdx\.json|dist\/page\/[\w-]+\.(html|css|svg|json)|models\/demo\/(demo\.gguf|README\.md)|README\.md|LICENSE|package\.json|truewire\.schema\.json)$/.test(
           path,
         ),
     );

@@ -1,0 +1,67 @@
+#!/usr/bin/env node
+// Bundles the command and the workers of a server with rolldown: dist/cli/main.js, dist/app/worker-main.js and dist/chunks. Node spends
+// most of a start on finding, reading and linking modules; a gateway has 700. The packages that every start needs are part of the bundle;
+// the others are imported when they are used. All other files of dist stay as tsc wrote them: the library, and the entries of threads and
+// child processes. Nothing is written that has not changed: a server may be reading it.
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { isBuiltin } from "node:module";
+import { resolve } from "node:path";
+import { rolldown } from "rolldown";
+
+const bundled = ["@opentelemetry/api", "commander", "picocolors", "pino", "prom-client", "undici", "ws", "zod"];
+/** Packages that `ws` uses where they are installed. */
+const optional = new Set(["bufferutil", "utf-8-validate"]);
+
+const bundle = await rolldown({
+  input: { "cli/main": "src/cli/main.ts", "app/worker-main": "src/app/worker-main.ts" },
+  platform: "node",
+  external: (id, importer = "") => {
+    if (/^(\.|\/|[A-Za-z]:\\|\0)/.test(id)) return false;
+    if (isBuiltin(id) || optional.has(id)) return true;
+    return !importer.includes("node_modules") && !bundled.some((name) => id === name || id.startsWith(`${name}/`));
+  },
+  plugins: [{ name: "places", transform: { filter: { code: "import.meta.url" }, handler: withPlace } }],
+});
+const { output } = await bundle.generate({
+  format: "esm",
+  comments: false,
+  entryFileNames: "[name].js",
+  chunkFileNames: "chunks/[name]-[hash].js",
+});
+await bundle.close();
+
+const files = new Map(output.map(({ fileName, code }) => [fileName, code]));
+files.set("chunks/LICENSES.txt", licences(output.flatMap(({ moduleIds }) => moduleIds)));
+mkdirSync("dist/chunks", { recursive: true });
+for (const [name, text] of files) if (textOf(`dist/${name}`) !== text) writeFileSync(`dist/${name}`, text);
+for (const name of readdirSync("dist/chunks")) if (!files.has(`chunks/${name}`)) rmSync(`dist/chunks/${name}`);
+
+/** A module finds its threads and child processes from the place that tsc gives it. Every file of the bundle is in a folder of dist. */
+function withPlace(code, id) {
+  const source = `${resolve("src").replaceAll("\\", "/")}/`;
+  const path = id.replaceAll("\\", "/");
+  if (!path.startsWith(source)) return undefined;
+  const place = JSON.stringify(`../${path.slice(source.length).replace(/\.ts$/, ".js")}`);
+  return code.replaceAll("import.meta.url", `new URL(${place}, import.meta.url).href`);
+}
+
+/** The licences of the packages that modules are from. */
+function licences(modules) {
+  const folders = modules.flatMap((id) => /^.*[/\\]node_modules[/\\](?:@[^/\\]+[/\\])?[^/\\]+/.exec(id) ?? []);
+  const texts = [...new Set(folders)].map((folder) => {
+    const { name, version, license } = JSON.parse(readFileSync(`${folder}/package.json`, "utf8"));
+    const notices = readdirSync(folder)
+      .filter((file) => /^(licen[cs]e|notice)/i.test(file))
+      .toSorted();
+    return `${name} ${version} (${license})\n\n${notices.map((file) => readFileSync(`${folder}/${file}`, "utf8")).join("\n")}`;
+  });
+  return texts.toSorted().join("\n----\n\n");
+}
+
+function textOf(file) {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return undefined;
+  }
+}
