@@ -438,6 +438,7 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     ...(options.adapters && options.adapters.length > 0 && { adapters: options.adapters }),
     queueLimit: options.queueLimit ?? 64,
     speculation: options.speculation ?? "auto",
+    ...(options.draft && { draft: options.draft }),
     ...(options.modelsFolder !== undefined && { modelsFolder: options.modelsFolder }),
     ...(options.hub !== undefined && { hub: options.hub }),
     ...(options.chatTemplate !== undefined && { chatTemplate: options.chatTemplate }),

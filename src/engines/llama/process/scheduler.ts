@@ -8,6 +8,7 @@ import { BatchPlanner, type Batch, type Speculation } from "./batch/batch-planne
 import type { PrefillLimits } from "./batch/batch-policies.ts";
 import { BatchRunner, DecodeCounters } from "./batch/batch-runner.ts";
 import { AdapterRotation } from "./c-api/adapters.ts";
+import type { DraftModel } from "./drafting/draft-model.ts";
 import type { PromptCache } from "./prompt-cache/prompt-cache.ts";
 import type { Sequence } from "./prompt-cache/sequence.ts";
 import { freeCells, selectSlot, Slot, type RunningSlot, type SlotSelection } from "./slot/slot.ts";
@@ -27,6 +28,8 @@ export interface SchedulerOptions {
   /** Sequences can share a prefix: the model's memory can be truncated anywhere, or has checkpoints. */
   readonly sharesPrefixes: boolean;
   readonly speculation: Speculation;
+  /** Drafts for answers in addition to repeated text. */
+  readonly draftModel?: DraftModel | undefined;
   readonly report: (message: StepMessage) => void;
   /** Is called before the first events of a request whose prompt could have been in the cache, but is not. */
   readonly onCacheMiss: (id: number, miss: CacheMiss) => void;
@@ -300,8 +303,9 @@ export class Scheduler {
 
   /** One step: decodes a batch, and samples the next tokens. */
   async #decode(running: readonly RunningSlot[]): Promise<void> {
-    const { promptCache, background } = this.#options;
+    const { promptCache, background, draftModel } = this.#options;
     const slots = this.#sameAdapters(running);
+    if (draftModel) await draftModel.draft(slots, this.#planner);
     const othersWait = background?.hasWork === true || this.#slots.filter(({ task }) => task).length > slots.length;
     const batch = this.#planner.next(slots, othersWait);
     const { shares } = batch;

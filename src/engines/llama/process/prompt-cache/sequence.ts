@@ -68,6 +68,10 @@ export class Sequence implements CachedSequence {
   readonly #tokens: number[] = [];
   #checkpoints: Checkpoint[] = [];
   #adapters: AdapterScales = "";
+  /** Tokens at the end that can be removed from a recurrent model's state: once, and only those of the last decode but one. */
+  #removable = 0;
+  /** Tokens were removed from a recurrent model's state since the last decode. llama.cpp does not copy that (llama_memory_seq_cp). */
+  #isSetBack = false;
 
   constructor(context: NativeContext, id: number) {
     this.#context = context;
@@ -93,7 +97,7 @@ export class Sequence implements CachedSequence {
 
   get truncatableFrom(): number {
     const { isRecurrent, window } = this.#context.model;
-    if (isRecurrent) return this.#tokens.length;
+    if (isRecurrent) return this.#tokens.length - this.#removable;
     if (window === 0) return 0;
     // The next token needs a complete window.
     const [first] = this.#context.positions(this.id);
@@ -124,16 +128,22 @@ export class Sequence implements CachedSequence {
   truncate(length: number): number {
     if (length >= this.#tokens.length) return this.#tokens.length;
     if (length <= 0) this.clear();
-    else if (length >= this.truncatableFrom && this.#context.truncate(this.id, length)) this.#shorten(length);
-    else this.#reset(length);
+    else if (length >= this.truncatableFrom && this.#context.truncate(this.id, length)) {
+      this.#shorten(length);
+      this.#isSetBack = this.#context.model.isRecurrent;
+    } else this.#reset(length);
     return this.#tokens.length;
   }
 
   /** Replaces the sequence by the first `length` tokens of another one. */
   copyFrom(other: Sequence, length: number): void {
+    const state = other.#isSetBack ? other.copy() : null;
     this.clear();
+    if (state) this.restore(state);
+    if (other.#isSetBack) return void this.truncate(length);
     this.#context.copy(other.id, this.id);
     this.append(other.#tokens);
+    this.#removable = 0;
     this.#checkpoints = [...other.#checkpoints];
     this.#adapters = other.#adapters;
     this.truncate(length);
@@ -142,10 +152,14 @@ export class Sequence implements CachedSequence {
   /** Records tokens that were decoded. */
   append(tokens: readonly number[]): void {
     for (const token of tokens) this.#tokens.push(token);
+    this.#removable = Math.min(this.#context.maxRollback, tokens.length - 1);
+    this.#isSetBack = false;
   }
 
   clear(): void {
     this.#tokens.length = 0;
+    this.#removable = 0;
+    this.#isSetBack = false;
     this.#checkpoints = [];
     this.#context.clear(this.id);
   }
@@ -203,6 +217,7 @@ export class Sequence implements CachedSequence {
     this.clear();
     if (!this.#context.writeState(this.id, state, "all")) return this.clear();
     this.append(tokens);
+    this.#removable = 0;
     this.#checkpoints = [...checkpoints];
     this.#adapters = adapters;
   }
@@ -214,12 +229,14 @@ export class Sequence implements CachedSequence {
       checkpoint &&
       this.#context.writeState(this.id, checkpoint.state, "partial") &&
       this.#context.truncate(this.id, checkpoint.length);
+    this.#isSetBack = false;
     if (isReset) this.#shorten(checkpoint.length);
     else this.clear();
   }
 
   #shorten(length: number): void {
     this.#tokens.length = length;
+    this.#removable = 0;
     this.#checkpoints = this.#checkpoints.filter((checkpoint) => checkpoint.length <= length);
   }
 }

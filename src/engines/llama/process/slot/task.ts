@@ -296,9 +296,23 @@ export class Task {
     return { tokens: [...this.#tokens.slice(-1), ...draft], outputs: 1 + draft.length };
   }
 
+  /** The prompt and the answer so far. */
+  get tokens(): readonly number[] {
+    return this.#tokens;
+  }
+
+  /** Draft tokens that may be decoded after the last token: more would be past the end, or too far ahead of the client. */
+  get maxDraft(): number {
+    return Math.min(
+      this.#environment.context.maxRollback,
+      this.request.tokensAhead - 1,
+      this.#maxTokens - this.generatedTokens - 1,
+    );
+  }
+
   /** Drafts at most `max` tokens after the last one. */
   draft(max: number): Draft {
-    return this.drafts.next(this.#tokens, Math.min(max, this.#maxTokens - this.generatedTokens - 1));
+    return this.drafts.next(this.#tokens, Math.min(max, this.maxDraft));
   }
 
   /** A batch with this chunk was decoded. `index`: that of the chunk's first token in the batch. */
