@@ -11,7 +11,7 @@ import type { OpenOptions } from "./open-options.ts";
 export async function openLocalModel(model: LocalModelConfig, name: string, options: OpenOptions): Promise<Engine> {
   const { path, contextSize, slots, threads, batchSize, gpu, queueLimit, modelsFolder, constrainCalls } = model;
   const { stepTimeout, loadTimeout, splitMode, tensorSplit, mainGpu, flashAttention, cacheTypeK, cacheTypeV } = model;
-  const { cacheMemory, keepCache, adapters, speculation, pooling, maxTokenGap } = model;
+  const { cacheMemory, keepCache, adapters, speculation, draft, pooling, maxTokenGap } = model;
   const split = {
     ...(splitMode !== undefined && { mode: splitMode }),
     ...(tensorSplit !== undefined && { shares: tensorSplit }),
@@ -44,6 +44,7 @@ export async function openLocalModel(model: LocalModelConfig, name: string, opti
     ...(adapters && { adapters }),
     ...(constrainCalls !== undefined && { constrainCalls }),
     ...(speculation !== undefined && { speculation }),
+    ...(draft && { draft }),
     ...(pooling !== undefined && { pooling }),
     ...(queueLimit !== undefined && { queueLimit }),
     ...(stepTimeout !== undefined && { stepTimeoutMs: stepTimeout }),

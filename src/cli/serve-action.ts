@@ -41,6 +41,7 @@ const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
   load: ["local"],
   idleUnload: ["local"],
   speculation: ["local"],
+  draft: ["local"],
   constrainCalls: ["local"],
   chatTemplate: ["local"],
   toolFormat: ["local", "upstream", "program"],

@@ -87,6 +87,7 @@ export function serveCommand(program: Command): void {
     .option("--load <when>", "eager, lazy (with the first request) or manual (default: eager)")
     .option("--idle-unload <time>", "unload a model after it has been idle for this long (default: never)")
     .option("--speculation <when>", "draft tokens from repeated text: auto (where it is faster) or off (default: auto)")
+    .option("--draft <file>", "a small GGUF model that drafts how answers continue, where that is faster")
     .option("--no-constrain-calls", "leave the arguments of calls free, but for tools with strict and required calls")
     .option("--chat-template <file>", "a Jinja chat template to use instead of the model's own")
     .option(

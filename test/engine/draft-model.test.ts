@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Generation } from "../../src/core/accumulate.ts";
 import type { GenerationRequest } from "../../src/core/request.ts";
 import type { LlamaEngineOptions } from "../../src/engines/llama/options.ts";
+import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { writeRandomKind, type RandomKind } from "../fixtures/random-kinds.ts";
 import { writeRandomModel } from "../fixtures/random-model.ts";
 import { drive, openBuilt } from "./local-engine.ts";
@@ -82,9 +83,14 @@ const requests = fc.record({
 });
 
 /** Asks both for the same, several at a time. */
-async function expectSameAnswers(drafting: Driven, plain: Driven, numRuns: number, isExact = true): Promise<void> {
+async function expectSameAnswers(
+  drafting: Driven,
+  plain: Driven,
+  numRuns: number,
+  { isExact = true, atOnce = 4 } = {},
+): Promise<void> {
   await fc.assert(
-    fc.asyncProperty(fc.array(requests, { minLength: 1, maxLength: 4 }), async (several) => {
+    fc.asyncProperty(fc.array(requests, { minLength: atOnce === 1 ? 1 : 3, maxLength: atOnce }), async (several) => {
       const asked = several.map(({ tokens, logprobs, limits, ...rest }): Partial<GenerationRequest> => ({
         ...rest,
         prompt: { kind: "text", prompts: [tokens] },
@@ -98,7 +104,7 @@ async function expectSameAnswers(drafting: Driven, plain: Driven, numRuns: numbe
       if (isExact) expect(with_.map(answer)).toEqual(without.map(answer));
       else for (const [i, one] of with_.entries()) expectAlike(one, without[i] ?? one);
     }),
-    { numRuns },
+    { numRuns, endOnFailure: true },
   );
 }
 
@@ -167,7 +173,11 @@ describe("models whose memory cannot be truncated anywhere", () => {
     const drafting = await open({ model, slots, speculation: "always", draft });
     const plain = await open({ model, slots, speculation: "off" });
     try {
-      await expectSameAnswers(drafting, plain, slots === 1 ? 10 : 25, target !== "gemma3");
+      await expectSameAnswers(drafting, plain, slots === 1 ? 10 : 25, {
+        isExact: target !== "gemma3",
+        // llama.cpp moves the states that the removal of tokens needs, where several answers have drafts of different lengths.
+        atOnce: target === "lfm2" ? 7 : 4,
+      });
       const { draftedTokens = 0, acceptedTokens = 0 } = drafting.counters();
       expect(draftedTokens).toBeGreaterThan(200);
       if (target === kind) expect(acceptedTokens).toBeGreaterThan(draftedTokens / 5);
@@ -206,4 +216,94 @@ describe("models whose memory cannot be truncated anywhere", () => {
       "cannot be used with a draft model: draft tokens cannot be removed from its memory",
     );
   });
+});
+
+describe("a programmed model", () => {
+  const names = Array.from({ length: 40 }, (_, i) => `(${i})`);
+  const poem = Array.from({ length: 300 }, (_, i) => ` word${i}`);
+  const scripts = {
+    greeting: { say: "Hello there." },
+    poem: { say: poem },
+    odds: { draw: [["red", 0.7] as const, ["green", 0.3] as const], afterwards: "repeat" },
+    noise: { draw: names.map((name) => [name, 1 / names.length] as const), afterwards: "repeat" },
+  } as const;
+  let target: string;
+  beforeAll(() => {
+    target = file("programmed");
+    writeProgrammedModel(target, { scripts, contextLength: 8192 });
+  });
+
+  async function withDraft<T>(
+    options: Partial<LlamaEngineOptions>,
+    work: (drafting: Driven, log: readonly string[]) => Promise<T>,
+  ): Promise<T> {
+    const log: string[] = [];
+    const drafting = await open({
+      model: target,
+      slots: 2,
+      contextSize: 4096,
+      log: (line) => log.push(line),
+      ...options,
+    });
+    try {
+      return await work(drafting, log);
+    } finally {
+      await drafting.engine.close(0);
+    }
+  }
+  const said = (asked: Partial<GenerationRequest>) => (drafting: Driven) => drafting.complete("<|script:poem|>", asked);
+
+  test("is answered for in few decode steps by a draft model that agrees, and tells how much of it was accepted", async () => {
+    await withDraft({ speculation: "always", draft: { path: target, maxTokens: 8 } }, async (drafting) => {
+      const { choices, timings } = await said({ limits: { maxTokens: 1000 } })(drafting);
+      expect(choices[0]?.text).toBe(poem.join(""));
+      expect(drafting.counters().decodeSteps).toBeLessThan(60);
+      expect(timings?.acceptedTokens).toBeGreaterThan(250);
+      expect(timings?.acceptedTokens).toBe(timings?.draftedTokens);
+      const slots = { kind: "slots", request: null } as const;
+      const answered = await drafting.engine.ask?.(slots, new AbortController().signal);
+      expect(answered?.[0]).toMatchObject({ speculative: true });
+    });
+  });
+
+  test("soon drafts nothing where drafts do not pay, and again where they do", async () => {
+    await withDraft({ draft: { path: target } }, async (drafting) => {
+      const drafted = async (maxTokens: number): Promise<number> => {
+        const asked = { sampling: { seed: 3 }, limits: { maxTokens } };
+        return (await drafting.complete("<|script:noise|>", asked)).timings?.draftedTokens ?? 0;
+      };
+      await drafted(1500);
+      // One of forty tokens would be accepted.
+      expect(await drafted(1500)).toBeLessThan(150);
+    });
+  });
+
+  test("a draft model that cannot be used is refused by its path", async () => {
+    await expect(withDraft({ draft: { path: file("missing") } }, async () => {})).rejects.toThrow(
+      `The model file ${file("missing")} does not exist.`,
+    );
+  });
+});
+
+test("a model with other tokens drafts, and its text is tokenized again", async () => {
+  // Both count: after each character comes the next one. One of them has another syllable.
+  writeRandomModel(file("counting"), { counts: true });
+  const bytes = readFileSync(file("counting"));
+  const at = bytes.indexOf("\u0120ba");
+  writeFileSync(
+    file("other-tokens"),
+    Buffer.concat([bytes.subarray(0, at), Buffer.from("\u0120qa"), bytes.subarray(at + 4)]),
+  );
+  const drafting = await open({
+    model: file("counting"),
+    speculation: "always",
+    draft: { path: file("other-tokens") },
+  });
+  try {
+    const { choices, timings } = await drafting.complete(" !", { limits: { maxTokens: 90 } });
+    expect(choices[0]?.text).toBe(String.fromCodePoint(...Array.from({ length: 90 }, (_, i) => 34 + i)));
+    expect(timings?.acceptedTokens).toBeGreaterThan(70);
+  } finally {
+    await drafting.engine.close(0);
+  }
 });

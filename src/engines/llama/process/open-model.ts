@@ -39,7 +39,7 @@ export interface Answering {
   readonly promptCache: PromptCache;
   /** Absent if the model has no adapters. */
   readonly adapters?: NativeAdapters;
-  /** Absent if none is configured. */
+  /** Absent if no draft model is configured. */
   readonly draftModel?: DraftModel;
   /** Absent if the prompt cache is not persisted. */
   readonly persistedCache?: PersistedPromptCache;
@@ -148,6 +148,8 @@ async function load(
   if (plan?.isOnlyUse === true) {
     if (options.adapters)
       throw new ModelOpenError("load-failed", `${path} only makes embeddings, for which adapters cannot be used.`);
+    if (options.draft)
+      throw new ModelOpenError("load-failed", `${path} only makes embeddings, for which a draft model cannot be used.`);
     return loadEmbedder(api, path, options, { plan, hasGpu, onProgress });
   }
   const unifiedKv = options.slots <= maxUnifiedSlots && !file.usesLongRope;

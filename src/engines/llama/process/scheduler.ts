@@ -141,6 +141,7 @@ export class Scheduler {
       ...(task && { task: task.request.id }),
       contextSize: this.#options.environment.contextSize,
       ...(task?.progress ?? idleProgress),
+      ...(this.#options.draftModel && { speculative: true }),
     }));
   }
 

@@ -217,15 +217,15 @@ export class DraftModel {
    */
   async #catchUp(followers: readonly Follower[]): Promise<readonly Follower[]> {
     const lag = ({ tokens, sequence }: Follower): number => tokens.length - 1 - sequence.length;
-    const behind = followers.filter((follower) => lag(follower) >= minLag);
-    if (behind.length === 0) return followers;
+    const lagging = followers.filter((follower) => lag(follower) >= minLag);
+    if (lagging.length === 0) return followers;
     const { batchSize, maxGapMs, context } = this.#options;
     const tokenMs = this.#costs.promptTokenMs(minPromptChunk) ?? maxGapMs / minPromptChunk;
     let free = Math.min(batchSize, Math.max(minPromptChunk, Math.floor(maxGapMs / tokenMs)));
     const { batch } = context;
     batch.clear();
     const chunks: { readonly follower: Follower; readonly tokens: readonly number[] }[] = [];
-    for (const follower of behind) {
+    for (const follower of lagging) {
       const { sequence } = follower;
       const tokens = follower.tokens.slice(sequence.length, sequence.length + Math.min(free, lag(follower)));
       free -= tokens.length;

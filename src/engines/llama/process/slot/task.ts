@@ -209,7 +209,7 @@ export class Task {
     return this.generatedTokens > 0 && left === 1 ? 0 : left;
   }
 
-  get progress(): Omit<SlotState, "id" | "busy" | "task" | "contextSize"> {
+  get progress(): Omit<SlotState, "id" | "busy" | "task" | "contextSize" | "speculative"> {
     const left = Math.min(this.prompt.length, this.promptLeft);
     return {
       promptTokens: this.prompt.length,
@@ -296,7 +296,7 @@ export class Task {
     return { tokens: [...this.#tokens.slice(-1), ...draft], outputs: 1 + draft.length };
   }
 
-  /** The prompt and the answer so far. */
+  /** The tokens of the prompt and of the answer. */
   get tokens(): readonly number[] {
     return this.#tokens;
   }
