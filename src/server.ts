@@ -4,6 +4,7 @@ export type { Handler, ServerOptions, TruewireServer } from "./app/create-server
 export type { EmbeddedHandler, HandlerOptions } from "./app/open-handler.ts";
 export type {
   AdapterEntry,
+  DraftEntry,
   AnswerOptions,
   Duration,
   EngineModel,

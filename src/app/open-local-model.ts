@@ -21,8 +21,18 @@ export async function openLocalModel(
 ): Promise<Engine> {
   const { path, contextSize, slots, threads, batchSize, gpu, queueLimit, modelsFolder, constrainCalls } = model;
   const { stepTimeout, loadTimeout, splitMode, tensorSplit, mainGpu, flashAttention, cacheTypeK, cacheTypeV } = model;
-  const { cacheMemory, keepCache, adapters, speculation, pooling, maxTokenGap, mmproj, llamaLibraries, loopGuard } =
-    model;
+  const {
+    cacheMemory,
+    keepCache,
+    adapters,
+    speculation,
+    draft,
+    pooling,
+    maxTokenGap,
+    mmproj,
+    llamaLibraries,
+    loopGuard,
+  } = model;
   const split = {
     ...(splitMode !== undefined && { mode: splitMode }),
     ...(tensorSplit !== undefined && { shares: tensorSplit }),
@@ -59,6 +69,7 @@ export async function openLocalModel(
     ...(constrainCalls !== undefined && { constrainCalls }),
     ...(speculation !== undefined && { speculation }),
     ...(loopGuard !== undefined && { loopGuard: loopGuard === "on" }),
+    ...(draft && { draft }),
     ...(pooling !== undefined && { pooling }),
     ...(queueLimit !== undefined && { queueLimit }),
     ...(stepTimeout !== undefined && { stepTimeoutMs: stepTimeout }),

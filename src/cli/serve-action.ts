@@ -44,6 +44,7 @@ const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
   idleUnload: ["local"],
   speculation: ["local"],
   loopGuard: ["local", "upstream", "program"],
+  draft: ["local"],
   constrainCalls: ["local"],
   chatTemplate: ["local"],
   toolFormat: ["local", "upstream", "program"],

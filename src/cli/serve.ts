@@ -96,6 +96,7 @@ export function serveCommand(program: Command): void {
       "--loop-guard <when>",
       "end answers that repeat the same text over and over: on or off (default: on for local models)",
     )
+    .option("--draft <file>", "a small GGUF model that drafts how answers continue, where that is faster")
     .option("--no-constrain-calls", "leave the arguments of calls free, but for tools with strict and required calls")
     .option("--chat-template <file>", "a Jinja chat template to use instead of the model's own")
     .option(

@@ -234,6 +234,8 @@ export interface LocalModel extends AnswerOptions {
   readonly constrainCalls?: boolean;
   /** Guess how answers go on where their text repeats: where that is faster (`auto`, the default) or never (`off`). */
   readonly speculation?: "auto" | "off";
+  /** A small model that drafts how answers continue, where that is faster and `speculation` allows it: a GGUF file, or a mapping. */
+  readonly draft?: string | DraftEntry;
   /**
    * How one vector is made of those of a text's tokens: their mean, the first one's (`cls`), the last one's; `rank` scores documents, `none`
    * makes no embeddings. Default: as the model's file says, and none where it does not.
@@ -265,6 +267,14 @@ export interface AdapterEntry {
   readonly path: string;
   /** How much of it is used where a request does not say; default 1. */
   readonly scale?: number;
+}
+
+/** A draft model. Its tokens should be those of the model that it drafts for; else text is tokenized again. */
+export interface DraftEntry {
+  /** A GGUF file, or `hf:owner/repo[:quant]`. */
+  readonly path: string;
+  /** Draft tokens of an answer at most, 1 to 16; default 8. */
+  readonly maxTokens?: number | string;
 }
 
 /** Numbers of 32 or 16 bits, or packed into 8, 5 or 4 bits and a scale. */

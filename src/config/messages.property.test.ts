@@ -43,11 +43,13 @@ function branchesOf(schema: Schema): readonly Schema[] {
   return union ? union.flatMap(branchesOf) : [schema];
 }
 
-/** The members that the entry of a model, of a key, or of an adapter, cannot be without, each with a right value. */
+/** The members that the entry of a model, of its draft model, of a key, or of an adapter, cannot be without, each with a right value. */
 function requiredOf({ properties }: Schema): Schema {
   if (typeof properties === "object" && properties !== null && "hash" in properties)
     return { name: "x", hash: `sha256:${"0".repeat(64)}` };
   if (typeof properties === "object" && properties !== null && "scale" in properties) return { path: "x.gguf" };
+  if (typeof properties === "object" && properties !== null && "path" in properties && !("kind" in properties))
+    return { path: "x.gguf" };
   const kind = ((properties ?? {}) as Readonly<Record<string, Schema>>).kind?.const;
   const own: Readonly<Record<string, Schema>> = {
     local: { path: "x.gguf" },

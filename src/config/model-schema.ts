@@ -52,9 +52,11 @@ type Parsed<T> = {
           ? Readonly<Record<string, string>>
           : K extends "tensorSplit"
             ? readonly number[]
-            : K extends "adapt"
-              ? Readonly<Partial<Record<AdaptationName, boolean | undefined>>>
-              : T[K];
+            : K extends "draft"
+              ? { readonly path: string; readonly maxTokens?: number }
+              : K extends "adapt"
+                ? Readonly<Partial<Record<AdaptationName, boolean | undefined>>>
+                : T[K];
 } & { readonly aliases: readonly string[] };
 
 /** `openai` is the older name of `exact`. */
@@ -241,6 +243,22 @@ const adapter = settings(
   "a mapping such as { path: style.gguf, scale: 0.5 }",
 );
 
+const draftFile = "a GGUF file, such as models/small.gguf, or hf:owner/repo";
+/** A mapping, or only its path, as with --draft. */
+const draft = z.union(
+  [
+    text(draftFile).transform((path): LocalModelConfig["draft"] => ({ path })),
+    settings(
+      {
+        path: text(draftFile).describe("A GGUF file, or hf:owner/repo[:quant]"),
+        maxTokens: integer(1, 16).optional().describe("Draft tokens of an answer at most, 1 to 16 (default 8)"),
+      },
+      "a mapping such as { path: small.gguf, maxTokens: 4 }",
+    ),
+  ],
+  { error: expected(`${draftFile}, or a mapping such as { path: small.gguf, maxTokens: 4 }`) },
+);
+
 const local = settings(
   {
     kind: z.literal("local"),
@@ -303,6 +321,11 @@ const local = settings(
       .optional()
       .describe(
         "Guess how answers go on where their text repeats: where that is faster (auto, the default) or never (off)",
+      ),
+    draft: draft
+      .optional()
+      .describe(
+        "A small model that drafts how answers continue, where that is faster: a GGUF file, or a mapping with a path and maxTokens",
       ),
     pooling: oneOf(["mean", "cls", "last", "rank", "none"])
       .optional()

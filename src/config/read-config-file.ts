@@ -34,7 +34,7 @@ export async function checkConfigFile(
   await readYamlFile(file, environment, (read) => {
     const config = (read ?? {}) as TruewireConfig;
     parseConfig(config);
-    const missing = (config.models ?? []).flatMap((model, at) => missingFileOf(model, at, folder) ?? []);
+    const missing = (config.models ?? []).flatMap((model, at) => missingFilesOf(model, at, folder));
     if (missing.length > 0) throw new ConfigError(missing);
   });
   const { models = [] } = await readConfigFile(file, environment);
@@ -42,11 +42,18 @@ export async function checkConfigFile(
   return models.length;
 }
 
-function missingFileOf(model: string | ModelEntry, at: number, folder: string): ConfigProblem | undefined {
+function missingFilesOf(model: string | ModelEntry, at: number, folder: string): ConfigProblem[] {
   const parsed = typeof model === "string" ? modelOfTarget(model) : model;
-  if (parsed.kind !== "local" || parsed.path.startsWith("hf:") || existsSync(resolve(folder, parsed.path))) return;
-  const path = ["models", at, ...(typeof model === "string" ? [] : ["path"])];
-  return { path, message: `the model file ${resolve(folder, parsed.path)} does not exist` };
+  if (parsed.kind !== "local") return [];
+  const { draft } = parsed;
+  const files = [
+    { file: parsed.path, path: ["models", at, ...(typeof model === "string" ? [] : ["path"])] },
+    { file: typeof draft === "string" ? draft : draft?.path, path: ["models", at, "draft"] },
+  ];
+  return files.flatMap(({ file, path }) => {
+    if (file === undefined || file.startsWith("hf:") || existsSync(resolve(folder, file))) return [];
+    return [{ path, message: `the model file ${resolve(folder, file)} does not exist` }];
+  });
 }
 
 /** The error for a configuration that serves no model. */
@@ -65,10 +72,13 @@ function withPathsFrom(config: TruewireConfig, folder: string): TruewireConfig {
       return { ...parsed, program: path(parsed.program) };
     }
     if (parsed.kind !== "local") return parsed;
-    const { chatTemplate, mmproj, llamaLibraries } = parsed;
+    const { chatTemplate, draft, mmproj, llamaLibraries } = parsed;
     return {
       ...parsed,
       path: path(parsed.path),
+      ...(draft !== undefined && {
+        draft: typeof draft === "string" ? path(draft) : { ...draft, path: path(draft.path) },
+      }),
       ...(chatTemplate !== undefined && { chatTemplate: path(chatTemplate) }),
       ...(mmproj !== undefined && mmproj !== "off" && { mmproj: path(mmproj) }),
       ...(llamaLibraries !== undefined && { llamaLibraries: path(llamaLibraries) }),

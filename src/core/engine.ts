@@ -181,6 +181,8 @@ export interface SlotState {
   readonly generatedTokens: number;
   /** The maximum number of further tokens; null: limited by the context only. */
   readonly tokensLeft: number | null;
+  /** A draft model drafts for its answers. */
+  readonly speculative?: boolean;
 }
 
 export interface ModelInfo {

@@ -160,12 +160,12 @@ const adapterList = z.array(loraAdapter);
 export function writeSlots(slots: readonly (SlotState & { readonly model: string })[]): string {
   return serialize(
     slotList,
-    slots.map(({ id, model, busy, task, contextSize, tokensLeft, ...counts }) => ({
+    slots.map(({ id, model, busy, task, contextSize, tokensLeft, speculative = false, ...counts }) => ({
       id,
       id_task: task ?? -1,
       model,
       n_ctx: contextSize,
-      speculative: false,
+      speculative,
       is_processing: busy,
       n_prompt_tokens: counts.promptTokens,
       n_prompt_tokens_processed: counts.evaluatedTokens,

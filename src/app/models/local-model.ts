@@ -2,6 +2,7 @@ import { stat } from "node:fs/promises";
 import type { LocalModelConfig } from "../../config/model-schema.ts";
 import {
   defaultBatchSize,
+  defaultDraftTokens,
   defaultSampling,
   defaultSlots,
   maxDefaultContextSize,
@@ -10,7 +11,7 @@ import { adapterBytes } from "../../engines/llama/file/adapter-bytes.ts";
 import { needWithEmbeddings } from "../../engines/llama/file/embedding-need.ts";
 import { embeddingPlan } from "../../engines/llama/file/embedding-plan.ts";
 import { localEndpoints } from "../../engines/llama/file/local-endpoints.ts";
-import { totalOf } from "../../engines/llama/file/memory-need.ts";
+import { draftNeed, sumOf, totalOf } from "../../engines/llama/file/memory-need.ts";
 import type { MemoryNeed } from "../../engines/llama/file/memory-need.ts";
 import { readModelFile, recommendedSampling } from "../../engines/llama/file/read-model-file.ts";
 import { findMtmd } from "../../engines/llama/vision/mtmd-api.ts";
@@ -33,6 +34,8 @@ export class LoadableLocalModel implements Loadable {
   readonly #pulls: Pulls;
   /** undefined: an `hf:` model of which it is not known whether it is here. */
   #path: string | undefined;
+  /** The same of its draft model. */
+  #draftPath: string | undefined;
   #need: MemoryNeed | undefined;
   #onlyEmbeds = false;
   #info: ModelInfo;
@@ -43,6 +46,7 @@ export class LoadableLocalModel implements Loadable {
     this.#options = options;
     this.#pulls = pulls;
     if (!config.path.startsWith("hf:")) this.#path = config.path;
+    if (config.draft?.path.startsWith("hf:") === false) this.#draftPath = config.draft.path;
     this.#info = {
       id: name,
       created: Math.floor(Date.now() / 1000),
@@ -66,11 +70,15 @@ export class LoadableLocalModel implements Loadable {
 
   async measure({ onProgress, signal }: LoadOptions): Promise<number> {
     try {
-      this.#path ??= await this.#pull(onProgress, signal);
+      this.#path ??= await this.#pull(this.source, onProgress, signal);
+      const { draft, speculation } = this.#config;
+      if (draft && speculation !== "off")
+        this.#draftPath ??= await this.#pull({ ...this.source, model: draft.path }, onProgress, signal);
       return await this.#read(this.#path);
     } catch (error) {
       // What was downloaded may be deleted, and is downloaded again.
       if (this.#config.path.startsWith("hf:")) this.#path = undefined;
+      if (this.#config.draft?.path.startsWith("hf:")) this.#draftPath = undefined;
       throw error;
     }
   }
@@ -86,7 +94,10 @@ export class LoadableLocalModel implements Loadable {
       },
     };
     const { metadata = {} } = this.#info.file ?? {};
-    return openLocalModel({ ...this.#config, path }, this.#name, options, recommendedSampling(metadata));
+    const { draft } = this.#config;
+    const ofDraft = draft && this.#draftPath !== undefined ? { draft: { ...draft, path: this.#draftPath } } : {};
+    const config = { ...this.#config, path, ...ofDraft };
+    return openLocalModel(config, this.#name, options, recommendedSampling(metadata));
   }
 
   /** The memory that the model needs, for people: "1.9 GiB (1.1 GiB of weights, 0.6 GiB for 4 × 8192 tokens of context, 0.2 GiB other)". */
@@ -112,9 +123,9 @@ export class LoadableLocalModel implements Loadable {
     };
   }
 
-  async #pull(onProgress: LoadOptions["onProgress"], signal: AbortSignal): Promise<string> {
+  async #pull(source: ModelSource, onProgress: LoadOptions["onProgress"], signal: AbortSignal): Promise<string> {
     return this.#pulls.pull(
-      this.source,
+      source,
       ({ bytes, totalBytes }) => {
         const progress = { phase: "download", fraction: totalBytes > 0 ? bytes / totalBytes : 0 } as const;
         onProgress(progress);
@@ -145,6 +156,16 @@ export class LoadableLocalModel implements Loadable {
     };
     this.#need = needWithEmbeddings(file, plan, embedding);
     if (projector) this.#need = { ...this.#need, buffers: this.#need.buffers + projector.bytes };
+    const { draft, speculation } = this.#config;
+    if (draft && speculation !== "off" && this.#draftPath !== undefined && embedding?.isOnlyUse !== true) {
+      const ofDraft = draftNeed(
+        await readModelFile(this.#draftPath),
+        file,
+        plan,
+        draft.maxTokens ?? defaultDraftTokens,
+      );
+      this.#need = sumOf(this.#need, ofDraft);
+    }
     this.#onlyEmbeds = embedding?.isOnlyUse ?? false;
     if (this.#info.takesImages !== (projector !== null))
       this.#info = { ...this.#info, takesImages: projector !== null };

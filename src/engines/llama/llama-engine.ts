@@ -478,6 +478,7 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     queueLimit: options.queueLimit ?? 64,
     speculation: options.speculation ?? "auto",
     loopGuard: options.loopGuard ?? true,
+    ...(options.draft && { draft: options.draft }),
     ...(options.modelsFolder !== undefined && { modelsFolder: options.modelsFolder }),
     ...(options.hub !== undefined && { hub: options.hub }),
     ...(options.chatTemplate !== undefined && { chatTemplate: options.chatTemplate }),

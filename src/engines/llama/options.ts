@@ -84,6 +84,8 @@ export interface LlamaEngineOptions {
   readonly speculation?: "auto" | "off" | "always";
   /** End answers that repeat the same text over and over, with reason "length". Default true. */
   readonly loopGuard?: boolean;
+  /** A smaller model, which drafts how the answers continue. It is used where `speculation` allows, and does not change answers. */
+  readonly draft?: DraftOptions;
   /**
    * Pooling of embeddings; "rank": a reranker; "none": no embeddings. Default: the pooling type in the model's file, which most models that
    * generate do not have.
@@ -117,6 +119,13 @@ export interface LlamaEngineOptions {
   readonly signal?: AbortSignal;
   /** Called with a log line: messages of llama.cpp, restarts, warnings about requests. */
   readonly log?: LogListener;
+}
+
+export interface DraftOptions {
+  /** Path of a GGUF file, or `hf:owner/repo[:quant]`. */
+  readonly path: string;
+  /** Tokens of a draft at most. Default 8. */
+  readonly maxTokens?: number;
 }
 
 export interface LoraAdapter {

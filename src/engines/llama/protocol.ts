@@ -7,7 +7,7 @@ import type { GenerationRequest } from "../../core/request.ts";
 import type { KvCacheType } from "./cache-type.ts";
 import type { PoolingSetting } from "./file/embedding-plan.ts";
 import type { ModelOpenReason } from "./model-open-error.ts";
-import type { GpuSplit, LlamaEngineOptions, LoraAdapter, OpenProgress } from "./options.ts";
+import type { DraftOptions, GpuSplit, LlamaEngineOptions, LoraAdapter, OpenProgress } from "./options.ts";
 
 /**
  * The messages between the server's process and the model's process: JSON over Node's IPC channel. The model's process does all the work.
@@ -122,6 +122,7 @@ export interface OpenModelMessage {
   readonly constrainCalls?: boolean;
   readonly speculation: NonNullable<LlamaEngineOptions["speculation"]>;
   readonly loopGuard: boolean;
+  readonly draft?: DraftOptions;
   readonly pooling?: PoolingSetting;
   /** Log a line at level `debug` for each transition of a slot or a task. */
   readonly debug?: true;

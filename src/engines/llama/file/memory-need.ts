@@ -66,6 +66,32 @@ export function memoryNeed(
   };
 }
 
+/**
+ * Estimates the memory that a draft model needs in addition to the model that it drafts for. With one, a recurrent model keeps a state for
+ * each of `maxTokens` draft tokens.
+ */
+export function draftNeed(
+  { bytes, tiedBytes, shape }: ModelFile,
+  target: Pick<ModelFile, "shape">,
+  plan: ContextPlan,
+  maxTokens: number,
+): MemoryNeed {
+  const { weights, cache, buffers } = memoryNeed({ bytes, tiedBytes, shape }, { ...plan, cacheMemory: 0 });
+  const { headsKv, recurrentState } = target.shape;
+  const states = plan.slots * maxTokens * headsKv.length * recurrentState * 4;
+  return { weights, cache: cache + states, promptCache: 0, buffers: buffers - processBytes };
+}
+
+/** The sum of two estimates. */
+export function sumOf(one: MemoryNeed, other: MemoryNeed): MemoryNeed {
+  return {
+    weights: one.weights + other.weights,
+    cache: one.cache + other.cache,
+    promptCache: one.promptCache + other.promptCache,
+    buffers: one.buffers + other.buffers,
+  };
+}
+
 /** Size of llama.cpp's compute buffers for a batch of `tokens`. */
 export function batchBytes({ width, feedForward }: Pick<ModelShape, "width" | "feedForward">, tokens: number): number {
   return tokens * (8 * width + 3 * feedForward) * 4;

@@ -15,12 +15,11 @@ import {
   type ToModel,
 } from "../protocol.ts";
 import type { PrefillLimits } from "./batch/batch-policies.ts";
-import type { NativeContext } from "./c-api/native-context.ts";
 import { Embedder, EmbeddingLoop } from "./embeddings/embedder.ts";
 import { Embeddings } from "./embeddings/embeddings.ts";
 import { AsyncLock } from "./event-loop-share.ts";
 import { Intake } from "./intake.ts";
-import { openModel, type OpenModel } from "./open-model.ts";
+import { canDropDrafts, openModel, type OpenModel } from "./open-model.ts";
 import { PreparingThread } from "./preparing-thread.ts";
 import type { PersistedPromptCache } from "./prompt-cache/persisted-prompt-cache.ts";
 import { constraintOpener } from "./sampling/constraint.ts";
@@ -260,7 +259,7 @@ function newScheduler(
   answering: NonNullable<OpenModel["answering"]>,
   { thread, log }: { readonly thread: PreparingThread; readonly log: LogListener },
 ): Scheduler {
-  const { context, sequences, promptCache, adapters } = answering;
+  const { context, sequences, promptCache, adapters, draftModel } = answering;
   persistedCache = answering.persistedCache;
   return new Scheduler({
     environment: {
@@ -281,6 +280,7 @@ function newScheduler(
     promptCache,
     sharesPrefixes: !model.isRecurrent || promptCache.enabled,
     speculation: canDropDrafts(context) ? message.speculation : "off",
+    draftModel,
     queueLimit: message.queueLimit,
     prefill: prefillLimits(message),
     report: reportStep,
@@ -290,14 +290,6 @@ function newScheduler(
     clock: () => performance.now(),
     random: () => randomBytes(4).readUInt32LE() / 2 ** 32,
   });
-}
-
-/**
- * Whether rejected draft tokens can be removed from the KV cache. Layers with a sliding window keep the cells for that only in a unified
- * cache, where all tokens of a batch are added at the same time.
- */
-function canDropDrafts({ model, unifiedKv }: NativeContext): boolean {
-  return !model.isRecurrent && (model.window === 0 || unifiedKv);
 }
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

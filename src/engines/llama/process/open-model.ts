@@ -4,9 +4,11 @@ import { isQuantized } from "../cache-type.ts";
 import { adapterBytes } from "../file/adapter-bytes.ts";
 import { embeddingNeed } from "../file/embedding-need.ts";
 import type { EmbeddingPlan } from "../file/embedding-plan.ts";
-import { readModelFile } from "../file/read-model-file.ts";
+import { draftNeed, totalOf } from "../file/memory-need.ts";
+import { readModelFile, type ModelFile } from "../file/read-model-file.ts";
 import { ModelOpenError } from "../model-open-error.ts";
-import type { OpenProgress } from "../options.ts";
+import { defaultDraftTokens, maxDefaultContextSize } from "../defaults.ts";
+import type { DraftOptions, OpenProgress } from "../options.ts";
 import type { ModelFacts } from "../preparing/model-facts.ts";
 import type { OpenModelMessage } from "../protocol.ts";
 import type { EncoderProcess } from "../vision/encoder-process.ts";
@@ -16,6 +18,8 @@ import { libraryFolders, loadLlamaApi, type LibraryFolder, type LlamaApi } from 
 import { NativeContext, type NativeEmbeddingContext } from "./c-api/native-context.ts";
 import { NativeModel } from "./c-api/native-model.ts";
 import type { Koffi } from "./c-api/structs.ts";
+import { DraftModel } from "./drafting/draft-model.ts";
+import { draftTexts } from "./drafting/draft-text.ts";
 import {
   fittingContext,
   fittingEmbeddings,
@@ -37,6 +41,8 @@ export interface Answering {
   readonly promptCache: PromptCache;
   /** Absent if the model has no adapters. */
   readonly adapters?: NativeAdapters;
+  /** Absent if no draft model is configured. */
+  readonly draftModel?: DraftModel;
   /** Absent if the prompt cache is not persisted. */
   readonly persistedCache?: PersistedPromptCache;
 }
@@ -152,11 +158,15 @@ async function load(
   if (plan?.isOnlyUse === true) {
     if (options.adapters)
       throw new ModelOpenError("load-failed", `${path} only makes embeddings, for which adapters cannot be used.`);
+    if (options.draft)
+      throw new ModelOpenError("load-failed", `${path} only makes embeddings, for which a draft model cannot be used.`);
     return loadEmbedder(api, path, options, { plan, hasGpu, onProgress });
   }
   const unifiedKv = options.slots <= maxUnifiedSlots && !file.usesLongRope;
-  const reserved = plan ? embeddingNeed(file, plan) : { cache: 0, pass: 0 };
-  const sizes = fittingContext(file, options, { gpu: hasGpu, unifiedKv, reserved: reserved.cache + reserved.pass });
+  const draft = options.speculation === "off" ? undefined : await draftFile(options, onProgress);
+  const forEmbeddings = plan ? embeddingNeed(file, plan) : { cache: 0, pass: 0 };
+  const reserved = forEmbeddings.cache + forEmbeddings.pass + (draft ? bytesOfDraft(draft, file, options) : 0);
+  const sizes = fittingContext(file, options, { gpu: hasGpu, unifiedKv, reserved });
   if (sizes.contextSize > (file.trainedContext ?? Infinity))
     log(`The model was trained for ${file.trainedContext} tokens, and has ${sizes.contextSize}.`, "info");
   if (sizes.capacity < sizes.contextSize * options.slots)
@@ -167,7 +177,8 @@ async function load(
   const { model, created } = loadWith(api, path, { options, hasGpu, onProgress }, (loaded) => {
     // A context reserves memory for the adapters that are loaded when it is created.
     const adapters = options.adapters && new NativeAdapters(loaded, options.adapters);
-    return { adapters, context: openContext(loaded, { ...sizes, unifiedKv }, options, hasGpu) };
+    const rollback = draft && (draft.draft.maxTokens ?? defaultDraftTokens);
+    return { adapters, context: openContext(loaded, { ...sizes, unifiedKv }, options, hasGpu, rollback) };
   });
   const { adapters, context } = created;
   testContext(context);
@@ -182,6 +193,15 @@ async function load(
   persistedCache?.read();
   const vocabulary = new Vocabulary(model);
   const { threads } = context;
+  const draftModel =
+    draft &&
+    openDraftModel(
+      api,
+      draft,
+      { model, vocabulary, context },
+      { ...sizes, unifiedKv },
+      { options, hasGpu, onProgress, log },
+    );
   return {
     model,
     encoder: opened?.encoder ?? null,
@@ -190,6 +210,7 @@ async function load(
       sequences,
       promptCache,
       ...(adapters && { adapters }),
+      ...(draftModel && { draftModel }),
       ...(persistedCache && { persistedCache }),
     },
     embedding: plan && {
@@ -203,6 +224,76 @@ async function load(
       takes: opened?.encoder.takes ?? {},
     },
   };
+}
+
+/** A file of a draft model, of which the header was read. */
+interface DraftFile extends ModelFile {
+  readonly path: string;
+  /** As it is configured. */
+  readonly draft: DraftOptions;
+}
+
+async function draftFile(
+  { draft, ...options }: OpenModelMessage,
+  onProgress: OpenListeners["onProgress"],
+): Promise<DraftFile | undefined> {
+  if (!draft) return undefined;
+  const path = await findFile({ ...options, model: draft.path }, onProgress);
+  return { ...(await readModelFile(path)), path, draft };
+}
+
+/** The memory that a draft model needs in addition, for the context size that is tried first. */
+function bytesOfDraft(draft: DraftFile, target: ModelFile, options: OpenModelMessage): number {
+  const { trainedContext = maxDefaultContextSize } = target;
+  const contextSize = options.contextSize ?? Math.min(trainedContext, maxDefaultContextSize);
+  const { maxTokens = defaultDraftTokens } = draft.draft;
+  return totalOf(draftNeed(draft, target, { ...options, contextSize }, maxTokens));
+}
+
+/** Loads a draft model, and creates its context. Throws ModelOpenError with one sentence for every failure. */
+function openDraftModel(
+  api: LlamaApi,
+  { path, draft }: DraftFile,
+  target: { readonly model: NativeModel; readonly vocabulary: Vocabulary; readonly context: NativeContext },
+  sizes: ContextCapacity & { readonly unifiedKv: boolean },
+  { options, ...loading }: Loading & Pick<OpenListeners, "log">,
+): DraftModel {
+  const { speculation, batchSize, maxTokenGapMs } = options;
+  if (!canDropDrafts(target.context))
+    throw new ModelOpenError(
+      "load-failed",
+      `${options.model} cannot be used with a draft model: draft tokens cannot be removed from its memory` +
+        `${target.model.isRecurrent ? ", which llama.cpp supports for few recurrent models" : " with more than four slots"}. ` +
+        "Remove the setting draft.",
+    );
+  try {
+    const { model, created: context } = loadWith(api, path, { ...loading, options }, (loaded) =>
+      openContext(loaded, sizes, options, loading.hasGpu),
+    );
+    testContext(context);
+    return new DraftModel({
+      context,
+      newText: draftTexts(target, { model, vocabulary: new Vocabulary(model) }),
+      maxTokens: Math.min(draft.maxTokens ?? defaultDraftTokens, target.context.maxRollback),
+      batchSize,
+      maxGapMs: maxTokenGapMs,
+      assumedCost: model.size / target.model.size,
+      always: speculation === "always",
+      log: loading.log,
+      clock: () => performance.now(),
+    });
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    throw new ModelOpenError("load-failed", `The draft model ${path} cannot be used: ${message}.`, error);
+  }
+}
+
+/**
+ * Whether rejected draft tokens can be removed from the KV cache. Layers with a sliding window keep the cells for that only in a unified
+ * cache, where all tokens of a batch are added at the same time.
+ */
+export function canDropDrafts({ model, maxRollback, unifiedKv }: NativeContext): boolean {
+  return maxRollback > 0 && (model.window === 0 || unifiedKv);
 }
 
 /** Loads a model that only computes embeddings, and creates its context. */
@@ -290,6 +381,7 @@ function openContext(
   { contextSize, capacity, unifiedKv }: ContextCapacity & { readonly unifiedKv: boolean },
   options: OpenModelMessage,
   hasGpu: boolean,
+  rollback = 0,
 ): NativeContext {
   const { slots, batchSize, flashAttention, cacheTypeK, cacheTypeV } = options;
   const threads = options.threads ?? defaultThreads(model.size);
@@ -305,6 +397,7 @@ function openContext(
     flashAttention: measures ? chooseAttention(model, threads) : flashAttention,
     cacheTypeK,
     cacheTypeV,
+    rollback,
   });
 }
 

@@ -9,6 +9,7 @@ import { BatchPlanner, type Batch, type Speculation } from "./batch/batch-planne
 import type { PrefillLimits } from "./batch/batch-policies.ts";
 import { BatchRunner, DecodeCounters } from "./batch/batch-runner.ts";
 import { AdapterRotation } from "./c-api/adapters.ts";
+import type { DraftModel } from "./drafting/draft-model.ts";
 import type { PromptCache } from "./prompt-cache/prompt-cache.ts";
 import type { Sequence } from "./prompt-cache/sequence.ts";
 import { freeCells, selectSlot, Slot, type RunningSlot, type SlotSelection } from "./slot/slot.ts";
@@ -28,6 +29,8 @@ export interface SchedulerOptions {
   /** Sequences can share a prefix: the model's memory can be truncated anywhere, or has checkpoints. */
   readonly sharesPrefixes: boolean;
   readonly speculation: Speculation;
+  /** Drafts for answers in addition to repeated text. */
+  readonly draftModel?: DraftModel | undefined;
   readonly report: (message: StepMessage) => void;
   /** Is called before the first events of a request whose prompt could have been in the cache, but is not. */
   readonly onCacheMiss: (id: number, miss: CacheMiss) => void;
@@ -139,6 +142,7 @@ export class Scheduler {
       ...(task && { task: task.request.id }),
       contextSize: this.#options.environment.contextSize,
       ...(task?.progress ?? idleProgress),
+      ...(this.#options.draftModel && { speculative: true }),
     }));
   }
 
@@ -312,8 +316,9 @@ export class Scheduler {
 
   /** One step: decodes a batch, and samples the next tokens. */
   async #decode(running: readonly RunningSlot[]): Promise<void> {
-    const { promptCache, background } = this.#options;
+    const { promptCache, background, draftModel } = this.#options;
     const slots = this.#sameAdapters(running);
+    if (draftModel) await draftModel.draft(slots, this.#planner);
     const othersWait = background?.hasWork === true || this.#slots.filter(({ task }) => task).length > slots.length;
     const batch = this.#planner.next(slots, othersWait);
     const { shares } = batch;

@@ -3,7 +3,9 @@ import type { RunningSlot } from "../slot/slot.ts";
 import type { TokenChunk, Task } from "../slot/task.ts";
 import {
   decodesOneByOne,
+  draftDepth,
   lastChunkFactor,
+  measuresPlain,
   planDrafts,
   PrefillChunkSize,
   PrefillOrder,
@@ -113,6 +115,37 @@ export class BatchPlanner {
     this.#sharedTokens = this.#maxTokens;
   }
 
+  /** Whether the next batch may have drafts: it has answers only, and it is time for a draft. */
+  considersDrafts(slots: readonly RunningSlot[]): boolean {
+    if (this.#speculation === "off" || this.#draftPause > 0 || !this.#canRollBack(slots)) return false;
+    if (slots.length === 0 || slots.some(({ task }) => task.promptLeft > 0)) return false;
+    if (this.#speculation === "auto" && measuresPlain(this.costs, slots.length)) return false;
+    const isInRound = slots.some(({ sequence }) => sequence.id > this.#lastSequence);
+    return !(isInRound && decodesOneByOne(this.costs, slots.length));
+  }
+
+  /** The depth of drafts that pays, as `draftDepth`; 0 for none. `rates`: of the answers that can have drafts. */
+  draftDepth(
+    slots: readonly RunningSlot[],
+    rates: readonly number[],
+    maxDepth: number,
+    draftingMs: (depth: number) => number,
+  ): number {
+    const oneByOneMs = this.#oneByOneMs(slots.length);
+    return draftDepth(this.costs, rates, {
+      answers: slots.length,
+      maxDepth,
+      draftingMs,
+      ...(oneByOneMs !== undefined && { oneByOneMs }),
+    });
+  }
+
+  /** Milliseconds of a token for each answer, if answers are decoded one by one. */
+  #oneByOneMs(answers: number): number | undefined {
+    const singleMs = decodesOneByOne(this.costs, answers) ? this.costs.fastestMs(1) : undefined;
+    return singleMs === undefined ? undefined : singleMs * answers;
+  }
+
   /** Expected duration of a decode in milliseconds; 0 if nothing is known. */
   expectedMs(batch: Batch): number {
     return this.costs.expectedMs(batch);
@@ -208,13 +241,13 @@ export class BatchPlanner {
 
   /** The drafts to decode for each slot; `undefined` if there are none. `oneByOne`: how answers are decoded without drafts. */
   #drafts(slots: readonly RunningSlot[], oneByOne: boolean): readonly (readonly number[])[] | undefined {
-    if (this.#speculation === "off") return undefined;
+    if (this.#speculation === "off" || !this.#canRollBack(slots)) return undefined;
     const free = Math.min(this.#context.maxOutputs, this.#maxTokens) - slots.length;
     const maxTokens = this.#draftPause > 0 ? 0 : Math.min(maxDraftTokens, free);
     if (this.#draftPause > 0) this.#draftPause--;
-    const drafts = slots.map(({ task }) => task.draft(Math.min(maxTokens, task.request.tokensAhead - 1)));
+    const drafts = slots.map(({ task }) => task.draft(maxTokens));
     if (drafts.every(({ tokens }) => tokens.length === 0)) return undefined;
-    const singleMs = oneByOne ? this.costs.fastestMs(1) : undefined;
+    const oneByOneMs = oneByOne ? this.#oneByOneMs(slots.length) : undefined;
     const lengths = planDrafts(
       this.costs,
       drafts.map(({ probabilities }) => probabilities),
@@ -222,11 +255,23 @@ export class BatchPlanner {
         answers: slots.length,
         maxTokens,
         always: this.#speculation === "always",
-        ...(singleMs !== undefined && { oneByOneMs: singleMs * slots.length }),
+        ...(oneByOneMs !== undefined && { oneByOneMs }),
       },
     );
-    if (lengths.every((length) => length === 0)) return undefined;
-    return drafts.map(({ tokens }, at) => tokens.slice(0, lengths[at]));
+    const most = Number.isFinite(this.#context.maxRollback) ? Math.min(...lengths) : Infinity;
+    if (most === 0 || lengths.every((length) => length === 0)) return undefined;
+    return drafts.map(({ tokens }, at) => tokens.slice(0, Math.min(most, lengths[at] ?? 0)));
+  }
+
+  /**
+   * Whether rejected tokens of all slots could be removed after a batch. llama.cpp splits the batch of a recurrent model where lengths differ
+   * or, without a unified KV cache, numbers of sequences are missing. Then a part may move the states of sequences of another part, but not
+   * the states that the removal needs (llama-memory-recurrent.cpp, `find_slot`).
+   */
+  #canRollBack(slots: readonly RunningSlot[]): boolean {
+    const { maxRollback, unifiedKv } = this.#context;
+    const first = slots[0]?.sequence.id ?? 0;
+    return maxRollback === Infinity || unifiedKv || slots.every(({ sequence }, at) => sequence.id === first + at);
   }
 }
 

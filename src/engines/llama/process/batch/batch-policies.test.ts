@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decodesOneByOne, planDrafts, PrefillChunkSize, PrefillOrder } from "./batch-policies.ts";
+import { decodesOneByOne, draftDepth, planDrafts, PrefillChunkSize, PrefillOrder } from "./batch-policies.ts";
 import { DecodeCosts, maxDraftTokens } from "./decode-costs.ts";
 
 /** Records a decode without prompt tokens. */
@@ -369,6 +369,56 @@ describe("drafts", () => {
         },
       ),
       { numRuns: 100 },
+    );
+  });
+});
+
+describe("the depth of a model's drafts", () => {
+  /** A machine on which a decode takes 10 ms and each draft token in it `tokenMs` more. */
+  function depth(rates: readonly number[], stepMs: number, tokenMs = 0.2): number {
+    const costs = new DecodeCosts();
+    const answers = rates.length;
+    for (let i = 0; i < 4; i++)
+      for (const tokens of [0, 1, 7, 31]) observe(costs, answers, tokens, 10 + tokens * tokenMs);
+    return draftDepth(costs, rates, { answers, maxDepth: 8, draftingMs: (tokens) => tokens * stepMs });
+  }
+
+  test("is 0 where drafts do not pay, and grows with the acceptance rate", () => {
+    expect(depth([0.1], 1)).toBe(0);
+    expect(depth([0.9], 9)).toBe(0);
+    const depths = [0.3, 0.5, 0.7, 0.9, 1].map((rate) => depth([rate], 1));
+    expect(depths).toEqual(depths.toSorted((one, other) => one - other));
+    expect(depths.at(-1)).toBe(8);
+    // Each draft token costs the answering model as much as a decode.
+    expect(depth([1], 0.5, 10)).toBe(0);
+  });
+
+  test("is 0 before the cost of a decode without drafts is known", () => {
+    expect(draftDepth(new DecodeCosts(), [1], { answers: 1, maxDepth: 8, draftingMs: () => 0 })).toBe(0);
+  });
+
+  test("for all rates, drafts give more tokens per second, and no answer becomes much slower", () => {
+    const rate = fc.double({ min: 0, max: 1, noNaN: true });
+    fc.assert(
+      fc.property(
+        fc.array(rate, { minLength: 1, maxLength: 4 }),
+        fc.double({ min: 0.1, max: 8, noNaN: true }),
+        (rates, stepMs) => {
+          const best = depth(rates, stepMs);
+          const speed = (tokens: number): number => {
+            let gained = 0;
+            for (let at = 1; at <= tokens; at++) for (const each of rates) gained += each ** at;
+            return (rates.length + gained) / (10 + tokens * rates.length * 0.2 + tokens * stepMs);
+          };
+          if (best === 0) return;
+          // 1.08 and 0.9, less what the table of costs is off.
+          expect(speed(best)).toBeGreaterThan(speed(0) * 1.05);
+          const slowest = Math.min(
+            ...rates.map((each) => [...Array(best).keys()].reduce((sum, at) => sum + each ** (at + 1), 1)),
+          );
+          expect((slowest / (10 + best * rates.length * 0.2 + best * stepMs)) * 10).toBeGreaterThan(0.87);
+        },
+      ),
     );
   });
 });

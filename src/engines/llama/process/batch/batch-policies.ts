@@ -1,4 +1,4 @@
-import { chunkSizes, draftSizes, type DecodeCosts } from "./decode-costs.ts";
+import { chunkSizes, draftSizes, maxDraftTokens, type DecodeCosts } from "./decode-costs.ts";
 
 /*
  * Decisions about batches: the order of prompts, and from measured costs how many prompt tokens a batch takes, whether answers are decoded
@@ -180,6 +180,49 @@ export function planDrafts(
     if (rate <= bestRate || slowest / ms < minSpeedShare / plainMs) continue;
     bestRate = rate;
     best = [...lengths];
+  }
+  return best;
+}
+
+/** Whether the next batch is decoded without drafts, because the cost of that is unknown or is measured again. */
+export function measuresPlain(costs: DecodeCosts, answers: number): boolean {
+  return costs.draftStreak >= plainDecodeInterval || costs.decodeMs(answers, 0) === undefined;
+}
+
+export interface DraftDepthOptions extends Pick<DraftPlanOptions, "answers" | "oneByOneMs"> {
+  /** Draft tokens of an answer at most. */
+  readonly maxDepth: number;
+  /** Expected duration of drafting a number of tokens for each of the answers, in milliseconds. */
+  readonly draftingMs: (depth: number) => number;
+}
+
+/**
+ * How many tokens a model should draft for each answer: the number with which the most tokens per second are expected, if that is more than
+ * without drafts and no answer becomes much slower; else 0.
+ *
+ * `rates`: for each answer that can have a draft, how often its draft tokens are accepted.
+ */
+export function draftDepth(
+  costs: DecodeCosts,
+  rates: readonly number[],
+  { answers, oneByOneMs, maxDepth, draftingMs }: DraftDepthOptions,
+): number {
+  const together = costs.decodeMs(answers, 0);
+  const plainMs = oneByOneMs ?? together;
+  if (plainMs === undefined) return 0;
+  const lowest = rates.length < answers ? 0 : Math.min(...rates);
+  let gained = 0;
+  let leastGained = 0;
+  let best = 0;
+  let bestRate = (minDraftGain * answers) / plainMs;
+  for (let depth = 1; depth <= maxDepth && depth * rates.length <= maxDraftTokens; depth++) {
+    for (const rate of rates) gained += rate ** depth;
+    leastGained += lowest ** depth;
+    const ms = costs.draftMs(answers, depth * rates.length, together ?? plainMs) + draftingMs(depth);
+    const rate = (answers + gained) / ms;
+    if (rate <= bestRate || (1 + leastGained) / ms < minSpeedShare / plainMs) continue;
+    bestRate = rate;
+    best = depth;
   }
   return best;
 }

@@ -32,7 +32,7 @@ export class Drafter {
   #next: number | undefined;
   /** Number of tokens before `#next` that are equal to the end of the text. */
   #match = 0;
-  readonly #rates = new AcceptanceRates();
+  readonly #rates = new AcceptanceRates(priorRates);
   /** Is placed before the prompt, as an earlier occurrence of the answer. */
   readonly #prediction: readonly number[];
   /** Position of the answer. Tokens before it were not drafted. */
@@ -65,7 +65,7 @@ export class Drafter {
       const at = start + i;
       // Past the end of the text, in a text that repeats itself, the draft continues with its own tokens.
       const token = this.#text[at] ?? tokens[at - this.#text.length] ?? 0;
-      probability *= this.#rates.rate(this.#match + i);
+      probability *= this.#rates.rate(matchGroup(this.#match + i));
       if (isLast(token) || probability < minProbability) break;
       tokens.push(token);
       probabilities.push(probability);
@@ -76,7 +76,7 @@ export class Drafter {
   #push(token: number): void {
     const end = this.#text.push(token);
     const expected = this.#next === undefined ? undefined : this.#text[this.#next];
-    if (expected !== undefined && end > this.#answer) this.#rates.observe(this.#match, expected === token);
+    if (expected !== undefined && end > this.#answer) this.#rates.observe(matchGroup(this.#match), expected === token);
     let found: number | undefined;
     // Every index needs the token, whether its result is used or not.
     for (const index of this.#indexes) {
@@ -112,25 +112,38 @@ const maxMatch = 2 ** priorRates.length;
 const priorTokens = 4;
 const decay = 0.98;
 
-/** How often drafted tokens were right lately, by the number of equal tokens before them. */
-class AcceptanceRates {
-  readonly #groups = priorRates.map((rate) => ({ accepted: rate * priorTokens, total: priorTokens as number }));
+function matchGroup(match: number): number {
+  return Math.min(priorRates.length - 1, Math.max(0, 30 - Math.clz32(match)));
+}
 
-  observe(match: number, accepted: boolean): void {
-    const group = this.#group(match);
+/** How often drafted tokens were right lately, for each of several groups of them. */
+export class AcceptanceRates {
+  readonly #groups: readonly { accepted: number; total: number }[];
+
+  /** `priors`: the rate of each group before anything was observed. */
+  constructor(priors: readonly number[]) {
+    this.#groups = priors.map((rate) => ({ accepted: rate * priorTokens, total: priorTokens }));
+  }
+
+  /** Rates that start from these. */
+  copy(): AcceptanceRates {
+    return new AcceptanceRates(this.#groups.map((_, at) => this.rate(at)));
+  }
+
+  observe(at: number, accepted: boolean): void {
+    const group = this.#group(at);
     group.accepted = group.accepted * decay + (accepted ? 1 : 0);
     group.total = group.total * decay + 1;
   }
 
-  rate(match: number): number {
-    const { accepted, total } = this.#group(match);
+  rate(at: number): number {
+    const { accepted, total } = this.#group(at);
     return accepted / total;
   }
 
-  #group(match: number): { accepted: number; total: number } {
-    const at = Math.min(priorRates.length - 1, Math.max(0, 30 - Math.clz32(match)));
+  #group(at: number): { accepted: number; total: number } {
     const group = this.#groups[at];
-    if (!group) throw new RangeError(`There is no group for a match of ${match} tokens.`);
+    if (!group) throw new RangeError(`There is no group ${at}.`);
     return group;
   }
 }
@@ -199,6 +212,18 @@ export class NGramIndex {
   }
 }
 
+/** The expected number of accepted tokens. */
+export function expectedTokens({ probabilities }: Draft): number {
+  return probabilities.reduce((sum, probability) => sum + probability, 0);
+}
+
+/** At most `max` tokens, up to one for which `isLast` is true. */
+function cut(draft: Draft, max: number, isLast: (token: number) => boolean): Draft {
+  const end = draft.tokens.findIndex(isLast);
+  const length = Math.min(Math.max(0, max), end < 0 ? Infinity : end);
+  return { ...draft, tokens: draft.tokens.slice(0, length), probabilities: draft.probabilities.slice(0, length) };
+}
+
 export interface TaskDraftsOptions {
   /** Number of prompt tokens. */
   readonly prompt: number;
@@ -218,9 +243,20 @@ export class TaskDrafts {
   /** Is created with the first draft; `null` after `stop`. */
   #drafter: Drafter | null | undefined;
   #last: Draft = noDraft;
+  /** The draft of another model, and the number of tokens before it. */
+  #offered: { readonly at: number; readonly draft: Draft } | undefined;
 
   constructor(options: TaskDraftsOptions) {
     this.#options = options;
+  }
+
+  get isStopped(): boolean {
+    return this.#drafter === null;
+  }
+
+  /** Another model's draft after the first `at` tokens. It is used if it is likely to be longer than one from the text. */
+  offer(at: number, draft: Draft): void {
+    this.#offered = { at, draft };
   }
 
   /** Drafts at most `max` tokens after these, which are the prompt and the answer so far. */
@@ -230,6 +266,12 @@ export class TaskDrafts {
       this.#drafter = new Drafter({ prompt, ...(prediction && { prediction: prediction() }) });
     }
     this.#last = this.#drafter?.read(tokens) === true ? this.#drafter.draft(max, this.#options.isLast) : noDraft;
+    const offered = this.#offered;
+    this.#offered = undefined;
+    if (offered?.at === tokens.length && this.#drafter !== null) {
+      const draft = cut(offered.draft, max, this.#options.isLast);
+      if (expectedTokens(draft) > expectedTokens(this.#last)) this.#last = draft;
+    }
     return this.#last;
   }
 

@@ -87,6 +87,7 @@ export const llamaDeclarations = {
   llama_init_from_model: [pointer, [pointer, "contextParams"]],
   llama_free: ["void", [pointer]],
   llama_n_ctx: ["uint32_t", [pointer]],
+  llama_n_rs_seq: ["uint32_t", [pointer]],
   llama_get_memory: [pointer, [pointer]],
   llama_memory_clear: ["void", [pointer, "bool"]],
   llama_memory_seq_rm: ["bool", [pointer, "int32_t", "int32_t", "int32_t"]],

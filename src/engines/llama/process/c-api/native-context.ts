@@ -23,6 +23,8 @@ export interface NativeContextOptions {
   /** The types of keys and values in the cache; default f16. */
   readonly cacheTypeK?: KvCacheType;
   readonly cacheTypeV?: KvCacheType;
+  /** Tokens that can be removed from the end of a recurrent model's sequence: it keeps a state for each. Default 0. */
+  readonly rollback?: number;
 }
 
 /** The state of a sequence: all of it, or the part that cannot be truncated (recurrent states, layers with a sliding window). */
@@ -46,6 +48,8 @@ export class NativeContext {
   /** Tokens of all sequences together, as llama.cpp has rounded it. */
   readonly capacity: number;
   readonly maxOutputs: number;
+  /** Tokens of a batch that can be removed from a sequence again: infinite unless the model is recurrent. */
+  readonly maxRollback: number;
   readonly unifiedKv: boolean;
   readonly threads: number;
   readonly pointer: Pointer;
@@ -64,7 +68,7 @@ export class NativeContext {
   constructor(model: NativeModel, options: NativeContextOptions) {
     const { api } = model;
     const { capacity, sequences, batchSize, threads, unifiedKv, flashAttention } = options;
-    const { cacheTypeK = defaultCacheType, cacheTypeV = defaultCacheType } = options;
+    const { cacheTypeK = defaultCacheType, cacheTypeV = defaultCacheType, rollback = 0 } = options;
     this.model = model;
     this.unifiedKv = unifiedKv;
     this.threads = threads;
@@ -78,9 +82,12 @@ export class NativeContext {
         type_k: cacheTypes[cacheTypeK].code,
         type_v: cacheTypes[cacheTypeV].code,
         kv_unified: unifiedKv,
+        n_rs_seq: model.isRecurrent ? rollback : 0,
       },
     );
     const { pointer } = this.#created;
+    // llama.cpp keeps no states for architectures in which they are not implemented.
+    this.maxRollback = model.isRecurrent ? api.llama_n_rs_seq(pointer) : Infinity;
     this.#api = api;
     this.pointer = pointer;
     this.#memory = api.llama_get_memory(pointer);

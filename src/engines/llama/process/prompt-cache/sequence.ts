@@ -72,6 +72,10 @@ export class Sequence implements CachedSequence {
   #checkpoints: Checkpoint[] = [];
   #adapters: AdapterScales = "";
   #images: readonly ImageSpan[] = [];
+  /** Tokens at the end that can be removed from a recurrent model's state: once, and only those of the last decode but one. */
+  #removable = 0;
+  /** Tokens were removed from a recurrent model's state since the last decode. llama.cpp does not copy that (llama_memory_seq_cp). */
+  #isSetBack = false;
 
   constructor(context: NativeContext, id: number) {
     this.#context = context;
@@ -97,7 +101,7 @@ export class Sequence implements CachedSequence {
 
   get truncatableFrom(): number {
     const { isRecurrent, window } = this.#context.model;
-    if (isRecurrent) return this.#tokens.length;
+    if (isRecurrent) return this.#tokens.length - this.#removable;
     if (window === 0) return 0;
     // The next token needs a complete window.
     const [first] = this.#context.positions(this.id);
@@ -135,18 +139,23 @@ export class Sequence implements CachedSequence {
     if (length >= this.#tokens.length) return this.#tokens.length;
     const whole = outsideImage(length, this.#images);
     if (whole <= 0) this.clear();
-    else if (whole >= this.truncatableFrom && this.#context.truncate(this.id, positionAt(whole, this.#images)))
+    else if (whole >= this.truncatableFrom && this.#context.truncate(this.id, positionAt(whole, this.#images))) {
       this.#shorten(whole);
-    else this.#reset(whole);
+      this.#isSetBack = this.#context.model.isRecurrent;
+    } else this.#reset(whole);
     return this.#tokens.length;
   }
 
   /** Replaces the sequence by the first `length` tokens of another one. */
   copyFrom(other: Sequence, length: number): void {
+    const state = other.#isSetBack ? other.copy() : null;
     this.clear();
+    if (state) this.restore(state);
+    if (other.#isSetBack) return void this.truncate(length);
     this.#context.copy(other.id, this.id);
     this.append(other.#tokens);
     this.#images = other.#images;
+    this.#removable = 0;
     this.#checkpoints = [...other.#checkpoints];
     this.#adapters = other.#adapters;
     this.truncate(length);
@@ -155,6 +164,8 @@ export class Sequence implements CachedSequence {
   /** Records tokens that were decoded. */
   append(tokens: readonly number[]): void {
     for (const token of tokens) this.#tokens.push(token);
+    this.#removable = Math.min(this.#context.maxRollback, tokens.length - 1);
+    this.#isSetBack = false;
   }
 
   /** An image begins at the end: its rows are appended next. */
@@ -165,6 +176,8 @@ export class Sequence implements CachedSequence {
   clear(): void {
     this.#tokens.length = 0;
     this.#images = [];
+    this.#removable = 0;
+    this.#isSetBack = false;
     this.#checkpoints = [];
     this.#context.clear(this.id);
   }
@@ -231,6 +244,7 @@ export class Sequence implements CachedSequence {
     if (!this.#context.writeState(this.id, state, "all")) return this.clear();
     this.append(tokens);
     this.#images = images;
+    this.#removable = 0;
     this.#checkpoints = [...checkpoints];
     this.#adapters = adapters;
   }
@@ -242,6 +256,7 @@ export class Sequence implements CachedSequence {
       checkpoint &&
       this.#context.writeState(this.id, checkpoint.state, "partial") &&
       this.#context.truncate(this.id, positionAt(checkpoint.length, this.#images));
+    this.#isSetBack = false;
     if (isReset) this.#shorten(checkpoint.length);
     else this.clear();
   }
@@ -249,6 +264,7 @@ export class Sequence implements CachedSequence {
   #shorten(length: number): void {
     this.#tokens.length = length;
     if (this.#images.length > 0) this.#images = this.#images.filter(({ start }) => start < length);
+    this.#removable = 0;
     this.#checkpoints = this.#checkpoints.filter((checkpoint) => checkpoint.length <= length);
   }
 }

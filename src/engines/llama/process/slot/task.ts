@@ -236,7 +236,7 @@ export class Task {
     return this.generatedTokens > 0 && left === 1 ? 0 : left;
   }
 
-  get progress(): Omit<SlotState, "id" | "busy" | "task" | "contextSize"> {
+  get progress(): Omit<SlotState, "id" | "busy" | "task" | "contextSize" | "speculative"> {
     const left = Math.min(this.prompt.length, this.promptLeft);
     return {
       promptTokens: this.prompt.length,
@@ -387,9 +387,23 @@ export class Task {
     return { tokens: [...this.#tokens.slice(-1), ...draft], outputs: 1 + draft.length };
   }
 
+  /** The tokens of the prompt and of the answer. */
+  get tokens(): readonly number[] {
+    return this.#tokens;
+  }
+
+  /** Draft tokens that may be decoded after the last token: more would be past the end, or too far ahead of the client. */
+  get maxDraft(): number {
+    return Math.min(
+      this.#environment.context.maxRollback,
+      this.request.tokensAhead - 1,
+      this.#maxTokens - this.generatedTokens - 1,
+    );
+  }
+
   /** Drafts at most `max` tokens after the last one. */
   draft(max: number): Draft {
-    const draft = this.drafts.next(this.#tokens, Math.min(max, this.#maxTokens - this.generatedTokens - 1));
+    const draft = this.drafts.next(this.#tokens, Math.min(max, this.maxDraft));
     if (this.#images.length === 0) return draft;
     const end = draft.tokens.findIndex(isRow);
     if (end === -1) return draft;

@@ -1,0 +1,309 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Generation } from "../../src/core/accumulate.ts";
+import type { GenerationRequest } from "../../src/core/request.ts";
+import type { LlamaEngineOptions } from "../../src/engines/llama/options.ts";
+import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
+import { writeRandomKind, type RandomKind } from "../fixtures/random-kinds.ts";
+import { writeRandomModel } from "../fixtures/random-model.ts";
+import { drive, openBuilt } from "./local-engine.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "truewire-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const file = (name: string): string => join(folder, `${name}.gguf`);
+
+type Driven = ReturnType<typeof drive>;
+
+async function open(options: LlamaEngineOptions): Promise<Driven> {
+  return drive(await openBuilt(options));
+}
+
+/** What a client sees, without times. */
+function answer({ choices, usage, end }: Generation): unknown {
+  return { choices, usage, end };
+}
+
+/** The same with the logprobs apart. */
+function withoutLogprobs(generation: Generation): { readonly answer: unknown; readonly logprobs: readonly number[] } {
+  const logprobs: number[] = [];
+  const text = JSON.stringify(answer(generation), (name, value: unknown) => {
+    // Alternatives with nearly the same logprob may have another order.
+    if (name === "top") return [];
+    if (name !== "logprob" || typeof value !== "number") return value;
+    logprobs.push(value);
+    return 0;
+  });
+  return { answer: JSON.parse(text) as unknown, logprobs };
+}
+
+/** Compares answers of models whose logits are rounded differently in a batch, which a wrong state of the model exceeds by far. */
+function expectAlike(one: Generation, other: Generation): void {
+  const [mine, theirs] = [withoutLogprobs(one), withoutLogprobs(other)];
+  expect(mine.answer).toEqual(theirs.answer);
+  for (const [at, logprob] of mine.logprobs.entries()) expect(logprob).toBeCloseTo(theirs.logprobs[at] ?? NaN, 2);
+}
+
+const texts = fc.array(fc.oneof(fc.integer({ min: 65, max: 68 }), fc.integer({ min: 300, max: 500 })), {
+  minLength: 1,
+  maxLength: 60,
+});
+const sampling = fc.oneof(
+  fc.record(
+    {
+      temperature: fc.constant(0),
+      repeatPenalty: fc.constantFrom(1, 1.1),
+      dry: fc.record({ multiplier: fc.constant(0.8) }),
+    },
+    { requiredKeys: ["temperature"] },
+  ),
+  fc.record(
+    {
+      seed: fc.integer({ min: 0, max: 1e9 }),
+      temperature: fc.constantFrom(0.05, 0.3, 1),
+      topK: fc.constantFrom(2, 40),
+      topP: fc.constantFrom(0.5, 0.95),
+      frequencyPenalty: fc.constantFrom(0.2, -2),
+      xtc: fc.record({ probability: fc.constant(0.5), threshold: fc.constant(0.05) }),
+    },
+    { requiredKeys: ["seed", "temperature"] },
+  ),
+);
+const requests = fc.record({
+  tokens: texts,
+  sampling,
+  n: fc.constantFrom(1, 2),
+  limits: fc.record(
+    { maxTokens: fc.integer({ min: 1, max: 60 }), minTokens: fc.integer({ min: 0, max: 30 }), ignoreEos: fc.boolean() },
+    { requiredKeys: ["maxTokens"] },
+  ),
+  logprobs: fc.option(fc.record({ top: fc.constantFrom(0, 3) }), { nil: undefined }),
+});
+
+/** Asks both for the same, several at a time. */
+async function expectSameAnswers(
+  drafting: Driven,
+  plain: Driven,
+  numRuns: number,
+  { isExact = true, atOnce = 4 } = {},
+): Promise<void> {
+  await fc.assert(
+    fc.asyncProperty(fc.array(requests, { minLength: atOnce === 1 ? 1 : 3, maxLength: atOnce }), async (several) => {
+      const asked = several.map(({ tokens, logprobs, limits, ...rest }): Partial<GenerationRequest> => ({
+        ...rest,
+        prompt: { kind: "text", prompts: [tokens] },
+        limits: { ...limits, cachePrompt: false },
+        ...(logprobs && { logprobs }),
+      }));
+      const [with_, without] = await Promise.all(
+        [drafting, plain].map((local) => Promise.all(asked.map((one) => local.ask(one)))),
+      );
+      if (!with_ || !without) throw new Error("There are no answers.");
+      if (isExact) expect(with_.map(answer)).toEqual(without.map(answer));
+      else for (const [i, one] of with_.entries()) expectAlike(one, without[i] ?? one);
+    }),
+    { numRuns, endOnFailure: true },
+  );
+}
+
+// With one thread and a KV cache for each slot, llama.cpp computes the same logits for a token alone and in a batch.
+describe.each([
+  ["the same model", 1],
+  ["another model", 2],
+])("with %s as draft model", (name, seed) => {
+  let drafting: Driven;
+  let plain: Driven;
+  beforeAll(async () => {
+    writeRandomModel(file("target"));
+    writeRandomModel(file(`draft-${seed}`), { seed });
+    const draft = { path: file(`draft-${seed}`), maxTokens: 5 };
+    drafting = await open({ model: file("target"), slots: 8, speculation: "always", draft });
+    plain = await open({ model: file("target"), slots: 8, speculation: "off" });
+  });
+  afterAll(async () => {
+    await drafting.engine.close(0);
+    await plain.engine.close(0);
+  });
+
+  test("the answers of several requests are those without drafts", async () => {
+    await expectSameAnswers(drafting, plain, 60);
+    const { draftedTokens = 0, acceptedTokens = 0 } = drafting.counters();
+    expect(draftedTokens).toBeGreaterThan(1000);
+    expect(acceptedTokens).toBeGreaterThan(name === "the same model" ? 1000 : 10);
+  });
+
+  test("an answer keeps to its schema", async () => {
+    const schema = { type: "array", items: { type: "integer" }, minItems: 3, maxItems: 5 };
+    for (let seed = 0; seed < 5; seed++) {
+      const asked: Partial<GenerationRequest> = {
+        prompt: { kind: "text", prompts: ["[1, 2, 3] [4, 5"] },
+        output: { type: "json-schema", name: "items", schema, strict: true, path: "response_format" },
+        sampling: { seed, temperature: 0.7 },
+        limits: { maxTokens: 60, cachePrompt: false },
+      };
+      expect(answer(await drafting.ask(asked))).toEqual(answer(await plain.ask(asked)));
+    }
+  });
+});
+
+describe("models whose memory cannot be truncated anywhere", () => {
+  /** `llama`: one whose memory can be. */
+  const pairs: readonly (readonly [target: RandomKind | "llama", draft: RandomKind | "llama"])[] = [
+    ["lfm2", "lfm2"],
+    ["lfm2", "llama"],
+    ["llama", "mamba"],
+    ["llama", "lfm2"],
+    ["llama", "gemma3"],
+    ["gemma3", "gemma3"],
+  ];
+  const written = (kind: RandomKind | "llama"): string => {
+    const path = file(kind);
+    if (kind === "llama") writeRandomModel(path);
+    else writeRandomKind(path, kind, { quantized: true });
+    return path;
+  };
+
+  test.each(pairs)("%s gives the same answers with %s as draft model", async (target, kind) => {
+    const model = written(target);
+    // Layers with a window need a unified cache, in which only one answer has the same numbers.
+    const slots = target === "gemma3" ? 1 : 8;
+    const draft = { path: written(kind), maxTokens: 4 };
+    const drafting = await open({ model, slots, speculation: "always", draft });
+    const plain = await open({ model, slots, speculation: "off" });
+    try {
+      await expectSameAnswers(drafting, plain, slots === 1 ? 10 : 25, {
+        isExact: target !== "gemma3",
+        // llama.cpp moves the states that the removal of tokens needs, where several answers have drafts of different lengths.
+        atOnce: target === "lfm2" ? 7 : 4,
+      });
+      const { draftedTokens = 0, acceptedTokens = 0 } = drafting.counters();
+      expect(draftedTokens).toBeGreaterThan(200);
+      if (target === kind) expect(acceptedTokens).toBeGreaterThan(draftedTokens / 5);
+      else expect(acceptedTokens).toBeGreaterThan(0);
+    } finally {
+      await drafting.engine.close(0);
+      await plain.engine.close(0);
+    }
+  });
+
+  test("a conversation goes on after drafts that were rejected", async () => {
+    const draft = { path: written("llama"), maxTokens: 4 };
+    const drafting = await open({ model: written("lfm2"), slots: 1, speculation: "always", draft });
+    const plain = await open({ model: written("lfm2"), slots: 1, speculation: "off" });
+    try {
+      const tokens = Array.from({ length: 70 }, (_, i) => 300 + ((i * 7) % 90));
+      for (let turn = 0; turn < 12; turn++) {
+        const asked: Partial<GenerationRequest> = {
+          prompt: { kind: "text", prompts: [[...tokens]] },
+          limits: { maxTokens: 3 + turn, ignoreEos: true },
+          wantsTokenIds: true,
+        };
+        const [with_, without] = await Promise.all([drafting.ask(asked), plain.ask(asked)]);
+        expect(with_.choices).toEqual(without.choices);
+        // The next prompt ends in the middle of the answer, so that the state has to be set back.
+        tokens.push(...(without.choices[0]?.tokens ?? []).slice(0, turn % 3), 310 + turn);
+      }
+    } finally {
+      await drafting.engine.close(0);
+      await plain.engine.close(0);
+    }
+  });
+
+  test("a model that keeps no states to return to is refused with a draft model", async () => {
+    await expect(open({ model: written("mamba"), draft: { path: written("llama") } })).rejects.toThrow(
+      "cannot be used with a draft model: draft tokens cannot be removed from its memory",
+    );
+  });
+});
+
+describe("a programmed model", () => {
+  const names = Array.from({ length: 40 }, (_, i) => `(${i})`);
+  const poem = Array.from({ length: 300 }, (_, i) => ` word${i}`);
+  const scripts = {
+    greeting: { say: "Hello there." },
+    poem: { say: poem },
+    odds: { draw: [["red", 0.7] as const, ["green", 0.3] as const], afterwards: "repeat" },
+    noise: { draw: names.map((name) => [name, 1 / names.length] as const), afterwards: "repeat" },
+  } as const;
+  let target: string;
+  beforeAll(() => {
+    target = file("programmed");
+    writeProgrammedModel(target, { scripts, contextLength: 8192 });
+  });
+
+  async function withDraft<T>(
+    options: Partial<LlamaEngineOptions>,
+    work: (drafting: Driven, log: readonly string[]) => Promise<T>,
+  ): Promise<T> {
+    const log: string[] = [];
+    const drafting = await open({
+      model: target,
+      slots: 2,
+      contextSize: 4096,
+      log: (line) => log.push(line),
+      ...options,
+    });
+    try {
+      return await work(drafting, log);
+    } finally {
+      await drafting.engine.close(0);
+    }
+  }
+  const said = (asked: Partial<GenerationRequest>) => (drafting: Driven) => drafting.complete("<|script:poem|>", asked);
+
+  test("is answered for in few decode steps by a draft model that agrees, and tells how much of it was accepted", async () => {
+    await withDraft({ speculation: "always", draft: { path: target, maxTokens: 8 } }, async (drafting) => {
+      const { choices, timings } = await said({ limits: { maxTokens: 1000 } })(drafting);
+      expect(choices[0]?.text).toBe(poem.join(""));
+      expect(drafting.counters().decodeSteps).toBeLessThan(60);
+      expect(timings?.acceptedTokens).toBeGreaterThan(250);
+      expect(timings?.acceptedTokens).toBe(timings?.draftedTokens);
+      const slots = { kind: "slots", request: null } as const;
+      const answered = await drafting.engine.ask?.(slots, new AbortController().signal);
+      expect(answered?.[0]).toMatchObject({ speculative: true });
+    });
+  });
+
+  test("soon drafts nothing where drafts do not pay, and again where they do", async () => {
+    await withDraft({ draft: { path: target } }, async (drafting) => {
+      const drafted = async (maxTokens: number): Promise<number> => {
+        const asked = { sampling: { seed: 3 }, limits: { maxTokens } };
+        return (await drafting.complete("<|script:noise|>", asked)).timings?.draftedTokens ?? 0;
+      };
+      await drafted(1500);
+      // One of forty tokens would be accepted.
+      expect(await drafted(1500)).toBeLessThan(150);
+    });
+  });
+
+  test("a draft model that cannot be used is refused by its path", async () => {
+    await expect(withDraft({ draft: { path: file("missing") } }, async () => {})).rejects.toThrow(
+      `The model file ${file("missing")} does not exist.`,
+    );
+  });
+});
+
+test("a model with other tokens drafts, and its text is tokenized again", async () => {
+  // Both count: after each character comes the next one. One of them has another syllable.
+  writeRandomModel(file("counting"), { counts: true });
+  const bytes = readFileSync(file("counting"));
+  const at = bytes.indexOf("\u0120ba");
+  writeFileSync(
+    file("other-tokens"),
+    Buffer.concat([bytes.subarray(0, at), Buffer.from("\u0120qa"), bytes.subarray(at + 4)]),
+  );
+  const drafting = await open({
+    model: file("counting"),
+    speculation: "always",
+    draft: { path: file("other-tokens") },
+  });
+  try {
+    const { choices, timings } = await drafting.complete(" !", { limits: { maxTokens: 90 } });
+    expect(choices[0]?.text).toBe(String.fromCodePoint(...Array.from({ length: 90 }, (_, i) => 34 + i)));
+    expect(timings?.acceptedTokens).toBeGreaterThan(70);
+  } finally {
+    await drafting.engine.close(0);
+  }
+});
