@@ -65,11 +65,10 @@ async function compare(
   rounds: number,
   measure: (way: HttpWay) => Promise<Measured>,
 ): Promise<readonly [Measured, Measured | undefined]> {
-  const ways = [
-    await httpWay(options),
-    against === undefined ? await llamaServerWay(options) : await httpWay(options, against),
-  ];
+  const ways: (HttpWay | null)[] = [];
   try {
+    ways.push(await httpWay(options));
+    ways.push(against === undefined ? await llamaServerWay(options) : await httpWay(options, against));
     const results: Measured[][] = [[], []];
     for (const way of ways) await way?.generate(newPrompt(100), 8);
     for (let round = 0; round < rounds; round++)

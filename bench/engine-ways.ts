@@ -70,8 +70,13 @@ export async function httpWay(
     [`bench=${model}`, "--gpu", "off", "--log-level", "silent", ...numbers.map(String)],
     { main: resolve(main) },
   );
+  const kill = (): void => void server.process.kill("SIGKILL");
+  process.once("exit", kill);
   const pid = server.process.pid ?? 0;
-  return overHttp(server.url, [pid, childOf(pid)], async () => void (await server.stop()));
+  return overHttp(server.url, [pid, childOf(pid)], async () => {
+    await server.stop();
+    process.off("exit", kill);
+  });
 }
 
 /** llama.cpp's own server; null: it is not there. */

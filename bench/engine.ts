@@ -9,7 +9,7 @@ import { writeRandomModel } from "../test/fixtures/random-model.ts";
 import { measureLongPrompts } from "./engine-long.ts";
 import { directWay, httpWay, llamaServerWay, type Way } from "./engine-ways.ts";
 import { llamaBench } from "./llama-bench.ts";
-import { llamaServerFile } from "./llama-server.ts";
+import { cpuLibraryOf, llamaServerFile } from "./llama-server.ts";
 import { recordedAt, recordedRate } from "./recorded-llama-server.ts";
 import { processCpuMs, wakeUpMicroseconds } from "./process-cpu.ts";
 
@@ -126,22 +126,18 @@ const row = (name: string, ...cells: readonly (string | number)[]): void =>
     name.padEnd(20) + cells.map((cell) => (typeof cell === "number" ? cell.toFixed(2) : cell).padStart(12)).join(""),
   );
 
-for (const threads of values.threads.split(",").map(Number)) {
-  if (values.only === "long") {
-    const numbers = (list: string): readonly number[] => (list === "" ? [] : list.split(",").map(Number));
-    const [lengths, answerCounts] = [numbers(values.long), numbers(values.answers)];
-    await measureLongPrompts({ model, threads, rounds, lengths, answerCounts, against: values.against });
-    continue;
-  }
-  const options = { model, slots, contextSize: 1280, threads };
-  const ours = await httpWay(options);
-  const theirs = await llamaServerWay(options);
+/** Prints a row for each case. `theirs`: null if there is no llama-server, so that recorded figures stand in. */
+async function compare(threads: number, ours: Way, theirs: Way | null): Promise<void> {
   const machine = `${availableParallelism()} cores, load ${loadavg()[0]?.toFixed(1)}, Node ${process.version}`;
   console.log(`\n135M Q8_0, ${threads} thread${threads > 1 ? "s" : ""}, median of ${rounds}; ${machine}`);
   if (!theirs) console.log(`llama-server as on ${recordedAt}: TRUEWIRE_LLAMA_SERVER names one to measure.`);
+  const libraries = [ours.processes[1], theirs?.processes[0]].map((pid) =>
+    pid === undefined ? "" : cpuLibraryOf(pid),
+  );
+  console.log(`CPU libraries: ours ${libraries[0]}${theirs ? `, llama-server's ${libraries[1]}` : ""}`);
   row("", "streams", "tokens/s", "llama-server", "ratio", "CPU ms/token", "llama-server", "ratio");
   for (const way of [ours, theirs]) await way?.generate(nextPrompt(), 8);
-  const limits = llamaBench({ model, threads, promptTokens: 1000, tokens, rounds });
+  const limits = await llamaBench({ model, threads, promptTokens: 1000, tokens, rounds });
   for (const each of cases) {
     const mine: Rate[] = [];
     const other: Rate[] = [];
@@ -157,8 +153,25 @@ for (const threads of values.threads.split(",").map(Number)) {
       each.streams > 1 ? undefined : { decode: limits?.decode, "prompt of 1000": limits?.prompt }[each.name];
     if (limit !== undefined) row("  llama-bench", "", limit, "", (a ?? 0) / limit);
   }
-  await ours.close();
-  await theirs?.close();
+}
+
+for (const threads of values.threads.split(",").map(Number)) {
+  if (values.only === "long") {
+    const numbers = (list: string): readonly number[] => (list === "" ? [] : list.split(",").map(Number));
+    const [lengths, answerCounts] = [numbers(values.long), numbers(values.answers)];
+    await measureLongPrompts({ model, threads, rounds, lengths, answerCounts, against: values.against });
+    continue;
+  }
+  const options = { model, slots, contextSize: 1280, threads };
+  const ours = await httpWay(options);
+  let theirs: Way | null = null;
+  try {
+    theirs = await llamaServerWay(options);
+    await compare(threads, ours, theirs);
+  } finally {
+    await ours.close();
+    await theirs?.close();
+  }
 }
 console.log(`Targets: both ratios ≥ 1 (${llamaServerFile ?? "no llama-server"}).`);
 

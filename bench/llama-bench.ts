@@ -1,7 +1,6 @@
-import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { llamaServerFile } from "./llama-server.ts";
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { withOurLibraries } from "./llama-server.ts";
 
 export interface LlamaBenchOptions {
   readonly model: string;
@@ -18,12 +17,16 @@ export interface Limits {
 }
 
 /** Asks llama.cpp's `llama-bench`, which is built beside its server; null: it is not there. */
-export function llamaBench({ model, threads, promptTokens, tokens, rounds }: LlamaBenchOptions): Limits | null {
-  const file = llamaServerFile === undefined ? undefined : join(dirname(llamaServerFile), "llama-bench");
-  if (file === undefined || !existsSync(file)) return null;
+export async function llamaBench(options: LlamaBenchOptions): Promise<Limits | null> {
+  const { model, threads, promptTokens, tokens, rounds } = options;
+  const bench = withOurLibraries("llama-bench");
+  if (!bench) return null;
+  const { file, env } = bench;
   const numbers = ["-t", threads, "-p", promptTokens, "-n", tokens, "-r", rounds, "-ngl", 0].map(String);
-  const { stdout, status } = spawnSync(file, ["-m", model, ...numbers, "-o", "json"], { encoding: "utf8" });
-  if (status !== 0) throw new Error(`${file} ended with ${status}.`);
+  const running = promisify(execFile)(file, ["-m", model, ...numbers, "-o", "json"], { env });
+  const kill = (): void => void running.child.kill("SIGKILL");
+  process.once("exit", kill);
+  const { stdout } = await running.finally(() => process.off("exit", kill));
   const results = JSON.parse(stdout) as readonly { readonly n_gen: number; readonly samples_ts: readonly number[] }[];
   const rate = (decodes: boolean): number => {
     const samples = results.find(({ n_gen }) => n_gen > 0 === decodes)?.samples_ts ?? [];
