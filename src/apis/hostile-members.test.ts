@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { responseWriter } from "../../test/support/response-stream.ts";
-import { hostileBodies, validAnswers, validBodies } from "../../test/support/hostile-bodies.ts";
+import { hostileBodies, validAnswers, validBodies, validForms } from "../../test/support/hostile-bodies.ts";
 import { accumulate } from "../core/accumulate.ts";
 import type { GenerationEvent } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
@@ -96,7 +96,7 @@ function use(read: ReadRequest, writes: boolean): void {
 describe("objects whose members hide what every object inherits", () => {
   // `"type": {"toString": 1}` in a request of Messages was answered with 500: the message of the error converted the object to a string.
   // The tests had values of wrong types, but each of them could be converted.
-  test.each(validBodies("m").map(({ path, body }) => [path, body] as const))(
+  test.each([...validBodies("m"), ...validForms("m")].map(({ path, body }) => [path, body] as const))(
     "at every place of a request to %s are read or refused",
     (path, body) => {
       readAt(path, body);
@@ -156,7 +156,7 @@ describe("objects whose members hide what every object inherits, in the answers 
     const { end } = generation;
     if ("failure" in end && end.failure.cause instanceof TypeError) throw end.failure.cause;
     for (const port of ports) {
-      const { body } = validBodies("m").find(({ path }) => path === `/v1${port.path}`) ?? {};
+      const { body } = [...validBodies("m"), ...validForms("m")].find(({ path }) => path === `/v1${port.path}`) ?? {};
       const request = runSync(port.readRequest(body, "req_1", {}));
       if (end.kind === "done") request.writeResponse(generation, context);
     }

@@ -8,6 +8,7 @@ import { membersOf } from "./members.ts";
 import { messageParameters } from "./messages/request-schema.ts";
 import { extensionParameters } from "./request/extension-parameters.ts";
 import { rerankRequest } from "./rerank/schema.ts";
+import { transcriptionRequest } from "./transcriptions/schema.ts";
 import type { RequestParameter } from "./request/parameter.ts";
 import { responsesParameters } from "./responses/parameters.ts";
 import { detokenizeRequest, llamaTokenize, vllmTokenize } from "./tokens/schema.ts";
@@ -128,6 +129,13 @@ Anthropic's parameters. Profile \`exact\` refuses, as Anthropic does, members th
 same parameters, without \`max_tokens\`.
 
 ${table(messageParameters)}
+
+## POST /v1/audio/transcriptions
+
+The members of a form. \`POST /v1/audio/translations\` has the first five. Members that are in no table are ignored with a warning; profile
+\`exact\` refuses them.
+
+${schemaTable(transcriptionRequest)}
 
 ## POST /v1/rerank
 

@@ -18,6 +18,8 @@ export interface Port {
   readonly errorFormat: ApiErrorFormat;
   /** OpenTelemetry's `gen_ai.operation.name`; default `chat`. */
   readonly operation?: string;
+  /** "form": requests are `multipart/form-data`, and `readRequest` gets an object of texts, lists of texts and files. Default: JSON. */
+  readonly bodyType?: "form";
 
   /**
    * Reads and validates a request body (parsed JSON of any shape), in steps. Throws `FailureError`, with the full path as `param`, for
@@ -25,8 +27,8 @@ export interface Port {
    */
   readRequest(body: unknown, requestId: string, options: ReadOptions): Steps<ReadRequest>;
 
-  /** Throws `FailureError` for what the API refuses of a model that is known not to support it. */
-  checkModel?(request: GenerationRequest, info: ModelInfo): void;
+  /** Throws `FailureError` for what the API refuses of a model that is known not to support it. `others`: all models of the client. */
+  checkModel?(request: GenerationRequest, info: ModelInfo, others: () => readonly ModelInfo[]): void;
 
   /** Counts the tokens of a prompt, if the API has a path for it. */
   readonly tokenCounter?: TokenCounter;
@@ -93,6 +95,8 @@ export interface ReadRequest {
   editPrompt?(countTokens: (request: GenerationRequest) => Promise<number>): Promise<GenerationRequest>;
   /** A writer for the streamed answer. */
   streamWriter(context: AnswerContext): StreamWriter;
+  /** The content type of an answer that is not streamed; default: the port's. */
+  readonly contentType?: string;
   /** The body of the answer without a stream; `generation.end` is "done". */
   writeResponse(generation: Generation, context: AnswerContext): string;
 }

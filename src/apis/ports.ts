@@ -5,6 +5,7 @@ import { ollamaChatPort, ollamaGeneratePort } from "./ollama/port.ts";
 import { ollamaSource } from "./ollama/send.ts";
 import type { ServedPort } from "./port-state.ts";
 import { responsesPort } from "./responses/port.ts";
+import { transcriptionsPort, translationsPort } from "./transcriptions/port.ts";
 import { messagesSource } from "./messages/send.ts";
 import { responsesSource } from "./responses/send.ts";
 import type { SourceApi, SourcePort } from "./source-port.ts";
@@ -17,6 +18,8 @@ export const ports: readonly ServedPort[] = [
   messagesPort,
   ollamaChatPort,
   ollamaGeneratePort,
+  transcriptionsPort,
+  translationsPort,
 ];
 
 /** The APIs of upstreams for conversations. */

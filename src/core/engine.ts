@@ -208,6 +208,8 @@ export interface ModelInfo {
   readonly prewarms?: "local" | "upstream";
   /** Whether it takes images. Absent: unknown. */
   readonly takesImages?: boolean;
+  /** Whether it takes audio. Absent: unknown. */
+  readonly takesAudio?: boolean;
   /** Whether it calls tools. Absent: unknown. */
   readonly callsTools?: boolean;
   /** Whether it reasons. Absent: unknown. */

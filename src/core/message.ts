@@ -80,6 +80,8 @@ export interface AudioPart extends CacheablePart {
   /** Base64. */
   readonly data: string;
   readonly format: string;
+  /** The part's path in the client's request, for errors; default: its place in the message. */
+  readonly path?: string;
 }
 
 /** A file: its text, its bytes, or where it is. */

@@ -40,6 +40,7 @@ interface ReadGeneration extends NamedRequest {
 export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGeneration> {
   return {
     api: port.name,
+    bodyType: port.bodyType,
     async read(body, options, reply, service) {
       const { state } = port;
       const isKept = state !== undefined && state.isNeeded?.(body, options) !== false;
@@ -56,7 +57,7 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
       }
       return { name: request.model, read, kept };
     },
-    check: ({ info }, { read: { request } }) => port.checkModel?.(request, info),
+    check: ({ info }, { read: { request } }, others) => port.checkModel?.(request, info, others),
     cost: ({ read: { request, preparesOnly } }, limits) => ({
       prompt: estimateTokens(request),
       reserved: preparesOnly !== undefined ? 0 : tokensToReserve(request, limits),
@@ -159,9 +160,10 @@ async function answer(
   const keep = kept && (() => keepAnswer(kept, reply, service));
   if (!request.stream) {
     const write = (generation: Generation): string => read.writeResponse(generation, context);
+    const { contentType = port.contentType } = read;
     return wholeAnswer(reply, run, write, {
       ...(keep && { keep }),
-      ...(port.contentType && { contentType: port.contentType }),
+      ...(contentType && { contentType }),
     });
   }
   const writer = read.streamWriter(context);

@@ -7,6 +7,7 @@ import { modelNotServed, modelsOf } from "./model-directory.ts";
 import type { ModelView, ServedModel } from "./model-directory.ts";
 import { WatchedRequest } from "./inspect/watched-request.ts";
 import { preflightHeaders } from "./origins.ts";
+import { readFormBody } from "./read-form.ts";
 import { readJsonBody } from "./read-json.ts";
 import { Reply } from "./reply.ts";
 import type { ServerRoute } from "./reply.ts";
@@ -159,10 +160,11 @@ function requireReady(reply: Reply, { state }: Service): void {
   });
 }
 
-/** Reads the JSON body of a request to a model. */
+/** Reads the body of a request to a model: JSON, or a form. */
 async function receiveBody(reply: Reply, service: Service): Promise<void> {
-  if (typeof reply.endpoint !== "object") return;
-  reply.received = await readJsonBody(reply, service);
+  const { endpoint } = reply;
+  if (typeof endpoint !== "object") return;
+  reply.received = await (endpoint.bodyType === "form" ? readFormBody : readJsonBody)(reply, service);
 }
 
 /** Validates the request and finds its model, whose profile decides what is refused. Throws `FailureError` 400, 404 or 503. */
@@ -181,7 +183,7 @@ async function findModel(reply: Reply, service: Service): Promise<void> {
   record.model = read.name ?? model?.info.id;
   if (!model) throw modelNotServed(record.model ?? "", directory, profile, endpoint.lists);
   reply.useProfile(model.from.profile);
-  endpoint.check?.(model, read);
+  endpoint.check?.(model, read, () => directory.list().map(({ info }) => info));
   record.servedModel = model.info.id;
   record.served = model;
   reply.read = read;

@@ -21,7 +21,6 @@ import { inTurns } from "./turns.ts";
  */
 export async function readJsonBody(reply: Reply, { settings, bodies }: Service, ifEmpty?: unknown): Promise<unknown> {
   const { exchange } = reply;
-  const { bodyLimit } = settings;
   const { missingBody } = reply.conventions;
   const decoder = missingBody === undefined ? decoderFor(exchange.header("content-type")) : utf8;
   const { parsedBody, parsedBytes } = exchange;
@@ -29,15 +28,23 @@ export async function readJsonBody(reply: Reply, { settings, bodies }: Service, 
     if (parsedBytes) reply.record.inspection?.body(parsedBytes);
     return parsedBody;
   }
-  const lease = (reply.bodyLease ??= bodies.lease());
-  const received = await exchange.readBody(bodyLimit, lease);
-  if (received.length === 0 && ifEmpty !== undefined) return ifEmpty;
-  if (received.length === 0 && missingBody !== undefined) throw invalidRequest(missingBody);
-  const encoding = exchange.header("content-encoding")?.trim().toLowerCase() ?? "";
-  const isPlain = encoding === "" || encoding === "identity";
-  if (isPlain) reply.record.inspection?.body(received);
-  const bytes = isPlain ? received : await decompressed(received, encoding, bodyLimit, lease);
+  const { bytes, isPlain } = await receiveBytes(reply, { settings, bodies });
+  if (bytes.length === 0 && ifEmpty !== undefined) return ifEmpty;
+  if (bytes.length === 0 && missingBody !== undefined) throw invalidRequest(missingBody);
+  if (isPlain) reply.record.inspection?.body(bytes);
   return parsed(bytes, decoder, reply.profile);
+}
+
+/** Receives the body of a request, and decompresses it. `isPlain`: it was not compressed. Rejects as `readJsonBody` does. */
+export async function receiveBytes(
+  reply: Reply,
+  { settings: { bodyLimit }, bodies }: Pick<Service, "settings" | "bodies">,
+): Promise<{ readonly bytes: Uint8Array; readonly isPlain: boolean }> {
+  const lease = (reply.bodyLease ??= bodies.lease());
+  const bytes = await reply.exchange.readBody(bodyLimit, lease);
+  const encoding = reply.exchange.header("content-encoding")?.trim().toLowerCase() ?? "";
+  const isPlain = encoding === "" || encoding === "identity" || bytes.length === 0;
+  return { bytes: isPlain ? bytes : await decompressed(bytes, encoding, bodyLimit, lease), isPlain };
 }
 
 /** Parses a message of a WebSocket, which is UTF-8. Rejects with `FailureError`, as `readJsonBody` does. */
@@ -155,11 +162,11 @@ async function decompressed(bytes: Uint8Array, encoding: string, limit: number, 
   });
 }
 
-/** The failure for a content type other than JSON, in OpenAI's words. */
-function unsupportedType(contentType: string, cause?: unknown): FailureError {
+/** The failure for a content type other than `accepted`, in OpenAI's words. */
+export function unsupportedType(contentType: string, cause?: unknown, accepted = "application/json"): FailureError {
   const [type = ""] = contentType.split(";");
   return unsupported(
-    `Unsupported content type: '${type.trim()}'. This API method only accepts 'application/json' requests, but you specified the ` +
+    `Unsupported content type: '${type.trim()}'. This API method only accepts '${accepted}' requests, but you specified the ` +
       `header 'Content-Type: ${contentType}'. Please try again with a supported content type.`,
     cause,
   );

@@ -47,10 +47,12 @@ export interface ModelEndpoint<Read extends NamedRequest = NamedRequest> {
   readonly api?: string;
   /** Only models with this endpoint are listed when the requested one does not exist; default: all. */
   readonly lists?: ModelInfo["endpoints"][number];
+  /** "form": requests are `multipart/form-data`. Default: JSON. */
+  readonly bodyType?: "form" | undefined;
   /** Reads and validates the parsed body. Throws `FailureError`. */
   read(body: unknown, options: BodyOptions, reply: Reply, service: Service): Read | Promise<Read>;
-  /** Throws `FailureError` if the model cannot answer such requests. */
-  check?(model: ServedModel, read: Read): void;
+  /** Throws `FailureError` if the model cannot answer such requests. `others`: all models of the client. */
+  check?(model: ServedModel, read: Read, others: () => readonly ModelInfo[]): void;
   /** The tokens to take from the client's limits; default: none. */
   cost?(read: Read, limits: UsageLimits): { readonly prompt: number; readonly reserved?: number };
   answer(read: Read, model: ServedModel, reply: Reply, service: Service): Promise<void>;

@@ -226,7 +226,7 @@ function textOf(content: Content, path: string, { markMedium }: Shaping): string
   let joins = false;
   for (const [at, part] of content.entries()) {
     const isMedium = part.type === "image" || part.type === "audio";
-    if (isMedium) text += markMedium(part, `${path}.content[${at}]`);
+    if (isMedium) text += markMedium(part, (part.type === "audio" && part.path) || `${path}.content[${at}]`);
     else text += (joins ? "\n" : "") + partText(part);
     joins = !isMedium;
   }

@@ -332,7 +332,7 @@ describe.skipIf(mtmdSource === null)("images", () => {
 describe.skipIf(mtmdSource === null)("a model of a repository", () => {
   test("is downloaded with its projector, once", async () => {
     const { model, mmproj } = writeRandomVision(folder, "llava");
-    const files: Readonly<Record<string, Buffer>> = {
+    const files: Record<string, Buffer> = {
       "eyes-Q8_0.gguf": readFileSync(model),
       "mmproj-F32.gguf": Buffer.alloc(64),
       "mmproj-F16.gguf": readFileSync(mmproj),
@@ -362,13 +362,30 @@ describe.skipIf(mtmdSource === null)("a model of a repository", () => {
     const { port } = hub.address() as AddressInfo;
     const modelsFolder = mkdtempSync(join(folder, "hub-"));
     const options = { model: "hf:somebody/eyes:Q8_0", modelsFolder, hub: `http://127.0.0.1:${port}/` };
-    for (const isFirst of [true, false]) {
+    const removeProjector = (): void => {
+      for (const name of readdirSync(modelsFolder)) if (name.includes("mmproj")) rmSync(join(modelsFolder, name));
+    };
+    // The third time, the projector is missing, as with a model that was downloaded before projectors were.
+    for (const [time, isDownloaded] of [true, false, true].entries()) {
+      if (time === 2) removeProjector();
       asked.length = 0;
       const engine = await openBuilt(options);
       opened.push(engine);
       expect(engine.models()[0]?.takesImages).toBe(true);
-      expect(asked.some((path) => path.endsWith("/mmproj-F16.gguf"))).toBe(isFirst);
+      expect(asked.some((path) => path.endsWith("/mmproj-F16.gguf"))).toBe(isDownloaded);
       expect(asked.some((path) => path.endsWith("/mmproj-F32.gguf"))).toBe(false);
+    }
+    // A repository without a projector is asked for its files once.
+    const tree = "/api/models/somebody/eyes/tree/main";
+    delete files["mmproj-F16.gguf"];
+    delete files["mmproj-F32.gguf"];
+    removeProjector();
+    for (const expected of [[tree], []]) {
+      asked.length = 0;
+      const engine = await openBuilt(options);
+      opened.push(engine);
+      expect(engine.models()[0]).toMatchObject({ takesImages: false, takesAudio: false });
+      expect(asked.filter((path) => path === tree)).toEqual(expected);
     }
     hub.closeAllConnections();
     await new Promise((closed) => hub.close(closed));

@@ -6,6 +6,7 @@ import * as embeddings from "../../src/apis/embeddings/schema.ts";
 import * as messages from "../../src/apis/messages/schema.ts";
 import * as models from "../../src/apis/models/schema.ts";
 import * as responses from "../../src/apis/responses/schema.ts";
+import * as transcriptions from "../../src/apis/transcriptions/schema.ts";
 import { chatParameters } from "../../src/apis/chat/request.ts";
 import type { RequestParameter } from "../../src/apis/request/parameter.ts";
 import { completionParameters } from "../../src/apis/completions/request.ts";
@@ -96,6 +97,23 @@ export const descriptions: readonly Description[] = [
   openai("resources/conversations/items:ConversationItemList", "conversations: items", responses.inputItemList),
   openai("resources/embeddings:CreateEmbeddingResponse", "embeddings: answer", embeddings.embeddings),
   openai("resources/models:Model", "models: model", models.openaiModel),
+  openai(
+    "resources/audio/transcriptions:TranscriptionCreateParamsBase",
+    "transcriptions: request",
+    transcriptions.transcriptionRequest.extend({ file: z.unknown(), chunking_strategy: z.unknown() }),
+  ),
+  openai("resources/audio/transcriptions:Transcription", "transcriptions: answer", transcriptions.transcription),
+  openai(
+    "resources/audio/transcriptions:TranscriptionStreamEvent",
+    "transcriptions: event",
+    transcriptions.transcriptionEvent,
+  ),
+  openai(
+    "resources/audio/translations:TranslationCreateParams",
+    "translations: request",
+    transcriptions.translationRequest.extend({ file: z.unknown() }),
+  ),
+  openai("resources/audio/translations:Translation", "translations: answer", transcriptions.translation),
   anthropic("MessageCreateParamsBase", "messages: request", messageRequest, messageParameters),
   anthropic("Message", "messages: answer", messages.message),
   anthropic("RawMessageStreamEvent", "messages: event", messages.streamEvent),

@@ -99,6 +99,19 @@ export const gaps: Readonly<Record<string, Reasons>> = {
     ]),
     ...because("deprecated; passed on unchanged from an upstream that speaks the API", ["reasoning.generate_summary"]),
   },
+  "transcriptions: answer": {
+    ...because("of models that measure the recording, or detect its language; not written", [
+      "languages",
+      "usage[type=duration]",
+    ]),
+  },
+  "transcriptions: event": {
+    ...because("of models that distinguish speakers, or detect the language; not written", [
+      "[type=transcript.text.delta].segment_id",
+      "[type=transcript.text.done].languages",
+      "[type=transcript.text.segment]",
+    ]),
+  },
   "responses: event": {
     ...because("run by OpenAI itself; passed on unchanged from an upstream that speaks the API", [
       "[type=response.audio.delta]",

@@ -105,6 +105,17 @@ const format = { type: "json_schema", json_schema: { name: "place", schema } };
 const image = "data:image/png;base64,iVBORw0KGgo=";
 const common = { max_tokens: 3, temperature: 0, stop: ["x"], seed: 1, metadata: { a: "b" }, logit_bias: { "5": 1 } };
 
+/** A valid body for every path with a form, as the server reads it. */
+export function validForms(model: string): readonly { readonly path: string; readonly body: Json }[] {
+  const file = { name: "a.flac", data: "ZkxhQwAAAAAAAAAA" };
+  const common = { file, model, prompt: "Hm.", response_format: "json", temperature: "0.5" };
+  const lists = { languages: ["en"], keywords: ["Hm"], include: ["logprobs"] };
+  return [
+    { path: "/v1/audio/transcriptions", body: { ...common, language: "en", ...lists, stream: "true" } },
+    { path: "/v1/audio/translations", body: common },
+  ];
+}
+
 /** A valid body for each path of each API, with as many of its members as go together. `model` is the caller's. */
 export function validBodies(model: string): readonly { readonly path: string; readonly body: Json }[] {
   return [

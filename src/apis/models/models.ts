@@ -21,6 +21,8 @@ export interface ListedModel {
   readonly contextIsEnforced: boolean;
   /** Whether it accepts images; `null` if unknown. */
   readonly sees: boolean | null;
+  /** Whether it accepts audio; `null` if unknown. */
+  readonly hears: boolean | null;
   readonly defaults?: readonly ModelDefaults[];
 }
 
@@ -46,6 +48,7 @@ export function readModelList(body: string): readonly ListedModel[] | null {
         ...(typeof shutdownDate === "string" && { shutdownDate }),
         ...context(entry),
         ...defaultsIn(entry),
+        hears: hearing(entry),
         sees: sight(entry) ?? sight(withCapabilities.find(({ name }) => name === id) ?? {}),
       },
     ];
@@ -97,6 +100,12 @@ function sight(entry: JsonObject): boolean | null {
   return type === "vlm" ? true : type === "llm" ? false : null;
 }
 
+/** Returns whether a model accepts audio, or `null` if its entry does not say: OpenRouter's modalities, and our own. */
+function hearing({ architecture }: JsonObject): boolean | null {
+  const { input_modalities: modalities } = isObject(architecture) ? architecture : {};
+  return Array.isArray(modalities) ? modalities.includes("audio") : null;
+}
+
 /** Writes the body of `GET /v1/models`. `more`: members for another client, after OpenAI's. */
 export function writeModelList(models: readonly ModelInfo[], profile: Profile, more: object = {}): string {
   return write({ object: "list", data: models.map((model) => modelObject(model, profile)), ...more }, profile);
@@ -108,7 +117,7 @@ export function writeModel(model: ModelInfo, profile: Profile): string {
 }
 
 function modelObject(info: ModelInfo, { name }: Profile): object {
-  const { id, created, ownedBy, shutdownDate, contextLength, takesImages: sees } = info;
+  const { id, created, ownedBy, shutdownDate, contextLength, takesImages: sees, takesAudio: hears } = info;
   const members = { id, object: "model", created, owned_by: ownedBy, shutdown_date: shutdownDate };
   const model = orderedMembers<unknown>(openaiModel, members);
   if (!forms[name].extended) return model;
@@ -117,7 +126,9 @@ function modelObject(info: ModelInfo, { name }: Profile): object {
     // The names of vLLM and of OpenRouter.
     ...(contextLength !== undefined && { max_model_len: contextLength, context_length: contextLength }),
     // OpenRouter's name.
-    ...(sees !== undefined && { architecture: { input_modalities: sees ? ["text", "image"] : ["text"] } }),
+    ...((sees ?? hears) !== undefined && {
+      architecture: { input_modalities: ["text", ...(sees ? ["image"] : []), ...(hears ? ["audio"] : [])] },
+    }),
     ...(info.defaults && defaultMembers(info.defaults)),
   };
 }

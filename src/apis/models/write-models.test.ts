@@ -18,6 +18,7 @@ test("profile lean has OpenRouter's input modalities if they are known", () => {
   const { contextLength: _, ...blind } = { ...model, takesImages: false };
   expect(writeModel(blind, lean)).toContain('"owned_by":"me","architecture":{"input_modalities":["text"]}}');
   expect(writeModel({ ...blind, takesImages: true }, lean)).toContain('"input_modalities":["text","image"]}');
+  expect(writeModel({ ...blind, takesAudio: true }, lean)).toContain('"input_modalities":["text","audio"]}');
 });
 
 test("profile exact is indented, without a final line feed", () => {

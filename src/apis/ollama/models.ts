@@ -146,7 +146,14 @@ const fileTypes: Readonly<Record<number, string>> = Object.fromEntries(
  * What a model is capable of. Tools and reasoning of a local model follow the chat template, by Ollama's rules (server/images.go). Models
  * of other servers and programs of which nothing is known count as capable of tools, since clients hide models without tools.
  */
-export function capabilitiesOf({ endpoints, file, takesImages, callsTools, reasons }: ModelInfo): Capability[] {
+export function capabilitiesOf({
+  endpoints,
+  file,
+  takesImages,
+  takesAudio,
+  callsTools,
+  reasons,
+}: ModelInfo): Capability[] {
   const chats = endpoints.includes("chat");
   const template = file?.template ?? "";
   const metadata = file?.metadata ?? {};
@@ -159,6 +166,7 @@ export function capabilitiesOf({ endpoints, file, takesImages, callsTools, reaso
       ["prefix_token_id", "fim_pre_token_id"].some((key) => `tokenizer.ggml.${key}` in metadata),
     ),
     ...has("vision", takesImages === true),
+    ...has("audio", takesAudio === true),
     ...has("embedding", endpoints.includes("embeddings")),
     ...has("thinking", chats && (reasons ?? /<think>[^]*<\/think>|content\.split\(["']<\/think>["']\)/.test(template))),
   ];

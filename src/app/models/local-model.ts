@@ -1,4 +1,3 @@
-import { stat } from "node:fs/promises";
 import type { LocalModelConfig } from "../../config/model-schema.ts";
 import {
   defaultBatchSize,
@@ -13,7 +12,7 @@ import { embeddingPlan } from "../../engines/llama/file/embedding-plan.ts";
 import { localEndpoints } from "../../engines/llama/file/local-endpoints.ts";
 import { draftNeed, sumOf, totalOf } from "../../engines/llama/file/memory-need.ts";
 import type { MemoryNeed } from "../../engines/llama/file/memory-need.ts";
-import { readModelFile, recommendedSampling } from "../../engines/llama/file/read-model-file.ts";
+import { readModelFile, readProjectorFile, recommendedSampling } from "../../engines/llama/file/read-model-file.ts";
 import { findMtmd } from "../../engines/llama/vision/mtmd-api.ts";
 import { projectorNextTo } from "../../engines/llama/vision/find-projector.ts";
 import { publicAdapters } from "../../engines/llama/public-adapters.ts";
@@ -53,6 +52,7 @@ export class LoadableLocalModel implements Loadable {
       ownedBy: "local",
       prewarms: "local",
       takesImages: false,
+      takesAudio: false,
       endpoints: ["chat", "completions"],
       ...(config.adapters && { adapters: publicAdapters(config.adapters) }),
       ...(config.contextSize !== undefined && { contextLength: config.contextSize }),
@@ -167,8 +167,9 @@ export class LoadableLocalModel implements Loadable {
       this.#need = sumOf(this.#need, ofDraft);
     }
     this.#onlyEmbeds = embedding?.isOnlyUse ?? false;
-    if (this.#info.takesImages !== (projector !== null))
-      this.#info = { ...this.#info, takesImages: projector !== null };
+    const { images: takesImages = false, audio: takesAudio = false } = projector?.takes ?? {};
+    if (this.#info.takesImages !== takesImages || this.#info.takesAudio !== takesAudio)
+      this.#info = { ...this.#info, takesImages, takesAudio };
     const endpoints = localEndpoints(embedding, file.hasTemplate || chatTemplate !== undefined);
     const { info } = this;
     if (info.contextLength !== contextLength || info.endpoints.join() !== endpoints.join())
@@ -208,13 +209,12 @@ export class LoadableLocalModel implements Loadable {
     return all.filter(({ parameters }) => Object.keys(parameters).length > 0);
   }
 
-  /** The model's projector with its size; `null` if it has none, or if libmtmd is not installed. */
-  async #projector(path: string): Promise<{ readonly bytes: number } | null> {
+  /** The model's projector; `null` if it has none, if that cannot be read, or if libmtmd is not installed. */
+  async #projector(path: string): Promise<Awaited<ReturnType<typeof readProjectorFile>> | null> {
     const { mmproj, llamaLibraries } = this.#config;
     if (mmproj === "off" || !findMtmd(llamaLibraries)) return null;
     const file = mmproj ?? (await projectorNextTo(path));
-    const bytes = file === null ? undefined : (await stat(file).catch(() => undefined))?.size;
-    return bytes === undefined ? null : { bytes };
+    return file === null ? null : readProjectorFile(file).catch(() => null);
   }
 }
 

@@ -76,7 +76,8 @@ class LlamaEngine implements Engine {
       ownedBy: "local",
       contextLength: opened.contextSize,
       prewarms: "local",
-      takesImages: opened.takesImages,
+      takesImages: opened.takes.images === true,
+      takesAudio: opened.takes.audio === true,
       ...(open.adapters && { adapters: publicAdapters(open.adapters) }),
       endpoints: opened.endpoints,
     };

@@ -8,6 +8,7 @@ import type { KvCacheType } from "./cache-type.ts";
 import type { PoolingSetting } from "./file/embedding-plan.ts";
 import type { ModelOpenReason } from "./model-open-error.ts";
 import type { DraftOptions, GpuSplit, LlamaEngineOptions, LoraAdapter, OpenProgress } from "./options.ts";
+import type { TakenMedia } from "../../core/unreadable-part.ts";
 
 /**
  * The messages between the server's process and the model's process: JSON over Node's IPC channel. The model's process does all the work.
@@ -135,7 +136,8 @@ export interface OpenedModel {
   readonly contextSize: number;
   /** The supported endpoints. "chat" needs a chat template, the model's own or a configured one. */
   readonly endpoints: ModelInfo["endpoints"];
-  readonly takesImages: boolean;
+  /** What its projector encodes. */
+  readonly takes: TakenMedia;
 }
 
 /** A request to generate. */

@@ -69,21 +69,24 @@ export async function listUpstreamModels(
   const models = readModelList(text);
   if (!models) throw new ModelListError(`${target.url}/models did not return a model list`, statusCode);
   await native.learn(models, target, headers);
-  return models.map(({ id, created, ownedBy, shutdownDate, contextLength, contextIsEnforced, sees, defaults }) => {
-    const known = sees ?? native.sees(id);
-    return {
-      id,
-      created,
-      ownedBy: ownedBy ?? "upstream",
-      ...(shutdownDate !== undefined && { shutdownDate }),
-      endpoints: upstreamEndpoints(source),
-      ...(source.prewarms === true && { prewarms: "upstream" as const }),
-      ...(contextLength !== null && { contextLength }),
-      ...(contextLength !== null && contextIsEnforced && { highestLimit: contextLength - 1 }),
-      ...(known !== undefined && { takesImages: known }),
-      ...(defaults && { defaults }),
-    };
-  });
+  return models.map(
+    ({ id, created, ownedBy, shutdownDate, contextLength, contextIsEnforced, sees, hears, defaults }) => {
+      const known = sees ?? native.sees(id);
+      return {
+        id,
+        created,
+        ownedBy: ownedBy ?? "upstream",
+        ...(shutdownDate !== undefined && { shutdownDate }),
+        endpoints: upstreamEndpoints(source),
+        ...(source.prewarms === true && { prewarms: "upstream" as const }),
+        ...(contextLength !== null && { contextLength }),
+        ...(contextLength !== null && contextIsEnforced && { highestLimit: contextLength - 1 }),
+        ...(known !== undefined && { takesImages: known }),
+        ...(hears !== null && { takesAudio: hears }),
+        ...(defaults && { defaults }),
+      };
+    },
+  );
 }
 
 /** The endpoints that models of an upstream have, by its API: all of OpenAI's and Ollama's, or conversations only. */

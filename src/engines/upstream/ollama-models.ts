@@ -215,6 +215,7 @@ export class OllamaModels {
       ...(contextLength !== undefined && { contextLength: Math.min(contextLength, maxContext) }),
       ...(capabilities && {
         takesImages: capabilities.includes("vision"),
+        ...(capabilities.includes("audio") && { takesAudio: true }),
         callsTools: capabilities.includes("tools"),
         reasons: capabilities.includes("thinking"),
       }),

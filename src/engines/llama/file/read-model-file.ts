@@ -1,6 +1,7 @@
 import { open, stat } from "node:fs/promises";
 import type { ModelFileFacts } from "../../../core/engine.ts";
 import type { Sampling } from "../../../core/request.ts";
+import type { TakenMedia } from "../../../core/unreadable-part.ts";
 import { defaultSampling } from "../defaults.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import { type GgufHeader, parseGgufHeader } from "./gguf-metadata.ts";
@@ -85,6 +86,16 @@ export async function readModelFile(path: string): Promise<ModelFile> {
     shape: shapeOf(path, metadata, architecture),
     facts: factsOf(metadata, architecture, bytes, modified),
   };
+}
+
+/** Reads the header of a projector. Throws `ModelOpenError`. Source: llama.cpp, tools/mtmd/clip-impl.h. */
+export async function readProjectorFile(path: string): Promise<{ readonly bytes: number; readonly takes: TakenMedia }> {
+  const { pairs } = await readHeader(path);
+  const takes = {
+    images: pairs.get("clip.has_vision_encoder") === true,
+    audio: pairs.get("clip.has_audio_encoder") === true,
+  };
+  return { bytes: (await stat(path)).size, takes };
 }
 
 /** Metadata beyond this many pairs is left out: the facts are sent to clients. */

@@ -241,7 +241,7 @@ async function open(message: OpenModelMessage): Promise<void> {
     const { path, contextSize } = facts;
     const hasTemplate = (chatTemplate ?? facts.chatTemplate) !== null;
     const endpoints = localEndpoints(opened.embedding?.plan ?? null, hasTemplate);
-    send({ type: "ready", opened: { path, contextSize, endpoints, takesImages: encoder?.takes.images === true } });
+    send({ type: "ready", opened: { path, contextSize, endpoints, takes: encoder?.takes ?? {} } });
     await (scheduler ?? embeddingLoop)?.run();
   } catch (error) {
     const failure = error instanceof ModelOpenError ? error : new ModelOpenError("load-failed", String(error), error);

@@ -1,6 +1,7 @@
 import type * as LlamaLibrary from "node-llama-cpp";
-import { open, rm } from "node:fs/promises";
-import { basename, dirname } from "node:path";
+import { existsSync } from "node:fs";
+import { open, rm, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { ModelOpenError } from "../model-open-error.ts";
 import { bestProjector, projectorFileName, projectorNextTo } from "../vision/find-projector.ts";
 import { findMtmd } from "../vision/mtmd-api.ts";
@@ -44,32 +45,35 @@ export async function modelFile(
     if (isNew) await rm(path, { force: true });
     throw error;
   }
-  // Later, nothing is asked of the hub: a model that is here is opened without a network.
-  if (isNew)
-    await addProjector(library, path, options, ({ bytes, totalBytes }) =>
-      onDownload({ bytes: modelBytes + bytes, totalBytes: modelBytes + totalBytes }),
-    );
+  await addProjector(library, path, { ...options, isNew }, ({ bytes, totalBytes }) =>
+    onDownload({ bytes: modelBytes + bytes, totalBytes: modelBytes + totalBytes }),
+  );
   return path;
 }
 
-/** Time limit for the list of a repository's files, in milliseconds. */
+/** Time limit for the list of a repository's files, in milliseconds. A model that is here already must open without a network, too. */
 const listMs = 20_000;
+const quickListMs = 3000;
 
 /**
  * Downloads the projector of a repository next to the model's file, unless one is there, was configured, or cannot be used. A repository without
- * one, and a failure, are no error: the model then takes no images.
+ * one, and a failure, are no error: the model then takes no images. An empty file next to the model records that the repository has none, so
+ * that the hub is not asked again. `isNew`: the model was downloaded just now.
  */
 async function addProjector(
   library: Library,
   path: string,
-  options: ModelSource,
+  { isNew, ...options }: ModelSource & { readonly isNew: boolean },
   onDownload: (downloaded: Downloaded) => void,
 ): Promise<void> {
+  const none = join(dirname(path), `${projectorFileName(path)}.none`);
+  if (!isNew && existsSync(none)) return;
   if (options.mmproj !== undefined || !findMtmd(options.llamaLibraries) || (await projectorNextTo(path))) return;
   const [, repository = ""] = /^hf:([^/]+\/[^/:]+)/.exec(options.model) ?? [];
   try {
-    const name = bestProjector(await filesOf(repository, options.hub), basename(path), { isRepository: true });
-    if (name === null) return;
+    const files = await filesOf(repository, options.hub, isNew ? listMs : quickListMs);
+    const name = bestProjector(files, basename(path), { isRepository: true });
+    if (name === null) return await writeFile(none, "");
     await library.resolveModelFile(`hf:${repository}/${name}`, {
       cli: false,
       directory: dirname(path),
@@ -79,17 +83,18 @@ async function addProjector(
     });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    console.error(`The projector of ${repository} was not downloaded, so the model takes no images: ${reason}`);
+    if (isNew)
+      console.error(`The projector of ${repository} was not downloaded, so the model takes no images: ${reason}`);
   }
 }
 
 /** The paths of the files of a repository. Source: Hugging Face Hub's API, `GET /api/models/{repo}/tree/{revision}`. */
-async function filesOf(repository: string, hub: string | undefined): Promise<string[]> {
+async function filesOf(repository: string, hub: string | undefined, timeoutMs: number): Promise<string[]> {
   const endpoint = hub ?? process.env["MODEL_ENDPOINT"] ?? process.env["HF_ENDPOINT"] ?? "https://huggingface.co/";
   const url = new URL(`api/models/${repository}/tree/main?recursive=true`, endpoint.replace(/\/?$/, "/"));
   const token = process.env["HF_TOKEN"];
   const response = await fetch(url, {
-    signal: AbortSignal.timeout(listMs),
+    signal: AbortSignal.timeout(timeoutMs),
     ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }),
   });
   if (!response.ok) throw new Error(`${url.href} answered ${response.status}`);
