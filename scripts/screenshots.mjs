@@ -3,8 +3,10 @@
 // Look at them before you commit them. It needs a Chromium: CHROME_PATH, or chromium on the PATH.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { chromium } from "playwright-core";
 
 /** Of one picture, in bytes: all of them together are loaded with the docs. */
@@ -13,6 +15,10 @@ const largest = 60_000;
 const { server, url } = await serve();
 const almost = await almostCompatible(url);
 const gateway = await serve(`${almost.url}/v1`);
+// The Models view shows the path of a model: not that of this folder.
+const models = mkdtempSync(join(tmpdir(), "models-"));
+copyFileSync("models/demo/demo.gguf", join(models, "demo.gguf"));
+const local = await serve(join(models, "demo.gguf"));
 const browser = await chromium.launch({
   executablePath: process.env.CHROME_PATH ?? "/usr/bin/chromium",
   args: ["--no-sandbox", "--disable-dev-shm-usage"],
@@ -50,6 +56,27 @@ try {
     await page.locator(".judged .captured mark").first().waitFor();
     await page.locator(".judged").evaluate((element) => element.scrollIntoView());
   });
+  await picture("page-models", { viewport: { width: 1000, height: 760 }, at: local.url }, async (page) => {
+    const stopping = new AbortController();
+    const asked = { model: "demo", stream: true, max_tokens: 1500, ignore_eos: true };
+    for (const content of ["Write a story about a fox.", "Write a story about a whale."]) {
+      fetch(`${local.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ ...asked, messages: [{ role: "user", content }] }),
+        signal: stopping.signal,
+      })
+        .then((answer) => answer.text())
+        .catch(() => {});
+    }
+    await page.getByRole("link", { name: "Models" }).click();
+    await page.getByRole("button", { name: "demo", exact: true }).click();
+    await page
+      .getByText(/\d tokens\/s/)
+      .nth(1)
+      .waitFor();
+    return () => stopping.abort();
+  });
   await picture("page-inspect", { viewport: { width: 1100, height: 640 }, at: gateway.url }, async (page) => {
     for (const content of ["What is the capital of France?", "Hello!"]) {
       const asked = { model: "demo", stream: true, messages: [{ role: "user", content }] };
@@ -79,10 +106,11 @@ try {
   await browser.close();
   almost.server.close();
   almost.server.closeAllConnections();
-  for (const { server: process } of [gateway, { server }]) {
+  for (const { server: process } of [gateway, local, { server }]) {
     process.kill();
     await once(process, "exit");
   }
+  rmSync(models, { recursive: true });
 }
 
 /** A server of the demo model, or of other targets. */
@@ -106,14 +134,15 @@ async function serve(...targets) {
   return { server, url };
 }
 
-/** Opens the page, brings it into the state that `prepare` makes, and writes what is seen to docs/NAME.webp. */
+/** Opens the page, brings it into the state that `prepare` makes, and writes what is seen to docs/NAME.webp. `prepare` may return what stops it. */
 async function picture(name, { at = url, ...options }, prepare) {
   const context = await browser.newContext({ colorScheme: "light", ...options });
   const page = await context.newPage();
   await page.goto(at);
   await page.locator("option").first().waitFor({ state: "attached" });
-  await prepare(page);
+  const stop = await prepare(page);
   const png = await page.screenshot({ animations: "disabled", caret: "hide" });
+  stop?.();
   await context.close();
   const webp = await packed(png);
   if (webp.length > largest) throw new Error(`docs/${name}.webp would have ${webp.length} bytes, more than ${largest}`);

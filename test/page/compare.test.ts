@@ -122,7 +122,9 @@ describePage("Compare", both, (at) => {
     expect(await row("Prompt tokens")).toEqual(["3", "40"]);
     expect(await row("Of them cached")).toEqual(["unknown", "30 (75 %)"]);
     expect((await row("First token after")).join(" ")).toMatch(/ m?s.* m?s/);
-    expect(await first.locator(".verdict").textContent()).toMatch(/^(A|B|Both) .* at the same time\.|before [AB]\./);
+    expect(await first.locator(".comparison-verdict").textContent()).toMatch(
+      /^(A|B|Both) .* at the same time\.|before [AB]\./,
+    );
     await page.locator("[role=status]", { hasText: /(began|finished|generated)/ }).waitFor({ state: "attached" });
   });
 
@@ -141,8 +143,12 @@ describePage("Compare", both, (at) => {
       .toEqual(["system prompt: Be brief.temperature: default", "system prompt: Be long.temperature: 0.3"]);
     await ask("options");
     await complete(1);
-    const said = await page.locator(".compare-sides .said").allTextContents();
-    expect(said.map((text) => (JSON.parse(text) as { temperature?: number }).temperature)).toEqual([undefined, 0.3]);
+    expect(asked.map(({ temperature }) => temperature)).toEqual([undefined, 0.3]);
+    // Each side's answer is JSON, and shown as code.
+    expect(await page.locator(".compare-sides .said pre").allTextContents()).toEqual([
+      expect.stringContaining('"roles"'),
+      expect.stringContaining('"temperature": 0.3'),
+    ]);
     expect(asked.map(({ messages }) => (messages as object[])[0])).toEqual([
       { role: "system", content: "Be brief." },
       { role: "system", content: "Be long." },
@@ -153,6 +159,25 @@ describePage("Compare", both, (at) => {
     await expect.poll(() => page.evaluate("document.activeElement.textContent")).toBe("Compare");
     await page.keyboard.press("Enter");
     await complete(1);
+  });
+
+  test("Escape stops what is shown: not the answer of Play, which continues behind a comparison or another view", async () => {
+    await composer().fill("long 100000 100");
+    await page.keyboard.press("Enter");
+    const play = page.locator(".answer").first();
+    await play.locator(".said", { hasText: "w3 " }).waitFor();
+    await compare();
+    await ask("long 100000 100");
+    await side("A").locator(".said", { hasText: "w3 " }).waitFor();
+    await page.keyboard.press("Escape");
+    await complete(1);
+    await page.getByRole("link", { name: "Inspect", exact: true }).click();
+    await page.keyboard.press("Escape");
+    await page.getByRole("link", { name: "Play", exact: true }).click();
+    await button("Compare").click();
+    expect(await play.getAttribute("aria-busy")).toBe("true");
+    await page.keyboard.press("Escape");
+    await play.locator(".facts", { hasText: /^stopped/ }).waitFor();
   });
 
   test("a failure of one side leaves the other alone, and so does stopping it", async () => {
@@ -171,7 +196,7 @@ describePage("Compare", both, (at) => {
     await side("B").locator(".said", { hasText: "Question 1" }).waitFor();
     await button("Stop A").click();
     await complete(1);
-    await expect.poll(() => page.locator(".verdict").textContent()).toBe("Not compared: A was stopped.");
+    await expect.poll(() => page.locator(".comparison-verdict").textContent()).toBe("Not compared: A was stopped.");
     expect(await side("B").locator(".banner").count()).toBe(0);
     expect(await page.evaluate("document.activeElement.ariaLabel")).toBe("Your message");
   });
@@ -185,7 +210,9 @@ describePage("Compare", both, (at) => {
       await side("B").locator(".said", { hasText: "w3 " }).waitFor();
       await stop();
       await complete(1);
-      expect(await page.locator(".verdict").textContent()).toBe("Not compared: A was stopped and B was stopped.");
+      expect(await page.locator(".comparison-verdict").textContent()).toBe(
+        "Not compared: A was stopped and B was stopped.",
+      );
       await button("New comparison").click();
     }
   });

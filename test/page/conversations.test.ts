@@ -337,6 +337,34 @@ describePage("Conversations", [talker], (at) => {
     ]);
   });
 
+  test("a tab that only reads shows each word, the end, and nothing as interrupted before that", async () => {
+    await ask(page, "begin");
+    const second = await secondTab(page);
+    await answered(second, 1);
+    // What the second tab shows under its answers, whenever that changes.
+    await second.evaluate(`
+      globalThis.shown = new Set();
+      new MutationObserver(() => {
+        for (const facts of document.querySelectorAll(".facts")) shown.add(facts.textContent.split(" ")[0]);
+      }).observe(document.body, { subtree: true, childList: true, characterData: true });
+    `);
+    await ask(page, "long 600 200");
+    await expect.poll(() => lastAnswer(second), { timeout: 30_000 }).toContain("w599");
+    await expect.poll(() => second.locator(".answer[aria-busy=true]").count()).toBe(0);
+    for (const tab of [page, second]) {
+      const words = (await lastAnswer(tab)).trim().split(/\s+/);
+      expect(words).toEqual(Array.from({ length: 600 }, (_, at) => `w${at}`));
+    }
+    expect(await second.evaluate("[...shown].join()")).not.toContain("interrupted");
+    // Closed in the middle, the last words that were stored are shown by the other tab.
+    await page.getByLabel("Your message", { exact: true }).fill("long 100000 200");
+    await page.keyboard.press("Enter");
+    await page.locator(".answer[aria-busy=true] .said", { hasText: "w300 " }).waitFor();
+    await page.goto("about:blank");
+    await second.locator(".facts", { hasText: /^interrupted/ }).waitFor();
+    await expect.poll(() => lastAnswer(second)).toContain("w300 ");
+  });
+
   test("what is exported is imported with all versions, and as a copy", async () => {
     await ask(page, "think");
     await ask(page, "second");

@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { describePage, looks } from "../support/describe-page.ts";
-import { ask, expectAccessible, expectFits, lastAnswer } from "../support/open-page.ts";
+import { answered, ask, expectAccessible, expectFits, lastAnswer } from "../support/open-page.ts";
 
 const rendered = ".answer:last-of-type .markdown.said";
 
@@ -132,13 +132,15 @@ describePage("answers as Markdown", ["test/page/author.js"], (at) => {
     await page.getByRole("button", { name: "Raw text", pressed: true }).waitFor();
     expect(await lastAnswer(page)).toBe(raw);
     await page.reload();
-    await page.locator("option").first().waitFor({ state: "attached" });
-    await ask(page, "code");
+    await answered(page, 1);
     await page.getByRole("button", { name: "Raw text", pressed: true }).waitFor();
     expect(await lastAnswer(page)).toBe(raw);
-    await page.getByRole("button", { name: "Raw text" }).click();
-    await page.locator(`${rendered} pre`).waitFor();
-    expect(await page.evaluate("localStorage.length")).toBe(0);
+    await ask(page, "code");
+    expect(await lastAnswer(page)).toBe(raw);
+    // One switch for all answers.
+    await page.getByRole("button", { name: "Raw text" }).last().click();
+    await expect.poll(() => page.locator(".answer .markdown.said pre").count()).toBe(2);
+    expect(await page.evaluate("localStorage.getItem('truewire-raw-text')")).toBe(null);
     expect(wrong).toEqual([]);
     await close();
   });

@@ -26,12 +26,15 @@ test.skipIf(!isBuilt)("compressed, the page loads less than 110 kB at first, and
     for (const [, imported = ""] of read(name).matchAll(/(?:from|import)\s?"\.\/([\w-]+\.js)"/g)) first.add(imported);
   const sum = (names: Iterable<string>): number => [...names].reduce((all, name) => all + (sizes[name] ?? 0), 0);
   expect(sum(first), JSON.stringify([...first])).toBeLessThan(110_000);
-  // Loaded with what is judged first, with a request that the server did not read, with the first answer, and with the first code.
+  // Loaded with what is judged first, with a request that the server did not read, with the first answer and code, and with views.
   for (const [name, most] of [
     ["judging-worker.js", 132_000],
     ["read-body.js", 50_000],
     ["markdown-painter.js", 50_000],
     ["highlighting-worker.js", 45_000],
+    ["changes-view.js", 12_000],
+    ["overview-view.js", 5_000],
+    ["compare-view.js", 5_000],
   ] as const)
     expect(sizes[name], name).toBeLessThan(most);
 });

@@ -104,7 +104,7 @@ describe("role", () => {
     [
       "on every delta (LocalAI)",
       delta({ role: "assistant", content: "Hel" }) + delta({ role: "assistant", content: "lo" }),
-      ["repeated-role"],
+      ["role-again"],
     ],
     ["never (tabbyAPI)", delta({ content: "Hel" }) + delta({ content: "lo" }), ["no-role"]],
     ["after the content", delta({ content: "Hello" }) + role, ["no-role", "late-role"]],

@@ -45,7 +45,7 @@ function readChatChoice(raw: JsonObject, state: ChatChoice, reader: ChatReader, 
   // A whole answer has a message, a chunk has a delta; the rest is the same. Some servers send `text` in chat.
   const delta = [raw["delta"], raw["message"]].find(isObject) ?? { content: raw["text"] };
   const hasRole = nonEmpty(delta["role"]) !== undefined;
-  if (hasRole && state.roleSeen) reader.repairs.note("repeated-role");
+  if (hasRole && state.roleSeen) reader.repairs.note("role-again");
   else if (hasRole && state.started) reader.repairs.note("late-role");
   if (!state.started) openChoice(raw, delta, state, hasRole, reader, out);
   state.roleSeen ||= hasRole;

@@ -10,7 +10,7 @@ export interface Repair {
 
 export type RepairId = keyof typeof repairs | AdaptationName;
 
-/** One sentence for each kind of repair, in the order of reports. */
+/** One sentence for each kind of repair, in the order of reports. No id is one of an adaptation: both are reported together. */
 const repairs = {
   bom: "A byte order mark preceded the stream.",
   "line-ends": "Lines ended in CR or CRLF instead of LF.",
@@ -38,7 +38,7 @@ const repairs = {
   "surplus-choice": "A choice that was not requested was dropped.",
   "no-role": "The role was missing at the start.",
   "late-role": "The role came after the first delta.",
-  "repeated-role": "The role was repeated.",
+  "role-again": "The role was repeated.",
   "mixed-delta": "One delta carried several kinds of content.",
   "empty-delta": "A delta without content was dropped.",
   content: "Content was not a string.",
@@ -88,7 +88,7 @@ const repairs = {
   "schema-violation": "A JSON text did not fit the client's schema, and could not be corrected.",
   "schema-unchecked": "A JSON text could not be checked against the client's schema.",
   "prompt-truncated": "The server had cut the prompt without an error.",
-} as const;
+} as const satisfies Readonly<Record<string, string>> & { readonly [Name in AdaptationName]?: never };
 
 const sentences: Readonly<Record<RepairId, string>> = {
   ...repairs,

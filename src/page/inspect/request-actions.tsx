@@ -30,7 +30,7 @@ export function RequestActions({ request }: { readonly request: InspectedRequest
     location.hash = `#inspect/${id}/overview`;
   };
   return (
-    <div class="stack actions">
+    <div class="stack request-actions">
       <div class="row">
         {running && (
           <button type="button" onClick={() => running.stop()}>

@@ -15,7 +15,7 @@ import {
   verdict,
 } from "./comparison.ts";
 import { Composer } from "./composer.tsx";
-import { useFollowEnd } from "./follow-end.ts";
+import { useFollowEnd, useStopKey } from "./follow-end.ts";
 import { TurnView } from "./play-view.tsx";
 import { QuestionView } from "./question-view.tsx";
 import { SettingsPanel } from "./settings-panel.tsx";
@@ -43,16 +43,10 @@ export function CompareView({ models, comparison, onClose }: Properties): VNode 
 
   useEffect(() => {
     root.current?.querySelector<HTMLElement>(".composer textarea")?.focus();
-    const stop = ({ key, defaultPrevented }: KeyboardEvent): void => {
-      if (key === "Escape" && !defaultPrevented && !document.querySelector("dialog[open]")) comparison.stop();
-    };
-    addEventListener("keydown", stop);
-    return () => {
-      removeEventListener("keydown", stop);
-      // Play is shown in the next frame.
-      requestAnimationFrame(() => document.getElementById("compare")?.focus());
-    };
+    // Play is shown in the next frame.
+    return () => void requestAnimationFrame(() => document.getElementById("compare")?.focus());
   }, []);
+  useStopKey(scroller, () => comparison.stop());
   const rounds = [roundsOf(a.conversation.turns), roundsOf(b.conversation.turns)] as const;
   const count = Math.max(rounds[0].length, rounds[1].length);
   const lastId = lastAnswerId(rounds[0].at(-1));
@@ -238,7 +232,7 @@ function Numbers({ answers: [a, b] }: { readonly answers: readonly [a: Answer, b
   const rows = measureRows(...measures);
   return (
     <div class="numbers">
-      <p class="verdict">{verdict(...measures)}</p>
+      <p class="comparison-verdict">{verdict(...measures)}</p>
       {rows.length > 0 && (
         <table>
           <caption class="unseen">The answers in numbers</caption>

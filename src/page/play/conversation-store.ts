@@ -36,7 +36,6 @@ export interface ConversationStore {
   /** In no order. */
   list(): Promise<readonly ConversationRecord[]>;
   load(id: string): Promise<StoredConversation | undefined>;
-  loadTurns(id: string, turns: readonly string[]): Promise<readonly unknown[]>;
   /** Returns false, and stores nothing, if the conversation is not new and not there: another tab has deleted it. */
   save(change: StoredChange): Promise<boolean>;
   /** Begins to store a turn before it returns: the page is being closed. */
@@ -69,11 +68,6 @@ export class BrowserStore implements ConversationStore {
     const transaction = (await this.#database()).transaction(["conversations", "turns"]);
     const record = await transaction.objectStore("conversations").get(id);
     return isRecord(record) ? { record, turns: await transaction.objectStore("turns").getAll(turnsOf(id)) } : undefined;
-  }
-
-  async loadTurns(id: string, turns: readonly string[]): Promise<readonly unknown[]> {
-    const { store } = (await this.#database()).transaction("turns");
-    return (await Promise.all(turns.map((turn) => store.get([id, turn])))).filter((turn) => turn !== undefined);
   }
 
   async save({ isNew, record, turns, removed }: StoredChange): Promise<boolean> {
@@ -145,10 +139,6 @@ export class MemoryStore implements ConversationStore {
   async load(id: string): Promise<StoredConversation | undefined> {
     const found = this.#all.get(id);
     return found && { record: found.record, turns: [...found.turns.values()] };
-  }
-
-  async loadTurns(id: string, turns: readonly string[]): Promise<readonly unknown[]> {
-    return turns.flatMap((turn) => this.#all.get(id)?.turns.get(turn) ?? []);
   }
 
   async save({ isNew, record, turns, removed }: StoredChange): Promise<boolean> {

@@ -336,7 +336,8 @@ export class Conversations extends Changing implements Keeper {
       this.#update(conversation.record);
       if (conversation === this.current) this.#showAddress();
     }
-    this.#sendReceiving();
+    // Other tabs hear that an answer has ended once it is stored: they would else mark what they have of it as interrupted.
+    if (conversation.running) this.#sendReceiving();
     void this.#save(conversation);
   }
 
@@ -369,6 +370,7 @@ export class Conversations extends Changing implements Keeper {
       }
     }
     this.#saving.delete(conversation);
+    this.#sendReceiving();
   }
 
   /**
@@ -425,6 +427,7 @@ export class Conversations extends Changing implements Keeper {
         this.#showAddress();
       }
     }
+    this.#sendReceiving();
     this.changed();
   }
 
@@ -460,14 +463,9 @@ export class Conversations extends Changing implements Keeper {
         const known = this.#receiving.get(message.tab);
         this.#receiving.set(message.tab, new Set(message.ids));
         for (const conversation of this.#open.values()) {
-          if (!message.ids.includes(conversation.id)) this.#markInterrupted(conversation);
-          else if (!known?.has(conversation.id)) {
-            // It was loaded before this tab heard that the answer still grows elsewhere.
-            void this.#reload(
-              conversation.id,
-              conversation.tree.all.map(({ id }) => id),
-            );
-          }
+          const isReceived = message.ids.includes(conversation.id);
+          // It was loaded before this tab heard that the answer grows elsewhere, or the other tab has stored it while it was closed.
+          if (isReceived !== (known?.has(conversation.id) ?? false)) void this.#reload(conversation.id);
         }
         return this.changed();
       }
@@ -476,8 +474,8 @@ export class Conversations extends Changing implements Keeper {
     }
   }
 
-  /** Reads what another tab has stored. */
-  async #reload(id: string, ids: readonly string[]): Promise<void> {
+  /** Reads what another tab has stored: these turns, or all that are new or whose answers are incomplete here. */
+  async #reload(id: string, changed?: readonly string[]): Promise<void> {
     try {
       const stored = await this.#store.load(id);
       if (!stored) return;
@@ -487,12 +485,14 @@ export class Conversations extends Changing implements Keeper {
       if (!conversation) return;
       conversation.title = stored.record.title;
       conversation.changedAt = stored.record.changed;
-      const turns = this.#readTurns(await this.#store.loadTurns(id, ids));
-      const there = new Set(turns.map(({ id }) => id));
-      conversation.merge(
-        turns,
-        ids.filter((id) => !there.has(id)),
-      );
+      const all = new Map(this.#readTurns(stored.turns).map((turn) => [turn.id, turn]));
+      const mayDiffer = (id: string): boolean => {
+        const known = conversation.tree.get(id);
+        return !known || (known.kind === "answer" && ["running", "interrupted"].includes(known.answer.state));
+      };
+      const turns = (changed ?? [...all.keys()].filter(mayDiffer)).flatMap((id) => all.get(id) ?? []);
+      // A turn of this tab that is not stored yet is not one that was removed: only the other tab knows which it has removed.
+      conversation.merge(turns, changed?.filter((id) => !all.has(id)) ?? []);
       this.#markInterrupted(conversation);
     } catch (error) {
       this.#fail(error);

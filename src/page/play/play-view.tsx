@@ -13,7 +13,7 @@ import { type Example, examples } from "./examples.ts";
 import { AnswerView } from "./answer-view.tsx";
 import { QuestionView } from "./question-view.tsx";
 import type { Turn } from "./turn.ts";
-import { useFollowEnd } from "./follow-end.ts";
+import { useFollowEnd, useStopKey } from "./follow-end.ts";
 
 interface Properties {
   readonly models: Models;
@@ -147,13 +147,7 @@ export function Talk({
   /** Whether the conversation scrolls with the answer. */
   const follows = useFollowEnd(scroller, content);
 
-  useEffect(() => {
-    const stop = ({ key, defaultPrevented }: KeyboardEvent): void => {
-      if (key === "Escape" && !defaultPrevented && !document.querySelector("dialog[open]")) conversation.stop();
-    };
-    addEventListener("keydown", stop);
-    return () => removeEventListener("keydown", stop);
-  }, []);
+  useStopKey(scroller, () => conversation.stop());
 
   const { turns, open, requests } = conversation;
   const asks = turns.at(-2)?.kind === "question" ? requests : 0;

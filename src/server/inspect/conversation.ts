@@ -203,8 +203,9 @@ function isTitle({ tools }: Partial<GenerationRequest>, messages: readonly Messa
   );
 }
 
-/** The first product in the header `user-agent`, such as `claude-cli/2.1.330` or `OpenAI/Python 2.1.0`. */
+/** The first product in the header `user-agent`, such as `claude-cli/2.1.330` or `OpenAI/Python 2.1.0`; all browsers begin with `Mozilla`. */
 function clientOf(agent: string | undefined, mask: Mask): { readonly client?: string } {
+  if (agent?.startsWith("Mozilla/")) return { client: "browser" };
   const [product] = /^[^\s()]{1,60}(?: \d[\w.-]{0,20})?/.exec(agent ?? "") ?? [];
   return product === undefined ? {} : { client: mask.text(product) };
 }
