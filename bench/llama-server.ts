@@ -12,6 +12,8 @@ export interface LlamaServerOptions {
   /** Of each slot. */
   readonly contextSize: number;
   readonly threads: number;
+  /** A draft model. */
+  readonly draft?: string;
 }
 
 export interface RunningLlamaServer {
@@ -23,12 +25,25 @@ export interface RunningLlamaServer {
 /** Starts llama.cpp's server on a free port and resolves when it answers; null: there is none. */
 export async function startLlamaServer(options: LlamaServerOptions): Promise<RunningLlamaServer | null> {
   if (llamaServerFile === undefined || !existsSync(llamaServerFile)) return null;
-  const { model, slots, contextSize, threads } = options;
+  const { model, slots, contextSize, threads, draft } = options;
   const port = await freePort();
   const numbers = ["-c", contextSize * slots, "-np", slots, "-t", threads, "-tb", threads, "--port", port, "-ngl", 0];
-  const child = spawn(llamaServerFile, ["-m", model, "--host", "127.0.0.1", ...numbers.map(String)], {
-    stdio: "ignore",
-  });
+  const child = spawn(
+    llamaServerFile,
+    [
+      "-m",
+      model,
+      "--host",
+      "127.0.0.1",
+      ...numbers.map(String),
+      ...(draft === undefined
+        ? []
+        : ["--spec-type", "draft-simple", "-md", draft, "-td", String(threads), "-ngld", "0"]),
+    ],
+    {
+      stdio: "ignore",
+    },
+  );
   const exited = new Promise<void>((settle) => child.once("exit", () => settle()));
   const url = `http://127.0.0.1:${port}`;
   for (let tries = 0; ; tries++) {
