@@ -3,6 +3,7 @@ const benches: Readonly<Record<string, () => Promise<unknown>>> = {
   attack: () => import("./attack/run.ts"),
   cancel: () => import("./cancel.ts"),
   demo: () => import("./demo.ts"),
+  draft: () => import("./draft.ts"),
   engine: () => import("./engine.ts"),
   first: () => import("./first.ts"),
   formats: () => import("./formats.ts"),
