@@ -116,7 +116,9 @@ export class Scheduler {
       this.#taskCount += group.tasks.length;
       this.#groups.set(group.id, group);
       for (const task of group.tasks) this.#queue.push(task);
-      if (this.#runner.current?.isAlone === true && this.#queue.next(this.#slots)) this.interrupt();
+      const { current } = this.#runner;
+      const next = current?.isAlone === true ? this.#queue.next(this.#slots) : undefined;
+      if (current && next && !(this.#planner.joins(next, current) && this.#runner.abortIfEarly())) this.interrupt();
       this.wake();
     } catch (error) {
       const failed: GenerationFailure = { kind: "internal", message: String(error), status: 500 };

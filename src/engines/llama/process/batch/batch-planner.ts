@@ -9,6 +9,7 @@ import {
   planDrafts,
   PrefillChunkSize,
   PrefillOrder,
+  shortPromptTokens,
   tileTokens,
   type PrefillLimits,
 } from "./batch-policies.ts";
@@ -100,11 +101,18 @@ export class BatchPlanner {
     }
     this.#owedAnswers = answers.length;
     const inBatch = unifiedKv ? answers : [];
-    const isAlone = slots.length === 1 && !othersWait && this.#sharedTokens <= 0;
-    const size = isAlone ? this.#chunkSize.alone : this.#chunkSize.shared(answers.length > 0);
+    const mayInterrupt = this.#sharedTokens <= 0;
+    const isWhole = answers.length === 0 && !othersWait && (slots.length === 1 ? mayInterrupt : areShort(prompts));
+    const isAlone = isWhole && mayInterrupt;
+    const size = isWhole ? this.#chunkSize.alone : this.#chunkSize.shared(answers.length > 0);
     const tokens = Math.max(1, size - inBatch.length);
     const chunks = this.#chunks(this.#prefillOrder.next(prompts), tokens, inBatch.length);
     return { ...this.#fill([...inBatch.map(answerPart), ...chunks]), isAlone };
+  }
+
+  /** Whether the prompt of a task that has just arrived would be decoded together with the batch if that started now. */
+  joins(task: Task, { isAlone, promptTokens, shares }: Batch): boolean {
+    return isAlone && areShort([{ task }, ...shares]) && promptTokens + task.promptLeft <= this.#maxTokens;
   }
 
   /**
@@ -273,6 +281,14 @@ export class BatchPlanner {
     const first = slots[0]?.sequence.id ?? 0;
     return maxRollback === Infinity || unifiedKv || slots.every(({ sequence }, at) => sequence.id === first + at);
   }
+}
+
+/**
+ * Prompts that arrive together and are so short that they take less time in one batch than one after another: then none waits longer for
+ * its first token on average, because no answers are decoded between them, a few at a time.
+ */
+function areShort(prompts: readonly { readonly task: Task }[]): boolean {
+  return prompts.every(({ task }) => task.promptLeft <= shortPromptTokens);
 }
 
 /** All tokens if they are at most `free`; else `size`, less what the rest lacks to a tile, because a short rest costs more than a tile. */

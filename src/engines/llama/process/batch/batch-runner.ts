@@ -7,6 +7,9 @@ const minAsyncMs = 20;
 /** A decode is aborted for tasks that are still wanted only if more than this is left of it, in milliseconds. */
 const minAbortMs = 50;
 
+/** A decode is aborted to decode it together with what has just arrived if at most this share of its time is lost, all such aborts included. */
+const maxLostShare = 1 / 8;
+
 /** Decodes batches, measures how long that takes, and aborts a decode that is no longer wanted. */
 export class BatchRunner {
   readonly #context: NativeContext;
@@ -15,6 +18,8 @@ export class BatchRunner {
   #current: { readonly batch: Batch; readonly started: number; readonly expectedEnd: number } | undefined;
   /** The last decode in the other thread was aborted. */
   #wasAborted = false;
+  /** Milliseconds of decodes that `abortIfEarly` aborted since the last complete decode. */
+  #lostMs = 0;
 
   /** `clock`: milliseconds. */
   constructor(context: NativeContext, clock: () => number) {
@@ -36,6 +41,7 @@ export class BatchRunner {
       // Messages are received between decodes.
       await new Promise((resolve) => setImmediate(resolve));
       const started = this.#clock();
+      this.#lostMs = 0;
       return { result: this.#context.decode(), ms: this.#clock() - started };
     }
     const started = this.#clock();
@@ -43,6 +49,7 @@ export class BatchRunner {
     try {
       const result = await this.#context.decodeAsync();
       this.#wasAborted = result === "aborted";
+      if (!this.#wasAborted) this.#lostMs = 0;
       return { result, ms: this.#clock() - started };
     } finally {
       this.#current = undefined;
@@ -63,6 +70,20 @@ export class BatchRunner {
     const { started, expectedEnd } = this.#current;
     const now = this.#clock();
     if (expectedEnd - now <= Math.max(maxMs, now - started)) return false;
+    this.#context.abort();
+    return true;
+  }
+
+  /**
+   * Aborts the current decode if it has just started. The lost time is limited until a decode completes, so that clients that connect and
+   * disconnect cannot hold up the others. Returns whether it was aborted.
+   */
+  abortIfEarly(): boolean {
+    if (!this.#current || this.#context.model.isRecurrent) return false;
+    const { started, expectedEnd } = this.#current;
+    const lostMs = this.#lostMs + this.#clock() - started;
+    if (lostMs > (expectedEnd - started) * maxLostShare) return false;
+    this.#lostMs = lostMs;
     this.#context.abort();
     return true;
   }
