@@ -57,6 +57,15 @@ interface InspectedAnswer {
   readonly isWhole: boolean;
 }
 
+/** What the reader of an answer depends on. */
+interface AskedAnswer {
+  readonly source: SourcePort;
+  readonly request: GenerationRequest;
+  readonly profile: ServerProfile;
+  /** The names of the custom tools. */
+  readonly customTools: readonly string[] | undefined;
+}
+
 interface OpenedReader {
   readonly reader: EventReader;
   readonly transform: AttemptOptions["transform"];
@@ -106,40 +115,22 @@ export class AttemptPreparer {
   /** Throws or rejects with `FailureError` if the request cannot be written for the target. */
   prepare(preparation: AttemptPreparation): AttemptOptions | Promise<AttemptOptions> {
     const { request, model, target, fresh, inspected, limit, lessons } = preparation;
-    const { format, name, log, strict } = this.#context.options;
+    const { name, log, strict } = this.#context.options;
     const { prompt, stream, tools, passthrough } = request;
     const isChat = prompt.kind === "chat";
     const source = isChat ? this.#context.source : this.#textSource();
     const isSameDialect = passthrough?.dialect === source.name;
     if (!isSameDialect) refuseTokens(request);
     const customTools = tools?.filter(({ kind }) => kind === "custom").map(({ name }) => name);
-    const warn = (warning: string): void => log?.(warning, "warn", { req: request.id });
     const ollama = this.#context.ollama?.stateOf(model, target);
     const ownProfile = this.#context.profiles.of(model, target.url, lessons);
     const profile = ollama ? { ...ownProfile, ollama, truncates: ollama.cutsPrompts === true } : ownProfile;
     const { onTruncation: mode = "error" } = this.#context.options;
-    const openReader = (callId: () => string, warnings = true): OpenedReader => {
-      const warned = warnings ? warn : undefined;
-      const reader = source.reader({
-        newCallId: callId,
-        legacyFunctions: isChat && prompt.legacyFunctions === true,
-        callsInText: format !== undefined,
-        choices: requestedChoices(request, profile),
-        frameLimit: this.#context.answerLimit,
-      });
-      const stages: EventStage[] = [];
-      const report = ({ message }: { readonly message: string }): void => {
-        reader.repairs.note("prompt-truncated");
-        warned?.(message);
-      };
-      if (mode !== "allow" && isChat && profile.truncates !== false)
-        stages.push(new TruncationStage({ request, profile, mode, upstream: name, report }));
-      if (customTools && customTools.length > 0) stages.push(new CustomCalls(new Set(customTools)));
-      if (format !== undefined && isChat) stages.push(new TextStage(format, request, callId, warned));
-      return { reader, transform: transformOf(stages) };
-    };
+    const asked = { source, request, profile, customTools };
     const callIds = inspected && new RecordedIds();
-    const { reader, transform } = openReader(callIds?.next ?? newCallId);
+    const { reader, transform } = this.#openReader(asked, callIds?.next ?? newCallId, (warning) =>
+      log?.(warning, "warn", { req: request.id }),
+    );
     const options: { -readonly [Name in keyof AttemptOptions]: AttemptOptions[Name] } = {
       body: "",
       target,
@@ -171,7 +162,7 @@ export class AttemptPreparer {
           headers,
           body,
           adaptations,
-          reread: () => rereading(openReader(callIds.again(), false), stream),
+          reread: this.#rereader(asked, callIds),
           isWhole: inspected.isWhole,
         });
       return options;
@@ -187,8 +178,8 @@ export class AttemptPreparer {
       if (strict === true && isChat && (request.n ?? 1) > 1 && this.#context.takesOneChoice(preparation))
         note("one-choice", "n");
       const wantsUsage = request.wantsUsage || asksForUsage(request, profile, mode);
-      const asked = wantsUsage === fitted.wantsUsage ? fitted : { ...fitted, wantsUsage };
-      const members = source.writeRequest(asked, profile, note);
+      const written = wantsUsage === fitted.wantsUsage ? fitted : { ...fitted, wantsUsage };
+      const members = source.writeRequest(written, profile, note);
       if (this.#fitLimit(members, profile, model, source, limit)) note("max-tokens");
       this.#context.ollama?.sent(model, target, members);
       const body = requestBodyText(members);
@@ -199,6 +190,38 @@ export class AttemptPreparer {
     const isCounted = mode === "error" && isChat && this.#mayOverflow(request, profile);
     if (!background && !isCounted) return write(request);
     return this.#fitted(request, profile, isCounted, background && { unfit, background, note }).then(write);
+  }
+
+  /** `warn` is called with warnings about the answer. */
+  #openReader(asked: AskedAnswer, callId: () => string, warn: ((warning: string) => void) | undefined): OpenedReader {
+    const { source, request, profile, customTools } = asked;
+    const { format, name, onTruncation: mode = "error" } = this.#context.options;
+    const { prompt } = request;
+    const isChat = prompt.kind === "chat";
+    const reader = source.reader({
+      newCallId: callId,
+      legacyFunctions: isChat && prompt.legacyFunctions === true,
+      callsInText: format !== undefined,
+      choices: requestedChoices(request, profile),
+      frameLimit: this.#context.answerLimit,
+    });
+    const stages: EventStage[] = [];
+    const report = ({ message }: { readonly message: string }): void => {
+      reader.repairs.note("prompt-truncated");
+      warn?.(message);
+    };
+    if (mode !== "allow" && isChat && profile.truncates !== false)
+      stages.push(new TruncationStage({ request, profile, mode, upstream: name, report }));
+    if (customTools && customTools.length > 0) stages.push(new CustomCalls(new Set(customTools)));
+    if (format !== undefined && isChat) stages.push(new TextStage(format, request, callId, warn));
+    return { reader, transform: transformOf(stages) };
+  }
+
+  /** Inspect keeps this function: it holds neither the reader of the answer nor the client's own body. */
+  #rereader(asked: AskedAnswer, callIds: RecordedIds): () => AnswerReading {
+    const { passthrough: _, ...request } = asked.request;
+    const kept = { ...asked, request };
+    return () => rereading(this.#openReader(kept, callIds.again(), undefined), request.stream);
   }
 
   /** Converts files and images, and counts the prompt. Rejects with `FailureError` if one cannot be read, or the prompt is too long. */

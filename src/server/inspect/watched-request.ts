@@ -61,7 +61,7 @@ export class WatchedRequest extends ListedRequest implements Inspection {
   readonly #attempts: WatchedAttempt[] = [];
   /** The number of attempts whose answers have no event of the generation. */
   #unrelated = 0;
-  #responseHeaders: readonly Header[] = [];
+  #responseHeaders: ReceivedFields = {};
   readonly #response: TextTape;
   #cause: KeptText | undefined;
 
@@ -163,8 +163,8 @@ export class WatchedRequest extends ListedRequest implements Inspection {
   }
 
   responseHeaders(headers: Readonly<Record<string, string>>): void {
-    this.#responseHeaders = Object.entries(headers);
-    this.#grow(headerBytes(this.#responseHeaders));
+    this.#responseHeaders = headers;
+    this.#grow(fieldBytes(headers));
     this.changed();
   }
 
@@ -215,7 +215,7 @@ export class WatchedRequest extends ListedRequest implements Inspection {
       written: [...this.#written].map(([choice, tape]) => ({ choice, text: maskedTape(tape.contents(), mask).tape })),
       events: this.#shownEvents(),
       response: {
-        headers: maskedHeaders(this.#responseHeaders, mask),
+        headers: maskedHeaders(headersOf(this.#responseHeaders), mask),
         body: maskedTape(this.#response.contents(), mask).tape,
       },
       asked: this.#attempts.map((attempt) => attempt.shown()),
@@ -323,7 +323,7 @@ class WatchedAttempt implements ReceivedAnswer {
   readonly #options: WatchedAttemptOptions;
   readonly #url: string;
   readonly #ms: number;
-  readonly #headers: readonly Header[];
+  readonly #headers: ReceivedFields;
   readonly #body: KeptText;
   readonly #adaptations: SentRequest["adaptations"];
   readonly #reread: SentRequest["reread"];
@@ -339,13 +339,13 @@ class WatchedAttempt implements ReceivedAnswer {
     this.#options = options;
     this.#url = url;
     this.#ms = now();
-    this.#headers = Object.entries(headers);
+    this.#headers = headers;
     this.#body = keptText(body, limit);
     this.#adaptations = adaptations;
     this.#reread = reread;
     this.#isWhole = isWhole;
     this.#response = new TextTape(limit);
-    grow(textBytes(this.#body.text) + headerBytes(this.#headers));
+    grow(textBytes(this.#body.text) + fieldBytes(headers));
   }
 
   /** Its events are those of the generation, and are read again when they are shown. */
@@ -360,7 +360,7 @@ class WatchedAttempt implements ReceivedAnswer {
   answered(status: number, headers: ReceivedFields): void {
     this.#status = status;
     this.#responseHeaders = headers;
-    this.#options.grow(headerBytes(headersOf(headers)));
+    this.#options.grow(fieldBytes(headers));
   }
 
   received(text: string): void {
@@ -392,7 +392,7 @@ class WatchedAttempt implements ReceivedAnswer {
     return {
       url: mask.text(this.#url),
       ms: rounded(this.#ms),
-      headers: maskedHeaders(this.#headers, mask),
+      headers: maskedHeaders(headersOf(this.#headers), mask),
       body: { ...this.#body, text: mask.text(this.#body.text) },
       ...(this.#status !== undefined && { status: this.#status }),
       response_headers: maskedHeaders(headersOf(this.#responseHeaders), mask),
@@ -467,6 +467,18 @@ function tapeText(tape: TextTape, mask: Mask): string {
 
 type ReceivedFields = Parameters<ReceivedAnswer["answered"]>[1];
 
+/** The size of headers in memory, in bytes. */
+function fieldBytes(fields: ReceivedFields): number {
+  let sum = 0;
+  for (const name in fields) {
+    const value = fields[name];
+    if (typeof value === "string") sum += textBytes(name) + textBytes(value);
+    else for (const one of value ?? []) sum += textBytes(name) + textBytes(one);
+  }
+  return sum;
+}
+
+/** Headers are kept as they were given: their list is made when they are shown. */
 function headersOf(fields: ReceivedFields): Header[] {
   return Object.entries(fields).flatMap(([name, value]) => [value ?? []].flat().map((one): Header => [name, one]));
 }
