@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { existsSync } from "node:fs";
 import * as modules from "node:module";
 import { join } from "node:path";
 import { Command } from "commander";
@@ -73,10 +74,13 @@ function hintAtHelp(command: Command, path: string): void {
   for (const each of command.commands) hintAtHelp(each, `${path} ${each.name()}`);
 }
 
-/** Lets Node keep the compiled code of what is imported from now on, for the next start. Does nothing before Node 22.8, and where there is no folder. */
+/**
+ * Lets Node keep the compiled code of what is imported from now on, for the next start. Does nothing before Node 22.8, and without a folder for
+ * caches: Node 24 hangs if it cannot create one (`fs.mkdirSync("/proc/none/a", { recursive: true })`).
+ */
 function keepCompiledCode(): void {
   const { XDG_CACHE_HOME, LOCALAPPDATA, HOME } = process.env;
   const caches = XDG_CACHE_HOME || LOCALAPPDATA || (HOME && join(HOME, ".cache"));
   const { enableCompileCache } = modules as { enableCompileCache?: (folder: string) => unknown };
-  if (caches) enableCompileCache?.(join(caches, "truewire", "compiled"));
+  if (caches && existsSync(caches)) enableCompileCache?.(join(caches, "truewire", "compiled"));
 }
