@@ -50,6 +50,22 @@ test("what was dropped may grow on and takes nothing", () => {
   expect(ring.bytes).toBe(60);
 });
 
+// Short answers came a thousand times a second, all were kept, and a gateway spent twice the CPU time on each.
+test("of a burst of short requests, the texts of 500 are kept, and then of 50 per second", () => {
+  let now = 0;
+  const inspector = new Inspector(1024 * 1024 * 1024, undefined, () => now);
+  const exchange = { method: "POST", path: "/v1/chat/completions", header: () => undefined, headers: () => [] };
+  const kept = (count: number): number =>
+    Array.from({ length: count }, () =>
+      inspector.watch(exchange as unknown as HttpExchange, "req", new RequestRecord(), new Mask([])),
+    ).filter((watched) => watched instanceof WatchedRequest).length;
+  expect(kept(1000)).toBe(500);
+  now += 1000;
+  expect(kept(1000)).toBe(50);
+  now += 60_000;
+  expect(kept(1000)).toBe(500);
+});
+
 // Keeping the texts of a burst took more CPU time than answering it, and dropped each of them within seconds.
 test("of a burst, texts are kept for half of the limit, and then for an eighth of it per second", async () => {
   let now = 0;

@@ -23,6 +23,9 @@ const share = 1 / 16;
  */
 const burstShare = 1 / 2;
 const shareOfSecond = 1 / 8;
+/** The same in requests: texts of short requests take little memory, but keeping them costs as much as answering. */
+const requestsOfBurst = 500;
+const requestsPerSecond = 50;
 
 /**
  * Paths (as routes have them) of the page, of health checks and of the admin API, which are not inspected. A body of `/admin/check` may
@@ -58,8 +61,9 @@ export class Inspector implements InspectedRequests {
   readonly #open = new Set<Changes<unknown>>();
   readonly #worker: number | undefined;
   #lastNumber = 0;
-  /** Bytes that texts may take, and the time (of `now`) of the last refill. */
+  /** Bytes that texts may take, requests whose texts may be kept, and the time (of `now`) of the last refill. */
   #allowance: number;
+  #requestAllowance = requestsOfBurst;
   #refilledAt: number;
   readonly #now: () => number;
 
@@ -121,10 +125,13 @@ export class Inspector implements InspectedRequests {
 
   #allowsTexts(): boolean {
     const now = this.#now();
-    const refill = ((now - this.#refilledAt) / 1000) * this.maxBytes * shareOfSecond;
-    this.#allowance = Math.min(this.maxBytes * burstShare, this.#allowance + refill);
+    const seconds = (now - this.#refilledAt) / 1000;
+    this.#allowance = Math.min(this.maxBytes * burstShare, this.#allowance + seconds * this.maxBytes * shareOfSecond);
+    this.#requestAllowance = Math.min(requestsOfBurst, this.#requestAllowance + seconds * requestsPerSecond);
     this.#refilledAt = now;
-    return this.#allowance > 0;
+    if (this.#allowance <= 0 || this.#requestAllowance < 1) return false;
+    this.#requestAllowance--;
+    return true;
   }
 
   async list(matches: Matches): Promise<InspectedRequestList> {
