@@ -293,7 +293,7 @@ test("and for any completions request", () => {
 
 test("the properties cover every parameter that has an effect on the engine", () => {
   // These are about the form of our own answer, which no upstream needs to know.
-  const ofTheAnswer = ["include_reasoning", "include_stop_str"];
+  const ofTheAnswer = ["include_reasoning", "include_stop_str", "reasoning_control"];
   const elsewhere = [
     "model",
     "messages",

@@ -20,8 +20,13 @@ describePage("for everybody", [talker], (at) => {
     await page.getByLabel("Choices side by side").fill("2");
     if (narrow) await page.getByRole("button", { name: "Hide settings" }).click();
     await ask(page, "odds");
-    await page.locator("[data-chunk]").nth(1).hover();
-    await page.getByRole("tooltip").waitFor();
+    // The answer may still scroll under the pointer.
+    await expect
+      .poll(async () => {
+        await page.locator("[data-chunk]").nth(1).hover();
+        return page.getByRole("tooltip").isVisible();
+      })
+      .toBe(true);
     await expectAccessible(page, "choices, with the odds of a token");
     await ask(page, "fail");
     await expectAccessible(page, "a failure");

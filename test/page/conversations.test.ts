@@ -114,9 +114,13 @@ describePage("Conversations", [talker], (at) => {
     const code = (await page.locator("dialog pre").textContent()) ?? "";
     expect(code).toContain('"content": "Be brief."');
     expect(code).toContain('"model": "talker"');
-    await page.keyboard.press("Escape");
     // The dialog gives the focus back when it closes.
-    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await expect
+      .poll(async () => {
+        await page.keyboard.press("Escape");
+        return page.getByRole("dialog").count();
+      })
+      .toBe(0);
     await page.getByLabel("System prompt").fill("");
     await ask(page, "and now?");
     const sent = asked.at(-1)?.["messages"] as readonly { readonly role: string }[];

@@ -88,7 +88,7 @@ describePage("Settings", configured, (at) => {
     await search.fill("repeat_last_n");
     await page.getByLabel("repeat_last_n").fill("5");
     await search.fill("");
-    expect(await page.locator("#settings .inner summary").textContent()).toMatch(/^51 more1 set$/);
+    expect(await page.locator("#settings .inner summary").textContent()).toMatch(/^52 more1 set$/);
     await page.locator("#settings summary .count", { hasText: "1 set" }).first().waitFor();
   });
 

@@ -102,7 +102,7 @@ export class Inspector implements InspectedRequests {
       if (entry) this.#ring.grow(entry, bytes);
     };
     const limit = this.maxBytes * share;
-    const listed: ListedRequest = this.#allowsTexts()
+    const listed: ListedRequest = this.#allowsTexts(method)
       ? new WatchedRequest({ ...options, headers: exchange.headers(), limit, grow })
       : new ListedRequest(options);
     entry = this.#ring.add(listed);
@@ -123,14 +123,15 @@ export class Inspector implements InspectedRequests {
     for (const watched of this.#ring.values()) watched.join(known);
   }
 
-  #allowsTexts(): boolean {
+  #allowsTexts(method: string): boolean {
     const now = this.#now();
     const seconds = (now - this.#refilledAt) / 1000;
     this.#allowance = Math.min(this.maxBytes * burstShare, this.#allowance + seconds * this.maxBytes * shareOfSecond);
     this.#requestAllowance = Math.min(requestsOfBurst, this.#requestAllowance + seconds * requestsPerSecond);
     this.#refilledAt = now;
     if (this.#allowance <= 0 || this.#requestAllowance < 1) return false;
-    this.#requestAllowance--;
+    // Requests without a body take little.
+    if (method !== "GET") this.#requestAllowance--;
     return true;
   }
 

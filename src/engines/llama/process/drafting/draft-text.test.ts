@@ -67,6 +67,18 @@ test("a draft is translated, and each token is as likely as the draft tokens tha
   ]);
 });
 
+// A drafted token with the first byte of a character was taken, and the rest of the character was then read as U+FFFD.
+test("a character of which only the beginning was drafted is read as a whole", () => {
+  const target = model(["th"]);
+  const draft = model(["he"]);
+  const text = draftTexts(target, draft)();
+  const tokens = target.model.tokenizeContinuation("t界", false);
+  expect(textOf(draft, text.read(tokens.slice(0, 1)) ?? [])).toBe("t");
+  text.translate([{ token: 231, confidence: 0.9 }]);
+  expect(text.read(tokens.slice(0, 2))).toBeUndefined();
+  expect(textOf(draft, text.read(tokens) ?? [])).toBe("t界");
+});
+
 test("for every text, in whatever steps it is read, the draft model's tokens are the text", () => {
   const target = model(["the", " a", "é", "世", "界 "]);
   const draft = model(["th", "e a", "世界", "é "]);

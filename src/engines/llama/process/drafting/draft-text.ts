@@ -90,14 +90,20 @@ class OtherTokens implements DraftText {
 
   /** Reads the tokens of the last draft that the text continues with. Returns the rest of the text. */
   #takeDrafted(bytes: Uint8Array): Uint8Array {
-    let rest = bytes;
+    let [end, whole] = [0, 0];
+    let taken: number[] = [];
     for (const token of this.#drafted) {
       const own = this.#draft.vocabulary.bytes(token);
-      if (own.length > rest.length || own.some((byte, at) => rest[at] !== byte)) break;
-      this.#tokens.push(token);
-      rest = rest.subarray(own.length);
+      if (end + own.length > bytes.length || own.some((byte, at) => bytes[end + at] !== byte)) break;
+      end += own.length;
+      taken.push(token);
+      // A part of a character is read again, with the rest of it.
+      if (completeLength(bytes.subarray(0, end)) !== end) continue;
+      whole = end;
+      this.#tokens.push(...taken);
+      taken = [];
     }
-    return rest;
+    return bytes.subarray(whole);
   }
 
   translate(draft: readonly DraftToken[]): readonly DraftToken[] {
