@@ -122,7 +122,27 @@ describePage("Conversations", [talker], (at) => {
       })
       .toBe(0);
     await page.getByLabel("System prompt").fill("");
-    await ask(page, "and now?");
+    // The focus may still return to what opened the dialog: the key is pressed in the field.
+    const message = page.getByLabel("Your message", { exact: true });
+    const question = page.locator(".question", { hasText: "and now?" });
+    await expect
+      .poll(
+        async () => {
+          if ((await question.count()) > 0) return true;
+          if ((await page.getByRole("dialog").count()) > 0) await page.keyboard.press("Escape");
+          await message.fill("and now?");
+          await message.press("Enter");
+          return question
+            .first()
+            .waitFor({ timeout: 4000 })
+            .then(
+              () => true,
+              () => false,
+            );
+        },
+        { interval: 500, timeout: 20_000 },
+      )
+      .toBe(true);
     const sent = asked.at(-1)?.["messages"] as readonly { readonly role: string }[];
     const roles = "user assistant user assistant user assistant tool assistant user";
     expect(sent.map(({ role }) => role).join(" ")).toBe(roles);
