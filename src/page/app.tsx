@@ -2,6 +2,7 @@ import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Models } from "./api/models.ts";
 import { useChanges, announcement } from "./parts/changing.ts";
+import { useModal } from "./parts/modal.ts";
 import { CheckView } from "./check/check-view.tsx";
 import { InspectView } from "./inspect/inspect-view.tsx";
 import { ModelsView } from "./models/models-view.tsx";
@@ -171,9 +172,8 @@ interface Properties {
 
 /** Asks for the key of a server that has one. */
 export function KeyDialog({ refused, onDone, onCancel }: Properties): VNode {
-  const dialog = useRef<HTMLDialogElement>(null);
+  const dialog = useModal();
   const input = useRef<HTMLInputElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
   const use = (event: Event): void => {
     event.preventDefault();
     clientKey.value = input.current?.value.trim() ?? "";

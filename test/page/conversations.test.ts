@@ -114,35 +114,11 @@ describePage("Conversations", [talker], (at) => {
     const code = (await page.locator("dialog pre").textContent()) ?? "";
     expect(code).toContain('"content": "Be brief."');
     expect(code).toContain('"model": "talker"');
-    // The dialog gives the focus back when it closes.
-    await expect
-      .poll(async () => {
-        await page.keyboard.press("Escape");
-        return page.getByRole("dialog").count();
-      })
-      .toBe(0);
+    // The dialog was in the document one frame before it was open: Escape was lost then.
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
     await page.getByLabel("System prompt").fill("");
-    // The focus may still return to what opened the dialog: the key is pressed in the field.
-    const message = page.getByLabel("Your message", { exact: true });
-    const question = page.locator(".question", { hasText: "and now?" });
-    await expect
-      .poll(
-        async () => {
-          if ((await question.count()) > 0) return true;
-          if ((await page.getByRole("dialog").count()) > 0) await page.keyboard.press("Escape");
-          await message.fill("and now?");
-          await message.press("Enter");
-          return question
-            .first()
-            .waitFor({ timeout: 4000 })
-            .then(
-              () => true,
-              () => false,
-            );
-        },
-        { interval: 500, timeout: 20_000 },
-      )
-      .toBe(true);
+    await ask(page, "and now?");
     const sent = asked.at(-1)?.["messages"] as readonly { readonly role: string }[];
     const roles = "user assistant user assistant user assistant tool assistant user";
     expect(sent.map(({ role }) => role).join(" ")).toBe(roles);

@@ -1,7 +1,8 @@
 import type { VNode } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { InspectedRequest } from "../../inspect/inspected-request.ts";
 import { Field } from "../parts/field.tsx";
+import { useModal } from "../parts/modal.ts";
 import { jsonText, parseJson } from "./json-tree.ts";
 import { jsonMistake, resentHeaders } from "./resend.ts";
 
@@ -14,13 +15,12 @@ interface Properties {
 
 /** Edits the body of a request before it is sent again. */
 export default function ResendDialog({ request, onSend, onClose }: Properties): VNode {
-  const dialog = useRef<HTMLDialogElement>(null);
+  const dialog = useModal();
   const initial = useMemo(() => indented(request.request.body?.text ?? ""), [request.id]);
   const [text, setText] = useState(initial);
   const [isSending, setSending] = useState(false);
   const [problem, setProblem] = useState("");
   useEffect(() => {
-    dialog.current?.showModal();
     const editor = dialog.current?.querySelector("textarea");
     editor?.setSelectionRange(0, 0);
     if (editor) editor.scrollTop = 0;

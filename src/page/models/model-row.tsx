@@ -1,5 +1,6 @@
 import type { ComponentChildren, VNode } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
+import { useModal } from "../parts/modal.ts";
 import type { ServerProfileReport } from "../../core/engine.ts";
 import type { ModelState, PullState, SlotReport } from "../../inspect/model-states.ts";
 import { AdminRefusal, askAdmin } from "../api/call-api.ts";
@@ -174,9 +175,8 @@ interface ConfirmProperties {
 
 /** Asks before a busy model is unloaded. The numbers are live. */
 function ConfirmUnload({ model: { name, busy = 0, queued = 0 }, onDone }: ConfirmProperties): VNode {
-  const dialog = useRef<HTMLDialogElement>(null);
+  const dialog = useModal();
   const titleId = useId();
-  useEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} aria-labelledby={titleId} onClose={() => onDone(dialog.current?.returnValue === "unload")}>
       <form method="dialog" class="stack">

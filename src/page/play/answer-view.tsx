@@ -1,7 +1,8 @@
 import type { VNode } from "preact";
-import { useState, useEffect, useRef } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { useChanges } from "../parts/changing.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
+import { useModal } from "../parts/modal.ts";
 import type { Answer } from "./answer.ts";
 import { RawTextButton } from "./answer-text.tsx";
 import { ChoiceView, emptyAnswer } from "./choice-view.tsx";
@@ -149,9 +150,8 @@ interface CopyAsProperties {
 
 /** The request of an answer, as a program. */
 export function CopyAsDialog({ body, table, keyNeeded, onClose }: CopyAsProperties): VNode {
-  const dialog = useRef<HTMLDialogElement>(null);
+  const dialog = useModal();
   const [language, setLanguage] = useState<Language>("curl");
-  useEffect(() => dialog.current?.showModal(), []);
   const code = copyAs(language, body, { baseUrl: baseUrl.href.replace(/\/$/, ""), keyNeeded, table });
   return (
     <dialog ref={dialog} class="copy-as" aria-labelledby="copy-title" onClose={onClose}>

@@ -2,6 +2,7 @@ import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Models } from "../api/models.ts";
 import { useChanges } from "../parts/changing.ts";
+import { useModal } from "../parts/modal.ts";
 import { Composer } from "./composer.tsx";
 import type { Conversation } from "./conversation.ts";
 import { ConversationList, NewConversation, Notices } from "./conversation-list.tsx";
@@ -103,8 +104,7 @@ export function PlayView({ models, settings, conversations, onCompare }: Propert
 
 /** The list of conversations over the page, on narrow screens. */
 function Drawer({ onClose, children }: { readonly onClose: () => void; readonly children: ComponentChildren }): VNode {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  const dialog = useModal();
   return (
     <dialog ref={dialog} class="drawer" aria-label="Conversations" onClose={onClose}>
       {children}
