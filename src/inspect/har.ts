@@ -13,7 +13,7 @@ export function harEntryOf(shown: InspectedRequest): object | undefined {
   const { id, at, ms, first_ms: firstMs = ms, method, path, outcome, status, brief, request, response } = shown;
   if (outcome === "open" || status === undefined) return undefined;
   const { body } = request;
-  const text = bodyOf({ status, headers: [], pieces: response.body.pieces });
+  const text = bodyOf({ status, headers: [], pieces: response.body.chunks });
   const answerComment = brief
     ? "The texts of this request were not kept: requests arrived too fast."
     : response.body.left_out && `${response.body.left_out.characters} characters in the middle were not kept.`;

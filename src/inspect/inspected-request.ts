@@ -5,7 +5,7 @@ import { writeRecording } from "../capture/recording.ts";
 
 /** The recorded items of a sequence, in order. */
 export interface TapeContents<T> {
-  readonly pieces: readonly T[];
+  readonly chunks: readonly T[];
   /** Absent if nothing was dropped. */
   readonly left_out?: LeftOut;
 }
@@ -15,7 +15,7 @@ export interface LeftOut {
   /** The number of items before it. */
   readonly after: number;
   /** The number of dropped items, */
-  readonly pieces: number;
+  readonly chunks: number;
   /** and of characters in their texts. */
   readonly characters: number;
 }
@@ -234,7 +234,7 @@ export function recordingOf({
     response: {
       status,
       headers: response.headers,
-      pieces: response.body.pieces.map(({ ms, text }) => ({ ms: Math.round(ms), text })),
+      pieces: response.body.chunks.map(({ ms, text }) => ({ ms: Math.round(ms), text })),
       ...(outcome === "cancelled" && { brokeOff: true }),
     },
   });

@@ -69,13 +69,13 @@ describe("a local model, by its clients' SDKs", () => {
 
     // With the control token that ended the turn, which no client sees.
     expect(request.written.map((written) => textOf(written.text))).toEqual([`${said.plain}<|im_end|>`]);
-    const events = request.events.pieces.flatMap((batch) => batch.events);
+    const events = request.events.chunks.flatMap((batch) => batch.events);
     expect(events.at(-1)).toEqual({ type: "end", end: { kind: "done" } });
     expect(events.map((event) => (event.type === "text-delta" ? event.text : "")).join("")).toBe(said.plain);
 
     const body = textOf(request.response.body);
     expect(body).toMatch(/^data: \{.*data: \[DONE\]\n\n$/s);
-    const times = request.response.body.pieces.map(({ ms }) => ms);
+    const times = request.response.body.chunks.map(({ ms }) => ms);
     expect(times).toEqual(times.toSorted((a, b) => a - b));
     expect(times.at(-1)).toBeLessThanOrEqual(request.ms);
     expect(request.response.headers).toContainEqual(["x-request-id", request.id]);
@@ -99,10 +99,10 @@ describe("a local model, by its clients' SDKs", () => {
     ];
     await client.chat.completions.create({ model, tools, messages: [{ role: "user", content: "#call" }] });
     const request = await newest(url);
-    expect(textOf(request.written[0]?.text ?? { pieces: [] })).toMatch(
+    expect(textOf(request.written[0]?.text ?? { chunks: [] })).toMatch(
       /^<tool_call>\n.*"Paris".*\n<\/tool_call><\|im_end\|>$/s,
     );
-    expect(request.events.pieces.flatMap((batch) => batch.events.map(({ type }) => type))).toContain("tool-call-start");
+    expect(request.events.chunks.flatMap((batch) => batch.events.map(({ type }) => type))).toContain("tool-call-start");
   });
 
   test("Responses and Messages, each with its own frames", async () => {
@@ -128,7 +128,7 @@ describe("a local model, by its clients' SDKs", () => {
     const asked = requests.findLast(({ method, api }) => method === "POST" && api === "responses");
     expect(asked).toMatchObject({ outcome: "finished", finish: "stop" });
     const request = await inspected(url, asked ?? { id: "" });
-    expect(textOf(request.written[0]?.text ?? { pieces: [] })).toBe(`${said.plain}<|im_end|>`);
+    expect(textOf(request.written[0]?.text ?? { chunks: [] })).toBe(`${said.plain}<|im_end|>`);
   });
 
   test("errors, and a client that leaves", async () => {

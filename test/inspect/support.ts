@@ -26,6 +26,6 @@ export async function newest(url: string): Promise<InspectedRequest> {
   return inspected(url, last ?? { id: "" });
 }
 
-export function textOf(tape: { readonly pieces: readonly { readonly text: string }[] }): string {
-  return tape.pieces.map(({ text }) => text).join("");
+export function textOf(tape: { readonly chunks: readonly { readonly text: string }[] }): string {
+  return tape.chunks.map(({ text }) => text).join("");
 }

@@ -27,11 +27,11 @@ async function ask(client: OpenAI, stream = true): Promise<void> {
   if (Symbol.asyncIterator in answer) for await (const _ of answer);
 }
 
-/** Sends the pieces one after the other, each by itself. */
-async function send(response: ServerResponse, pieces: readonly string[]): Promise<void> {
+/** Sends the chunks one after the other, each by itself. */
+async function send(response: ServerResponse, chunks: readonly string[]): Promise<void> {
   response.writeHead(200, { "content-type": "text/event-stream", "set-cookie": "session=of-the-upstream" });
-  for (const piece of pieces) {
-    response.write(piece);
+  for (const chunk of chunks) {
+    response.write(chunk);
     await new Promise((resolve) => setTimeout(resolve, 15));
   }
   response.end();
@@ -41,7 +41,7 @@ describe("an upstream's answer, beside ours", () => {
   test("its bytes as they came, with each repair at the frame that it was made in", async () => {
     const noSpace = event({ content: "Hello" }).replace("data: ", "data:");
     // Cut within a frame: the place is that of the frame.
-    const pieces = [
+    const chunks = [
       role,
       noSpace.slice(0, 20),
       noSpace.slice(20),
@@ -49,7 +49,7 @@ describe("an upstream's answer, beside ours", () => {
       event({ content: "!" }),
       event({}, "eos"),
     ];
-    const { url, client, upstream } = await gateway((response) => void send(response, pieces));
+    const { url, client, upstream } = await gateway((response) => void send(response, chunks));
     await ask(client);
     const request = await newest(url);
     expect(request).toMatchObject({ model: "m", outcome: "finished", attempts: 1 });
@@ -60,9 +60,9 @@ describe("an upstream's answer, beside ours", () => {
     expect(JSON.parse(asked.body.text)).toMatchObject({ model: "m", stream: true });
     expect(asked.status).toBe(200);
     expect(asked.response_headers).toContainEqual(["set-cookie", "[key]"]);
-    const body = pieces.join("");
+    const body = chunks.join("");
     expect(textOf(asked.response)).toBe(body);
-    expect(asked.response.pieces.length).toBeGreaterThan(1);
+    expect(asked.response.chunks.length).toBeGreaterThan(1);
     const placed = asked.repairs.map(({ id, at = -1 }) => [id, body.slice(at).split("\n")[0]]);
     expect(placed).toEqual(
       expect.arrayContaining([
@@ -87,13 +87,13 @@ describe("an upstream's answer, beside ours", () => {
     });
     await ask(client, false);
     const whole = await newest(url);
-    expect(textOf(whole.asked[0]?.response ?? { pieces: [] })).toContain('"content":"Hi"');
+    expect(textOf(whole.asked[0]?.response ?? { chunks: [] })).toContain('"content":"Hi"');
     expect(textOf(whole.response.body)).toContain('"content":"Hi"');
     await expect(ask(client, false)).rejects.toThrow("Not like that.");
     const refused = await newest(url);
     expect(refused).toMatchObject({ outcome: "refused", status: 422, error: "Not like that." });
     expect(refused.asked[0]).toMatchObject({ status: 422 });
-    expect(textOf(refused.asked[0]?.response ?? { pieces: [] })).toContain("invalid_request_error");
+    expect(textOf(refused.asked[0]?.response ?? { chunks: [] })).toContain("invalid_request_error");
   });
 
   // Events are not kept: they are read from the answer again, and what was made while it was served must come out the same.
@@ -105,12 +105,12 @@ describe("an upstream's answer, beside ours", () => {
       else say(response, body, "Hi");
     });
     await ask(client, false);
-    const types = (await newest(url)).events.pieces.flatMap(({ events }) => events.map(({ type }) => type));
+    const types = (await newest(url)).events.chunks.flatMap(({ events }) => events.map(({ type }) => type));
     expect(types).toEqual(expect.arrayContaining(["start", "text-delta", "finish", "end"]));
     expect(types.filter((type) => type === "end")).toHaveLength(1);
     await ask(client).catch(() => {});
     const { events, response } = await newest(url);
-    const all = events.pieces.flatMap(({ events }) => events);
+    const all = events.chunks.flatMap(({ events }) => events);
     const begun = all.find((one) => one.type === "tool-call-start");
     if (begun?.type !== "tool-call-start") throw new Error("no call began");
     expect(begun.id).toMatch(/^call_/);
@@ -135,7 +135,7 @@ describe("an upstream's answer, beside ours", () => {
     const { asked, events, outcome } = await newest(url);
     expect(outcome).toBe("cancelled");
     expect(asked[0]?.repairs.map(({ id }) => id)).not.toContain("no-done");
-    expect(events.pieces.flatMap(({ events }) => events)).toContainEqual(
+    expect(events.chunks.flatMap(({ events }) => events)).toContainEqual(
       expect.objectContaining({ type: "text-delta", text: "One" }),
     );
   });
@@ -148,16 +148,16 @@ describe("an upstream's answer, beside ours", () => {
     await ask(client);
     const { asked } = await newest(url);
     expect(asked.length).toBeGreaterThan(1);
-    expect(asked[0]).toMatchObject({ error: expect.any(String), response: { pieces: [] } });
-    expect(textOf(asked.at(-1)?.response ?? { pieces: [] })).toContain("[DONE]");
+    expect(asked[0]).toMatchObject({ error: expect.any(String), response: { chunks: [] } });
+    expect(textOf(asked.at(-1)?.response ?? { chunks: [] })).toContain("[DONE]");
   });
 
-  test("no key is shown: not the upstream's in its headers, nor where it repeats it, in pieces", async () => {
+  test("no key is shown: not the upstream's in its headers, nor where it repeats it, in chunks", async () => {
     const key = "sk-upstream-0123456789";
     const told = event({ content: `Your key is ${key}.` });
     const half = told.indexOf(key) + 9;
-    const pieces = [role, told.slice(0, half), told.slice(half), finish, "data: [DONE]\n\n"];
-    const { url, client } = await gateway((response) => void send(response, pieces), {
+    const chunks = [role, told.slice(0, half), told.slice(half), finish, "data: [DONE]\n\n"];
+    const { url, client } = await gateway((response) => void send(response, chunks), {
       key,
       headers: { "x-tenant-token": "tenant-secret-42" },
     });
@@ -168,7 +168,7 @@ describe("an upstream's answer, beside ours", () => {
     expect(shown).not.toContain(key.slice(0, 14));
     expect(shown).not.toContain("tenant-secret-42");
     expect(request.asked[0]?.headers).toContainEqual(["x-tenant-token", "[key]"]);
-    expect(textOf(request.asked[0]?.response ?? { pieces: [] })).toContain("Your key is [key].");
+    expect(textOf(request.asked[0]?.response ?? { chunks: [] })).toContain("Your key is [key].");
     const capture = await (await fetch(`${url}/admin/requests/${request.id}/capture`)).text();
     expect(capture).not.toContain(key);
   });
@@ -190,7 +190,7 @@ describe("an upstream's answer, beside ours", () => {
     const { id, response, events } = await newest(server.url);
     expect(textOf(response.body)).toMatch(/^data: .*"role":"assistant".*data: \[DONE\]\n\n$/s);
     expect(response.body.left_out?.characters).toBeGreaterThan(100_000);
-    expect(events.left_out?.pieces).toBeGreaterThan(0);
+    expect(events.left_out?.chunks).toBeGreaterThan(0);
     const { bytes, max_bytes: maxBytes } = await listed(server.url);
     expect(bytes).toBeLessThanOrEqual(maxBytes);
     const capture = await fetch(`${server.url}/admin/requests/${id}/capture`);

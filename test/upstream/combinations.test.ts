@@ -152,7 +152,7 @@ test.each([true, false])(
       { kind: "engine", engine: local },
     ]);
     expect((await ask(server, { stream })).text).toContain("from local");
-    const events = (await newest(server.url)).events.pieces.flatMap((piece) => piece.events);
+    const events = (await newest(server.url)).events.chunks.flatMap((chunk) => chunk.events);
     expect(events).toContainEqual({ type: "text-delta", choice: 0, text: "from local" });
     expect(events.filter(({ type }) => type === "finish")).toEqual([{ type: "finish", choice: 0, reason: "stop" }]);
     expect(events.filter(({ type }) => type === "end")).toHaveLength(1);

@@ -28,12 +28,12 @@ export class FramesPainter {
   }
 
   /** Paints what was not there last time. Resolves when all is painted, or `signal` is aborted. */
-  async paint({ pieces, left_out: leftOut }: TapeContents<TimedText>, signal: AbortSignal): Promise<void> {
+  async paint({ chunks, left_out: leftOut }: TapeContents<TimedText>, signal: AbortSignal): Promise<void> {
     this.#after = leftOut?.after;
-    while (this.#painted < pieces.length && !signal.aborted) {
-      const chunk = pieces[this.#painted];
+    while (this.#painted < chunks.length && !signal.aborted) {
+      const chunk = chunks[this.#painted];
       if (leftOut && this.#painted === this.#after) {
-        this.#append("", `… ${countInWords(leftOut.pieces, "chunk")} were not kept in memory …`, []);
+        this.#append("", `… ${countInWords(leftOut.chunks, "chunk")} were not kept in memory …`, []);
         this.#offset += leftOut.characters;
       }
       if (chunk) this.#paintOne(chunk);

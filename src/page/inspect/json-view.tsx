@@ -50,7 +50,7 @@ function documentsOf({ request, response, asked }: InspectedRequest): Document[]
   const { body, understood } = request;
   return [
     ...(body ? [{ name: "The request's body", text: body.left_out === undefined ? body.text : undefined }] : []),
-    ...(response.body.pieces.length > 0 ? [{ name: "The answer", text: wholeText(response.body) }] : []),
+    ...(response.body.chunks.length > 0 ? [{ name: "The answer", text: wholeText(response.body) }] : []),
     ...(understood
       ? [
           {
@@ -63,7 +63,7 @@ function documentsOf({ request, response, asked }: InspectedRequest): Document[]
       const attempt = asked.length > 1 ? `, attempt ${at + 1}` : "";
       return [
         { name: `Sent upstream${attempt}`, text: sent.left_out === undefined ? sent.text : undefined },
-        ...(received.pieces.length > 0
+        ...(received.chunks.length > 0
           ? [{ name: `Received from upstream${attempt}`, text: wholeText(received) }]
           : []),
       ];

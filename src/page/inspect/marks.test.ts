@@ -16,15 +16,15 @@ test("a prompt's control tokens and quotes are marked, and the cache ends betwee
   expect(promptMarks(prompt, undefined).cachedEnd).toBeUndefined();
 });
 
-test("a repair's mark is the line that begins at its place, however the answer came in pieces", () => {
+test("a repair's mark is the line that begins at its place, however the answer came in chunks", () => {
   const lines = ["data:{}\n", "\n", ": ping\n", "\n", "data: {}\n", "\n"];
   const text = lines.join("");
   const repair = (at: number): { id: string; sentence: string; at: number } => ({ id: "r", sentence: "s", at });
   fc.assert(
     fc.property(fc.uniqueArray(fc.nat(text.length), { maxLength: 6 }), (cuts) => {
       const edges = [0, ...cuts.toSorted((a, b) => a - b), text.length];
-      const pieces = edges.slice(1).map((end, at) => ({ ms: at, text: text.slice(edges[at], end) }));
-      const marks = repairMarks({ pieces }, [repair(9), repair(0), repair(9), repair(text.length)]);
+      const chunks = edges.slice(1).map((end, at) => ({ ms: at, text: text.slice(edges[at], end) }));
+      const marks = repairMarks({ chunks }, [repair(9), repair(0), repair(9), repair(text.length)]);
       expect(marks.map(({ start }) => start)).toEqual([0, 9, expect.any(Number)]);
       for (const { start, end } of marks) expect("data:{}\n: ping\n").toContain(text.slice(start, end).trim());
     }),
@@ -32,8 +32,8 @@ test("a repair's mark is the line that begins at its place, however the answer c
 });
 
 test("places behind what was left out are where they were", () => {
-  const pieces = ["data: a\n\n", "data:b\n\n"].map((text, ms) => ({ ms, text }));
-  const tape = { pieces, left_out: { after: 1, pieces: 3, characters: 100 } };
+  const chunks = ["data: a\n\n", "data:b\n\n"].map((text, ms) => ({ ms, text }));
+  const tape = { chunks, left_out: { after: 1, chunks: 3, characters: 100 } };
   const [mark, ...others] = repairMarks(tape, [
     { id: "r", sentence: "gone", at: 50 },
     { id: "r", sentence: "here", at: 109 },

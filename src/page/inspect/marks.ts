@@ -39,7 +39,7 @@ function saidBy(role: string): string {
 
 /** The places of repairs in what a server sent, in order: one mark for each frame, from its beginning to the end of its line. */
 export function repairMarks(
-  { pieces, left_out: leftOut }: TapeContents<TimedText>,
+  { chunks, left_out: leftOut }: TapeContents<TimedText>,
   repairs: readonly ShownRepair[],
 ): Mark[] {
   const sentences = new Map<number, Set<string>>();
@@ -53,10 +53,10 @@ export function repairMarks(
   const marks: Mark[] = [];
   let next = 0;
   let offset = 0;
-  for (const [index, { text }] of pieces.entries()) {
+  for (const [index, { text }] of chunks.entries()) {
     if (index === leftOut?.after) offset += leftOut.characters;
     while ((places[next] ?? Infinity) < offset) next++;
-    const isLast = index === pieces.length - 1;
+    const isLast = index === chunks.length - 1;
     for (let at = places[next]; at !== undefined; at = places[++next]) {
       const end = offset + text.length;
       if (at > end || (at === end && !isLast)) break;

@@ -414,7 +414,7 @@ function Choice({ choice: { parts } }: { readonly choice: GeneratedChoice }): VN
 /** The body that was sent: of errors, embeddings, lists. */
 function SentAnswer({ request }: { readonly request: InspectedRequest }): VNode {
   const { response, outcome } = request;
-  const text = useMemo(() => response.body.pieces.map((chunk) => chunk.text).join(""), [response.body]);
+  const text = useMemo(() => response.body.chunks.map((chunk) => chunk.text).join(""), [response.body]);
   const json = useMemo(() => jsonIn(text), [text]);
   if (text === "") {
     return <p class="note">{outcome === "open" ? "Nothing has been sent yet." : "Nothing was sent."}</p>;

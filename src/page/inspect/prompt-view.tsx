@@ -120,8 +120,8 @@ function within(marks: readonly Mark[], from: number, to: number): Mark[] {
   });
 }
 
-function joined({ pieces, left_out: leftOut }: TapeContents<TimedText>): string {
-  const texts = pieces.map(({ text }) => text);
+function joined({ chunks, left_out: leftOut }: TapeContents<TimedText>): string {
+  const texts = chunks.map(({ text }) => text);
   if (!leftOut) return texts.join("");
   const gap = `\n… ${countInWords(leftOut.characters, "character")} were not kept in memory …\n`;
   return texts.slice(0, leftOut.after).join("") + gap + texts.slice(leftOut.after).join("");

@@ -27,8 +27,8 @@ export function jsonOfBody(body: KeptText | undefined): unknown {
 }
 
 /** A text that was recorded in chunks; undefined: not all of it was kept. */
-export function wholeText({ pieces, left_out: leftOut }: TapeContents<TimedText>): string | undefined {
-  return leftOut ? undefined : pieces.map(({ text }) => text).join("");
+export function wholeText({ chunks, left_out: leftOut }: TapeContents<TimedText>): string | undefined {
+  return leftOut ? undefined : chunks.map(({ text }) => text).join("");
 }
 
 /** Members of requests that are shown as messages, tools or texts, in any API. */
@@ -110,9 +110,9 @@ export function readableMessages(messages: readonly Message[]): ReadableMessage[
 
 /** The answer up to now, from the engine's events; undefined without events, and if they were not kept completely. */
 export function answerOf({ events }: InspectedRequest): Generation | undefined {
-  if (events.pieces.length === 0 || events.left_out) return undefined;
+  if (events.chunks.length === 0 || events.left_out) return undefined;
   const answer = new Accumulator();
-  for (const chunk of events.pieces) answer.add(chunk.events);
+  for (const chunk of events.chunks) answer.add(chunk.events);
   return answer.result();
 }
 

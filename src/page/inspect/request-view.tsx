@@ -154,16 +154,16 @@ function TabContent({ tab, request }: TabProperties & { readonly tab: TabName })
 
 /** The engine's events, with the time of each batch. */
 export function EventsView({ request }: { readonly request: InspectedRequest }): VNode {
-  const { pieces, left_out: leftOut } = request.events;
+  const { chunks, left_out: leftOut } = request.events;
   const text = useMemo(() => {
-    const lines = pieces.map(({ ms, events }) =>
+    const lines = chunks.map(({ ms, events }) =>
       events.map((event) => `${ms.toFixed(1).padStart(9)} ms  ${lineOf(event)}\n`).join(""),
     );
     if (leftOut)
-      lines.splice(leftOut.after, 0, `… ${countInWords(leftOut.pieces, "batch")} were not kept in memory …\n`);
+      lines.splice(leftOut.after, 0, `… ${countInWords(leftOut.chunks, "batch")} were not kept in memory …\n`);
     return lines.join("");
-  }, [pieces]);
-  if (pieces.length === 0) return <p class="note">No engine has sent events.</p>;
+  }, [chunks]);
+  if (chunks.length === 0) return <p class="note">No engine has sent events.</p>;
   return <MarkedText class="tall" label="Events" text={text} />;
 }
 

@@ -21,8 +21,8 @@ function requestOf(
     request: { headers: [["content-type", "application/json"]], body: { text: '{"model":"m"}' }, ...request },
     prompts: [],
     written: [],
-    events: { pieces: [] },
-    response: { headers: [], body: { pieces: [] } },
+    events: { chunks: [] },
+    response: { headers: [], body: { chunks: [] } },
     asked: [],
     ...more,
   };

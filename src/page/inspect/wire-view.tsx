@@ -20,13 +20,13 @@ export function WireView({ request }: { readonly request: InspectedRequest }): V
   const { response, asked, ms } = request;
   const [chosen, setChosen] = useState<number>();
   const attempt = asked[chosen ?? asked.length - 1];
-  const times = response.body.pieces.map((chunk) => chunk.ms);
-  const pause = pauseToShow(response.body.pieces);
+  const times = response.body.chunks.map((chunk) => chunk.ms);
+  const pause = pauseToShow(response.body.chunks);
   return (
     <div class="stack">
       <div class="timelines">
         {attempt && (
-          <Timeline label="From upstream" times={attempt.response.pieces.map((chunk) => chunk.ms)} until={ms} />
+          <Timeline label="From upstream" times={attempt.response.chunks.map((chunk) => chunk.ms)} until={ms} />
         )}
         <Timeline label="To the client" times={times} until={ms} />
         <p class="note ends">
@@ -140,10 +140,10 @@ function kinds(repairs: readonly ShownRepair[]): { readonly repair: ShownRepair;
 }
 
 /** Returns the longest pause if it is long enough to be noticed. */
-function pauseToShow(pieces: readonly TimedText[]): { readonly ms: number; readonly before: number } | undefined {
+function pauseToShow(chunks: readonly TimedText[]): { readonly ms: number; readonly before: number } | undefined {
   let longest = { ms: 0, before: 0 };
-  for (const [at, { ms }] of pieces.entries()) {
-    const pause = ms - (pieces[at - 1]?.ms ?? ms);
+  for (const [at, { ms }] of chunks.entries()) {
+    const pause = ms - (chunks[at - 1]?.ms ?? ms);
     if (pause > longest.ms) longest = { ms: pause, before: ms };
   }
   return longest.ms >= 100 ? longest : undefined;

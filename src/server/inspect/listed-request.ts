@@ -139,7 +139,7 @@ export class ListedRequest {
 
   /** Everything that is kept. */
   shown(): InspectedRequest {
-    const nothing = { pieces: [] };
+    const nothing = { chunks: [] };
     const response = { headers: [], body: nothing };
     return {
       ...this.summary(),

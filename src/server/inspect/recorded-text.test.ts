@@ -8,7 +8,7 @@ interface Piece {
   readonly bytes: number;
 }
 
-const pieces = fc.array(fc.record({ text: fc.string({ maxLength: 12 }), bytes: fc.integer({ min: 1, max: 60 }) }), {
+const chunks = fc.array(fc.record({ text: fc.string({ maxLength: 12 }), bytes: fc.integer({ min: 1, max: 60 }) }), {
   maxLength: 60,
 });
 
@@ -18,16 +18,16 @@ function newTape(limit: number): Tape<Piece> {
 
 test("holds at most its limit, the beginning and the end, and counts what is between them", () => {
   fc.assert(
-    fc.property(fc.integer({ min: 0, max: 400 }), pieces, (limit, added) => {
+    fc.property(fc.integer({ min: 0, max: 400 }), chunks, (limit, added) => {
       const tape = newTape(limit);
       let bytes = 0;
-      for (const [at, piece] of added.entries()) {
-        bytes += tape.add(at, piece);
+      for (const [at, chunk] of added.entries()) {
+        bytes += tape.add(at, chunk);
         expect(tape.bytes).toBe(bytes);
         expect(tape.bytes).toBeLessThanOrEqual(limit);
       }
-      const { pieces: kept, left_out: leftOut } = tape.contents((ms, { text }) => [ms, text]);
-      const { after, pieces: count, characters } = leftOut ?? { after: added.length, pieces: 0, characters: 0 };
+      const { chunks: kept, left_out: leftOut } = tape.contents((ms, { text }) => [ms, text]);
+      const { after, chunks: count, characters } = leftOut ?? { after: added.length, chunks: 0, characters: 0 };
       const all = added.map(({ text }, at) => [at, text]);
       expect(kept).toEqual([...all.slice(0, after), ...all.slice(after + count)]);
       const between = added.slice(after, after + count).map(({ text }) => text);
@@ -38,11 +38,11 @@ test("holds at most its limit, the beginning and the end, and counts what is bet
 
 test("keeps the newest where it fits at all", () => {
   fc.assert(
-    fc.property(fc.integer({ min: 80, max: 400 }), pieces, (limit, added) => {
+    fc.property(fc.integer({ min: 80, max: 400 }), chunks, (limit, added) => {
       const tape = newTape(limit);
-      for (const [at, piece] of added.entries()) tape.add(at, piece);
-      // The end has three quarters of the limit, and no piece is longer than that here.
-      if (added.length > 0) expect(tape.contents((ms) => ms).pieces.at(-1)).toBe(added.length - 1);
+      for (const [at, chunk] of added.entries()) tape.add(at, chunk);
+      // The end has three quarters of the limit, and no chunk is longer than that here.
+      if (added.length > 0) expect(tape.contents((ms) => ms).chunks.at(-1)).toBe(added.length - 1);
     }),
   );
 });
@@ -50,31 +50,31 @@ test("keeps the newest where it fits at all", () => {
 test("of a long stream, the first quarter and the last three are kept", () => {
   const tape = newTape(1000);
   for (let at = 0; at < 100_000; at++) tape.add(at, { text: "x", bytes: 10 });
-  const { pieces: kept, left_out: leftOut } = tape.contents((ms) => ms);
+  const { chunks: kept, left_out: leftOut } = tape.contents((ms) => ms);
   expect(kept).toHaveLength(100);
   expect(kept.slice(24, 26)).toEqual([24, 99_925]);
-  expect(leftOut).toEqual({ after: 25, pieces: 99_900, characters: 99_900 });
+  expect(leftOut).toEqual({ after: 25, chunks: 99_900, characters: 99_900 });
 });
 
 const mask = new Mask(["sk-secret-0123456789"]);
 
 test("a secret is masked however it is cut, and on its side of what was left out", () => {
-  const pieces = ["data: sk-sec", "ret-012345", "6789!", " then"].map((text, ms) => ({ ms, text }));
-  const left_out = { after: 3, pieces: 7, characters: 70 };
-  expect(maskedTape({ pieces, left_out }, mask)).toEqual({
+  const chunks = ["data: sk-sec", "ret-012345", "6789!", " then"].map((text, ms) => ({ ms, text }));
+  const left_out = { after: 3, chunks: 7, characters: 70 };
+  expect(maskedTape({ chunks, left_out }, mask)).toEqual({
     tape: {
-      pieces: [
+      chunks: [
         { ms: 0, text: "data: [key]!" },
         { ms: 3, text: " then" },
       ],
-      left_out: { after: 1, pieces: 7, characters: 70 },
+      left_out: { after: 1, chunks: 7, characters: 70 },
     },
     isChanged: true,
   });
 });
 
 test("a tape without a secret is unchanged", () => {
-  const tape = { pieces: [{ ms: 1, text: "data: sk-sec" }] };
+  const tape = { chunks: [{ ms: 1, text: "data: sk-sec" }] };
   expect(maskedTape(tape, mask)).toEqual({ tape, isChanged: false });
 });
 

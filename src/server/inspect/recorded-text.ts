@@ -70,9 +70,9 @@ export class Tape<T> {
       items.map((item, at) => show(times[at] ?? 0, item));
     const head = shown(this.#head, this.#headTimes);
     const tail = shown(this.#tail.slice(this.#first), this.#tailTimes.slice(this.#first));
-    const [pieces, characters] = [this.#droppedItems, this.#droppedCharacters];
-    if (pieces === 0) return { pieces: [...head, ...tail] };
-    return { pieces: [...head, ...tail], left_out: { after: head.length, pieces, characters } };
+    const [chunks, characters] = [this.#droppedItems, this.#droppedCharacters];
+    if (chunks === 0) return { chunks: [...head, ...tail] };
+    return { chunks: [...head, ...tail], left_out: { after: head.length, chunks, characters } };
   }
 
   #dropOldest(): void {
@@ -173,15 +173,15 @@ export function maskedTape(
   tape: TapeContents<TimedText>,
   mask: Mask,
 ): { readonly tape: TapeContents<TimedText>; readonly isChanged: boolean } {
-  const { pieces, left_out: leftOut } = tape;
-  const at = leftOut?.after ?? pieces.length;
-  const head = maskedTexts(pieces.slice(0, at), mask);
-  const tail = maskedTexts(pieces.slice(at), mask);
+  const { chunks, left_out: leftOut } = tape;
+  const at = leftOut?.after ?? chunks.length;
+  const head = maskedTexts(chunks.slice(0, at), mask);
+  const tail = maskedTexts(chunks.slice(at), mask);
   if (!head && !tail) return { tape, isChanged: false };
-  const before = head ?? pieces.slice(0, at);
+  const before = head ?? chunks.slice(0, at);
   return {
     tape: {
-      pieces: [...before, ...(tail ?? pieces.slice(at))],
+      chunks: [...before, ...(tail ?? chunks.slice(at))],
       ...(leftOut && { left_out: { ...leftOut, after: before.length } }),
     },
     isChanged: true,

@@ -82,10 +82,10 @@ test("a stream that is too long is kept with its beginning and its end", () => {
   const { next } = watch(1024 * 1024);
   const watched = next();
   for (let at = 0; at < 10_000; at++) watched.responseText(`data: ${at}\n\n`);
-  const { pieces, left_out: leftOut } = watched.shown().response.body;
-  expect(pieces[0]?.text).toBe("data: 0\n\n");
-  expect(pieces.at(-1)?.text).toBe("data: 9999\n\n");
-  expect(pieces.length + (leftOut?.pieces ?? 0)).toBe(10_000);
+  const { chunks, left_out: leftOut } = watched.shown().response.body;
+  expect(chunks[0]?.text).toBe("data: 0\n\n");
+  expect(chunks.at(-1)?.text).toBe("data: 9999\n\n");
+  expect(chunks.length + (leftOut?.chunks ?? 0)).toBe(10_000);
 });
 
 test("the summary of an ended request does not change with its record", () => {
@@ -102,8 +102,8 @@ test("of a whole answer that is too long, the beginning and the end are kept to 
   const watched = next();
   const answer = "😀é".repeat(100_000);
   watched.responseText(answer);
-  const { pieces, left_out: leftOut } = watched.shown().response.body;
-  const texts = pieces.map(({ text }) => text);
+  const { chunks, left_out: leftOut } = watched.shown().response.body;
+  const texts = chunks.map(({ text }) => text);
   const { after = 0, characters = 0 } = leftOut ?? {};
   const head = texts.slice(0, after).join("");
   const tail = texts.slice(after).join("");

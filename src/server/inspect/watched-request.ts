@@ -244,7 +244,7 @@ export class WatchedRequest extends ListedRequest implements Inspection {
   *#eventBatches(): Generator<readonly GenerationEvent[]> {
     const answering = this.#answering;
     if (answering?.isReadAgain === true) for (const { events } of answering.batches()) yield events;
-    for (const events of this.#events.contents((_, events) => events).pieces) yield events;
+    for (const events of this.#events.contents((_, events) => events).chunks) yield events;
   }
 
   /** The events that were kept, after those of a whole answer, which is read again. */
@@ -254,8 +254,8 @@ export class WatchedRequest extends ListedRequest implements Inspection {
     const read = this.#answering?.events();
     if (!read) return kept;
     const masked = new MaskedEvents(mask);
-    const pieces = read.pieces.map(({ ms, events }) => ({ ms, events: masked.read(events) }));
-    return { ...read, pieces: [...pieces, ...kept.pieces].filter(({ events }) => events.length > 0) };
+    const chunks = read.chunks.map(({ ms, events }) => ({ ms, events: masked.read(events) }));
+    return { ...read, chunks: [...chunks, ...kept.chunks].filter(({ events }) => events.length > 0) };
   }
 }
 
@@ -381,7 +381,7 @@ class WatchedAttempt implements ReceivedAnswer {
     if (!this.isReadAgain) return undefined;
     const { batches, leftOut } = this.#read();
     return {
-      pieces: batches.map(({ ms, events }) => ({ ms, events: events.filter(({ type }) => type !== "end") })),
+      chunks: batches.map(({ ms, events }) => ({ ms, events: events.filter(({ type }) => type !== "end") })),
       ...(leftOut && { left_out: leftOut }),
     };
   }
@@ -412,19 +412,19 @@ class WatchedAttempt implements ReceivedAnswer {
 
   /** Reads the answer again, up to what was left out. */
   #read(): { readonly batches: TimedEvents[]; readonly repairs: readonly RepairPlace[]; readonly leftOut?: LeftOut } {
-    const { pieces, left_out: leftOut } = this.#response.contents();
+    const { chunks, left_out: leftOut } = this.#response.contents();
     const reading = this.#reread();
     const { repairs } = reading;
     const batches = [...this.batches(reading)];
     if (!leftOut) return { batches, repairs };
-    return { batches, repairs, leftOut: { ...leftOut, pieces: leftOut.pieces + pieces.length - leftOut.after } };
+    return { batches, repairs, leftOut: { ...leftOut, chunks: leftOut.chunks + chunks.length - leftOut.after } };
   }
 
   /** The events of each chunk up to what was left out. */
   *batches(reading: AnswerReading = this.#reread()): Generator<TimedEvents> {
-    const { pieces, left_out: leftOut } = this.#response.contents();
-    for (const { ms, text } of pieces.slice(0, leftOut?.after)) yield { ms, events: reading.push(text) };
-    if (!leftOut && this.#isComplete) yield { ms: pieces.at(-1)?.ms ?? this.#ms, events: reading.end() };
+    const { chunks, left_out: leftOut } = this.#response.contents();
+    for (const { ms, text } of chunks.slice(0, leftOut?.after)) yield { ms, events: reading.push(text) };
+    if (!leftOut && this.#isComplete) yield { ms: chunks.at(-1)?.ms ?? this.#ms, events: reading.end() };
   }
 }
 
@@ -461,8 +461,8 @@ class AnswerTexts {
 }
 
 function tapeText(tape: TextTape, mask: Mask): string {
-  const { pieces } = maskedTape(tape.contents(), mask).tape;
-  return pieces.map(({ text }) => text).join("");
+  const { chunks } = maskedTape(tape.contents(), mask).tape;
+  return chunks.map(({ text }) => text).join("");
 }
 
 type ReceivedFields = Parameters<ReceivedAnswer["answered"]>[1];
