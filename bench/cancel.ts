@@ -58,7 +58,7 @@ function read(generation: Generation): { readonly leave: () => void } {
 interface Case {
   readonly name: string;
   readonly asked: () => Partial<GenerationRequest>;
-  readonly beside: () => readonly Partial<GenerationRequest>[];
+  readonly others: () => readonly Partial<GenerationRequest>[];
   /** When the client leaves, in milliseconds after it has asked. */
   readonly after: readonly [from: number, to: number];
 }
@@ -75,17 +75,17 @@ const values20k = Array.from({ length: 20_000 }, (_, at) => `value number ${at}`
 const options: GenerationRequest["output"] = { type: "choice", options: values20k, path: "guided_choice" };
 
 const allCases: readonly Case[] = [
-  { name: "prompt, alone", asked: longPrompt, beside: none, after: [300, 1500] },
-  { name: "prompt beside 4 answers", asked: longPrompt, beside: answers(4), after: [300, 1500] },
-  { name: "prompt beside a prompt", asked: longPrompt, beside: () => [longPrompt()], after: [300, 1500] },
-  { name: "answer, alone", asked: () => ({}), beside: none, after: [100, 500] },
-  { name: "answer beside 15", asked: () => ({}), beside: answers(15), after: [300, 600] },
-  { name: "grammar", asked: () => ({ output: ways }), beside: none, after: [300, 600] },
-  { name: "grammar beside 4", asked: () => ({ output: ways }), beside: answers(4), after: [300, 600] },
-  { name: "20,000 choices, made", asked: () => ({ output: options }), beside: none, after: [20, 400] },
-  { name: "chat of 1 MB", asked: () => chat(megabyte), beside: none, after: [5, 60] },
-  { name: "text of 1 MB", asked: () => prompt(megabyte), beside: none, after: [20, 120] },
-  { name: "waiting", asked: () => ({}), beside: answers(slots), after: [100, 300] },
+  { name: "prompt, alone", asked: longPrompt, others: none, after: [300, 1500] },
+  { name: "prompt next to 4 answers", asked: longPrompt, others: answers(4), after: [300, 1500] },
+  { name: "prompt next to a prompt", asked: longPrompt, others: () => [longPrompt()], after: [300, 1500] },
+  { name: "answer, alone", asked: () => ({}), others: none, after: [100, 500] },
+  { name: "answer next to 15", asked: () => ({}), others: answers(15), after: [300, 600] },
+  { name: "grammar", asked: () => ({ output: ways }), others: none, after: [300, 600] },
+  { name: "grammar next to 4", asked: () => ({ output: ways }), others: answers(4), after: [300, 600] },
+  { name: "20,000 choices, made", asked: () => ({ output: options }), others: none, after: [20, 400] },
+  { name: "chat of 1 MB", asked: () => chat(megabyte), others: none, after: [5, 60] },
+  { name: "text of 1 MB", asked: () => prompt(megabyte), others: none, after: [20, 120] },
+  { name: "waiting", asked: () => ({}), others: answers(slots), after: [100, 300] },
 ];
 const cases = allCases.filter(({ name }) => name.includes(values.only));
 
@@ -124,11 +124,11 @@ interface Left {
   readonly rest: readonly [ms: number, cpuMs: number];
 }
 
-async function leave({ asked, beside, after: [from, to] }: Case): Promise<Left> {
+async function leave({ asked, others, after: [from, to] }: Case): Promise<Left> {
   await until(async () => (await work()) === 0);
-  const others = beside().map((each) => read(engine.generate(request(each))));
-  if (others.length > 0) {
-    await until(async () => (await work()) === others.length);
+  const running = others().map((each) => read(engine.generate(request(each))));
+  if (running.length > 0) {
+    await until(async () => (await work()) === running.length);
     await sleep(300);
   }
   const one = read(engine.generate(request(asked())));
@@ -139,13 +139,13 @@ async function leave({ asked, beside, after: [from, to] }: Case): Promise<Left> 
   let free: Left["free"] | undefined;
   let [seen, rested] = [before, left];
   // It rests when it has done next to nothing for 100 ms.
-  for (let now = left; !free || (others.length === 0 && now - rested < 100); now = performance.now()) {
-    if (!free && (await work()) <= others.length) free = [performance.now() - left, cpuMs() - before];
+  for (let now = left; !free || (running.length === 0 && now - rested < 100); now = performance.now()) {
+    if (!free && (await work()) <= running.length) free = [performance.now() - left, cpuMs() - before];
     const cpu = cpuMs();
     if (cpu - seen > 0.5) [seen, rested] = [cpu, now];
     await sleep(2);
   }
-  for (const other of others) other.leave();
+  for (const other of running) other.leave();
   return { free, rest: [rested - left, seen - before] };
 }
 
@@ -164,7 +164,7 @@ for (const each of cases) {
   for (let round = 0; round < rounds; round++) seen.push(await leave(each));
   const cells = (of: "free" | "rest"): string[] =>
     [0, 1].flatMap((at) => summary(seen.map((left) => left[of][at] ?? 0)));
-  row(each.name, [...cells("free"), ...(each.beside().length === 0 ? cells("rest") : [])]);
+  row(each.name, [...cells("free"), ...(each.others().length === 0 ? cells("rest") : [])]);
 }
 await engine.close(0);
 console.log("Target: 100 ms, on a machine that does nothing else.");

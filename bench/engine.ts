@@ -14,10 +14,10 @@ import { recordedAt, recordedRate } from "./recorded-llama-server.ts";
 import { processCpuMs, wakeUpMicroseconds } from "./process-cpu.ts";
 
 /**
- * Measures the local engine through HTTP on a random model of 135 million parameters, beside llama.cpp's own server where
- * `TRUEWIRE_LLAMA_SERVER` names one, or else beside what that reached when it was last recorded: decoding with several streams, prompts,
+ * Measures the local engine through HTTP on a random model of 135 million parameters, next to llama.cpp's own server where
+ * `TRUEWIRE_LLAMA_SERVER` names one, or else next to the figures that were last recorded: decoding with several streams, prompts,
  * and what is asked of the sampler. Both answer in turns; a figure is the median of its rounds. Where other work shares the machine, CPU
- * time a token says more than tokens a second: it counts all processes of a way. `llama-bench`, beside that server, says what llama.cpp
+ * time a token says more than tokens a second: it counts all processes of a way. `llama-bench`, from the folder of that server, says what llama.cpp
  * alone can do. Then what the server itself costs, on a model that costs nothing. Linux only.
  *
  *     TRUEWIRE_LLAMA_SERVER=llama.cpp/build/bin/llama-server npm run bench engine -- [--threads 1,2] [--streams 1,4,8,16] [--rounds 5]
@@ -58,7 +58,7 @@ let prompts = 0;
 /** One byte is one token, and no two prompts share more than a few. */
 const nextPrompt = (length = promptTokens): string => `${++prompts} `.padEnd(length, "lorem ipsum dolor ");
 
-/** What is measured: so many requests at once, of which so many tokens count. */
+/** What is measured: `requests` simultaneous requests, of each of which `tokens` tokens count. */
 interface Case {
   readonly name: string;
   readonly streams: number;
@@ -126,7 +126,7 @@ const row = (name: string, ...cells: readonly (string | number)[]): void =>
     name.padEnd(20) + cells.map((cell) => (typeof cell === "number" ? cell.toFixed(2) : cell).padStart(12)).join(""),
   );
 
-/** Prints a row for each case. `theirs`: null if there is no llama-server, so that recorded figures stand in. */
+/** Prints a row for each case. `theirs`: null if there is no llama-server, then recorded figures are shown. */
 async function compare(threads: number, ours: Way, theirs: Way | null): Promise<void> {
   const machine = `${availableParallelism()} cores, load ${loadavg()[0]?.toFixed(1)}, Node ${process.version}`;
   console.log(`\n135M Q8_0, ${threads} thread${threads > 1 ? "s" : ""}, median of ${rounds}; ${machine}`);

@@ -80,7 +80,7 @@ function time(format: string, text: string, chunk: number): number {
   const description = formatNamed(format);
   if (!description) throw new Error(`no format ${format}`);
   const runs = Math.max(1, Math.min(2_000, Math.round(500_000 / text.length)));
-  // The best of them: on a busy machine the others tell how busy it was.
+  // The best of them: on a busy machine, the others measure how busy it was.
   const rounds = text.length > 1_000_000 && chunk > 0 ? 2 : 5;
   let best = Infinity;
   for (let round = 0; round < rounds; round++) {
@@ -98,7 +98,7 @@ function time(format: string, text: string, chunk: number): number {
   return best;
 }
 
-/** CPU time, user's and system's together: how the kernel parts it between the two is a guess where the time is short. */
+/** CPU time, user's and system's together: how the kernel parts it between the two is an estimate where the time is short. */
 function microsecondsSince(begin: NodeJS.CpuUsage): number {
   const { user, system } = process.cpuUsage(begin);
   return user + system;

@@ -16,7 +16,7 @@ export interface Limits {
   readonly decode: number;
 }
 
-/** Asks llama.cpp's `llama-bench`, which is built beside its server; null: it is not there. */
+/** Asks llama.cpp's `llama-bench`, which is built into the folder of its server; null if it is absent. */
 export async function llamaBench(options: LlamaBenchOptions): Promise<Limits | null> {
   const { model, threads, promptTokens, tokens, rounds } = options;
   const bench = withOurLibraries("llama-bench");

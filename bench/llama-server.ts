@@ -13,10 +13,10 @@ const copies = resolve(".cache/llama-server");
 const cpuLibrary = /^libggml-cpu[^/]*\.so$/;
 
 /**
- * A program of llama.cpp beside its server, and the environment in which it uses Truewire's CPU libraries, so that compiler flags decide
+ * A program from the folder of llama.cpp's server, and the environment in which it uses Truewire's CPU libraries, so that compiler flags decide
  * nothing. llama.cpp searches the folder of the program for them (ggml-backend-reg.cpp, `ggml_backend_load_best`), so the program is copied
  * to a folder with node-llama-cpp's libraries; the folder that is given stays as it is. A build with a static CPU backend keeps its own,
- * which `cpuLibraryOf` shows. Null: there is no such program.
+ * which `cpuLibraryOf` shows. Null if there is no such program.
  */
 export function withOurLibraries(program: string): { readonly file: string; readonly env: NodeJS.ProcessEnv } | null {
   const given = llamaServerFile === undefined ? undefined : dirname(resolve(llamaServerFile));
@@ -64,8 +64,8 @@ export interface RunningLlamaServer {
 }
 
 /**
- * Starts llama.cpp's server on a free port, with Truewire's CPU libraries, and resolves when it answers; null: there is none. The server ends
- * with this process at the latest.
+ * Starts llama.cpp's server on a free port, with Truewire's CPU libraries, and resolves when it answers; null if there is no such server. The
+ * server ends with this process at the latest.
  */
 export async function startLlamaServer(options: LlamaServerOptions): Promise<RunningLlamaServer | null> {
   if (llamaServerFile === undefined) return null;

@@ -54,9 +54,9 @@ async function measureStart(browser: Browser): Promise<void> {
     await page.close();
     await stop();
   }
-  const told = (times: readonly number[]): string => quantile(times, 0.5).toFixed(0);
+  const milliseconds = (times: readonly number[]): string => quantile(times, 0.5).toFixed(0);
   console.log(
-    `from npm start to the first words in the page: ${told(answered)} ms; to the server's address ${told(listening)} ms (medians of ${rounds})`,
+    `from npm start to the first words in the page: ${milliseconds(answered)} ms; to the server's address ${milliseconds(listening)} ms (medians of ${rounds})`,
   );
 }
 
@@ -70,8 +70,8 @@ async function npmStart(): Promise<{ readonly url: string; stop(): Promise<void>
   const exited = new Promise<void>((resolve) => child.on("exit", () => resolve()));
   const url = await new Promise<string>((resolve, reject) => {
     let text = "";
-    child.stdout.setEncoding("utf8").on("data", (piece: string) => {
-      text += piece;
+    child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+      text += chunk;
       const found = /(http:\/\/\S+)\/v1\b[^\n]*\n/.exec(text)?.[1];
       if (found !== undefined) resolve(found);
     });

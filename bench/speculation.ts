@@ -8,7 +8,7 @@ import { writeRandomModel } from "../test/fixtures/random-model.ts";
 import { processCpuMs } from "./process-cpu.ts";
 
 /**
- * What guesses at texts that repeat bring and cost: a model of 135 million parameters that counts (after each token comes the next one),
+ * What drafts for repetitive texts gain and cost: a model of 135 million parameters that counts (after each token comes the next one),
  * once with `speculation` auto and once off, in turns. A figure is the median of its rounds. Linux only.
  *
  *     npm run bench speculation -- [--threads 1] [--streams 1,4] [--rounds 5] [--tokens 120]
@@ -45,7 +45,7 @@ const prompts: Readonly<Record<string, (from: number) => number[]>> = {
     }),
   "one of eight known": (from) => range(from, 500).map((token, i) => (i % 64 < 8 ? token : other(i))),
   "nothing repeats": (from) => range(from + 5000, 500),
-  // After each two or four tokens of the answer stands what does not come.
+  // After each two or four tokens of the answer, the prompt has a continuation that does not come.
   "misleading pairs": (from) => range(from, 170).flatMap((token, i) => [token, token + 1, other(i)]),
   "misleading fours": (from) => range(from, 100).flatMap((token, i) => [...range(token, 4), other(i)]),
 };

@@ -71,7 +71,7 @@ async function worstProbe(done: () => boolean): Promise<number> {
   return worst;
 }
 
-/** Reads an answer until `done`; the longest time between two pieces of it. */
+/** Reads an answer until `done`; the longest time between two chunks of it. */
 async function worstGap(done: () => boolean, begun: () => void): Promise<number> {
   const request = {
     model: "programmed",

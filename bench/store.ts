@@ -1,4 +1,4 @@
-// The store of responses: what keeping one costs, what going on from one costs (`previous_response_id`), and how much memory many take.
+// The store of responses: what keeping one costs, what continuing one costs (`previous_response_id`), and how much memory many take.
 //
 //   npm run bench store [-- --count 100000] [--turns 10] [--places memory,folder,redis] [--size 256] [--json]
 //
@@ -37,7 +37,7 @@ const count = Number(values.count);
 const turns = Number(values.turns);
 const limits = { maxCount: count, maxBytes: Number(values.size) * 1024 ** 2, maxAgeMs: 3_600_000 };
 const lookups = 2000;
-/** Conversations that are held at once. */
+/** Conversations that are kept simultaneously. */
 const atOnce = 16;
 
 const { state } = responsesPort;
@@ -114,7 +114,7 @@ async function converse(keeper: PortState, shelves: Keyspaces, previous: string 
     { type: "end", end: { kind: "done" } },
   ]);
   await read.store();
-  // A copy: a piece of a text keeps the whole of it.
+  // A copy: a substring keeps the whole text in memory.
   return Buffer.from(/"id":"(resp_\w+)"/.exec(text)?.[1] ?? "").toString();
 }
 

@@ -30,7 +30,7 @@ const { values } = parseArgs({
 const deltaCount = Number(values.deltas);
 const rounds = Number(values.rounds);
 
-/** Tokens as models write them: short words, now and then a quote, a line feed, a character beyond ASCII. */
+/** Tokens as models write them: short words, sometimes a quote, a line feed or a character outside ASCII. */
 const words = [" the", " quick", "ly", ",", ' "', "\n", " brown", " naïve", " fox", "."];
 
 interface Case {
@@ -51,7 +51,7 @@ const token = (index: number): GenerationEvent => {
   const word = { token: words[index % words.length] ?? "", logprob: -0.25, bytes: [32, 97, 98] };
   return { type: "text-delta", choice: 0, text: word.token, logprobs: [{ ...word, top: [word, word] }] };
 };
-const piece = (index: number): GenerationEvent => ({
+const argumentsDelta = (index: number): GenerationEvent => ({
   type: "tool-call-delta",
   choice: 0,
   index: 0,
@@ -67,7 +67,7 @@ const cases: readonly Case[] = [
     asked: { stream_options: { include_usage: true } },
     event: text,
   },
-  { name: "chat, lean: arguments of a call", port: chatPort, profile: lean, asked: {}, event: piece },
+  { name: "chat, lean: arguments of a call", port: chatPort, profile: lean, asked: {}, event: argumentsDelta },
   {
     name: "chat, lean: text with 2 top logprobs",
     port: chatPort,
@@ -78,10 +78,16 @@ const cases: readonly Case[] = [
   { name: "chat, exact: text (obfuscated)", port: chatPort, profile: exact, asked: {}, event: text },
   { name: "completions, lean: text", port: completionsPort, profile: lean, asked: {}, event: text },
   { name: "responses, lean: text", port: responsesPort, profile: lean, asked: {}, event: text },
-  { name: "responses, lean: arguments of a call", port: responsesPort, profile: lean, asked: {}, event: piece },
+  {
+    name: "responses, lean: arguments of a call",
+    port: responsesPort,
+    profile: lean,
+    asked: {},
+    event: argumentsDelta,
+  },
   { name: "responses, exact: text (obfuscated)", port: responsesPort, profile: exact, asked: {}, event: text },
   { name: "messages, lean: text", port: messagesPort, profile: lean, asked: {}, event: text },
-  { name: "messages, lean: arguments of a call", port: messagesPort, profile: lean, asked: {}, event: piece },
+  { name: "messages, lean: arguments of a call", port: messagesPort, profile: lean, asked: {}, event: argumentsDelta },
   { name: "messages, exact: text (padded)", port: messagesPort, profile: exact, asked: {}, event: text },
 ];
 
@@ -102,7 +108,8 @@ function openedWriter({ port, profile, asked, event }: Case): StreamWriter {
   const { streamWriter } = runSync(port.readRequest(body, "req_bench", { profile, header }));
   const writer = streamWriter({ profile, created: 1_800_000_000, model, settings: {}, random: Math.random });
   writer.write([{ type: "start", choice: 0 }]);
-  if (event === piece) writer.write([{ type: "tool-call-start", choice: 0, index: 0, id: "call_0", name: "f" }]);
+  if (event === argumentsDelta)
+    writer.write([{ type: "tool-call-start", choice: 0, index: 0, id: "call_0", name: "f" }]);
   return writer;
 }
 
@@ -113,7 +120,7 @@ function cpuMicroseconds(): number {
 
 const median = (list: readonly number[]): number => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)] ?? 0;
 
-/** CPU µs a delta, one event a batch. The texts' lengths are summed, so that none is left unwritten. */
+/** CPU µs per delta, with one event in each batch. The lengths of the texts are summed, so that every text is really written. */
 function writerAlone(one: Case): number {
   const batches = Array.from({ length: 1000 }, (_, index) => [one.event(index)]);
   let written = 0;
@@ -156,7 +163,7 @@ function fromScratch(): number {
   return median(measured.slice(1));
 }
 
-/** The process that is measured: `/ready` text or written, so many deltas a write, one write a turn of the event loop. */
+/** The process that is measured: `/ready` text or written, `perWrite` deltas in each write, one write in each turn of the event loop. */
 async function serve(): Promise<void> {
   const server = createServer((request, response) => {
     const { searchParams } = new URL(request.url ?? "/", "http://localhost");
@@ -195,18 +202,18 @@ async function throughSocket(): Promise<void> {
     const [port]: unknown[] = await once(child, "message");
     const measure = async (name: string, kind: "ready" | "written", perWrite: number): Promise<number> => {
       const deltas = Math.min(deltaCount, 50_000 * Math.sqrt(perWrite));
-      const told = once(child, "message");
+      const cpuTime = once(child, "message");
       await new Promise<void>((resolve, reject) => {
         const path = `/?case=${encodeURIComponent(name)}&kind=${kind}&perWrite=${perWrite}&deltas=${Math.round(deltas)}`;
         get({ port: Number(port), host: "127.0.0.1", path }, (response) => {
           response.resume().once("end", resolve).once("error", reject);
         }).once("error", reject);
       });
-      const [cpu]: unknown[] = await told;
+      const [cpu]: unknown[] = await cpuTime;
       return Number(cpu);
     };
     const names = ["chat, lean: text", "responses, lean: text", "messages, lean: text"];
-    console.log(`\nthrough a socket${" ".repeat(30)} ready text   written   difference   beside chat`);
+    console.log(`\nthrough a socket${" ".repeat(30)} ready text   written   difference relative to chat`);
     for (const perWrite of [1, 4, 16]) {
       const ready = names.map((): number[] => []);
       const written = names.map((): number[] => []);

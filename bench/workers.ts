@@ -5,7 +5,7 @@
 //   npm run build && npm run bench workers -- [--streams 64,256] [--workers 1,2] [--seconds 3] [--rounds 3]
 //
 // The clients and the upstream are processes on the same cores as the gateway: on two cores, streams per second show what is left for the
-// gateway beside them, and a second worker can bring less than its core. CPU µs per event is the gateway's alone, all its processes
+// gateway next to them, and a second worker can bring less than its core. CPU µs per event is the gateway's alone, all its processes
 // together, and says what a stream costs wherever the load comes from.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -42,7 +42,7 @@ async function startGateway(name: string, target: string, model: string, workers
   return { name: `${name}, ${workers}`, url: `${server.url}/v1`, model, pid: server.process.pid ?? 0 };
 }
 
-/** As many words as the upstream's answer has; a pause now and then lets others run. */
+/** As many words as the upstream's answer has; a pause from time to time lets others run. */
 const program = join(files, "words.mjs");
 writeFileSync(
   program,

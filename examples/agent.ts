@@ -1,4 +1,4 @@
-// A tool-calling loop behind the API: the client asks one question and reads one answer; the tools run here. What is done on the
+// A tool-calling loop in the server: the client asks one question and reads one answer; the tools run here. What is done on the
 // way is shown as reasoning.
 //   MODEL_URL=http://127.0.0.1:8080/v1 MODEL=demo truewire serve ./examples/agent.ts --port 8081
 import OpenAI from "openai";
@@ -9,7 +9,7 @@ const client = new OpenAI({
   apiKey: process.env.MODEL_KEY ?? "none",
 });
 const model = process.env.MODEL ?? "demo";
-const longestLoop = 8;
+const maxRounds = 8;
 
 const tools: Record<string, { description: string; parameters: object; run(args: Record<string, unknown>): unknown }> =
   {
@@ -36,7 +36,7 @@ const declared = Object.entries(tools).map(([name, { description, parameters }])
 
 export default defineProgram(async function* ({ messages, signal }) {
   const history = [...messages] as unknown as OpenAI.ChatCompletionMessageParam[];
-  for (let turn = 0; turn < longestLoop; turn++) {
+  for (let turn = 0; turn < maxRounds; turn++) {
     const stream = client.chat.completions.stream({ model, messages: history, tools: declared }, { signal });
     for await (const chunk of stream) {
       const text = chunk.choices[0]?.delta.content;
@@ -52,10 +52,10 @@ export default defineProgram(async function* ({ messages, signal }) {
       history.push({ role: "tool", tool_call_id: call.id, content: result });
     }
   }
-  yield `I stopped after ${longestLoop} rounds of tool calls.`;
+  yield `I stopped after ${maxRounds} rounds of tool calls.`;
 });
 
-/** A tool's failure is told to the model, which may do better; it does not end the answer. */
+/** The model gets a tool's failure as its result and may try again; it does not end the answer. */
 function run(name: string, args: string): string {
   try {
     const tool = tools[name];

@@ -1,6 +1,6 @@
 // Answers from local files: finds the paragraphs that share most words with the question and quotes them with their source.
 //   truewire serve ./examples/retrieval.ts
-// The folder is NOTES, or the notes beside this file. A real one would hand the paragraphs to a model; see router.ts for how.
+// The folder is NOTES, or the notes next to this file. A real one would hand the paragraphs to a model; see router.ts for how.
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -214,7 +214,7 @@ function readDeclarations(source) {
       if (line.trim() !== "") doc = "";
       continue;
     }
-    // A declaration goes on until the next line in the first column that does not close it.
+    // A declaration ends before the next line in the first column that does not close it.
     let end = at + 1;
     while (end < lines.length && (/^[\s})]/.test(lines[end]) || lines[end] === "") && !lines[end].startsWith("/**"))
       end++;

@@ -43,9 +43,9 @@ for (const [name, text] of files) {
 function described({ name, treatment, origin, note, shape }) {
   const { type, minimum, maximum, enum: values } = z.toJSONSchema(shape, { unrepresentable: "any", io: "input" });
   // zod's own limits of integers say nothing about the parameter.
-  const told = (limit) =>
+  const shown = (limit) =>
     Number.isSafeInteger(limit) && Math.abs(limit) === Number.MAX_SAFE_INTEGER ? undefined : limit;
-  return { name, treatment, origin, note, type, minimum: told(minimum), maximum: told(maximum), values };
+  return { name, treatment, origin, note, type, minimum: shown(minimum), maximum: shown(maximum), values };
 }
 
 function textOf(file) {

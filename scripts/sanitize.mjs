@@ -1,5 +1,5 @@
 /**
- * Runs the local engine's tests over a llama.cpp that is built with AddressSanitizer and UndefinedBehaviorSanitizer, and tells what they
+ * Runs the local engine's tests over a llama.cpp that is built with AddressSanitizer and UndefinedBehaviorSanitizer, and reports what they
  * found. Linux with CMake and GCC only. The source is to be of the version that node-llama-cpp's packages have (`libllama.so`'s name says
  * which); it is built once.
  *
@@ -51,7 +51,7 @@ run(
 );
 run("cmake", "--build", build, "--target", "llama", "--parallel");
 
-// The tests find llama.cpp beside the file that loads it, so they run in a copy of this tree.
+// The tests find llama.cpp next to the file that loads it, so they run in a copy of this tree.
 const tracked = execFileSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8" }).split("\0").filter(Boolean);
 for (const file of tracked) {
   mkdirSync(dirname(join(tree, file)), { recursive: true });

@@ -124,8 +124,8 @@ async function serve(...targets) {
   );
   const url = await new Promise((resolve, reject) => {
     let text = "";
-    server.stdout.setEncoding("utf8").on("data", (piece) => {
-      text += piece;
+    server.stdout.setEncoding("utf8").on("data", (chunk) => {
+      text += chunk;
       const found = /(http:\/\/\S+)\/v1\b/.exec(text);
       if (found) resolve(found[1]);
     });
@@ -171,7 +171,7 @@ async function answered(page) {
   await page.locator(".answer .facts").first().waitFor({ timeout: 60_000 });
 }
 
-/** The same server behind something that spoils its streams: no end mark, a foreign finish reason, a role with each delta. */
+/** The same server through a proxy that damages its streams: no end mark, a foreign finish reason, a role with each delta. */
 async function almostCompatible(origin) {
   const proxy = createServer((incoming, outgoing) => {
     const { host: _, ...headers } = incoming.headers;

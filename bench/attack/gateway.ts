@@ -357,7 +357,7 @@ export const attacks: readonly Attack[] = [
     async ({ server, expect }) => {
       const init = { ...chat("up", "Hi", { stream: true }), signal: AbortSignal.timeout(5000) };
       const { status, text } = await outcomeOf(fetch(`${server.url}/v1/chat/completions`, init));
-      expect(text.includes("sent no event"), `The stream goes on: ${status}.`);
+      expect(text.includes("sent no event"), `The stream continues: ${status}.`);
       return text.includes("sent no event") ? "200, an error in the stream" : status;
     },
   ),
@@ -372,7 +372,7 @@ export const attacks: readonly Attack[] = [
     async ({ server, expect }) => {
       const response = await fetch(`${server.url}/v1/chat/completions`, chat("up", "Hi"));
       const seconds = Number(response.headers.get("retry-after"));
-      expect(seconds <= 86_400, `The client was told to wait ${seconds} seconds.`);
+      expect(seconds <= 86_400, `The client gets the instruction to wait ${seconds} seconds.`);
       return `${response.status}, Retry-After: ${seconds}`;
     },
   ),

@@ -73,7 +73,7 @@ export async function attackLocalModel({
     if (after > before + keptMiB) fail(`${(after - before).toFixed(0)} MiB of memory were not freed`);
     return {
       answered,
-      others: `a stream of ${chunks} chunks${stream.broken ? ", broken" : ", going on"}; ${probes} × /health`,
+      others: `a stream of ${chunks} chunks${stream.broken ? ", broken" : ", still open"}; ${probes} × /health`,
       memoryMiB: [before, Math.max(worst, after), after],
       tookMs,
       failures,

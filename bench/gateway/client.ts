@@ -66,15 +66,15 @@ function ask({ url, model, stream, key, localAddress }: Job): Promise<{ events: 
     };
     const from = localAddress === undefined ? {} : { localAddress };
     const out = request(`${url}/chat/completions`, { agent, method: "POST", headers, ...from }, (answer) => {
-      answer.on("data", (piece: Buffer) => {
+      answer.on("data", (chunk: Buffer) => {
         if (firstByteMs < 0) firstByteMs = performance.now() - sent;
         if (!stream) return;
         // An event ends in two line feeds, and holds none.
-        for (const byte of piece) {
+        for (const byte of chunk) {
           if (byte === 10 && last === 10) events++;
           last = byte;
         }
-        tail = piece.length >= done.length ? piece : Buffer.concat([tail, piece]);
+        tail = chunk.length >= done.length ? chunk : Buffer.concat([tail, chunk]);
         tail = tail.subarray(-done.length);
       });
       answer.on("end", () => {

@@ -68,7 +68,7 @@ const server = createServer((request, response) => {
     return;
   }
   let body = "";
-  request.setEncoding("utf8").on("data", (piece: string) => (body += piece));
+  request.setEncoding("utf8").on("data", (chunk: string) => (body += chunk));
   request.on("end", () => {
     // A gateway asks with empty bodies which APIs there are; this upstream has one.
     const isChat = request.url?.endsWith("/chat/completions") === true;

@@ -1,4 +1,4 @@
-/** A chat request's members beside the model, anew for each round: nothing of an earlier one helps. */
+/** The members of a chat request without the model. They are new in each round, so no cache of an earlier round helps. */
 export type MakeRequest = (round: number) => Readonly<Record<string, unknown>>;
 
 export const heavyRequests: Readonly<Record<string, MakeRequest>> = {

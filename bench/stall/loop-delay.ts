@@ -5,7 +5,7 @@ import { join } from "node:path";
 export class LoopDelay {
   readonly #file: string;
   readonly #pid: number;
-  #told = 0;
+  #reports = 0;
 
   constructor(folder: string, pid: number) {
     this.#file = join(folder, String(pid));
@@ -15,10 +15,10 @@ export class LoopDelay {
   /** The worst delay of the event loop since the last call, in milliseconds. */
   async worst(): Promise<number> {
     process.kill(this.#pid, "SIGUSR2");
-    this.#told++;
+    this.#reports++;
     for (;;) {
-      const [told, worst] = this.#read();
-      if (told === this.#told) return worst;
+      const [reports, worst] = this.#read();
+      if (reports === this.#reports) return worst;
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
   }
@@ -33,17 +33,17 @@ export class LoopDelay {
   }
 
   /**
-   * The longest work between two looks at the last time that `worst` asked: processor time of the loop's thread in milliseconds, whatever
+   * Processor time of the loop's thread, in milliseconds: the longest between two measurements before the last call of `worst`, whatever
    * else the machine did.
    */
   get work(): number {
     return this.#read()[3];
   }
 
-  #read(): readonly [told: number, worst: number, heap: number, work: number] {
+  #read(): readonly [reports: number, worst: number, heap: number, work: number] {
     try {
-      const [told = "0", worst = "0", heap = "0", work = "0"] = readFileSync(this.#file, "utf8").split(" ");
-      return [Number(told), Number(worst), Number(heap), Number(work)];
+      const [reports = "0", worst = "0", heap = "0", work = "0"] = readFileSync(this.#file, "utf8").split(" ");
+      return [Number(reports), Number(worst), Number(heap), Number(work)];
     } catch {
       return [0, 0, 0, 0];
     }

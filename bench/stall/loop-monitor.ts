@@ -32,7 +32,7 @@ if (isMainThread && folder !== undefined) {
   });
 }
 
-/** The processor time of this thread, in milliseconds: that of the others, which collect garbage and compile, holds up nobody. */
+/** The processor time of this thread, in milliseconds: that of the others, which collect garbage and compile, delays no request. */
 function ownTime(): number {
   const [nanoseconds] = readFileSync("/proc/self/schedstat", "utf8").split(" ");
   return Number(nanoseconds) / 1e6;

@@ -93,7 +93,7 @@ describe("the cause", () => {
     const reasoning = { type: "reasoning" as const, text: "Hm." };
     const history = new PromptHistory();
     send(history, turns.with(1, { role: "assistant", content: [reasoning, { type: "text", text: "First." }] }));
-    expect(cause(send(history, more))).toEqual(["thoughts-dropped", "messages[1]"]);
+    expect(cause(send(history, more))).toEqual(["reasoning-dropped", "messages[1]"]);
   });
 
   test("of settings, and of other URLs and times", () => {

@@ -294,7 +294,7 @@ function messageCause(
 ): FoundCause["cause"] | null {
   const moved = movedMessages(known.messages.slice(index), asked.messages.slice(index));
   if (moved) return moved;
-  if (former.role === message.role && former.text === message.text) return "thoughts-dropped";
+  if (former.role === message.role && former.text === message.text) return "reasoning-dropped";
   const changed = changedPart(former, message);
   if (changed) return changed;
   if (index === asked.messages.length - 1 && !isSystem(message)) return null;

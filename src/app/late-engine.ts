@@ -16,8 +16,8 @@ import type { Log } from "../server/log.ts";
 import type { OpenedEngine } from "./open-options.ts";
 
 const firstPauseMs = 1000;
-const longestPauseMs = 15_000;
-/** An attempt that took so long is given up: where timers end with the request that set them, it may never end by itself. */
+const maxPauseMs = 15_000;
+/** An attempt is given up after this time: where timers end with the request that set them, it may never end by itself. */
 const attemptMs = 60_000;
 
 export interface LateOptions {
@@ -57,7 +57,7 @@ export class LateEngine implements Engine {
 
   models(): readonly ModelInfo[] {
     if (this.#opened) return this.#opened.engine.models();
-    // The timer may be gone with the request that set it, so whoever looks for a model, tries, too.
+    // The timer may be gone with the request that set it, so a request that looks for a model tries, too.
     if (!this.#isClosed && performance.now() >= this.#nextAt) void this.#try();
     return none;
   }
@@ -105,7 +105,7 @@ export class LateEngine implements Engine {
     this.#timer = setTimeout(() => void this.#try(), this.#pauseMs);
     // Elsewhere than in Node a timer is a number.
     if (typeof this.#timer === "object") this.#timer.unref();
-    this.#pauseMs = Math.min(longestPauseMs, this.#pauseMs * 2);
+    this.#pauseMs = Math.min(maxPauseMs, this.#pauseMs * 2);
   }
 
   async #try(): Promise<void> {

@@ -16,8 +16,8 @@ export const workerTopics = {
 } as const;
 
 /**
- * What a worker serves. What the files say that a configuration names comes along: a worker that takes another one's place is not to see
- * a change that nobody has asked to be read.
+ * What a worker serves. It includes the contents of the files that a configuration names, so that a worker that replaces another one sees no
+ * change before a reload is requested.
  */
 export interface WorkerConfig {
   readonly config: TruewireConfig;

@@ -34,7 +34,7 @@ export interface RecordOptions {
 
 /**
  * A proxy that changes nothing but to ask for unpacked answers, and shows every exchange to `keep`: method, path and body of the request,
- * and the answer with the time of each piece. Headers of requests hold keys and are not kept.
+ * and the answer with the time of each chunk. Headers of requests hold keys and are not kept.
  */
 export function recordServer({ target, keep, refusal, log }: RecordOptions): Server {
   const base = new URL(target);

@@ -19,7 +19,7 @@ export interface ReplayOptions {
 const ownHeaders = new Set(["connection", "keep-alive", "transfer-encoding"]);
 
 /**
- * Answers requests as captures have it: status, headers and bytes, each piece at its time. A request that is in none of them is a 404 that
+ * Answers requests as captures have it: status, headers and bytes, each chunk at its time. A request that is in none of them is a 404 that
  * shows the nearest one and the first difference.
  */
 export function replayServer({ finder, speed, log }: ReplayOptions): Server {
@@ -44,11 +44,11 @@ export function replayServer({ finder, speed, log }: ReplayOptions): Server {
     const begun = performance.now();
     response.writeHead(captured.status, headersOf(captured).flat());
     response.flushHeaders();
-    for (const piece of captured.pieces) {
-      const wait = piece.ms / speed - (performance.now() - begun);
+    for (const chunk of captured.pieces) {
+      const wait = chunk.ms / speed - (performance.now() - begun);
       if (wait > 0) await sleep(wait);
       if (response.destroyed) return;
-      if (!response.write(bytesOf(piece))) await taken(response);
+      if (!response.write(bytesOf(chunk))) await taken(response);
     }
     // It broke off then, so it breaks off now; what was written goes out first.
     if (captured.brokeOff === true) response.socket?.end(() => response.destroy());
@@ -61,7 +61,7 @@ export function replayServer({ finder, speed, log }: ReplayOptions): Server {
  * be that of the packed one. A HAR file may also hold several headers of one name in one value, with line feeds.
  */
 function headersOf({ headers, pieces, brokeOff }: CapturedResponse): (readonly [string, string])[] {
-  const length = pieces.reduce((sum, piece) => sum + bytesOf(piece).length, 0);
+  const length = pieces.reduce((sum, chunk) => sum + bytesOf(chunk).length, 0);
   return headers.filter(([name, value]) => {
     const lower = name.toLowerCase();
     if (ownHeaders.has(lower)) return false;
@@ -87,13 +87,13 @@ function taken(response: ServerResponse): Promise<void> {
 
 /** null: it is too long. */
 async function bodyOf(request: IncomingMessage): Promise<string | null> {
-  const pieces: Buffer[] = [];
+  const chunks: Buffer[] = [];
   let size = 0;
-  for await (const piece of request as AsyncIterable<Buffer>) {
-    size += piece.length;
-    if (size <= maxBodyBytes) pieces.push(piece);
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size <= maxBodyBytes) chunks.push(chunk);
   }
-  return size > maxBodyBytes ? null : Buffer.concat(pieces).toString("utf8");
+  return size > maxBodyBytes ? null : Buffer.concat(chunks).toString("utf8");
 }
 
 function refuse(response: ServerResponse, status: number, message: string): void {

@@ -43,7 +43,7 @@ export interface Agent {
   readonly setup: (target: AgentTarget) => AgentSetup;
 }
 
-/** The context that leaves room for work in any of these agents, in tokens. */
+/** The smallest context, in tokens, with which all of these agents can work. */
 export const comfortableContext = 32_768;
 
 /**

@@ -5,7 +5,7 @@ import type { ParseOptions } from "./parse-action.ts";
 import type { RenderOptions } from "./render-action.ts";
 
 /*
- * The commands besides `serve`: their arguments, options and help. Each imports what it needs when it runs, so that `--help` is fast.
+ * All commands except `serve`: their arguments, options and help. Each imports what it needs when it runs, so that `--help` is fast.
  */
 
 /** `truewire check`: does a server follow the OpenAI API, and Anthropic's Messages API? */

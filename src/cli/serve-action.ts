@@ -268,7 +268,7 @@ function withOptions(model: ModelEntry, options: Options): ModelEntry {
   return { ...model, ...Object.fromEntries(own) };
 }
 
-/** The first signal lets running answers finish; the second exits at once. */
+/** The first signal lets running answers finish; the second exits immediately. */
 function stopOnSignals(server: TruewireServer): void {
   let stopping = false;
   const stop = (): void => {

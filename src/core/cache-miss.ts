@@ -46,7 +46,7 @@ export type CacheMissCause =
   | "message-inserted"
   | "messages-dropped"
   | "image-changed"
-  | "thoughts-dropped"
+  | "reasoning-dropped"
   | "answer-changed"
   | "template-options"
   | "template-changed"
@@ -59,7 +59,7 @@ export function describeCacheMiss({ cause, where }: Pick<CacheMiss, "cause" | "w
   return `${says.replace("WHERE", place)} ${advice}`;
 }
 
-const changingLast = "Put what changes behind what stays the same.";
+const changingLast = "Put what changes after what stays the same.";
 const append = "Leave what was sent as it is, and add at the end.";
 
 /** `WHERE` is replaced by the path. */
@@ -110,9 +110,9 @@ const words: Readonly<Record<CacheMissCause, { readonly says: string; readonly a
     advice: "If a history must be shortened, shorten it rarely and by a large part.",
   },
   "image-changed": { says: "An image of an earlier message changed (WHERE).", advice: append },
-  "thoughts-dropped": {
+  "reasoning-dropped": {
     says: "The reasoning of an earlier turn is no longer in the prompt (WHERE).",
-    advice: "Many chat templates drop them with the next question; only some models want them sent back.",
+    advice: "Many chat templates drop it with the next question; only some models expect it to be sent back.",
   },
   "answer-changed": {
     says: "The previous answer is in the prompt with other words or in another form (WHERE).",

@@ -73,7 +73,7 @@ export const applyTemplateEndpoint: ModelEndpoint<BodyOfModel> = {
     if (!canAnswer(engine, "apply-template"))
       throw new FailureError({
         kind: "internal",
-        message: `The template of '${name}' is not known: only local models can tell.`,
+        message: `The template of '${name}' is not known: only local models report it.`,
         status: 501,
       });
     const owner = reply.client && { owner: reply.client.owner };
@@ -174,7 +174,7 @@ async function untilGone<T>({ exchange }: Reply, answer: Promise<T>): Promise<T>
 }
 
 function hasNoTokenizer(model: string): FailureError {
-  const message = `The tokens of '${model}' are not known: only local models, and servers that have /tokenize, can tell.`;
+  const message = `The tokens of '${model}' are not known: only local models, and servers that have /tokenize, report them.`;
   return new FailureError({ kind: "internal", message, status: 501 });
 }
 

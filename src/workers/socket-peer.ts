@@ -59,7 +59,7 @@ export function socketPeer(socket: Socket): Peer {
 
 /** A message between peers. `id` connects an answer with its request. */
 export type PeerMessage =
-  | readonly ["tell", topic: string, body: unknown]
+  | readonly ["notify", topic: string, body: unknown]
   | readonly ["ask", topic: string, body: unknown, id: number]
   | readonly ["answer", id: number, body: unknown]
   | readonly ["failed", id: number, message: string];
@@ -96,7 +96,7 @@ export class MessagePeer implements Peer {
   }
 
   notify(topic: string, body: unknown): void {
-    if (!this.#isClosed) this.#send(["tell", topic, body]);
+    if (!this.#isClosed) this.#send(["notify", topic, body]);
   }
 
   onRequest(topic: string, handler: (body: unknown) => unknown): void {
@@ -112,7 +112,7 @@ export class MessagePeer implements Peer {
   receive(message: PeerMessage): void {
     if (this.#isClosed) return;
     switch (message[0]) {
-      case "tell":
+      case "notify":
         this.#listeners.get(message[1])?.(message[2]);
         return;
       case "ask":

@@ -20,7 +20,7 @@ const severities = new Map(everyRule.map((rule) => [rule.id, rule.severity]));
 /** What is wrong with a recording, and so no fault of the rule that finds it. */
 const exceptions: Record<string, Record<string, string>> = {
   "coder_aibridge__fixtures-anthropic-haiku-simple-txtar__0": {
-    "body/json": "the request beside it asked for no stream",
+    "body/json": "the request next to it asked for no stream",
   },
 };
 
@@ -135,7 +135,7 @@ describe.skipIf(!isHere)("recordings of Anthropic's API", () => {
     ["without ends of blocks", "messages/block-stop", (body) => body.replace(/event: content_block_stop\n.*\n\n/g, "")],
     ["with one index for all", "messages/block-index", (body) => body.replace(/"index":\d+/g, '"index":0')],
     [
-      "with end_turn beside a call",
+      "with end_turn next to a call",
       "messages/tool-stop",
       (body) => body.replace('"tool_use","stop_seq', '"end_turn","stop_seq'),
     ],

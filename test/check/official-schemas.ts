@@ -4,7 +4,7 @@ import { parse } from "yaml";
 
 const document = new URL("../../../shared/openapi/openapi-2026-08-21.yaml", import.meta.url);
 
-/** Whether OpenAI's document lies beside the project. */
+/** Whether OpenAI's document lies next to the project. */
 export const hasOfficialSchemas: boolean = existsSync(document);
 
 export interface OfficialSchemas {

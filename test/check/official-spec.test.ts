@@ -46,12 +46,12 @@ describe.skipIf(!isHere)("OpenAI's own schemas", { timeout: 240_000 }, () => {
     return told.every((error) => error.endsWith(" must be null")) && told.length < errors.length ? [] : told;
   }
 
-  function offencesOf(exchange: Exchange): readonly string[] {
+  function violationsOf(exchange: Exchange): readonly string[] {
     if (isStream(exchange)) {
       const schema = exchange.endpoint === "chat" ? schemas.chunk : schemas.completions;
       const { chunks } = streamView(exchange);
-      const offences = chunks.flatMap(({ value }) => rejected("error" in value ? schemas.error : schema, value));
-      return offences.filter((error) => schema === schemas.chunk || !toleratedInChunks.test(error));
+      const violations = chunks.flatMap(({ value }) => rejected("error" in value ? schemas.error : schema, value));
+      return violations.filter((error) => schema === schemas.chunk || !toleratedInChunks.test(error));
     }
     const { value } = bodyView(exchange);
     const endpoint = exchange.response.status >= 400 ? "error" : exchange.endpoint;
@@ -62,7 +62,7 @@ describe.skipIf(!isHere)("OpenAI's own schemas", { timeout: 240_000 }, () => {
     const found: string[] = [];
     for (let seed = 0; seed < 600; seed++) {
       const { exchange } = seed % 2 === 0 ? legalStream(seed) : legalBody(seed);
-      for (const offence of offencesOf(exchange)) found.push(`seed ${seed}: ${offence}`);
+      for (const violation of violationsOf(exchange)) found.push(`seed ${seed}: ${violation}`);
     }
     expect([...new Set(found)].slice(0, 20)).toEqual([]);
   });
@@ -73,10 +73,10 @@ describe.skipIf(!isHere)("OpenAI's own schemas", { timeout: 240_000 }, () => {
     for (let seed = 0; seed < 6000; seed++) {
       const { exchange } = seed % 2 === 0 ? legalStream(seed) : legalBody(seed);
       const spoiled = withOneSpoiled(exchange, seeded(seed));
-      const offences = spoiled ? offencesOf(spoiled) : [];
-      if (!spoiled || offences.length === 0) continue;
+      const violations = spoiled ? violationsOf(spoiled) : [];
+      if (!spoiled || violations.length === 0) continue;
       wrong++;
-      if (judge(spoiled).findings.length === 0) missed.push(`seed ${seed}: ${offences.join("; ")}`);
+      if (judge(spoiled).findings.length === 0) missed.push(`seed ${seed}: ${violations.join("; ")}`);
     }
     expect(missed.slice(0, 20)).toEqual([]);
     expect(wrong).toBeGreaterThan(2000);

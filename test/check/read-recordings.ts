@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Exchange } from "../../src/check/rules/exchange.ts";
 
-/** Real OpenAI traffic, one JSON a line; it lies beside the project and is no part of it. */
+/** Real OpenAI traffic, one JSON a line; it lies next to the project and is no part of it. */
 export const recordings: URL = new URL("../../../shared/recordings/", import.meta.url);
 
 export interface Recording {

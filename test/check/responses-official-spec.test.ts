@@ -43,7 +43,7 @@ describe.skipIf(!hasOfficialSchemas)("OpenAI's own schemas of the Responses API"
     "response-compaction": "CompactResource",
   };
 
-  function offencesOf(exchange: Exchange): readonly string[] {
+  function violationsOf(exchange: Exchange): readonly string[] {
     if (exchange.response.status >= 400) return official.rejected("ErrorResponse", bodyView(exchange).value);
     if (!isStream(exchange)) {
       const name = whole[exchange.endpoint];
@@ -59,7 +59,7 @@ describe.skipIf(!hasOfficialSchemas)("OpenAI's own schemas of the Responses API"
     const found: string[] = [];
     for (let seed = 0; seed < 400; seed++) {
       for (const { exchange } of [legalResponseStream(seed), legalResponseBody(seed)])
-        for (const offence of offencesOf(exchange)) found.push(`seed ${seed}: ${offence}`);
+        for (const violation of violationsOf(exchange)) found.push(`seed ${seed}: ${violation}`);
     }
     expect([...new Set(found)].slice(0, 20)).toEqual([]);
   });
@@ -70,11 +70,11 @@ describe.skipIf(!hasOfficialSchemas)("OpenAI's own schemas of the Responses API"
     for (let seed = 0; seed < 4000; seed++) {
       const { exchange } = seed % 2 === 0 ? legalResponseStream(seed) : legalResponseBody(seed);
       const spoiled = withOneSpoiled(exchange, seeded(seed));
-      const offences = offencesOf(spoiled);
+      const violations = violationsOf(spoiled);
       // What was put in is shown again; no rule judges what a request may hold.
-      if (offences.length === 0 || /items|compaction/.test(exchange.endpoint)) continue;
+      if (violations.length === 0 || /items|compaction/.test(exchange.endpoint)) continue;
       wrong++;
-      if (judge(spoiled).findings.length === 0) missed.push(`seed ${seed}: ${offences.slice(0, 3).join("; ")}`);
+      if (judge(spoiled).findings.length === 0) missed.push(`seed ${seed}: ${violations.slice(0, 3).join("; ")}`);
     }
     expect(missed.slice(0, 30)).toEqual([]);
     expect(wrong).toBeGreaterThan(1500);

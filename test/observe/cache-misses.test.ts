@@ -117,7 +117,7 @@ describe("why a local model reads a prompt again", () => {
     expect(miss).toEqual({
       cause: "date",
       where: "messages[0]",
-      says: "A date or time changed in messages[0]. Put what changes behind what stays the same.",
+      says: "A date or time changed in messages[0]. Put what changes after what stays the same.",
       at,
       cachedTokens: at,
       promptTokens: expect.any(Number) as number,

@@ -120,7 +120,7 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (
 
   test("under an answer stands why its prompt was read again, and nothing where it was new or known", async () => {
     await page.getByLabel("Model", { exact: true }).selectOption("demo");
-    const told = page.locator(".answer .note", { hasText: "Put what changes behind what stays the same." });
+    const told = page.locator(".answer .note", { hasText: "Put what changes after what stays the same." });
     for (const [date, misses] of [
       ["2026-11-22", 0],
       ["2026-11-23", 1],

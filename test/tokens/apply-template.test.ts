@@ -81,7 +81,7 @@ test("a model without a template, and another server's, say so", async () => {
     });
     expect(await post("/apply-template", { messages }, gateway.url)).toMatchObject({
       status: 501,
-      body: { error: { message: "The template of 'programmed' is not known: only local models can tell." } },
+      body: { error: { message: "The template of 'programmed' is not known: only local models report it." } },
     });
   } finally {
     await Promise.all([plain.stop(), gateway.stop()]);

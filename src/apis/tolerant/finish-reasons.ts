@@ -71,7 +71,7 @@ interface FinishFacts {
 
 /**
  * The correct finish reason: "tool-calls" (or its legacy form) instead of "stop" if and only if there are calls; "length" and
- * "content-filter" are kept. null: calls were announced and there are none, which is an error of the source.
+ * "content-filter" are kept. null: calls were announced but did not come, which is an error of the source.
  */
 export function trueFinishReason(facts: FinishFacts): FinishReason | null {
   const { received, calls, callsInText, sawLegacyCall, legacyFunctions, isOpenAi } = facts;

@@ -45,10 +45,10 @@ export function streamView(exchange: Exchange): StreamView {
     chunks.push(chunk);
     for (const choice of list) {
       const number = typeof choice.index === "number" ? choice.index : 0;
-      const piece = { chunk, choice, delta: isObject(choice.delta) ? choice.delta : {} };
+      const part = { chunk, choice, delta: isObject(choice.delta) ? choice.delta : {} };
       const track = choices.get(number);
-      if (track) track.push(piece);
-      else choices.set(number, [piece]);
+      if (track) track.push(part);
+      else choices.set(number, [part]);
     }
   }
   const done = frames.findIndex((frame) => frame.data?.trim() === "[DONE]");

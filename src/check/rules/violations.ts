@@ -104,7 +104,7 @@ export function tokenListsViolation(logprobs: Json): { readonly member: string; 
     const top: unknown = Array.isArray(tops) ? tops[at] : null;
     const wrong =
       value === null ? top !== null : isObject(top) && Object.values(top).some((one) => typeof one !== "number");
-    if (wrong) return { member: "top_logprobs", found: `${JSON.stringify(top)} beside the log probability ${value}` };
+    if (wrong) return { member: "top_logprobs", found: `${JSON.stringify(top)} next to the log probability ${value}` };
   }
   return undefined;
 }

@@ -81,7 +81,7 @@ export class WorkerPool {
   async #thread({ owner, tier }: GenerationRequest, signal: AbortSignal): Promise<WorkerThread | "full"> {
     for (;;) {
       if (signal.aborted) {
-        // The request may have been woken and aborted at once: its thread goes to the next one.
+        // The request may have been woken and then aborted immediately: its thread goes to the next one.
         this.#wakeOne();
         throw signal.reason;
       }

@@ -5,7 +5,7 @@ import type { UpstreamOptions } from "./options.ts";
 import { UpstreamTarget } from "./targets.ts";
 import { type OpenTransport, readBody } from "./transport.ts";
 
-/** A server refuses an empty request at once. */
+/** A server refuses an empty request immediately. */
 const timeoutMs = 3000;
 /** The answers of Ollama that are read here are shorter. */
 const maxLength = 4096;
@@ -25,7 +25,7 @@ export async function findApi(options: UpstreamOptions, open: OpenTransport): Pr
   try {
     for (const api of postedApis) {
       const status = await statusOf(target, api, options);
-      // Without an answer at one path there is none at the others.
+      // A server that does not answer at one path does not answer at the others.
       if (status === null) return "chat";
       if (api === "chat" ? !absent.has(status) : takesPosts(status)) return api;
     }

@@ -274,7 +274,7 @@ function refusal(error: unknown): GenerationEnd {
 /** The maximum number of times that one request is sent again because its refusals taught something. */
 const maxLessons = 8;
 
-/** Longer waits are left to the client: it gets the status with its Retry-After at once, and its SDK waits. */
+/** Longer waits are left to the client: it gets the status with its Retry-After immediately, and its SDK waits. */
 const maxWaitMs = 1000;
 const firstWaitMs = 200;
 /** An attempt that failed after a longer time is not repeated at the same server: the client has waited once. */
@@ -328,7 +328,7 @@ interface FailedAttempt {
 }
 
 /**
- * Milliseconds until the next attempt at the same model; null: none. Another target is tried at once. The same target is tried again only
+ * Milliseconds until the next attempt at the same model; null: none. Another target is tried immediately. The same target is tried again only
  * if that costs the client little time and the server little load: not after a time-out (the server may still be generating), an error
  * of a certificate, or a rate limit. `random` is uniform in [0, 1).
  */

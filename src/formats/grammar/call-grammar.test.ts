@@ -279,13 +279,13 @@ describe("callGrammar", () => {
 
   it("allows reasoning before the calls if the model may open it", () => {
     const call = '<tool_call>\n{"name": "clock", "arguments": {}}\n</tool_call>';
-    const grammar = callGrammar(named("hermes"), [clock], { ...forced, front: "thought" }).gbnf;
+    const grammar = callGrammar(named("hermes"), [clock], { ...forced, front: "reasoning" }).gbnf;
     expect(new Gbnf(grammar).accepts(`<think>\nHmm. </thin> <b>\n</think>\n\n${call}`)).toBe(true);
     expect(new Gbnf(grammar).accepts(call)).toBe(true);
     expect(new Gbnf(grammar).accepts(`Hmm. ${call}`)).toBe(false);
     const routed = named("gpt-oss");
     const prefix = "<|start|>assistant";
-    const harmony = callGrammar(routed, [clock], { ...forced, prefix, front: "thought" }).gbnf;
+    const harmony = callGrammar(routed, [clock], { ...forced, prefix, front: "reasoning" }).gbnf;
     const text =
       "<|channel|>analysis<|message|>Hmm.<|end|><|start|>assistant<|channel|>commentary to=functions.clock <|constrain|>json<|message|>{}";
     expect(new Gbnf(harmony).accepts(text)).toBe(true);
@@ -422,7 +422,7 @@ describe("answerGrammar", () => {
     const build = (grammar: Grammar): ReturnType<typeof anyValue> => anyValue(grammar, jsonSyntax(grammar), "object");
     const harmony = answerGrammar(named("gpt-oss"), build, { prefix: "<|start|>assistant" });
     expect(new Gbnf(harmony).accepts('<|channel|>final<|message|>{"a":1}')).toBe(true);
-    const after = answerGrammar(named("hermes"), build, { front: "end-of-thought" });
+    const after = answerGrammar(named("hermes"), build, { front: "end-of-reasoning" });
     expect(new Gbnf(after).accepts('\n\n{"a":1}')).toBe(true);
     const plain = answerGrammar(named("hermes"), build, {});
     expect(new Gbnf(plain).accepts('\n\n{"a":1}')).toBe(false);

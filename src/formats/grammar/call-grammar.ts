@@ -37,7 +37,7 @@ export interface CallGrammarOptions {
    * What may precede the calls: reasoning, which the model may open (its template has reasoning, and the prompt has neither opened nor
    * closed one); or white space, if the grammar starts at the end of the reasoning. Default: neither.
    */
-  readonly front?: "thought" | "end-of-thought";
+  readonly front?: "reasoning" | "end-of-reasoning";
   /** The end of the rendered prompt. The part of a header that it has begun (routed formats) is not written again. */
   readonly prefix?: string;
   /** An answer in JSON is allowed instead of a call: `response_format` with optional tools. */
@@ -142,7 +142,7 @@ function withReasoning(
   { front, prefix }: Pick<CallGrammarOptions, "front" | "prefix">,
 ): GrammarExpression {
   if (front === undefined) return body;
-  if (front === "end-of-thought") return sequence(context.gap, body);
+  if (front === "end-of-reasoning") return sequence(context.gap, body);
   if (format.kind === "plain") return sequence(optional(sequence(plainReasoning(context, format), context.gap)), body);
   const reasoning = routedReasoning(context, format, begunHeader(format.start, prefix));
   return isNever(reasoning) ? body : sequence(optional(reasoning), body);

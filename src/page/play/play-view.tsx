@@ -130,7 +130,7 @@ interface TalkProperties {
   readonly children?: ComponentChildren;
 }
 
-/** A conversation and where the next message is written. Several can be shown at once. */
+/** A conversation with its composer. Several can be shown side by side. */
 export function Talk({
   models,
   settings,

@@ -155,7 +155,7 @@ export const answerRules: readonly BodyRule[] = [
   {
     ...messageRule,
     id: "body/content",
-    says: "content is always present: a string, or null beside tool calls or a refusal.",
+    says: "content is always present: a string, or null next to tool calls or a refusal.",
     source: "specification: content is required and nullable",
     breaks: ["typed clients (Go, Rust, Java, C#)", "AI SDK (schema)"],
     *judge(view) {

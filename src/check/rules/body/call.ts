@@ -115,7 +115,7 @@ export const callRules: readonly BodyRule[] = [
       for (const choice of bodyChoices(view)) {
         const calls = callsOf(choice).length > 0;
         const reason = choice.finish_reason;
-        if (calls && reason === "stop" && !named) yield atName(view, "finish_reason", "stop beside tool calls");
+        if (calls && reason === "stop" && !named) yield atName(view, "finish_reason", "stop next to tool calls");
         if (!calls && reason === "tool_calls") yield atName(view, "finish_reason", "tool_calls without a call");
       }
     },

@@ -143,7 +143,7 @@ export const bodyRequestRules: readonly BodyRule[] = [
     id: "body/reasoning-in-content",
     says: "content does not begin with reasoning in <think> or similar tags.",
     source: "LM Studio #1569, opencode #43770",
-    breaks: ["clients that show content", "structured output (the JSON begins with a thought)"],
+    breaks: ["clients that show content", "structured output (the JSON begins with reasoning)"],
     *judge(view) {
       for (const choice of bodyChoices(view)) {
         const opening = reasoningTagIn(textOf(choice));

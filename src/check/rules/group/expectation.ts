@@ -50,7 +50,7 @@ export const expectationRules: readonly GroupRule[] = [
     concern: misunderstood,
     says: "error.param names the invalid member, with its full path; in the Messages API error.message does.",
     source: "specification: Error; recorded errors of OpenAI and Anthropic",
-    breaks: ["developers (they have to guess)", "forms that mark the wrong field"],
+    breaks: ["developers (they cannot see which member is meant)", "forms that mark the wrong field"],
     judges: "group",
   },
 ];

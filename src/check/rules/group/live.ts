@@ -33,7 +33,7 @@ export const liveRules: readonly GroupRule[] = [
     concern: "requests are misunderstood",
     says: "When clients disconnect, their generations end, so that the next request need not wait.",
     source: "LiteLLM #30244, #31499; new-api #4186",
-    breaks: ["users (a stop button that stops nothing), and whoever pays for the tokens"],
+    breaks: ["users (a stop button that stops nothing), and those who pay for the tokens"],
     judges: "group",
   },
 ];

@@ -32,7 +32,7 @@ export const storedRules: readonly GroupRule[] = [
     id: "stored/continued",
     severity: "error",
     concern: lost,
-    says: "With previous_response_id the model is told what was said before: the prompt has more tokens than the one before it.",
+    says: "With previous_response_id the model gets what was said before: the prompt has more tokens than the one before it.",
     source: "specification: previous_response_id; mlx-vlm #1046, ogx #2074",
     breaks: ["every client that continues so, such as openai-agents (the model forgets what was said)"],
     judges: "group",

@@ -144,7 +144,7 @@ export const blockRules: readonly StreamRule[] = streamRulesOf(
       source: "Anthropic's documentation: Extended thinking; recordings 29 of 30 blocks; llama.cpp #20090",
       breaks: [
         "Claude Code and agents that send the block back (Anthropic refuses it)",
-        "AI SDK (it drops the thought)",
+        "AI SDK (it drops the reasoning)",
       ],
       shown: (view) => thinking(view).some(({ stop }) => stop !== undefined),
       *judge(view) {
@@ -210,7 +210,7 @@ export const messageUsageRules: readonly StreamRule[] = streamRulesOf(
       id: "messages/start-input",
       severity: "warning",
       concern: wrongCounts,
-      says: "message_start tells the tokens of the prompt, not 0.",
+      says: "message_start has the tokens of the prompt, not 0.",
       source: `${streaming}; recordings 316 of 316; SGLang #20678, LiteLLM #41406, CLIProxyAPI #1700`,
       breaks: ["Claude Code (it shows an empty context while it works)"],
       shown: (view) => {

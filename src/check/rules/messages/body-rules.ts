@@ -163,7 +163,7 @@ function* modelProblems(view: BodyView, model: Json): Generator<Violation> {
 
 /** Returns what is wrong with an error, in a stream or as a body, or `undefined`. Source: Anthropic's documentation, Errors. */
 export function errorShapeProblem({ type, error }: Json): string | undefined {
-  if (type !== "error") return `type ${JSON.stringify(type) ?? "is missing"} beside an error`;
+  if (type !== "error") return `type ${JSON.stringify(type) ?? "is missing"} next to an error`;
   if (!isObject(error)) return `error is ${JSON.stringify(error) ?? "missing"}`;
   if (typeof error.type !== "string" || error.type === "") return "an error without a type";
   return typeof error.message === "string" && error.message !== "" ? undefined : "an error without a message";

@@ -123,7 +123,7 @@ const contentRules: readonly MessageRule[] = messageRulesOf([
     id: "messages/empty-text",
     severity: "warning",
     concern: breaking,
-    says: "No text block beside a call is empty.",
+    says: "No text block next to a call is empty.",
     source: "recordings 221 of 221 messages with calls; LiteLLM #34692, claude-code #88536",
     breaks: ["Claude Code and agents that send it back (text content blocks must be non-empty)"],
     shown: hasCalls,
@@ -190,12 +190,12 @@ const contentRules: readonly MessageRule[] = messageRulesOf([
     },
   },
   {
-    id: "messages/thought-in-text",
+    id: "messages/reasoning-in-text",
     severity: "warning",
     concern: lost,
     says: "Text does not begin with reasoning in <think> or similar tags.",
     source: "Qwen2API #121, local-openai2anthropic #1; recordings 899 of 902 (Claude 3 wrote <thinking>)",
-    breaks: ["clients that show the text", "structured output (the JSON begins with a thought)"],
+    breaks: ["clients that show the text", "structured output (the JSON begins with reasoning)"],
     *judge({ blocks }) {
       for (const { at, found } of texts(blocks, reasoningTagIn)) yield at("text", `text that begins ${shown(found)}`);
     },
@@ -257,7 +257,7 @@ const endingRules: readonly MessageRule[] = messageRulesOf([
     shown: (view) => view.isComplete && callsIn(view).length > 0,
     *judge({ message, at }) {
       const { stop_reason: reason } = message;
-      if (reason === "end_turn" || reason === "stop_sequence") yield at("stop_reason", `${reason} beside a call`);
+      if (reason === "end_turn" || reason === "stop_sequence") yield at("stop_reason", `${reason} next to a call`);
     },
   },
   {

@@ -70,7 +70,7 @@ export const messageProfileRules: readonly ProfileRule[] = [
     id: "profile/messages-padding",
     severity: "error",
     concern,
-    says: "Before an event's last brace stand 0 to 15 spaces (exact), or none (lean).",
+    says: "Before an event's last brace are 0 to 15 spaces (exact), or none (lean).",
     source: "recordings 14,388 of 14,388 events",
     breaks,
     judges: "profile",

@@ -35,7 +35,7 @@ export const chunkDeltaRules: readonly ProfileRule[] = [
       shown: hasChatChoices,
       *judge(view, profile) {
         for (const track of view.choices.values()) {
-          for (const [at, piece] of track.entries()) yield* deltaViolations(piece, at === 0, profile);
+          for (const [at, part] of track.entries()) yield* deltaViolations(part, at === 0, profile);
         }
       },
     },
@@ -76,11 +76,11 @@ function namesAfterFirst(profile: ProfileName): ReadonlySet<string> {
   return new Set(names.map((name) => name.replace("?", "")));
 }
 
-function* deltaViolations(piece: ChoicePart, first: boolean, profile: ProfileName): Generator<Violation> {
-  const { delta, choice } = piece;
+function* deltaViolations(part: ChoicePart, first: boolean, profile: ProfileName): Generator<Violation> {
+  const { delta, choice } = part;
   const names = Object.keys(delta);
   if (choice.finish_reason !== null && choice.finish_reason !== undefined) {
-    if (names.length > 0) yield atChoicePart(piece, "delta", `${names.join(", ")} beside the finish reason`);
+    if (names.length > 0) yield atChoicePart(part, "delta", `${names.join(", ")} next to the finish reason`);
     return;
   }
   if (!first) {
@@ -89,11 +89,11 @@ function* deltaViolations(piece: ChoicePart, first: boolean, profile: ProfileNam
     const isOwn = profile === "lean" && names.length > 0 && !names.some((name) => known.has(name) || name === "role");
     const right = names.length === 1 && known.has(names[0] ?? "");
     if (!right && !isOwn && !("audio" in delta))
-      yield atChoicePart(piece, "delta", `a delta with ${names.join(", ") || "nothing"}`);
+      yield atChoicePart(part, "delta", `a delta with ${names.join(", ") || "nothing"}`);
   }
   if (Array.isArray(delta.tool_calls)) {
     const found = callViolation(delta.tool_calls);
-    if (found !== undefined) yield atChoicePart(piece, "tool_calls", found);
+    if (found !== undefined) yield atChoicePart(part, "tool_calls", found);
   }
 }
 

@@ -29,10 +29,10 @@ export const valueRules: readonly ProfileRule[] = [
       *judge(view, profile) {
         for (const track of view.choices.values()) {
           if (!track.some(({ delta }) => Array.isArray(delta.tool_calls))) continue;
-          for (const piece of track) {
-            const reason = piece.choice.finish_reason;
+          for (const part of track) {
+            const reason = part.choice.finish_reason;
             if (typeof reason === "string" && reason !== "length" && reason !== namedFinish[profile])
-              yield atChoicePart(piece, "finish_reason", `${shown(reason)} instead of ${shown(namedFinish[profile])}`);
+              yield atChoicePart(part, "finish_reason", `${shown(reason)} instead of ${shown(namedFinish[profile])}`);
           }
         }
       },
@@ -61,9 +61,9 @@ export const valueRules: readonly ProfileRule[] = [
           const [first] = track;
           if (first && JSON.stringify(first.choice.logprobs ?? null) !== firstLogprobs(first.delta, profile))
             yield atChoicePart(first, "logprobs", `the first chunk's logprobs are ${shown(first.choice.logprobs)}`);
-          for (const piece of track) {
-            if (typeof piece.choice.finish_reason === "string" && isObject(piece.choice.logprobs))
-              yield atChoicePart(piece, "logprobs", "logprobs beside the finish reason");
+          for (const part of track) {
+            if (typeof part.choice.finish_reason === "string" && isObject(part.choice.logprobs))
+              yield atChoicePart(part, "logprobs", "logprobs next to the finish reason");
           }
         }
       },

@@ -14,7 +14,7 @@ function isOf(endpoint: Exchange["endpoint"]): (view: BodyView) => boolean {
 }
 
 /** Reports the members of a body that differ from a schema. */
-function* memberOffences(view: BodyView, schema: z.ZodObject): Generator<Violation> {
+function* memberViolations(view: BodyView, schema: z.ZodObject): Generator<Violation> {
   const body = objectOf(view);
   for (const { name, schema: member } of membersOf(schema))
     if (!member.safeParse(body[name]).success) yield atName(view, name, `${name} is ${shown(body[name])}`);
@@ -37,7 +37,7 @@ export const responseBodyRules: readonly BodyRule[] = [
     shown: isOf("response-items"),
     *judge(view) {
       const list = objectOf(view);
-      yield* memberOffences(view, inputItemList.omit({ first_id: true, last_id: true }));
+      yield* memberViolations(view, inputItemList.omit({ first_id: true, last_id: true }));
       const items = listed(list);
       for (const [name, item] of [
         ["first_id", items[0]],
@@ -51,7 +51,7 @@ export const responseBodyRules: readonly BodyRule[] = [
     severity: "error",
     concern: "text is lost or wrong",
     says: "Every input item has a type and an id of its own.",
-    source: "specification: ItemResource; source code of openai-node: the next page begins behind the last id",
+    source: "specification: ItemResource; source code of openai-node: the next page begins after the last id",
     breaks: ["official SDKs: responses.inputItems.list() (there is no second page)"],
     judges: "body",
     shown: (view) => isOf("response-items")(view) && Array.isArray(objectOf(view).data),
@@ -76,7 +76,7 @@ export const responseBodyRules: readonly BodyRule[] = [
       const { id } = objectOf(view);
       if (typeof id !== "string" || !view.exchange.request.path.endsWith(id))
         yield atName(view, "id", `id is ${shown(id)}`);
-      yield* memberOffences(view, responseDeletion.omit({ id: true }));
+      yield* memberViolations(view, responseDeletion.omit({ id: true }));
     },
   },
   {
@@ -112,7 +112,7 @@ export const tokenCountRules: readonly BodyRule[] = [
     judges: "body",
     shown: isOf("response-tokens"),
     *judge(view) {
-      yield* memberOffences(view, inputTokenCount);
+      yield* memberViolations(view, inputTokenCount);
     },
   },
 ];

@@ -53,7 +53,7 @@ const eventRules: readonly StreamRule[] = streamRuleList([
     id: "responses/event-known",
     severity: "warning",
     concern: "text is lost or wrong",
-    says: "Text, thoughts and calls come in events that the specification names.",
+    says: "Text, reasoning and calls come in events that the specification names.",
     source:
       "specification: ResponseStreamEvent; pi #4193 (clients drop what they do not know); source code of AI SDK, LangChain and Codex CLI",
     breaks: ["AI SDK, LangChain, Codex (they pass over events that they do not know)"],
@@ -120,7 +120,7 @@ const eventRules: readonly StreamRule[] = streamRuleList([
         else if (typeof obfuscation !== "string" || !/^[0-9A-Za-z]{0,15}$/.test(obfuscation))
           yield atMember(chunk, "obfuscation", `obfuscation is ${shown(obfuscation)}`);
         else if (typeof delta === "string" && ![delta.length, [...delta].length].some(fits(obfuscation)))
-          yield atMember(chunk, "obfuscation", `${obfuscation.length} characters beside ${[...delta].length}`);
+          yield atMember(chunk, "obfuscation", `${obfuscation.length} characters next to ${[...delta].length}`);
       }
     },
   },
@@ -274,7 +274,7 @@ const lifecycleRules: readonly StreamRule[] = streamRuleList([
     id: "responses/error",
     severity: "error",
     concern: "errors look like answers",
-    says: "An error event has a message and a code, in `error` (as OpenAI sends it) or beside its type (as the specification has it).",
+    says: "An error event has a message and a code, in `error` (as OpenAI sends it) or next to its type (as the specification has it).",
     source: "recordings 4 of 4; specification: ResponseErrorEvent; source code of AI SDK: its schemas of both",
     breaks: ["official SDKs (an exception without a message)", "AI SDK (schema)"],
     shown: (view) => streamState(view).events.some(({ type }) => type === "error"),

@@ -120,7 +120,7 @@ export const itemRules: readonly StreamRule[] = streamRuleList([
     id: "responses/item-one-at-a-time",
     severity: "warning",
     concern: lost,
-    says: "A message, thought or call is done before the next one is added.",
+    says: "A message, reasoning item or call is done before the next one is added.",
     source: "recordings 227 of 227; source code of Codex CLI: one item is open at a time",
     breaks: ["Codex (deltas go to the item that was added last)"],
     shown: hasItems,
@@ -138,7 +138,7 @@ export const itemRules: readonly StreamRule[] = streamRuleList([
     id: "responses/item-done",
     severity: "error",
     concern: lost,
-    says: "Every message, thought and call ends with response.output_item.done, and nothing of it follows.",
+    says: "Every message, reasoning item and call ends with response.output_item.done, and nothing of it follows.",
     source: "recordings 227 of 227; source code of Codex CLI and AI SDK: a call is run at its output_item.done",
     breaks: ["Codex (no text, no call)", "AI SDK (no call)"],
     follows: ["responses/item-added"],
@@ -160,7 +160,7 @@ export const itemRules: readonly StreamRule[] = streamRuleList([
     concern: lost,
     says: "Every item has an id, and every event of it the same one.",
     source: "recordings 227 of 227; vLLM #23218; LiteLLM #27671, #30071; llama.cpp #20607; opencode #46885",
-    breaks: ["AI SDK, opencode (they find the text and the thought by it)", "LangChain"],
+    breaks: ["AI SDK, opencode (they find the text and the reasoning by it)", "LangChain"],
     shown: hasItems,
     *judge(view) {
       for (const { events } of streamState(view).items) {
@@ -248,7 +248,7 @@ export const itemRules: readonly StreamRule[] = streamRuleList([
     id: "responses/item-output",
     severity: "error",
     concern: lost,
-    says: "The output of the response that ended is the messages, thoughts and calls that were done, in their order.",
+    says: "The output of the response that ended is the messages, reasoning items and calls that were done, in their order.",
     source: "recordings 227 of 227; source code of openai-agents (it reads nothing but the last event); sub2api #4468",
     breaks: ["openai-agents (no answer, no call)", "official SDKs: final response", "LangChain", "tracing"],
     follows: ["responses/item-done"],
@@ -359,8 +359,8 @@ export const partRules: readonly StreamRule[] = streamRuleList([
     severity: "error",
     concern: lost,
     says: "What is streamed is what was added: output_text in a part output_text of a message, arguments in a function_call.",
-    source: "recordings 227 of 227; vLLM #24788 (thoughts in a part output_text)",
-    breaks: ["official SDKs: responses.stream()", "clients that show thoughts apart"],
+    source: "recordings 227 of 227; vLLM #24788 (reasoning in a part output_text)",
+    breaks: ["official SDKs: responses.stream()", "clients that show reasoning apart"],
     shown: hasParts,
     *judge(view) {
       for (const { item, part } of partsOf(view)) {

@@ -69,7 +69,7 @@ export const responseProfileRules: readonly ProfileRule[] = [
     id: "profile/response-order",
     severity: "error",
     concern,
-    says: "Members stand by the alphabet behind id, object, created_at, type, status; metadata of a response is last.",
+    says: "Members are in alphabetical order after id, object, created_at, type, status; metadata of a response is last.",
     source: "recordings since 2026-07: 69 of 69 streams, 169 of 169 bodies",
     breaks,
     judges: "profile",
@@ -142,8 +142,8 @@ export const responseProfileRules: readonly ProfileRule[] = [
       shown: isResponseStream,
       *judge(view, profile) {
         for (const { frame } of view.chunks)
-          for (const offence of numbers(frame.data ?? "", profile, serde))
-            yield { ...offence, start: frame.dataStart + offence.start, end: frame.dataStart + offence.end };
+          for (const violation of numbers(frame.data ?? "", profile, serde))
+            yield { ...violation, start: frame.dataStart + violation.start, end: frame.dataStart + violation.end };
       },
     },
     body: {

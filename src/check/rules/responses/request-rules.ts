@@ -111,7 +111,7 @@ function tokensOf({ logprobs }: Json): readonly Json[] {
 /** The largest log probability that rounding may leave: OpenAI has sent 0.000023. */
 const roundedOff = 0.001;
 
-function* tokenOffences(view: ResponseView): Generator<Violation> {
+function* tokenViolations(view: ResponseView): Generator<Violation> {
   for (const token of spokenParts(view).flatMap(tokensOf)) {
     for (const kind of ["shape", "bytes", "order"] as const) {
       const found = tokenViolation(token, kind);
@@ -205,7 +205,7 @@ export const responseRequestRules: readonly ResponseRule[] = responseRuleList([
     id: "responses/max-output-tokens",
     severity: "error",
     concern: misunderstood,
-    says: "The answer has no more tokens than max_output_tokens allows, thoughts included.",
+    says: "The answer has no more tokens than max_output_tokens allows, reasoning included.",
     source: "specification: max_output_tokens",
     breaks: ["callers that budget"],
     shown: (view) => expectationsOf(view).limit !== undefined && isObject(view.response.usage),
@@ -244,7 +244,7 @@ export const responseRequestRules: readonly ResponseRule[] = responseRuleList([
     source: "specification: LogProb",
     breaks: ["evaluation tools", "typed clients (Go, Rust, Java, C#)"],
     shown: (view) => spokenParts(view).some((part) => tokensOf(part).length > 0),
-    judge: tokenOffences,
+    judge: tokenViolations,
   },
   {
     id: "responses/sealed",
@@ -252,8 +252,8 @@ export const responseRequestRules: readonly ResponseRule[] = responseRuleList([
     concern: misunderstood,
     says: "With include reasoning.encrypted_content every reasoning item has it.",
     source:
-      "specification: include; recordings 642 of 642; source code of AI SDK: with store: false a thought without it is not sent back",
-    breaks: ["AI SDK with store: false (the model forgets its thoughts between two calls)"],
+      "specification: include; recordings 642 of 642; source code of AI SDK: with store: false reasoning without it is not sent back",
+    breaks: ["AI SDK with store: false (the model forgets its reasoning between two calls)"],
     shown: (view) => expectationsOf(view).encrypted && view.output.some(({ type }) => type === "reasoning"),
     *judge(view) {
       for (const { type, encrypted_content: content } of view.output)
@@ -267,7 +267,7 @@ export const responseRequestRules: readonly ResponseRule[] = responseRuleList([
     concern: lost,
     says: "A text does not begin with reasoning in <think> or similar tags.",
     source: "LM Studio #1569, opencode #43770",
-    breaks: ["clients that show the text", "structured output (the JSON begins with a thought)"],
+    breaks: ["clients that show the text", "structured output (the JSON begins with reasoning)"],
     shown: hasText,
     *judge(view) {
       const reasoning = reasoningTagIn(responseText(view));

@@ -90,7 +90,7 @@ const responseRules: readonly ResponseRule[] = responseRuleList([
     id: "responses/end",
     severity: "error",
     concern: "the answer seems to end wrongly",
-    says: "The response says how it ended: completed, incomplete with a reason, or failed with an error, and nothing else beside it.",
+    says: "The response says how it ended: completed, incomplete with a reason, or failed with an error, and nothing else next to it.",
     source:
       "specification: Response.status, incomplete_details, error; recordings 642 of 642; source code of Codex CLI",
     breaks: ["Codex (it reads the code of an error)", "clients that look whether the answer is whole"],
@@ -207,7 +207,7 @@ const responseRules: readonly ResponseRule[] = responseRuleList([
     id: "responses/reasoning",
     severity: "error",
     concern: lost,
-    says: "A reasoning item has its summary, a list, and shows thoughts in summary (summary_text) or content (reasoning_text), nowhere else.",
+    says: "A reasoning item has its summary, a list, and shows its text in summary (summary_text) or content (reasoning_text), nowhere else.",
     source: "specification: ReasoningItem; recordings 642 of 642; source code of AI SDK and LangChain",
     breaks: ["AI SDK, LangChain (they read summary)"],
     shown: (view) => ofType(view, "reasoning").length > 0,

@@ -11,7 +11,7 @@ export interface ResponseView {
   readonly response: Json;
   /** Its items that are objects. */
   readonly output: readonly Json[];
-  /** Returns an offence at the first place of a member's name. */
+  /** Returns a violation at the first place of a member's name. */
   at(member: string, found: string): Violation;
 }
 

@@ -10,7 +10,7 @@ const answer = {
   choices: [{ index: 0, message: { role: "assistant", content: "hi" }, finish_reason: "stop" }],
 };
 
-test("a right answer has no offence", () => {
+test("a right answer has no violation", () => {
   expect(schemaViolation(chatCompletion, answer)).toBeUndefined();
 });
 

@@ -222,7 +222,7 @@ export const chatDeltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     concern: "text is lost or wrong",
     says: "content does not begin with reasoning in <think> or similar tags.",
     source: "LM Studio #1569, opencode #43770",
-    breaks: ["clients that show content", "structured output (the JSON begins with a thought)"],
+    breaks: ["clients that show content", "structured output (the JSON begins with reasoning)"],
     *judge(view) {
       for (const track of view.choices.values()) {
         const text = deltaContent(track);

@@ -90,7 +90,7 @@ export const finishRules: readonly StreamRule[] = streamRulesOf(chatAndCompletio
             (name) => entry.delta[name] !== null && entry.delta[name] !== "",
           );
           if (filled.length > 0)
-            yield atChoicePart(entry, "finish_reason", `the finish reason beside ${filled.join(", ")}`);
+            yield atChoicePart(entry, "finish_reason", `the finish reason next to ${filled.join(", ")}`);
         }
       }
     },
@@ -99,7 +99,7 @@ export const finishRules: readonly StreamRule[] = streamRulesOf(chatAndCompletio
     id: "finish/empty-delta",
     severity: "note",
     concern: "it differs from OpenAI",
-    says: "The delta beside the finish reason is {}.",
+    says: "The delta next to the finish reason is {}.",
     source: "recordings 397 of 397",
     endpoints: chat,
     *judge(view) {
@@ -193,7 +193,7 @@ export const errorRules: readonly StreamRule[] = streamRulesOf(chatAndCompletion
     id: "error/last",
     severity: "error",
     concern: hidden,
-    says: "After an error only [DONE] follows: no finish reason is invented, no text goes on.",
+    says: "After an error only [DONE] follows: no finish reason is invented, no text continues.",
     source: "the official SDKs stop at an error; LiteLLM #40578 (an invented finish reason hides it)",
     breaks: ["clients that take a later finish reason for success"],
     shown: hasError,
@@ -207,13 +207,13 @@ export const errorRules: readonly StreamRule[] = streamRulesOf(chatAndCompletion
     id: "error/no-choices",
     severity: "warning",
     concern: hidden,
-    says: "An error stands alone in its chunk.",
-    source: "specification; OpenRouter sends choices beside it",
+    says: "An error is alone in its chunk.",
+    source: "specification; OpenRouter sends choices next to it",
     breaks: ["clients that look at choices first"],
     shown: hasError,
     *judge(view) {
       for (const chunk of errors(view))
-        if (chunk.choices.length > 0) yield atMember(chunk, "error", "an error beside choices");
+        if (chunk.choices.length > 0) yield atMember(chunk, "error", "an error next to choices");
     },
   },
 ]);

@@ -81,7 +81,7 @@ export const streamUsageRules: readonly StreamRule[] = streamRulesOf(chatAndComp
     follows: ["usage/uninvited", "usage/once"],
     *judge(view) {
       for (const chunk of withUsage(view)) {
-        if (chunk.choices.length > 0) yield atMember(chunk, "usage", "usage beside a choice");
+        if (chunk.choices.length > 0) yield atMember(chunk, "usage", "usage next to a choice");
         const later = view.chunks
           .slice(chunk.index + 1)
           .find((next) => next.choices.some(({ delta }) => !(isObject(delta) && "audio" in delta)));

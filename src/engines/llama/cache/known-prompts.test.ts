@@ -250,15 +250,15 @@ describe("the cause", () => {
     };
     const one = { messages: talk.slice(0, 1), variables };
     expect(told(missed(one, { messages: talk, variables }, `${thought}</think>${paris}`))).toEqual([
-      "thoughts-dropped",
+      "reasoning-dropped",
       "messages[1]",
     ]);
     // The template writes those of the last turn only.
     const two = { messages: [user(first), thinking, user("Sure?")], variables };
     const three = { messages: [...two.messages, says("Yes."), user("Really?")], variables };
-    expect(told(missed(two, three, "</think>Yes."))).toEqual(["thoughts-dropped", "messages[1]"]);
+    expect(told(missed(two, three, "</think>Yes."))).toEqual(["reasoning-dropped", "messages[1]"]);
     const without = { messages: [user(first), says(paris), user("Sure?")], variables };
-    expect(told(missed(two, without, "</think>Yes."))).toEqual(["thoughts-dropped", "messages[1]"]);
+    expect(told(missed(two, without, "</think>Yes."))).toEqual(["reasoning-dropped", "messages[1]"]);
   });
 
   test("thoughts in messages of their own", () => {
@@ -267,7 +267,7 @@ describe("the cause", () => {
     const answer = `${thought}<|channel|>final<|message|>${paris}`;
     const one = { messages: talk.slice(0, 1), source: routed };
     const two = { messages: talk, source: routed };
-    expect(told(missed(one, two, answer))).toEqual(["thoughts-dropped", "messages[1]"]);
+    expect(told(missed(one, two, answer))).toEqual(["reasoning-dropped", "messages[1]"]);
     expect(missed(one, two, `<|channel|>final<|message|>${paris}`)).toBeNull();
   });
 
@@ -433,7 +433,7 @@ test("messages that say the same are compared a few times each", () => {
 
 test("every cause has a sentence, and one of advice", () => {
   expect(describeCacheMiss({ cause: "date", where: "system" })).toBe(
-    "A date or time changed in system. Put what changes behind what stays the same.",
+    "A date or time changed in system. Put what changes after what stays the same.",
   );
   expect(describeCacheMiss({ cause: "date" })).toMatch(/^A date or time changed in the prompt\./);
 });

@@ -115,8 +115,8 @@ export class KnownPrompts {
       return { cause: "evicted", promptTokens, knownTokens: common, maxTokens: common };
     }
     const { tokens: known, common: at, outline } = nearest.prompt;
-    const mostTokens = Math.min(known.length, promptTokens);
-    if (!outline || !asked.outline || mostTokens - at < minMissed) return null;
+    const maxTokens = Math.min(known.length, promptTokens);
+    if (!outline || !asked.outline || maxTokens - at < minMissed) return null;
     const texts = divergingTexts(this.#bytesOf, known, asked.tokens, at, {
       before: lineCharacters,
       after: shownCharacters,
@@ -125,7 +125,7 @@ export class KnownPrompts {
     const cause = missCause(outline, asked.outline, { byte, texts, reasoningMarkers: asked.reasoningMarkers });
     if (!cause) return null;
     const before = lastCharacters(texts.before, shownCharacters);
-    return { ...cause, at, promptTokens, maxTokens: mostTokens, texts: { ...texts, before } };
+    return { ...cause, at, promptTokens, maxTokens, texts: { ...texts, before } };
   }
 
   /** Offset of a token in the rendered text, in bytes. A BOS may precede that text. */
@@ -169,8 +169,8 @@ function commonLength(known: readonly number[], asked: readonly number[]): numbe
 }
 
 /** Completes a draft once it is known how much of the prompt was in the cache; null if that is enough. */
-export function missOf({ maxTokens: mostTokens, ...draft }: MissDraft, cachedTokens: number): CacheMiss | null {
-  if (mostTokens - cachedTokens < minMissed) return null;
+export function missOf({ maxTokens, ...draft }: MissDraft, cachedTokens: number): CacheMiss | null {
+  if (maxTokens - cachedTokens < minMissed) return null;
   // Another client's prompt has the same beginning.
   if (draft.cause === "nothing-known" && cachedTokens * 2 > draft.promptTokens) return null;
   return { ...draft, at: draft.at ?? cachedTokens, cachedTokens };
@@ -212,8 +212,8 @@ export function divergingTexts(
     return [prefix, decoder.decode(Buffer.concat(chunks), { stream: true })];
   };
   const [prefix, ofKnown] = textsOf(known);
-  const [, ofAsked] = textsOf(asked);
-  return { before: lastCharacters(prefix, before), known: first(ofKnown, after), asked: first(ofAsked, after) };
+  const [, ofNew] = textsOf(asked);
+  return { before: lastCharacters(prefix, before), known: first(ofKnown, after), asked: first(ofNew, after) };
 }
 
 /** At most `count` UTF-16 units from the end, without half a surrogate pair. */

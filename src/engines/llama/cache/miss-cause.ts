@@ -44,16 +44,13 @@ function answerCause(known: PromptOutline, asked: PromptOutline, place: Divergen
   const answer = asked.messages[known.messages.length];
   const continues = known.messages.every((message, at) => sameMessage(message, asked.messages[at]));
   if (!continues || answer?.role !== "assistant") return null;
-  return { cause: dropsReasoning(place) ? "thoughts-dropped" : "answer-changed", where: answer.path };
+  return { cause: dropsReasoning(place) ? "reasoning-dropped" : "answer-changed", where: answer.path };
 }
 
-function dropsReasoning({
-  texts: { before, known, asked },
-  reasoningMarkers: thoughtMarkers,
-}: DivergencePlace): boolean {
+function dropsReasoning({ texts: { before, known, asked }, reasoningMarkers }: DivergencePlace): boolean {
   const hasMarker = (text: string): boolean =>
     // Both prompts may contain the beginning of a marker, such as `<|channel|>`.
-    thoughtMarkers.some((marker) => (before.slice(before.length - marker.length + 1) + text).includes(marker));
+    reasoningMarkers.some((marker) => (before.slice(before.length - marker.length + 1) + text).includes(marker));
   // The new prompt may have an empty block in place of long reasoning.
   return hasMarker(known) !== hasMarker(asked);
 }
@@ -72,7 +69,7 @@ function messageCause(
   const former = known[index];
   const isLast = index === asked.length - 1;
   if (isLast && !(former && sharesRest(former.text, message.text))) return null;
-  if (former?.role === message.role && former.text === message.text) return { cause: "thoughts-dropped", where };
+  if (former?.role === message.role && former.text === message.text) return { cause: "reasoning-dropped", where };
   const changing = changingPart(texts);
   if (changing) return { cause: changing, where };
   if (message.role === promptRole) return { cause: "prompt-changed" };
@@ -85,7 +82,7 @@ function messageCause(
 function templateCause(known: PromptOutline, asked: PromptOutline, place: DivergencePlace): FoundCause {
   const here = asked.messages.findLast((message) => message.start <= place.byte);
   const where = here && { where: here.path };
-  if (dropsReasoning(place)) return { cause: "thoughts-dropped", ...where };
+  if (dropsReasoning(place)) return { cause: "reasoning-dropped", ...where };
   if (known.options !== asked.options) return { cause: "template-options" };
   const changing = changingPart(place.texts);
   if (changing) return { cause: changing };

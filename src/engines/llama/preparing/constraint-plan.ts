@@ -11,7 +11,7 @@ export interface ConstraintPlan {
    * When the constraint becomes active: with the first token; at the end of the reasoning that the prompt opened; or at the beginning of
    * a call, in which case the grammar first accepts the text since the call's opener.
    */
-  readonly begins: "at-once" | "after-reasoning" | "with-call";
+  readonly begins: "immediately" | "after-reasoning" | "with-call";
   /** The format that the answer is parsed with. */
   readonly format: Format;
   /** The constrained text is JSON: an answer, or calls that are written as objects. */

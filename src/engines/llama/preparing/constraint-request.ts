@@ -116,22 +116,22 @@ function isFreeByDefault(tool: Tool): boolean {
 }
 
 /** What precedes the constrained text: the end of open reasoning, reasoning, nothing, or text before a call. */
-type AnswerStart = "end-of-thought" | "thought" | "start" | "with-call";
+type AnswerStart = "end-of-reasoning" | "reasoning" | "start" | "with-call";
 
 const begins: Readonly<Record<AnswerStart, ConstraintPlan["begins"]>> = {
-  "end-of-thought": "after-reasoning",
-  thought: "at-once",
-  start: "at-once",
+  "end-of-reasoning": "after-reasoning",
+  reasoning: "immediately",
+  start: "immediately",
   "with-call": "with-call",
 };
 
 function answerStart({ format, prefix, thinking }: AnswerParsing, writesReasoning: boolean): AnswerStart {
-  if (format.kind === "routed") return thinking === false ? "start" : "thought";
+  if (format.kind === "routed") return thinking === false ? "start" : "reasoning";
   const { reasoning } = format;
   if (reasoning === undefined) return "start";
-  if (textStart(reasoning, { prefix }).place === "inside") return "end-of-thought";
+  if (textStart(reasoning, { prefix }).place === "inside") return "end-of-reasoning";
   const closed = reasoning.close.some((close) => prefix.includes(close));
-  return writesReasoning && thinking !== false && !closed ? "thought" : "start";
+  return writesReasoning && thinking !== false && !closed ? "reasoning" : "start";
 }
 
 function isForced({ toolChoice }: ModelRequest): boolean {
@@ -256,7 +256,7 @@ function planned(make: () => CallGrammar, path: string): Omit<CallGrammar, "gbnf
 }
 
 function front(place: AnswerStart): Pick<CallGrammarOptions, "front"> {
-  return place === "thought" || place === "end-of-thought" ? { front: place } : {};
+  return place === "reasoning" || place === "end-of-reasoning" ? { front: place } : {};
 }
 
 /** The schema of an answer in JSON; undefined for other answers. */

@@ -20,7 +20,7 @@ type KnownConstraint = Omit<Constraint, "plan"> & { readonly number: number };
  */
 export class Preparer {
   readonly #context: PreparingContext;
-  readonly #register: (news: ThreadRegistration) => void;
+  readonly #register: (registration: ThreadRegistration) => void;
   readonly #formats = new Map<Format, number>();
   readonly #constraints: BoundedCache<KnownConstraint>;
   readonly #holdsCalls: boolean;
@@ -28,7 +28,7 @@ export class Preparer {
 
   constructor(
     { facts, chatTemplate, toolFormat, defaults, constrainCalls = true }: ThreadSetup,
-    register: (news: ThreadRegistration) => void,
+    register: (registration: ThreadRegistration) => void,
   ) {
     const source = chatTemplate ?? facts.chatTemplate;
     const template =

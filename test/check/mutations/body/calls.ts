@@ -32,7 +32,7 @@ export const callMutations: readonly BodyMutation[] = [
   onObject("body/call-null", "empty tool_calls", silent, (message) => (message.tool_calls = [])),
   onObject(
     "body/call-finish",
-    "stop beside calls",
+    "stop next to calls",
     (draft) => (named(draft) ? [] : choicesOf(draft).filter(({ finish_reason: reason }) => reason === "tool_calls")),
     (choice) => (choice.finish_reason = "stop"),
   ),

@@ -132,7 +132,7 @@ const mutations: readonly LegalBodyMutation[] = [
     name: "the request is not known",
     exact: true,
     apply(draft) {
-      // A named tool explains "stop" beside calls.
+      // A named tool explains "stop" next to calls.
       if (typeof draft.request?.tool_choice === "object") return false;
       draft.request = undefined;
       return true;

@@ -109,7 +109,7 @@ export const legalLives: readonly LegalChange[] = [
     make: (seed) => judgeStreamsApart(sideBySide(seeded(seed)).slice(0, 1)).findings,
   },
   {
-    name: "a second stream beside the first",
+    name: "a second stream next to the first",
     make: (seed) => judgeSideBySide({ ended: false, milliseconds: between(1, 60_000, seeded(seed)) }).findings,
   },
   {

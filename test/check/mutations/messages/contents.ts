@@ -103,7 +103,7 @@ export const contentMutations: readonly IllegalChange[] = [
   ...spoiled("messages/tool-name", "name", calls, ["", null]),
   onTold("messages/known-tool", "a tool of nobody's", calls, (call) => (call.name = "no_such_tool")),
   onTold(
-    "messages/thought-in-text",
+    "messages/reasoning-in-text",
     "<think>",
     ({ texts: [first] }) => (first ? [first] : []),
     (text) => (text.text = `<think>Hm.</think>${String(text.text)}`),
@@ -133,7 +133,7 @@ export const contentMutations: readonly IllegalChange[] = [
   ),
   onTold(
     "messages/tool-stop",
-    "end_turn beside a call",
+    "end_turn next to a call",
     (told) => (told.calls.length > 0 ? endings(told) : []),
     (ending) => (ending.stop_reason = "end_turn"),
   ),

@@ -72,10 +72,10 @@ const streams: readonly StreamMutation[] = [
     delete piece.delta.refusal;
     piece.delta.content = "";
   }),
-  onPiece("profile/deltas", "a null beside the text", inChat(hasText), (piece) => (piece.delta.refusal = null)),
+  onPiece("profile/deltas", "a null next to the text", inChat(hasText), (piece) => (piece.delta.refusal = null)),
   onPiece(
     "profile/deltas",
-    "an empty text beside the finish reason",
+    "an empty text next to the finish reason",
     inChat(isFinish),
     (piece) => (piece.delta.content = ""),
   ),

@@ -70,7 +70,7 @@ export const deltaMutations: readonly StreamMutation[] = [
     chatPiece(hasText),
     (piece) => (piece.delta.reasoning_content = "hm"),
   ),
-  onPiece("delta/one-field", "text beside a call", chatPiece(isArguments), (piece) => (piece.delta.content = "x")),
+  onPiece("delta/one-field", "text next to a call", chatPiece(isArguments), (piece) => (piece.delta.content = "x")),
   onPiece(
     "delta/refusal-type",
     "an object",

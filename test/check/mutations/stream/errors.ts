@@ -9,7 +9,7 @@ export const errorMutations: readonly StreamMutation[] = [
     error: { message: "failed", type: "server_error", param: null },
   })),
   inError("error/own-form", 'an object "error"', () => ({ object: "error", message: "failed", code: 500 })),
-  inError("error/no-choices", "choices beside the error", (frame) => ({
+  inError("error/no-choices", "choices next to the error", (frame) => ({
     ...frame,
     choices: [{ index: 0, delta: {}, finish_reason: "stop" }],
   })),

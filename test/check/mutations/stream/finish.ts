@@ -26,13 +26,13 @@ export const finishMutations: readonly StreamMutation[] = [
   ),
   onPiece(
     "finish/own-chunk",
-    "text beside the finish reason",
+    "text next to the finish reason",
     chatPiece(isFinish),
     (piece) => (piece.delta.content = "the end"),
   ),
   onPiece(
     "finish/empty-delta",
-    "an empty content beside the finish reason",
+    "an empty content next to the finish reason",
     chatPiece(isFinish),
     (piece) => (piece.delta.content = ""),
   ),

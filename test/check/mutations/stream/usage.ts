@@ -27,7 +27,7 @@ export const usageMutations: readonly StreamMutation[] = [
   ),
   onChunk(
     "usage/own-chunk",
-    "usage beside a choice",
+    "usage next to a choice",
     (chunk) => (chunk.choices as unknown[]).length > 0,
     (chunk) => (chunk.usage = counts),
   ),

@@ -120,7 +120,7 @@ export class TokenCandidates {
   sample(chain: Pointer): number {
     this.#apply(chain);
     const selected = Number(this.#header[2]);
-    if (selected < 0) throw new Error("The chain drew no token.");
+    if (selected < 0) throw new Error("The sampler chain selected no token.");
     // Samplers may replace the array.
     if (this.#header[0] === BigInt.asIntN(64, this.#data)) return this.#ids[selected * numbers] ?? 0;
     return this.#api.koffi.decode(

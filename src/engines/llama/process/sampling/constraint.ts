@@ -90,7 +90,7 @@ class GrammarConstraint implements TokenConstraint {
     this.#tokenGrammar = grammar;
     this.#hidden = hidden;
     this.#log = log;
-    this.#isDecided = plan.begins === "at-once";
+    this.#isDecided = plan.begins === "immediately";
     if (this.#isDecided) this.#grammar = grammar.start() ?? undefined;
   }
 
@@ -116,7 +116,7 @@ class GrammarConstraint implements TokenConstraint {
       this.#tail = this.#tail.slice(-maxMarkerLength);
       return;
     }
-    this.#start(afterReasoning(this.#plan, this.#tail), "text behind the reasoning, in the token that ended it");
+    this.#start(afterReasoning(this.#plan, this.#tail), "text after the reasoning, in the token that ended it");
   }
 
   /** Starts the grammar after a text that has been generated. `what`: the text in the log. */
