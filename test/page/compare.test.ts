@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
-import { expectAccessible, type Tab } from "../support/open-page.ts";
-import { describePage, looks, talker } from "../support/describe-page.ts";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { expectAccessible } from "../support/open-page.ts";
+import { describePage, looks, openPlayForEach, talker } from "../support/describe-page.ts";
 import { event, role, startScripted, type ScriptedServer } from "../upstream/scripted-server.ts";
 
 let upstream: ScriptedServer | undefined;
@@ -33,7 +33,6 @@ async function both(): Promise<string[]> {
 }
 
 describePage("Compare", both, (at) => {
-  let tab: Tab;
   let page: Page;
   /** The bodies of the requests that the page made. */
   let asked: Record<string, unknown>[];
@@ -42,18 +41,7 @@ describePage("Compare", both, (at) => {
     const list = async (): Promise<string> => (await fetch(`${at.server.url}/v1/models`)).text();
     await vi.waitFor(async () => expect(await list()).toContain('"id":"m"'), { timeout: 10_000 });
   });
-  beforeEach(async () => {
-    asked = [];
-    tab = await at.open();
-    ({ page } = tab);
-    page.on("request", (request) => {
-      if (request.method() === "POST") asked.push(request.postDataJSON() as Record<string, unknown>);
-    });
-  });
-  afterEach(async () => {
-    await tab.close();
-    expect(tab.wrong).toEqual([]);
-  });
+  openPlayForEach(at, (opened) => ({ page, asked } = opened));
 
   const button = (name: string): ReturnType<Page["getByRole"]> => page.getByRole("button", { name, exact: true });
   const side = (name: "A" | "B"): ReturnType<Page["getByRole"]> =>

@@ -1,9 +1,8 @@
 import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { answered, ask, expectAccessible, lastAnswer, modelsOf } from "../support/open-page.ts";
-import { describePage, looks, talker } from "../support/describe-page.ts";
-import type { Tab } from "../support/open-page.ts";
+import { describePage, looks, openPlayForEach, talker } from "../support/describe-page.ts";
 
 const png = Buffer.from(
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==",
@@ -61,22 +60,10 @@ function storedAnswers(page: Page): Promise<{ readonly state: string; readonly t
 }
 
 describePage("Conversations", [talker], (at) => {
-  let tab: Tab;
   let page: Page;
   /** The bodies of the requests of the first tab. */
   let asked: Record<string, unknown>[];
-  beforeEach(async () => {
-    asked = [];
-    tab = await at.open();
-    ({ page } = tab);
-    page.on("request", (request) => {
-      if (request.method() === "POST") asked.push(request.postDataJSON() as Record<string, unknown>);
-    });
-  });
-  afterEach(async () => {
-    await tab.close();
-    expect(tab.wrong).toEqual([]);
-  });
+  openPlayForEach(at, (opened) => ({ page, asked } = opened));
 
   async function reload(): Promise<void> {
     await page.reload();
@@ -363,6 +350,27 @@ describePage("Conversations", [talker], (at) => {
     await page.goto("about:blank");
     await second.locator(".facts", { hasText: /^interrupted/ }).waitFor();
     await expect.poll(() => lastAnswer(second)).toContain("w300 ");
+  });
+
+  // "Being received in another tab" stayed until a reload when that tab had crashed, which sends no message.
+  test("the answer of a tab that crashes is interrupted in the others", async () => {
+    await ask(page, "begin");
+    const second = await secondTab(page);
+    await second.getByLabel("Your message", { exact: true }).fill("long 100000 200");
+    await second.keyboard.press("Enter");
+    await page.getByText("Being received in another tab.").waitFor();
+    await page.locator(".answer .said", { hasText: "w300 " }).waitFor();
+    const crashed = second.waitForEvent("crash");
+    const debugging = await page.context().newCDPSession(second);
+    // The command gets no reply: its process is gone.
+    debugging.send("Page.crash").catch(() => {});
+    await crashed;
+    await page.locator(".facts", { hasText: /^interrupted/ }).waitFor();
+    await page.getByText("Being received in another tab.").waitFor({ state: "detached" });
+    expect(await lastAnswer(page)).toContain("w300 ");
+    // A tab that crashed before this one was opened is not waited for.
+    const third = await secondTab(page);
+    await third.locator(".facts", { hasText: /^interrupted/ }).waitFor();
   });
 
   test("what is exported is imported with all versions, and as a copy", async () => {

@@ -2,32 +2,19 @@ import { execFile } from "node:child_process";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
 import type { Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { answered, ask, expectFits, lastAnswer } from "../support/open-page.ts";
-import { describePage, talker } from "../support/describe-page.ts";
+import { describePage, openPlayForEach, talker } from "../support/describe-page.ts";
 import { event, role, startScripted } from "../upstream/scripted-server.ts";
 import type { ScriptedServer } from "../upstream/scripted-server.ts";
-import type { Tab } from "../support/open-page.ts";
 
 const run = promisify(execFile);
 
 describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (at) => {
-  let tab: Tab;
   let page: Page;
   /** The bodies of the requests that the page made. */
   let asked: Record<string, unknown>[];
-  beforeEach(async () => {
-    asked = [];
-    tab = await at.open();
-    ({ page } = tab);
-    page.on("request", (request) => {
-      if (request.method() === "POST") asked.push(request.postDataJSON() as Record<string, unknown>);
-    });
-  });
-  afterEach(async () => {
-    await tab.close();
-    expect(tab.wrong).toEqual([]);
-  });
+  openPlayForEach(at, (opened) => ({ page, asked } = opened));
 
   async function openSection(title: string): Promise<void> {
     await page.locator("#settings summary", { hasText: title }).click();

@@ -1,5 +1,5 @@
-import type { Browser, BrowserContextOptions } from "playwright-core";
-import { afterAll, beforeAll, describe } from "vitest";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from "vitest";
 import { hasBrowser, launchBrowser, openPage } from "./open-page.ts";
 import type { Tab } from "./open-page.ts";
 import { startTruewire } from "./serve.ts";
@@ -41,6 +41,30 @@ export function describePage(
       },
       open: (view = "play", options = {}) => openPage(browser, `${server.url}/#${view}`, options),
     });
+  });
+}
+
+/** Opens Play in a new tab before each test; after it, closes the tab and expects that nothing was wrong in it. `use` gets the tab. */
+export function openPlayForEach(
+  at: PageUnderTest,
+  use: (opened: {
+    readonly page: Page;
+    /** The bodies of the requests of this tab. */
+    readonly asked: Record<string, unknown>[];
+  }) => void,
+): void {
+  let tab: Tab | undefined;
+  beforeEach(async () => {
+    const asked: Record<string, unknown>[] = [];
+    tab = await at.open();
+    tab.page.on("request", (request) => {
+      if (request.method() === "POST") asked.push(request.postDataJSON() as Record<string, unknown>);
+    });
+    use({ page: tab.page, asked });
+  });
+  afterEach(async () => {
+    await tab?.close();
+    expect(tab?.wrong).toEqual([]);
   });
 }
 

@@ -67,6 +67,12 @@ export class Conversations extends Changing implements Keeper {
   readonly #stored = new Set<string>();
   readonly #tabs = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel(storeName);
   readonly #tab = newId();
+  /** Resolves when this tab holds the lock of its id, which it keeps until it ends; immediately where the browser has no Web Locks. */
+  readonly #hasLock = new Promise<void>((resolve) => {
+    const held = navigator.locks?.request(this.#lockOf(this.#tab), () => (resolve(), new Promise(() => {})));
+    if (held) held.catch(resolve);
+    else resolve();
+  });
   /** The ids that were sent last. */
   #sentReceiving = "";
   #isLeaving = false;
@@ -447,7 +453,9 @@ export class Conversations extends Changing implements Keeper {
   #sendReceiving(isReply = false): void {
     const ids = [...this.#open.values()].flatMap(({ id, running }) => (running ? [id] : []));
     const state = ids.join();
-    if (isReply || state !== this.#sentReceiving) this.#send({ kind: "receiving", tab: this.#tab, ids });
+    // A tab that hears of this one waits for its lock, so this tab must have it first.
+    if (isReply || state !== this.#sentReceiving)
+      void this.#hasLock.then(() => this.#send({ kind: "receiving", tab: this.#tab, ids }));
     // The marks in the list change with it.
     if (state !== this.#sentReceiving) this.changed();
     this.#sentReceiving = state;
@@ -459,19 +467,38 @@ export class Conversations extends Changing implements Keeper {
         return this.#sendReceiving(true);
       case "deleted":
         return this.#forget(message.id);
-      case "receiving": {
-        const known = this.#receiving.get(message.tab);
-        this.#receiving.set(message.tab, new Set(message.ids));
-        for (const conversation of this.#open.values()) {
-          const isReceived = message.ids.includes(conversation.id);
-          // It was loaded before this tab heard that the answer grows elsewhere, or the other tab has stored it while it was closed.
-          if (isReceived !== (known?.has(conversation.id) ?? false)) void this.#reload(conversation.id);
-        }
-        return this.changed();
-      }
+      case "receiving":
+        if (!this.#receiving.has(message.tab)) this.#awaitEnd(message.tab);
+        return this.#setReceiving(message.tab, message.ids);
       case "changed":
         return this.#reload(message.id, message.turns);
     }
+  }
+
+  #setReceiving(tab: string, ids: readonly string[]): void {
+    const known = this.#receiving.get(tab);
+    this.#receiving.set(tab, new Set(ids));
+    for (const conversation of this.#open.values()) {
+      const isReceived = ids.includes(conversation.id);
+      // It was loaded before this tab heard that the answer grows elsewhere, or the other tab has stored it while it was closed.
+      if (isReceived !== (known?.has(conversation.id) ?? false)) void this.#reload(conversation.id);
+    }
+    this.changed();
+  }
+
+  /**
+   * Waits until another tab has ended. A tab that crashes sends no message, but the browser releases its lock. Web Locks exist only in secure
+   * contexts (HTTPS, or this machine); elsewhere, the answer of a tab that has crashed stays marked until the page is reloaded.
+   */
+  #awaitEnd(tab: string): void {
+    void navigator.locks?.request(this.#lockOf(tab), { mode: "shared" }, () => {
+      this.#setReceiving(tab, []);
+      this.#receiving.delete(tab);
+    });
+  }
+
+  #lockOf(tab: string): string {
+    return `${storeName}tab/${tab}`;
   }
 
   /** Reads what another tab has stored: these turns, or all that are new or whose answers are incomplete here. */
