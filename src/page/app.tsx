@@ -42,6 +42,7 @@ export function App(): VNode {
   useChanges(models);
   useChanges(conversations);
 
+  const visible = useTabVisible();
   useEffect(() => {
     const follow = (): void => setPlace(placeInAddress());
     addEventListener("hashchange", follow);
@@ -120,10 +121,10 @@ export function App(): VNode {
           </div>
         )}
         <div class="view" hidden={view !== "models"}>
-          <ModelsView shown={view === "models"} />
+          <ModelsView shown={visible && view === "models"} />
         </div>
         <div class="view" hidden={view !== "inspect"}>
-          <InspectView shown={view === "inspect"} chosen={chosen} query={query} onPlace={inspect} />
+          <InspectView shown={visible && view === "inspect"} chosen={chosen} query={query} onPlace={inspect} />
         </div>
         <div class="view" hidden={view !== "judge"}>
           <JudgeView />
@@ -138,6 +139,29 @@ export function App(): VNode {
       <Announcer />
     </>
   );
+}
+
+/** How long a tab is hidden before its streams of the admin API are closed, in milliseconds: a short look at another tab costs nothing. */
+const hiddenMs = 30_000;
+
+/** False once the tab has been hidden for `hiddenMs`, until it is visible again. */
+function useTabVisible(): boolean {
+  const [visible, setVisible] = useState(true);
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const change = (): void => {
+      clearTimeout(timer);
+      if (document.visibilityState === "visible") setVisible(true);
+      else timer = setTimeout(() => setVisible(false), hiddenMs);
+    };
+    change();
+    document.addEventListener("visibilitychange", change);
+    return () => {
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", change);
+    };
+  }, []);
+  return visible;
 }
 
 interface Place {

@@ -112,6 +112,42 @@ describePage("Models", everyKind, (at) => {
     await close();
   });
 
+  // Hidden tabs kept their streams open: the server sampled all models four times a second for a page that no one saw.
+  test("a tab that is hidden for a while closes its stream, and is up to date as soon as it is visible again", async () => {
+    for (const [view, path] of [
+      ["models", "/admin/models/live"],
+      ["inspect", "/admin/requests/live"],
+    ] as const) {
+      const { page, wrong, close } = await at.open(view);
+      await page.clock.install();
+      const become = (visibility: "hidden" | "visible"): Promise<unknown> =>
+        page.evaluate(`
+          Object.defineProperty(document, "visibilityState", { configurable: true, get: () => "${visibility}" });
+          document.dispatchEvent(new Event("visibilitychange"));
+        `);
+      const isStream = (request: { url(): string }): boolean => request.url().endsWith(path);
+      let ended = 0;
+      page.on("requestfailed", (request) => (ended += isStream(request) ? 1 : 0));
+      // A short look at another tab.
+      await become("hidden");
+      await page.clock.runFor(20_000);
+      await become("visible");
+      await page.clock.runFor(60_000);
+      expect(ended).toBe(0);
+      await become("hidden");
+      const closed = page.waitForEvent("requestfailed", isStream);
+      await page.clock.runFor(31_000);
+      await closed;
+      const opened = page.waitForRequest(isStream);
+      await become("visible");
+      await opened;
+      if (view === "models") await state(page, "a").waitFor();
+      else await page.locator(".request-row").first().waitFor();
+      expect(wrong).toEqual([]);
+      await close();
+    }
+  });
+
   test("loading, keeping, and unloading a busy model, which says what it waits for", async () => {
     const { page, wrong, close } = await at.open("models");
     await state(page, "b").waitFor();

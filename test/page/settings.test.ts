@@ -178,7 +178,7 @@ describePage("Settings", configured, (at) => {
     await load("bad.json", '{"presets":[{"name":"a","tools":[{"nom":"x"}]}]}');
     await page
       .locator(".presets .banner.wrong", {
-        hasText: "bad.json: presets[0].tools[0].nom: unknown member. Expected one of name, ",
+        hasText: "bad.json: presets[0].tools[0]: expected only the members name, ",
       })
       .waitFor();
   });

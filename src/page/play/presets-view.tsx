@@ -93,7 +93,7 @@ export function PresetsView({ settings }: { readonly settings: Settings }): VNod
         result?.added === 0 ? "All presets of the file are here already." : `${counted(result?.added ?? 0)} imported.`;
       done(text, result?.undo);
     } catch (error) {
-      say({ text: `${file.name}: ${error instanceof Error ? error.message : String(error)}`, failed: true });
+      say({ text: `${file.name}: ${error instanceof Error ? error.message : String(error)}.`, failed: true });
     }
   };
   const close = (): void => {

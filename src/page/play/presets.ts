@@ -1,6 +1,7 @@
 import { isObject } from "../../core/json.ts";
 import { Changing } from "../parts/changing.ts";
 import { freshValues, type PresetValues, type Settings, type SettingsValues } from "./settings.ts";
+import { InvalidFile, listAt, oneOf, textAt } from "./stored-turn.ts";
 import type { PlayTool } from "./tool.ts";
 
 /** Settings under a name. */
@@ -40,7 +41,7 @@ export class Presets extends Changing {
     try {
       this.list = text === null ? [] : readPresets(text);
     } catch (error) {
-      this.problem = `The saved presets cannot be read. ${messageOf(error)}`;
+      this.problem = `The saved presets cannot be read. ${messageOf(error)}.`;
       this.#unreadable = text;
     }
     this.changed();
@@ -187,7 +188,7 @@ export function readPresets(text: string): readonly Preset[] {
   const { presets } = members(parsed(text), "", { presets: listOf(presetAt) });
   if (!presets)
     throw new Error(
-      'The file has no member "presets". Expected {"presets": [{"name": "Brief", "system": "Be brief."}]}.',
+      'The file has no member "presets". Expected {"presets": [{"name": "Brief", "system": "Be brief."}]}',
     );
   return presets;
 }
@@ -200,28 +201,25 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new Error(`The file is not valid JSON: ${messageOf(error)}.`, { cause: error });
+    throw new Error(`The file is not valid JSON: ${messageOf(error)}`, { cause: error });
   }
 }
 
 /** Reads a value at a place of a file. Throws an error that names the place. */
 type Reader<T> = (value: unknown, place: string) => T;
 
-const textAt: Reader<string> = (value, place) => (typeof value === "string" ? value : wrong(value, place, "a string"));
-
 /** A parameter: its text, or the value itself. */
 const parameterAt: Reader<string> = (value) => (typeof value === "string" ? value : JSON.stringify(value));
 
 function integerAt(min: number, max: number): Reader<number> {
-  return (value, place) =>
-    Number.isInteger(value) && Number(value) >= min && Number(value) <= max
-      ? Number(value)
-      : wrong(value, place, `an integer from ${min} to ${max}`);
+  return (value, place) => {
+    if (Number.isInteger(value) && Number(value) >= min && Number(value) <= max) return Number(value);
+    throw new InvalidFile(place, `an integer from ${min} to ${max}`, value);
+  };
 }
 
 function listOf<T>(item: Reader<T>): Reader<readonly T[]> {
-  return (value, place) =>
-    Array.isArray(value) ? value.map((one, at) => item(one, `${place}[${at}]`)) : wrong(value, place, "a list");
+  return (value, place) => listAt(value, place, item);
 }
 
 const toolMembers = { name: textAt, description: textAt, parameters: textAt, canned: textAt };
@@ -229,7 +227,7 @@ const toolMembers = { name: textAt, description: textAt, parameters: textAt, can
 const presetMembers = {
   system: textAt,
   parameters: (value, place) => {
-    if (!isObject(value)) return wrong(value, place, 'an object such as {"temperature": 0.5}');
+    if (!isObject(value)) throw new InvalidFile(place, 'an object such as {"temperature": 0.5}', value);
     return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, parameterAt(one, `${place}.${name}`)]));
   },
   tools: listOf((value, place): Omit<PlayTool, "id"> => {
@@ -237,10 +235,7 @@ const presetMembers = {
     return { name, description, parameters, canned };
   }),
   toolChoice: textAt,
-  format: (value, place) =>
-    value === "text" || value === "json" || value === "schema"
-      ? value
-      : wrong(value, place, '"text", "json" or "schema"'),
+  format: oneOf<PresetValues["format"]>(["text", "json", "schema"]),
   schema: textAt,
   choices: integerAt(1, 128),
   alternatives: integerAt(0, 20),
@@ -249,7 +244,7 @@ const presetMembers = {
 function presetAt(value: unknown, place: string): Preset {
   const { name, ...values } = members(value, place, { name: textAt, ...presetMembers });
   if (name === undefined || name.trim() === "" || name.length > maxNameLength)
-    return wrong(name, `${place}.name`, `a name of 1 to ${maxNameLength} characters`);
+    throw new InvalidFile(`${place}.name`, `a name of 1 to ${maxNameLength} characters`, name);
   return { name: name.trim(), values: { ...freshValues, ...valuesOf(values) } };
 }
 
@@ -266,19 +261,15 @@ function members<T extends Record<string, Reader<unknown>>>(
   place: string,
   readers: T,
 ): { readonly [Name in keyof T]?: ReturnType<T[Name]> } {
-  if (!isObject(value)) return wrong(value, place, `an object with ${Object.keys(readers).join(", ")}`);
+  const names = Object.keys(readers).join(", ");
+  if (!isObject(value)) throw new InvalidFile(place === "" ? "The file" : place, `an object with ${names}`, value);
   const read = Object.entries(value).map(([name, member]) => {
     const at = place === "" ? name : `${place}.${name}`;
     const reader = Object.hasOwn(readers, name) ? readers[name] : undefined;
-    if (!reader) throw new Error(`${at}: unknown member. Expected one of ${Object.keys(readers).join(", ")}.`);
+    if (!reader) throw new InvalidFile(place === "" ? "The file" : place, `only the members ${names}`, name);
     return [name, reader(member, at)];
   });
   return Object.fromEntries(read) as { readonly [Name in keyof T]?: ReturnType<T[Name]> };
-}
-
-function wrong(value: unknown, place: string, expected: string): never {
-  const shown = value === undefined ? "nothing" : JSON.stringify(value).slice(0, 60);
-  throw new Error(`${place === "" ? "The file" : place}: expected ${expected}, received ${shown}.`);
 }
 
 function messageOf(error: unknown): string {

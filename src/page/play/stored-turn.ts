@@ -183,10 +183,11 @@ const states: readonly Answer["state"][] = ["running", "done", "stopped", "faile
 const finishes = ["stop", "length", "tool-calls", "content-filter", "function-call"] as const;
 
 /** Reads a word that is one of several. */
-function oneOf<T extends string>(words: readonly T[]): (value: unknown, place: string) => T {
+export function oneOf<T extends string>(words: readonly T[]): (value: unknown, place: string) => T {
   return (value, place) => {
     const word = words.find((word) => word === value);
-    if (word === undefined) throw new InvalidFile(place, words.map((word) => `"${word}"`).join(", "), value);
+    if (word === undefined)
+      throw new InvalidFile(place, `one of ${words.map((word) => `"${word}"`).join(", ")}`, value);
     return word;
   };
 }
