@@ -48,10 +48,13 @@ export interface TokenCounter {
   /** Below the base URL. */
   readonly path: string;
   /** Like `Port.readRequest`. */
-  readRequest(body: unknown, requestId: string, options: ReadOptions): Steps<GenerationRequest>;
-  /** The body of the answer. */
-  write(tokens: number): string;
+  readRequest(body: unknown, requestId: string, options: ReadOptions): Steps<CountedRequest>;
+  /** The body of the answer. `originalTokens`: those of the prompt before its edits, if the request has any. */
+  write(tokens: number, originalTokens?: number): string;
 }
+
+/** A request whose prompt is counted, before the edits that the client asks for. */
+export type CountedRequest = Pick<ReadRequest, "request" | "editPrompt">;
 
 export interface ReadOptions {
   /**

@@ -8,7 +8,7 @@ import {
   writeText,
   writeTokens,
 } from "../apis/tokens/tokens.ts";
-import type { TokenCounter } from "../apis/port.ts";
+import type { CountedRequest, TokenCounter } from "../apis/port.ts";
 import { canAnswer } from "../core/engine.ts";
 import { estimateTokens } from "../core/estimate-tokens.ts";
 import { FailureError, invalidRequest } from "../core/failure.ts";
@@ -84,18 +84,19 @@ export const applyTemplateEndpoint: ModelEndpoint<BodyOfModel> = {
 };
 
 /** The endpoint that counts the tokens of a prompt, as an API has it. `api`: the name of the port. */
-export function tokenCountEndpoint(
-  api: string,
-  counter: TokenCounter,
-): ModelEndpoint<NamedRequest & { readonly request: GenerationRequest }> {
+export function tokenCountEndpoint(api: string, counter: TokenCounter): ModelEndpoint<NamedRequest & CountedRequest> {
   return {
     api,
     async read(body, options, { requestId }) {
-      const request = await inTurns(counter.readRequest(body, requestId, options));
-      return { name: request.model, request };
+      const read = await inTurns(counter.readRequest(body, requestId, options));
+      return { ...read, name: read.request.model };
     },
-    async answer({ request }, model, reply) {
-      reply.send(200, "application/json", counter.write(await countPromptTokens(model, request, reply)));
+    async answer({ request, editPrompt }, model, reply) {
+      const count = (edited: GenerationRequest): Promise<number> => countPromptTokens(model, edited, reply);
+      const original = await count(request);
+      const edited = (await editPrompt?.(count)) ?? request;
+      const tokens = edited === request ? original : await count(edited);
+      reply.send(200, "application/json", counter.write(tokens, ...(editPrompt ? [original] : [])));
     },
   };
 }

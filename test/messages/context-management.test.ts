@@ -106,18 +106,37 @@ test.each([
   expect((answer["error"] as { message: string }).message).toMatch(message);
 });
 
-test("Responses: a prompt that reaches compact_threshold is refused, a shorter one is answered", async () => {
-  for (const [threshold, status] of [
-    [5, 400],
-    [5000, 200],
-  ]) {
-    const context_management = [{ type: "compaction", compact_threshold: threshold }];
-    const request = { model: "local", input: "Hello there!", max_output_tokens: 20, context_management };
-    const response = await fetch(`${local.url}/v1/responses`, json(request));
-    expect(response.status).toBe(status);
-    if (status === 400)
-      expect(await response.json()).toMatchObject({
-        error: { param: "context_management", code: "unsupported_value" },
-      });
-  }
+// `count_tokens` counted the conversation without the edits, so agents that measure before they send sent too little.
+test("count_tokens counts after the edits, and has the number before them", async () => {
+  const count = async (members: object): Promise<Answer> => {
+    const { max_tokens: _, ...counted } = body;
+    const request = json({ model: "local", ...counted, ...members });
+    return (await (await fetch(`${local.url}/v1/messages/count_tokens`, request)).json()) as Answer;
+  };
+  const whole = await count({});
+  expect(Object.keys(whole)).toEqual(["input_tokens"]);
+  const compacting = { type: "compact_20260112", trigger: { type: "input_tokens", value: 50_000 } };
+  const { answer } = await ask("local", { context_management: clearing });
+  expect(await count({ context_management: { edits: [...clearing.edits, compacting] } })).toEqual({
+    input_tokens: promptTokens(answer),
+    context_management: { original_input_tokens: whole["input_tokens"] },
+  });
+  expect(await count({ context_management: { edits: [] } })).toEqual({
+    ...whole,
+    context_management: { original_input_tokens: whole["input_tokens"] },
+  });
+});
+
+// A prompt that reached `compact_threshold` was refused with 400, although it fitted: agents that always send one could not use a local model.
+test("Responses: beyond compact_threshold, the answer goes on until the context is full, with a warning", async () => {
+  const context_management = [{ type: "compaction", compact_threshold: 1000 }];
+  const respond = (input: string, members: object): Promise<Response> =>
+    fetch(`${local.url}/v1/responses`, json({ model: "local", input, max_output_tokens: 20, ...members }));
+  const response = await respond("y ".repeat(1500), { context_management });
+  expect(response.status).toBe(200);
+  expect(((await response.json()) as { usage: { input_tokens: number } }).usage.input_tokens).toBeGreaterThan(1000);
+  expect(response.headers.get("x-truewire-warning")).toMatch(/^context_management: /);
+  expect((await respond("Hi", {})).headers.get("x-truewire-warning")).toBeNull();
+  const full = await respond("y ".repeat(9000), { context_management });
+  expect([full.status, await full.json()]).toMatchObject([400, { error: { code: "context_length_exceeded" } }]);
 });

@@ -3,7 +3,9 @@ import { describe, expect, test } from "vitest";
 import { estimateTokens } from "../../core/estimate-tokens.ts";
 import type { FailureError } from "../../core/failure.ts";
 import type { GenerationRequest } from "../../core/request.ts";
+import { runSync } from "../../core/steps.ts";
 import { editContext, type EditedContext } from "./context-edits.ts";
+import { messagesPort } from "./port.ts";
 import { readMessageRequest } from "./request.ts";
 import type { ContextEdit } from "./request-schema.ts";
 
@@ -139,4 +141,17 @@ test("for any conversation and edit: calls keep their results, no message disapp
       expect(cleared).toBe(number > trigger ? Math.max(0, number - keep) : 0);
     }),
   );
+});
+
+test("an upstream of this API edits by itself: count_tokens asks it without context_management, then with it", async () => {
+  const body = {
+    model: "m",
+    messages: [{ role: "user", content: "Hi" }],
+    context_management: { edits: [{ type: "clear_thinking_20251015" }] },
+  };
+  const { tokenCounter } = messagesPort;
+  if (!tokenCounter) throw new Error("The API counts tokens.");
+  const read = runSync(tokenCounter.readRequest(body, "req_1", { forwards: true }));
+  expect(read.request.passthrough?.body).toEqual({ model: "m", messages: body.messages });
+  expect((await read.editPrompt?.(async () => 1))?.passthrough?.body).toEqual(body);
 });

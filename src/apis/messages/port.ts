@@ -1,9 +1,9 @@
 import * as z from "zod";
 import type { ModelInfo } from "../../core/engine.ts";
-import type { JsonObject } from "../../core/json.ts";
+import { isObject, type JsonObject } from "../../core/json.ts";
 import { inWireOrder } from "../members.ts";
 import { keyIn as bearerIn } from "../api-error-format.ts";
-import type { AnswerContext, ReadRequest } from "../port.ts";
+import type { AnswerContext, CountedRequest, ReadRequest } from "../port.ts";
 import type { ServedPort } from "../port-state.ts";
 import type { RateLevels } from "../rate-limits.ts";
 import type { ModelListFormat, ApiErrorFormat } from "../api-error-format.ts";
@@ -146,13 +146,33 @@ export const messagesPort: ServedPort = {
   tokenCounter: {
     path: "/messages/count_tokens",
     *readRequest(body, requestId, options) {
-      return (yield* messageRequestInSteps(body, requestId, { ...options, countsTokens: true })).request;
+      return counted(yield* messageRequestInSteps(body, requestId, { ...options, countsTokens: true }));
     },
-    write: (tokens) => jsonOf(schema.tokenCount, { input_tokens: tokens }),
+    write: (tokens, original) =>
+      jsonOf(schema.tokenCount, {
+        input_tokens: tokens,
+        ...(original !== undefined && { context_management: { original_input_tokens: original } }),
+      }),
   },
   probePath: "/api/hello",
   streamHeaders: ({ name }) => messageForms[name].streamHeaders,
 };
+
+/**
+ * The prompt before and after `context_management`. An upstream of this API edits by itself, so the two counts are those of its body without
+ * and with that member. No edit compacts here: it applies to generated messages only.
+ * Source: https://platform.claude.com/docs/en/build-with-claude/context-editing ("Token counting").
+ */
+function counted({ request, edits }: ReadMessageRequest): CountedRequest {
+  const { passthrough } = request;
+  const { context_management: management, ...body } = passthrough?.body ?? {};
+  if (edits) {
+    const clearing = edits.filter(({ type }) => type !== "compact_20260112");
+    return { request, editPrompt: async (count) => (await editContext(request, clearing, count)).request };
+  }
+  if (!passthrough || !isObject(management)) return { request };
+  return { request: { ...request, passthrough: { ...passthrough, body } }, editPrompt: async () => request };
+}
 
 function withWriters({ request, warnings, options: read, edits }: ReadMessageRequest): ReadRequest {
   let applied: EditedContext["applied"] = [];

@@ -436,7 +436,14 @@ export const streamEvent = z.discriminatedUnion("type", [
 ]);
 
 /** The answer of `POST /v1/messages/count_tokens`. */
-export const tokenCount = z.object({ input_tokens: z.int().min(1) });
+export const tokenCount = z.object({
+  input_tokens: z.int().min(1),
+  /** Where the request has `context_management`. The first count is that after it. */
+  context_management: z
+    .object({ original_input_tokens: z.int().min(1) })
+    .nullable()
+    .optional(),
+});
 
 export const modelLifecycle = z.enum(["active", "deprecated", "retired"]);
 

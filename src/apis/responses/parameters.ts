@@ -47,8 +47,6 @@ export interface ResponsesDraft extends RequestDraft {
   choice?: unknown;
   /** `prompt_cache_options.ttl`. */
   cacheTtl?: string;
-  /** The smallest `compact_threshold` of `context_management`, in tokens. */
-  compactThreshold?: number;
   /** The response is to be empty. */
   prepares?: PreparesOnly;
   /** The members of the response that repeat the request, by their names. */
@@ -180,12 +178,14 @@ const own: readonly ResponsesParameter[] = [
     readPromptCacheOptions,
   ),
   add(
-    supportedParameter,
+    acceptedParameter,
     "context_management",
-    "This server does not compact a conversation: a prompt that reaches `compact_threshold` is refused. An upstream of this API compacts.",
-    (value, draft) => {
-      const thresholds = value.flatMap(({ compact_threshold: threshold }) => threshold ?? []);
-      if (thresholds.length > 0) draft.compactThreshold = Math.min(...thresholds);
+    "This server does not compact a conversation while it answers: it answers until the context is full, and `x-truewire-warning` says so (docs/responses.md). An upstream of this API compacts.",
+    (value, { forwards, warnings }) => {
+      if (value.length > 0 && !forwards)
+        warnings.push(
+          "context_management: this server does not compact the conversation; it answers until the context is full",
+        );
     },
   ),
   add(

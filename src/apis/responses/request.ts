@@ -1,11 +1,11 @@
 import { estimateTokens } from "../../core/estimate-tokens.ts";
-import { type FailureError, invalidRequest } from "../../core/failure.ts";
+import { invalidRequest } from "../../core/failure.ts";
 import { isLong } from "../../core/json-chunks.ts";
 import type { Tool } from "../../core/message.ts";
 import type { GenerationRequest, ReasoningOptions } from "../../core/request.ts";
 import { runSync, type Steps } from "../../core/steps.ts";
 import { conversationNotFound } from "../conversations/stored-conversation.ts";
-import type { PreparesOnly, ReadOptions, ReadRequest } from "../port.ts";
+import type { PreparesOnly, ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
 import { completeRequest, completeRequestedAnswer, emptyDraft } from "../request/draft.ts";
 import { readParameters } from "../request/parameter.ts";
@@ -22,7 +22,6 @@ export interface ReadResponsesRequest {
   readonly responseOptions: ResponseOptions;
   readonly warnings: readonly string[];
   readonly preparesOnly?: PreparesOnly;
-  readonly editPrompt?: NonNullable<ReadRequest["editPrompt"]>;
 }
 
 /** Reads the body of `POST /v1/responses`. `recalled`: the stored items that it refers to. Throws `FailureError` in OpenAI's words. */
@@ -95,30 +94,12 @@ export function* responsesRequestInSteps(
     grouped,
     searches,
   };
-  const { compactThreshold: threshold } = draft;
   return {
     request,
     responseOptions,
     warnings,
     ...(prepares !== undefined && { preparesOnly: prepares }),
-    ...(threshold !== undefined &&
-      !forwards && {
-        async editPrompt(countTokens) {
-          const tokens = await countTokens(request);
-          if (tokens >= threshold) throw noCompaction(tokens, threshold);
-          return request;
-        },
-      }),
   };
-}
-
-function noCompaction(tokens: number, threshold: number): FailureError {
-  return invalidRequest(
-    `The prompt has ${tokens} tokens and reaches 'compact_threshold' (${threshold}), but this server does not compact a conversation ` +
-      "while it answers. Send a shorter conversation, or use 'truncation': 'auto' without 'context_management'.",
-    "context_management",
-    "unsupported_value",
-  );
 }
 
 /**

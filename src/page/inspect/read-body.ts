@@ -26,10 +26,10 @@ export function readBody({ id, path, headers, body: text }: UnparsedRequest): Pa
     headers.find(([other]) => other.toLowerCase() === name.toLowerCase())?.[1];
   const options = { forwards: true, header };
   try {
-    const request =
+    const { request } =
       port.tokenCounter && fits(port.tokenCounter.path)
         ? runSync(port.tokenCounter.readRequest(body, id, options))
-        : runSync(port.readRequest(body, id, options)).request;
+        : runSync(port.readRequest(body, id, options));
     const { passthrough: _, ...own } = request;
     return own;
   } catch (error) {

@@ -36,7 +36,6 @@ class StoredResponsesRequest implements StorableRequest {
   readonly request: StorableRequest["request"];
   readonly warnings: StorableRequest["warnings"];
   readonly preparesOnly?: PreparesOnly;
-  readonly editPrompt?: NonNullable<StorableRequest["editPrompt"]>;
   readonly detach?: (context: AnswerContext, processName?: string) => DetachedAnswer;
   readonly #options: ResponseOptions;
   readonly #input: unknown;
@@ -58,7 +57,6 @@ class StoredResponsesRequest implements StorableRequest {
     this.request = read.request;
     this.warnings = read.warnings;
     if (read.preparesOnly) this.preparesOnly = read.preparesOnly;
-    if (read.editPrompt) this.editPrompt = read.editPrompt;
     this.#options = read.responseOptions;
     // It was read as a request, so it is an object.
     this.#input = (body as { readonly input?: unknown }).input;
