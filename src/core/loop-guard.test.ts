@@ -2,13 +2,12 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { LoopGuard } from "./loop-guard.ts";
+import { LoopGuard, type TextPlace } from "./loop-guard.ts";
 
 /** Reads a text in pieces; returns the position at which a loop was found, or -1. */
-function foundAt(text: string, { size = 5, structured = false } = {}): number {
+function foundAt(text: string, { size = 5, place = "text" as TextPlace } = {}): number {
   const guard = new LoopGuard();
-  for (let at = 0; at < text.length; at += size)
-    if (guard.read(text.slice(at, at + size), structured) > 0) return at + size;
+  for (let at = 0; at < text.length; at += size) if (guard.read(text.slice(at, at + size), place) > 0) return at + size;
   return -1;
 }
 
@@ -39,6 +38,14 @@ describe("loops", () => {
     expect(at).toBeLessThanOrEqual(most);
   });
 
+  // Small models repeat one word in their reasoning, which took 20,480 characters to notice: minutes on a slow machine.
+  test.each(["the ", "Wait, ", "Hmm... wait. ", "no\n", "等一下。"])("the word %j in reasoning", (word) => {
+    const at = foundAt(word.repeat(10_000), { place: "reasoning" });
+    expect(at).toBeGreaterThan(4096);
+    expect(at).toBeLessThanOrEqual(6200);
+    expect(foundAt(word.repeat(Math.floor(15_000 / word.length)))).toBe(-1);
+  });
+
   test("the end of the loop is the end of the text: what comes after it is no loop", () => {
     // Read at once, so that the loop is not found before its end.
     expect(
@@ -66,8 +73,17 @@ describe("repetitions that are meant", () => {
     ["numbered lines", Array.from({ length: 2000 }, (_, at) => `${at}. I will not talk in class again.`).join("\n")],
   ])("%s", (_, text) => expect(foundAt(text)).toBe(-1));
 
+  test.each([
+    ["a table", table],
+    ["a drawing", art],
+    ["zeros", `[${"0, ".repeat(4000)}0]`],
+    ["base64", "A".repeat(16_000)],
+    ["equal lines of code", "    x = f(x, y);\n".repeat(900)],
+    ["a line said two hundred times", "I will not talk in class again.\n".repeat(120)],
+  ])("%s in reasoning", (_, text) => expect(foundAt(text, { place: "reasoning" })).toBe(-1));
+
   test("equal sentences in the strings of a call", () =>
-    expect(foundAt(JSON.stringify(Array.from({ length: 300 }, () => sentence)), { structured: true })).toBe(-1));
+    expect(foundAt(JSON.stringify(Array.from({ length: 300 }, () => sentence)), { place: "structured" })).toBe(-1));
 });
 
 describe("for any text", () => {
@@ -84,10 +100,14 @@ describe("for any text", () => {
 
   test("a text in which no part of it occurs twice is none", () => {
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 97 }), fc.boolean(), (step, structured) => {
-        const text = Array.from({ length: 8000 }, (_, at) => (at * step).toString(36)).join(" word ");
-        expect(foundAt(text, { structured })).toBe(-1);
-      }),
+      fc.property(
+        fc.integer({ min: 1, max: 97 }),
+        fc.constantFrom("text", "reasoning", "structured"),
+        (step, place) => {
+          const text = Array.from({ length: 8000 }, (_, at) => (at * step).toString(36)).join(" word ");
+          expect(foundAt(text, { place })).toBe(-1);
+        },
+      ),
       { numRuns: 20 },
     );
   });
@@ -151,7 +171,8 @@ describe("no false alarm", () => {
     let texts = 0;
     const read = (text: string, where: string): void => {
       texts++;
-      if (foundAt(text, { size: 1024 }) >= 0) alarms.push(`${where}: ${text.slice(-80)}`);
+      for (const place of ["text", "reasoning"] as const)
+        if (foundAt(text, { size: 1024, place }) >= 0) alarms.push(`${where} as ${place}: ${text.slice(-80)}`);
     };
     for (const folder of shared)
       for (const file of filesIn(folder, /\.jsonl$/))
@@ -174,7 +195,8 @@ describe("no false alarm", () => {
       for (const file of filesIn(folder, /\.(?:[cm]?[jt]sx?|json|md|css|html|yaml)$/)) {
         const text = readFileSync(file, "utf8");
         characters += text.length;
-        if (foundAt(text, { size: 1024 }) >= 0) alarms.push(file);
+        for (const place of ["text", "reasoning"] as const)
+          if (foundAt(text, { size: 1024, place }) >= 0) alarms.push(`${file} as ${place}`);
       }
     expect(alarms).toEqual([]);
     expect(characters).toBeGreaterThan(10_000_000);

@@ -1,12 +1,18 @@
 /** Detects a degenerate loop: a text that repeats itself over and over, as small models do until their context is full. */
 
+/** Where a text of an answer is. A grammar or a call decides a `structured` text, which may be a table or a list. */
+export type TextPlace = "text" | "reasoning" | "structured";
+
 /** The end of the text is compared with itself after this many new characters, which costs less than a microsecond per token. */
 const interval = 1024;
 /** The longest repeated text. */
 const maxPeriod = 2048;
 /** The shortest repeated text that counts as a sentence. */
 const minSentence = 32;
-/** A repeated sentence, or white space, is a loop from this length on, and from this number of repetitions. */
+/**
+ * A repeated sentence, or white space, is a loop from this length on, and from this number of repetitions. In reasoning, this is true of
+ * repeated words of any length: users ask for "hello" a thousand times as an answer, not as reasoning.
+ */
 const minLoop = 4096;
 const minRepetitions = 10;
 /** Anything else is a loop from this length on: a word, zeros, base64, rows of a table, equal objects of JSON. */
@@ -27,21 +33,20 @@ export class LoopGuard {
   #unread = 0;
 
   /**
-   * Returns the length of the repeated text in characters once the answer is a loop, else 0. `isStructured`: a grammar or a call decides the
-   * text, which may be a table or a list.
+   * Returns the length of the repeated text in characters once the answer is a loop, else 0.
    */
-  read(text: string, isStructured = false): number {
+  read(text: string, place: TextPlace = "text"): number {
     this.#tail += text;
     this.#unread += text.length;
     if (this.#unread < interval) return 0;
     this.#unread = 0;
     if (this.#tail.length > maxTail) this.#tail = this.#tail.slice(-maxTail);
-    return loopIn(this.#tail, isStructured);
+    return loopIn(this.#tail, place);
   }
 }
 
 /** Returns the period of the end of a text that is a loop, else 0. */
-function loopIn(tail: string, isStructured: boolean): number {
+function loopIn(tail: string, place: TextPlace): number {
   const { length } = tail;
   if (length < minLoop) return 0;
   if (tail.lastIndexOf(tail.slice(-probeLength), length - probeLength - 1) < length - probeLength - maxPeriod) return 0;
@@ -57,20 +62,22 @@ function loopIn(tail: string, isStructured: boolean): number {
     borders[reach] = border;
     const period = reach - border;
     if (reach < minLoop || period > maxPeriod || reach < period * minRepetitions) continue;
-    if (reach === maxTail || (period !== judged && isPlainText(tail.slice(-period), isStructured))) return period;
+    if (reach === maxTail || (period !== judged && isPlainText(tail.slice(-period), place))) return period;
     judged = period;
   }
   return 0;
 }
 
 const plainLetters = /[\p{L}\p{M}]/gu;
+const words = /^[\p{L}\p{M}\s.,!?…'’"。，！？、-]+$/u;
 const spaced = /\s|[^\0-\x7f]/;
 
-/** Whether a repeated text is a sentence or white space. */
-function isPlainText(period: string, isStructured: boolean): boolean {
+/** Whether a repeated text is a sentence or white space; in reasoning, also a word. */
+function isPlainText(period: string, place: TextPlace): boolean {
   if (period.trim() === "") return true;
-  if (isStructured || period.length < minSentence || !spaced.test(period)) return false;
+  if (place === "structured" || !spaced.test(period)) return false;
   const letters = (period.match(plainLetters) ?? []).length;
+  if (period.length < minSentence) return place === "reasoning" && words.test(period) && 2 * letters >= period.length;
   const spaces = (period.match(/ /g) ?? []).length;
   return letters >= 0.6 * period.length && letters + spaces >= 0.85 * period.length;
 }

@@ -129,8 +129,9 @@ function loopIn(guard: LoopGuard, events: EventBatch): number {
   let period = 0;
   for (const event of events) {
     if (event.type === "finish") return 0;
-    if (event.type === "text-delta" || event.type === "reasoning-delta") period ||= guard.read(event.text);
-    else if (event.type === "tool-call-delta") period ||= guard.read(event.arguments, true);
+    if (event.type === "text-delta") period ||= guard.read(event.text);
+    else if (event.type === "reasoning-delta") period ||= guard.read(event.text, "reasoning");
+    else if (event.type === "tool-call-delta") period ||= guard.read(event.arguments, "structured");
   }
   return period;
 }

@@ -52,6 +52,8 @@ describe("the packed tarball", { timeout: 300_000 }, () => {
         ),
     );
     expect(stray).toEqual([]);
+    // The other modules of the command are in its bundle.
+    expect(packed.filter((path) => path.startsWith("dist/cli/"))).toEqual(["dist/cli/main.js"]);
   });
 
   test("its bill of materials names every installed package with its version, hash and licence", async () => {

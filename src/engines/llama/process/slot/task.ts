@@ -523,7 +523,9 @@ export class Task {
     this.#stringBudget?.read(text, this.#hasGrammar && phase !== "reasoning");
     if (reader.stopped !== null) return this.#finish("stop", reader.stopped);
     if (this.generatedTokens >= this.#maxTokens) return this.#finish("length");
-    const period = this.#loopGuard?.read(text, phase === "call" || (this.#hasGrammar && phase !== "reasoning")) ?? 0;
+    const isStructured = phase === "call" || this.#hasGrammar;
+    const place = phase === "reasoning" ? "reasoning" : isStructured ? "structured" : "text";
+    const period = this.#loopGuard?.read(text, place) ?? 0;
     if (period === 0) return;
     this.#environment.log(`${this.#message.requestId}: ${loopWarning(period, this.generatedTokens)}`, "warn");
     this.#finish("length", undefined, "loop");
