@@ -10,6 +10,7 @@ import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { writeRandomKind, type RandomKind } from "../fixtures/random-kinds.ts";
 import { writeRandomModel } from "../fixtures/random-model.ts";
 import { drive, openBuilt } from "./local-engine.ts";
+import { randomRequests, visibleAnswer } from "./random-requests.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "truewire-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -21,15 +22,10 @@ async function open(options: LlamaEngineOptions): Promise<Driven> {
   return drive(await openBuilt(options));
 }
 
-/** What a client sees, without times. */
-function answer({ choices, usage, end }: Generation): unknown {
-  return { choices, usage, end };
-}
-
-/** The same with the logprobs apart. */
+/** What a client sees, with the logprobs apart. */
 function withoutLogprobs(generation: Generation): { readonly answer: unknown; readonly logprobs: readonly number[] } {
   const logprobs: number[] = [];
-  const text = JSON.stringify(answer(generation), (name, value: unknown) => {
+  const text = JSON.stringify(visibleAnswer(generation), (name, value: unknown) => {
     // Alternatives with nearly the same logprob may have another order.
     if (name === "top") return [];
     if (name !== "logprob" || typeof value !== "number") return value;
@@ -46,42 +42,6 @@ function expectAlike(one: Generation, other: Generation): void {
   for (const [at, logprob] of mine.logprobs.entries()) expect(logprob).toBeCloseTo(theirs.logprobs[at] ?? NaN, 2);
 }
 
-const texts = fc.array(fc.oneof(fc.integer({ min: 65, max: 68 }), fc.integer({ min: 300, max: 500 })), {
-  minLength: 1,
-  maxLength: 60,
-});
-const sampling = fc.oneof(
-  fc.record(
-    {
-      temperature: fc.constant(0),
-      repeatPenalty: fc.constantFrom(1, 1.1),
-      dry: fc.record({ multiplier: fc.constant(0.8) }),
-    },
-    { requiredKeys: ["temperature"] },
-  ),
-  fc.record(
-    {
-      seed: fc.integer({ min: 0, max: 1e9 }),
-      temperature: fc.constantFrom(0.05, 0.3, 1),
-      topK: fc.constantFrom(2, 40),
-      topP: fc.constantFrom(0.5, 0.95),
-      frequencyPenalty: fc.constantFrom(0.2, -2),
-      xtc: fc.record({ probability: fc.constant(0.5), threshold: fc.constant(0.05) }),
-    },
-    { requiredKeys: ["seed", "temperature"] },
-  ),
-);
-const requests = fc.record({
-  tokens: texts,
-  sampling,
-  n: fc.constantFrom(1, 2),
-  limits: fc.record(
-    { maxTokens: fc.integer({ min: 1, max: 60 }), minTokens: fc.integer({ min: 0, max: 30 }), ignoreEos: fc.boolean() },
-    { requiredKeys: ["maxTokens"] },
-  ),
-  logprobs: fc.option(fc.record({ top: fc.constantFrom(0, 3) }), { nil: undefined }),
-});
-
 /** Asks both for the same, several at a time. */
 async function expectSameAnswers(
   drafting: Driven,
@@ -90,20 +50,17 @@ async function expectSameAnswers(
   { isExact = true, atOnce = 4 } = {},
 ): Promise<void> {
   await fc.assert(
-    fc.asyncProperty(fc.array(requests, { minLength: atOnce === 1 ? 1 : 3, maxLength: atOnce }), async (several) => {
-      const asked = several.map(({ tokens, logprobs, limits, ...rest }): Partial<GenerationRequest> => ({
-        ...rest,
-        prompt: { kind: "text", prompts: [tokens] },
-        limits: { ...limits, cachePrompt: false },
-        ...(logprobs && { logprobs }),
-      }));
-      const [with_, without] = await Promise.all(
-        [drafting, plain].map((local) => Promise.all(asked.map((one) => local.ask(one)))),
-      );
-      if (!with_ || !without) throw new Error("There are no answers.");
-      if (isExact) expect(with_.map(answer)).toEqual(without.map(answer));
-      else for (const [i, one] of with_.entries()) expectAlike(one, without[i] ?? one);
-    }),
+    fc.asyncProperty(
+      fc.array(randomRequests(60), { minLength: atOnce === 1 ? 1 : 3, maxLength: atOnce }),
+      async (several) => {
+        const [with_, without] = await Promise.all(
+          [drafting, plain].map((local) => Promise.all(several.map((one) => local.ask(one)))),
+        );
+        if (!with_ || !without) throw new Error("There are no answers.");
+        if (isExact) expect(with_.map(visibleAnswer)).toEqual(without.map(visibleAnswer));
+        else for (const [i, one] of with_.entries()) expectAlike(one, without[i] ?? one);
+      },
+    ),
     { numRuns, endOnFailure: true },
   );
 }
@@ -143,7 +100,7 @@ describe.each([
         sampling: { seed, temperature: 0.7 },
         limits: { maxTokens: 60, cachePrompt: false },
       };
-      expect(answer(await drafting.ask(asked))).toEqual(answer(await plain.ask(asked)));
+      expect(visibleAnswer(await drafting.ask(asked))).toEqual(visibleAnswer(await plain.ask(asked)));
     }
   });
 });

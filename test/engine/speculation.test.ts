@@ -9,11 +9,7 @@ import type { GenerationRequest } from "../../src/core/request.ts";
 import { windowTokens, writeRandomKind, type RandomKind } from "../fixtures/random-kinds.ts";
 import { writeRandomModel } from "../fixtures/random-model.ts";
 import { drive, openBuilt, openProgrammed, until, type TestEngine } from "./local-engine.ts";
-
-/** What a client sees, without times. */
-function answer({ choices, usage, end }: Generation): unknown {
-  return { choices, usage, end };
-}
+import { randomRequests, visibleAnswer } from "./random-requests.ts";
 
 type Driven = Omit<TestEngine, "model" | "close">;
 
@@ -38,64 +34,12 @@ describe("a model of random numbers", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  // Few different tokens, so that the prompts repeat themselves.
-  const prompt = fc.array(fc.oneof(fc.integer({ min: 65, max: 68 }), fc.integer({ min: 300, max: 500 })), {
-    minLength: 1,
-    maxLength: 50,
-  });
-  const sampling = fc.oneof(
-    fc.record(
-      {
-        temperature: fc.constant(0),
-        repeatPenalty: fc.constantFrom(1, 1.1),
-        dry: fc.record({ multiplier: fc.constant(0.8) }),
-      },
-      { requiredKeys: ["temperature"] },
-    ),
-    fc.record(
-      {
-        seed: fc.integer({ min: 0, max: 1e9 }),
-        temperature: fc.constantFrom(0.1, 0.3, 1),
-        topK: fc.constantFrom(2, 40),
-        topP: fc.constantFrom(0.5, 0.95),
-        frequencyPenalty: fc.constantFrom(0.2, -2),
-        logitBias: fc.constant({ 70: 3, 71: 3 }),
-        xtc: fc.record({ probability: fc.constant(0.5), threshold: fc.constant(0.05) }),
-      },
-      { requiredKeys: ["seed", "temperature"] },
-    ),
-  );
-  const requests = fc.record({
-    tokens: prompt,
-    sampling,
-    n: fc.constantFrom(1, 2),
-    limits: fc.record(
-      {
-        maxTokens: fc.integer({ min: 1, max: 120 }),
-        minTokens: fc.integer({ min: 0, max: 60 }),
-        ignoreEos: fc.boolean(),
-        stop: fc.array(fc.string({ minLength: 1, maxLength: 2 }), { maxLength: 3 }),
-      },
-      { requiredKeys: ["maxTokens"] },
-    ),
-    logprobs: fc.option(fc.record({ top: fc.constantFrom(0, 3) }), { nil: undefined }),
-    wantsTokenIds: fc.boolean(),
-  });
-
   test("gives the same answers with guesses and without, whatever is asked", async () => {
     await fc.assert(
-      fc.asyncProperty(requests, async ({ tokens, logprobs, limits, ...rest }) => {
-        const request: Partial<GenerationRequest> = {
-          ...rest,
-          limits: { ...limits, cachePrompt: false },
-          ...(logprobs && { logprobs }),
-        };
-        const prompts = { kind: "text", prompts: [tokens] } as const;
-        const [with_, without] = await Promise.all(
-          [guessing, plain].map((local) => local.ask({ ...request, prompt: prompts })),
-        );
+      fc.asyncProperty(randomRequests(120), async (request) => {
+        const [with_, without] = await Promise.all([guessing, plain].map((local) => local.ask(request)));
         if (!with_ || !without) throw new Error("There is no answer.");
-        expect(answer(with_)).toEqual(answer(without));
+        expect(visibleAnswer(with_)).toEqual(visibleAnswer(without));
       }),
       { numRuns: 150 },
     );
@@ -121,7 +65,7 @@ describe("a model of random numbers", () => {
       if (!with_ || !without) throw new Error("There is no answer.");
       expect(with_.end.kind).toBe("done");
       expect(with_.choices[0]?.text).toMatch(/^\[/);
-      expect(answer(with_)).toEqual(answer(without));
+      expect(visibleAnswer(with_)).toEqual(visibleAnswer(without));
     }
     expect(guessing.counters().acceptedTokens).toBeGreaterThan(before);
   });
@@ -152,14 +96,14 @@ describe("a model of random numbers", () => {
     expect(accepted).toBeLessThan(30);
     expect(rejected).toBeGreaterThan(0);
     const off = await plain.ask({ ...asked, prediction: text });
-    expect(answer(off)).toMatchObject({ choices: expected.choices });
+    expect(visibleAnswer(off)).toMatchObject({ choices: expected.choices });
     expect(off.usage?.completionDetails).toMatchObject({ accepted_prediction_tokens: 0 });
   });
 
   test("goes on after a cancelled answer as if nothing had been guessed", async () => {
     const prompts = { kind: "text", prompts: [[65, 66, 67, 65, 66, 67, 65, 66]] } as const;
     const asked = { prompt: prompts, limits: { maxTokens: 100, ignoreEos: true } };
-    const expected = answer(await plain.ask({ ...asked, limits: { ...asked.limits, cachePrompt: false } }));
+    const expected = visibleAnswer(await plain.ask({ ...asked, limits: { ...asked.limits, cachePrompt: false } }));
     for (let batches = 1; batches < 12; batches++) {
       let left = batches;
       for await (const batch of guessing.batches(asked)) if (batch.length === 0 || --left === 0) break;
@@ -188,7 +132,7 @@ describe("a model whose memory cannot be cut anywhere", () => {
       const limits = { maxTokens: 5 * windowTokens, cachePrompt: false, ignoreEos: true };
       // Every second one is likely to say what stands there already.
       const sampling = seed % 2 === 0 ? { seed, temperature: 0.2, frequencyPenalty: -2 } : { temperature: 0 };
-      all.push(answer(await local.ask({ prompt: { kind: "text", prompts: [tokens] }, limits, sampling })));
+      all.push(visibleAnswer(await local.ask({ prompt: { kind: "text", prompts: [tokens] }, limits, sampling })));
     }
     const counters = local.counters();
     await local.engine.close(0);
@@ -256,7 +200,7 @@ describe("a programmed model", () => {
     const stop = "k tick tack tock t";
     const stopped = await guessing.complete("<|script:endless|>", { limits: { maxTokens: 100, stop: [stop] } });
     const expected = await plain.complete("<|script:endless|>", { limits: { maxTokens: 100, stop: [stop] } });
-    expect(answer(stopped)).toEqual(answer(expected));
+    expect(visibleAnswer(stopped)).toEqual(visibleAnswer(expected));
     expect(stopped.choices[0]?.text).toBe(text.slice(0, text.indexOf(stop)));
   });
 
@@ -264,7 +208,7 @@ describe("a programmed model", () => {
     for (const name of ["endless", "odds", "noise"]) {
       const asked = { n: 2, sampling: { seed: 3 }, limits: { maxTokens: 500 } };
       const several = await guessing.complete(`<|script:${name}|>`, asked);
-      expect(answer(several)).toEqual(answer(await plain.complete(`<|script:${name}|>`, asked)));
+      expect(visibleAnswer(several)).toEqual(visibleAnswer(await plain.complete(`<|script:${name}|>`, asked)));
     }
   });
 

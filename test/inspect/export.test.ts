@@ -1,9 +1,7 @@
-import { spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { createServer } from "../../src/app/create-server.ts";
@@ -12,7 +10,7 @@ import { readCaptures } from "../../src/capture/read-captures.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { builtMain } from "../support/serve.ts";
 import { chat, json } from "../support/transports.ts";
-import { listed } from "./support.ts";
+import { listed, replayed } from "./support.ts";
 
 /** The members that HTTP Archive 1.2 requires, and those of its optional ones that Truewire writes. Members of one's own begin with "_". */
 const pairs = z.array(z.strictObject({ name: z.string(), value: z.string() }));
@@ -110,14 +108,7 @@ test("a session as a recording: replay, check and repair take it", { timeout: 60
   expect(recording.trim().split("\n")).toHaveLength(3);
   const file = join(folder, "session.jsonl");
   writeFileSync(file, recording);
-  const replay = spawn(process.execPath, [builtMain, "replay", file, "--speed", "max", "--port", "0"]);
-  try {
-    const [line] = (await once(createInterface({ input: replay.stdout }), "line")) as [string];
-    const again = await fetch(`${/http:\/\/[^/\s]+/.exec(line)?.[0]}/v1/chat/completions`, json(body));
-    expect(await again.text()).toBe(text);
-  } finally {
-    replay.kill();
-  }
+  expect(await replayed(file, body)).toBe(text);
   const checked = spawnSync(process.execPath, [builtMain, "check", "--file", file, "--format", "json"], {
     encoding: "utf8",
   });

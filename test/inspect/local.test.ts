@@ -1,17 +1,14 @@
-import { spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { said, serveFixture } from "../support/fixture-server.ts";
 import type { FixtureServer } from "../support/fixture-server.ts";
 import { builtMain, runTruewire } from "../support/serve.ts";
-import { json } from "../support/transports.ts";
-import { inspected, listed, newest, textOf } from "./support.ts";
+import { inspected, listed, newest, replayed, textOf } from "./support.ts";
 
 describe("a local model, by its clients' SDKs", () => {
   let server: FixtureServer;
@@ -189,14 +186,7 @@ describe("a local model, by its clients' SDKs", () => {
     try {
       const file = join(folder, "capture.jsonl");
       writeFileSync(file, capture);
-      const replay = spawn(process.execPath, [builtMain, "replay", file, "--speed", "max", "--port", "0"]);
-      try {
-        const [line] = (await once(createInterface({ input: replay.stdout }), "line")) as [string];
-        const again = await fetch(`${/http:\/\/[^/\s]+/.exec(line)?.[0]}/v1/chat/completions`, json(body));
-        expect(await again.text()).toBe(text);
-      } finally {
-        replay.kill();
-      }
+      expect(await replayed(file, body)).toBe(text);
       const checked = await runTruewire(["check", "--file", file, "--format", "json"]);
       expect(checked.code).toBe(0);
       expect(JSON.parse(checked.stdout)).toMatchObject({ counts: { error: 0 } });

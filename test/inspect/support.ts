@@ -1,5 +1,10 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
 import { expect } from "vitest";
 import type { InspectedRequest, InspectedRequestList, RequestSummary } from "../../src/inspect/inspected-request.ts";
+import { builtMain } from "../support/serve.ts";
+import { json } from "../support/transports.ts";
 
 /** What the server at `url` keeps of its requests. */
 export async function listed(url: string, query = "", init: RequestInit = {}): Promise<InspectedRequestList> {
@@ -28,4 +33,16 @@ export async function newest(url: string): Promise<InspectedRequest> {
 
 export function textOf(tape: { readonly chunks: readonly { readonly text: string }[] }): string {
   return tape.chunks.map(({ text }) => text).join("");
+}
+
+/** What `truewire replay` answers to a chat request from a recording. */
+export async function replayed(file: string, body: object): Promise<string> {
+  const replay = spawn(process.execPath, [builtMain, "replay", file, "--speed", "max", "--port", "0"]);
+  try {
+    const [line] = (await once(createInterface({ input: replay.stdout }), "line")) as [string];
+    const response = await fetch(`${/http:\/\/[^/\s]+/.exec(line)?.[0]}/v1/chat/completions`, json(body));
+    return await response.text();
+  } finally {
+    replay.kill();
+  }
 }

@@ -1,15 +1,7 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { TruewireServer } from "../../src/app/create-server.ts";
-import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
-import { startTruewire } from "../support/serve.ts";
-import type { RunningTruewire } from "../support/serve.ts";
+import { startLocalAndChat, type LocalAndChat } from "../support/local-and-chat.ts";
 import { json } from "../support/transports.ts";
-import { say, startScripted } from "../upstream/scripted-server.ts";
-import type { ScriptedServer } from "../upstream/scripted-server.ts";
+import { say } from "../upstream/scripted-server.ts";
 
 // `context_management` was accepted and read by no engine: a client that relied on it sent its whole history to the model, unannounced.
 
@@ -24,25 +16,11 @@ const body = {
   messages: [{ role: "user", content: "Go" }, ...steps],
 };
 const clearing = { edits: [{ type: "clear_tool_uses_20250919", trigger: { type: "input_tokens", value: 1000 } }] };
-const folder = mkdtempSync(join(tmpdir(), "truewire-context-"));
-let chat: ScriptedServer;
-let gateway: TruewireServer;
-let local: RunningTruewire;
-
+let both: LocalAndChat;
 beforeAll(async () => {
-  const path = join(folder, "local.gguf");
-  writeProgrammedModel(path, { contextLength: 8192 });
-  chat = await startScripted((response, sent) => say(response, sent, "Fine."));
-  local = await startTruewire([path, "--context-size", "8192", "--slots", "1", "--threads", "1", "--gpu", "off"]);
-  const models = [{ kind: "upstream" as const, url: chat.url, models: { chat: "m" } }];
-  gateway = await createServer({ port: 0, logLevel: "silent", models });
+  both = await startLocalAndChat(8192, (response, sent) => say(response, sent, "Fine."));
 });
-afterAll(async () => {
-  await local?.stop();
-  await gateway?.close(0);
-  await chat?.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => both?.close());
 
 type Answer = Record<string, unknown> & {
   readonly usage?: { readonly input_tokens: number; readonly cache_read_input_tokens: number };
@@ -52,8 +30,7 @@ type Answer = Record<string, unknown> & {
 const promptTokens = ({ usage }: Answer): number => (usage?.input_tokens ?? 0) + (usage?.cache_read_input_tokens ?? 0);
 
 async function ask(model: "local" | "chat", members: object): Promise<{ status: number; answer: Answer }> {
-  const { url } = model === "local" ? local : gateway;
-  const response = await fetch(`${url}/v1/messages`, json({ model, ...body, ...members }));
+  const response = await fetch(`${both.url[model]}/v1/messages`, json({ model, ...body, ...members }));
   return { status: response.status, answer: (await response.json()) as Answer };
 }
 
@@ -71,7 +48,7 @@ test("a local model gets the conversation without old results, and the answer sa
 
 test("streamed, message_delta has the applied edits, and message_start has none, as recorded", async () => {
   const response = await fetch(
-    `${local.url}/v1/messages`,
+    `${both.url.local}/v1/messages`,
     json({ model: "local", ...body, stream: true, context_management: clearing }),
   );
   const text = await response.text();
@@ -85,7 +62,9 @@ test("a chat server gets the edited conversation", async () => {
   const edits = [{ type: "clear_tool_uses_20250919", trigger: { type: "input_tokens", value: 500 } }];
   const { answer } = await ask("chat", { context_management: { edits } });
   expect(answer["context_management"]).toMatchObject({ applied_edits: [{ cleared_tool_uses: 2 }] });
-  const { messages = [] } = (chat.requests.at(-1)?.body ?? {}) as { messages?: { role: string; content: string }[] };
+  const { messages = [] } = (both.upstream.requests.at(-1)?.body ?? {}) as {
+    messages?: { role: string; content: string }[];
+  };
   const results = messages.filter(({ role }) => role === "tool").map(({ content }) => content);
   expect(results.map((text) => text.includes(long))).toEqual([false, false, true, true, true]);
 });
@@ -111,7 +90,7 @@ test("count_tokens counts after the edits, and has the number before them", asyn
   const count = async (members: object): Promise<Answer> => {
     const { max_tokens: _, ...counted } = body;
     const request = json({ model: "local", ...counted, ...members });
-    return (await (await fetch(`${local.url}/v1/messages/count_tokens`, request)).json()) as Answer;
+    return (await (await fetch(`${both.url.local}/v1/messages/count_tokens`, request)).json()) as Answer;
   };
   const whole = await count({});
   expect(Object.keys(whole)).toEqual(["input_tokens"]);
@@ -131,7 +110,7 @@ test("count_tokens counts after the edits, and has the number before them", asyn
 test("Responses: beyond compact_threshold, the answer goes on until the context is full, with a warning", async () => {
   const context_management = [{ type: "compaction", compact_threshold: 1000 }];
   const respond = (input: string, members: object): Promise<Response> =>
-    fetch(`${local.url}/v1/responses`, json({ model: "local", input, max_output_tokens: 20, ...members }));
+    fetch(`${both.url.local}/v1/responses`, json({ model: "local", input, max_output_tokens: 20, ...members }));
   const response = await respond("y ".repeat(1500), { context_management });
   expect(response.status).toBe(200);
   expect(((await response.json()) as { usage: { input_tokens: number } }).usage.input_tokens).toBeGreaterThan(1000);

@@ -1,15 +1,7 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { TruewireServer } from "../../src/app/create-server.ts";
-import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
-import { startScripted, say } from "../upstream/scripted-server.ts";
-import type { ScriptedServer } from "../upstream/scripted-server.ts";
-import { startTruewire } from "../support/serve.ts";
-import type { RunningTruewire } from "../support/serve.ts";
+import { startLocalAndChat, type LocalAndChat } from "../support/local-and-chat.ts";
 import { json } from "../support/transports.ts";
+import { say } from "../upstream/scripted-server.ts";
 
 // `truncation: "auto"` was read into the request, documented as supported, and no engine looked at it: a long conversation was refused.
 
@@ -27,14 +19,9 @@ const input = [
 const contextSize = 1024;
 
 describe("truncation of the Responses API", () => {
-  const folder = mkdtempSync(join(tmpdir(), "truewire-truncation-"));
-  let chat: ScriptedServer;
-  let gateway: TruewireServer;
-  let local: RunningTruewire;
+  let both: LocalAndChat;
   beforeAll(async () => {
-    const path = join(folder, "local.gguf");
-    writeProgrammedModel(path, { contextLength: 4096 });
-    chat = await startScripted((response, body) => {
+    both = await startLocalAndChat(contextSize, (response, body) => {
       const characters = (body["messages"] as { content: string }[]).reduce(
         (sum, { content }) => sum + content.length,
         0,
@@ -45,21 +32,11 @@ describe("truncation of the Responses API", () => {
       response.writeHead(400, { "content-type": "application/json" });
       response.end(JSON.stringify({ error: { message, type: "BadRequestError", param: null, code: 400 } }));
     });
-    const sizes = ["--context-size", String(contextSize), "--slots", "1", "--threads", "1", "--gpu", "off"];
-    local = await startTruewire([path, ...sizes]);
-    const models = [{ kind: "upstream" as const, url: chat.url, models: { chat: "m" } }];
-    gateway = await createServer({ port: 0, logLevel: "silent", models });
   });
-  afterAll(async () => {
-    await local?.stop();
-    await gateway?.close(0);
-    await chat?.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  afterAll(() => both?.close());
 
-  const post = (body: { readonly model: string; readonly [name: string]: unknown }): Promise<Response> => {
-    const { url } = body.model === "local" ? local : gateway;
-    return fetch(`${url}/v1/responses`, json({ max_output_tokens: 20, input, ...body }));
+  const post = (body: { readonly model: "local" | "chat"; readonly [name: string]: unknown }): Promise<Response> => {
+    return fetch(`${both.url[body.model]}/v1/responses`, json({ max_output_tokens: 20, input, ...body }));
   };
   const ask = async (
     body: Parameters<typeof post>[0],
@@ -68,7 +45,7 @@ describe("truncation of the Responses API", () => {
     return { status: response.status, answer: (await response.json()) as Json };
   };
 
-  test.each(["local", "chat"])("%s: without it, a conversation that is too long is refused", async (model) => {
+  test.each(["local", "chat"] as const)("%s: without it, a conversation that is too long is refused", async (model) => {
     for (const truncation of [undefined, "disabled"]) {
       const { status, answer } = await ask({ model, truncation });
       expect([status, answer.error?.["code"]]).toEqual([400, "context_length_exceeded"]);
@@ -94,11 +71,11 @@ describe("truncation of the Responses API", () => {
   });
 
   test("a chat server gets the instructions, the newest turns and the last question", async () => {
-    const before = chat.requests.length;
+    const before = both.upstream.requests.length;
     const { status } = await ask({ model: "chat", truncation: "auto" });
     expect(status).toBe(200);
-    expect(chat.requests.length - before).toBeLessThan(5);
-    const { messages = [] } = (chat.requests.at(-1)?.body ?? {}) as { messages?: { content: string }[] };
+    expect(both.upstream.requests.length - before).toBeLessThan(5);
+    const { messages = [] } = (both.upstream.requests.at(-1)?.body ?? {}) as { messages?: { content: string }[] };
     const texts = messages.map(({ content }) => content);
     expect(texts[0]).toBe("Keep this rule.");
     expect(texts[1]).toMatch(/^Question /);
@@ -108,12 +85,15 @@ describe("truncation of the Responses API", () => {
 
   test("the Messages API: max_tokens beyond the context is no error", async () => {
     const messages = [{ role: "user", content: "Hi" }];
-    const response = await fetch(`${local.url}/v1/messages`, json({ model: "local", max_tokens: 128_000, messages }));
+    const response = await fetch(
+      `${both.url.local}/v1/messages`,
+      json({ model: "local", max_tokens: 128_000, messages }),
+    );
     expect([response.status, await response.json()]).toMatchObject([200, { type: "message", role: "assistant" }]);
   });
 
   test("what cannot be made to fit is refused", async () => {
-    for (const model of ["local", "chat"]) {
+    for (const model of ["local", "chat"] as const) {
       const { status, answer } = await ask({ model, truncation: "auto", input: "x".repeat(5000) });
       expect([status, answer.error?.["code"]]).toEqual([400, "context_length_exceeded"]);
     }
