@@ -26,7 +26,7 @@ export interface RequestDraft {
   readonly forwards: boolean;
   /** The request so far; `sharedMembers` completes it. */
   readonly request: Mutable<Omit<GenerationRequest, "prompt">>;
-  /** What the request says about the form of its answer; `askedAnswer` completes it. */
+  /** What the request says about the form of its answer; `completeRequestedAnswer` completes it. */
   readonly asked: Mutable<RequestedAnswer>;
   /** `request.sampling`, without XTC and DRY, which several parameters set. */
   readonly sampling: Mutable<Sampling>;
