@@ -54,7 +54,9 @@ export function RequestActions({ request }: { readonly request: InspectedRequest
             Edit and resend
           </button>
         )}
-        {curlProblem(request) === undefined && <CopyButton label="Copy as curl" text={() => curlOf(request)} />}
+        {curlProblem(request) === undefined && (
+          <CopyButton label="Copy as curl" quiet={false} text={() => curlOf(request)} />
+        )}
         <Download request={request} />
       </div>
       {editReason !== undefined && request.method !== "GET" && (

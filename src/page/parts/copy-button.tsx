@@ -2,8 +2,15 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { announcement } from "./changing.ts";
 
+interface Properties {
+  readonly text: () => string;
+  readonly label?: string;
+  /** False: it looks like the other buttons of its row. */
+  readonly quiet?: boolean;
+}
+
 /** Copies a text, and says so for a moment. */
-export function CopyButton({ text, label = "Copy" }: { readonly text: () => string; readonly label?: string }): VNode {
+export function CopyButton({ text, label = "Copy", quiet = true }: Properties): VNode {
   const [said, setSaid] = useState(label);
   const say = (word: string): void => {
     setSaid(word);
@@ -19,7 +26,7 @@ export function CopyButton({ text, label = "Copy" }: { readonly text: () => stri
     );
   };
   return (
-    <button type="button" class="quiet" onClick={copy}>
+    <button type="button" class={quiet ? "quiet" : ""} onClick={copy}>
       {said}
     </button>
   );
