@@ -21,7 +21,7 @@ export function anthropicError(failure: GenerationFailure): AnthropicError {
   };
 }
 
-/** Returns the JSON of an error's body, which is also the data of an `error` event. `requestId` is `null` if it is not known. */
+/** Returns the JSON of an error's body, which is also the data of an `error` event. `requestId` is `null` if none is known. */
 export function errorJson(failure: GenerationFailure, requestId: string | null): string {
   const { type, message } = anthropicError(failure);
   const details = detailsOf(failure);
