@@ -132,11 +132,10 @@ describePage("Compare", both, (at) => {
     await ask("options");
     await complete(1);
     expect(asked.map(({ temperature }) => temperature)).toEqual([undefined, 0.3]);
-    // Each side's answer is JSON, and shown as code.
-    expect(await page.locator(".compare-sides .said pre").allTextContents()).toEqual([
-      expect.stringContaining('"roles"'),
-      expect.stringContaining('"temperature": 0.3'),
-    ]);
+    // Each side's answer is JSON, and shown as code once its Markdown reader has been loaded.
+    await expect
+      .poll(() => page.locator(".compare-sides .said pre").allTextContents())
+      .toEqual([expect.stringContaining('"roles"'), expect.stringContaining('"temperature": 0.3')]);
     expect(asked.map(({ messages }) => (messages as object[])[0])).toEqual([
       { role: "system", content: "Be brief." },
       { role: "system", content: "Be long." },
