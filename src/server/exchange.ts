@@ -10,7 +10,7 @@ import type { BodyLease } from "./body-budget.ts";
  * One HTTP request and its answer, over node:http (node-exchange.ts), the web's `fetch` (fetch-exchange.ts) or a message of a WebSocket
  * (web-sockets.ts). The rest of the server uses only this interface, and no Node built-in.
  */
-export interface HttpExchange {
+export interface HttpExchange extends AnswerSink {
   /** Upper case. */
   readonly method: string;
   /** Percent-encoded as received, without the query. */
@@ -42,6 +42,10 @@ export interface HttpExchange {
   readonly connectionStore?: Store;
   /** Whether the connection comes from this machine; absent if that is not known. */
   readonly isFromLoopback?: boolean;
+}
+
+/** What an answer is written to. */
+export interface AnswerSink {
   /** Whether the client has left before its answer was complete. */
   readonly departure: Departure;
   /** Sends a complete answer. */
@@ -77,6 +81,9 @@ export function plainPath(path: string): string {
 
 /** The header with which a client chooses the profile of its answer. Precedence: header, model, server. */
 export const profileHeader = "X-Truewire-Wire";
+
+/** The header with which a client asks for a stream that it can take up again (`ResumableStream`). */
+export const resumeHeader = "x-truewire-resume";
 
 /**
  * The profile in the header of a request; undefined without that header. Throws `FailureError` 400 for an unknown profile: a client that
