@@ -73,6 +73,8 @@ export class RequestRecord implements GenerationObserver {
   /** How often the answer went on without a client, and how often a client took it up again (`ResumableStream`). */
   lost = 0;
   resumes = 0;
+  /** The request takes up the stream of another one. */
+  takesUp = false;
   toolCalls = 0;
   /** The names of the first tools that the answer calls. */
   readonly calledTools: string[] = [];

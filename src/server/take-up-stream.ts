@@ -20,6 +20,7 @@ export async function takeUpStream(reply: Reply, service: Service, id: string): 
     reply.open(headers);
     return reply.end("");
   }
+  reply.record.takesUp = true;
   await sendEvents(reply, run.events(from), headers, service.settings.keepAliveMs);
 }
 

@@ -31,8 +31,8 @@ const perChunk = 40;
  * What an answer has written, in chunks with the numbers 0, 1, 2, … Several readers read it, each from a chunk of its choice and at its own
  * pace.
  *
- * With a limit, chunks that were read are dropped beyond it, the oldest first. The writer waits (`room`) for a reader that is far behind,
- * and without a reader when as much as the limit is unread. What counts is the newest reader: the connection of an older one may be lost
+ * With a limit, chunks that were read are dropped beyond it while there is a reader, the oldest first. The writer waits (`room`) for a reader
+ * that is far behind, and without a reader when as much as the limit is unread. What counts is the newest reader: the connection of an older one may be lost
  * without a sign.
  */
 export class WrittenText {
@@ -89,8 +89,8 @@ export class WrittenText {
     this.#chunks.push(chunk);
     this.#size += chunk.length + perChunk;
     this.#unread += chunk.length + perChunk;
-    // In bulk, because dropping from the front moves the rest.
-    if (this.#size > this.#limit) this.dropRead(this.#limit * 0.75);
+    // In bulk, because dropping from the front moves the rest. What was sent over a lost connection may not have been received.
+    if (this.#size > this.#limit && this.hasReaders) this.dropRead(this.#limit * 0.75);
     this.#wakeReaders();
   }
 
