@@ -123,8 +123,10 @@ export class ResumableStream implements AnswerSink, FoundRun {
     this.#forgetLater();
   }
 
+  /** The reader is too slow. It may come back: until then, the answer goes on without a reader. */
   cut(): void {
-    this.stop();
+    if (this.#text.hasReaders) this.#text.dismissReaders();
+    else this.stop();
     this.#options.exchange.cut();
   }
 

@@ -100,6 +100,10 @@ export class WrittenText {
     this.#wakeWriter();
   }
 
+  dismissReaders(): void {
+    for (const reader of [...this.#readers]) void reader.return();
+  }
+
   /** Ends the text and drops all of it. */
   clear(): void {
     this.#first = this.#taken = this.next;

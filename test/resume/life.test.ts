@@ -1,3 +1,4 @@
+import { connect } from "node:net";
 import { describe, expect, test } from "vitest";
 import { keyOf } from "../keys/support.ts";
 import { ScriptedEngine, until } from "../support/scripted-engine.ts";
@@ -234,6 +235,32 @@ describe("a stream that is read", () => {
     const late = await fetch(url + place, { headers: { "last-event-id": String(all.length - 3) } });
     expect(eventsIn(await late.text())).toEqual(all.slice(-2));
   });
+});
+
+// A phone that changes its network often leaves a connection that looks open and takes nothing.
+test("a reader that takes nothing is disconnected, as without the header, and may come back", async () => {
+  const texts = Array.from({ length: 40 }, () => "x".repeat(100_000));
+  const { url, engine, allow } = await open(texts, { readerPatience: "50ms" });
+  engine.health = () => ({ state: "ready", slots: { busy: 1, total: 1 }, queued: 1, counters: {} });
+  const { hostname, port } = new URL(url);
+  const { body, headers = {} } = post(path);
+  const request = [`POST /v1/${path} HTTP/1.1`, "host: localhost", `content-length: ${String(body).length}`];
+  for (const [name, value] of Object.entries(headers)) request.push(`${name}: ${String(value)}`);
+  const socket = connect(Number(port), hostname);
+  closeAfterTest(() => socket.destroy());
+  socket.on("error", () => {});
+  socket.write(`${request.join("\r\n")}\r\n\r\n${String(body)}`);
+  allow(1);
+  const id = await new Promise<string>((resolve) => {
+    socket.once("data", (data) => resolve(/^x-request-id: (\S+)/m.exec(String(data))?.[1] ?? ""));
+  });
+  socket.pause();
+  allow(Number.POSITIVE_INFINITY);
+  await until(() => engine.running === 0, "the answer has been written to its end");
+  expect(engine.aborted).toBe(0);
+  const all = eventsIn(await textOf(`${url}/v1/streams/${id}`));
+  expect(all.map(idOf)).toEqual([...all.keys()]);
+  expect(all.at(-1)).toContain("[DONE]");
 });
 
 describe("a request", () => {
