@@ -54,7 +54,7 @@ export interface TruewireConfig {
    */
   readonly attachResends?: Duration;
   /**
-   * The longest that a stream may go on after its connection is lost, for clients that ask for it with the header `X-Truewire-Resume`.
+   * The maximum time that a stream continues after its connection is lost, for clients that ask for it with the header `X-Truewire-Resume`.
    * Default 5m; 0: not at all.
    */
   readonly resumeStreams?: Duration;

@@ -180,7 +180,7 @@ const server = settings(
     ),
     resumeStreams: duration(
       "5m",
-      "The longest that a stream may go on after its connection is lost, if its client asks for that with X-Truewire-Resume; 0s: not at all",
+      "The maximum time that a stream continues after its connection is lost, if its client asks for that with X-Truewire-Resume; 0s: not at all",
     ),
     grace: duration("10s", "How long running answers may take to finish when the server stops"),
     bodyLimit: size("32MiB", "The largest request body"),

@@ -84,7 +84,7 @@ export interface RequestSummary {
   readonly attempts?: number;
   /** Repairs of upstream answers, with their counts. */
   readonly repairs?: Readonly<Record<string, number>>;
-  /** How often the stream went on without a client, and how often a client took it up again. */
+  /** How often the stream lost its last client, and how often a client resumed it. */
   readonly lost?: number;
   readonly resumes?: number;
   readonly error?: string;

@@ -13,7 +13,7 @@ import type { FoundRun, RunState } from "./written-text.ts";
 const maxRuns = 1000;
 /** The events of a run are held in memory until they are stored. In characters. */
 const maxAnswerLength = 64 * 1024 * 1024;
-/** What all streams that can be taken up keep together in a process, in characters. */
+/** What all resumable streams keep together in a process, in characters. */
 const maxKept = 64 * 1024 * 1024;
 
 export interface DetachedRequest {
@@ -28,7 +28,7 @@ export interface DetachedRequest {
 /** Finds a run of another process of this server. `key`: as for `DetachedRuns.own`. */
 export type FindElsewhere = (key: string) => Promise<FoundRun | undefined>;
 
-/** Answers that are generated without a client: responses in the background, and streams that a client may take up again. */
+/** Answers that are generated without a client: responses in the background, and streams that a client may resume. */
 export class DetachedRuns {
   readonly #runs = new Map<string, BackgroundRun | ResumableStream>();
   /** In the order in which they began. */
@@ -36,7 +36,7 @@ export class DetachedRuns {
   readonly #elsewhere: FindElsewhere | undefined;
   /** The size of all streams, in characters. */
   #kept = 0;
-  /** The number of streams that go on without a client. */
+  /** The number of streams that continue without a client. */
   #lost = 0;
   #isClosing = false;
   #idle: (() => void)[] = [];
@@ -71,7 +71,7 @@ export class DetachedRuns {
     return this.#runs.get(key);
   }
 
-  /** Lets clients of the owner take up a stream by the id of its request, until it is forgotten. */
+  /** Lets clients of the owner resume a stream by the id of its request, until it is forgotten. */
   addStream(owner: string, id: string, stream: ResumableStream): void {
     const key = keyOf(owner, id);
     this.#runs.set(key, stream);

@@ -82,7 +82,7 @@ export function plainPath(path: string): string {
 /** The header with which a client chooses the profile of its answer. Precedence: header, model, server. */
 export const profileHeader = "X-Truewire-Wire";
 
-/** The header with which a client asks for a stream that it can take up again (`ResumableStream`). */
+/** The header with which a client asks for a stream that it can resume (`ResumableStream`). */
 export const resumeHeader = "x-truewire-resume";
 
 /**

@@ -37,7 +37,7 @@ interface ReadGeneration extends NamedRequest {
   readonly read: ReadRequest;
   /** Present if the API keeps its answers. */
   readonly kept: StorableRequest | undefined;
-  /** How long the stream goes on without its client, in milliseconds; 0: not at all. */
+  /** How long the stream continues without its client, in milliseconds; 0: not at all. */
   readonly resumeMs: number;
 }
 
@@ -213,7 +213,7 @@ function opened(exchange: HttpExchange): Parameters<typeof sendEvents>[0] {
   };
 }
 
-/** Why the answer cannot go on without its client although the client asks for that; undefined: it can. */
+/** Why the answer cannot continue without its client although the client asks for that; undefined: it can. */
 function whyNotResumable(
   { streamHeaders }: ServedPort,
   { request }: ReadRequest,
@@ -224,9 +224,9 @@ function whyNotResumable(
   const isEventStream = streamHeaders(profile)["content-type"]?.startsWith("text/event-stream") === true;
   const reason =
     exchange.answering !== undefined
-      ? "a WebSocket cannot be taken up"
+      ? "an answer over WebSocket cannot be resumed"
       : kept?.detach !== undefined
-        ? "a response in the background goes on anyway; follow it with starting_after"
+        ? "a response in the background continues anyway; resume it with starting_after"
         : !request.stream
           ? "it is for streamed answers"
           : !isEventStream

@@ -38,7 +38,7 @@ const stages: readonly Stage[] = [
 /** The stages before a client may open a WebSocket. Each message on it is then a request of its own. */
 const admission: readonly Stage[] = [findRoute, checkOrigin, chooseProfile, requireRoute, authenticate, requireReady];
 
-/** Uniform in [0, 1), for an id with which streams are taken up: results of `Math.random` can be predicted from earlier ones. */
+/** Uniform in [0, 1), for an id with which streams are resumed: results of `Math.random` can be predicted from earlier ones. */
 function unguessable(): number {
   return (crypto.getRandomValues(new Uint32Array(1))[0] ?? 0) / 2 ** 32;
 }

@@ -70,11 +70,11 @@ export class RequestRecord implements GenerationObserver {
   inspection: WatchedRequest | undefined;
   /** The connection was closed because the reader was too slow. */
   cut = false;
-  /** How often the answer went on without a client, and how often a client took it up again (`ResumableStream`). */
+  /** How often the stream lost its last client, and how often a client resumed it (`ResumableStream`). */
   lost = 0;
   resumes = 0;
-  /** The request takes up the stream of another one. */
-  takesUp = false;
+  /** The request resumes the stream of another one. */
+  resumesStream = false;
   toolCalls = 0;
   /** The names of the first tools that the answer calls. */
   readonly calledTools: string[] = [];

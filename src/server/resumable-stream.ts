@@ -5,11 +5,11 @@ import type { RequestRecord } from "./request-record.ts";
 import { WrittenText } from "./written-text.ts";
 import type { FoundRun, RunState } from "./written-text.ts";
 
-/** What a stream keeps for a client that takes it up again, in characters. */
+/** What a stream keeps for a client that resumes it, in characters. */
 const maxLength = 4 * 1024 * 1024;
 
 /**
- * Returns how long the client asks its stream to go on without it, in milliseconds; 0: not at all. Throws `FailureError` 400 for a value
+ * Returns how long the client asks its stream to continue without it, in milliseconds; 0: not at all. Throws `FailureError` 400 for a value
  * that is not a time.
  */
 export function resumeTimeOf(exchange: Pick<HttpExchange, "header">): number {
@@ -18,7 +18,7 @@ export function resumeTimeOf(exchange: Pick<HttpExchange, "header">): number {
   const [, number, unit = "s"] = /^\s*(\d{1,9})\s*(ms|s|m|h)?\s*$/.exec(value) ?? [];
   if (number === undefined) {
     throw invalidRequest(
-      `Invalid header '${resumeHeader}': expected a time such as 30s or 2m, for which the answer goes on without a connection, but got '${value.slice(0, 100)}'.`,
+      `Invalid header '${resumeHeader}': expected a time such as 30s or 2m, for which the answer continues without a connection, but got '${value.slice(0, 100)}'.`,
       null,
       "invalid_value",
     );
@@ -32,9 +32,9 @@ export interface ResumableOptions {
   /** Opens the stream, and is its first reader. */
   readonly exchange: HttpExchange;
   readonly record: RequestRecord;
-  /** Of the stream, for those who take it up. */
+  /** Of the stream, for further readers. */
   readonly headers: HeaderFields;
-  /** How long the generation goes on without a reader, and the stream is kept after its end, in milliseconds. */
+  /** How long the generation continues without a reader, and the stream is kept after its end, in milliseconds. */
   readonly resumeMs: number;
   /** Sends events to the exchange, after its headers, until it is closed. */
   readonly deliver: (events: AsyncIterable<string>) => Promise<void>;
@@ -43,7 +43,7 @@ export interface ResumableOptions {
 }
 
 /**
- * A streamed answer that goes on for some time when its connection is lost. The server writes to it as to a connection; each event gets
+ * A streamed answer that continues for some time when its connection is lost. The server writes to it as to a connection; each event gets
  * the `id` of its number, and what was written is kept for readers. Once the stream has begun, the client counts as having left when no
  * reader came back in time. Source of `id` and `Last-Event-ID`: WHATWG HTML, "Server-sent events".
  */
@@ -114,7 +114,7 @@ export class ResumableStream implements AnswerSink, FoundRun {
       start = end;
     }
     this.onChange();
-    return this.#text.room();
+    return this.#text.drain();
   }
 
   end(text: string): void {
@@ -123,7 +123,7 @@ export class ResumableStream implements AnswerSink, FoundRun {
     this.#forgetLater();
   }
 
-  /** The reader is too slow. It may come back: until then, the answer goes on without a reader. */
+  /** The reader is too slow. It may come back: until then, the answer continues without a reader. */
   cut(): void {
     if (this.#text.hasReaders) this.#text.dismissReaders();
     else this.stop();

@@ -21,8 +21,8 @@ test("readers get each chunk once and in order, or are told that it is not kept;
       const added: string[] = [];
       for (const step of all) {
         if (step.kind === "add") {
-          // A writer does not write on before there is room.
-          if (text.room()) continue;
+          // A writer waits before it writes more.
+          if (text.drain()) continue;
           added.push(`${added.length},`.padEnd(step.length, "."));
           text.add(added.at(-1) ?? "");
           expect(text.size).toBeLessThanOrEqual(2 * limit + 2 * 340);
@@ -61,11 +61,11 @@ test("a writer that waits goes on when the reader has read, has left, or has bee
     const text = new WrittenText(4_000_000);
     const reader = text.events();
     text.add("x".repeat(300_000));
-    const room = text.room();
-    expect(room).toBeDefined();
+    const drained = text.drain();
+    expect(drained).toBeDefined();
     await act(reader, text);
-    await room;
-    expect(text.room()).toBeUndefined();
+    await drained;
+    expect(text.drain()).toBeUndefined();
   }
 });
 

@@ -6,7 +6,7 @@ import type { HeaderFields } from "./exchange.ts";
 export interface FoundRun extends DetachedRun {
   /** For a run of another process: when it was found. */
   readonly state: RunState;
-  /** Begins with chunk `from`; default 0. `return` ends the iteration at once. */
+  /** Begins with chunk `from`; default 0. `return` ends the iteration immediately. */
   events(from?: number): AsyncIterableIterator<string>;
 }
 
@@ -16,7 +16,7 @@ export interface RunState {
   readonly first: number;
   readonly next: number;
   readonly hasEnded: boolean;
-  /** The headers of a stream that can be taken up, in which each chunk is one event; absent for a response in the background. */
+  /** The headers of a resumable stream, in which each chunk is one event; absent for a response in the background. */
   readonly headers?: HeaderFields;
 }
 
@@ -31,9 +31,9 @@ const perChunk = 40;
  * What an answer has written, in chunks with the numbers 0, 1, 2, … Several readers read it, each from a chunk of its choice and at its own
  * pace.
  *
- * With a limit, chunks that were read are dropped beyond it while there is a reader, the oldest first. The writer waits (`room`) for a reader
- * that is far behind, and without a reader when as much as the limit is unread. What counts is the newest reader: the connection of an older one may be lost
- * without a sign.
+ * With a limit, chunks that were read are dropped beyond it while there is a reader, the oldest first. The writer waits (`drain`) for a
+ * reader that has much left to read, and without a reader when as much as the limit is unread. What counts is the newest reader: the
+ * connection of an older one may be lost without a sign.
  */
 export class WrittenText {
   readonly #limit: number;
@@ -101,7 +101,7 @@ export class WrittenText {
   }
 
   dismissReaders(): void {
-    for (const reader of [...this.#readers]) void reader.return();
+    for (const reader of this.#readers) void reader.return();
   }
 
   /** Ends the text and drops all of it. */
@@ -119,15 +119,15 @@ export class WrittenText {
     this.#first += count;
   }
 
-  /** A promise that resolves when there is room for more; undefined: there is. */
-  room(): Promise<void> | undefined {
+  /** A promise that resolves when the writer may continue; undefined: it may continue now. */
+  drain(): Promise<void> | undefined {
     if (this.#hasEnded || !this.#isFull) return undefined;
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
   /**
    * Reads from chunk `from` on: each step returns what has been written since, as soon as there is any. Rejects with `FailureError` 410 if
-   * that is no longer kept. `return` ends it at once, also while a step waits.
+   * that is no longer kept. `return` ends it immediately, also while a step waits.
    */
   events(from = 0): AsyncIterableIterator<string> {
     const reader = new TextReader(this, from, () => this.#leave(reader));

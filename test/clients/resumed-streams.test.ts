@@ -13,7 +13,7 @@ import { readChatStream } from "../../src/index.ts";
 import { scenarioSources, serveScenarios } from "../messages/scenario-server.ts";
 
 /*
- * Streams that can be taken up have a line `id:` in each event. Clients that know nothing of it read the same answer, over a local model, a
+ * Resumable streams have a line `id:` in each event. Clients that know nothing of it read the same answer, over a local model, a
  * program, and a server of each API.
  */
 

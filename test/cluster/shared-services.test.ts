@@ -227,7 +227,7 @@ test.each([true, false])(
   },
 );
 
-test("a lost stream is taken up and stopped at any worker, and ends when no worker has a reader of it", async () => {
+test("a lost stream is resumed and stopped at any worker, and ends when no worker has a reader of it", async () => {
   const serving = await serveTwo();
   const lost = async (content: string, time: string): Promise<{ place: string; events: readonly string[] }> => {
     const headers = { "content-type": "application/json", "x-truewire-resume": time };

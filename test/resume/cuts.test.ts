@@ -23,9 +23,9 @@ describe.each(Object.keys(bodies))("%s", (path) => {
         let allowed = 0;
         /** Lets the engine write on until the connection has been cut. */
         const writing = async (part: Promise<Part>): Promise<Part> => {
-          let isCut = false;
-          const cut = part.finally(() => (isCut = true));
-          for (; !isCut; await new Promise(setImmediate)) allow(++allowed);
+          const state = { isCut: false };
+          const cut = part.finally(() => (state.isCut = true));
+          for (; !state.isCut; await new Promise(setImmediate)) allow(++allowed);
           return cut;
         };
         const [first = 0, ...others] = cuts;

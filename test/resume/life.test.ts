@@ -312,7 +312,7 @@ describe("a request", () => {
 });
 
 describe.each(transports)("over $name", ({ open: openTransport }) => {
-  test("a stream is taken up", async () => {
+  test("a stream is resumed", async () => {
     let goOn = (): void => {};
     const waiting = new Promise<void>((resolve) => (goOn = resolve));
     const engine = new ScriptedEngine(async function* () {

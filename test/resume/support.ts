@@ -24,12 +24,12 @@ export interface Opened {
 
 /** A server whose engine writes the texts, each when the test allows it. */
 export async function open(texts: readonly string[], config: TruewireConfig = {}): Promise<Opened> {
-  let allowed = 0;
+  const state = { allowed: 0 };
   let wake = (): void => {};
   const engine = new ScriptedEngine(async function* (_, signal) {
     signal.addEventListener("abort", () => wake());
     for (const [at, batch] of [...answer(texts)].entries()) {
-      while (at >= allowed && !signal.aborted) await new Promise<void>((resolve) => (wake = resolve));
+      while (at >= state.allowed && !signal.aborted) await new Promise<void>((resolve) => (wake = resolve));
       if (signal.aborted) return;
       yield batch;
     }
@@ -41,7 +41,7 @@ export async function open(texts: readonly string[], config: TruewireConfig = {}
     url: server.url,
     engine,
     allow(count) {
-      allowed = count;
+      state.allowed = count;
       wake();
     },
   };
@@ -133,7 +133,7 @@ export function idOf(event: string | undefined): number {
   return Number(/^id: (\d+)\n/.exec(event ?? "")?.[1]);
 }
 
-/** The headers with which a client takes a stream up after the events. */
+/** The headers with which a client resumes a stream after the events. */
 export function after(events: readonly string[]): Record<string, string> {
   return events.length === 0 ? {} : { "last-event-id": String(idOf(events.at(-1))) };
 }

@@ -215,7 +215,7 @@ function factsOf(summary: RequestSummary): string[] {
     ...(finish === undefined ? [] : [finish]),
     ...(attempts > 1 ? [countInWords(attempts, "attempt")] : []),
     ...(lost > 0 ? [`connection lost ${times(lost)}`] : []),
-    ...(resumes > 0 ? [`taken up again ${times(resumes)}`] : []),
+    ...(resumes > 0 ? [`resumed ${times(resumes)}`] : []),
   ];
 }
 

@@ -106,13 +106,13 @@ export class RequestNumbers {
     });
     this.#resumed = new Counter({
       name: "truewire_resumed_streams_total",
-      help: "How often a client took up a stream again after it had lost the connection.",
+      help: "How often a client resumed a stream after it had lost the connection.",
       registers: [registry],
     });
   }
 
   observe(record: RequestRecord, outcome: RequestOutcome): void {
-    if (record.takesUp) this.#resumed.inc();
+    if (record.resumesStream) this.#resumed.inc();
     const { api, servedModel = "", keyName = "", usage, timings, repairs } = record;
     if (!api || record.detached) return;
     const series = this.#of(api, servedModel, keyName);

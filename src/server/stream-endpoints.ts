@@ -9,7 +9,7 @@ import { notKept } from "./written-text.ts";
 import type { FoundRun, RunState } from "./written-text.ts";
 
 /** `GET /streams/{id}`: the events of a stream after `Last-Event-ID`, and then each new one. `id`: of the request that began it. */
-export async function takeUpStream(reply: Reply, service: Service, id: string): Promise<void> {
+export async function resumeStream(reply: Reply, service: Service, id: string): Promise<void> {
   const { run, state } = await requireStream(reply, service, id);
   const { first, next, hasEnded, headers = {} } = state;
   const from = nextEvent(reply.exchange, next);
@@ -20,7 +20,7 @@ export async function takeUpStream(reply: Reply, service: Service, id: string): 
     reply.open(headers);
     return reply.end("");
   }
-  reply.record.takesUp = true;
+  reply.record.resumesStream = true;
   await sendEvents(reply, run.events(from), headers, service.settings.keepAliveMs);
 }
 
@@ -42,7 +42,7 @@ async function requireStream(
   if (run && state?.headers) return { run, state };
   throw new FailureError({
     kind: "not-found",
-    message: `There is no stream '${id.slice(0, 100)}' to take up for this key. A stream can be taken up if its request had the header ${resumeHeader}, by the id in its header x-request-id, and until the time in its header ${resumeHeader} has passed without a reader.`,
+    message: `There is no stream '${id.slice(0, 100)}' for this key. A stream can be resumed by the x-request-id of its answer, if its request had the header ${resumeHeader}, and until the time in that header of the answer has passed without a client.`,
     status: 404,
     param: null,
     code: null,
