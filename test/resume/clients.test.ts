@@ -8,7 +8,8 @@ import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { readBlocks } from "../docs/read-blocks.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
-import { open } from "./support.ts";
+import { hasBrowser, launchBrowser } from "../support/open-page.ts";
+import { idOf, open } from "./support.ts";
 
 /** A proxy that breaks off its first connections after as many bytes of their answers. */
 async function breakingProxy(to: string, cuts: readonly number[]): Promise<{ url: string; connections: () => number }> {
@@ -49,3 +50,39 @@ test("the client of docs/streams.md gets the whole answer over a connection that
   expect(stdout).toBe(words.join(""));
   expect(proxy.connections()).toBe(6);
 });
+
+interface Seen {
+  readonly ids: readonly string[];
+  readonly datas: readonly string[];
+}
+
+test.skipIf(!hasBrowser)(
+  "a browser's EventSource resumes by itself, and stops when it has the whole stream",
+  async () => {
+    const { url, allow } = await open(Array.from({ length: 40 }, (_, number) => `word${number} `));
+    allow(Number.POSITIVE_INFINITY);
+    const proxy = await breakingProxy(url, [4000, 4000]);
+    const browser = await launchBrowser();
+    closeAfterTest(() => browser.close());
+    const page = await browser.newPage();
+    await page.goto(`${proxy.url}/health`);
+    const body = JSON.stringify({ model: "scripted", stream: true, messages: [{ role: "user", content: "x" }] });
+    const { ids, datas } = await page.evaluate<Seen>(`(async () => {
+    const headers = { "content-type": "application/json", "x-truewire-resume": "60s" };
+    const response = await fetch("/v1/chat/completions", { method: "POST", headers, body: ${JSON.stringify(body)} });
+    const source = new EventSource("/v1/streams/" + response.headers.get("x-request-id"));
+    const [ids, datas] = [[], []];
+    source.onmessage = ({ lastEventId, data }) => {
+      ids.push(lastEventId);
+      datas.push(data);
+    };
+    await new Promise((resolve) => {
+      source.onerror = () => source.readyState === EventSource.CLOSED && resolve();
+    });
+    return { ids, datas };
+  })()`);
+    expect(ids).toEqual(Array.from(ids.keys(), String));
+    expect(datas.at(-1)).toBe("[DONE]");
+    expect(idOf(`id: ${ids.at(-1)}\n`)).toBe(42);
+  },
+);
