@@ -221,20 +221,13 @@ function whyNotResumable(
   { exchange, profile }: Reply,
   { settings }: Service,
 ): string | undefined {
-  const isEventStream = streamHeaders(profile)["content-type"]?.startsWith("text/event-stream") === true;
-  const reason =
-    exchange.answering !== undefined
-      ? "an answer over WebSocket cannot be resumed"
-      : kept?.detach !== undefined
-        ? "a response in the background continues anyway; resume it with starting_after"
-        : !request.stream
-          ? "it is for streamed answers"
-          : !isEventStream
-            ? "it is for streams of server-sent events"
-            : settings.resumeStreamsMs === 0
-              ? "this server's setting resumeStreams is 0"
-              : undefined;
-  return reason === undefined ? undefined : `X-Truewire-Resume was ignored: ${reason}`;
+  const why = (reason: string): string => `X-Truewire-Resume was ignored: ${reason}`;
+  if (exchange.answering !== undefined) return why("an answer over WebSocket cannot be resumed");
+  if (kept?.detach) return why("a response in the background continues anyway; resume it with starting_after");
+  if (!request.stream) return why("it is for streamed answers");
+  if (streamHeaders(profile)["content-type"]?.startsWith("text/event-stream") !== true)
+    return why("it is for streams of server-sent events");
+  return settings.resumeStreamsMs === 0 ? why("this server's setting resumeStreams is 0") : undefined;
 }
 
 /** What sees each batch on its way from the engine to the writer, in order. */

@@ -207,7 +207,13 @@ export async function sendEvents(
 ): Promise<void> {
   const { signal } = reply.exchange.departure;
   const iterator = events[Symbol.asyncIterator]();
-  const left = new Promise<undefined>((resolve) => signal.addEventListener("abort", () => resolve(undefined)));
+  let leave = (): void => {};
+  signal.addEventListener("abort", () => leave());
+  const next = (): Promise<IteratorResult<string> | undefined> =>
+    new Promise((resolve, reject) => {
+      leave = () => resolve(undefined);
+      iterator.next().then(resolve, reject);
+    });
   const open = (): void => {
     if (!reply.sent) reply.open(headers);
   };
@@ -221,7 +227,7 @@ export async function sendEvents(
         open();
         void reply.write(keepAlive);
       }, keepAliveMs);
-      const step = await Promise.race([iterator.next(), left]);
+      const step = await next();
       clearInterval(timer);
       if (step === undefined || step.done === true) break;
       open();

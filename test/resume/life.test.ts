@@ -237,6 +237,21 @@ describe("a stream that is read", () => {
   });
 });
 
+test("of a transcription is resumed, too", async () => {
+  const { url, allow } = await open(words);
+  allow(Number.POSITIVE_INFINITY);
+  const form = new FormData();
+  form.set("model", "scripted");
+  form.set("stream", "true");
+  form.set("file", new Blob(["RIFF\0\0\0\0WAVEfmt "]), "a.wav");
+  const headers = { "x-truewire-resume": "9s" };
+  const answered = await fetch(`${url}/v1/audio/transcriptions`, { method: "POST", headers, body: form });
+  const all = eventsIn(await answered.text());
+  expect(all.map(idOf)).toEqual([...all.keys()]);
+  const place = `${url}/v1/streams/${answered.headers.get("x-request-id")}`;
+  expect(eventsIn(await textOf(place, { headers: { "last-event-id": "1" } }))).toEqual(all.slice(2));
+});
+
 // A phone that changes its network often leaves a connection that looks open and takes nothing.
 test("a reader that takes nothing is disconnected, as without the header, and may come back", async () => {
   const texts = Array.from({ length: 40 }, () => "x".repeat(100_000));
