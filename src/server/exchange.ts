@@ -59,6 +59,8 @@ export interface AnswerSink {
   write(text: string): Promise<void> | undefined;
   /** Sends the last chunk and ends the answer. */
   end(text: string): void;
+  /** Present if chunks of a stream are sent in another form than the API writes. Called once for each chunk, before `write` or `end`. */
+  format?(text: string): string;
   /** Closes the connection to a reader that is too slow. The client counts as having left. */
   cut(): void;
 }

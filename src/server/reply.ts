@@ -173,14 +173,20 @@ export class Reply {
 
   /** Sends a part of a streamed answer. Returns a promise if the reader is slow, as `Exchange.write`. */
   write(text: string): Promise<void> | undefined {
-    this.record.inspection?.responseText(text);
-    return this.sink.write(text);
+    const sent = this.#formatted(text);
+    this.record.inspection?.responseText(sent);
+    return this.sink.write(sent);
   }
 
   /** Sends the last part of a streamed answer and ends it. */
   end(text: string): void {
-    this.record.inspection?.responseText(text);
-    this.sink.end(text);
+    const sent = this.#formatted(text);
+    this.record.inspection?.responseText(sent);
+    this.sink.end(sent);
+  }
+
+  #formatted(text: string): string {
+    return this.sink.format === undefined ? text : this.sink.format(text);
   }
 
   /** Sends an error in the form of the API. Anything but a `FailureError` is a defect: status 500, and the cause is logged. */

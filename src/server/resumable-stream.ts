@@ -104,15 +104,17 @@ export class ResumableStream implements AnswerSink, FoundRun {
     this.delivered = deliver(this.#text.events()).catch(() => exchange.cut());
   }
 
+  /** Adds the ids. Comments are left out, because each reader gets comments of its own. */
+  format(text: string): string {
+    if (text.startsWith(":")) return "";
+    let number = this.#text.next;
+    return eventsIn(text)
+      .map((event) => `id: ${number++}\n${event}`)
+      .join("");
+  }
+
   write(text: string): Promise<void> | undefined {
-    // Each reader gets comments of its own.
-    if (text.startsWith(":")) return undefined;
-    for (let start = 0; start < text.length;) {
-      const gap = text.indexOf("\n\n", start);
-      const end = gap === -1 ? text.length : gap + 2;
-      this.#text.add(`id: ${this.#text.next}\n${text.slice(start, end)}`);
-      start = end;
-    }
+    for (const event of eventsIn(text)) this.#text.add(event);
     this.onChange();
     return this.#text.drain();
   }
@@ -169,4 +171,9 @@ export class ResumableStream implements AnswerSink, FoundRun {
     this.#timer = setTimeout(() => this.stop(), this.#options.resumeMs);
     this.#timer.unref?.();
   }
+}
+
+/** The events of a chunk, each with its blank line. */
+function eventsIn(text: string): string[] {
+  return text.split(/(?<=\n\n)/).filter((event) => event !== "");
 }

@@ -158,6 +158,7 @@ describe("a lost stream", () => {
     const shown = async (): Promise<unknown> => JSON.parse(await textOf(`${url}/admin/requests/${id}`)) as unknown;
     await until(async () => JSON.stringify(await shown()).includes('"lost":2'), "it is lost again");
     expect(await shown()).toMatchObject({ outcome: "open", lost: 2, resumes: 1 });
+    expect(JSON.stringify(await shown())).toContain(String.raw`"id: 0\ndata: {`);
     await fetch(`${url}/v1/streams/${id}`, { method: "DELETE" });
     const line = (): unknown => lines.find(([fields]) => "req" in fields && fields.req === id);
     await until(() => line() !== undefined, "its line is written");
