@@ -101,6 +101,23 @@ test("all streams together keep little: those that ended go first, then those wi
   expect(await isKept(0)).toBe(false);
 });
 
+test("of the streams that have ended, those that are still read go last", async () => {
+  const runs = new DetachedRuns();
+  const all = Array.from({ length: 20 }, (_, number) => openStream(runs, `req_${number}`));
+  for (const [number, { stream, leave }] of all.entries()) {
+    if (number > 0) leave();
+    void stream.write(`data: ${"x".repeat(5_000_000)}\n\n`);
+    // It is read by someone who has not read anything yet.
+    if (number === 0) stream.events();
+    stream.end("");
+  }
+  expect(await runs.find("o", "req_0")).toBe(all[0]?.stream);
+  expect(await runs.find("o", "req_1")).toBeUndefined();
+  // That a stream is dropped after its end is no cancellation.
+  expect(all.some(({ stream }) => stream.departure.happened)).toBe(false);
+  await runs.stop();
+});
+
 test("no more than 1000 streams go on without a client", async () => {
   const runs = new DetachedRuns();
   const all = Array.from({ length: 1001 }, (_, number) => openStream(runs, `req_${number}`));

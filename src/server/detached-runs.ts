@@ -99,10 +99,15 @@ export class DetachedRuns {
     };
   }
 
-  /** Drops streams that have ended, and then those whose clients have left, the oldest first, until little enough is kept. */
+  /** Drops streams until little enough is kept, the oldest first: those that have ended and are not read, those without a client, all ended. */
   #stopOldest(): void {
-    for (const isDropped of [(stream: ResumableStream) => stream.hasEnded, (stream: ResumableStream) => stream.isLost])
-      for (const stream of this.#streams) if (this.#kept > maxKept && isDropped(stream)) stream.stop();
+    const all = [...this.#streams];
+    const dropped = [
+      ...all.filter(({ hasEnded, hasReaders }) => hasEnded && !hasReaders),
+      ...all.filter(({ isLost }) => isLost),
+      ...all.filter(({ hasEnded, hasReaders }) => hasEnded && hasReaders),
+    ];
+    for (const stream of dropped) if (this.#kept > maxKept) stream.stop();
   }
 
   /** The server closes: clients cannot come back, so streams without one end. */

@@ -88,6 +88,10 @@ export class ResumableStream implements AnswerSink, FoundRun {
     return this.#text.hasEnded;
   }
 
+  get hasReaders(): boolean {
+    return this.#text.hasReaders;
+  }
+
   get isForgotten(): boolean {
     return this.#isForgotten;
   }
@@ -151,7 +155,7 @@ export class ResumableStream implements AnswerSink, FoundRun {
   stop(): void {
     clearTimeout(this.#timer);
     this.#isForgotten = true;
-    this.departure.happen();
+    if (!this.#text.hasEnded) this.departure.happen();
     this.#text.clear();
     this.onChange();
   }
