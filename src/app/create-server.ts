@@ -227,9 +227,15 @@ export async function openServer(
     http.closeIdleConnections();
     sockets.close();
     service.resends.close();
+    service.runs.close();
     // An engine that does not keep to the grace period cannot keep the server from stopping.
     const late = after(graceMs + 1000);
-    await Promise.race([pool.close(graceMs).then(() => service.requests.idle()), late.promise]);
+    const idle = async (): Promise<void> => {
+      await pool.close(graceMs);
+      await service.requests.idle();
+      await service.runs.delivered();
+    };
+    await Promise.race([idle(), late.promise]);
     late.cancel();
     sockets.cut();
     http.closeAllConnections();

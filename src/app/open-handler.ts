@@ -122,6 +122,7 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
     async close(graceMs: number = parsed.grace): Promise<void> {
       service.state = "closing";
       service.resends.close();
+      service.runs.close();
       await pool.close(graceMs);
       await service.runs.stop();
       await service.store.close();

@@ -27,6 +27,7 @@ export function settingsOf(config: Config, keyConfigs: readonly KeyConfig[], emb
     keepAlive,
     readerPatience,
     attachResends,
+    resumeStreams,
     metrics,
     metricsKey,
   } = config;
@@ -53,6 +54,7 @@ export function settingsOf(config: Config, keyConfigs: readonly KeyConfig[], emb
     keepAliveMs: keepAlive,
     readerPatienceMs: readerPatience,
     attachResendsMs: attachResends,
+    resumeStreamsMs: resumeStreams,
   };
 }
 

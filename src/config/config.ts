@@ -53,6 +53,11 @@ export interface TruewireConfig {
    * first one. Default 0: the answer is cancelled when its client leaves.
    */
   readonly attachResends?: Duration;
+  /**
+   * The maximum time that a stream continues after its connection is lost, for clients that ask for it with the header `X-Truewire-Resume`.
+   * Default 5m; 0: not at all.
+   */
+  readonly resumeStreams?: Duration;
   /** How long running answers may take to finish when the server stops; default 10s. */
   readonly grace?: Duration;
   /** The largest request body; default 32MiB. */

@@ -68,6 +68,7 @@ export interface Config {
   readonly keepAlive: number;
   readonly readerPatience: number;
   readonly attachResends: number;
+  readonly resumeStreams: number;
   readonly grace: number;
   readonly bodyLimit: number;
   readonly bodyBudget?: number;
@@ -176,6 +177,10 @@ const server = settings(
     attachResends: duration(
       "0s",
       "How long an answer whose client has left waits for the same request, which is then attached to it; 0s: it is cancelled",
+    ),
+    resumeStreams: duration(
+      "5m",
+      "The maximum time that a stream continues after its connection is lost, if its client asks for that with X-Truewire-Resume; 0s: not at all",
     ),
     grace: duration("10s", "How long running answers may take to finish when the server stops"),
     bodyLimit: size("32MiB", "The largest request body"),

@@ -84,6 +84,9 @@ export interface RequestSummary {
   readonly attempts?: number;
   /** Repairs of upstream answers, with their counts. */
   readonly repairs?: Readonly<Record<string, number>>;
+  /** How often the stream lost its last client, and how often a client resumed it. */
+  readonly lost?: number;
+  readonly resumes?: number;
   readonly error?: string;
   /** Why a local model processed much of the prompt again. */
   readonly cache_miss?: ShownCacheMiss;

@@ -3,7 +3,11 @@ import type { Engine } from "../core/engine.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import type { DetachedAnswer } from "../apis/port-state.ts";
 import { DetachedRuns } from "./detached-runs.ts";
+import { Departure } from "./exchange.ts";
+import type { HttpExchange } from "./exchange.ts";
 import { silentLog } from "./log.ts";
+import { RequestRecord } from "./request-record.ts";
+import { ResumableStream } from "./resumable-stream.ts";
 
 afterEach(() => {
   vi.useRealTimers();
@@ -51,4 +55,75 @@ test("a writer that throws ends the run: the answer is stored, its readers end, 
   expect(errors).toEqual([{ response: "resp_1", cause: expect.stringMatching(/^Error\n +at /) as unknown }]);
   expect(vi.getTimerCount()).toBe(0);
   expect(await runs.find("o", "resp_1")).toBeUndefined();
+});
+
+interface OpenedStream {
+  readonly stream: ResumableStream;
+  /** Its client leaves. */
+  leave(): void;
+}
+
+function openStream(runs: DetachedRuns, id: string): OpenedStream {
+  const departure = new Departure();
+  const exchange = { departure, open() {}, cut() {} } as unknown as HttpExchange;
+  const stream = new ResumableStream({
+    exchange,
+    record: new RequestRecord(),
+    headers: {},
+    resumeMs: 1_000_000,
+    begun: (begun) => runs.addStream("o", id, begun),
+    async deliver(events) {
+      departure.signal.addEventListener("abort", () => void events[Symbol.asyncIterator]().return?.());
+      for await (const _ of events);
+    },
+  });
+  stream.open(200, {});
+  return { stream, leave: () => departure.happen() };
+}
+
+test("all streams together keep little: those that ended go first, then those without a client, the oldest first", async () => {
+  const runs = new DetachedRuns();
+  const all = Array.from({ length: 20 }, (_, number) => openStream(runs, `req_${number}`));
+  const [running, ...others] = all;
+  for (const { stream, leave } of others) {
+    leave();
+    void stream.write(`data: ${"x".repeat(5_000_000)}\n\n`);
+  }
+  others.at(-1)?.stream.end("");
+  void running?.stream.write(`data: ${"x".repeat(5_000_000)}\n\n`);
+  let size = 0;
+  for (const { stream } of all) size += stream.size;
+  expect(size).toBeLessThanOrEqual(64 * 1024 * 1024);
+  const isKept = async (number: number): Promise<boolean> => (await runs.find("o", `req_${number}`)) !== undefined;
+  expect(await Promise.all([0, 1, 2, 17, 18, 19].map(isKept))).toEqual([true, false, false, true, true, false]);
+  expect(others[0]?.stream.departure.happened).toBe(true);
+  await runs.stop();
+  expect(await isKept(0)).toBe(false);
+});
+
+test("of the streams that have ended, those that are still read go last", async () => {
+  const runs = new DetachedRuns();
+  const all = Array.from({ length: 20 }, (_, number) => openStream(runs, `req_${number}`));
+  for (const [number, { stream, leave }] of all.entries()) {
+    if (number > 0) leave();
+    void stream.write(`data: ${"x".repeat(5_000_000)}\n\n`);
+    // It is read by someone who has not read anything yet.
+    if (number === 0) stream.events();
+    stream.end("");
+  }
+  expect(await runs.find("o", "req_0")).toBe(all[0]?.stream);
+  expect(await runs.find("o", "req_1")).toBeUndefined();
+  // That a stream is dropped after its end is no cancellation.
+  expect(all.some(({ stream }) => stream.departure.happened)).toBe(false);
+  await runs.stop();
+});
+
+test("no more than 1000 streams go on without a client", async () => {
+  const runs = new DetachedRuns();
+  const all = Array.from({ length: 1001 }, (_, number) => openStream(runs, `req_${number}`));
+  for (const { leave } of all) leave();
+  expect(all.filter(({ stream }) => stream.departure.happened)).toEqual(all.slice(1000));
+  runs.close();
+  expect(all.every(({ stream }) => stream.departure.happened)).toBe(true);
+  await runs.stop();
 });

@@ -1,17 +1,20 @@
 import { FailureError, loggedError } from "../core/failure.ts";
-import type { DetachedAnswer, DetachedRun } from "../apis/port-state.ts";
+import type { DetachedAnswer } from "../apis/port-state.ts";
 import { beatMs } from "../apis/port-state.ts";
 import { Departure } from "./exchange.ts";
 import type { Log } from "./log.ts";
 import { runGeneration } from "./run-generation.ts";
 import type { GenerationRun } from "./run-generation.ts";
+import type { ResumableStream } from "./resumable-stream.ts";
+import { WrittenText } from "./written-text.ts";
+import type { FoundRun, RunState } from "./written-text.ts";
 
 /** The maximum number of runs at a time: their clients do not wait, so nothing else limits them. */
 const maxRuns = 1000;
 /** The events of a run are held in memory until they are stored. In characters. */
 const maxAnswerLength = 64 * 1024 * 1024;
-/** The length of text that one `read` returns, unless a single chunk is longer. In characters. */
-const maxReadLength = 64 * 1024;
+/** What all resumable streams keep together in a process, in characters. */
+const maxKept = 64 * 1024 * 1024;
 
 export interface DetachedRequest {
   readonly run: GenerationRun;
@@ -22,24 +25,20 @@ export interface DetachedRequest {
   readonly onEnd?: () => void;
 }
 
-/** A run of this process. */
-export interface OwnRun extends DetachedRun {
-  /** Returns the text from chunk `from` on, as soon as there is any, and the next chunk to read; "": the run has ended. */
-  read(from: number): Promise<ReadRun>;
-}
-
-export interface ReadRun {
-  readonly text: string;
-  readonly next: number;
-}
-
 /** Finds a run of another process of this server. `key`: as for `DetachedRuns.own`. */
-export type FindElsewhere = (key: string) => Promise<DetachedRun | undefined>;
+export type FindElsewhere = (key: string) => Promise<FoundRun | undefined>;
 
-/** Responses that are generated in the background, without a client. */
+/** Answers that are generated without a client: responses in the background, and streams that a client may resume. */
 export class DetachedRuns {
-  readonly #runs = new Map<string, Run>();
+  readonly #runs = new Map<string, BackgroundRun | ResumableStream>();
+  /** In the order in which they began. */
+  readonly #streams = new Set<ResumableStream>();
   readonly #elsewhere: FindElsewhere | undefined;
+  /** The size of all streams, in characters. */
+  #kept = 0;
+  /** The number of streams that continue without a client. */
+  #lost = 0;
+  #isClosing = false;
   #idle: (() => void)[] = [];
 
   /** `elsewhere`: finds runs of other processes. */
@@ -48,10 +47,10 @@ export class DetachedRuns {
   }
 
   /** Resolves when the store knows that the response is in progress. */
-  async start(detached: DetachedRequest, log: Log): Promise<DetachedRun> {
-    if (this.#runs.size >= maxRuns) throw tooMany();
+  async start(detached: DetachedRequest, log: Log): Promise<FoundRun> {
+    if (this.#runs.size - this.#streams.size >= maxRuns) throw tooMany();
     const key = keyOf(detached.owner, detached.answer.id);
-    const run = new Run(detached, log);
+    const run = new BackgroundRun(detached, log);
     this.#runs.set(key, run);
     try {
       await detached.answer.beat();
@@ -63,17 +62,68 @@ export class DetachedRuns {
     return run;
   }
 
-  async find(owner: string, id: string): Promise<DetachedRun | undefined> {
+  async find(owner: string, id: string): Promise<FoundRun | undefined> {
     const key = keyOf(owner, id);
     return this.#runs.get(key) ?? (await this.#elsewhere?.(key));
   }
 
-  own(key: string): OwnRun | undefined {
+  own(key: string): FoundRun | undefined {
     return this.#runs.get(key);
+  }
+
+  /** Lets clients of the owner resume a stream by the id of its request, until it is forgotten. */
+  addStream(owner: string, id: string, stream: ResumableStream): void {
+    const key = keyOf(owner, id);
+    this.#runs.set(key, stream);
+    this.#streams.add(stream);
+    let [size, wasLost] = [0, false];
+    const measure = (): void => {
+      this.#kept += stream.size - size;
+      size = stream.size;
+    };
+    stream.onChange = () => {
+      measure();
+      const { isLost } = stream;
+      const isNewlyLost = isLost && !wasLost;
+      if (isLost !== wasLost) this.#lost += isLost ? 1 : -1;
+      wasLost = isLost;
+      if (stream.isForgotten) {
+        this.#streams.delete(stream);
+        this.#forget(key);
+      } else if (isNewlyLost && (this.#isClosing || this.#lost > maxRuns)) stream.stop();
+      else if (this.#kept > maxKept) {
+        this.#stopOldest();
+        if (this.#kept > maxKept) stream.dropRead();
+        measure();
+      }
+    };
+  }
+
+  /** Drops streams until little enough is kept, the oldest first: those that have ended and are not read, those without a client, all ended. */
+  #stopOldest(): void {
+    const all = [...this.#streams];
+    const dropped = [
+      ...all.filter(({ hasEnded, hasReaders }) => hasEnded && !hasReaders),
+      ...all.filter(({ isLost }) => isLost),
+      ...all.filter(({ hasEnded, hasReaders }) => hasEnded && hasReaders),
+    ];
+    for (const stream of dropped) if (this.#kept > maxKept) stream.stop();
+  }
+
+  /** The server closes: clients cannot come back, so streams without one end. */
+  close(): void {
+    this.#isClosing = true;
+    for (const stream of this.#streams) if (stream.isLost) stream.stop();
+  }
+
+  /** Resolves when the clients that opened the streams have received them, or have left. */
+  async delivered(): Promise<void> {
+    await Promise.all([...this.#streams].map(({ delivered }) => delivered));
   }
 
   /** Ends all runs as failed; resolves when none is left. */
   stop(): Promise<void> {
+    this.#isClosing = true;
     for (const run of this.#runs.values()) run.stop();
     if (this.#runs.size === 0) return Promise.resolve();
     return new Promise((resolve) => this.#idle.push(resolve));
@@ -89,43 +139,30 @@ function keyOf(owner: string, id: string): string {
   return `${owner} ${id}`;
 }
 
-class Run implements OwnRun {
+class BackgroundRun implements FoundRun {
   readonly #detached: DetachedRequest;
   readonly #log: Log;
   readonly #departure = new Departure();
-  readonly #chunks: string[];
-  #characters = 0;
+  readonly #text = new WrittenText();
   #isCancelled = false;
-  #hasEnded = false;
-  #waiting: (() => void)[] = [];
   #done: Promise<void> | undefined;
 
   constructor(detached: DetachedRequest, log: Log) {
     this.#detached = detached;
     this.#log = log;
-    this.#chunks = [detached.answer.opening];
+    this.#text.add(detached.answer.opening);
   }
 
-  async *events(): AsyncGenerator<string> {
-    for (let from = 0; ;) {
-      const { text, next } = await this.read(from);
-      if (text === "") return;
-      yield text;
-      from = next;
-    }
+  get state(): RunState {
+    return this.#text.state;
   }
 
-  async read(from: number): Promise<ReadRun> {
-    while (from >= this.#chunks.length && !this.#hasEnded)
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    let text = "";
-    let next = from;
-    for (; next < this.#chunks.length && text.length < maxReadLength; next++) text += this.#chunks[next] ?? "";
-    return { text, next };
+  events(from?: number): AsyncIterableIterator<string> {
+    return this.#text.events(from);
   }
 
   async cancel(): Promise<void> {
-    if (!this.#hasEnded) this.#isCancelled = true;
+    if (!this.#text.hasEnded) this.#isCancelled = true;
     this.stop();
     await this.#done;
   }
@@ -149,27 +186,26 @@ class Run implements OwnRun {
     }, beatMs);
     try {
       const end = await runGeneration(run, this.#departure, (events) => {
-        this.#add(writer.write(events));
-        if (this.#characters > maxAnswerLength) this.stop();
+        this.#text.add(writer.write(events));
+        if (this.#text.size > maxAnswerLength) this.stop();
         return undefined;
       }).finally(() => {
         clearInterval(timer);
         onEnd?.();
       });
       await beating;
-      if (end.kind === "client-gone") this.#add(writer.write([{ type: "end", end }]));
+      if (end.kind === "client-gone") this.#text.add(writer.write([{ type: "end", end }]));
     } catch (error) {
       // A defect of the writer: the answer has no end, and is stored as failed.
       this.#log.error({ response: answer.id, cause: loggedError(error) }, "the answer could not be written");
       await beating;
     }
     try {
-      await answer.end(this.#chunks.join(""), this.#isCancelled);
+      await answer.end(this.#text.whole(), this.#isCancelled);
     } catch (error) {
       this.#log.error({ response: answer.id, cause: loggedError(error) }, "the answer could not be kept");
     }
-    this.#hasEnded = true;
-    this.#wake();
+    this.#text.end();
   }
 
   async #beat(): Promise<void> {
@@ -180,17 +216,6 @@ class Run implements OwnRun {
     } catch (error) {
       this.#log.warn({ response: this.#detached.answer.id, cause: loggedError(error) }, "the store cannot be reached");
     }
-  }
-
-  #add(text: string): void {
-    if (text === "") return;
-    this.#chunks.push(text);
-    this.#characters += text.length;
-    this.#wake();
-  }
-
-  #wake(): void {
-    for (const wake of this.#waiting.splice(0)) wake();
   }
 }
 

@@ -10,7 +10,7 @@ import type { BodyLease } from "./body-budget.ts";
  * One HTTP request and its answer, over node:http (node-exchange.ts), the web's `fetch` (fetch-exchange.ts) or a message of a WebSocket
  * (web-sockets.ts). The rest of the server uses only this interface, and no Node built-in.
  */
-export interface HttpExchange {
+export interface HttpExchange extends AnswerSink {
   /** Upper case. */
   readonly method: string;
   /** Percent-encoded as received, without the query. */
@@ -42,6 +42,10 @@ export interface HttpExchange {
   readonly connectionStore?: Store;
   /** Whether the connection comes from this machine; absent if that is not known. */
   readonly isFromLoopback?: boolean;
+}
+
+/** What an answer is written to. */
+export interface AnswerSink {
   /** Whether the client has left before its answer was complete. */
   readonly departure: Departure;
   /** Sends a complete answer. */
@@ -55,6 +59,8 @@ export interface HttpExchange {
   write(text: string): Promise<void> | undefined;
   /** Sends the last chunk and ends the answer. */
   end(text: string): void;
+  /** Present if chunks of a stream are sent in another form than the API writes. Called once for each chunk, before `write` or `end`. */
+  format?(text: string): string;
   /** Closes the connection to a reader that is too slow. The client counts as having left. */
   cut(): void;
 }
@@ -77,6 +83,9 @@ export function plainPath(path: string): string {
 
 /** The header with which a client chooses the profile of its answer. Precedence: header, model, server. */
 export const profileHeader = "X-Truewire-Wire";
+
+/** The header with which a client asks for a stream that it can resume (`ResumableStream`). */
+export const resumeHeader = "x-truewire-resume";
 
 /**
  * The profile in the header of a request; undefined without that header. Throws `FailureError` 400 for an unknown profile: a client that

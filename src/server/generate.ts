@@ -15,12 +15,15 @@ import type { DetachedAnswer, StorableRequest, PortState, ServedPort } from "../
 import { keyspacesOf, storeFailure, storeOwnerOf } from "./client-stores.ts";
 import { tokensToReserve } from "./keys/usage-lease.ts";
 import { MaskedEvents } from "./mask.ts";
+import { resumeHeader } from "./exchange.ts";
+import type { HttpExchange } from "./exchange.ts";
 import { withFallbacks } from "./fallbacks.ts";
 import { modelsOf } from "./model-directory.ts";
 import type { ServedModel } from "./model-directory.ts";
 import type { BodyOptions, ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
 import { warningHeader } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
+import { resumeTimeOf, ResumableStream } from "./resumable-stream.ts";
 import type { OpenAnswer } from "./running-answers.ts";
 import type { EventBatch, BatchObserver, GenerationRun } from "./run-generation.ts";
 import type { Service } from "./service.ts";
@@ -34,6 +37,8 @@ interface ReadGeneration extends NamedRequest {
   readonly read: ReadRequest;
   /** Present if the API keeps its answers. */
   readonly kept: StorableRequest | undefined;
+  /** How long the stream continues without its client, in milliseconds; 0: not at all. */
+  readonly resumeMs: number;
 }
 
 /** The endpoint of an API that generates. */
@@ -46,8 +51,12 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
       const isKept = state !== undefined && state.isNeeded?.(body, options) !== false;
       const kept = isKept ? await readKept(state, body, options, reply, service) : undefined;
       const read = kept ?? (await inTurns(port.readRequest(body, reply.requestId, options)));
-      const { request, warnings } = read;
+      const { request } = read;
       const { record, requestId } = reply;
+      const requestedResumeMs = resumeTimeOf(reply.exchange);
+      const noResume = requestedResumeMs > 0 ? whyNotResumable(port, read, kept, reply, service) : undefined;
+      const warnings = noResume === undefined ? read.warnings : [...read.warnings, noResume];
+      const resumeMs = noResume === undefined ? Math.min(requestedResumeMs, service.settings.resumeStreamsMs) : 0;
       record.model = request.model;
       record.stream = request.stream;
       if (warnings.length > 0) {
@@ -55,7 +64,7 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
         service.log.warn({ req: requestId, warnings: shown }, "the request was accepted with reservations");
         reply.headers = { ...reply.headers, ...warningHeader(warnings) };
       }
-      return { name: request.model, read, kept };
+      return { name: request.model, read, kept, resumeMs };
     },
     check: ({ info }, { read: { request } }, others) => port.checkModel?.(request, info, others),
     cost: ({ read: { request, preparesOnly } }, limits) => ({
@@ -76,7 +85,7 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
 
 async function answer(
   port: ServedPort,
-  { read, kept }: ReadGeneration,
+  { read, kept, resumeMs }: ReadGeneration,
   model: ServedModel,
   reply: Reply,
   service: Service,
@@ -168,9 +177,19 @@ async function answer(
   }
   const writer = read.streamWriter(context);
   reply.exchange.answering?.(writer);
+  let headers = port.streamHeaders(profile);
+  if (resumeMs > 0) {
+    const { exchange } = reply;
+    headers = { ...headers, [resumeHeader]: `${resumeMs / 1000}s` };
+    const owner = await storeOwnerOf(reply.client, reply.key);
+    const begun = (stream: ResumableStream): void => service.runs.addStream(owner, requestId, stream);
+    const deliver = (events: AsyncIterable<string>): Promise<void> =>
+      sendEvents(opened(exchange), events, {}, settings.keepAliveMs);
+    reply.sink = new ResumableStream({ exchange, record, headers, resumeMs, deliver, begun });
+  }
   await streamAnswer(reply, run, {
     writer,
-    headers: port.streamHeaders(profile),
+    headers,
     holdMs: settings.holdMs,
     keepAliveMs: settings.keepAliveMs,
     readerPatienceMs: settings.readerPatienceMs,
@@ -181,6 +200,34 @@ async function answer(
     ...(service.streamLog && { streamLog: service.streamLog }),
     ...(keep && { keep }),
   });
+}
+
+/** An exchange whose status and headers have been sent. */
+function opened(exchange: HttpExchange): Parameters<typeof sendEvents>[0] {
+  return {
+    exchange,
+    sent: true,
+    open() {},
+    write: (text) => exchange.write(text),
+    end: (text) => exchange.end(text),
+  };
+}
+
+/** Why the answer cannot continue without its client although the client asks for that; undefined: it can. */
+function whyNotResumable(
+  { streamHeaders }: ServedPort,
+  { request }: ReadRequest,
+  kept: StorableRequest | undefined,
+  { exchange, profile }: Reply,
+  { settings }: Service,
+): string | undefined {
+  const why = (reason: string): string => `X-Truewire-Resume was ignored: ${reason}`;
+  if (exchange.answering !== undefined) return why("an answer over WebSocket cannot be resumed");
+  if (kept?.detach) return why("a response in the background continues anyway; resume it with starting_after");
+  if (!request.stream) return why("it is for streamed answers");
+  if (streamHeaders(profile)["content-type"]?.startsWith("text/event-stream") !== true)
+    return why("it is for streams of server-sent events");
+  return settings.resumeStreamsMs === 0 ? why("this server's setting resumeStreams is 0") : undefined;
 }
 
 /** What sees each batch on its way from the engine to the writer, in order. */

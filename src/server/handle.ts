@@ -1,7 +1,7 @@
 import { FailureError, invalidRequest } from "../core/failure.ts";
 import { methodNotAllowed, noWebSocket, unknownPath, unknownUrl } from "../apis/failures.ts";
 import { requestId } from "../apis/ids.ts";
-import { plainPath, requestedProfile } from "./exchange.ts";
+import { plainPath, requestedProfile, resumeHeader } from "./exchange.ts";
 import type { HttpExchange } from "./exchange.ts";
 import { modelNotServed, modelsOf } from "./model-directory.ts";
 import type { ModelView, ServedModel } from "./model-directory.ts";
@@ -38,11 +38,16 @@ const stages: readonly Stage[] = [
 /** The stages before a client may open a WebSocket. Each message on it is then a request of its own. */
 const admission: readonly Stage[] = [findRoute, checkOrigin, chooseProfile, requireRoute, authenticate, requireReady];
 
+/** Uniform in [0, 1), for an id with which streams are resumed: results of `Math.random` can be predicted from earlier ones. */
+function unguessable(): number {
+  return (crypto.getRandomValues(new Uint32Array(1))[0] ?? 0) / 2 ** 32;
+}
+
 /** Answers one exchange; never rejects. */
 export async function handle(exchange: HttpExchange, service: Service): Promise<void> {
   const record = new RequestRecord();
   const { settings, log, requests, inspector } = service;
-  const id = requestId(Math.random);
+  const id = requestId(exchange.header(resumeHeader) === undefined ? Math.random : unguessable);
   record.watched = inspector?.watch(exchange, id, record, settings.mask);
   if (record.watched instanceof WatchedRequest) record.inspection = record.watched;
   const reply = new Reply(exchange, id, record, settings);
@@ -218,10 +223,10 @@ function answer(reply: Reply, service: Service): Promise<void> | void {
 
 /** Releases what the request held, counts it, and writes its line in the log. A response in the background has its own account. */
 function account(reply: Reply, { log, requests, metrics }: Service): void {
-  const { exchange, record, requestId: req } = reply;
+  const { exchange, record, requestId: req, sink } = reply;
   reply.bodyLease?.release();
   if (!record.detached) reply.usageLease?.end();
-  const outcome = record.outcome(exchange.departure.happened);
+  const outcome = record.outcome(sink.departure.happened);
   requests.finish(outcome);
   metrics?.observe(record, outcome);
   const client = exchange.header("x-client-request-id");

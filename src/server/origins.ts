@@ -1,5 +1,5 @@
 import { FailureError } from "../core/failure.ts";
-import { profileHeader } from "./exchange.ts";
+import { profileHeader, resumeHeader } from "./exchange.ts";
 import type { HttpExchange, HeaderFields } from "./exchange.ts";
 
 /**
@@ -53,7 +53,7 @@ export function restrictedOrigins(options: OriginOptions): Origins {
       if (!may) throw originRefused(origin);
       return {
         "access-control-allow-origin": all ? "*" : origin,
-        "access-control-expose-headers": "X-Request-ID, X-Truewire-Warning",
+        "access-control-expose-headers": "X-Request-ID, X-Truewire-Warning, X-Truewire-Resume",
         ...(!all && { vary: "Origin" }),
       };
     },
@@ -64,7 +64,7 @@ export function restrictedOrigins(options: OriginOptions): Origins {
 export const unrestrictedOrigins: Origins = { headersFor: () => ({}) };
 
 /** The request headers that this server reads. */
-const ownHeaders = `authorization, content-type, ${profileHeader.toLowerCase()}`;
+const ownHeaders = `authorization, content-type, last-event-id, ${profileHeader.toLowerCase()}, ${resumeHeader}`;
 
 /** The headers of the answer to a preflight request. Source: Fetch standard, CORS protocol. */
 export function preflightHeaders(exchange: HttpExchange, methods: readonly string[]): HeaderFields {

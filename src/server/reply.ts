@@ -10,7 +10,7 @@ import type { HeaderReader, ApiErrorFormat } from "../apis/api-error-format.ts";
 import type { Limiter, UsageLimits } from "../kv/limits.ts";
 import type { BodyLease } from "./body-budget.ts";
 import { ClientGone } from "./exchange.ts";
-import type { HttpExchange, HeaderFields } from "./exchange.ts";
+import type { AnswerSink, HttpExchange, HeaderFields } from "./exchange.ts";
 import type { Client } from "./keys/key-ring.ts";
 import { UsageLease } from "./keys/usage-lease.ts";
 import type { Mask } from "./mask.ts";
@@ -70,6 +70,8 @@ export class Reply {
   readonly requestId: string;
   readonly record: RequestRecord;
   readonly exchange: HttpExchange;
+  /** What the answer is written to: the exchange, unless the answer can go on without it. */
+  sink: AnswerSink;
   route: ServerRoute | undefined;
   parameter = "";
   endpoint: EndpointHandler | ModelEndpoint | undefined;
@@ -101,6 +103,7 @@ export class Reply {
     settings: Pick<ServiceSettings, "profile" | "mask">,
   ) {
     this.exchange = exchange;
+    this.sink = exchange;
     this.requestId = requestId;
     this.record = record;
     this.#configuredProfile = settings.profile;
@@ -157,7 +160,7 @@ export class Reply {
     Object.assign(fields, headers);
     this.record.inspection?.responseHeaders(fields);
     this.record.inspection?.responseText(body);
-    this.exchange.send(status, fields, body);
+    this.sink.send(status, fields, body);
   }
 
   /** Sends status 200 and the headers of a streamed answer. */
@@ -165,19 +168,25 @@ export class Reply {
     const fields = { ...headers };
     this.#addHead(fields, 200);
     this.record.inspection?.responseHeaders(fields);
-    this.exchange.open(200, fields);
+    this.sink.open(200, fields);
   }
 
   /** Sends a part of a streamed answer. Returns a promise if the reader is slow, as `Exchange.write`. */
   write(text: string): Promise<void> | undefined {
-    this.record.inspection?.responseText(text);
-    return this.exchange.write(text);
+    const sent = this.#formatted(text);
+    this.record.inspection?.responseText(sent);
+    return this.sink.write(sent);
   }
 
   /** Sends the last part of a streamed answer and ends it. */
   end(text: string): void {
-    this.record.inspection?.responseText(text);
-    this.exchange.end(text);
+    const sent = this.#formatted(text);
+    this.record.inspection?.responseText(sent);
+    this.sink.end(sent);
+  }
+
+  #formatted(text: string): string {
+    return this.sink.format === undefined ? text : this.sink.format(text);
   }
 
   /** Sends an error in the form of the API. Anything but a `FailureError` is a defect: status 500, and the cause is logged. */

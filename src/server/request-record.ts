@@ -70,6 +70,11 @@ export class RequestRecord implements GenerationObserver {
   inspection: WatchedRequest | undefined;
   /** The connection was closed because the reader was too slow. */
   cut = false;
+  /** How often the stream lost its last client, and how often a client resumed it (`ResumableStream`). */
+  lost = 0;
+  resumes = 0;
+  /** The request resumes the stream of another one. */
+  resumesStream = false;
   toolCalls = 0;
   /** The names of the first tools that the answer calls. */
   readonly calledTools: string[] = [];
@@ -196,6 +201,8 @@ export class RequestRecord implements GenerationObserver {
     if (this.finishes.length > 0) fields["finish"] = [...new Set(this.finishes)].join(",");
     if (this.looped) fields["loop"] = "the answer repeated itself";
     if (this.cut) fields["cut"] = "the reader was too slow";
+    if (this.lost > 0) fields["lost"] = this.lost;
+    if (this.resumes > 0) fields["resumes"] = this.resumes;
     if (this.toolCalls > 0) fields["toolCalls"] = this.toolCalls;
     if (this.attachedTo !== undefined) fields["attachedTo"] = this.attachedTo;
     if (this.fallback !== undefined) fields["fallback"] = this.fallback;

@@ -17,6 +17,7 @@ import { ollamaRoutes } from "./ollama.ts";
 import { answerWelcome, sendPageFile, sendUnlessKnown } from "./page.ts";
 import type { EndpointHandler, Reply, ServerRoute } from "./reply.ts";
 import type { Service } from "./service.ts";
+import { resumeStream, stopStream } from "./stream-endpoints.ts";
 import {
   answerAdapters,
   answerSlots,
@@ -46,6 +47,7 @@ const routes: ReadonlyMap<string, ServerRoute> = new Map<string, ServerRoute>([
   ],
   ["/rerank", rerankRoute],
   ["/v2/rerank", rerankRoute],
+  ["/streams/{id}", { conventions: conventionsOfList, methods: { GET: resumeStream, DELETE: stopStream } }],
   ["/models", { conventions: conventionsOfList, methods: { GET: listModels } }],
   ["/models/{rest}", { conventions: conventionsOfList, methods: { GET: showModel } }],
   ...adminRoutes,

@@ -43,6 +43,8 @@ export interface ServiceSettings {
   readonly readerPatienceMs: number;
   /** How long a generation waits for its client to send the request again, in milliseconds; 0: it is cancelled when the client leaves. */
   readonly attachResendsMs: number;
+  /** The maximum time that a stream continues without its client if the client asks for that, in milliseconds; 0: not at all. */
+  readonly resumeStreamsMs: number;
 }
 
 /** The server, as its requests use it. */

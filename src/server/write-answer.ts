@@ -5,7 +5,7 @@ import type { Generation } from "../core/accumulate.ts";
 import type { GenerationEvent } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
 import { isVisible } from "../core/events.ts";
-import type { HeaderFields } from "./exchange.ts";
+import type { HeaderFields, HttpExchange } from "./exchange.ts";
 import type { StreamLog } from "./log.ts";
 import type { Reply } from "./reply.ts";
 import { runGeneration } from "./run-generation.ts";
@@ -30,10 +30,10 @@ export interface StreamOptions {
  */
 export async function streamAnswer(reply: Reply, run: GenerationRun, options: StreamOptions): Promise<void> {
   const { writer, headers, streamLog, keepAliveMs, keep } = options;
-  const { exchange, record } = reply;
+  const { sink, record } = reply;
   const reader = new SlowReader(options.readerPatienceMs, options.othersWait, () => {
     record.cut = true;
-    exchange.cut();
+    sink.cut();
   });
   let lastWrite = 0;
   /** The headers of the source that the client receives. A `start` event brings them, often in a batch of which nothing is written yet. */
@@ -84,7 +84,7 @@ export async function streamAnswer(reply: Reply, run: GenerationRun, options: St
   };
 
   try {
-    await runGeneration(run, exchange.departure, write, () => writer.isComplete === true);
+    await runGeneration(run, sink.departure, write, () => writer.isComplete === true);
   } catch (cause) {
     // A defect of this server: an open stream still ends as every stream of its API does.
     if (reply.sent)
@@ -199,7 +199,7 @@ const openAfterMs = 500;
 
 /** Sends events that do not come from an engine of this request, and `keepAlive` after each `keepAliveMs` of silence. */
 export async function sendEvents(
-  reply: Reply,
+  reply: Pick<Reply, "sent" | "open" | "write" | "end"> & { readonly exchange: Pick<HttpExchange, "departure"> },
   events: AsyncIterable<string>,
   headers: HeaderFields,
   keepAliveMs: number,
@@ -207,7 +207,13 @@ export async function sendEvents(
 ): Promise<void> {
   const { signal } = reply.exchange.departure;
   const iterator = events[Symbol.asyncIterator]();
-  const left = new Promise<undefined>((resolve) => signal.addEventListener("abort", () => resolve(undefined)));
+  let leave = (): void => {};
+  signal.addEventListener("abort", () => leave());
+  const next = (): Promise<IteratorResult<string> | undefined> =>
+    new Promise((resolve, reject) => {
+      leave = () => resolve(undefined);
+      iterator.next().then(resolve, reject);
+    });
   const open = (): void => {
     if (!reply.sent) reply.open(headers);
   };
@@ -221,7 +227,7 @@ export async function sendEvents(
         open();
         void reply.write(keepAlive);
       }, keepAliveMs);
-      const step = await Promise.race([iterator.next(), left]);
+      const step = await next();
       clearInterval(timer);
       if (step === undefined || step.done === true) break;
       open();

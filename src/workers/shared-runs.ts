@@ -1,54 +1,64 @@
-import type { DetachedRuns, OwnRun, ReadRun } from "../server/detached-runs.ts";
+import type { DetachedRuns } from "../server/detached-runs.ts";
 import { type ReasoningEnd, RunningAnswers } from "../server/running-answers.ts";
 import { storeFailure } from "../server/client-stores.ts";
-import type { DetachedRun } from "../apis/port-state.ts";
+import type { FoundRun, RunState } from "../server/written-text.ts";
 import type { Peer } from "./peer.ts";
 
 /** A worker that does not answer within this time has died, or hangs. In milliseconds. */
 const timeoutMs = 2000;
 
-/** A worker reads the run of another one, from chunk `from` on. */
-interface ReadMessage {
+/** A worker begins to read the run of another one at chunk `from`. The primary process numbers the readers. */
+interface OpenMessage {
   readonly reader: number;
   readonly key: string;
   readonly from: number;
 }
 
 /** Returns a function that finds runs of other workers. */
-export function findRunIn(primary: Peer): (key: string) => Promise<DetachedRun | undefined> {
+export function findRunIn(primary: Peer): (key: string) => Promise<FoundRun | undefined> {
   return async (key) => {
-    const isThere = await primary.request("runs.find", key).catch(() => false);
-    return isThere === true ? new RemoteRun(primary, key) : undefined;
+    const state = await primary.request("runs.find", key).catch(() => undefined);
+    return state ? new RemoteRun(primary, key, state as RunState) : undefined;
   };
 }
 
 /** A run of another worker. */
-class RemoteRun implements DetachedRun {
+class RemoteRun implements FoundRun {
   readonly #primary: Peer;
   readonly #key: string;
+  readonly state: RunState;
 
-  constructor(primary: Peer, key: string) {
+  constructor(primary: Peer, key: string, state: RunState) {
     this.#primary = primary;
     this.#key = key;
+    this.state = state;
   }
 
-  async *events(): AsyncGenerator<string> {
-    let reader: unknown;
-    try {
-      reader = await this.#primary.request("runs.open", this.#key);
-      if (reader === undefined) return;
-      for (let from = 0; ;) {
-        const message: ReadMessage = { reader: reader as number, key: this.#key, from };
-        const { text, next } = (await this.#primary.request("runs.read", message)) as ReadRun;
-        if (text === "") return;
-        yield text;
-        from = next;
-      }
-    } catch (error) {
-      throw storeFailure(error);
-    } finally {
-      if (reader !== undefined) this.#primary.notify("runs.close", reader);
-    }
+  events(from = 0): AsyncIterableIterator<string> {
+    const primary = this.#primary;
+    const opened = primary.request("runs.open", { reader: 0, key: this.#key, from } satisfies OpenMessage);
+    // It is awaited by the first step.
+    opened.catch(() => {});
+    const reader: AsyncIterableIterator<string> = {
+      [Symbol.asyncIterator]: () => reader,
+      async next() {
+        try {
+          const number = await opened;
+          const text = number === undefined ? "" : ((await primary.request("runs.read", number)) as string);
+          return text === "" ? { done: true, value: undefined } : { done: false, value: text };
+        } catch (error) {
+          throw storeFailure(error);
+        }
+      },
+      return() {
+        void opened.then(
+          (number) => number !== undefined && primary.notify("runs.close", number),
+          () => {},
+        );
+        return Promise.resolve({ done: true, value: undefined });
+      },
+    };
+    return reader;
   }
 
   /** If its worker dies, the run has ended as well. */
@@ -59,22 +69,25 @@ class RemoteRun implements DetachedRun {
 
 /** Lets other workers read and cancel the runs of this one. */
 export function lendRuns(primary: Peer, runs: DetachedRuns): void {
-  /** Kept until the reader closes, so that a run can be read to its end after it has ended. */
-  const readers = new Map<number, OwnRun>();
-  primary.onRequest("runs.has", (key) => runs.own(key as string) !== undefined);
+  /** A run can be read to its end after it has ended. */
+  const readers = new Map<number, AsyncIterator<string>>();
+  primary.onRequest("runs.has", (key) => runs.own(key as string)?.state);
   primary.onRequest("runs.open", (body) => {
-    const { reader, key } = body as ReadMessage;
+    const { reader, key, from } = body as OpenMessage;
     const run = runs.own(key);
-    if (run) readers.set(reader, run);
+    if (run) readers.set(reader, run.events(from));
     return run !== undefined;
   });
-  primary.onRequest("runs.read", (body) => {
-    const { reader, from } = body as ReadMessage;
-    const run = readers.get(reader);
-    if (!run) throw new Error("There is no such reader.");
-    return run.read(from);
+  primary.onRequest("runs.read", async (number) => {
+    const reader = readers.get(number as number);
+    if (!reader) throw new Error("There is no such reader.");
+    const step = await reader.next();
+    return step.done === true ? "" : step.value;
   });
-  primary.onNotification("runs.close", (reader) => void readers.delete(reader as number));
+  primary.onNotification("runs.close", (number) => {
+    void readers.get(number as number)?.return?.();
+    readers.delete(number as number);
+  });
   primary.onRequest("runs.cancel", (key) => runs.own(key as string)?.cancel());
 }
 
@@ -102,15 +115,17 @@ export class RunsOfWorkers {
 
   join(worker: Peer): void {
     this.#workers.add(worker);
-    worker.onRequest("runs.find", async (key) => (await this.#workerOf(key as string)) !== undefined);
-    worker.onRequest("runs.open", (key) => this.#open(key as string, worker));
-    worker.onRequest("runs.read", (body) => {
-      const reader = this.#readers.get((body as ReadMessage).reader);
+    worker.onRequest("runs.find", async (key) => (await this.#find(key as string))?.state);
+    worker.onRequest("runs.open", (body) => this.#open(body as OpenMessage, worker));
+    worker.onRequest("runs.read", (number) => {
+      const reader = this.#readers.get(number as number);
       if (!reader) throw new Error("The process that generated the response has ended.");
-      return reader.owner.request("runs.read", body);
+      return reader.owner.request("runs.read", number);
     });
     worker.onNotification("runs.close", (reader) => this.#close(reader as number));
-    worker.onRequest("runs.cancel", async (key) => (await this.#workerOf(key as string))?.request("runs.cancel", key));
+    worker.onRequest("runs.cancel", async (key) =>
+      (await this.#find(key as string))?.worker.request("runs.cancel", key),
+    );
     worker.onRequest("answers.end-reasoning", (body) => this.#endReasoning(body, worker));
     void worker.closed.then(() => {
       this.#workers.delete(worker);
@@ -134,10 +149,10 @@ export class RunsOfWorkers {
     });
   }
 
-  async #open(key: string, reader: Peer): Promise<number | undefined> {
-    const owner = await this.#workerOf(key);
+  async #open({ key, from }: OpenMessage, reader: Peer): Promise<number | undefined> {
+    const owner = (await this.#find(key))?.worker;
     const id = ++this.#lastReader;
-    const message: ReadMessage = { reader: id, key, from: 0 };
+    const message: OpenMessage = { reader: id, key, from };
     if (!owner || (await owner.request("runs.open", message)) !== true) return undefined;
     this.#readers.set(id, { owner, reader });
     if (!this.#workers.has(reader)) this.#close(id);
@@ -149,12 +164,13 @@ export class RunsOfWorkers {
     this.#readers.delete(reader);
   }
 
-  /** The first worker that has the run; undefined if none of those that answer has it. */
-  #workerOf(key: string): Promise<Peer | undefined> {
+  /** The first worker that has the run, and its state there; undefined if none of those that answer has it. */
+  #find(key: string): Promise<{ readonly worker: Peer; readonly state: RunState } | undefined> {
     return new Promise((resolve) => {
       const timer = setTimeout(() => resolve(undefined), timeoutMs);
       const asked = [...this.#workers].map(async (worker) => {
-        if ((await worker.request("runs.has", key)) === true) resolve(worker);
+        const state = (await worker.request("runs.has", key)) as RunState | undefined;
+        if (state) resolve({ worker, state });
       });
       void Promise.allSettled(asked).then(() => {
         clearTimeout(timer);

@@ -15,6 +15,8 @@ import type { RunningTruewire } from "../support/serve.ts";
 import { say } from "../upstream/scripted-server.ts";
 import { askAnew, askJson } from "./ask-anew.ts";
 import type { Answered } from "./ask-anew.ts";
+import { after, cutAfter, idOf } from "../resume/support.ts";
+import type { Part } from "../resume/support.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
 
 /** Two workers are one server: whatever a client does at one of them, the other one knows. */
@@ -224,6 +226,43 @@ test.each([true, false])(
     expect(workersIn(serving)).toEqual(new Set([1, 2]));
   },
 );
+
+test("a lost stream is resumed and stopped at any worker, and ends when no worker has a reader of it", async () => {
+  const serving = await serveTwo();
+  const lost = async (content: string, time: string): Promise<{ place: string; events: readonly string[] }> => {
+    const headers = { "content-type": "application/json", "x-truewire-resume": time };
+    const body = JSON.stringify({ ...chat(content), stream: true });
+    const part = await cutAfter(serving.url, "/v1/chat/completions", { method: "POST", headers, body }, 300);
+    return { place: `/v1/streams/${part.headers["x-request-id"]}`, events: part.events };
+  };
+  const counting = await lost("count", "60s");
+  // Each is a connection of its own: workers get connections in turn.
+  const read = (): Promise<Part> =>
+    cutAfter(serving.url, counting.place, { headers: after(counting.events) }, Number.POSITIVE_INFINITY);
+  const rests = await Promise.all([read(), read(), read(), read()]);
+  for (const { events } of rests) {
+    const all = [...counting.events, ...events];
+    expect(all.map(idOf)).toEqual([...all.keys()]);
+    const text = all.map((event) => /"content":"([^"]*)"/.exec(event)?.[1] ?? "").join("");
+    expect(text).toBe(Array.from({ length: 20 }, (_, number) => `${number} `).join(""));
+  }
+  const statuses = async (place: string, method: string): Promise<number[]> => {
+    const all: number[] = [];
+    for (let times = 0; times < 4; times++)
+      all.push((await cutAfter(serving.url, place, { method, headers: {} }, 1)).status);
+    return all;
+  };
+  const ended = { headers: { "last-event-id": String(idOf(rests[0]?.events.at(-1))) } };
+  for (const _ of [1, 2]) expect((await cutAfter(serving.url, counting.place, ended, 1)).status).toBe(204);
+  for (const _ of [1, 2]) {
+    const { place } = await lost("wait", "60s");
+    expect(await statuses(place, "DELETE")).toEqual([204, 404, 404, 404]);
+  }
+  const left = await lost("wait", "1s");
+  expect(await statuses(left.place, "GET")).toEqual([200, 200, 200, 200]);
+  await until(async () => (await statuses(left.place, "HEAD")).every((status) => status === 404), "it has ended");
+  expect(workersIn(serving)).toEqual(new Set([1, 2]));
+});
 
 test("a URL that fails is put out of service for both, and its failures are told once", async () => {
   let asked = 0;

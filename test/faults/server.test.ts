@@ -81,6 +81,22 @@ fault(
   process.platform === "linux",
 );
 
+fault("the connection of a client breaks that sent `X-Truewire-Resume`", async () => {
+  const server = await serve([writeProgram(newFolder())]);
+  const leaving = new AbortController();
+  const response = await fetch(`${server.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-truewire-resume": "60s" },
+    body: JSON.stringify({ model: "program", messages: [{ role: "user", content: "50" }], stream: true }),
+    signal: leaving.signal,
+  });
+  leaving.abort();
+  const place = `${server.url}/v1/streams/${response.headers.get("x-request-id")}`;
+  // The server hears of it a moment later.
+  await until(() => server.stderr().includes('"lost":1'), "the answer has ended without its client");
+  return { clients: [`\`GET /v1/streams/{id}\` ${await outcome(fetch(place))}`], log: server.stderr };
+});
+
 fault("the port is taken", async () => {
   const server = await serve([writeProgram(newFolder())]);
   const { code, stderr } = await runTruewire(["serve", writeProgram(newFolder()), "--port", new URL(server.url).port]);

@@ -200,7 +200,7 @@ export function FactsView({ summary, actions }: { readonly summary: RequestSumma
 }
 
 function factsOf(summary: RequestSummary): string[] {
-  const { ms, first_ms: firstMs, outcome, stream, key, finish, attempts = 0 } = summary;
+  const { ms, first_ms: firstMs, outcome, stream, key, finish, attempts = 0, lost = 0, resumes = 0 } = summary;
   const { prompt_tokens: prompt, cached_tokens: cached, completion_tokens: completion, calls } = summary;
   const { tokens_per_second: rate } = summary;
   return [
@@ -214,7 +214,13 @@ function factsOf(summary: RequestSummary): string[] {
     ...(calls === undefined ? [] : [`calls ${calls.join(", ")}`]),
     ...(finish === undefined ? [] : [finish]),
     ...(attempts > 1 ? [countInWords(attempts, "attempt")] : []),
+    ...(lost > 0 ? [`connection lost ${times(lost)}`] : []),
+    ...(resumes > 0 ? [`resumed ${times(resumes)}`] : []),
   ];
+}
+
+function times(count: number): string {
+  return count === 1 ? "once" : `${count} times`;
 }
 
 function ofCache(cached: number | undefined): string {

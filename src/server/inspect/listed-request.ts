@@ -33,6 +33,8 @@ export interface RequestFacts {
   readonly calledTools: readonly string[];
   readonly attempts: number;
   readonly repairs: ReadonlyMap<string, number>;
+  readonly lost: number;
+  readonly resumes: number;
   readonly end: GenerationEnd | undefined;
   readonly refusal: GenerationFailure | undefined;
   readonly receivedAt: number;
@@ -167,6 +169,7 @@ export class ListedRequest {
     const { id, mask } = this;
     const { api, model = this.namedModel(), keyName, stream, status, firstMs, lastMs } = facts;
     const { usage, timings, cachedTokens, cacheMiss, attempts, repairs, end, refusal, calledTools, served } = facts;
+    const { lost, resumes } = facts;
     const generationMs = firstMs === undefined || lastMs === undefined ? 0 : lastMs - firstMs;
     const error = end && "failure" in end ? end.failure.message : refusal?.message;
     const finish = [...new Set(facts.finishes)].join(", ") + (facts.looped ? " (the answer repeated itself)" : "");
@@ -197,6 +200,8 @@ export class ListedRequest {
       ...(finish !== "" && { finish }),
       ...(attempts > 0 && { attempts }),
       ...(repairs.size > 0 && { repairs: Object.fromEntries(repairs) }),
+      ...(lost > 0 && { lost }),
+      ...(resumes > 0 && { resumes }),
       ...(error !== undefined && { error: mask.text(error) }),
       ...(cacheMiss && { cache_miss: mask.value({ ...cacheMiss, says: describeCacheMiss(cacheMiss) }) }),
     };

@@ -65,6 +65,7 @@ export class RequestNumbers {
   readonly #fallbacks = new Map<string, Map<string, number>>();
   readonly #attached;
   readonly #looped;
+  readonly #resumed;
 
   constructor(registry: Registry) {
     this.#cached = new Counter({
@@ -103,9 +104,15 @@ export class RequestNumbers {
       labelNames: ["gen_ai_request_model"],
       registers: [registry],
     });
+    this.#resumed = new Counter({
+      name: "truewire_resumed_streams_total",
+      help: "How often a client resumed a stream after it had lost the connection.",
+      registers: [registry],
+    });
   }
 
   observe(record: RequestRecord, outcome: RequestOutcome): void {
+    if (record.resumesStream) this.#resumed.inc();
     const { api, servedModel = "", keyName = "", usage, timings, repairs } = record;
     if (!api || record.detached) return;
     const series = this.#of(api, servedModel, keyName);
