@@ -269,17 +269,18 @@ describe.skipIf(mtmdSource === null)("images", () => {
       message:
         "Invalid image: expected a data URL such as 'data:image/png;base64,…', but got 'https://example.com/a.png'. This server cannot download images.",
     });
-    expect(await refusal(data(Buffer.from("<svg></svg>")))).toMatchObject({ code: "invalid_image_format" });
+    expect(await refusal(data(Buffer.from("<svg></svg>")))).toMatchObject({ image: { why: "format" } });
+    expect(await refusal("data:image/png;base64,!!!!")).toMatchObject({ image: { why: "base64" } });
     expect(await refusal(data(Buffer.concat([small.subarray(0, 33), Buffer.alloc(9)])))).toMatchObject({
       status: 400,
-      code: "invalid_image",
+      image: { why: "damaged" },
       param: "messages[0].content[1]",
     });
     const bomb = Buffer.from(small);
     bomb.writeUInt32BE(60_000, 16);
     bomb.writeUInt32BE(60_000, 20);
     expect(await refusal(data(bomb))).toMatchObject({
-      code: "image_too_large",
+      image: { why: "side", most: 8000 },
       message: "Invalid image: it has 60000 × 60000 pixels, and at most 64 million are read.",
     });
   });
@@ -294,7 +295,7 @@ describe.skipIf(mtmdSource === null)("images", () => {
     vi.unstubAllEnvs();
     const damaged = Buffer.concat([small.subarray(0, 33), Buffer.alloc(200)]);
     await expect(encoder.read(damaged, "messages[0].content[0]")).rejects.toMatchObject({
-      failure: { code: "invalid_image", param: "messages[0].content[0]" },
+      failure: { image: { why: "damaged" }, param: "messages[0].content[0]" },
     });
     expect(readdirSync(programs).toSorted()).toEqual(["ffmpeg", "ffprobe"]);
   });

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { GenerationFailure, ImageProblem } from "../../core/events.ts";
 import { membersOf, variantsOf } from "../members.ts";
 import type { EarlierOrder } from "../members.ts";
 
@@ -349,6 +350,35 @@ export const errorResponse = z.object({
   }),
   request_id: z.string().nullable().meta({ since: "2025-11" }),
 });
+
+/**
+ * Returns the words for an image that cannot be used, and further members of the error. `path`: of its block, with dots.
+ * Sources: the issues anthropics/claude-code#12351 (side), #56511 (damaged), earendil-works/pi#424 (bytes), musistudio/claude-code-router#958
+ * (base64) and anomalyco/opencode#5704 (format); error bodies in the tests of clients (url).
+ */
+export function imageError(image: ImageProblem, path: string): Pick<GenerationFailure, "message" | "code" | "details"> {
+  const at = `${path}.image.source.base64`;
+  switch (image.why) {
+    case "base64":
+      return { message: `${at}: invalid base64 data` };
+    case "format":
+      return { message: `${at}.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'` };
+    case "damaged":
+      return { message: "Could not process image" };
+    case "url":
+      return { message: "Unable to download the file. Please verify the URL and try again." };
+    case "bytes":
+      return {
+        message: `${at}: image exceeds ${image.most / 2 ** 20} MB maximum: ${image.bytes} bytes > ${image.most} bytes`,
+      };
+    case "side":
+      return {
+        message: `${at}.data: At least one of the image dimensions exceed max allowed size: ${image.most} pixels`,
+        code: "image_dimensions_too_large",
+        details: { max_side_length_pixels: image.most, paths: [path] },
+      };
+  }
+}
 
 /** The values of `error.details.error_code`. Source: the types of Anthropic's SDK 1.12.0. */
 export const errorCodes: ReadonlySet<string> = new Set([

@@ -1,6 +1,6 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
-import { FailureError, invalidRequest } from "../../../core/failure.ts";
+import { FailureError, invalidImage } from "../../../core/failure.ts";
 import type { LogListener } from "../../../core/generation-observer.ts";
 import type { TakenMedia } from "../../../core/unreadable-part.ts";
 import { BoundedCache } from "../preparing/preparer.ts";
@@ -75,7 +75,7 @@ export class EncoderProcess {
         ({ image } = await this.#ask(data, false));
       } catch (error) {
         if (error instanceof FailureError) throw error;
-        throw invalidRequest(`The image or recording cannot be read: ${reasonOf(error)}.`, param, "invalid_image");
+        throw invalidImage({ why: "damaged" }, `The image or recording cannot be read: ${reasonOf(error)}.`, param);
       }
       this.#facts.add(key, image, sizeOf(image));
     }
