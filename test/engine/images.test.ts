@@ -14,10 +14,12 @@ import {
   randomPicture,
   tone,
   visionFamilies,
+  visionTemplate,
   writeRandomHearing,
   writeRandomVision,
   type VisionFamily,
 } from "../fixtures/random-vision.ts";
+import { writeRandomKind } from "../fixtures/random-kinds.ts";
 import { drive, openBuilt, request, until, type TestEngine } from "./local-engine.ts";
 import { MtmdOracle, mtmdFolder, mtmdSource } from "./mtmd-oracle.ts";
 
@@ -283,6 +285,33 @@ describe.skipIf(mtmdSource === null)("images", () => {
       image: { why: "side", most: 8000 },
       message: "Invalid image: it has 60000 × 60000 pixels, and at most 64 million are read.",
     });
+  });
+
+  test.each([
+    ["llava", 8],
+    ["gemma3", 1],
+    ["qwen2vl", 8],
+    ["idefics3", 8],
+  ] as const)("%s with a draft model, which gets no images: the answers are those without", async (family, slots) => {
+    const path = join(folder, "draft.gguf");
+    writeRandomKind(path, "llama", { chatTemplate: visionTemplate });
+    const draft = { path, maxTokens: 4 };
+    const plain = await open(family, { slots });
+    const drafting = await open(family, { slots, draft, speculation: "always" });
+    const prompts = [
+      chat([words("What is this?"), part(wide)]),
+      chat([part(small), words("and"), part(wide), words("which differ?")], [words("Sure?"), part(small)]),
+      chat([words("No image.")]),
+    ];
+    for (const sampling of [{ temperature: 0 }, { temperature: 0.8, seed: 3 }]) {
+      const limits = { maxTokens: 40, ignoreEos: true };
+      const all = [plain, drafting].map((engine) =>
+        Promise.all(prompts.map((prompt) => answer(engine, { prompt, sampling, limits }))),
+      );
+      const [without, with_] = await Promise.all(all);
+      expect(with_?.map(({ tokens }) => tokens)).toEqual(without?.map(({ tokens }) => tokens));
+    }
+    expect(drafting.counters().draftedTokens).toBeGreaterThan(20);
   });
 
   // libmtmd tried to read it as a video.
