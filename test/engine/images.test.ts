@@ -243,6 +243,39 @@ describe.skipIf(mtmdSource === null)("images", () => {
     );
   });
 
+  test("the process of a lazy projector starts with the first image, and what it cannot load fails that request only", async () => {
+    const lazy = { "truewire.lazy": { type: "bool", value: true } } as const;
+    const own = mkdtempSync(join(folder, "lazy-"));
+    const files = writeRandomVision(own, "llava", 1, lazy);
+    const { execFileSync } = await import("node:child_process");
+    const processes = (engine: Engine): number => {
+      const model = (engine as unknown as { readonly processId: number }).processId;
+      const table = execFileSync("ps", ["-A", "-o", "ppid="], { encoding: "utf8" });
+      return table.split("\n").filter((line) => Number(line) === model).length;
+    };
+    const opening = { ...files, ...(mtmdFolder !== undefined && { llamaLibraries: mtmdFolder }) };
+    const engine = await openBuilt({ ...opening, speculation: "off" });
+    opened.push(engine);
+    expect(engine.models()[0]?.takesImages).toBe(true);
+    await answer(drive(engine), { prompt: chat([words("Hello")]) });
+    expect(processes(engine)).toBe(0);
+    const { tokens } = await answer(drive(engine), { prompt: chat([part(wide)]) });
+    expect(tokens).toEqual((await answer(await open("llava"), { prompt: chat([part(wide)]) })).tokens);
+    expect(processes(engine)).toBe(1);
+    // The projector of another model, which an open that is not lazy refuses.
+    const { mmproj } = writeRandomVision(mkdtempSync(join(folder, "other-")), "qwen2vl", 1, lazy);
+    writeFileSync(mmproj, readFileSync(mmproj).subarray(0, -50_000));
+    const broken = await openBuilt({ ...opening, mmproj, speculation: "off" });
+    opened.push(broken);
+    const ends: unknown[] = [];
+    for await (const events of broken.generate(request({ prompt: chat([part(small)]) })))
+      for (const event of events) if (event.type === "end") ends.push(event.end);
+    expect(ends).toMatchObject([
+      { failure: { status: 500, message: expect.stringContaining("that encodes images could not be started: ") } },
+    ]);
+    await answer(drive(broken), { prompt: chat([words("Hello")]) });
+  });
+
   test("an encoder that crashes costs one request, and the next one starts another", async () => {
     const lines: string[] = [];
     const engine = await open("llava", { log: (line) => void lines.push(line) });

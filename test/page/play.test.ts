@@ -11,7 +11,7 @@ import type { Tab } from "../support/open-page.ts";
 
 const run = promisify(execFile);
 
-describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (at) => {
+describePage("Play", [talker, "demo=models/demo/demo.gguf", "--mmproj", "off", "--threads", "1"], (at) => {
   let tab: Tab;
   let page: Page;
   /** The bodies of the requests that the page made. */

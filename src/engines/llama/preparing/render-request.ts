@@ -199,7 +199,11 @@ const maxImageBytes = 20 * 2 ** 20;
 const maxPixels = 64_000_000;
 
 /** Adds to the refusal of an image how to get a model that takes images. */
-function renderedWithHint<T>(render: () => T, { takes }: ModelFacts): T {
+function renderedWithHint<T>(render: () => T, facts: ModelFacts): T {
+  const {
+    takes,
+    imageHint = "It can read images if it is served with its projector: --mmproj FILE, or mmproj in the configuration.",
+  } = facts;
   try {
     return render();
   } catch (error) {
@@ -207,7 +211,7 @@ function renderedWithHint<T>(render: () => T, { takes }: ModelFacts): T {
     const { failure } = error;
     throw new FailureError({
       ...failure,
-      message: `${failure.message} It can read images if it is served with its projector: --mmproj FILE, or mmproj in the configuration.`,
+      message: `${failure.message} ${imageHint}`,
     });
   }
 }
