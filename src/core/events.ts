@@ -373,7 +373,7 @@ export interface GenerationFailure {
 
 /**
  * Why an image cannot be used: its data is not base64, its type is not read, the file is damaged, its URL leads to none, the file has too
- * many bytes, or the picture a side with too many pixels. `most`: the limit.
+ * many bytes, or the picture a side with too many pixels. `most`: the limit. A URL is at most 1,000 characters long here.
  */
 export type ImageProblem =
   | { readonly why: "base64" | "format" | "damaged" }

@@ -240,7 +240,7 @@ function imageFile(url: string, path: string, index: number): MediaFile {
   const [, content] = /^data:[^,]*;base64,(.*)$/is.exec(url) ?? [];
   if (content === undefined)
     throw invalidImage(
-      { why: "url", url },
+      { why: "url", url: url.slice(0, 1000) },
       `Invalid image: expected a data URL such as 'data:image/png;base64,…', but got '${url.slice(0, 40)}'. This server cannot download images.`,
       path,
     );

@@ -31,7 +31,7 @@ export async function readImages(
       const reason = cause instanceof Error ? cause.message : String(cause);
       const problem = /^data:/i.test(part.url)
         ? ({ why: "format" } as const)
-        : ({ why: "url", url: part.url } as const);
+        : ({ why: "url", url: part.url.slice(0, 1000) } as const);
       const failure = invalidImage(problem, `The image cannot be read: ${reason}.`, place);
       failure.cause = cause;
       throw failure;
