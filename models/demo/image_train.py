@@ -2,6 +2,7 @@
 
     python image_train.py --dir /somewhere/outside                  all three steps, 25, 18 and 15 minutes
     python image_train.py --dir … --only rows --minutes 10          one step goes on from what is in the folder
+    python image_train.py --dir … --only join --with earlier.pt     writes the mean of the result and an earlier encoder.pt
 
 1. `features`: the encoder learns alone, by linear outputs on its features, which is cheap.
 2. `rows`: no pictures. Each fact (a colour, a shape, a count, a digit) gets two vectors, and each place of a row one; their sums are the
@@ -329,6 +330,7 @@ def main() -> None:
     args.add_argument("--minutes", type=float, help="of the step that is named by --only")
     args.add_argument("--rate", type=float, default=5e-4, help="the learning rate of the step join")
     args.add_argument("--threads", type=int, default=2)
+    args.add_argument("--with", type=Path, dest="earlier")
     args.add_argument("--out", type=Path, default=Path(__file__).parent / "demo.mmproj.gguf")
     options = args.parse_args()
     torch.set_num_threads(options.threads)
@@ -347,6 +349,9 @@ def main() -> None:
         else:
             run.join(minutes, x, y, options.rate)
         run.save()
+    if options.earlier:
+        other = torch.load(options.earlier)
+        run.encoder.load_state_dict({name: (each + other[name]) / 2 for name, each in run.encoder.state_dict().items()})
     image_model.write(options.out, run.encoder)
     print(f"{options.out}: {options.out.stat().st_size / 1e6:.2f} MB")
 
