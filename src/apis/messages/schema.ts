@@ -351,6 +351,18 @@ export const errorResponse = z.object({
   request_id: z.string().nullable().meta({ since: "2025-11" }),
 });
 
+/** The types of images, and the words for another one. */
+export const imageTypes: ReadonlySet<string> = new Set(["image/jpeg", "image/png", "image/gif", "image/webp"]);
+export const otherImageType = "Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'";
+
+/** The most bytes of an image as base64. Source: the pull request can1357/oh-my-pi#10633 of 2026-09; 5 MB until then. */
+export const maxImageBytes = 10 * 2 ** 20;
+
+/** The words for an image with more than `most` bytes. */
+export function imageTooLarge(bytes: number, most: number): string {
+  return `image exceeds ${most / 2 ** 20} MB maximum: ${bytes} bytes > ${most} bytes`;
+}
+
 /**
  * Returns the words for an image that cannot be used, and further members of the error. `path`: of its block, with dots.
  * Sources: the issues anthropics/claude-code#12351 (side), #56511 (damaged), earendil-works/pi#424 (bytes), musistudio/claude-code-router#958
@@ -362,15 +374,13 @@ export function imageError(image: ImageProblem, path: string): Pick<GenerationFa
     case "base64":
       return { message: `${at}: invalid base64 data` };
     case "format":
-      return { message: `${at}.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'` };
+      return { message: `${at}.media_type: ${otherImageType}` };
     case "damaged":
       return { message: "Could not process image" };
     case "url":
       return { message: "Unable to download the file. Please verify the URL and try again." };
     case "bytes":
-      return {
-        message: `${at}: image exceeds ${image.most / 2 ** 20} MB maximum: ${image.bytes} bytes > ${image.most} bytes`,
-      };
+      return { message: `${at}: ${imageTooLarge(image.bytes, image.most)}` };
     case "side":
       return {
         message: `${at}.data: At least one of the image dimensions exceed max allowed size: ${image.most} pixels`,
