@@ -105,6 +105,7 @@ export type {
   GenerationEnd,
   GenerationEvent,
   GenerationFailure,
+  ImageProblem,
   MarkupEvent,
   DialectJson,
   PartEndEvent,

@@ -1,12 +1,13 @@
 /**
- * Plays the held-out prompts of eval.jsonl through `truewire serve` with the official client, greedy, and scores them by skill.
+ * Plays the held-out prompts of eval.jsonl and eval-images.jsonl through `truewire serve` with the official client, greedy, and scores them by skill.
  *
  *     npm run eval:demo                           starts a server of its own on the bundled model
  *     npm run eval:demo -- --url http://host/v1   uses one that runs already
  *     npm run eval:demo -- --failures             prints every wrong answer, too
  *     npm run eval:demo -- --skill tool           only skills with this in their name
  *
- * How the prompts are made, and how they differ from training: heldout.py.
+ * How the prompts are made, and how they differ from training: heldout.py, and image_heldout.py for those with pictures, which are left out
+ * if the server takes no images.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -45,6 +46,11 @@ interface Score {
   fitting: number;
 }
 
+interface ListedModel {
+  readonly id?: string;
+  readonly architecture?: { readonly input_modalities?: readonly string[] };
+}
+
 type Answer = OpenAI.ChatCompletion.Choice;
 
 /** The repository; `npm run` starts here. */
@@ -59,9 +65,12 @@ const { values: options } = parseArgs({
   },
 });
 
-const items = readFileSync(join(root, "models/demo/eval.jsonl"), "utf8")
-  .trim()
-  .split("\n")
+const items = ["eval.jsonl", "eval-images.jsonl"]
+  .flatMap((name) =>
+    readFileSync(join(root, "models/demo", name), "utf8")
+      .trim()
+      .split("\n"),
+  )
   .map((line) => JSON.parse(line) as Item)
   .filter((item) => item.skill.includes(options.skill));
 
@@ -74,11 +83,14 @@ try {
 
 async function play(baseURL: string): Promise<void> {
   const client = new OpenAI({ baseURL, apiKey: process.env["OPENAI_API_KEY"] ?? "none", maxRetries: 0 });
-  const model = (await client.models.list()).data[0]?.id ?? "demo";
+  const { id: model = "demo", architecture } = ((await client.models.list()).data[0] ?? {}) as ListedModel;
+  const takesImages = architecture?.input_modalities?.includes("image") !== false;
+  if (!takesImages) console.log("The server takes no images: questions about pictures are left out.");
   const scores = new Map<string, Score>();
   const began = performance.now();
   let tokens = 0;
   for (const item of items) {
+    if (!takesImages && item.skill.startsWith("image ")) continue;
     const score = scores.get(item.skill) ?? { right: 0, asked: 0, unstopped: 0, enforced: 0, fitting: 0 };
     scores.set(item.skill, score);
     score.asked++;
@@ -150,7 +162,8 @@ function parsed(text: string): unknown {
 function printFailure(item: Item, answer: Answer, wrong: string): void {
   const { content, tool_calls: calls } = answer.message;
   console.log(`${item.id}: ${wrong}`);
-  console.log(`  asked  ${JSON.stringify(item.request.messages.at(-1)?.content)}`);
+  const asked = JSON.stringify(item.request.messages.at(-1)?.content).replace(/(base64,.{20})[^"]*/g, "$1…");
+  console.log(`  asked  ${asked}`);
   console.log(`  wanted ${JSON.stringify(item.check)}`);
   console.log(`  got    ${JSON.stringify(calls ? calls.map((call) => call) : content)} (${answer.finish_reason})`);
 }

@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import type { ImageProblem } from "../core/events.ts";
+import { invalidImage } from "../core/failure.ts";
 import { writeErrorBody } from "./error-body.ts";
 import {
   incorrectApiKey,
@@ -10,7 +12,7 @@ import {
   modelNotFound,
   unknownUrl,
 } from "./failures.ts";
-import { exact, lean } from "./profile.ts";
+import { exact, lean, type Profile } from "./profile.ts";
 
 describe("profile exact has two serializers, as recorded in 2025 and 2026", () => {
   test("the gateway: four spaces, a final line feed, HTML-safe, with charset", () => {
@@ -79,4 +81,38 @@ test("failures keep OpenAI's words", () => {
     status: 405,
     headers: { allow: "GET" },
   });
+});
+
+test("an image that cannot be used: OpenAI's words and codes in profile exact, the place in profile lean", () => {
+  const body = (image: ImageProblem, profile: Profile): unknown =>
+    (
+      JSON.parse(writeErrorBody(invalidImage(image, "Ours.", "messages[0]").failure, profile).body) as {
+        error: unknown;
+      }
+    ).error;
+  const type = "invalid_request_error";
+  expect(body({ why: "format" }, exact)).toEqual({
+    message:
+      "You uploaded an unsupported image. Please make sure your image has of one the following formats: ['png', 'jpeg', 'gif', 'webp'].",
+    type,
+    param: null,
+    code: "invalid_image_format",
+  });
+  expect(body({ why: "url", url: "https://example.com/a.jpg" }, exact)).toEqual({
+    message: "Error while downloading https://example.com/a.jpg.",
+    type,
+    param: null,
+    code: "invalid_image_url",
+  });
+  expect(body({ why: "bytes", bytes: 21 * 2 ** 20, most: 20 * 2 ** 20 }, exact)).toMatchObject({
+    message: expect.stringContaining("is below 20 MB in size"),
+    code: "image_too_large",
+  });
+  expect(body({ why: "damaged" }, lean)).toEqual({
+    message: "Ours.",
+    type,
+    param: "messages[0]",
+    code: "image_parse_error",
+  });
+  expect(body({ why: "side", most: 8000 }, exact)).toMatchObject({ message: "Ours.", code: "image_too_large" });
 });

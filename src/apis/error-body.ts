@@ -1,4 +1,5 @@
 import type { GenerationFailure } from "../core/events.ts";
+import { imageErrorCodes, imageErrorWords } from "./chat/schema.ts";
 import type { Profile } from "./profile.ts";
 
 /** An HTTP error answer. The server adds `retry-after` and the failure's own headers. */
@@ -34,9 +35,15 @@ const forms: Readonly<Record<Profile["name"], { readonly gateway: ErrorForm; rea
 };
 
 /** A failure as OpenAI's error object. */
-export function writeErrorBody(failure: GenerationFailure, { name }: Profile): ErrorAnswer {
+export function writeErrorBody(failure: GenerationFailure, { name, judgesAsVendor }: Profile): ErrorAnswer {
   const { contentType, write } = forms[name][isGatewayFailure(failure) ? "gateway" : "application"];
-  return { status: failure.status, contentType, body: write({ error: errorObject(failure) }) };
+  const own = judgesAsVendor ? withImageWords(failure) : failure;
+  return { status: own.status, contentType, body: write({ error: errorObject(own) }) };
+}
+
+function withImageWords(failure: GenerationFailure): GenerationFailure {
+  const message = failure.image && imageErrorWords(failure.image);
+  return message === undefined ? failure : { ...failure, message, param: null };
 }
 
 /** OpenAI's error object, its members in OpenAI's order. A stream that fails contains the same object (`data: {"error":…}`). */
@@ -46,8 +53,8 @@ export function errorObject(failure: GenerationFailure): {
   param: string | null;
   code: string | null;
 } {
-  const { message, param = null, code = null } = failure;
-  return { message, type: errorType(failure), param, code };
+  const { message, param = null, code = null, image } = failure;
+  return { message, type: errorType(failure), param, code: code ?? (image ? imageErrorCodes[image.why] : null) };
 }
 
 /** The source's type if it is one of OpenAI's, else OpenAI's type for the failure. */

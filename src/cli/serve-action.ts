@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { ConfigError } from "../config/config-error.ts";
 import type { LocalModel, ModelEntry, TruewireConfig } from "../config/config.ts";
 import { noModels, readConfigFile } from "../config/read-config-file.ts";
@@ -312,15 +312,14 @@ function messageOf(error: unknown): string {
 
 /** The demo model that comes with the package. Throws when this installation has none. */
 export function bundledModel(): LocalModel {
-  const folder = join(dirname(createRequire(import.meta.url).resolve("truewire/package.json")), "models/demo");
-  const file = existsSync(folder) ? readdirSync(folder).find((name) => name.endsWith(".gguf")) : undefined;
-  if (file === undefined) {
+  const path = join(dirname(createRequire(import.meta.url).resolve("truewire/package.json")), "models/demo/demo.gguf");
+  if (!existsSync(path)) {
     throw new Error("This installation has no demo model. Name what to serve, for example: truewire serve model.gguf");
   }
   // A model of this size often does not end its strings or its reasoning.
   return {
     kind: "local",
-    path: join(folder, file),
+    path,
     name: "demo",
     defaults: { maxStringTokens: 100, maxReasoningTokens: 200 },
   };

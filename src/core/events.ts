@@ -359,6 +359,8 @@ export interface GenerationFailure {
   readonly answerLimit?: { readonly max: number } | { readonly max: null; readonly context: number };
   /** For kind "not-found": the model that the client requested. */
   readonly model?: string;
+  /** An image of the request cannot be used. */
+  readonly image?: ImageProblem;
   /** For 429 and 503: the number of seconds after which a retry makes sense. */
   readonly retryAfterSeconds?: number;
   /** Response headers of the source for the client (`x-ratelimit-…`), in lower case. */
@@ -368,6 +370,16 @@ export interface GenerationFailure {
   /** For the log only; never sent to a client. Of an `Error`, its name, code and stack are logged without the message; a string as it is. */
   readonly cause?: unknown;
 }
+
+/**
+ * Why an image cannot be used: its data is not base64, its type is not read, the file is damaged, its URL leads to none, the file has too
+ * many bytes, or the picture a side with too many pixels. `most`: the limit. A URL is at most 1,000 characters long here.
+ */
+export type ImageProblem =
+  | { readonly why: "base64" | "format" | "damaged" }
+  | { readonly why: "url"; readonly url: string }
+  | { readonly why: "bytes"; readonly bytes: number; readonly most: number }
+  | { readonly why: "side"; readonly most: number };
 
 /** The log probability of a token, with the most likely alternatives. */
 export interface TokenLogprob {

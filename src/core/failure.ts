@@ -1,4 +1,4 @@
-import type { FailureKind, GenerationFailure } from "./events.ts";
+import type { FailureKind, GenerationFailure, ImageProblem } from "./events.ts";
 
 /**
  * A failure that becomes an `end` event or an error body. Never thrown across `Engine.generate`.
@@ -26,6 +26,11 @@ export class FailureError extends Error {
 /** An invalid request: 400. */
 export function invalidRequest(message: string, param: string | null = null, code: string | null = null): FailureError {
   return new FailureError({ kind: "invalid-request", message, status: 400, param, code });
+}
+
+/** An image that cannot be used: 400. Each API has its own code for `image`, and in profile `exact` its own words. */
+export function invalidImage(image: ImageProblem, message: string, param: string | null): FailureError {
+  return new FailureError({ kind: "invalid-request", message, status: 400, param, image });
 }
 
 /**

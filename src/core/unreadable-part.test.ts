@@ -14,10 +14,10 @@ function refusal(messages: readonly Message[]): FailureError | null {
 }
 
 test.each([
-  [{ type: "image", url: "data:," } as const, "image_url"],
-  [{ type: "audio", data: "", format: "wav" } as const, "input_audio"],
-  [{ type: "file", id: "file-1" } as const, "file"],
-])("%j is refused by its path and OpenAI's name", (part, name) => {
+  [{ type: "image", url: "data:," } as const, "an image"],
+  [{ type: "audio", data: "", format: "wav" } as const, "audio"],
+  [{ type: "file", id: "file-1" } as const, "a file"],
+])("%j is refused by its path, and named", (part, name) => {
   const text = { type: "text", text: "a" } as const;
   const messages: Message[] = [
     { role: "user", content: "Hi" },
@@ -26,7 +26,7 @@ test.each([
   expect(refusal(messages)?.failure).toEqual({
     kind: "invalid-request",
     status: 400,
-    message: `Invalid content type: this model reads text only, and cannot take a part of type '${name}'.`,
+    message: `Invalid content type: this model reads text only, and cannot take ${name}.`,
     param: "messages[1].content[1].type",
     code: "unsupported_value",
   });

@@ -16,38 +16,28 @@ export function requireReadable(messages: readonly Message[], takes: TakenMedia 
       const isDocument = part.type === "file" && part.text !== undefined;
       const isTaken = (part.type === "image" && takes.images) || (part.type === "audio" && takes.audio);
       if (medium === null || isDocument || isTaken) continue;
-      throw unsupportedPart(
-        medium,
-        `${path}.content[${at}]`,
-        takes.images ? "text and images" : takes.audio ? "text and audio" : "text",
-      );
+      const reads = ["text", ...(takes.images ? ["images"] : []), ...(takes.audio ? ["audio"] : [])];
+      throw unsupportedPart(medium, `${path}.content[${at}]`, reads.join(" and "));
     }
   }
 }
 
 /**
- * The failure for a content part that the model cannot read: 400 with code `unsupported_value`. `type`: the part's type on the wire;
- * `path`: the part's path; `reads`: what the model can read.
+ * The failure for a content part that the model cannot read: 400 with code `unsupported_value`. `part`: words for the part, such as "an
+ * image"; `path`: its path; `reads`: what the model can read, such as "text and images".
  */
-export function unsupportedPart(
-  type: string,
-  path: string,
-  reads: "text" | "text and images" | "text and audio",
-): FailureError {
-  const message =
-    reads === "text"
-      ? `Invalid content type: this model reads text only, and cannot take a part of type '${type}'.`
-      : `This model takes no content part of type '${type}'.`;
+export function unsupportedPart(part: string, path: string, reads: string): FailureError {
+  const message = `Invalid content type: this model reads ${reads} only, and cannot take ${part}.`;
   return invalidRequest(message, `${path}.type`, "unsupported_value");
 }
 
-/** OpenAI's name for parts that are not text; null: text, or a part that models make. */
+/** The words for parts that are not text, in every API; null: text, or a part that models make. */
 const media: Readonly<Record<(ContentPart | AssistantPart)["type"], string | null>> = {
   text: null,
   refusal: null,
   reasoning: null,
   "tool-call": null,
-  image: "image_url",
-  audio: "input_audio",
-  file: "file",
+  image: "an image",
+  audio: "audio",
+  file: "a file",
 };

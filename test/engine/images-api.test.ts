@@ -107,10 +107,46 @@ describe.skipIf(mtmdSource === null)("images in every API", () => {
       client.chat.completions.create({ model: "m", messages: [{ role: "user", content }] }),
     ).rejects.toMatchObject({
       status: 400,
-      code: "invalid_image",
+      code: "invalid_image_url",
       param: "messages[0].content[0]",
       message: "400 The image cannot be read: 127.0.0.1 is not a public address.",
     });
+  });
+});
+
+describe.skipIf(mtmdSource === null)("in profile exact", () => {
+  test("an image of a type that is not read is refused in the words of each API", async () => {
+    const own = mkdtempSync(join(tmpdir(), "truewire-images-exact-"));
+    const { model } = writeRandomVision(own, "llava");
+    const exact = await startTruewire([`m=${model}`, "--wire", "exact", "--threads", "1", ...libraries]);
+    const vector = Buffer.from("<svg></svg>").toString("base64");
+    const refusal = async (path: string, body: object): Promise<unknown> => {
+      const response = await fetch(`${exact.url}${path}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", "anthropic-version": "2023-06-01", "x-api-key": "none" },
+        body: JSON.stringify({ model: "m", ...body }),
+      });
+      expect(response.status).toBe(400);
+      return ((await response.json()) as { error: unknown }).error;
+    };
+    const image = { type: "image_url", image_url: { url: `data:image/png;base64,${vector}` } };
+    const source = { type: "base64", media_type: "image/png", data: vector };
+    const ask = (content: readonly unknown[]) => ({ messages: [{ role: "user", content }] });
+    expect(await refusal("/v1/chat/completions", ask([image]))).toMatchObject({ code: "invalid_image_format" });
+    const part = { type: "input_image", image_url: image.image_url.url };
+    expect(await refusal("/v1/responses", { input: [{ role: "user", content: [part] }] })).toMatchObject({
+      message: expect.stringContaining("The image data you provided does not represent a valid image."),
+      param: "input",
+      code: "invalid_value",
+    });
+    const block = { type: "image", source };
+    expect(await refusal("/v1/messages", { max_tokens: 9, ...ask([{ type: "text", text: "?" }, block]) })).toEqual({
+      type: "invalid_request_error",
+      message:
+        "messages.0.content.1.image.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'",
+    });
+    await exact.stop();
+    rmSync(own, { recursive: true, force: true });
   });
 });
 

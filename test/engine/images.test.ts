@@ -14,10 +14,12 @@ import {
   randomPicture,
   tone,
   visionFamilies,
+  visionTemplate,
   writeRandomHearing,
   writeRandomVision,
   type VisionFamily,
 } from "../fixtures/random-vision.ts";
+import { writeRandomKind } from "../fixtures/random-kinds.ts";
 import { drive, openBuilt, request, until, type TestEngine } from "./local-engine.ts";
 import { MtmdOracle, mtmdFolder, mtmdSource } from "./mtmd-oracle.ts";
 
@@ -241,6 +243,39 @@ describe.skipIf(mtmdSource === null)("images", () => {
     );
   });
 
+  test("the process of a lazy projector starts with the first image, and what it cannot load fails that request only", async () => {
+    const lazy = { "truewire.lazy": { type: "bool", value: true } } as const;
+    const own = mkdtempSync(join(folder, "lazy-"));
+    const files = writeRandomVision(own, "llava", 1, lazy);
+    const { execFileSync } = await import("node:child_process");
+    const processes = (engine: Engine): number => {
+      const model = (engine as unknown as { readonly processId: number }).processId;
+      const table = execFileSync("ps", ["-A", "-o", "ppid="], { encoding: "utf8" });
+      return table.split("\n").filter((line) => Number(line) === model).length;
+    };
+    const opening = { ...files, ...(mtmdFolder !== undefined && { llamaLibraries: mtmdFolder }) };
+    const engine = await openBuilt({ ...opening, speculation: "off" });
+    opened.push(engine);
+    expect(engine.models()[0]?.takesImages).toBe(true);
+    await answer(drive(engine), { prompt: chat([words("Hello")]) });
+    expect(processes(engine)).toBe(0);
+    const { tokens } = await answer(drive(engine), { prompt: chat([part(wide)]) });
+    expect(tokens).toEqual((await answer(await open("llava"), { prompt: chat([part(wide)]) })).tokens);
+    expect(processes(engine)).toBe(1);
+    // The projector of another model, which an open that is not lazy refuses.
+    const { mmproj } = writeRandomVision(mkdtempSync(join(folder, "other-")), "qwen2vl", 1, lazy);
+    writeFileSync(mmproj, readFileSync(mmproj).subarray(0, -50_000));
+    const broken = await openBuilt({ ...opening, mmproj, speculation: "off" });
+    opened.push(broken);
+    const ends: unknown[] = [];
+    for await (const events of broken.generate(request({ prompt: chat([part(small)]) })))
+      for (const event of events) if (event.type === "end") ends.push(event.end);
+    expect(ends).toMatchObject([
+      { failure: { status: 500, message: expect.stringContaining("that encodes images could not be started: ") } },
+    ]);
+    await answer(drive(broken), { prompt: chat([words("Hello")]) });
+  });
+
   test("an encoder that crashes costs one request, and the next one starts another", async () => {
     const lines: string[] = [];
     const engine = await open("llava", { log: (line) => void lines.push(line) });
@@ -269,19 +304,47 @@ describe.skipIf(mtmdSource === null)("images", () => {
       message:
         "Invalid image: expected a data URL such as 'data:image/png;base64,…', but got 'https://example.com/a.png'. This server cannot download images.",
     });
-    expect(await refusal(data(Buffer.from("<svg></svg>")))).toMatchObject({ code: "invalid_image_format" });
+    expect(await refusal(data(Buffer.from("<svg></svg>")))).toMatchObject({ image: { why: "format" } });
+    expect(await refusal("data:image/png;base64,!!!!")).toMatchObject({ image: { why: "base64" } });
     expect(await refusal(data(Buffer.concat([small.subarray(0, 33), Buffer.alloc(9)])))).toMatchObject({
       status: 400,
-      code: "invalid_image",
+      image: { why: "damaged" },
       param: "messages[0].content[1]",
     });
     const bomb = Buffer.from(small);
     bomb.writeUInt32BE(60_000, 16);
     bomb.writeUInt32BE(60_000, 20);
     expect(await refusal(data(bomb))).toMatchObject({
-      code: "image_too_large",
+      image: { why: "side", most: 8000 },
       message: "Invalid image: it has 60000 × 60000 pixels, and at most 64 million are read.",
     });
+  });
+
+  test.each([
+    ["llava", 8],
+    ["gemma3", 1],
+    ["qwen2vl", 8],
+    ["idefics3", 8],
+  ] as const)("%s with a draft model, which gets no images: the answers are those without", async (family, slots) => {
+    const path = join(folder, "draft.gguf");
+    writeRandomKind(path, "llama", { chatTemplate: visionTemplate });
+    const draft = { path, maxTokens: 4 };
+    const plain = await open(family, { slots });
+    const drafting = await open(family, { slots, draft, speculation: "always" });
+    const prompts = [
+      chat([words("What is this?"), part(wide)]),
+      chat([part(small), words("and"), part(wide), words("which differ?")], [words("Sure?"), part(small)]),
+      chat([words("No image.")]),
+    ];
+    for (const sampling of [{ temperature: 0 }, { temperature: 0.8, seed: 3 }]) {
+      const limits = { maxTokens: 40, ignoreEos: true };
+      const all = [plain, drafting].map((engine) =>
+        Promise.all(prompts.map((prompt) => answer(engine, { prompt, sampling, limits }))),
+      );
+      const [without, with_] = await Promise.all(all);
+      expect(with_?.map(({ tokens }) => tokens)).toEqual(without?.map(({ tokens }) => tokens));
+    }
+    expect(drafting.counters().draftedTokens).toBeGreaterThan(20);
   });
 
   // libmtmd tried to read it as a video.
@@ -294,7 +357,7 @@ describe.skipIf(mtmdSource === null)("images", () => {
     vi.unstubAllEnvs();
     const damaged = Buffer.concat([small.subarray(0, 33), Buffer.alloc(200)]);
     await expect(encoder.read(damaged, "messages[0].content[0]")).rejects.toMatchObject({
-      failure: { code: "invalid_image", param: "messages[0].content[0]" },
+      failure: { image: { why: "damaged" }, param: "messages[0].content[0]" },
     });
     expect(readdirSync(programs).toSorted()).toEqual(["ffmpeg", "ffprobe"]);
   });
@@ -404,7 +467,7 @@ test("a model without a projector says how to get it", async () => {
           status: 400,
           param: "messages[0].content[0].type",
           message:
-            "Invalid content type: this model reads text only, and cannot take a part of type 'image_url'. It can read images if it " +
+            "Invalid content type: this model reads text only, and cannot take an image. It can read images if it " +
             "is served with its projector: --mmproj FILE, or mmproj in the configuration.",
         },
       },

@@ -62,6 +62,26 @@ describe.each(["llama", "mamba", "gemma3"] as const)("%s", (kind) => {
   });
 });
 
+// The states of a model with recurrent layers have room for drafts, whose number depends on the draft model.
+describe.each(["lfm2", "llama"] as const)("%s with a draft model", (kind) => {
+  test("conversations are cached after a restart, also one with another draft model or none", async () => {
+    const [model, draftPath] = [join(folder, "model.gguf"), join(folder, "draft.gguf")];
+    writeRandomKind(model, kind, { quantized: true });
+    writeRandomModel(draftPath);
+    const drafting = { speculation: "always", draft: { path: draftPath, maxTokens: 4 } } as const;
+    const ways = [drafting, drafting, {}, drafting, { ...drafting, draft: { path: draftPath, maxTokens: 2 } }];
+    const prompts = [one, other, third];
+    let first: readonly unknown[] | undefined;
+    for (const [at, over] of ways.entries()) {
+      const answers = await session(prompts, over);
+      first ??= answers.map(said);
+      expect(answers.map(said), `session ${at}`).toEqual(first);
+      for (const answer of answers) expect(cached(answer), `session ${at}`).toBeGreaterThan(at === 0 ? -1 : 100);
+    }
+    expect(lines.filter((line) => / not used|do not fit|not written/.test(line))).toEqual([]);
+  });
+});
+
 // A file that llama.cpp cannot restore could crash it.
 test("files that do not fit are logged with one line each, and fail no request", async () => {
   writeRandomModel(join(folder, "model.gguf"));

@@ -10,7 +10,7 @@ import type { ScriptedServer } from "../upstream/scripted-server.ts";
 
 const run = promisify(execFile);
 
-describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (at) => {
+describePage("Play", [talker, "demo=models/demo/demo.gguf", "--mmproj", "off", "--threads", "1"], (at) => {
   let page: Page;
   /** The bodies of the requests that the page made. */
   let asked: Record<string, unknown>[];

@@ -45,8 +45,13 @@ function isUnfitImage({ url }: ImagePart, profile: ServerProfile): boolean {
 /** The media type of a data URL's image by its first bytes; the head of the URL is not read. undefined: unknown. */
 function typeOfData(url: string): string | undefined {
   const start = url.indexOf(",") + 1;
+  return typeOfBase64(url.slice(start, start + 16));
+}
+
+/** The media type of an image in base64, by its first bytes. undefined: unknown. */
+export function typeOfBase64(data: string): string | undefined {
   try {
-    return imageTypeOf(atob(url.slice(start, start + 16)));
+    return imageTypeOf(atob(data.slice(0, 16)));
   } catch {
     return undefined;
   }

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { ImageProblem } from "../../core/events.ts";
 
 /*
  * The objects of OpenAI's answers to chat completions, one schema for each object of the official SDKs. The keys of a shape are in the
@@ -194,3 +195,38 @@ export const errorObjectSchema = z.object({
 
 /** The body of an error, in every API of OpenAI. */
 export const errorBody = z.object({ error: errorObjectSchema });
+
+/** The codes of images that cannot be used. Source: OpenAI's OpenAPI document of 2026-08-21, `ResponseErrorCode`; the words' sources. */
+export const imageErrorCodes = {
+  base64: "invalid_base64_image",
+  format: "invalid_image_format",
+  damaged: "image_parse_error",
+  url: "invalid_image_url",
+  bytes: "image_too_large",
+  side: "image_too_large",
+} as const;
+
+const imageFormats = "['png', 'jpeg', 'gif', 'webp']";
+
+/**
+ * Chat's words for images that cannot be used; their `param` is null. No source shows words for too many pixels. Sources: the issues
+ * sipherxyz/comfyui-art-venture#75 (base64), STranslate/STranslate#277 (format), marketing-factory/ai-filemetadata#26 (damaged) and
+ * CosmosShadow/gptpdf#6 (bytes); a recording of Arize-ai/openinference (url).
+ */
+export function imageErrorWords(image: ImageProblem): string | undefined {
+  const unsupported = "You uploaded an unsupported image. Please make sure your image";
+  switch (image.why) {
+    case "base64":
+      return "Invalid base64 image_url.";
+    case "format":
+      return `${unsupported} has of one the following formats: ${imageFormats}.`;
+    case "damaged":
+      return `${unsupported} is valid.`;
+    case "url":
+      return `Error while downloading ${image.url}.`;
+    case "bytes":
+      return `${unsupported} is below ${image.most / 2 ** 20} MB in size and is of one the following formats: ${imageFormats}.`;
+    case "side":
+      return undefined;
+  }
+}

@@ -15,10 +15,12 @@ import type {
 } from "../../core/message.ts";
 import { StepCounter } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
+import { typeOfBase64 } from "../adapt/fit-media.ts";
 import { BodyCounter } from "../body-counter.ts";
 import type { Profile } from "../profile.ts";
 import { refusal } from "./request-issue.ts";
 import { strictVersion } from "./request-schema.ts";
+import { imageTooLarge, imageTypes, maxImageBytes, otherImageType } from "./schema.ts";
 import type {
   ApiFeatures,
   ContentBlockParam,
@@ -60,6 +62,7 @@ export function* checkConversation(
     const isStrict = judgesAsVendor && features.version >= strictVersion;
     checkRoles(message, blocks, { index, isStrict });
     if (isStrict && message.role === "user") checkCitations(blocks, index);
+    if (judgesAsVendor) checkImages(blocks, `messages.${index}`);
     if (isEmpty(message, index === messages.length - 1)) {
       refuseOrWarn(
         `messages.${index}`,
@@ -154,6 +157,28 @@ function checkCitations(blocks: readonly ContentBlockParam[], index: number): vo
     if (block.type === "text") check(block, path);
     else if (block.type === "search_result")
       for (const [inner, text] of block.content.entries()) check(text, `${path}.search_result.content.${inner}`);
+  }
+}
+
+/**
+ * Refuses images of a type that Anthropic does not take, too large ones, and those of another type than they say. Sources of the words:
+ * `imageError`, and the issue vybestack/llxprt-code#2130 for the last.
+ */
+function checkImages(blocks: readonly (ContentBlockParam | ResultBlockParam)[], path: string): void {
+  for (const [index, block] of blocks.entries()) {
+    const here = `${path}.content.${index}`;
+    if (block.type === "tool_result" && Array.isArray(block.content)) checkImages(block.content, `${here}.tool_result`);
+    if (block.type !== "image" || block.source.type !== "base64") continue;
+    const at = `${here}.image.source.base64`;
+    const { media_type: type, data } = block.source;
+    if (!imageTypes.has(type)) throw refusal(`${at}.media_type`, otherImageType);
+    if (data.length > maxImageBytes) throw refusal(at, imageTooLarge(data.length, maxImageBytes));
+    const actual = typeOfBase64(data);
+    if (actual !== undefined && actual !== type && imageTypes.has(actual))
+      throw refusal(
+        at,
+        `The image was specified using the ${type} media type, but the image appears to be a ${actual} image`,
+      );
   }
 }
 

@@ -2,7 +2,8 @@ import type * as z from "zod";
 import type { GenerationFailure } from "../../core/events.ts";
 import { internalError, malformedJson } from "../failures.ts";
 import { inWireOrder } from "../members.ts";
-import { errorCodes, errorResponse, errorStatuses } from "./schema.ts";
+import type { Profile } from "../profile.ts";
+import { errorCodes, errorResponse, errorStatuses, imageError } from "./schema.ts";
 
 /** A failure in Anthropic's words. Source: https://platform.claude.com/docs/en/api/errors, and recordings of 2024 to 2026. */
 export interface AnthropicError {
@@ -19,6 +20,13 @@ export function anthropicError(failure: GenerationFailure): AnthropicError {
     type: sourceType !== undefined && Object.hasOwn(errorStatuses, sourceType) ? sourceType : type,
     message: messageOf(failure),
   };
+}
+
+/** Returns the failure with Anthropic's words for an image that cannot be used, in profile `exact`. */
+export function asMessagesFailure(failure: GenerationFailure, { judgesAsVendor }: Profile): GenerationFailure {
+  const { image, param } = failure;
+  if (!image || !judgesAsVendor) return failure;
+  return { ...failure, ...imageError(image, dotted(param ?? "messages")), param: null };
 }
 
 /** Returns the JSON of an error's body, which is also the data of an `error` event. `requestId` is `null` if none is known. */
@@ -94,11 +102,16 @@ function messageOf(failure: GenerationFailure): string {
       if (message === malformedMessage) return "The request body is not valid JSON.";
       // Anthropic's messages begin with the path; those of engines name it in `param` only.
       return typeof param === "string" && sourceType === undefined && !message.includes(param)
-        ? `${param}: ${message}`
+        ? `${dotted(param)}: ${message}`
         : message;
     default:
       return message;
   }
+}
+
+/** Anthropic writes `messages.0.content.1` where OpenAI writes `messages[0].content[1]`. */
+function dotted(path: string): string {
+  return path.replace(/\[(\d+)\]/g, ".$1");
 }
 
 const internalMessage = internalError(undefined).message;

@@ -9,7 +9,7 @@ import type { RateLevels } from "../rate-limits.ts";
 import type { ModelListFormat, ApiErrorFormat } from "../api-error-format.ts";
 import { editContext, type EditedContext } from "./context-edits.ts";
 import { diagnose, isDiagnosed } from "./diagnosis.ts";
-import { anthropicError, errorJson } from "./error-object.ts";
+import { anthropicError, asMessagesFailure, errorJson } from "./error-object.ts";
 import { messageForms } from "./form.ts";
 import { messageId } from "./ids.ts";
 import { messageIssueFailure } from "./request-issue.ts";
@@ -84,7 +84,8 @@ export const anthropicFormat: ApiErrorFormat = {
   answerHeaders: (requestId) => ({ "request-id": requestId, "x-request-id": requestId }),
   limitHeaders: anthropicLimitHeaders,
   models: anthropicModels,
-  writeFailure(failure, _profile, requestId) {
+  writeFailure(given, profile, requestId) {
+    const failure = asMessagesFailure(given, profile);
     const { status } = anthropicError(failure);
     return {
       status,

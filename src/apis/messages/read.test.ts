@@ -5,8 +5,11 @@ import type { Generation } from "../../core/accumulate.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import { readFailure } from "../tolerant/read-failure.ts";
 import { readResponseBody } from "../tolerant/read-response.ts";
-import { lean } from "../profile.ts";
 import { errorJson } from "./error-object.ts";
+import { anthropicFormat } from "./port.ts";
+import { exact, lean, type Profile } from "../profile.ts";
+import type { ImageProblem } from "../../core/events.ts";
+import { invalidImage } from "../../core/failure.ts";
 import { MessageReader } from "./read.ts";
 import { MessageStreamWriter } from "./write-stream.ts";
 
@@ -186,6 +189,36 @@ describe("a stream as Anthropic sends it", () => {
     const details = { error_code: "image_dimensions_too_large", max_side_length_pixels: 8000, paths: ["messages.0"] };
     expect(passedOn(details)).toEqual({ type: "error", error: { ...error, details }, request_id: null });
     expect(passedOn({ error_code: "of_another_server" })).toEqual({ type: "error", error, request_id: null });
+  });
+
+  test("an image that cannot be used has Anthropic's words in profile exact", () => {
+    const written = (image: ImageProblem, profile: Profile): unknown => {
+      const { failure } = invalidImage(image, "Ours.", "messages[0].content[1]");
+      return (JSON.parse(anthropicFormat.writeFailure(failure, profile, "req_1").body) as { error: unknown }).error;
+    };
+    const type = "invalid_request_error";
+    const at = "messages.0.content.1.image.source.base64";
+    const bytes = { why: "bytes", bytes: 6_275_800, most: 5 * 2 ** 20 } as const;
+    expect(written(bytes, exact)).toEqual({
+      type,
+      message: `${at}: image exceeds 5 MB maximum: 6275800 bytes > 5242880 bytes`,
+    });
+    expect(written(bytes, lean)).toEqual({ type, message: "messages.0.content.1: Ours." });
+    expect(written({ why: "side", most: 8000 }, exact)).toEqual({
+      type,
+      message: `${at}.data: At least one of the image dimensions exceed max allowed size: 8000 pixels`,
+      details: {
+        error_code: "image_dimensions_too_large",
+        max_side_length_pixels: 8000,
+        paths: ["messages.0.content.1"],
+      },
+    });
+    expect(written({ why: "damaged" }, exact)).toEqual({ type, message: "Could not process image" });
+    expect(written({ why: "format" }, exact)).toEqual({
+      type,
+      message: `${at}.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'`,
+    });
+    expect(written({ why: "base64" }, exact)).toEqual({ type, message: `${at}: invalid base64 data` });
   });
 
   test("a cut stream is an error, one that lacks its last event is not", () => {

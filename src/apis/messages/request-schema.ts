@@ -299,7 +299,7 @@ const refusedSampling = `Profile \`exact\` refuses it with \`anthropic-version: 
 export const messageRequest = z.object({
   model: honoured("", z.string().min(1)),
   messages: honoured(
-    "Text, images, documents (local models read text documents only), thinking with its signature, calls and their results with `is_error`, and `system` messages anywhere, which may add and remove tools (`tool_addition`, `tool_removal`), set `output_config.effort`, and end with the turn (`clear_at`). The model continues an assistant message at the end. Blocks of Anthropic's own servers are left out of the prompt. In profile `exact`, `clear_at` and a `tool_addition` with a `tool_definition` require their betas; with `anthropic-version: 2026-10-21`, documents of the assistant and citations in the user's texts are refused.",
+    "Text, images, documents (local models read text documents only), thinking with its signature, calls and their results with `is_error`, and `system` messages anywhere, which may add and remove tools (`tool_addition`, `tool_removal`), set `output_config.effort`, and end with the turn (`clear_at`). The model continues an assistant message at the end. Blocks of Anthropic's own servers are left out of the prompt. In profile `exact`, images are PNG, JPEG, GIF or WebP as their `media_type` says, of up to 10 MB in base64, `clear_at` and a `tool_addition` with a `tool_definition` require their betas; with `anthropic-version: 2026-10-21`, documents of the assistant and citations in the user's texts are refused.",
     list(messageParam, { most: maxMessages }),
   ),
   max_tokens: honoured(

@@ -747,3 +747,44 @@ test.skipIf(!isHere)("what Claude Code sends is read", () => {
   }
   expect(count).toBeGreaterThan(5);
 });
+
+// Only a local model refused such images, in words of its own; programs and doubles took them.
+describe("profile exact refuses the images that Anthropic refuses", () => {
+  const png = "iVBORw0KGgoAAAANSUhEUg==";
+  const image = (media_type: string, data: string): Json => ({
+    type: "image",
+    source: { type: "base64", media_type, data },
+  });
+  const other = "messages.0.content.0.image.source.base64";
+  const refused: [string, Json, string][] = [
+    [
+      "another type",
+      says([image("image/svg+xml", png)]),
+      `400 ${other}.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'`,
+    ],
+    [
+      "a type that the file does not have",
+      says([image("image/jpeg", png)]),
+      `400 ${other}: The image was specified using the image/jpeg media type, but the image appears to be a image/png image`,
+    ],
+    [
+      "too many bytes",
+      says([image("image/png", png + "A".repeat(10 * 2 ** 20))]),
+      `400 ${other}: image exceeds 10 MB maximum: 10485784 bytes > 10485760 bytes`,
+    ],
+    [
+      "in the result of a tool",
+      afterCalls([{ ...result("t"), content: [text("a"), image("image/bmp", png)] }, result("u")]),
+      "400 messages.2.content.0.tool_result.content.1.image.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'",
+    ],
+  ];
+  test.each(refused)("%s", (_, members, message) => {
+    expect(refusalOf(members)).toBe(message);
+    expect(refusalOf(members, { profile: lean })).toBe("read");
+  });
+  test("and takes others", () => {
+    expect(refusalOf(says([image("image/png", png), image("image/webp", "AAAA"), image("image/png", "!")]))).toBe(
+      "read",
+    );
+  });
+});

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { GenerationFailure, ImageProblem } from "../../core/events.ts";
 import { membersOf, variantsOf } from "../members.ts";
 import type { EarlierOrder } from "../members.ts";
 
@@ -349,6 +350,45 @@ export const errorResponse = z.object({
   }),
   request_id: z.string().nullable().meta({ since: "2025-11" }),
 });
+
+/** The types of images, and the words for another one. */
+export const imageTypes: ReadonlySet<string> = new Set(["image/jpeg", "image/png", "image/gif", "image/webp"]);
+export const otherImageType = "Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'";
+
+/** The most bytes of an image as base64. Source: the pull request can1357/oh-my-pi#10633 of 2026-09; 5 MB until then. */
+export const maxImageBytes = 10 * 2 ** 20;
+
+/** The words for an image with more than `most` bytes. */
+export function imageTooLarge(bytes: number, most: number): string {
+  return `image exceeds ${most / 2 ** 20} MB maximum: ${bytes} bytes > ${most} bytes`;
+}
+
+/**
+ * Returns the words for an image that cannot be used, and further members of the error. `path`: of its block, with dots.
+ * Sources: the issues anthropics/claude-code#12351 (side), #56511 (damaged), earendil-works/pi#424 (bytes), musistudio/claude-code-router#958
+ * (base64) and anomalyco/opencode#5704 (format); error bodies in the tests of clients (url).
+ */
+export function imageError(image: ImageProblem, path: string): Pick<GenerationFailure, "message" | "code" | "details"> {
+  const at = `${path}.image.source.base64`;
+  switch (image.why) {
+    case "base64":
+      return { message: `${at}: invalid base64 data` };
+    case "format":
+      return { message: `${at}.media_type: ${otherImageType}` };
+    case "damaged":
+      return { message: "Could not process image" };
+    case "url":
+      return { message: "Unable to download the file. Please verify the URL and try again." };
+    case "bytes":
+      return { message: `${at}: ${imageTooLarge(image.bytes, image.most)}` };
+    case "side":
+      return {
+        message: `${at}.data: At least one of the image dimensions exceed max allowed size: ${image.most} pixels`,
+        code: "image_dimensions_too_large",
+        details: { max_side_length_pixels: image.most, paths: [path] },
+      };
+  }
+}
 
 /** The values of `error.details.error_code`. Source: the types of Anthropic's SDK 1.12.0. */
 export const errorCodes: ReadonlySet<string> = new Set([

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { invalidImage } from "../../core/failure.ts";
 import { incorrectApiKey, modelNotFound } from "../failures.ts";
 import { exact, lean } from "../profile.ts";
 import { numberBelow } from "../request/refusals.ts";
@@ -57,4 +58,20 @@ test("any other failure keeps its words", () => {
       "decimal_below_min_value",
     ),
   );
+});
+
+test("an image of an unknown type is an error of the input", () => {
+  const { failure } = invalidImage({ why: "format" }, "Ours.", "input[0].content[1]");
+  expect(JSON.parse(responsesErrorFormat.writeFailure(failure, exact, "req_1").body)).toEqual({
+    error: {
+      message:
+        "The image data you provided does not represent a valid image. Please check your input and try again with one of the supported image formats: ['image/jpeg', 'image/png', 'image/gif', 'image/webp'].",
+      type: "invalid_request_error",
+      param: "input",
+      code: "invalid_value",
+    },
+  });
+  expect(JSON.parse(responsesErrorFormat.writeFailure(failure, lean, "req_1").body)).toMatchObject({
+    error: { message: "Ours.", param: "input[0].content[1]", code: "invalid_image_format" },
+  });
 });

@@ -2,6 +2,7 @@ import type { FinishReason, GenerationFailure } from "../../core/events.ts";
 import { errorObject } from "../error-body.ts";
 import { openaiErrorFormat } from "../api-error-format.ts";
 import type { Profile } from "../profile.ts";
+import { invalidImageError } from "./schema.ts";
 import type { ApiErrorFormat } from "../api-error-format.ts";
 import type { ErrorAnswer } from "../error-body.ts";
 
@@ -47,6 +48,8 @@ function asResponsesFailure(failure: GenerationFailure, { judgesAsVendor }: Prof
       : failure.message;
     return { ...failure, message, param: "input", code: "context_length_exceeded" };
   }
+  const { why } = failure.image ?? {};
+  if (judgesAsVendor && (why === "format" || why === "damaged")) return { ...failure, ...invalidImageError };
   return failure;
 }
 

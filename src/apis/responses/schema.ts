@@ -640,3 +640,14 @@ export const streamedTexts: Readonly<Record<string, StreamedText>> = {
   "response.function_call_arguments": { list: "input", type: "function_call", member: "arguments" },
   "response.custom_tool_call_input": { list: "input", type: "custom_tool_call", member: "input" },
 };
+
+/**
+ * The answer to an image of another type, and to a damaged one. Source: the issues openai/codex#4946 and #7459, whose client looks for the
+ * beginning of the words.
+ */
+export const invalidImageError = {
+  message:
+    "The image data you provided does not represent a valid image. Please check your input and try again with one of the supported image formats: ['image/jpeg', 'image/png', 'image/gif', 'image/webp'].",
+  param: "input",
+  code: "invalid_value",
+} as const;

@@ -183,7 +183,8 @@ test("a part that the SDK cannot hold is refused with its path", () => {
   ];
   const failure = expect.objectContaining({
     status: 400,
-    message: "This model takes no content part of type 'input_audio'.",
+    message:
+      "Invalid content type: this model reads text and images only, and cannot take a part of type 'input_audio'.",
     param: "messages[0].content[0].type",
     code: "unsupported_value",
   }) as unknown;

@@ -88,14 +88,21 @@ export async function readModelFile(path: string): Promise<ModelFile> {
   };
 }
 
+export interface ProjectorFile {
+  readonly bytes: number;
+  readonly takes: Required<TakenMedia>;
+  /** Its process starts with the first image (`truewire.lazy`), so that a small model is ready as soon as without it. */
+  readonly isLazy: boolean;
+}
+
 /** Reads the header of a projector. Throws `ModelOpenError`. Source: llama.cpp, tools/mtmd/clip-impl.h. */
-export async function readProjectorFile(path: string): Promise<{ readonly bytes: number; readonly takes: TakenMedia }> {
+export async function readProjectorFile(path: string): Promise<ProjectorFile> {
   const { pairs } = await readHeader(path);
   const takes = {
     images: pairs.get("clip.has_vision_encoder") === true,
     audio: pairs.get("clip.has_audio_encoder") === true,
   };
-  return { bytes: (await stat(path)).size, takes };
+  return { bytes: (await stat(path)).size, takes, isLazy: pairs.get("truewire.lazy") === true };
 }
 
 /** Metadata beyond this many pairs is left out: the facts are sent to clients. */

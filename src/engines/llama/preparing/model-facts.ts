@@ -18,6 +18,8 @@ export interface ModelFacts {
   readonly maxTokenLength: number;
   /** What the model's projector encodes. */
   readonly takes: TakenMedia;
+  /** What the model needs to take images, if it does not. */
+  readonly imageHint?: string;
   /** The vocabulary has tokens for fill-in-the-middle. */
   readonly fillsInMiddle: boolean;
 }

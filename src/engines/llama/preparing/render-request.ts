@@ -1,4 +1,4 @@
-import { FailureError, invalidRequest } from "../../../core/failure.ts";
+import { FailureError, invalidImage, invalidRequest } from "../../../core/failure.ts";
 import { imageSize } from "../../../core/image-size.ts";
 import type { MessageRange } from "../../../core/inspection.ts";
 import type { Message } from "../../../core/message.ts";
@@ -195,11 +195,15 @@ function chatParts(
 
 /** The largest image file, in bytes. */
 const maxImageBytes = 20 * 2 ** 20;
-/** A file of a few kilobytes may have pixels for gigabytes. Anthropic takes 8,000 by 8,000. */
+/** A file of a few kilobytes may have pixels for gigabytes. As many as in 8,000 by 8,000, which Anthropic takes. */
 const maxPixels = 64_000_000;
 
 /** Adds to the refusal of an image how to get a model that takes images. */
-function renderedWithHint<T>(render: () => T, { takes }: ModelFacts): T {
+function renderedWithHint<T>(render: () => T, facts: ModelFacts): T {
+  const {
+    takes,
+    imageHint = "It can read images if it is served with its projector: --mmproj FILE, or mmproj in the configuration.",
+  } = facts;
   try {
     return render();
   } catch (error) {
@@ -207,7 +211,7 @@ function renderedWithHint<T>(render: () => T, { takes }: ModelFacts): T {
     const { failure } = error;
     throw new FailureError({
       ...failure,
-      message: `${failure.message} It can read images if it is served with its projector: --mmproj FILE, or mmproj in the configuration.`,
+      message: `${failure.message} ${imageHint}`,
     });
   }
 }
@@ -235,31 +239,32 @@ function imageFile(url: string, path: string, index: number): MediaFile {
     throw invalidRequest(`Too many images in the request: at most ${maxImages} are read.`, path, "too_many_images");
   const [, content] = /^data:[^,]*;base64,(.*)$/is.exec(url) ?? [];
   if (content === undefined)
-    throw invalidRequest(
+    throw invalidImage(
+      { why: "url", url: url.slice(0, 1000) },
       `Invalid image: expected a data URL such as 'data:image/png;base64,…', but got '${url.slice(0, 40)}'. This server cannot download images.`,
       path,
-      "invalid_image_url",
     );
   const data = Buffer.from(content, "base64");
+  if (data.length === 0) throw invalidImage({ why: "base64" }, "Invalid image: its data is not base64.", path);
   if (data.length > maxImageBytes)
-    throw invalidRequest(
+    throw invalidImage(
+      { why: "bytes", bytes: data.length, most: maxImageBytes },
       `Invalid image: it has ${data.length} bytes, and at most ${maxImageBytes} are read.`,
       path,
-      "image_too_large",
     );
   if (!readableImage.test(data.toString("latin1", 0, 6)))
-    throw invalidRequest(
+    throw invalidImage(
+      { why: "format" },
       "Invalid image: expected a PNG, JPEG, GIF or BMP file. Other types are converted if the package sharp is installed: npm install sharp",
       path,
-      "invalid_image_format",
     );
   const size = imageSize(data);
-  if (!size) throw invalidRequest("Invalid image: its header is damaged.", path, "invalid_image");
+  if (!size) throw invalidImage({ why: "damaged" }, "Invalid image: its header is damaged.", path);
   if (size[0] * size[1] > maxPixels)
-    throw invalidRequest(
+    throw invalidImage(
+      { why: "side", most: Math.sqrt(maxPixels) },
       `Invalid image: it has ${size.join(" × ")} pixels, and at most ${maxPixels / 1_000_000} million are read.`,
       path,
-      "image_too_large",
     );
   return { data: new Uint8Array(data), path };
 }

@@ -221,7 +221,8 @@ async function load(
     // llama.cpp rounds up the size of a context; the requested size is what clients are promised.
     facts: {
       ...factsOf(model, vocabulary, path, Math.min(sizes.contextSize, context.capacity)),
-      takes: opened?.encoder.takes ?? {},
+      takes: opened?.encoder?.takes ?? {},
+      ...(opened?.hint !== undefined && { imageHint: opened.hint }),
     },
   };
 }

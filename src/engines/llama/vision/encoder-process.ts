@@ -1,6 +1,6 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
-import { FailureError, invalidRequest } from "../../../core/failure.ts";
+import { FailureError, invalidImage } from "../../../core/failure.ts";
 import type { LogListener } from "../../../core/generation-observer.ts";
 import type { TakenMedia } from "../../../core/unreadable-part.ts";
 import { BoundedCache } from "../preparing/preparer.ts";
@@ -47,11 +47,13 @@ export class EncoderProcess {
   #nextId = 1;
   #encoded = 0;
   /** What the projector encodes. */
-  takes: TakenMedia = {};
+  takes: TakenMedia;
 
-  private constructor(open: OpenEncoderMessage, log: LogListener) {
+  /** The process starts with the first image. `takes`: what the projector's file says. */
+  constructor(open: OpenEncoderMessage, log: LogListener, takes: TakenMedia = {}) {
     this.#open = open;
     this.#log = log;
+    this.takes = takes;
   }
 
   /** Starts the process. Rejects with an Error of one sentence if libmtmd cannot be used, or the projector does not fit the model. */
@@ -75,7 +77,7 @@ export class EncoderProcess {
         ({ image } = await this.#ask(data, false));
       } catch (error) {
         if (error instanceof FailureError) throw error;
-        throw invalidRequest(`The image or recording cannot be read: ${reasonOf(error)}.`, param, "invalid_image");
+        throw invalidImage({ why: "damaged" }, `The image or recording cannot be read: ${reasonOf(error)}.`, param);
       }
       this.#facts.add(key, image, sizeOf(image));
     }
@@ -135,8 +137,9 @@ export class EncoderProcess {
     try {
       this.#child ??= await this.#start();
       this.#child.send(pending.message, () => {});
-    } catch (error) {
-      this.#complete((current) => current.reject(error as Error));
+    } catch (cause) {
+      const message = `The process that encodes images could not be started: ${reasonOf(cause)}.`;
+      this.#complete((current) => current.reject(new FailureError({ kind: "internal", status: 500, message, cause })));
     }
   }
 

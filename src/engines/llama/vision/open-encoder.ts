@@ -1,5 +1,6 @@
 import type { LogListener } from "../../../core/generation-observer.ts";
 import { ModelOpenError } from "../model-open-error.ts";
+import { readProjectorFile } from "../file/read-model-file.ts";
 import { checkIsGguf } from "../process/model-file.ts";
 import type { OpenModelMessage } from "../protocol.ts";
 import { EncoderProcess } from "./encoder-process.ts";
@@ -14,11 +15,10 @@ export interface TextModel {
   readonly threads: number;
 }
 
-/** An encoder of images, and the projector's file. */
-export interface OpenEncoder {
-  readonly encoder: EncoderProcess;
-  readonly mmproj: string;
-}
+/** An encoder of images, and the projector's file. `encoder` is `null` without libmtmd; `hint` then says what to install. */
+export type OpenEncoder =
+  | { readonly encoder: EncoderProcess; readonly mmproj: string; readonly hint?: never }
+  | { readonly encoder: null; readonly mmproj?: never; readonly hint: string };
 
 /**
  * Opens the encoder of a model's images: with the configured projector, or one that is next to the model. Returns `null` for a model without
@@ -34,14 +34,18 @@ export async function openEncoder(
   if (mmproj === null) return null;
   try {
     await checkIsGguf(mmproj);
+    const { isLazy, takes } = await readProjectorFile(mmproj);
     const source = findMtmd(options.llamaLibraries);
-    if (!source)
-      throw new ModelOpenError(
-        "library-missing",
+    if (!source) {
+      const hint =
         `Images need llama.cpp's libmtmd, which is not installed here: npm install ${mtmdPackage}, or pass a folder with a build of ` +
-          "llama.cpp (--llama-libraries FOLDER).",
-      );
+        "llama.cpp (--llama-libraries FOLDER).";
+      if (options.mmproj !== undefined) throw new ModelOpenError("library-missing", hint);
+      if (!isLazy) log(`The projector ${mmproj} is not used, so the model takes text only: ${hint}`, "warn");
+      return { encoder: null, hint };
+    }
     const open = { type: "open", source, model: path, mmproj, rowLength, threads, gpu: options.gpu !== false } as const;
+    if (isLazy) return { encoder: new EncoderProcess(open, log, takes), mmproj };
     const encoder = await EncoderProcess.open(open, log).catch((cause: unknown) => {
       const reason = cause instanceof Error ? cause.message : String(cause);
       const where = "folder" in source ? source.folder : source.file;

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { FailureError } from "../../../core/failure.ts";
 import type { GenerationRequest } from "../../../core/request.ts";
 import { hasForeignImages, readImages } from "./read-images.ts";
 
@@ -42,6 +43,14 @@ test("only images that libmtmd does not read are read, those of tool results, to
 test("an image that cannot be read is refused with its place", async () => {
   const refused = readImages(asked(png, "https://example.com/a.webp"), () => Promise.reject(new Error("it is gone")));
   await expect(refused).rejects.toMatchObject({
-    failure: { param: "messages[1].content[2]", message: "The image cannot be read: it is gone.", status: 400 },
+    failure: {
+      param: "messages[1].content[2]",
+      message: "The image cannot be read: it is gone.",
+      status: 400,
+      image: { why: "url", url: "https://example.com/a.webp" },
+    },
   });
+  // A refusal repeated the whole URL, of megabytes.
+  const long = readImages(asked(`https://example.com/${"a".repeat(1e6)}`), () => Promise.reject(new Error("no")));
+  await expect(long).rejects.toSatisfy((error) => JSON.stringify((error as FailureError).failure).length < 2000);
 });

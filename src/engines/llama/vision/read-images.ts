@@ -1,4 +1,4 @@
-import { invalidRequest } from "../../../core/failure.ts";
+import { invalidImage } from "../../../core/failure.ts";
 import type { ContentPart, ImagePart, Message } from "../../../core/message.ts";
 import type { GenerationRequest } from "../../../core/request.ts";
 
@@ -29,7 +29,10 @@ export async function readImages(
       return { ...part, url: await read(part.url) };
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause);
-      const failure = invalidRequest(`The image cannot be read: ${reason}.`, place, "invalid_image");
+      const problem = /^data:/i.test(part.url)
+        ? ({ why: "format" } as const)
+        : ({ why: "url", url: part.url.slice(0, 1000) } as const);
+      const failure = invalidImage(problem, `The image cannot be read: ${reason}.`, place);
       failure.cause = cause;
       throw failure;
     }
