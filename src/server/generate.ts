@@ -27,7 +27,7 @@ import type { Service } from "./service.ts";
 import type { OpenGenerator } from "./resends.ts";
 import { hashOf } from "./keys/key-ring.ts";
 import { countPromptTokens } from "./token-endpoints.ts";
-import { inTurns } from "./turns.ts";
+import { inTurns, startInTurns } from "./turns.ts";
 import { sendEvents, streamAnswer, wholeAnswer } from "./write-answer.ts";
 
 interface ReadGeneration extends NamedRequest {
@@ -41,21 +41,13 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
   return {
     api: port.name,
     bodyType: port.bodyType,
-    async read(body, options, reply, service) {
+    read(body, options, reply, service) {
       const { state } = port;
-      const isKept = state !== undefined && state.isNeeded?.(body, options) !== false;
-      const kept = isKept ? await readKept(state, body, options, reply, service) : undefined;
-      const read = kept ?? (await inTurns(port.readRequest(body, reply.requestId, options)));
-      const { request, warnings } = read;
-      const { record, requestId } = reply;
-      record.model = request.model;
-      record.stream = request.stream;
-      if (warnings.length > 0) {
-        const shown = shownWarnings(warnings);
-        service.log.warn({ req: requestId, warnings: shown }, "the request was accepted with reservations");
-        reply.headers = { ...reply.headers, ...warningHeader(warnings) };
-      }
-      return { name: request.model, read, kept };
+      if (state && state.isNeeded?.(body, options) !== false)
+        return readKept(state, body, options, reply, service).then((kept) => noteRead(kept, kept, reply, service));
+      const read = startInTurns(port.readRequest(body, reply.requestId, options));
+      if (read instanceof Promise) return read.then((late) => noteRead(late, undefined, reply, service));
+      return noteRead(read, undefined, reply, service);
     },
     check: ({ info }, { read: { request } }, others) => port.checkModel?.(request, info, others),
     cost: ({ read: { request, preparesOnly } }, limits) => ({
@@ -74,6 +66,24 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
   };
 }
 
+/** Notes what a request asks for in its record, and its warnings in the log and the answer's headers. */
+function noteRead(
+  read: ReadRequest,
+  kept: StorableRequest | undefined,
+  reply: Reply,
+  { log }: Service,
+): ReadGeneration {
+  const { request, warnings } = read;
+  const { record, requestId } = reply;
+  record.model = request.model;
+  record.stream = request.stream;
+  if (warnings.length > 0) {
+    log.warn({ req: requestId, warnings: shownWarnings(warnings) }, "the request was accepted with reservations");
+    reply.headers = { ...reply.headers, ...warningHeader(warnings) };
+  }
+  return { name: request.model, read, kept };
+}
+
 async function answer(
   port: ServedPort,
   { read, kept }: ReadGeneration,
@@ -85,7 +95,9 @@ async function answer(
   const { settings, log } = service;
   const { record, requestId, profile } = reply;
   const { preparesOnly } = read;
-  const request = (await read.editPrompt?.((edited) => countPromptTokens(model, edited, reply))) ?? read.request;
+  const request = read.editPrompt
+    ? await read.editPrompt((edited) => countPromptTokens(model, edited, reply))
+    : read.request;
   if (request !== read.request) log.info({ req: requestId }, "the prompt was edited as the request asks for");
   const { engine, settings: answerSettings, forwards } = model.from;
   const context: AnswerContext = {
@@ -96,7 +108,9 @@ async function answer(
     model: (profile.resolvesModels && model.info.resolvedId) || request.model,
     settings: answerSettings,
     random: Math.random,
-    onId: (id) => running.named(id),
+    onId: (id) => {
+      running.id = id;
+    },
   };
   if (reply.exchange.header("x-truewire-cache")?.trim().toLowerCase() === "explain") explainMisses(reply);
   const detached = kept?.detach?.(context, service.processes?.own);
@@ -122,6 +136,7 @@ async function answer(
       noteFallback(fallback);
     });
   const mayShare =
+    settings.attachResendsMs > 0 &&
     !detached &&
     reply.exchange.answering === undefined &&
     preparesOnly === undefined &&
@@ -219,7 +234,6 @@ async function sharedSource(
   { client, key, received, requestId, record, exchange }: Reply,
   { resends, settings: { attachResendsMs: waitMs } }: Service,
 ): Promise<Pick<Engine, "generate">> {
-  if (waitMs === 0) return open(onFallback);
   const owner = client?.owner ?? key;
   const form = exchange.header("x-truewire-wire");
   const chunks = await inTurns(
