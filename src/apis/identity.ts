@@ -17,13 +17,18 @@ export function answerIdentity(
   source: SourceIdentity = {},
 ): AnswerIdentity {
   const { settings } = context;
-  const ownId = source.id?.startsWith(prefix) ? source.id : undefined;
+  const ownId = sourceId(prefix, source);
   return {
     id: ownId ?? context.id,
     created: (ownId === undefined ? undefined : source.created) ?? context.created,
     model: shownModel(context, source.model),
     systemFingerprint: source.systemFingerprint ?? settings.systemFingerprint ?? null,
   };
+}
+
+/** The source's id, if it has OpenAI's form. */
+export function sourceId(prefix: "chatcmpl-" | "cmpl-", source: SourceIdentity | undefined): string | undefined {
+  return source?.id?.startsWith(prefix) === true ? source.id : undefined;
 }
 
 /** A source may send the dated form of the model's id. */

@@ -51,8 +51,13 @@ const counted = new WeakMap<Message, number>();
 function charactersInMessages(messages: readonly Message[]): number {
   let sum = 0;
   for (const message of messages) {
-    let characters = counted.get(message);
-    if (characters === undefined) counted.set(message, (characters = charactersIn(message)));
+    // An entry of a WeakMap costs more than the length of a text.
+    const isText = typeof message.content === "string";
+    let characters = isText ? undefined : counted.get(message);
+    if (characters === undefined) {
+      characters = charactersIn(message);
+      if (!isText) counted.set(message, characters);
+    }
     sum += characters;
   }
   return sum;
@@ -63,7 +68,8 @@ function charactersIn(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + charactersIn(item), 0);
   let sum = isMedia(value) ? mediaCharacters : 0;
-  for (const [name, member] of Object.entries(value)) if (!unread.has(name)) sum += name.length + charactersIn(member);
+  const members = value as Readonly<Record<string, unknown>>;
+  for (const name in members) if (!unread.has(name)) sum += name.length + charactersIn(members[name]);
   return sum;
 }
 

@@ -30,7 +30,7 @@ import type { Service } from "./service.ts";
 import type { OpenGenerator } from "./resends.ts";
 import { hashOf } from "./keys/key-ring.ts";
 import { countPromptTokens } from "./token-endpoints.ts";
-import { inTurns } from "./turns.ts";
+import { inTurns, startInTurns } from "./turns.ts";
 import { sendEvents, streamAnswer, wholeAnswer } from "./write-answer.ts";
 
 interface ReadGeneration extends NamedRequest {
@@ -46,25 +46,15 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
   return {
     api: port.name,
     bodyType: port.bodyType,
-    async read(body, options, reply, service) {
+    read(body, options, reply, service) {
       const { state } = port;
-      const isKept = state !== undefined && state.isNeeded?.(body, options) !== false;
-      const kept = isKept ? await readKept(state, body, options, reply, service) : undefined;
-      const read = kept ?? (await inTurns(port.readRequest(body, reply.requestId, options)));
-      const { request } = read;
-      const { record, requestId } = reply;
-      const requestedResumeMs = resumeTimeOf(reply.exchange);
-      const noResume = requestedResumeMs > 0 ? whyNotResumable(port, read, kept, reply, service) : undefined;
-      const warnings = noResume === undefined ? read.warnings : [...read.warnings, noResume];
-      const resumeMs = noResume === undefined ? Math.min(requestedResumeMs, service.settings.resumeStreamsMs) : 0;
-      record.model = request.model;
-      record.stream = request.stream;
-      if (warnings.length > 0) {
-        const shown = shownWarnings(warnings);
-        service.log.warn({ req: requestId, warnings: shown }, "the request was accepted with reservations");
-        reply.headers = { ...reply.headers, ...warningHeader(warnings) };
-      }
-      return { name: request.model, read, kept, resumeMs };
+      if (state && state.isNeeded?.(body, options) !== false)
+        return readKept(state, body, options, reply, service).then((kept) =>
+          noteRead(port, kept, kept, reply, service),
+        );
+      const read = startInTurns(port.readRequest(body, reply.requestId, options));
+      if (read instanceof Promise) return read.then((late) => noteRead(port, late, undefined, reply, service));
+      return noteRead(port, read, undefined, reply, service);
     },
     check: ({ info }, { read: { request } }, others) => port.checkModel?.(request, info, others),
     cost: ({ read: { request, preparesOnly } }, limits) => ({
@@ -83,6 +73,32 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
   };
 }
 
+/** Notes what a request asks for in its record, and its warnings in the log and the answer's headers. */
+function noteRead(
+  port: ServedPort,
+  read: ReadRequest,
+  kept: StorableRequest | undefined,
+  reply: Reply,
+  service: Service,
+): ReadGeneration {
+  const { request } = read;
+  const { record, requestId } = reply;
+  record.model = request.model;
+  record.stream = request.stream;
+  const requestedResumeMs = resumeTimeOf(reply.exchange);
+  const noResume = requestedResumeMs > 0 ? whyNotResumable(port, read, kept, reply, service) : undefined;
+  const warnings = noResume === undefined ? read.warnings : [...read.warnings, noResume];
+  const resumeMs = noResume === undefined ? Math.min(requestedResumeMs, service.settings.resumeStreamsMs) : 0;
+  if (warnings.length > 0) {
+    service.log.warn(
+      { req: requestId, warnings: shownWarnings(warnings) },
+      "the request was accepted with reservations",
+    );
+    reply.headers = { ...reply.headers, ...warningHeader(warnings) };
+  }
+  return { name: request.model, read, kept, resumeMs };
+}
+
 async function answer(
   port: ServedPort,
   { read, kept, resumeMs }: ReadGeneration,
@@ -94,7 +110,9 @@ async function answer(
   const { settings, log } = service;
   const { record, requestId, profile } = reply;
   const { preparesOnly } = read;
-  const request = (await read.editPrompt?.((edited) => countPromptTokens(model, edited, reply))) ?? read.request;
+  const request = read.editPrompt
+    ? await read.editPrompt((edited) => countPromptTokens(model, edited, reply))
+    : read.request;
   if (request !== read.request) log.info({ req: requestId }, "the prompt was edited as the request asks for");
   const { engine, settings: answerSettings, forwards } = model.from;
   const context: AnswerContext = {
@@ -105,7 +123,9 @@ async function answer(
     model: (profile.resolvesModels && model.info.resolvedId) || request.model,
     settings: answerSettings,
     random: Math.random,
-    onId: (id) => running.named(id),
+    onId: (id) => {
+      running.id = id;
+    },
   };
   if (reply.exchange.header("x-truewire-cache")?.trim().toLowerCase() === "explain") explainMisses(reply);
   const detached = kept?.detach?.(context, service.processes?.own);
@@ -131,6 +151,7 @@ async function answer(
       noteFallback(fallback);
     });
   const mayShare =
+    settings.attachResendsMs > 0 &&
     !detached &&
     reply.exchange.answering === undefined &&
     preparesOnly === undefined &&
@@ -266,7 +287,6 @@ async function sharedSource(
   { client, key, received, requestId, record, exchange }: Reply,
   { resends, settings: { attachResendsMs: waitMs } }: Service,
 ): Promise<Pick<Engine, "generate">> {
-  if (waitMs === 0) return open(onFallback);
   const owner = client?.owner ?? key;
   const form = exchange.header("x-truewire-wire");
   const chunks = await inTurns(

@@ -10,7 +10,7 @@ import { preflightHeaders } from "./origins.ts";
 import { readFormBody } from "./read-form.ts";
 import { readJsonBody } from "./read-json.ts";
 import { Reply } from "./reply.ts";
-import type { ServerRoute } from "./reply.ts";
+import type { ModelEndpoint, NamedRequest, ServerRoute } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
 import { conventionsOfUnknown, knownPaths, pathAsNamed, routeOf } from "./routes.ts";
 import type { Service } from "./service.ts";
@@ -173,8 +173,8 @@ async function receiveBody(reply: Reply, service: Service): Promise<void> {
 }
 
 /** Validates the request and finds its model, whose profile decides what is refused. Throws `FailureError` 400, 404 or 503. */
-async function findModel(reply: Reply, service: Service): Promise<void> {
-  const { endpoint, exchange, record } = reply;
+function findModel(reply: Reply, service: Service): Promise<void> | void {
+  const { endpoint, exchange } = reply;
   if (typeof endpoint !== "object") return;
   const directory = modelsOf(reply.client, service.directory);
   const value = reply.received;
@@ -183,10 +183,23 @@ async function findModel(reply: Reply, service: Service): Promise<void> {
   const profile = reply.useProfile(named?.from.profile);
   const forwards = endpoint.api !== undefined && named?.from.forwards?.includes(endpoint.api) === true;
   const header = (name: string): string | undefined => exchange.header(name);
-  const read = await endpoint.read(body, { profile, forwards, header }, reply, service);
+  const read = endpoint.read(body, { profile, forwards, header }, reply, service);
+  if (read instanceof Promise) return read.then((late) => useModel(named, late, endpoint, directory, reply));
+  useModel(named, read, endpoint, directory, reply);
+}
+
+/** `named`: the model that the request names. */
+function useModel(
+  named: ServedModel | undefined,
+  read: NamedRequest,
+  endpoint: ModelEndpoint,
+  directory: ModelView,
+  reply: Reply,
+): void {
+  const { record } = reply;
   const model = named ?? (read.name === undefined ? onlyModel(directory) : undefined);
   record.model = read.name ?? model?.info.id;
-  if (!model) throw modelNotServed(record.model ?? "", directory, profile, endpoint.lists);
+  if (!model) throw modelNotServed(record.model ?? "", directory, reply.profile, endpoint.lists);
   reply.useProfile(model.from.profile);
   endpoint.check?.(model, read, () => directory.list().map(({ info }) => info));
   record.servedModel = model.info.id;
@@ -235,7 +248,7 @@ function account(reply: Reply, { log, requests, metrics }: Service): void {
   record.endTrace(outcome);
   if (!record.detached) record.watched?.ended(outcome, record);
   // Probes, and pages that show requests and models, send these every few seconds.
-  if (/^\/(?:health|metrics|admin\/requests|admin\/models\/live)/.test(plainPath(exchange.path)))
+  if (!record.api && /^\/(?:health|metrics|admin\/requests|admin\/models\/live)/.test(plainPath(exchange.path)))
     log.debug(fields, outcome);
   else if (outcome === "failed") log.error(fields, outcome);
   else log.info(fields, outcome === "cancelled" ? "cancelled by client" : outcome);

@@ -48,7 +48,7 @@ export async function receiveBytes(
 }
 
 /** Parses a message of a WebSocket, which is UTF-8. Rejects with `FailureError`, as `readJsonBody` does. */
-export function readJsonMessage(bytes: Uint8Array): Promise<unknown> {
+export async function readJsonMessage(bytes: Uint8Array): Promise<unknown> {
   return parsed(bytes, utf8, exact);
 }
 
@@ -57,15 +57,25 @@ const maxUnchunked = 256 * 1024;
 /** The bytes of one step, which takes less than a millisecond. */
 const stepSize = 64 * 1024;
 
-/** Parses a body. Rejects if `BodyCounter` refuses it, or it is not JSON: in the vendor's words, or with the place of the mistake. */
-async function parsed(bytes: Uint8Array, decoder: Decoder, profile: Profile): Promise<unknown> {
+/**
+ * Parses a body; a long one in steps, for which it returns a promise. Rejects if `BodyCounter` refuses it, or it is not JSON: in the vendor's
+ * words, or with the place of the mistake.
+ */
+function parsed(bytes: Uint8Array, decoder: Decoder, profile: Profile): unknown {
+  const explain = (error: unknown): Promise<never> => explained(error, bytes, decoder, profile);
+  if (bytes.length > maxUnchunked) return inTurns(readInSteps(bytes, decoder)).catch(explain);
   try {
-    return bytes.length > maxUnchunked ? await inTurns(readInSteps(bytes, decoder)) : readAtOnce(bytes, decoder);
+    return readAtOnce(bytes, decoder);
   } catch (error) {
-    const isMalformed = error instanceof FailureError && error.message === malformed;
-    if (!isMalformed || profile.judgesAsVendor) throw error;
-    throw malformedJson(await inTurns(findMistake(bytes, decoder)));
+    return explain(error);
   }
+}
+
+/** Rejects with an error of `parsed`. */
+async function explained(error: unknown, bytes: Uint8Array, decoder: Decoder, profile: Profile): Promise<never> {
+  const isMalformed = error instanceof FailureError && error.message === malformed;
+  if (!isMalformed || profile.judgesAsVendor) throw error;
+  throw malformedJson(await inTurns(findMistake(bytes, decoder)));
 }
 
 const malformed = malformedJson().message;

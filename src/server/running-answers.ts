@@ -1,4 +1,5 @@
 import { canAnswer, type Engine } from "../core/engine.ts";
+import { OpenList, type Placed } from "../core/open-list.ts";
 
 /** What `endReasoning` did. "unsupported": the source of the answer cannot end its reasoning. */
 export type ReasoningEnd = "ended" | "not-reasoning" | "unsupported" | "not-running";
@@ -12,9 +13,9 @@ interface RunningAnswer {
   readonly engine: Engine;
 }
 
-/** The answers that are being generated, by the id of their request and by their own. */
+/** The answers that are being generated. Each is found by the id of its request and by its own, which is seldom done. */
 export class RunningAnswers {
-  readonly #answers = new Map<string, RunningAnswer>();
+  readonly #answers = new OpenList<OpenAnswer>();
   readonly #elsewhere: EndReasoningElsewhere | undefined;
 
   constructor(elsewhere?: EndReasoningElsewhere) {
@@ -23,19 +24,9 @@ export class RunningAnswers {
 
   /** An answer begins. `owner`: of its client; "" without keys. */
   begin(answer: RunningAnswer): OpenAnswer {
-    const ids = [answer.requestId];
-    this.#answers.set(answer.requestId, answer);
-    return {
-      named: (id) => {
-        // A writer may be made only when the answer is complete, which then is not running any more.
-        if (ids.length === 0) return;
-        ids.push(id);
-        this.#answers.set(id, answer);
-      },
-      end: () => {
-        for (const id of ids.splice(0)) if (this.#answers.get(id) === answer) this.#answers.delete(id);
-      },
-    };
+    const open = new OpenAnswer(answer, (ended) => this.#answers.delete(ended));
+    this.#answers.add(open);
+    return open;
   }
 
   /** Ends the reasoning of an answer of this process, or of another one. Rejects with `FailureError` if its model does not respond. */
@@ -45,18 +36,36 @@ export class RunningAnswers {
   }
 
   async endOwnReasoning(owner: string, id: string): Promise<ReasoningEnd> {
-    const answer = this.#answers.get(id);
-    if (!answer || answer.owner !== owner) return "not-running";
+    const answer = this.#find(owner, id);
+    if (!answer) return "not-running";
     const { engine, requestId } = answer;
     if (!canAnswer(engine, "end-reasoning")) return "unsupported";
     const { signal } = new AbortController();
     const ended = await engine.ask({ kind: "end-reasoning", request: { id: requestId } }, signal);
     return ended ? "ended" : "not-reasoning";
   }
+
+  #find(owner: string, id: string): RunningAnswer | undefined {
+    for (const { answer, id: own } of this.#answers)
+      if (answer.owner === owner && (answer.requestId === id || own === id)) return answer;
+    return undefined;
+  }
 }
 
-export interface OpenAnswer {
-  /** The answer's own id is known. */
-  named(id: string): void;
-  end(): void;
+/** An answer that is being generated. */
+export class OpenAnswer implements Placed {
+  place = -1;
+  readonly answer: RunningAnswer;
+  readonly #onEnd: (ended: OpenAnswer) => void;
+  /** Its own id; undefined until it is known. */
+  id: string | undefined;
+
+  constructor(answer: RunningAnswer, onEnd: (ended: OpenAnswer) => void) {
+    this.answer = answer;
+    this.#onEnd = onEnd;
+  }
+
+  end(): void {
+    this.#onEnd(this);
+  }
 }

@@ -18,13 +18,28 @@ const soon: (run: () => void) => void =
  * step throws.
  */
 export async function inTurns<T>(work: Steps<T>): Promise<T> {
-  for (let ms = maxImmediateMs; ; ms = turnMs) {
-    const until = performance.now() + ms;
-    do {
-      const step = work.next();
-      if (step.done === true) return step.value;
-    } while (performance.now() < until);
+  return startInTurns(work);
+}
+
+/** The same without a promise for work that is done immediately, as most is. Throws what one of its first steps throws. */
+export function startInTurns<T>(work: Steps<T>): T | Promise<T> {
+  const step = runUntil(work, performance.now() + maxImmediateMs);
+  return step.done === true ? step.value : restInTurns(work);
+}
+
+async function restInTurns<T>(work: Steps<T>): Promise<T> {
+  for (;;) {
     await turn();
+    const step = runUntil(work, performance.now() + turnMs);
+    if (step.done === true) return step.value;
+  }
+}
+
+/** Runs steps until a time of `performance.now()`, at least one. */
+function runUntil<T>(work: Steps<T>, until: number): IteratorResult<unknown, T> {
+  for (;;) {
+    const step = work.next();
+    if (step.done === true || performance.now() >= until) return step;
   }
 }
 

@@ -1,4 +1,5 @@
 import { answerId } from "../ids.ts";
+import { sourceId } from "../identity.ts";
 import { bearer, openaiErrorFormat } from "../api-error-format.ts";
 import type { AnswerContext, Port } from "../port.ts";
 import { chatForms } from "./form.ts";
@@ -26,7 +27,11 @@ export const chatPort: Port = {
       warnings,
       streamWriter: (context) => new ChatStreamWriter({ ...context, requested: asked, id: idOf(context) }),
       writeResponse: (generation, context) =>
-        writeChatResponse(generation, { ...context, requested: asked, id: idOf(context) }),
+        writeChatResponse(generation, {
+          ...context,
+          requested: asked,
+          id: sourceId("chatcmpl-", generation.source) ?? idOf(context),
+        }),
     };
   },
   streamHeaders: ({ name }) => chatForms[name].streamHeaders,

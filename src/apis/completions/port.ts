@@ -1,4 +1,5 @@
 import { answerId } from "../ids.ts";
+import { sourceId } from "../identity.ts";
 import { bearer, openaiErrorFormat } from "../api-error-format.ts";
 import type { Port } from "../port.ts";
 import { completionForms } from "./form.ts";
@@ -27,7 +28,7 @@ export const completionsPort: Port = {
         writeCompletionResponse(generation, {
           ...context,
           requested: asked,
-          id: idOf(context.created, context.random),
+          id: sourceId("cmpl-", generation.source) ?? idOf(context.created, context.random),
         }),
     };
   },

@@ -110,7 +110,8 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
   async #first(): Promise<readonly GenerationEvent[] | null> {
     const { targets, conversation, model, prepare } = this.#plan;
     if (this.#abandoned) return [{ type: "end", end: this.#abandoned }];
-    const refused = await this.#enter();
+    const entering = this.#enter();
+    const refused = entering instanceof Promise ? await entering : entering;
     if (refused) return [{ type: "end", end: refused }];
     const tried = new Set<UpstreamTarget>();
     let limit: number | null | undefined;
@@ -210,7 +211,7 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
   }
 
   /** Waits until the request may be sent. Returns the end of one that may not. */
-  async #enter(): Promise<GenerationEnd | null> {
+  #enter(): GenerationEnd | null | Promise<GenerationEnd | null> {
     let isAdmitted = false;
     const entered = this.#plan.enter(() => {
       isAdmitted = true;
@@ -218,16 +219,16 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     });
     if (typeof entered !== "function") return { kind: "rejected", failure: entered };
     this.#leave = entered;
-    if (!isAdmitted) await new Promise<void>((resolve) => (this.#wake = resolve));
-    return this.#abandoned ?? null;
+    if (isAdmitted) return null;
+    return new Promise<void>((resolve) => (this.#wake = resolve)).then(() => this.#abandoned ?? null);
   }
 
   /** `headers`: of the trace; sent in addition to the attempt's own. */
-  async #begin(
+  #begin(
     options: AttemptOptions,
     headers: AttemptObserver["headers"] | undefined,
   ): Promise<readonly GenerationEvent[] | null> {
-    if (this.#abandoned) return [{ type: "end", end: this.#abandoned }];
+    if (this.#abandoned) return Promise.resolve([{ type: "end", end: this.#abandoned }]);
     this.#options =
       headers && Object.keys(headers).length > 0
         ? { ...options, headers: { ...headers, ...options.headers } }

@@ -51,6 +51,36 @@ export interface ListedRequestOptions {
   readonly changed: () => void;
 }
 
+/** What is kept of a request until someone looks at it: copied from its facts, of which an error or an engine would hold much memory. */
+interface KeptFacts {
+  readonly outcome: RequestSummary["outcome"];
+  readonly ms: number;
+  readonly key: string | undefined;
+  readonly api: string | undefined;
+  readonly model: string | undefined;
+  readonly engine: string | undefined;
+  readonly engineModel: string | undefined;
+  readonly stream: boolean | undefined;
+  readonly status: number | undefined;
+  readonly firstMs: number | undefined;
+  readonly lastMs: number | undefined;
+  readonly timings: Timings | undefined;
+  readonly promptTokens: number | undefined;
+  readonly completionTokens: number | undefined;
+  readonly cachedTokens: number | undefined;
+  readonly cacheMiss: CacheMiss | undefined;
+  readonly finishes: readonly FinishReason[];
+  readonly looped: boolean;
+  /** Masked, and limited in length. */
+  readonly calls: readonly string[];
+  readonly attempts: number;
+  readonly repairs: ReadonlyMap<string, number>;
+  readonly lost: number;
+  readonly resumes: number;
+  /** Masked. */
+  readonly error: string | undefined;
+}
+
 /** The size of a request without texts, in bytes. */
 const bytesPerRequest = 2048;
 /** A shorter generation has no rate, in milliseconds. */
@@ -66,8 +96,9 @@ export class ListedRequest {
   readonly #path: string;
   readonly #at = Date.now();
   readonly #receivedAt: number;
-  /** At its end, the summary replaces the record, which would take more memory than is counted. */
-  #state: { readonly facts: RequestFacts } | { readonly summary: RequestSummary };
+  #state: { readonly open: RequestFacts } | { readonly ended: KeptFacts };
+  /** The summary of a request that has ended, from when someone looks. */
+  #summary: RequestSummary | undefined;
   #facts: LineFacts | undefined;
   #line: RequestLine | undefined;
   protected readonly mask: Mask;
@@ -80,7 +111,7 @@ export class ListedRequest {
     this.#method = method;
     this.#path = path;
     this.#receivedAt = facts.receivedAt;
-    this.#state = { facts };
+    this.#state = { open: facts };
     this.mask = mask;
     this.changed = changed;
   }
@@ -91,7 +122,7 @@ export class ListedRequest {
   }
 
   ended(outcome: InspectedOutcome, facts: RequestFacts): void {
-    this.#state = { summary: this.#summaryOf(outcome, facts) };
+    this.#state = { ended: this.#keptOf(outcome, facts) };
     this.changed();
   }
 
@@ -116,7 +147,9 @@ export class ListedRequest {
   }
 
   #ownSummary(): RequestSummary {
-    return "summary" in this.#state ? this.#state.summary : this.#summaryOf("open", this.#state.facts);
+    const state = this.#state;
+    if ("open" in state) return this.#summaryOf(this.#keptOf("open", state.open));
+    return (this.#summary ??= this.#summaryOf(state.ended));
   }
 
   #knownFacts(): LineFacts | undefined {
@@ -136,7 +169,7 @@ export class ListedRequest {
   }
 
   protected get isOpen(): boolean {
-    return "facts" in this.#state;
+    return "open" in this.#state;
   }
 
   /** Everything that is kept. */
@@ -165,48 +198,83 @@ export class ListedRequest {
     return performance.now() - this.#receivedAt;
   }
 
-  #summaryOf(outcome: InspectedOutcome, facts: RequestFacts): RequestSummary {
-    const { id, mask } = this;
-    const { api, model = this.namedModel(), keyName, stream, status, firstMs, lastMs } = facts;
-    const { usage, timings, cachedTokens, cacheMiss, attempts, repairs, end, refusal, calledTools, served } = facts;
-    const { lost, resumes } = facts;
-    const generationMs = firstMs === undefined || lastMs === undefined ? 0 : lastMs - firstMs;
-    const error = end && "failure" in end ? end.failure.message : refusal?.message;
-    const finish = [...new Set(facts.finishes)].join(", ") + (facts.looped ? " (the answer repeated itself)" : "");
+  #keptOf(outcome: RequestSummary["outcome"], facts: RequestFacts): KeptFacts {
+    const { mask } = this;
+    const { api, served, usage, end, calledTools } = facts;
+    const error = end && "failure" in end ? end.failure.message : facts.refusal?.message;
     return {
-      id,
+      outcome,
+      ms: this.now(),
+      key: facts.keyName,
+      api: api?.name,
+      model: facts.model,
+      engine: served?.from.name,
+      engineModel: served?.engineModel,
+      stream: facts.stream,
+      status: facts.status,
+      firstMs: facts.firstMs,
+      lastMs: facts.lastMs,
+      timings: facts.timings,
+      promptTokens: usage?.promptTokens,
+      completionTokens: usage?.completionTokens,
+      cachedTokens: facts.cachedTokens,
+      cacheMiss: facts.cacheMiss,
+      finishes: facts.finishes,
+      looped: facts.looped,
+      calls: calledTools.length === 0 ? none : calledTools.map((name) => mask.text(name).slice(0, maxNameLength)),
+      attempts: facts.attempts,
+      repairs: facts.repairs,
+      lost: facts.lost,
+      resumes: facts.resumes,
+      error: error === undefined ? undefined : mask.text(error),
+    };
+  }
+
+  #summaryOf(kept: KeptFacts): RequestSummary {
+    const { mask } = this;
+    const { key, api, model = this.namedModel(), engine, engineModel, stream, status, firstMs, lastMs } = kept;
+    const { timings, promptTokens, completionTokens, cachedTokens, cacheMiss, calls, attempts, repairs, error } = kept;
+    const { lost, resumes } = kept;
+    const generationMs = firstMs === undefined || lastMs === undefined ? 0 : lastMs - firstMs;
+    const finish = [...new Set(kept.finishes)].join(", ") + (kept.looped ? " (the answer repeated itself)" : "");
+    return {
+      id: this.id,
       number: this.#number,
       at: this.#at,
       method: this.#method,
       path: this.#path,
-      outcome,
-      ms: rounded(this.now()),
-      ...(keyName !== undefined && { key: keyName }),
-      ...(api && { api: api.name }),
+      outcome: kept.outcome,
+      ms: rounded(kept.ms),
+      ...(key !== undefined && { key }),
+      ...(api !== undefined && { api }),
       ...(model !== undefined && { model: mask.text(model) }),
-      ...(served && { engine: mask.text(served.from.name), engine_model: mask.text(served.engineModel) }),
+      ...(engine !== undefined && { engine: mask.text(engine) }),
+      ...(engineModel !== undefined && { engine_model: mask.text(engineModel) }),
       ...(stream !== undefined && { stream }),
       ...(status !== undefined && { status }),
       ...(firstMs !== undefined && { first_ms: rounded(firstMs) }),
       ...(timings && { phases: phasesOf(timings) }),
-      ...(usage && { prompt_tokens: usage.promptTokens, completion_tokens: usage.completionTokens }),
-      ...(usage &&
-        usage.completionTokens > 1 &&
+      ...(promptTokens !== undefined && { prompt_tokens: promptTokens }),
+      ...(completionTokens !== undefined && { completion_tokens: completionTokens }),
+      ...(completionTokens !== undefined &&
+        completionTokens > 1 &&
         generationMs >= minGenerationMs && {
-          tokens_per_second: rounded(((usage.completionTokens - 1) * 1000) / generationMs),
+          tokens_per_second: rounded(((completionTokens - 1) * 1000) / generationMs),
         }),
-      ...(calledTools.length > 0 && { calls: calledTools.map((name) => mask.text(name).slice(0, maxNameLength)) }),
+      ...(calls.length > 0 && { calls }),
       ...(cachedTokens !== undefined && { cached_tokens: cachedTokens }),
       ...(finish !== "" && { finish }),
       ...(attempts > 0 && { attempts }),
       ...(repairs.size > 0 && { repairs: Object.fromEntries(repairs) }),
       ...(lost > 0 && { lost }),
       ...(resumes > 0 && { resumes }),
-      ...(error !== undefined && { error: mask.text(error) }),
+      ...(error !== undefined && { error }),
       ...(cacheMiss && { cache_miss: mask.value({ ...cacheMiss, says: describeCacheMiss(cacheMiss) }) }),
     };
   }
 }
+
+const none: readonly string[] = [];
 
 function phasesOf({ preparingMs = 0, queuedMs, promptMs, generationMs }: Timings): RequestPhases {
   return {
