@@ -12,7 +12,15 @@ import { AdapterRotation } from "./c-api/adapters.ts";
 import type { DraftModel } from "./drafting/draft-model.ts";
 import type { PromptCache } from "./prompt-cache/prompt-cache.ts";
 import type { Sequence } from "./prompt-cache/sequence.ts";
-import { freeCells, selectSlot, Slot, type RunningSlot, type SlotSelection } from "./slot/slot.ts";
+import {
+  cachedTokens,
+  freeCells,
+  freeIdleSlot,
+  selectSlot,
+  Slot,
+  type RunningSlot,
+  type SlotSelection,
+} from "./slot/slot.ts";
 import { TaskGroup } from "./slot/task-group.ts";
 import { queueFull, TaskQueue } from "./slot/task-queue.ts";
 import { isCancelled, type Task, type TaskEnvironment, type TaskRequest } from "./slot/task.ts";
@@ -117,7 +125,7 @@ export class Scheduler {
       this.#groups.set(group.id, group);
       for (const task of group.tasks) this.#queue.push(task);
       const { current } = this.#runner;
-      const next = current?.isAlone === true ? this.#queue.next(this.#slots) : undefined;
+      const next = current?.isAlone === true ? this.#nextTask() : undefined;
       if (current && next && !(this.#planner.joins(next, current) && this.#runner.abortIfEarly())) this.interrupt();
       this.wake();
     } catch (error) {
@@ -263,12 +271,17 @@ export class Scheduler {
     slot.release(reason, this.#step);
   }
 
+  #nextTask(): Task | undefined {
+    const { promptCache } = this.#options;
+    return this.#queue.next(this.#slots, (task) => cachedTokens(task, this.#slots, promptCache));
+  }
+
   /** Assigns waiting tasks to free slots. */
   #assignTasks(): void {
     const { environment, promptCache, sharesPrefixes } = this.#options;
     const selection = { promptCache, sharesPrefixes, unifiedKv: environment.context.unifiedKv };
     for (let assigned = 0; ; assigned++) {
-      const task = this.#queue.next(this.#slots);
+      const task = this.#nextTask();
       const selected = task && selectSlot(task, this.#slots, selection);
       if (!selected) {
         // The prefill of a long prompt has no events for seconds.
@@ -308,12 +321,14 @@ export class Scheduler {
 
   #prepareSequence({ slot: { sequence }, from, savesTokens }: SlotSelection): void {
     const { promptCache } = this.#options;
+    if (from && "state" in from.source) promptCache.take(from.source, from.count);
     if (savesTokens) promptCache.save(sequence);
     if (!from) return;
     const { source, count } = from;
     if (!("state" in source)) return sequence.copyFrom(source, count);
-    sequence.restore(source);
-    if (sequence.length > 0) promptCache.restored(source, count);
+    do sequence.restore(source);
+    while (sequence.length === 0 && freeIdleSlot(this.#slots, promptCache));
+    if (sequence.length === 0) promptCache.addIfFits(source);
   }
 
   /** One step: decodes a batch, and samples the next tokens. */
