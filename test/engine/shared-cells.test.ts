@@ -15,6 +15,8 @@ import { useProgrammedModel } from "./native-model.ts";
 const opened = useProgrammedModel();
 
 interface Sizes {
+  /** Milliseconds that each look at the clock takes, in place of the real time. */
+  readonly tick?: number;
   readonly slots: number;
   readonly unifiedKv: boolean;
   readonly cacheMemory: number;
@@ -24,8 +26,9 @@ interface Sizes {
 function scheduler(
   capacity: number,
   speculation: Speculation = "off",
-  { slots, unifiedKv, cacheMemory }: Sizes = { slots: 3, unifiedKv: true, cacheMemory: 0 },
+  { slots, unifiedKv, cacheMemory, tick }: Sizes = { slots: 3, unifiedKv: true, cacheMemory: 0 },
 ): {
+  readonly sequences: readonly Sequence[];
   readonly counters: () => Readonly<Record<string, number>>;
   readonly ask: (
     prompt: readonly number[],
@@ -47,6 +50,7 @@ function scheduler(
   const waiting = new Map<number, (events: readonly GenerationEvent[]) => void>();
   const heard = new Map<number, GenerationEvent[]>();
   let counters: Readonly<Record<string, number>> = {};
+  let time = 0;
   const running = new Scheduler({
     environment: {
       model: opened.model,
@@ -76,11 +80,12 @@ function scheduler(
     onCacheMiss: () => {},
     preparing: () => ({ waiting: 0, grammarsMade: 0 }),
     random: () => 0.5,
-    clock: () => performance.now(),
+    clock: () => (tick === undefined ? performance.now() : (time += tick)),
   });
   void running.run();
   let ids = 0;
   return {
+    sequences,
     counters: () => counters,
     ask(prompt, maxTokens, limits) {
       const id = ++ids;
@@ -187,6 +192,23 @@ test("a running prompt that declines the cache is not shared", async () => {
   await ask([...beginning, 66, ...endless()], 20);
   expect(counters()).toMatchObject({ promptTokens: 302 + 2 + 302, cachedTokens: 0 });
   expect(outcome(await running)).toMatchObject(finished);
+});
+
+// Prompts of agents that take turns took a fifth longer next to the cells of the idle ones.
+test("while a prompt is processed alone, idle slots hold no cells, and their tokens are in the prompt cache", async () => {
+  const sizes = { slots: 2, unifiedKv: true, cacheMemory: 2 ** 27, tick: 1000 };
+  const { ask, counters, sequences } = scheduler(1536, "off", sizes);
+  const turns = (first: number, length: number): number[] => [
+    ...Array.from({ length }, (_, at) => first + (at % 20)),
+    ...endless(),
+  ];
+  for (const length of [300, 400, 500])
+    for (const first of [65, 97]) {
+      expect(outcome(await ask(turns(first, length), 2))).toMatchObject(finished);
+      if (length > 300) expect(sequences.filter((sequence) => sequence.length > 0)).toHaveLength(1);
+    }
+  // Each turn processes what is new, and the token after it.
+  expect(counters().promptTokens).toBe(2 * (301 + 101 + 101));
 });
 
 /** A prompt that begins with a share of an earlier one. */

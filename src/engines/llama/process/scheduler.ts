@@ -66,6 +66,10 @@ export interface BackgroundWork {
  */
 const emitIntervalMs = 20;
 
+/** A low estimate of how fast a sequence is copied, and the share of a prompt's time that such copies may take. */
+const copyBytesPerMs = 2 ** 20;
+const maxCopyShare = 0.1;
+
 const idleProgress = { promptTokens: 0, cachedTokens: 0, evaluatedTokens: 0, generatedTokens: 0, tokensLeft: null };
 
 /**
@@ -304,7 +308,7 @@ export class Scheduler {
     slot.assign(task);
     task.request.start();
     this.#attempt(task, () => {
-      this.#prepareSequence(selected);
+      this.#prepareSequence(selected, task);
       task.start(slot.sequence);
     });
     if (isFirst) {
@@ -319,16 +323,40 @@ export class Scheduler {
     }
   }
 
-  #prepareSequence({ slot: { sequence }, from, savesTokens }: SlotSelection): void {
+  #prepareSequence({ slot: { sequence }, from, savesTokens }: SlotSelection, { prompt }: Task): void {
     const { promptCache } = this.#options;
     if (from && "state" in from.source) promptCache.take(from.source, from.count);
     if (savesTokens) promptCache.save(sequence);
-    if (!from) return;
+    const left = prompt.length - (from?.count ?? sequence.commonLength(prompt));
+    if (!from) return this.#setIdleSlotsAside(left);
     const { source, count } = from;
-    if (!("state" in source)) return sequence.copyFrom(source, count);
+    if (!("state" in source)) {
+      sequence.copyFrom(source, count);
+      return this.#setIdleSlotsAside(left);
+    }
+    sequence.clear();
+    this.#setIdleSlotsAside(left);
     do sequence.restore(source);
     while (sequence.length === 0 && freeIdleSlot(this.#slots, promptCache));
     if (sequence.length === 0) promptCache.addIfFits(source);
+  }
+
+  /**
+   * Moves the tokens of idle slots to the prompt cache before a prompt is processed alone. In a unified KV cache, attention looks past the
+   * cells of all sequences: next to idle slots with as many tokens, prompts of 16,000 tokens took a fifth longer (15M model, one thread).
+   * `promptLeft`: tokens to process.
+   */
+  #setIdleSlotsAside(promptLeft: number): void {
+    const { promptCache, environment } = this.#options;
+    const { context, model } = environment;
+    // A copy of a memory that needs checkpoints can be truncated less far than the memory itself.
+    if (!context.unifiedKv || model.needsCheckpoints || this.#slots.filter(({ task }) => task).length > 1) return;
+    const tokenMs = this.#planner.costs.promptTokenMs(promptLeft) ?? 0;
+    for (const { task, sequence } of this.#slots) {
+      if (task || sequence.length === 0) continue;
+      const copyMs = sequence.copySize() / copyBytesPerMs;
+      if (copyMs <= promptLeft * tokenMs * maxCopyShare && promptCache.saveIfFits(sequence)) sequence.clear();
+    }
   }
 
   /** One step: decodes a batch, and samples the next tokens. */

@@ -64,6 +64,15 @@ export class PromptCache {
     if (state) this.add(state);
   }
 
+  /** The same if nothing has to be dropped for it. Returns whether the tokens are in the cache, or elsewhere. */
+  saveIfFits(sequence: Sequence): boolean {
+    if (sequence.length < minCopyTokens || this.#isElsewhere(sequence)) return true;
+    const fits = this.bytes + sequence.copySize() <= this.#limit && this.#states.length < maxStates;
+    const state = fits ? sequence.copy() : null;
+    if (state) this.add(state);
+    return state !== null;
+  }
+
   /** Whether a copy of the sequence is not larger than the cache. */
   canSave(sequence: Sequence): boolean {
     if (!this.enabled) return false;
