@@ -12,20 +12,21 @@ import { processCpuMs } from "./process-cpu.ts";
  * Four agents with the same system prompt and tools, whose prompts grow by a tool result with each turn, on two slots: one grows to the
  * longest prompt, one sends some turns again with another end, one clears an early tool result, and one pauses for most of the time. Truewire
  * and llama.cpp's server (`TRUEWIRE_LLAMA_SERVER`) answer the same prompts with the same limit of their prompt caches: first one request after
- * another, each to both servers; then all agents at once, on one server after the other. Prints the prompt tokens that were processed, next
- * to those that a cache of unlimited size would leave; CPU time; the time to the first token; and the peak of the memory. Linux only.
+ * another, each to both servers; then those of all agents concurrently, to both servers at the same time. Prints the prompt tokens that were
+ * processed, next to those that a cache of unlimited size would leave; CPU time; the time to the first token; and the peak of the memory.
+ * Linux only.
  *
  * The model has 15 million random parameters, 4.2 million of them in three layers with one KV head of 64, so that prompts of 40,000 tokens
- * take minutes on two cores. It counts: its answers are known, and part of the next prompt. A run takes about ten minutes with two threads,
+ * take minutes on two cores. It counts: its answers are known, and part of the next prompt. A run takes about eight minutes with one thread,
  * `--quick` one. `--against FOLDER/dist/cli/main.js` compares with another build in place of llama-server.
  *
- *     npm run bench agents -- [--quick] [--only turns|once] [--threads 2] [--slots 2] [--cache-memory 512] [--details] [--against …]
+ *     npm run bench agents -- [--quick] [--only turns|concurrent] [--threads 1] [--slots 2] [--cache-memory 512] [--details] [--against …]
  */
 const { values } = parseArgs({
   options: {
     quick: { type: "boolean", default: false },
     only: { type: "string", default: "" },
-    threads: { type: "string", default: "2" },
+    threads: { type: "string", default: "1" },
     slots: { type: "string", default: "2" },
     /** Of each server, in MiB. */
     "cache-memory": { type: "string", default: "512" },
@@ -264,28 +265,29 @@ async function oneAfterAnother(servers: readonly Server[]): Promise<void> {
   }
 }
 
-/** All agents at the same time, on one server after the other. */
-async function allAtOnce(servers: readonly Server[]): Promise<void> {
-  for (const { way, answers } of servers) {
-    await Promise.all(
-      agents.map(async (turns) => {
-        for (const turn of turns.flat()) {
-          const answered = await ask(way, turn);
-          answers.push(answered);
-          if (values.details)
-            print(`${turn.agent} ${promptOf(turn.messages).length}`, [
-              `${answered.processed} ${answered.firstTokenMs.toFixed(0)} ms`,
-            ]);
-        }
-      }),
-    );
-  }
+/** All agents at the same time, on both servers at the same time, so that other load is the same for both. */
+async function concurrently(servers: readonly Server[]): Promise<void> {
+  const work = servers.flatMap(({ name, way, answers }) =>
+    agents.map(async (turns) => {
+      for (const turn of turns.flat()) {
+        const answered = await ask(way, turn);
+        answers.push(answered);
+        const { processed, firstTokenMs } = answered;
+        if (values.details)
+          print(`${turn.agent} ${promptOf(turn.messages).length}`, [
+            name,
+            `${processed} ${firstTokenMs.toFixed(0)} ms`,
+          ]);
+      }
+    }),
+  );
+  await Promise.all(work);
 }
 
 const folder = resolve(".cache");
 mkdirSync(folder, { recursive: true });
 const model = join(folder, "counting-15M-chat.gguf");
 if (!existsSync(model)) writeRandomModel(model, { size: "15M", contextLength: 65_536, counts: true, chatTemplate });
-if (values.only !== "once") await measure("One request after another", model, oneAfterAnother);
-if (values.only !== "turns") await measure("All agents at once", model, allAtOnce);
+if (values.only !== "concurrent") await measure("One request after another", model, oneAfterAnother);
+if (values.only !== "turns") await measure("All agents concurrently", model, concurrently);
 await dispatcher.close();

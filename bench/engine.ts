@@ -52,8 +52,11 @@ const slots = Math.max(...streamCounts);
 
 const folder = resolve(".cache");
 mkdirSync(folder, { recursive: true });
-const model = join(folder, `random-${size}-chat.gguf`);
-if (!existsSync(model)) writeRandomModel(model, { size, chatTemplate: programmedTemplate([]) });
+const isLong = values.only === "long";
+const model = join(folder, `random-${size}-${isLong ? "long" : "chat"}.gguf`);
+if (!existsSync(model))
+  // llama-server does not exceed the context size that a model was trained for.
+  writeRandomModel(model, { size, chatTemplate: programmedTemplate([]), contextLength: isLong ? 65_536 : 8192 });
 const quickModel = join(folder, "programmed.gguf");
 writeProgrammedModel(quickModel);
 
@@ -159,7 +162,7 @@ async function compare(threads: number, ours: Way, theirs: Way | null): Promise<
 }
 
 for (const threads of values.threads.split(",").map(Number)) {
-  if (values.only === "long") {
+  if (isLong) {
     const numbers = (list: string): readonly number[] => (list === "" ? [] : list.split(",").map(Number));
     const [lengths, answerCounts] = [numbers(values.long), numbers(values.answers)];
     await measureLongPrompts({ model, threads, rounds, lengths, answerCounts, against: values.against });

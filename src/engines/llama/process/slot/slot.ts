@@ -169,7 +169,7 @@ export function cachedTokens(
   return Math.max(0, ...inSlots, promptCache.find(requested, max)?.reusable ?? 0);
 }
 
-/** Frees the cells of the slot that was idle for the longest time, after its tokens were saved. Returns false if there is none. */
+/** Frees the cells of the slot that was idle for the longest time, after its tokens were saved. Returns false if all slots are busy or empty. */
 export function freeIdleSlot(slots: readonly Slot[], promptCache: Pick<PromptCache, "save">): boolean {
   const [idle, ...more] = slots.filter(({ task, sequence }) => !task && sequence.length > 0);
   if (!idle) return false;
