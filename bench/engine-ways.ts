@@ -113,8 +113,10 @@ function overHttp(url: string, processes: readonly number[], stop: () => Promise
       let firstTokenMs = Number.NaN;
       let last = "";
       for await (const chunk of body) {
-        if (Number.isNaN(firstTokenMs)) firstTokenMs = performance.now() - started;
-        last = (last + String(chunk)).slice(-4000);
+        const text = String(chunk);
+        // Comments keep the connection alive during a long prompt.
+        if (Number.isNaN(firstTokenMs) && text.includes("data:")) firstTokenMs = performance.now() - started;
+        last = (last + text).slice(-4000);
       }
       const count = /"completion_tokens":(\d+)/.exec(last)?.[1];
       if (statusCode !== 200 || count === undefined) throw new Error(`The server answered ${statusCode}: ${last}`);
