@@ -60,14 +60,15 @@ export async function directWay({ model, slots, contextSize, threads }: WayOptio
   };
 }
 
-/** The command line's server, in a process of its own, over HTTP. */
+/** The command line's server, in a process of its own, over HTTP. `more`: further arguments. */
 export async function httpWay(
   { model, slots, contextSize, threads }: WayOptions,
   main = ".cache/tools/src/cli/main.js",
+  more: readonly string[] = [],
 ): Promise<HttpWay> {
   const numbers = ["--slots", slots, "--context-size", contextSize, "--threads", threads];
   const server = await startTruewire(
-    [`bench=${model}`, "--gpu", "off", "--log-level", "silent", ...numbers.map(String)],
+    [`bench=${model}`, "--gpu", "off", "--log-level", "silent", ...numbers.map(String), ...more],
     { main: resolve(main) },
   );
   const kill = (): void => void server.process.kill("SIGKILL");
@@ -80,7 +81,9 @@ export async function httpWay(
 }
 
 /** llama.cpp's own server; null: it is not there. */
-export async function llamaServerWay(options: WayOptions): Promise<HttpWay | null> {
+export async function llamaServerWay(
+  options: WayOptions & { readonly more?: readonly string[] },
+): Promise<HttpWay | null> {
   const server = await startLlamaServer(options);
   return server && overHttp(server.url, [server.pid], () => server.stop());
 }
@@ -110,8 +113,10 @@ function overHttp(url: string, processes: readonly number[], stop: () => Promise
       let firstTokenMs = Number.NaN;
       let last = "";
       for await (const chunk of body) {
-        if (Number.isNaN(firstTokenMs)) firstTokenMs = performance.now() - started;
-        last = (last + String(chunk)).slice(-4000);
+        const text = String(chunk);
+        // Comments keep the connection alive during a long prompt.
+        if (Number.isNaN(firstTokenMs) && text.includes("data:")) firstTokenMs = performance.now() - started;
+        last = (last + text).slice(-4000);
       }
       const count = /"completion_tokens":(\d+)/.exec(last)?.[1];
       if (statusCode !== 200 || count === undefined) throw new Error(`The server answered ${statusCode}: ${last}`);

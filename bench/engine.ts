@@ -23,9 +23,9 @@ import { processCpuMs, wakeUpMicroseconds } from "./process-cpu.ts";
  *     TRUEWIRE_LLAMA_SERVER=llama.cpp/build/bin/llama-server npm run bench engine -- [--threads 1,2] [--streams 1,4,8,16] [--rounds 5]
  *
  * `--only long` measures long prompts instead (`engine-long.ts`): alone, next to running answers, and conversations that grow. A round
- * takes an hour with one thread. `--against FOLDER/dist/cli/main.js` compares with another build in place of llama-server.
+ * takes an hour with one thread, with `--model 15M` five minutes. `--against FOLDER/dist/cli/main.js` compares with another build in place of llama-server.
  *
- *     npm run bench engine -- --only long --rounds 1 --threads 1 [--long 4000,16000] [--answers 0,1,4] [--against old/dist/cli/main.js]
+ *     npm run bench engine -- --only long --rounds 1 --threads 1 [--long 4000,16000] [--answers 0,1,4] [--model 15M] [--against …]
  */
 const { values } = parseArgs({
   options: {
@@ -39,8 +39,11 @@ const { values } = parseArgs({
     long: { type: "string", default: "4000,16000" },
     answers: { type: "string", default: "0,1,4" },
     against: { type: "string" },
+    model: { type: "string", default: "135M" },
   },
 });
+const { model: size } = values;
+if (size !== "135M" && size !== "15M") throw new Error("--model is 135M or 15M.");
 const streamCounts = values.streams.split(",").map(Number);
 const tokens = Number(values.tokens);
 const promptTokens = Number(values.prompt);
@@ -49,8 +52,11 @@ const slots = Math.max(...streamCounts);
 
 const folder = resolve(".cache");
 mkdirSync(folder, { recursive: true });
-const model = join(folder, "random-135M-chat.gguf");
-if (!existsSync(model)) writeRandomModel(model, { size: "135M", chatTemplate: programmedTemplate([]) });
+const isLong = values.only === "long";
+const model = join(folder, `random-${size}-${isLong ? "long" : "chat"}.gguf`);
+if (!existsSync(model))
+  // llama-server does not exceed the context size that a model was trained for.
+  writeRandomModel(model, { size, chatTemplate: programmedTemplate([]), contextLength: isLong ? 65_536 : 8192 });
 const quickModel = join(folder, "programmed.gguf");
 writeProgrammedModel(quickModel);
 
@@ -129,7 +135,7 @@ const row = (name: string, ...cells: readonly (string | number)[]): void =>
 /** Prints a row for each case. `theirs`: null if there is no llama-server, then recorded figures are shown. */
 async function compare(threads: number, ours: Way, theirs: Way | null): Promise<void> {
   const machine = `${availableParallelism()} cores, load ${loadavg()[0]?.toFixed(1)}, Node ${process.version}`;
-  console.log(`\n135M Q8_0, ${threads} thread${threads > 1 ? "s" : ""}, median of ${rounds}; ${machine}`);
+  console.log(`\n${size} Q8_0, ${threads} thread${threads > 1 ? "s" : ""}, median of ${rounds}; ${machine}`);
   if (!theirs) console.log(`llama-server as on ${recordedAt}: TRUEWIRE_LLAMA_SERVER names one to measure.`);
   const libraries = [ours.processes[1], theirs?.processes[0]].map((pid) =>
     pid === undefined ? "" : cpuLibraryOf(pid),
@@ -156,7 +162,7 @@ async function compare(threads: number, ours: Way, theirs: Way | null): Promise<
 }
 
 for (const threads of values.threads.split(",").map(Number)) {
-  if (values.only === "long") {
+  if (isLong) {
     const numbers = (list: string): readonly number[] => (list === "" ? [] : list.split(",").map(Number));
     const [lengths, answerCounts] = [numbers(values.long), numbers(values.answers)];
     await measureLongPrompts({ model, threads, rounds, lengths, answerCounts, against: values.against });

@@ -1,5 +1,6 @@
 // Runs one bench by its name:  npm run bench NAME [-- its options]
 const benches: Readonly<Record<string, () => Promise<unknown>>> = {
+  agents: () => import("./agents.ts"),
   attack: () => import("./attack/run.ts"),
   cancel: () => import("./cancel.ts"),
   demo: () => import("./demo.ts"),

@@ -199,8 +199,8 @@ describe.each(kinds)("%s", (kind) => {
             if (keep) states.save(sequence);
             const found = states.find({ tokens: asked, adapters: "" }, asked.length - 1);
             if (found) {
+              states.take(found.state, found.reusable);
               sequence.restore(found.state);
-              states.restored(found.state, found.reusable);
             }
             sequence.truncate(Math.min(sequence.commonLength(asked), asked.length - 1));
             read(context, sequence, asked.slice(sequence.length));

@@ -13,6 +13,7 @@ import type { ModelFacts } from "../preparing/model-facts.ts";
 import type { OpenModelMessage } from "../protocol.ts";
 import type { EncoderProcess } from "../vision/encoder-process.ts";
 import { openEncoder } from "../vision/open-encoder.ts";
+import { chooseAttention } from "./attention.ts";
 import { NativeAdapters } from "./c-api/adapters.ts";
 import { libraryFolders, loadLlamaApi, type LibraryFolder, type LlamaApi } from "./c-api/llama-api.ts";
 import { NativeContext, type NativeEmbeddingContext } from "./c-api/native-context.ts";
@@ -419,53 +420,6 @@ function checkAttention({ model, flashAttention, cacheTypeV }: OpenModelMessage)
     `${model} cannot be opened with cacheTypeV: ${cacheTypeV} and flashAttention: off: a quantized cache of values needs flash ` +
       "attention. Use flashAttention: auto, or cacheTypeV: f16.",
   );
-}
-
-/** The number of tokens before the measured ones. Attention over them takes most of a small model's time. */
-const attentionTokens = 512;
-const attentionSteps = 8;
-const attentionRounds = 2;
-
-/**
- * Whether to use flash attention: as llama.cpp decides ("auto"), unless decodes in a long context are clearly faster without it. On CPUs
- * the flash kernel takes several times as long as the plain one for some head sizes: a token of the demo model after 1,500 others took 34
- * ms with it and 6 ms without. The measurement takes some hundred milliseconds for a model of a few megabytes.
- */
-export function chooseAttention(model: NativeModel, threads: number): "auto" | false {
-  let withFlash = Infinity;
-  let without = Infinity;
-  for (let round = 0; round < attentionRounds; round++) {
-    // Alternately, because the load of the machine changes.
-    withFlash = Math.min(withFlash, decodeMs(model, threads, true));
-    without = Math.min(without, decodeMs(model, threads, false));
-  }
-  return without < withFlash * 0.8 ? false : "auto";
-}
-
-function decodeMs(model: NativeModel, threads: number, flashAttention: boolean): number {
-  const context = new NativeContext(model, {
-    capacity: attentionTokens + attentionSteps,
-    sequences: 1,
-    batchSize: attentionTokens,
-    maxOutputs: 1,
-    threads,
-    unifiedKv: true,
-    flashAttention,
-  });
-  try {
-    const token = model.tokens.bos ?? model.tokens.eos ?? 0;
-    for (let at = 0; at < attentionTokens - 1; at++) context.batch.add(token, at, 0, at === attentionTokens - 2);
-    context.decode();
-    const started = performance.now();
-    for (let step = 0; step < attentionSteps; step++) {
-      context.batch.clear();
-      context.batch.add(token, attentionTokens - 1 + step, 0, true);
-      context.decode();
-    }
-    return (performance.now() - started) / attentionSteps;
-  } finally {
-    context.free();
-  }
 }
 
 /**

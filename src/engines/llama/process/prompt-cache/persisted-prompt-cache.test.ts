@@ -20,6 +20,7 @@ function state(seed: number, length = 20): SequenceState {
     adapters: "1,0.5",
     images: [{ start: 2, count: 4, positions: seed }],
     truncatableFrom: seed,
+    promptLength: seed,
     checkpoints: [
       { length: 5, state: Uint8Array.of(seed, 1) },
       { length: 9, state: Uint8Array.of(seed, 2, 3) },

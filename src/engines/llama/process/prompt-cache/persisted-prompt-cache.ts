@@ -105,6 +105,8 @@ interface Header {
   readonly adapters: AdapterScales;
   /** The images in the tokens: start, number of rows, positions. */
   readonly images: readonly (readonly [number, number, number])[];
+  /** Absent in files of earlier versions. */
+  readonly promptTokens?: number;
   /** `truncatableFrom` of the state. */
   readonly cuttableFrom: number;
   readonly checkpoints: readonly { readonly length: number; readonly bytes: number }[];
@@ -147,13 +149,14 @@ export function* readStates(files: StateFiles, ignored: (file: string, why: stri
 }
 
 function writeState(file: string, identity: StateIdentity, state: SequenceState): void {
-  const { tokens, images, adapters, truncatableFrom: cuttableFrom, checkpoints } = state;
+  const { tokens, images, adapters, truncatableFrom: cuttableFrom, checkpoints, promptLength } = state;
   const header: Header = {
     format: 2,
     identity,
     tokens: tokens.length,
     adapters,
     images: images.map(({ start, count, positions }) => [start, count, positions]),
+    promptTokens: promptLength,
     cuttableFrom,
     checkpoints: checkpoints.map(({ length, state: { byteLength: bytes } }) => ({ length, bytes })),
     bytes: state.state.byteLength,
@@ -194,9 +197,10 @@ function readState(content: Buffer, identity: StateIdentity): SequenceState {
   const numbers = take(header.tokens * 4);
   const tokens = Array.from({ length: header.tokens }, (_, i) => numbers.readInt32LE(i * 4));
   const checkpoints = header.checkpoints.map(({ length, bytes }) => ({ length, state: copyOf(take(bytes)) }));
-  const { adapters, cuttableFrom } = header;
+  const { adapters, cuttableFrom, promptTokens: promptLength = header.tokens } = header;
   const images = header.images.map(([start, count, positions]) => ({ start, count, positions }));
-  return { tokens, images, adapters, truncatableFrom: cuttableFrom, checkpoints, state: copyOf(take(header.bytes)) };
+  const state = copyOf(take(header.bytes));
+  return { tokens, images, adapters, truncatableFrom: cuttableFrom, promptLength, checkpoints, state };
 }
 
 /** A copy that does not keep the whole file in memory. */

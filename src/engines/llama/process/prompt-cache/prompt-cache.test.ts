@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { MessageMark, PromptOutline } from "../../cache/prompt-outline.ts";
-import { checkpointPositions } from "./prompt-cache.ts";
+import { checkpointPositions, PromptCache } from "./prompt-cache.ts";
+import type { Sequence, SequenceState } from "./sequence.ts";
 
 const bytesOf = (token: number): number => token;
 
@@ -37,4 +38,47 @@ test("a prompt of a few tokens has none, and no checkpoint is after the last tok
   expect(checkpointPositions(tokens.slice(0, 12), undefined, bytesOf)).toEqual([]);
   const messages = [message("system", 0), message("user", 4)];
   expect(checkpointPositions(tokens, outline({ bytes: 200, openingBytes: 200, messages }), bytesOf)).toEqual([]);
+});
+
+/** A sequence of a prompt; a copy of it takes a byte for each token. */
+function sequenceOf(tokens: readonly number[]): Sequence {
+  const cached = { tokens, adapters: "", truncatableFrom: 0, promptLength: tokens.length, checkpoints: [] };
+  const copy = (): SequenceState => ({ ...cached, images: [], state: new Uint8Array(tokens.length) });
+  return { ...cached, length: tokens.length, copySize: () => tokens.length, copy } as unknown as Sequence;
+}
+
+const conversation = (first: number, length = 100): number[] => Array.from({ length }, (_, at) => first + at);
+const firstTokens = ({ states }: PromptCache): unknown => states.map(({ tokens }) => tokens[0]);
+
+// Each retry saves a branch: the branches of one conversation replaced all other conversations.
+test("a full cache drops copies that another one has nearly all tokens of, then the oldest ones", () => {
+  const cache = new PromptCache(400, []);
+  const branch = [...conversation(2000, 95), ...conversation(5000, 5)];
+  for (const tokens of [conversation(1000), conversation(2000), branch]) cache.save(sequenceOf(tokens));
+  expect(firstTokens(cache)).toEqual([1000, 2000, 2000]);
+  cache.save(sequenceOf(conversation(3000, 150)));
+  expect(firstTokens(cache)).toEqual([1000, 2000, 3000]);
+  expect(cache.states[1]?.tokens).toEqual(branch);
+  cache.save(sequenceOf(conversation(4000)));
+  expect(firstTokens(cache)).toEqual([2000, 3000, 4000]);
+});
+
+test("tokens are set aside only if nothing has to be dropped for them", () => {
+  const cache = new PromptCache(150, []);
+  expect(cache.saveIfFits(sequenceOf(conversation(1000)))).toBe(true);
+  expect(cache.saveIfFits(sequenceOf(conversation(1000)))).toBe(true);
+  expect(cache.saveIfFits(sequenceOf(conversation(2000)))).toBe(false);
+  expect(firstTokens(cache)).toEqual([1000]);
+});
+
+// Another agent with the same system prompt took the copy, and its own agent found nothing.
+test("a copy of which a part is used stays; one that is used with all of its prompt is dropped", () => {
+  const cache = new PromptCache(400, []);
+  cache.save(sequenceOf(conversation(1000)));
+  const [state] = cache.states;
+  if (!state) throw new Error("Nothing was saved.");
+  cache.take(state, 30);
+  expect(cache.states).toEqual([state]);
+  cache.take(state, 99);
+  expect(cache.states).toEqual([]);
 });

@@ -2,6 +2,7 @@ import { isSystem } from "../../../../core/prompt-parts.ts";
 import { promptRole, type PromptOutline } from "../../cache/prompt-outline.ts";
 import {
   commonLength,
+  lostTokens,
   reusable,
   type CachedSequence,
   type Sequence,
@@ -15,8 +16,9 @@ export const minCopyTokens = 64;
 const maxStates = 64;
 
 /**
- * The prompt cache in main memory: the checkpoints of all slots, and copies of sequences that were replaced by another conversation.
- * When it is full, the oldest copies are dropped first, then checkpoints.
+ * The prompt cache in main memory: the checkpoints of all slots, and copies of sequences that were replaced by another conversation, or by
+ * another branch of their own. When it is full, copies are dropped of which another one, or a slot, has nine tenths of the tokens; then the
+ * other ones, then checkpoints; each time the oldest first.
  */
 export class PromptCache {
   readonly #limit: number;
@@ -57,13 +59,26 @@ export class PromptCache {
 
   /** Copies a sequence that is about to be replaced, unless another slot or a copy has the same tokens. */
   save(sequence: Sequence): void {
-    if (!this.enabled || sequence.length < minCopyTokens || this.#isElsewhere(sequence)) return;
-    const own = sequence.checkpoints.reduce((sum, { state }) => sum + state.byteLength, 0);
-    const bytes = sequence.copySize();
-    // Its checkpoints are counted already, and stay.
-    if (bytes + own > this.#limit || !this.#free(bytes, sequence)) return;
-    const state = sequence.copy();
+    if (sequence.length < minCopyTokens || !this.canSave(sequence) || this.#isElsewhere(sequence)) return;
+    const state = this.#free(sequence.copySize(), sequence) ? sequence.copy() : null;
     if (state) this.add(state);
+  }
+
+  /** The same if nothing has to be dropped for it. Returns whether the tokens are in the cache, or elsewhere. */
+  saveIfFits(sequence: Sequence): boolean {
+    if (sequence.length < minCopyTokens || this.#isElsewhere(sequence)) return true;
+    const fits = this.bytes + sequence.copySize() <= this.#limit && this.#states.length < maxStates;
+    const state = fits ? sequence.copy() : null;
+    if (state) this.add(state);
+    return state !== null;
+  }
+
+  /** Whether a copy of the sequence is not larger than the cache. */
+  canSave(sequence: Sequence): boolean {
+    if (!this.enabled) return false;
+    // Its checkpoints are counted already, and stay.
+    const own = sequence.checkpoints.reduce((sum, { state }) => sum + state.byteLength, 0);
+    return sequence.copySize() + own <= this.#limit;
   }
 
   /** Adds a copy for which there is space. */
@@ -93,10 +108,13 @@ export class PromptCache {
     return best;
   }
 
-  /** A copy was restored to a slot that uses `count` of its tokens. If that is little of it, it is kept for its own conversation. */
-  restored(state: SequenceState, count: number): void {
+  /**
+   * A copy is about to be restored to a slot that uses `count` of its tokens. If that is all of its prompt, the cache drops it, so that the
+   * slot's own tokens find space; else it is kept for its own branch, as the newest.
+   */
+  take(state: SequenceState, count: number): void {
     const others = this.#states.filter((other) => other !== state);
-    this.#states = 2 * count >= state.tokens.length ? others : [...others, state];
+    this.#states = lostTokens(state, count) < minCopyTokens ? others : [...others, state];
   }
 
   #isElsewhere(sequence: Sequence): boolean {
@@ -108,14 +126,22 @@ export class PromptCache {
     return this.#sequences.some(hasAll) || this.#states.some(hasAll);
   }
 
+  #isMostlyElsewhere(state: SequenceState): boolean {
+    const hasMost = (other: CachedSequence): boolean =>
+      other !== state && 10 * reusable(other, state) >= 9 * state.tokens.length;
+    return this.#sequences.some(hasMost) || this.#states.some(hasMost);
+  }
+
   /** Drops copies, then checkpoints, those of `sequence` last, until `bytes` are free. Returns false if that is not possible. */
   #free(bytes: number, sequence: Sequence): boolean {
     if (bytes <= 0 || bytes > this.#limit) return false;
     const others = this.#sequences.filter((other) => other !== sequence);
     for (;;) {
       if (this.bytes + bytes <= this.#limit) return true;
-      if (this.#states.length > 0) {
-        this.#states = this.#states.slice(1);
+      const [oldest] = this.#states;
+      if (oldest) {
+        const dropped = this.#states.find((state) => this.#isMostlyElsewhere(state)) ?? oldest;
+        this.#states = this.#states.filter((state) => state !== dropped);
         continue;
       }
       const holder = [...others, sequence].find(({ checkpoints }) => checkpoints.length > 0);

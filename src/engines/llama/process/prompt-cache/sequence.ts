@@ -12,6 +12,11 @@ export interface CachedSequence {
    * and layers with a sliding window have dropped what is further back.
    */
   readonly truncatableFrom: number;
+  /**
+   * Tokens of the last prompt. Those after it are of its answer, which the next request of the conversation may contain in another form, or
+   * not at all.
+   */
+  readonly promptLength: number;
   /** Ascending. */
   readonly checkpoints: readonly Checkpoint[];
 }
@@ -52,6 +57,11 @@ export function reusable(
   return lastCheckpoint(cached.checkpoints, common)?.length ?? 0;
 }
 
+/** The number of prompt tokens that are lost if only the first `count` tokens are kept. */
+export function lostTokens({ promptLength }: Pick<CachedSequence, "promptLength">, count: number): number {
+  return Math.max(0, promptLength - count);
+}
+
 function lastCheckpoint(checkpoints: readonly Checkpoint[], maxLength: number): Checkpoint | undefined {
   return checkpoints.findLast(({ length }) => length <= maxLength);
 }
@@ -71,6 +81,7 @@ export class Sequence implements CachedSequence {
   readonly #tokens: number[] = [];
   #checkpoints: Checkpoint[] = [];
   #adapters: AdapterScales = "";
+  #promptLength = 0;
   #images: readonly ImageSpan[] = [];
   /** Tokens at the end that can be removed from a recurrent model's state: once, and only those of the last decode but one. */
   #removable = 0;
@@ -97,6 +108,15 @@ export class Sequence implements CachedSequence {
 
   get adapters(): AdapterScales {
     return this.#adapters;
+  }
+
+  get promptLength(): number {
+    return Math.min(this.#promptLength, this.#tokens.length);
+  }
+
+  /** A task takes the sequence for a prompt of this length. */
+  startPrompt(length: number): void {
+    this.#promptLength = length;
   }
 
   get truncatableFrom(): number {
@@ -232,6 +252,7 @@ export class Sequence implements CachedSequence {
         images: this.#images,
         adapters: this.#adapters,
         truncatableFrom,
+        promptLength: this.promptLength,
         checkpoints: this.#checkpoints,
         state,
       }
@@ -239,10 +260,11 @@ export class Sequence implements CachedSequence {
   }
 
   /** Replaces the sequence by a copy. If that does not fit into the KV cache, the sequence is empty afterwards. */
-  restore({ tokens, images, adapters, checkpoints, state }: SequenceState): void {
+  restore({ tokens, images, adapters, checkpoints, promptLength, state }: SequenceState): void {
     this.clear();
     if (!this.#context.writeState(this.id, state, "all")) return this.clear();
     this.append(tokens);
+    this.#promptLength = promptLength;
     this.#images = images;
     this.#removable = 0;
     this.#checkpoints = [...checkpoints];

@@ -4,20 +4,24 @@ import type { Sequence } from "../prompt-cache/sequence.ts";
 import { freeCells, selectSlot, Slot } from "./slot.ts";
 import type { Task } from "./task.ts";
 
-const promptCache = { find: () => undefined } as unknown as PromptCache;
+const cacheThat = (saves: boolean): PromptCache =>
+  ({ find: () => undefined, canSave: () => saves }) as unknown as PromptCache;
 const task = { prompt: Array.from({ length: 200 }, (_, i) => i), adapters: "", usesCache: true } as const;
 
-/** Slots with 300 tokens each, of which some are the start of the prompt. The last slot is the one that was used longest ago. */
+/**
+ * Slots with 300 tokens each, 220 of them of a prompt, of which some are the start of the prompt. The last slot is the one that was used
+ * longest ago.
+ */
 function slotsWith(reusable: readonly number[]): Slot[] {
   return reusable.map((tokens, id) => {
-    const slot = new Slot({ id, length: 300, reusable: () => tokens } as unknown as Sequence);
+    const slot = new Slot({ id, length: 300, promptLength: 220, reusable: () => tokens } as unknown as Sequence);
     slot.lastUsed = 10 - id;
     return slot;
   });
 }
 
-const selected = (reusable: readonly number[], unifiedKv: boolean): number | undefined =>
-  selectSlot(task, slotsWith(reusable), { promptCache, unifiedKv, sharesPrefixes: true })?.slot.id;
+const selected = (reusable: readonly number[], unifiedKv: boolean, saves = true): number | undefined =>
+  selectSlot(task, slotsWith(reusable), { promptCache: cacheThat(saves), unifiedKv, sharesPrefixes: true })?.slot.id;
 
 // The slot with the same first tokens was left free, and so was between those at work: a decode became two.
 test("without a unified KV cache, the lowest free slot is selected, even if it shares a few tokens", () => {
@@ -38,6 +42,14 @@ test("with a unified KV cache, the slot that was used longest ago is selected, e
 test("a continued conversation takes its own slot", () => {
   expect(selected([0, 199, 0], false)).toBe(1);
   expect(selected([0, 199, 0], true)).toBe(1);
+});
+
+// Agents with the same system prompt took each other's slots, and a retry took its own: the other branch was processed again.
+test("a slot that has most of the prompt, but more of its own, keeps its tokens, unless fewer would be lost in it", () => {
+  expect(selected([150, 0, 0], true)).toBe(2);
+  expect(selected([150, 0, 0], false)).toBe(1);
+  expect(selected([150, 0, 0], true, false)).toBe(0);
+  expect(selected([150], true)).toBe(0);
 });
 
 /** Slots that record what is done with them. A slot without `order` is idle. */

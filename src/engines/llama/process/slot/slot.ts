@@ -1,6 +1,6 @@
 import type { PromptCache } from "../prompt-cache/prompt-cache.ts";
 import { minCopyTokens } from "../prompt-cache/prompt-cache.ts";
-import type { Sequence, SequenceState } from "../prompt-cache/sequence.ts";
+import { lostTokens, type Sequence, type SequenceState } from "../prompt-cache/sequence.ts";
 import type { Task } from "./task.ts";
 
 /*
@@ -109,9 +109,10 @@ export interface SlotSelectionOptions {
 const minPrefixCopyTokens = 64;
 
 /**
- * Selects a free slot for a task: the one that continues the same conversation, if there is one; else the one that was idle for the
- * longest time (without a unified KV cache the lowest one), with a copy of the longest prefix that another slot or the prompt cache has.
- * Returns `undefined` if no slot is free. Comparing 16 slots and 64 cached states with a common prefix of 8,000 tokens takes 0.8 ms.
+ * Selects a free slot for a task: the one whose last prompt it continues, if there is one; else the one that was idle for the longest time
+ * (without a unified KV cache the lowest one), with a copy of the longest prefix that another slot or the prompt cache has. So a retry or an
+ * edited history leaves the other branch its tokens, in its slot or in the prompt cache; where that has no space for them, it takes the slot
+ * in which the fewest tokens are lost. Returns `undefined` if no slot is free. Comparing 16 slots and 64 cached states with a common prefix of 8,000 tokens takes 0.8 ms.
  */
 export function selectSlot(
   { prompt, adapters, usesCache }: Pick<Task, "prompt" | "adapters" | "usesCache">,
@@ -121,7 +122,8 @@ export function selectSlot(
   const requested = { tokens: prompt, adapters };
   // The last token is decoded in any case, because its logits are needed.
   const max = prompt.length - 1;
-  const reusableIn = ({ sequence }: Slot): number => (usesCache ? sequence.reusable(requested, max) : 0);
+  const reusableIn = ({ sequence, task }: Slot): number =>
+    usesCache && task?.discardsCache !== true ? sequence.reusable(requested, max) : 0;
   let best: { readonly slot: Slot; readonly reusable: number } | undefined;
   for (const slot of slots) {
     const reusable = reusableIn(slot);
@@ -135,9 +137,8 @@ export function selectSlot(
     cached && cached.reusable >= reusable + minCopyTokens
       ? { source: cached.state, count: cached.reusable }
       : undefined;
-  // A continued conversation takes its own slot; one that only has the same prefix leaves the other conversation its tokens.
-  const isContinued = !source.task && 2 * reusable >= source.sequence.length;
-  if (isContinued) return { slot: source, ...(copy && { from: copy }), savesTokens: false };
+  const lost = lostTokens(source.sequence, reusable);
+  if (!source.task && lost < minCopyTokens) return { slot: source, ...(copy && { from: copy }), savesTokens: false };
   // The source keeps its tokens if sharing them costs nothing, or if they are too many to decode again.
   const isSpared = unifiedKv || reusable >= minPrefixCopyTokens;
   const [first, ...others] = slots.filter((slot) => !slot.task && !(isSpared && slot === source));
@@ -146,10 +147,36 @@ export function selectSlot(
   const slot = unifiedKv
     ? others.reduce((oldest, other) => (other.lastUsed < oldest.lastUsed ? other : oldest), first)
     : first;
+  if (!source.task && lost <= slot.sequence.length && !promptCache.canSave(slot.sequence))
+    return { slot: source, ...(copy && { from: copy }), savesTokens: true };
   if (copy) return { slot, from: copy, savesTokens: true };
   if (!usesCache || !sharesPrefixes || reusable - reusableIn(slot) < (unifiedKv ? 1 : minPrefixCopyTokens))
     return { slot, savesTokens: true };
   return { slot, from: { source: source.sequence, count: reusable }, savesTokens: true };
+}
+
+/** The number of a task's prompt tokens that a slot or the prompt cache has. */
+export function cachedTokens(
+  { prompt, adapters }: Pick<Task, "prompt" | "adapters">,
+  slots: readonly Slot[],
+  promptCache: PromptCache,
+): number {
+  const requested = { tokens: prompt, adapters };
+  const max = prompt.length - 1;
+  const inSlots = slots.map(({ sequence, task }) =>
+    task?.discardsCache === true ? 0 : sequence.reusable(requested, max),
+  );
+  return Math.max(0, ...inSlots, promptCache.find(requested, max)?.reusable ?? 0);
+}
+
+/** Frees the cells of the slot that was idle for the longest time, after its tokens were saved. Returns false if all slots are busy or empty. */
+export function freeIdleSlot(slots: readonly Slot[], promptCache: Pick<PromptCache, "save">): boolean {
+  const [idle, ...more] = slots.filter(({ task, sequence }) => !task && sequence.length > 0);
+  if (!idle) return false;
+  const oldest = more.reduce((slot, other) => (other.lastUsed < slot.lastUsed ? other : slot), idle);
+  promptCache.save(oldest.sequence);
+  oldest.sequence.clear();
+  return true;
 }
 
 /**
@@ -163,13 +190,7 @@ export function freeCells(
   promptCache: Pick<PromptCache, "save">,
   step: number,
 ): Task | undefined {
-  const [idle, ...more] = slots.filter(({ task, sequence }) => !task && sequence.length > 0);
-  if (idle) {
-    const oldest = more.reduce((slot, other) => (other.lastUsed < slot.lastUsed ? other : slot), idle);
-    promptCache.save(oldest.sequence);
-    oldest.sequence.clear();
-    return undefined;
-  }
+  if (freeIdleSlot(slots, promptCache)) return undefined;
   const [busy, ...others] = slots.flatMap((slot) => (slot.task ? [{ slot, task: slot.task }] : []));
   if (!busy) return undefined;
   if (others.length === 0) {

@@ -1,9 +1,10 @@
 import type { GenerationFailure } from "../../../../core/events.ts";
 import { FairQueue } from "../../../lifecycle/fair-queue.ts";
+import { commonLength } from "../prompt-cache/sequence.ts";
 import type { Slot } from "./slot.ts";
 import { isCancelled, type Task } from "./task.ts";
 
-/** Prompts of this length and longer are worth waiting for, while another task of the request is decoding the same prompt. */
+/** From this number of tokens on, a prefix is worth waiting for while another task is decoding it. */
 const minSharedPromptTokens = 64;
 
 /** Tasks without a slot: new ones, in a fair queue by tier and owner, and preempted ones, which come first. */
@@ -55,13 +56,23 @@ export class TaskQueue {
     return this.#new.dropWhere(isCancelled);
   }
 
-  /** The task for the next free slot; `undefined` if no slot is free or no task can start. */
-  next(slots: readonly Slot[]): Task | undefined {
-    if (slots.every(({ task }) => task)) return undefined;
+  /**
+   * The task for the next free slot; `undefined` if no slot is free or no task can start. A prompt that begins like one that is being decoded
+   * waits until that has passed the common prefix, which is then copied: decoding it twice at the same time would take both longer. A slot
+   * stays free for it. `cachedTokens`: the number of a task's prompt tokens that a slot or the prompt cache has.
+   */
+  next(slots: readonly Slot[], cachedTokens: (task: Task) => number): Task | undefined {
+    let free = slots.filter(({ task }) => !task).length;
+    if (free === 0) return undefined;
     const [preempted] = this.#preempted;
     // New tasks would take the cells that it needs.
     if (preempted) return slots.some(({ task }) => task) && !hasCachedPrompt(slots) ? undefined : preempted;
-    for (const task of this.#new) if (!this.#waitsForSibling(task, slots)) return task;
+    for (const task of this.#new) {
+      if (this.#waitsForSibling(task, slots)) continue;
+      if (!this.#waitsForPrefix(task, slots, cachedTokens)) return task;
+      free--;
+      if (free === 0) return undefined;
+    }
     return undefined;
   }
 
@@ -69,6 +80,18 @@ export class TaskQueue {
   #waitsForSibling({ request, prompt, usesCache }: Task, slots: readonly Slot[]): boolean {
     if (!this.#sharesPrefixes || !usesCache || prompt.length <= minSharedPromptTokens) return false;
     return slots.some(({ task }) => task?.request === request && task.prompt === prompt && task.promptLeft > 0);
+  }
+
+  /** A task in a slot is decoding a prefix of the prompt that no cache has. */
+  #waitsForPrefix(waiting: Task, slots: readonly Slot[], cachedTokens: (task: Task) => number): boolean {
+    if (!this.#sharesPrefixes || !waiting.usesCache) return false;
+    let longest = 0;
+    for (const { phase, task, sequence } of slots) {
+      if (phase !== "prefill" || !task || task.discardsCache || task.adapters !== waiting.adapters) continue;
+      const shared = task.sharablePrefix(commonLength(task.prompt, waiting.prompt));
+      if (shared > sequence.length) longest = Math.max(longest, shared);
+    }
+    return longest >= minSharedPromptTokens && longest >= cachedTokens(waiting) + minSharedPromptTokens;
   }
 }
 

@@ -257,6 +257,12 @@ export class Task {
     return this.#message.limits.cachePrompt === false;
   }
 
+  /** The number of the first `count` tokens of the prompt that another sequence can take over once they are decoded. */
+  sharablePrefix(count: number): number {
+    if (!this.#environment.model.needsCheckpoints) return count;
+    return this.#checkpoints.findLast((position) => position <= count) ?? 0;
+  }
+
   /** The sequence ends at a position at which a checkpoint is useful. */
   get wantsCheckpoint(): boolean {
     return this.#checkpoints.length > 0 && this.#checkpoints.includes(this.#sequence?.length ?? 0);
@@ -267,6 +273,7 @@ export class Task {
     const { vocabulary, context } = this.#environment;
     this.#sequence = sequence;
     sequence.setAdapters(this.adapters);
+    sequence.startPrompt(this.prompt.length);
     this.#checkpoints = this.#checkpointPositions();
     sequence.truncate(this.usesCache ? Math.min(sequence.commonLength(this.#tokens), this.#tokens.length - 1) : 0);
     this.#loadRows();
