@@ -110,8 +110,17 @@ test.each([true, false])("short prompts that arrive together are prefilled in on
   const planner = measuredPlanner(unifiedKv);
   expect(next(planner, slotsOf([32, 32, 32, 32])).promptTokens).toBe(batchSize);
   // Others wait for the tokens of an answer, and for a long prompt.
-  expect(next(planner, slotsOf([32, 32, 32, 0])).promptTokens).toBeLessThan(batchSize);
+  expect(next(planner, slotsOf([64, 64, 0])).promptTokens).toBeLessThan(batchSize);
   expect(next(planner, slotsOf([600, 32, 32, 32])).promptTokens).toBeLessThan(batchSize);
+});
+
+// A batch of whole tiles had one prompt of 48 tokens where two fit into the gap: answers that begin one after another end so, and each
+// step with some of them costs as much as one with all.
+test("beside an answer, a batch has as many short prompts as fit into the longest gap", () => {
+  const planner = measuredPlanner(false);
+  // Of 2 ms for each token.
+  expect(next(planner, slotsOf([0, 48, 48, 48])).promptTokens).toBe(96);
+  expect(next(measuredPlanner(false), slotsOf([0, 300, 300])).promptTokens).toBe(64);
 });
 
 test("a prompt joins a batch that has just started only if both are short and fit into a batch", () => {

@@ -105,8 +105,8 @@ export class BatchPlanner {
     const isWhole = answers.length === 0 && !othersWait && (slots.length === 1 ? mayInterrupt : areShort(prompts));
     const isAlone = isWhole && mayInterrupt;
     const size = isWhole ? this.#chunkSize.alone : this.#chunkSize.shared(answers.length > 0);
-    const tokens = Math.max(1, size - inBatch.length);
-    const chunks = this.#chunks(this.#prefillOrder.next(prompts), tokens, inBatch.length);
+    const most = isWhole ? size * lastChunkFactor : this.#chunkSize.completing(size, answers.length > 0);
+    const chunks = this.#chunks(this.#prefillOrder.next(prompts), { size, most, answers: inBatch.length });
     return { ...this.#fill([...inBatch.map(answerPart), ...chunks]), isAlone };
   }
 
@@ -184,12 +184,18 @@ export class BatchPlanner {
     return { ...this.#fill([answerPart(next)]), round: slots.length };
   }
 
-  /** Chunks of prompts of about `size` tokens in all. `answers`: tokens in the batch that are reserved for answers. */
-  #chunks(prompts: readonly RunningSlot[], size: number, answers: number): Part[] {
+  /**
+   * Chunks of prompts for a batch of about `size` tokens, or `most` if that completes prompts. `answers`: tokens of the batch that are
+   * reserved for answers.
+   */
+  #chunks(
+    prompts: readonly RunningSlot[],
+    { size, most, answers }: { readonly size: number; readonly most: number; readonly answers: number },
+  ): Part[] {
     const parts: Part[] = [];
     let outputs = this.#context.maxOutputs - answers - prompts.length;
-    let free = Math.min(size * lastChunkFactor, this.#maxTokens - answers);
-    let left = Math.min(size, free);
+    let left = Math.max(1, Math.min(size, this.#maxTokens) - answers);
+    let free = Math.max(left, Math.min(most, this.#maxTokens) - answers);
     for (const slot of prompts) {
       const { task } = slot;
       const length = this.#context.unifiedKv ? undefined : parts[0]?.chunk.tokens.length;

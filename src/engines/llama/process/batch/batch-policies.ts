@@ -55,6 +55,13 @@ export class PrefillChunkSize {
     return this.#within(ms, this.#minTokens(ms));
   }
 
+  /** What a batch of this size may have if that completes prompts: it need not be whole tiles then. */
+  completing(size: number, answers: boolean): number {
+    const tokenMs = this.#costs.promptTokenMs(size);
+    const ms = this.#limits.maxGapMs - (answers ? this.#costs.stepMs : 0);
+    return Math.max(lastChunkFactor * size, tokenMs === undefined ? 0 : Math.floor(ms / tokenMs));
+  }
+
   /** The number of tokens, `min` or more, whose prefill is expected to take at most `ms`. */
   #within(ms: number, min: number): number {
     const tokenMs = this.#costs.promptTokenMs(min);
