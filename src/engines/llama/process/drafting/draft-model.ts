@@ -4,7 +4,7 @@ import type { BatchPlanner } from "../batch/batch-planner.ts";
 import { DecodeCosts, maxDraftTokens } from "../batch/decode-costs.ts";
 import type { NativeContext } from "../c-api/native-context.ts";
 import { Sequence } from "../prompt-cache/sequence.ts";
-import { argmax } from "../sampling/logits.ts";
+import { argmax, sumOfExp } from "../sampling/logits.ts";
 import type { RunningSlot } from "../slot/slot.ts";
 import type { Task } from "../slot/task.ts";
 import type { DraftText, DraftToken } from "./draft-text.ts";
@@ -320,8 +320,5 @@ function groupOf(confidence: number): number {
 
 function likeliest(logits: Float32Array): DraftToken {
   const token = argmax(logits);
-  const largest = logits[token] ?? 0;
-  let total = 0;
-  for (const logit of logits) if (logit - largest > -20) total += Math.exp(logit - largest);
-  return { token, confidence: 1 / total };
+  return { token, confidence: 1 / sumOfExp(logits, logits[token] ?? 0) };
 }

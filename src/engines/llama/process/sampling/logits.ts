@@ -176,8 +176,8 @@ export function readWindow(logits: Float32Array, top: number): LogitWindow {
   return { tokens, logits: values, logTotal: largest + Math.log(sumOfExp(logits, largest)) };
 }
 
-/** The sum of exp(logit − largest). */
-function sumOfExp(logits: Float32Array, largest: number): number {
+/** The sum of exp(logit − largest): the reciprocal of the largest probability. */
+export function sumOfExp(logits: Float32Array, largest: number): number {
   let sum = 0;
   for (let token = 0; token < logits.length; token++) {
     const difference = (logits[token] ?? 0) - largest;
