@@ -84,7 +84,10 @@ export class BatchPlanner {
    */
   next(slots: readonly RunningSlot[], othersWait = false): Batch {
     const prompts = slots.filter(({ task }) => task.promptLeft > 0);
-    if (prompts.length === 0) return this.#answers(slots, true);
+    if (prompts.length === 0) {
+      this.#owedAnswers = 0;
+      return this.#answers(slots, true);
+    }
     const atImage = prompts.find(({ task }) => task.isAtImage);
     if (atImage) {
       const others = this.#wasImage ? slots.filter(({ task }) => !task.isAtImage) : [];
@@ -104,8 +107,11 @@ export class BatchPlanner {
     const mayInterrupt = this.#sharedTokens <= 0;
     const isWhole = answers.length === 0 && !othersWait && (slots.length === 1 ? mayInterrupt : areShort(prompts));
     const isAlone = isWhole && mayInterrupt;
-    const size = isWhole ? this.#chunkSize.alone : this.#chunkSize.shared(answers.length > 0);
-    const most = isWhole ? size * lastChunkFactor : this.#chunkSize.completing(size, answers.length > 0);
+    const isBurst = !unifiedKv && answers.length > 0 && !othersWait && areShort(prompts) && haveBegun(answers);
+    const { alone, burst } = this.#chunkSize;
+    const size = isWhole ? alone : isBurst ? burst : this.#chunkSize.shared(answers.length > 0);
+    const isFixed = isWhole || isBurst;
+    const most = isFixed ? size * lastChunkFactor : this.#chunkSize.completing(size, answers.length > 0);
     const chunks = this.#chunks(this.#prefillOrder.next(prompts), { size, most, answers: inBatch.length });
     return { ...this.#fill([...inBatch.map(answerPart), ...chunks]), isAlone };
   }
@@ -295,6 +301,18 @@ export class BatchPlanner {
  */
 function areShort(prompts: readonly { readonly task: Task }[]): boolean {
   return prompts.every(({ task }) => task.promptLeft <= shortPromptTokens);
+}
+
+/** An answer has just begun if it has at most this number of tokens. */
+const begunTokens = 8;
+
+/**
+ * The answers have just begun, so that the prompts have probably arrived with theirs. Without a unified KV cache, a step of the answers
+ * between prompts costs nearly as much as one of all answers later: 16 prompts of 48 tokens, answered at the same time, were processed one
+ * by one with 15 such steps between them.
+ */
+function haveBegun(answers: readonly { readonly task: Task }[]): boolean {
+  return answers.every(({ task }) => task.generatedTokens <= begunTokens);
 }
 
 /** All tokens if they are at most `free`; else `size`, less what the rest lacks to a tile, because a short rest costs more than a tile. */

@@ -19,6 +19,8 @@ export const shortPromptTokens: number = 2 * tileTokens;
 const minChunkTokens = 16;
 /** A smaller size is efficient if a token in it costs at most this multiple of one in a tile. */
 const maxTokenCostRatio = 1.25;
+/** Answers that have just begun wait for short prompts as long as this number of gaps. */
+const burstGaps = 4;
 /** A chunk may exceed its size by this factor if it completes its prompt. */
 export const lastChunkFactor = 1.25;
 
@@ -53,6 +55,11 @@ export class PrefillChunkSize {
   shared(answers: boolean): number {
     const ms = this.#limits.maxGapMs / lastChunkFactor - (answers ? this.#costs.stepMs : 0);
     return this.#within(ms, this.#minTokens(ms));
+  }
+
+  /** The size for short prompts for which only answers wait that have just begun, in tokens. */
+  get burst(): number {
+    return this.#within(Math.min(burstGaps * this.#limits.maxGapMs, this.#limits.maxBatchMs), tileTokens);
   }
 
   /** What a batch of this size may have if that completes prompts: it need not be whole tiles then. */
