@@ -11,6 +11,7 @@ import {
   PrefillOrder,
   shortPromptTokens,
   tileTokens,
+  type DraftDepthOptions,
   type PrefillLimits,
 } from "./batch-policies.ts";
 import { DecodeCosts, maxDraftTokens, type BatchShape } from "./decode-costs.ts";
@@ -142,14 +143,12 @@ export class BatchPlanner {
   draftDepth(
     slots: readonly RunningSlot[],
     rates: readonly number[],
-    maxDepth: number,
-    draftingMs: (depth: number) => number,
+    options: Pick<DraftDepthOptions, "maxDepth" | "draftingMs" | "ofText">,
   ): number {
     const oneByOneMs = this.#oneByOneMs(slots.length);
     return draftDepth(this.costs, rates, {
+      ...options,
       answers: slots.length,
-      maxDepth,
-      draftingMs,
       ...(oneByOneMs !== undefined && { oneByOneMs }),
     });
   }
@@ -275,12 +274,13 @@ export class BatchPlanner {
         answers: slots.length,
         maxTokens,
         always: this.#speculation === "always",
+        // Without a unified KV cache, llama.cpp computes the part that all answers have, and then the rest.
+        isEven: !this.#context.unifiedKv || this.#context.maxRollback !== Infinity,
         ...(oneByOneMs !== undefined && { oneByOneMs }),
       },
     );
-    const most = Number.isFinite(this.#context.maxRollback) ? Math.min(...lengths) : Infinity;
-    if (most === 0 || lengths.every((length) => length === 0)) return undefined;
-    return drafts.map(({ tokens }, at) => tokens.slice(0, Math.min(most, lengths[at] ?? 0)));
+    if (lengths.every((length) => length === 0)) return undefined;
+    return drafts.map(({ tokens }, at) => tokens.slice(0, lengths[at] ?? 0));
   }
 
   /**

@@ -8,7 +8,7 @@ export interface BatchShape {
   readonly draftTokens: number;
 }
 
-/** Measured numbers of draft tokens per batch. Few sizes, so that each is soon measured. */
+/** Numbers of draft tokens per batch, where answers may have different ones. Few sizes, so that each is soon measured. */
 export const draftSizes = [1, 2, 3, 5, 7, 11, 15, 23, 31] as const;
 export const maxDraftTokens = 31;
 /** Assumed cost of a draft token, as a share of a decode without drafts, if nothing is known. Low, so that drafts are tried. */
@@ -188,8 +188,7 @@ export class DecodeCosts {
     draftTokens: number,
     direction: 1 | -1,
   ): readonly [tokens: number, ms: number] | undefined {
-    for (const size of direction === 1 ? draftSizes : draftSizes.toReversed()) {
-      if ((size - draftTokens) * direction < 0) continue;
+    for (let size = draftTokens; size >= 1 && size <= maxDraftTokens; size += direction) {
       const ms = this.decodeMs(answers, size);
       if (ms === undefined) continue;
       const age = this.#decodeCount - (this.#decodes.get(keyOf(answers, size))?.last ?? 0);

@@ -115,7 +115,13 @@ export class DraftModel {
     const rates = open.map(({ rate }) => rate.rate(0));
     const depth = always
       ? maxTokens
-      : planner.draftDepth(slots, rates, maxTokens, (tokens) => tokens * this.#stepMs(open.length, slots, planner));
+      : planner.draftDepth(slots, rates, {
+          maxDepth: maxTokens,
+          draftingMs: (tokens) => tokens * this.#stepMs(open.length, slots, planner),
+          ofText: all
+            .filter((follower) => !open.includes(follower))
+            .map(({ task }) => expectedTokens(task.draft(task.maxDraft))),
+        });
     if (depth > 0) {
       this.#retryAfter = retryTokens.min;
       this.#isOff = false;
