@@ -11,6 +11,7 @@ import {
   PrefillOrder,
   shortPromptTokens,
   tileTokens,
+  type DraftDepthOptions,
   type PrefillLimits,
 } from "./batch-policies.ts";
 import { DecodeCosts, maxDraftTokens, type BatchShape } from "./decode-costs.ts";
@@ -84,7 +85,10 @@ export class BatchPlanner {
    */
   next(slots: readonly RunningSlot[], othersWait = false): Batch {
     const prompts = slots.filter(({ task }) => task.promptLeft > 0);
-    if (prompts.length === 0) return this.#answers(slots, true);
+    if (prompts.length === 0) {
+      this.#owedAnswers = 0;
+      return this.#answers(slots, true);
+    }
     const atImage = prompts.find(({ task }) => task.isAtImage);
     if (atImage) {
       const others = this.#wasImage ? slots.filter(({ task }) => !task.isAtImage) : [];
@@ -104,9 +108,12 @@ export class BatchPlanner {
     const mayInterrupt = this.#sharedTokens <= 0;
     const isWhole = answers.length === 0 && !othersWait && (slots.length === 1 ? mayInterrupt : areShort(prompts));
     const isAlone = isWhole && mayInterrupt;
-    const size = isWhole ? this.#chunkSize.alone : this.#chunkSize.shared(answers.length > 0);
-    const tokens = Math.max(1, size - inBatch.length);
-    const chunks = this.#chunks(this.#prefillOrder.next(prompts), tokens, inBatch.length);
+    const isBurst = !unifiedKv && answers.length > 0 && !othersWait && areShort(prompts) && haveBegun(answers);
+    const { alone, burst } = this.#chunkSize;
+    const size = isWhole ? alone : isBurst ? burst : this.#chunkSize.shared(answers.length > 0);
+    const isFixed = isWhole || isBurst;
+    const most = isFixed ? size * lastChunkFactor : this.#chunkSize.completing(size, answers.length > 0);
+    const chunks = this.#chunks(this.#prefillOrder.next(prompts), { size, most, answers: inBatch.length });
     return { ...this.#fill([...inBatch.map(answerPart), ...chunks]), isAlone };
   }
 
@@ -136,14 +143,12 @@ export class BatchPlanner {
   draftDepth(
     slots: readonly RunningSlot[],
     rates: readonly number[],
-    maxDepth: number,
-    draftingMs: (depth: number) => number,
+    options: Pick<DraftDepthOptions, "maxDepth" | "draftingMs" | "ofText">,
   ): number {
     const oneByOneMs = this.#oneByOneMs(slots.length);
     return draftDepth(this.costs, rates, {
+      ...options,
       answers: slots.length,
-      maxDepth,
-      draftingMs,
       ...(oneByOneMs !== undefined && { oneByOneMs }),
     });
   }
@@ -184,12 +189,18 @@ export class BatchPlanner {
     return { ...this.#fill([answerPart(next)]), round: slots.length };
   }
 
-  /** Chunks of prompts of about `size` tokens in all. `answers`: tokens in the batch that are reserved for answers. */
-  #chunks(prompts: readonly RunningSlot[], size: number, answers: number): Part[] {
+  /**
+   * Chunks of prompts for a batch of about `size` tokens, or `most` if that completes prompts. `answers`: tokens of the batch that are
+   * reserved for answers.
+   */
+  #chunks(
+    prompts: readonly RunningSlot[],
+    { size, most, answers }: { readonly size: number; readonly most: number; readonly answers: number },
+  ): Part[] {
     const parts: Part[] = [];
     let outputs = this.#context.maxOutputs - answers - prompts.length;
-    let free = Math.min(size * lastChunkFactor, this.#maxTokens - answers);
-    let left = Math.min(size, free);
+    let left = Math.max(1, Math.min(size, this.#maxTokens) - answers);
+    let free = Math.max(left, Math.min(most, this.#maxTokens) - answers);
     for (const slot of prompts) {
       const { task } = slot;
       const length = this.#context.unifiedKv ? undefined : parts[0]?.chunk.tokens.length;
@@ -263,12 +274,13 @@ export class BatchPlanner {
         answers: slots.length,
         maxTokens,
         always: this.#speculation === "always",
+        // Without a unified KV cache, llama.cpp computes the part that all answers have, and then the rest.
+        isEven: !this.#context.unifiedKv || this.#context.maxRollback !== Infinity,
         ...(oneByOneMs !== undefined && { oneByOneMs }),
       },
     );
-    const most = Number.isFinite(this.#context.maxRollback) ? Math.min(...lengths) : Infinity;
-    if (most === 0 || lengths.every((length) => length === 0)) return undefined;
-    return drafts.map(({ tokens }, at) => tokens.slice(0, Math.min(most, lengths[at] ?? 0)));
+    if (lengths.every((length) => length === 0)) return undefined;
+    return drafts.map(({ tokens }, at) => tokens.slice(0, lengths[at] ?? 0));
   }
 
   /**
@@ -289,6 +301,18 @@ export class BatchPlanner {
  */
 function areShort(prompts: readonly { readonly task: Task }[]): boolean {
   return prompts.every(({ task }) => task.promptLeft <= shortPromptTokens);
+}
+
+/** An answer has just begun if it has at most this number of tokens. */
+const begunTokens = 8;
+
+/**
+ * The answers have just begun, so that the prompts have probably arrived with theirs. Without a unified KV cache, a step of the answers
+ * between prompts costs nearly as much as one of all answers later: 16 prompts of 48 tokens, answered at the same time, were processed one
+ * by one with 15 such steps between them.
+ */
+function haveBegun(answers: readonly { readonly task: Task }[]): boolean {
+  return answers.every(({ task }) => task.generatedTokens <= begunTokens);
 }
 
 /** All tokens if they are at most `free`; else `size`, less what the rest lacks to a tile, because a short rest costs more than a tile. */

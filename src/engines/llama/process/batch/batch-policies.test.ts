@@ -291,6 +291,29 @@ describe("drafts", () => {
     expect(drafted[2]).toBe(0);
   });
 
+  // llama.cpp decoded the third token of seven drafts in a part of its own, which took as long as the rest.
+  test("of several answers have the same length where a batch of others is computed in parts", () => {
+    const probability = fc.double({ min: 0.1, max: 1, noNaN: true });
+    const draft = fc.array(probability, { maxLength: 12 }).map((rates) => {
+      let all = 1;
+      return rates.map((rate) => (all *= rate));
+    });
+    const costs = new DecodeCosts();
+    const longest = new Set<number>();
+    fc.assert(
+      fc.property(fc.array(draft, { minLength: 2, maxLength: 8 }), fc.boolean(), (probabilities, always) => {
+        const answers = probabilities.length;
+        for (let decode = 0; decode < 2; decode++) observe(costs, answers, 0, cheap(answers, 0));
+        const lengths = planDrafts(costs, probabilities, { answers, maxTokens: 24, always, isEven: true });
+        expect(new Set(lengths).size).toBe(1);
+        expect(lengths[0]).toBeLessThanOrEqual(Math.min(...probabilities.map(({ length }) => length)));
+        longest.add(lengths[0] ?? 0);
+      }),
+      { numRuns: 500 },
+    );
+    expect(longest.size).toBeGreaterThan(2);
+  });
+
   // Answers in the same batch would have waited for the drafts of one that repeats itself.
   test("slow down an answer without a draft very little", () => {
     const machine: Machine = (answers, draftTokens) => 20 * answers + 8 * draftTokens;
@@ -302,6 +325,18 @@ describe("drafts", () => {
     const { costs } = run(cheap, [sure], 1);
     for (let decode = 0; decode < 20; decode++) observe(costs, 1, 0, 5 * cheap(1, 0));
     expect(plan(costs, [sure], 1)[0]).toBeGreaterThan(10);
+  });
+
+  // Each size was tried for each number of answers, as if it cost a twentieth of a decode: an answer of 48 tokens took 8 % longer.
+  test("of sizes that were never measured are expected to cost what tokens of prompts do", () => {
+    const after = (promptMs: number): readonly number[] => {
+      const costs = new DecodeCosts();
+      costs.observe({ answers: 0, round: 0, promptTokens: 64, draftTokens: 0 }, promptMs);
+      for (let decode = 0; decode < 4; decode++) observe(costs, 1, 0, 10);
+      return plan(costs, [sure], 1);
+    };
+    expect(after(64 * 10)).toEqual([0]);
+    expect(after(64)[0]).toBeGreaterThan(10);
   });
 
   test("are not judged by the first decode of a size, which may include initialization", () => {
@@ -391,6 +426,16 @@ describe("the depth of a model's drafts", () => {
     expect(depths.at(-1)).toBe(8);
     // Each draft token costs the answering model as much as a decode.
     expect(depth([1], 0.5, 10)).toBe(0);
+  });
+
+  // Answers whose text repeats kept the model from drafting for the others, whose missing drafts kept the text from it.
+  test("counts the drafts that other answers have from their text", () => {
+    const costs = new DecodeCosts();
+    costs.observe({ answers: 0, round: 0, promptTokens: 64, draftTokens: 0 }, 128);
+    for (let decode = 0; decode < 4; decode++) observe(costs, 4, 0, 40);
+    const options = { answers: 4, maxDepth: 8, draftingMs: (depth: number) => depth };
+    expect(draftDepth(costs, [0.95, 0.95], { ...options, ofText: [6, 6] })).toBeGreaterThan(2);
+    expect(draftDepth(costs, [0.95, 0.95], options)).toBe(0);
   });
 
   test("is 0 before the cost of a decode without drafts is known", () => {

@@ -19,6 +19,8 @@ export const shortPromptTokens: number = 2 * tileTokens;
 const minChunkTokens = 16;
 /** A smaller size is efficient if a token in it costs at most this multiple of one in a tile. */
 const maxTokenCostRatio = 1.25;
+/** Answers that have just begun wait for short prompts as long as this number of gaps. */
+const burstGaps = 4;
 /** A chunk may exceed its size by this factor if it completes its prompt. */
 export const lastChunkFactor = 1.25;
 
@@ -53,6 +55,18 @@ export class PrefillChunkSize {
   shared(answers: boolean): number {
     const ms = this.#limits.maxGapMs / lastChunkFactor - (answers ? this.#costs.stepMs : 0);
     return this.#within(ms, this.#minTokens(ms));
+  }
+
+  /** The size for short prompts for which only answers wait that have just begun, in tokens. */
+  get burst(): number {
+    return this.#within(Math.min(burstGaps * this.#limits.maxGapMs, this.#limits.maxBatchMs), tileTokens);
+  }
+
+  /** What a batch of this size may have if that completes prompts: it need not be whole tiles then. */
+  completing(size: number, answers: boolean): number {
+    const tokenMs = this.#costs.promptTokenMs(size);
+    const ms = this.#limits.maxGapMs - (answers ? this.#costs.stepMs : 0);
+    return Math.max(lastChunkFactor * size, tokenMs === undefined ? 0 : Math.floor(ms / tokenMs));
   }
 
   /** The number of tokens, `min` or more, whose prefill is expected to take at most `ms`. */
@@ -147,6 +161,8 @@ export interface DraftPlanOptions {
   readonly oneByOneMs?: number;
   /** Takes all drafts, whether they are worth their cost or not. */
   readonly always: boolean;
+  /** All answers have the same number of draft tokens, because other batches are computed in parts. */
+  readonly isEven?: boolean;
 }
 
 /**
@@ -159,7 +175,7 @@ export interface DraftPlanOptions {
 export function planDrafts(
   costs: DecodeCosts,
   probabilities: readonly (readonly number[])[],
-  { answers, maxTokens, oneByOneMs, always }: DraftPlanOptions,
+  { answers, maxTokens, oneByOneMs, always, isEven = false }: DraftPlanOptions,
 ): readonly number[] {
   const nothing = probabilities.map(() => 0);
   const together = costs.decodeMs(answers, 0);
@@ -171,14 +187,15 @@ export function planDrafts(
   let best = nothing;
   let bestRate = (minDraftGain * answers) / plainMs;
   for (let tokens = 1; tokens <= maxTokens; tokens++) {
-    const next = likeliestDraft(probabilities, lengths);
+    const next = isEven ? shortestDraft(probabilities, lengths) : likeliestDraft(probabilities, lengths);
     if (next === undefined) break;
     const probability = probabilities[next]?.[lengths[next] ?? 0] ?? 0;
     lengths[next] = (lengths[next] ?? 0) + 1;
     gains[next] = (gains[next] ?? 0) + probability;
     gained += probability;
-    if (always) best = lengths;
-    if (always || !(draftSizes as readonly number[]).includes(tokens)) continue;
+    if (isEven && !isUniform(lengths)) continue;
+    if (always) best = [...lengths];
+    if (always || !isDraftSize(isEven ? (lengths[0] ?? 0) : tokens)) continue;
     const ms = costs.draftMs(answers, tokens, together ?? plainMs);
     const slowest = probabilities.length < answers ? 1 : Math.min(...gains);
     const rate = (answers + gained) / ms;
@@ -199,6 +216,8 @@ export interface DraftDepthOptions extends Pick<DraftPlanOptions, "answers" | "o
   readonly maxDepth: number;
   /** Expected duration of drafting a number of tokens for each of the answers, in milliseconds. */
   readonly draftingMs: (depth: number) => number;
+  /** For each answer that has a draft from its text: how many of its tokens are expected to be accepted. */
+  readonly ofText?: readonly number[];
 }
 
 /**
@@ -210,26 +229,43 @@ export interface DraftDepthOptions extends Pick<DraftPlanOptions, "answers" | "o
 export function draftDepth(
   costs: DecodeCosts,
   rates: readonly number[],
-  { answers, oneByOneMs, maxDepth, draftingMs }: DraftDepthOptions,
+  { answers, oneByOneMs, maxDepth, draftingMs, ofText = [] }: DraftDepthOptions,
 ): number {
   const together = costs.decodeMs(answers, 0);
   const plainMs = oneByOneMs ?? together;
   if (plainMs === undefined) return 0;
-  const lowest = rates.length < answers ? 0 : Math.min(...rates);
+  const drafts = rates.length + ofText.length;
+  const lowest = drafts < answers ? 0 : Math.min(...rates);
   let gained = 0;
   let leastGained = 0;
   let best = 0;
   let bestRate = (minDraftGain * answers) / plainMs;
-  for (let depth = 1; depth <= maxDepth && depth * rates.length <= maxDraftTokens; depth++) {
+  for (let depth = 1; depth <= maxDepth && depth * drafts <= maxDraftTokens; depth++) {
     for (const rate of rates) gained += rate ** depth;
     leastGained += lowest ** depth;
-    const ms = costs.draftMs(answers, depth * rates.length, together ?? plainMs) + draftingMs(depth);
-    const rate = (answers + gained) / ms;
-    if (rate <= bestRate || (1 + leastGained) / ms < minSpeedShare / plainMs) continue;
+    const known = ofText.map((tokens) => Math.min(depth, tokens));
+    const ms = costs.draftMs(answers, depth * drafts, together ?? plainMs) + draftingMs(depth);
+    const rate = known.reduce((sum, tokens) => sum + tokens, answers + gained) / ms;
+    const least = drafts < answers ? 0 : Math.min(leastGained, ...known);
+    if (rate <= bestRate || (1 + least) / ms < minSpeedShare / plainMs) continue;
     bestRate = rate;
     best = depth;
   }
   return best;
+}
+
+function isDraftSize(tokens: number): boolean {
+  return (draftSizes as readonly number[]).includes(tokens);
+}
+
+function isUniform(lengths: readonly number[]): boolean {
+  return lengths.every((length) => length === lengths[0]);
+}
+
+/** The shortest draft, which must have a next token. */
+function shortestDraft(probabilities: readonly (readonly number[])[], lengths: readonly number[]): number | undefined {
+  const next = lengths.indexOf(Math.min(...lengths));
+  return (probabilities[next]?.[lengths[next] ?? 0] ?? 0) > 0 ? next : undefined;
 }
 
 /** The draft whose next token is the likeliest to be accepted. */

@@ -8,10 +8,10 @@ export interface BatchShape {
   readonly draftTokens: number;
 }
 
-/** Measured numbers of draft tokens per batch. Few sizes, so that each is soon measured. */
+/** Numbers of draft tokens per batch, where answers may have different ones. Few sizes, so that each is soon measured. */
 export const draftSizes = [1, 2, 3, 5, 7, 11, 15, 23, 31] as const;
 export const maxDraftTokens = 31;
-/** Assumed cost of a draft token in sizes that were never measured, as a share of a decode without drafts. Low, so that they are tried. */
+/** Assumed cost of a draft token, as a share of a decode without drafts, if nothing is known. Low, so that drafts are tried. */
 const assumedDraftShare = 0.05;
 
 /** Measured sizes of batches with prompt tokens. The last one includes all larger batches. */
@@ -97,12 +97,18 @@ export class DecodeCosts {
     return measured && measured.count > 1 ? measured.ms * this.#pace : undefined;
   }
 
-  /** The same for any number of draft tokens, interpolated between measured sizes. `plainMs`: duration without drafts. */
+  /**
+   * The same for any number of draft tokens, interpolated between measured sizes. More than the largest of them cost as much as tokens of
+   * prompts: where decodes are limited by computation, trying a size costs several tokens. `plainMs`: duration without drafts.
+   */
   draftMs(answers: number, draftTokens: number, plainMs: number): number {
     const [fewer, fewerMs] = this.#nearestSize(answers, draftTokens, -1) ?? [0, plainMs];
     if (fewer === draftTokens) return fewerMs;
     const more = this.#nearestSize(answers, draftTokens, 1);
-    if (!more) return fewerMs + (draftTokens - fewer) * assumedDraftShare * plainMs;
+    if (!more) {
+      const tokenMs = Math.min(plainMs, this.promptTokenMs(answers + draftTokens) ?? assumedDraftShare * plainMs);
+      return fewerMs + (draftTokens - fewer) * tokenMs;
+    }
     const [moreTokens, moreMs] = more;
     return fewerMs + ((moreMs - fewerMs) * (draftTokens - fewer)) / (moreTokens - fewer);
   }
@@ -182,8 +188,7 @@ export class DecodeCosts {
     draftTokens: number,
     direction: 1 | -1,
   ): readonly [tokens: number, ms: number] | undefined {
-    for (const size of direction === 1 ? draftSizes : draftSizes.toReversed()) {
-      if ((size - draftTokens) * direction < 0) continue;
+    for (let size = draftTokens; size >= 1 && size <= maxDraftTokens; size += direction) {
       const ms = this.decodeMs(answers, size);
       if (ms === undefined) continue;
       const age = this.#decodeCount - (this.#decodes.get(keyOf(answers, size))?.last ?? 0);

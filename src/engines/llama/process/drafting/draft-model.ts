@@ -4,7 +4,7 @@ import type { BatchPlanner } from "../batch/batch-planner.ts";
 import { DecodeCosts, maxDraftTokens } from "../batch/decode-costs.ts";
 import type { NativeContext } from "../c-api/native-context.ts";
 import { Sequence } from "../prompt-cache/sequence.ts";
-import { argmax } from "../sampling/logits.ts";
+import { argmax, sumOfExp } from "../sampling/logits.ts";
 import type { RunningSlot } from "../slot/slot.ts";
 import type { Task } from "../slot/task.ts";
 import type { DraftText, DraftToken } from "./draft-text.ts";
@@ -115,7 +115,13 @@ export class DraftModel {
     const rates = open.map(({ rate }) => rate.rate(0));
     const depth = always
       ? maxTokens
-      : planner.draftDepth(slots, rates, maxTokens, (tokens) => tokens * this.#stepMs(open.length, slots, planner));
+      : planner.draftDepth(slots, rates, {
+          maxDepth: maxTokens,
+          draftingMs: (tokens) => tokens * this.#stepMs(open.length, slots, planner),
+          ofText: all
+            .filter((follower) => !open.includes(follower))
+            .map(({ task }) => expectedTokens(task.draft(task.maxDraft))),
+        });
     if (depth > 0) {
       this.#retryAfter = retryTokens.min;
       this.#isOff = false;
@@ -320,8 +326,5 @@ function groupOf(confidence: number): number {
 
 function likeliest(logits: Float32Array): DraftToken {
   const token = argmax(logits);
-  const largest = logits[token] ?? 0;
-  let total = 0;
-  for (const logit of logits) if (logit - largest > -20) total += Math.exp(logit - largest);
-  return { token, confidence: 1 / total };
+  return { token, confidence: 1 / sumOfExp(logits, logits[token] ?? 0) };
 }

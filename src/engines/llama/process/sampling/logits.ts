@@ -43,6 +43,8 @@ export function argmax(logits: Float32Array): number {
 const minDifference = -40;
 const stepsPerOctave = 256;
 const stepsPerNat = stepsPerOctave * Math.LOG2E;
+const natsPerStep = 1 / stepsPerNat;
+const sixth = 1 / 6;
 /** exp(−i / stepsPerNat): powers of 2^(1/256). */
 const powers = Float64Array.from({ length: Math.ceil(-minDifference * stepsPerNat) + 2 }, (_, i) =>
   Math.exp(-i / stepsPerNat),
@@ -52,8 +54,8 @@ const powers = Float64Array.from({ length: Math.ceil(-minDifference * stepsPerNa
 function expOf(difference: number): number {
   const step = (0.5 - difference * stepsPerNat) | 0;
   // The rest is at most half a step, for which three terms of the series are enough.
-  const rest = difference + step / stepsPerNat;
-  return (powers[step] ?? 0) * (1 + rest * (1 + rest * (0.5 + rest / 6)));
+  const rest = difference + step * natsPerStep;
+  return (powers[step] ?? 0) * (1 + rest * (1 + rest * (0.5 + rest * sixth)));
 }
 
 /** Logits per partial sum. The sampled position is found by the partial sums first. */
@@ -131,16 +133,11 @@ export interface LogitWindow {
   readonly logTotal: number;
 }
 
-/** Reads the `top` likeliest tokens. It reads the logits twice, which takes a third of a millisecond for a hundred thousand. */
+/** Reads the `top` likeliest tokens; of equal ones the first. For 49,152 logits it takes 0.14 ms, most of it for the sum. */
 export function readWindow(logits: Float32Array, top: number): LogitWindow {
   const tokens: number[] = [];
   const values: number[] = [];
-  let largest = -Infinity;
-  let least = -Infinity;
-  for (let token = 0; token < logits.length; token++) {
-    const logit = logits[token] ?? -Infinity;
-    if (logit > largest) largest = logit;
-    if (top === 0 || (tokens.length === top && logit <= least)) continue;
+  const insert = (token: number, logit: number): void => {
     let at = tokens.length === top ? top - 1 : tokens.length;
     while (at > 0 && (values[at - 1] ?? 0) < logit) {
       values[at] = values[at - 1] ?? 0;
@@ -149,14 +146,44 @@ export function readWindow(logits: Float32Array, top: number): LogitWindow {
     }
     values[at] = logit;
     tokens[at] = token;
-    if (tokens.length === top) least = values[top - 1] ?? -Infinity;
-  }
+  };
+  const filled = Math.min(top, logits.length);
+  for (let token = 0; token < filled; token++) insert(token, logits[token] ?? -Infinity);
+  let least = values[filled - 1] ?? Infinity;
+  const read = (from: number, to: number): void => {
+    for (let token = from; token < to; token++) {
+      const logit = logits[token] ?? 0;
+      if (!(logit > least)) continue;
+      insert(token, logit);
+      least = values[filled - 1] ?? Infinity;
+    }
+  };
+  const whole = logits.length - ((logits.length - filled) % unrolled);
+  for (let from = filled; from < whole; from += unrolled)
+    if (
+      (logits[from] ?? 0) > least ||
+      (logits[from + 1] ?? 0) > least ||
+      (logits[from + 2] ?? 0) > least ||
+      (logits[from + 3] ?? 0) > least ||
+      (logits[from + 4] ?? 0) > least ||
+      (logits[from + 5] ?? 0) > least ||
+      (logits[from + 6] ?? 0) > least ||
+      (logits[from + 7] ?? 0) > least
+    )
+      read(from, from + unrolled);
+  read(whole, logits.length);
+  const largest = values[0] ?? logits[argmax(logits)] ?? 0;
+  return { tokens, logits: values, logTotal: largest + Math.log(sumOfExp(logits, largest)) };
+}
+
+/** The sum of exp(logit − largest): the reciprocal of the largest probability. */
+export function sumOfExp(logits: Float32Array, largest: number): number {
   let sum = 0;
   for (let token = 0; token < logits.length; token++) {
     const difference = (logits[token] ?? 0) - largest;
     if (difference > minDifference) sum += expOf(difference);
   }
-  return { tokens, logits: values, logTotal: largest + Math.log(sum) };
+  return sum;
 }
 
 /** The window with a token, which is appended unless the window contains it. */
@@ -208,9 +235,23 @@ export function rankedLogprobs(
   return at >= 0 && at < top ? likeliest : [...likeliest, one(token, at < 0 ? window.tokens.length : at)];
 }
 
-function spelled(vocabulary: Vocabulary, token: number): { token: string; bytes: readonly number[] } {
-  const bytes = vocabulary.bytes(token);
-  return { token: decoder.decode(bytes), bytes: [...bytes] };
+interface SpelledToken {
+  readonly token: string;
+  readonly bytes: readonly number[];
+}
+
+/** Each token that was reported, because the likeliest ones are reported again and again. */
+const spelledTokens = new WeakMap<Vocabulary, Map<number, SpelledToken>>();
+
+function spelled(vocabulary: Vocabulary, token: number): SpelledToken {
+  let known = spelledTokens.get(vocabulary);
+  if (!known) spelledTokens.set(vocabulary, (known = new Map()));
+  let text = known.get(token);
+  if (!text) {
+    const bytes = vocabulary.bytes(token);
+    known.set(token, (text = { token: decoder.decode(bytes), bytes: [...bytes] }));
+  }
+  return text;
 }
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
