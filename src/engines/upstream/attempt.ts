@@ -143,8 +143,10 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     if (this.#abortReason) controller.abort(this.#abortReason);
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: ReceivedHeaders): void {
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: ReceivedHeaders): void {
     if (status < 200) return;
+    // undici keeps a Buffer for each name and value, a kilobyte in all, for as long as the answer lasts.
+    controller.rawHeaders = null;
     this.#status = status;
     this.#headers = headers;
     this.#inspected?.answered(status, headers);
