@@ -14,12 +14,12 @@ export class CallAssembler {
   readonly #choice: number;
   readonly #newCallId: () => string;
   /** Ids in this choice: OpenAI itself repeats ids across choices. */
-  readonly #takenIds = new Set<string>();
+  #takenIds: Set<string> | undefined;
   readonly #repairs: RepairLog;
   #calls: Call[] = [];
-  /** The latest call with a source's index or id. */
-  #byIndex = new Map<number, Call>();
-  #byId = new Map<string, Call>();
+  /** The latest call with a source's index or id. Absent until there is one: most of many open streams have no calls. */
+  #byIndex: Map<number, Call> | undefined;
+  #byId: Map<string, Call> | undefined;
   /** The index in `#calls` of the first call that has not ended. */
   #head = 0;
   #started = 0;
@@ -88,7 +88,7 @@ export class CallAssembler {
    */
   #find(fragment: Fragment, position: number, siblings: number, touched: ReadonlySet<Call>): Call {
     const { index, id, name } = fragment;
-    const byIndex = index === null ? undefined : this.#byIndex.get(index);
+    const byIndex = index === null ? undefined : this.#byIndex?.get(index);
     if (byIndex) return this.#opensAnother(byIndex, fragment, touched) ? this.#open(fragment) : byIndex;
     if (index !== null) {
       // A bare continuation under an index that no call has: the latest call's, if there is one.
@@ -100,7 +100,7 @@ export class CallAssembler {
       return this.#open(fragment);
     }
     this.#repairs.note("call-index");
-    const byId = id === null ? undefined : this.#byId.get(id);
+    const byId = id === null ? undefined : this.#byId?.get(id);
     if (byId) return this.#opensAnother(byId, fragment, touched) ? this.#open(fragment) : byId;
     const latest = siblings > 1 ? this.#calls.at(position - siblings) : this.#calls.at(-1);
     if (name === null) return latest ?? this.#open(fragment);
@@ -132,7 +132,7 @@ export class CallAssembler {
       progress: new JsonProgress(),
     };
     this.#calls.push(call);
-    if (call.index !== null) this.#byIndex.set(call.index, call);
+    if (call.index !== null) (this.#byIndex ??= new Map()).set(call.index, call);
     if (this.#calls.length - 1 > this.#head) {
       const before = this.#calls[this.#calls.length - 2];
       if (before && before.name !== "" && before.arguments !== "" && !isComplete(before)) {
@@ -146,7 +146,7 @@ export class CallAssembler {
     if (fragment.id !== null) {
       if (call.sourceId === null) {
         call.sourceId = fragment.id;
-        this.#byId.set(fragment.id, call);
+        (this.#byId ??= new Map()).set(fragment.id, call);
       } else if (call.sourceId !== fragment.id) this.#repairs.note("changing-call-id");
     }
     if (fragment.name !== null) {
@@ -228,12 +228,13 @@ export class CallAssembler {
 
   #idFor(call: Call): string {
     const own = call.sourceId;
-    if (own !== null && !this.#takenIds.has(own)) {
-      this.#takenIds.add(own);
+    const taken = (this.#takenIds ??= new Set());
+    if (own !== null && !taken.has(own)) {
+      taken.add(own);
       return own;
     }
     this.#repairs.note("call-id");
-    return distinctId(this.#newCallId, this.#takenIds);
+    return distinctId(this.#newCallId, taken);
   }
 }
 

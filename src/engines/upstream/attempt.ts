@@ -75,7 +75,7 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
   #arrived: Uint8Array[] = [];
   #pending: GenerationEvent[] = [];
   #unreadBytes = 0;
-  #waiting: ((batch: GenerationEvent[] | null) => void) | undefined;
+  #waiting: ((batch: GenerationEvent[]) => void) | undefined;
   /** The `end` event was emitted. */
   #ended = false;
   /** The request no longer counts as outstanding. */
@@ -113,12 +113,21 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     target.transport.dispatch({ method: "POST", path, headers, body, fresh, onReusedConnection }, this);
   }
 
-  /** The events received since the last call, or the next ones. null: `end` was emitted before. */
-  next(): Promise<GenerationEvent[] | null> {
-    if (this.#pending.length > 0) return Promise.resolve(this.#take());
-    if (this.#ended) return Promise.resolve(null);
-    return new Promise((resolve) => {
-      this.#waiting = resolve;
+  /**
+   * Resolves with what `taken` returns for the events received since the last call, or for the next ones, in the turn in which they arrive.
+   * null: `end` was emitted before.
+   */
+  next<T>(taken: (batch: GenerationEvent[] | null) => T): Promise<T> {
+    if (this.#pending.length > 0) return Promise.resolve(taken(this.#take()));
+    if (this.#ended) return Promise.resolve(taken(null));
+    return new Promise((resolve, reject) => {
+      this.#waiting = (batch) => {
+        try {
+          resolve(taken(batch));
+        } catch (error) {
+          reject(error);
+        }
+      };
     });
   }
 
@@ -134,8 +143,10 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     if (this.#abortReason) controller.abort(this.#abortReason);
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: ReceivedHeaders): void {
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: ReceivedHeaders): void {
     if (status < 200) return;
+    // undici keeps a Buffer for each name and value, a kilobyte in all, for as long as the answer lasts.
+    controller.rawHeaders = null;
     this.#status = status;
     this.#headers = headers;
     this.#inspected?.answered(status, headers);
