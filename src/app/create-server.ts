@@ -181,7 +181,7 @@ export async function openServer(
       descriptorLimit: openFiles,
       log,
     },
-    (request, response) => void handle(new NodeExchange(request, response, { isOwn: true }), service),
+    (request, response) => void handle(new NodeExchange(request, response), service),
     (request, connection, head) => void sockets.upgrade(request, connection, head),
   ).catch(async (error: unknown) => {
     await release();
@@ -297,7 +297,7 @@ export interface Handler extends EmbeddedHandler {
 export function createHandler(config: TruewireConfig, options: HandlerOptions = {}): Handler {
   const { answer, ...handler } = openHandler(config, options, nodeRuntime);
   const take = (request: IncomingMessage, response: ServerResponse): void => {
-    void answer(new NodeExchange(request, response, { basePath: options.basePath ?? "" }));
+    void answer(new NodeExchange(request, response, options.basePath ?? ""));
   };
   return Object.assign(take, handler);
 }

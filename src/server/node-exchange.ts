@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Socket } from "node:net";
 import { bodyTooLarge } from "../apis/failures.ts";
 import { bodyTooSlow, joined } from "./body-budget.ts";
 import type { BodyLease } from "./body-budget.ts";
@@ -25,22 +24,14 @@ export class NodeExchange implements HttpExchange {
   readonly departure: Departure = new Departure();
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
-  /** The server's own response, of which no framework has replaced a method. */
-  readonly #isOwn: boolean;
   #unread = false;
-  /** Takes the further chunks of a stream: `ServerResponse` makes four writes of each, which cost a tenth of a paced stream. */
-  #chunkSocket: Socket | null = null;
   /** Ends the wait for a slow reader. A pipelined response that never got the socket hears neither "drain" nor "close". */
   #wake: (() => void) | undefined;
 
-  /**
-   * `basePath` is removed from the path of the request. `isOwn`: the response comes from the server of this process itself, not through a
-   * framework that may have replaced methods of it, such as one that compresses.
-   */
-  constructor(request: IncomingMessage, response: ServerResponse, { basePath = "", isOwn = false } = {}) {
+  /** `basePath` is removed from the path of the request. */
+  constructor(request: IncomingMessage, response: ServerResponse, basePath = "") {
     this.#request = request;
     this.#response = response;
-    this.#isOwn = isOwn;
     this.method = request.method ?? "GET";
     this.path = withoutBase(pathOf(request.url ?? "/"), basePath);
     if ("body" in request && request.readableEnded) this.parsedBody = request.body;
@@ -174,21 +165,15 @@ export class NodeExchange implements HttpExchange {
 
   write(text: string): Promise<void> | undefined {
     const response = this.#response;
-    if (this.departure.happened || response.destroyed) return undefined;
-    const socket = this.#chunkSocket?.writable === true && text !== "" ? this.#chunkSocket : undefined;
-    const isTaken = socket ? socket.write(chunkOf(text)) : response.write(text);
-    // The head is on its way, with the first chunk after it. HTTP/2 and HTTP/1.0 have no chunks.
-    if (this.#isOwn && response.chunkedEncoding) this.#chunkSocket ??= response.socket;
-    if (isTaken) return undefined;
-    const target = socket ?? response;
+    if (this.departure.happened || response.destroyed || response.write(text)) return undefined;
     return new Promise((resolve) => {
       const go = (): void => {
-        target.off("drain", go);
+        response.off("drain", go);
         this.#wake = undefined;
         resolve();
       };
       this.#wake = go;
-      target.on("drain", go);
+      response.on("drain", go);
     });
   }
 
@@ -211,11 +196,6 @@ export class NodeExchange implements HttpExchange {
     unread.set(this, performance.now());
     if (unread.size === 1) checkLater();
   }
-}
-
-/** A chunk of a body with a chunked transfer coding. Source: RFC 9112, section 7.1. */
-function chunkOf(text: string): string {
-  return `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
 }
 
 /** Answers that were sent and not read to their end, with the time of their last chunk, the oldest first. */
