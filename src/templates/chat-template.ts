@@ -44,6 +44,8 @@ export interface RenderInput {
   readonly toolInstruction?: string;
   /** What the model takes in addition to text. Default: nothing. */
   readonly takes?: TakenMedia;
+  /** Added to the refusal of an image: how to get a model that takes images. */
+  readonly imageHint?: string;
   /** For templates that omit the calls of earlier turns. Default, also if it returns null: a JSON object with name and arguments. */
   readonly writeCall?: WriteCall;
 }
@@ -84,7 +86,7 @@ export class ChatTemplate {
    */
   render(input: RenderInput): RenderedPrompt {
     checkContinuation(input.messages, input.options);
-    requireReadable(input.messages, input.takes);
+    requireReadable(input.messages, input.takes, input.imageHint);
     try {
       return this.#render(input);
     } catch (cause) {

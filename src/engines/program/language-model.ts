@@ -241,7 +241,7 @@ function userParts(content: unknown, path: string): unknown[] {
     const image = part.image_url as { url?: unknown } | undefined;
     if (part.type === "text") return { type: "text", text: part.text };
     if (part.type === "image_url" && typeof image?.url === "string") return imagePart(image.url);
-    throw unsupportedPart(`a part of type '${part.type}'`, `${path}.content[${index}]`, "text and images");
+    throw unsupportedPart(`a part of type '${part.type}'`, `${path}.content[${index}]`, { reads: "text and images" });
   });
 }
 

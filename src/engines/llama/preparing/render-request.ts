@@ -149,9 +149,10 @@ function chatParts(
     writeCall: (call) => writeCall(format, call),
     options: { ...prompt.template, variables },
     takes: facts.takes,
+    imageHint: facts.imageHint ?? defaultImageHint,
     now,
   } satisfies RenderInput;
-  const rendered = renderedWithHint(() => template.render(input), facts);
+  const rendered = template.render(input);
   const media = rendered.media.map(mediaFile);
   if (media.length > 0 && request.promptLogprobs)
     throw invalidRequest(
@@ -198,23 +199,8 @@ const maxImageBytes = 20 * 2 ** 20;
 /** A file of a few kilobytes may have pixels for gigabytes. As many as in 8,000 by 8,000, which Anthropic takes. */
 const maxPixels = 64_000_000;
 
-/** Adds to the refusal of an image how to get a model that takes images. */
-function renderedWithHint<T>(render: () => T, facts: ModelFacts): T {
-  const {
-    takes,
-    imageHint = "It can read images if it is served with its projector: --mmproj FILE, or mmproj in the configuration.",
-  } = facts;
-  try {
-    return render();
-  } catch (error) {
-    if (takes.images || !(error instanceof FailureError) || !error.message.includes("'image_url'")) throw error;
-    const { failure } = error;
-    throw new FailureError({
-      ...failure,
-      message: `${failure.message} ${imageHint}`,
-    });
-  }
-}
+const defaultImageHint =
+  "It can read images if it is served with its projector: --mmproj FILE, or mmproj in the configuration.";
 
 /** The file of an image or a recording. Throws `FailureError` for one that cannot be read. */
 function mediaFile({ part, path }: RenderedMedium, index: number): MediaFile {
