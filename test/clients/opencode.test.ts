@@ -70,7 +70,7 @@ describe.skipIf(!existsSync(command))("opencode", () => {
       { role: "assistant", tool_calls: [{ function: { name: "bash" } }] },
       { role: "tool", content: "2\n" },
     ]);
-    expect(server.stderr()).toContain(`"path":"${path}"`);
+    await expect.poll(() => server?.stderr()).toContain(`"path":"${path}"`);
   });
 });
 

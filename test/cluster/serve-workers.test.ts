@@ -321,7 +321,7 @@ describe.runIf(process.platform === "linux")("a worker that ends", () => {
       expect(answer.status).toBe(503);
     }
     await until(() => linesOf(server).filter(({ msg }) => /has taken the place/.test(String(msg))).length >= 2, "both");
-    expect(server.stderr()).toContain("Uncaught exception in a worker: Error: thrown by the test");
+    await expect.poll(() => server.stderr()).toContain("Uncaught exception in a worker: Error: thrown by the test");
     expect(await read(ask(server.url, "/health/live"))).toContain("live");
     await server.stop();
   });

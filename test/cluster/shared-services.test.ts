@@ -122,7 +122,7 @@ test("a limit of requests holds for both together, exactly, and so does one of r
   // One after the other there is always room, at whichever worker.
   for (let number = 0; number < 20; number++)
     expect((await askAnew(url, { key: bob.key, body: chat("Hi") })).status).toBe(200);
-  expect(workersIn(serving)).toEqual(new Set([1, 2]));
+  await expect.poll(() => workersIn(serving)).toEqual(new Set([1, 2]));
 });
 
 test.skipIf(!isLinux)(
@@ -196,7 +196,7 @@ test("a conversation goes on at another worker", async () => {
     expect(shown.output[0]?.content[0]?.text).toBe(`Messages: ${2 * turn + 1}`);
     previous = shown.id;
   }
-  expect(workersIn(serving)).toEqual(new Set([1, 2]));
+  await expect.poll(() => workersIn(serving)).toEqual(new Set([1, 2]));
   expect((await askAnew(`${url}/${previous}`, { method: "DELETE" })).status).toBe(200);
   for (const _ of [1, 2]) expect((await askAnew(`${url}/${previous}`)).status).toBe(404);
 });
@@ -223,7 +223,7 @@ test.each([true, false])(
       expect([cancelled.id, cancelled.status]).toEqual([waiting.id, "cancelled"]);
       for (const __ of [1, 2]) expect((await askJson<Shown>(`${url}/${waiting.id}`)).status).toBe("cancelled");
     }
-    expect(workersIn(serving)).toEqual(new Set([1, 2]));
+    await expect.poll(() => workersIn(serving)).toEqual(new Set([1, 2]));
   },
 );
 
@@ -261,7 +261,7 @@ test("a lost stream is resumed and stopped at any worker, and ends when no worke
   const left = await lost("wait", "1s");
   expect(await statuses(left.place, "GET")).toEqual([200, 200, 200, 200]);
   await until(async () => (await statuses(left.place, "HEAD")).every((status) => status === 404), "it has ended");
-  expect(workersIn(serving)).toEqual(new Set([1, 2]));
+  await expect.poll(() => workersIn(serving)).toEqual(new Set([1, 2]));
 });
 
 test("a URL that fails is put out of service for both, and its failures are told once", async () => {
@@ -294,7 +294,7 @@ test("a URL that fails is put out of service for both, and its failures are told
     const up = engines.find(({ name }) => name === "up");
     expect(up?.counters).toMatchObject({ targets: 2, targetsInService: 1, retries: asked });
   }
-  expect(serving.server.stderr().match(/out of service/g)).toHaveLength(1);
+  await expect.poll(() => serving.server.stderr().match(/out of service/g)).toHaveLength(1);
 });
 
 test("the numbers of any worker are those of all", async () => {
@@ -326,7 +326,7 @@ test("both write into one stream log, whole lines at a time", async () => {
   const long = "x".repeat(20_000);
   const body = { model: "p", stream: true, messages: [{ role: "user", content: `say ${long}` }] };
   await Promise.all(Array.from({ length: 40 }, () => askAnew(`${serving.url}/v1/chat/completions`, { body })));
-  expect(workersIn(serving)).toEqual(new Set([1, 2]));
+  await expect.poll(() => workersIn(serving)).toEqual(new Set([1, 2]));
   await serving.server.stop();
   const lines = readFileSync(file, "utf8").trimEnd().split("\n");
   const whole = lines.filter((line) => /^20\S+Z req_\w+ data: (\{.*\}|\[DONE\])$/.test(line));
@@ -502,5 +502,5 @@ test("Inspect shows the requests of all workers, whichever one is asked", { time
   expect(JSON.parse((await askAnew(`${url}/admin/requests`, { method: "DELETE" })).text)).toEqual({ cleared: 4 });
   expect(await listed()).toEqual([]);
   await until(() => changes.join("").includes(`"cleared"`), "that all were dropped");
-  expect(workersIn(serving).size).toBe(2);
+  await expect.poll(() => workersIn(serving).size).toBe(2);
 });

@@ -104,7 +104,7 @@ describe.skipIf(process.platform === "win32")("out of file descriptors", () => {
       return error.code;
     });
     expect(new Set(told)).toEqual(new Set(["too_many_connections", null]));
-    expect(truewire.stderr()).toMatch(/"level":50.*may open no more files/);
+    await expect.poll(() => truewire.stderr()).toMatch(/"level":50.*may open no more files/);
   });
 
   test("when they are free again, all is well", async () => {

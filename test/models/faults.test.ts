@@ -127,7 +127,7 @@ test("a file that vanishes: what is loaded goes on; a later load is refused, and
     const refusals = [await ask(server.url, "a", "plain"), await ask(server.url, "a", "plain")];
     for (const refusal of refusals)
       expect(await refusalOf(refusal)).toMatchObject({ status: 503, code: "model_load_failed" });
-    expect(server.stderr()).toContain(`${file} does not exist`);
+    await expect.poll(() => server.stderr()).toContain(`${file} does not exist`);
     const told = await (await admin(server.url, "models/load", "a")).text();
     expect(told).toContain(`The model file ${file} does not exist.`);
     renameSync(elsewhere, file);

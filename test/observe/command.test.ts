@@ -60,11 +60,13 @@ describe("truewire serve, with a collector", () => {
     const parent = receiver.spans.find(({ spanId }) => spanId === attempt?.parentSpanId);
     expect(parent?.name).toBe("chat m");
     expect(attempt?.kind).toBe(3);
-    const line =
+    const finished = (): string | undefined =>
       running
         .stderr()
         .split("\n")
-        .find((text) => text.includes('"model":"demo"') && text.includes('"msg":"finished"')) ?? "";
+        .find((text) => text.includes('"model":"demo"') && text.includes('"msg":"finished"'));
+    await expect.poll(finished).toBeDefined();
+    const line = finished() ?? "";
     const logged = JSON.parse(line) as Record<string, unknown>;
     expect(logged).toMatchObject({ api: "chat", cachedTokens: 0, trace: operation?.traceId });
     for (const name of ["queueMs", "firstMs", "promptTokens", "completionTokens"])
@@ -93,12 +95,13 @@ describe("truewire serve, with a collector", () => {
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" };
     const running = await start([await upstream()], { env, main: join(folder, "dist/cli/main.js") });
     await ask(running, "m");
-    const lines = running
-      .stderr()
-      .split("\n")
-      .filter((line) => line.includes("OTEL_EXPORTER_OTLP_ENDPOINT"));
-    expect(lines).toHaveLength(1);
-    expect(lines[0]).toContain(
+    const lines = (): string[] =>
+      running
+        .stderr()
+        .split("\n")
+        .filter((line) => line.includes("OTEL_EXPORTER_OTLP_ENDPOINT"));
+    await expect.poll(lines).toHaveLength(1);
+    expect(lines()[0]).toContain(
       "no traces are sent: npm install @opentelemetry/sdk-trace-node @opentelemetry/exporter-trace-otlp-http",
     );
   });

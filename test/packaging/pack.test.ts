@@ -47,7 +47,7 @@ describe("the packed tarball", { timeout: 300_000 }, () => {
     );
     const stray = packed.filter(
       (path) =>
-        !/^(dist\/.*(?<!\.test)\.(js|d\.ts)|dist\/chunks\/LICENSES\.txt|dist\/sbom\.cdx\.json|dist\/page\/[\w-]+\.(html|css|svg|json)|models\/demo\/(demo\.gguf|README\.md)|README\.md|LICENSE|package\.json|truewire\.schema\.json)$/.test(
+        !/^(dist\/.*(?<!\.test)\.(js|d\.ts)|dist\/chunks\/LICENSES\.txt|dist\/sbom\.cdx\.json|dist\/page\/[\w-]+\.(html|css|svg|json)|models\/demo\/(demo(\.mmproj)?\.gguf|README\.md)|README\.md|LICENSE|package\.json|truewire\.schema\.json)$/.test(
           path,
         ),
     );
