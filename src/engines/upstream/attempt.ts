@@ -75,7 +75,7 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
   #arrived: Uint8Array[] = [];
   #pending: GenerationEvent[] = [];
   #unreadBytes = 0;
-  #waiting: ((batch: GenerationEvent[]) => void) | undefined;
+  #waiting: ((batch: GenerationEvent[] | null) => void) | undefined;
   /** The `end` event was emitted. */
   #ended = false;
   /** The request no longer counts as outstanding. */
@@ -113,21 +113,12 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     target.transport.dispatch({ method: "POST", path, headers, body, fresh, onReusedConnection }, this);
   }
 
-  /**
-   * Resolves with what `taken` returns for the events received since the last call, or for the next ones, in the turn in which they arrive.
-   * null: `end` was emitted before.
-   */
-  next<T>(taken: (batch: GenerationEvent[] | null) => T): Promise<T> {
-    if (this.#pending.length > 0) return Promise.resolve(taken(this.#take()));
-    if (this.#ended) return Promise.resolve(taken(null));
-    return new Promise((resolve, reject) => {
-      this.#waiting = (batch) => {
-        try {
-          resolve(taken(batch));
-        } catch (error) {
-          reject(error);
-        }
-      };
+  /** The events received since the last call, or the next ones. null: `end` was emitted before. */
+  next(): Promise<GenerationEvent[] | null> {
+    if (this.#pending.length > 0) return Promise.resolve(this.#take());
+    if (this.#ended) return Promise.resolve(null);
+    return new Promise((resolve) => {
+      this.#waiting = resolve;
     });
   }
 

@@ -75,11 +75,13 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     return this;
   }
 
-  next(): Promise<IteratorResult<readonly GenerationEvent[], undefined>> {
-    if (this.#closed) return Promise.resolve(over);
-    // One promise for each batch, rather than two more of an async function.
-    if (this.#committed && this.#attempt) return this.#attempt.next(this.#taken);
-    return this.#first().then(this.#taken);
+  async next(): Promise<IteratorResult<readonly GenerationEvent[], undefined>> {
+    if (this.#closed) return over;
+    const batch = this.#committed && this.#attempt ? await this.#attempt.next() : await this.#first();
+    const last = batch?.at(-1);
+    if (batch) this.#plan.read(batch);
+    if (batch === null || last?.type === "end") this.#close(last?.type === "end" ? last.end : { kind: "done" });
+    return batch === null ? over : { done: false, value: batch };
   }
 
   return(): Promise<IteratorResult<readonly GenerationEvent[], undefined>> {
@@ -95,16 +97,6 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     this.#attempt?.abort(end);
     this.#wake?.();
   }
-
-  /** A batch is taken; null: the attempt has ended before. */
-  readonly #taken = (
-    batch: readonly GenerationEvent[] | null,
-  ): IteratorResult<readonly GenerationEvent[], undefined> => {
-    const last = batch?.at(-1);
-    if (batch) this.#plan.read(batch);
-    if (batch === null || last?.type === "end") this.#close(last?.type === "end" ? last.end : { kind: "done" });
-    return batch === null ? over : { done: false, value: batch };
-  };
 
   #close(end: GenerationEnd): void {
     if (this.#closed) return;
@@ -242,7 +234,7 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
         ? { ...options, headers: { ...headers, ...options.headers } }
         : options;
     this.#attempt = new Attempt(this.#options);
-    return this.#attempt.next((batch) => batch);
+    return this.#attempt.next();
   }
 
   /** Milliseconds until the next attempt at the same model; null: no further attempt. */
