@@ -329,11 +329,13 @@ describePage("Inspect", threeModels, (at) => {
     expect(await page.getByRole("tab", { name: "Events" }).getAttribute("aria-selected")).toBe("true");
     await page.keyboard.press("End");
     expect(await page.evaluate("document.activeElement.textContent")).toBe("Findings");
-    const chosen = await page.evaluate("location.hash");
+    // The address follows the tab a moment later.
+    const place = (): Promise<unknown> => page.evaluate("location.hash");
+    await expect.poll(place).toMatch(/^#inspect\/req_.*\/findings$/);
+    const chosen = await place();
     await page.reload();
     await page.locator(".inspected").waitFor();
-    expect(await page.evaluate("location.hash")).toBe(chosen);
-    expect(chosen).toMatch(/^#inspect\/req_/);
+    expect(await place()).toBe(chosen);
     await close();
   });
 
