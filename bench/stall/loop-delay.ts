@@ -33,8 +33,8 @@ export class LoopDelay {
   }
 
   /**
-   * Processor time of the loop's thread, in milliseconds: the longest between two measurements before the last call of `worst`, whatever
-   * else the machine did.
+   * Processor time of the loop's thread, in milliseconds: the longest between two measurements before the last call of `worst`. Other
+   * processes do not change it.
    */
   get work(): number {
     return this.#read()[3];

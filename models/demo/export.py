@@ -64,24 +64,27 @@ def _encode(tensor: torch.Tensor, wanted: int) -> tuple[int, bytes]:
     return wanted, q8_0(array) if wanted == TYPE_Q8_0 else array.astype("<f2").tobytes()
 
 
+# llama.cpp's names for the parts of a layer, and ours.
+PARTS = {
+    "attn_norm": "attention_norm",
+    "attn_q": "q",
+    "attn_k": "k",
+    "attn_v": "v",
+    "attn_output": "out",
+    "attn_q_norm": "q_norm",
+    "attn_k_norm": "k_norm",
+    "ffn_norm": "mlp_norm",
+    "ffn_gate": "gate",
+    "ffn_up": "up",
+    "ffn_down": "down",
+}
+
+
 def tensors(state: dict[str, torch.Tensor], c: Config) -> dict[str, torch.Tensor]:
     """Our weights under llama.cpp's names."""
     named = {"token_embd.weight": state["embedding.weight"], "output_norm.weight": state["norm.weight"], "output.weight": state["head.weight"]}
-    inside = {
-        "attn_norm": "attention_norm",
-        "attn_q": "q",
-        "attn_k": "k",
-        "attn_v": "v",
-        "attn_output": "out",
-        "attn_q_norm": "q_norm",
-        "attn_k_norm": "k_norm",
-        "ffn_norm": "mlp_norm",
-        "ffn_gate": "gate",
-        "ffn_up": "up",
-        "ffn_down": "down",
-    }
     for i in range(c.layers):
-        for theirs, ours in inside.items():
+        for theirs, ours in PARTS.items():
             named[f"blk.{i}.{theirs}.weight"] = state[f"blocks.{i}.{ours}.weight"]
     return named
 

@@ -10,24 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from export import PARTS
 from image_encoder import Encoder
 from model import Config, Model
 from tokenizer import Tokenizer
 
 DEMO = Path(__file__).parent / "demo.gguf"
-PARTS = {
-    "attn_norm": "attention_norm",
-    "attn_q": "q",
-    "attn_k": "k",
-    "attn_v": "v",
-    "attn_output": "out",
-    "attn_q_norm": "q_norm",
-    "attn_k_norm": "k_norm",
-    "ffn_norm": "mlp_norm",
-    "ffn_gate": "gate",
-    "ffn_up": "up",
-    "ffn_down": "down",
-}
 
 
 def load(path: Path = DEMO) -> tuple[Model, Tokenizer]:

@@ -51,32 +51,35 @@ export interface ListedRequestOptions {
   readonly changed: () => void;
 }
 
+/** The facts that are kept as they are. */
+type SameFacts =
+  | "model"
+  | "stream"
+  | "status"
+  | "firstMs"
+  | "lastMs"
+  | "timings"
+  | "cachedTokens"
+  | "cacheMiss"
+  | "finishes"
+  | "looped"
+  | "attempts"
+  | "repairs"
+  | "lost"
+  | "resumes";
+
 /** What is kept of a request until someone looks at it: copied from its facts, of which an error or an engine would hold much memory. */
-interface KeptFacts {
+interface KeptFacts extends Pick<RequestFacts, SameFacts> {
   readonly outcome: RequestSummary["outcome"];
   readonly ms: number;
   readonly key: string | undefined;
   readonly api: string | undefined;
-  readonly model: string | undefined;
   readonly engine: string | undefined;
   readonly engineModel: string | undefined;
-  readonly stream: boolean | undefined;
-  readonly status: number | undefined;
-  readonly firstMs: number | undefined;
-  readonly lastMs: number | undefined;
-  readonly timings: Timings | undefined;
   readonly promptTokens: number | undefined;
   readonly completionTokens: number | undefined;
-  readonly cachedTokens: number | undefined;
-  readonly cacheMiss: CacheMiss | undefined;
-  readonly finishes: readonly FinishReason[];
-  readonly looped: boolean;
   /** Masked, and limited in length. */
   readonly calls: readonly string[];
-  readonly attempts: number;
-  readonly repairs: ReadonlyMap<string, number>;
-  readonly lost: number;
-  readonly resumes: number;
   /** Masked. */
   readonly error: string | undefined;
 }
