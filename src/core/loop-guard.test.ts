@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { LoopGuard, type TextPlace } from "./loop-guard.ts";
 
-/** Reads a text in pieces; returns the position at which a loop was found, or -1. */
+/** Reads a text in parts; returns the position at which a loop was found, or -1. */
 function foundAt(text: string, { size = 5, place = "text" as TextPlace } = {}): number {
   const guard = new LoopGuard();
   for (let at = 0; at < text.length; at += size) if (guard.read(text.slice(at, at + size), place) > 0) return at + size;

@@ -135,7 +135,7 @@ function withMessages(request: GenerationRequest, messages: readonly Message[]):
   return { ...request, prompt: { ...promptOf(request), messages } };
 }
 
-/** By the code, Anthropic's clients do without it. */
+/** Anthropic's clients know the code, and continue without compaction. */
 function noCompaction(at: number, tokens: number, most: number) {
   const path = `context_management.edits.${at}`;
   return invalidRequest(

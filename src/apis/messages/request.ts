@@ -246,7 +246,7 @@ function messageWithResultsFirst(message: unknown): unknown {
   return { ...message, content: [...content.filter(isResult), ...content.filter((block) => !isResult(block))] };
 }
 
-/** Refuses what Anthropic's servers keep between requests. By the code, Anthropic's clients do without it. */
+/** Refuses what Anthropic's servers keep between requests. Anthropic's clients know the code, and continue without it. */
 function serverState(name: string): FailureError {
   const code = name === "thread" ? "thread_unsupported_request" : "compaction_unavailable";
   return invalidRequest(
