@@ -3,6 +3,8 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     maxWorkers: 2,
+    // On a busy machine of two cores a browser needs more than vitest's second.
+    expect: { poll: { timeout: 30_000 } },
     projects: [
       // A property tries hundreds of cases, which on a busy machine takes its time, too.
       { extends: true, test: { name: "unit", include: ["src/**/*.test.ts"], testTimeout: 60_000 } },

@@ -2,7 +2,7 @@
 // through nginx where it is installed, and through Truewire in several ways. Each gateway, the upstream and the clients are processes of
 // their own. CPU is the time of all processes of a gateway. Linux only.
 //
-//   npm run build && npm run bench gateway -- [--quick] [--keys] [--json] [--only pass-through,default] [--rounds 5]
+//   npm run build && npm run bench gateway -- [--quick] [--keys] [--json] [--only pass-through,default] [--loads "paced 64,whole 64"] [--rounds 5]
 //   npm run bench gateway -- --against "DIST [option ...]" [--options="..."] [--rounds 24] [--json]
 //   npm run bench gateway -- --many 9000   (with a limit of open files above twice that: ulimit -n)
 //
@@ -32,6 +32,7 @@ const { values } = parseArgs({
   options: {
     quick: { type: "boolean", default: false },
     only: { type: "string" },
+    loads: { type: "string" },
     json: { type: "boolean", default: false },
     keys: { type: "boolean", default: false },
     many: { type: "string" },
@@ -117,11 +118,13 @@ const bursts = [1, 16, 64, 256].map((concurrency) => ({
   total: concurrency === 1 ? 200 : 768,
 }));
 const whole: Load = { name: "whole 64", model: "json", concurrency: 64, total: 3000 };
-const loads: readonly Load[] = values.json
-  ? [whole]
-  : values.quick
-    ? [...bursts.filter(({ concurrency }) => concurrency < 256), paced("paced-20-50", 64), whole]
-    : [...bursts, paced("paced-20", 64), paced("paced-20", 512), whole];
+const loads: readonly Load[] = (
+  values.json
+    ? [whole]
+    : values.quick
+      ? [...bursts.filter(({ concurrency }) => concurrency < 256), paced("paced-20-50", 64), whole]
+      : [...bursts, paced("paced-20", 64), paced("paced-20", 512), whole]
+).filter(({ name }) => values.loads === undefined || values.loads.split(",").includes(name));
 
 function paced(model: string, concurrency: number): Load {
   return { name: `paced ${concurrency}`, model, concurrency, total: concurrency };
