@@ -20,9 +20,10 @@ describePage("for everybody", [talker], (at) => {
     await page.getByLabel("Choices side by side").fill("2");
     if (narrow) await page.getByRole("button", { name: "Hide settings" }).click();
     await ask(page, "odds");
-    // The answer may still scroll under the pointer.
+    // The answer may still scroll under the pointer, which hides the tip until the pointer enters the token again.
     await expect
       .poll(async () => {
+        await page.mouse.move(0, 0);
         await page.locator("[data-chunk]").nth(1).hover();
         return page.getByRole("tooltip").isVisible();
       })
