@@ -1,5 +1,5 @@
 import type { VNode } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { inspectedOutcomes } from "../../inspect/inspected-request.ts";
 import type { RequestSummary } from "../../inspect/inspected-request.ts";
 import type { Findings } from "./findings.ts";
@@ -46,7 +46,8 @@ type Option = readonly [value: string, title: string];
 export function FilterBar({ shown, requests, findings, filter, onChange, children }: Properties): VNode {
   const search = useRef<HTMLInputElement>(null);
   const [showsMore, setShowsMore] = useState(false);
-  useEffect(() => {
+  // With the frame that shows the list: an effect after it would lose a key that is pressed at once.
+  useLayoutEffect(() => {
     if (!shown) return;
     const focus = (event: KeyboardEvent): void => {
       const isWriting =

@@ -1,5 +1,5 @@
 import type { VNode } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ModelState, ModelStates } from "../../inspect/model-states.ts";
 import { AdminKeyField } from "../check/server-profiles.tsx";
 import { useChanges } from "../parts/changing.ts";
@@ -241,7 +241,7 @@ interface KeyProperties {
 
 function KeyForm({ refused, onDone }: KeyProperties): VNode {
   const form = useRef<HTMLFormElement>(null);
-  useEffect(() => form.current?.querySelector("input")?.focus(), []);
+  useLayoutEffect(() => form.current?.querySelector("input")?.focus(), []);
   return (
     <div class="column">
       <form

@@ -1,5 +1,5 @@
 import type { VNode } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Models } from "../api/models.ts";
 import { useChanges } from "../parts/changing.ts";
 import type { Answer } from "./answer.ts";
@@ -41,7 +41,7 @@ export function CompareView({ models, comparison, onClose }: Properties): VNode 
   const content = useRef<HTMLDivElement>(null);
   const follows = useFollowEnd(scroller, content);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     root.current?.querySelector<HTMLElement>(".composer textarea")?.focus();
     // Play is shown in the next frame.
     return () => void requestAnimationFrame(() => document.getElementById("compare")?.focus());

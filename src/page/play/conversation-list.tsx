@@ -1,5 +1,5 @@
 import type { TargetedKeyboardEvent, VNode } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { announcement, useChanges } from "../parts/changing.ts";
 import { saveFile } from "../parts/save-file.ts";
 import { CopyAsDialog } from "./answer-view.tsx";
@@ -171,7 +171,7 @@ export function Notices({ conversations }: { readonly conversations: Conversatio
   const { problem, deleted } = conversations;
   const undo = useRef<HTMLButtonElement>(null);
   const count = useRef(deleted.length);
-  useEffect(() => {
+  useLayoutEffect(() => {
     // The button that deleted is gone: the focus would be lost.
     if (deleted.length > count.current) undo.current?.focus();
     count.current = deleted.length;
@@ -219,7 +219,7 @@ function Row({ found, conversations, isCurrent, onChosen, onExport, onCopyAs }: 
   const link = useRef<HTMLAnchorElement>(null);
   const renaming = useRef(false);
   const renames = renamed !== undefined;
-  useEffect(() => input.current?.select(), [renames]);
+  useLayoutEffect(() => input.current?.select(), [renames]);
   const actionsId = `actions-${id}`;
   const act = (action: () => void) => (): void => {
     setOpen(false);

@@ -1,12 +1,12 @@
 import type { RefObject } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 /** So near to its end, in pixels, a conversation follows the answer that is being received. */
 const nearEnd = 48;
 
 /** Calls `stop` (that of the first render) for Escape, unless `element` is in a hidden view, a dialog is open, or another control has used the key. */
 export function useStopKey(element: RefObject<HTMLElement | null>, stop: () => void): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const press = ({ key, defaultPrevented }: KeyboardEvent): void => {
       if (key !== "Escape" || defaultPrevented || document.querySelector("dialog[open]")) return;
       if (!element.current?.closest("[hidden]")) stop();

@@ -1,5 +1,5 @@
 import type { VNode } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { announcement, useChanges } from "../parts/changing.ts";
 import { Field } from "../parts/field.tsx";
 import { saveFile } from "../parts/save-file.ts";
@@ -215,7 +215,7 @@ interface NameProperties {
 function NameForm({ first, objection, onName, onCancel }: NameProperties): VNode {
   const [problem, setProblem] = useState("");
   const input = useRef<HTMLInputElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     input.current?.focus();
     input.current?.select();
   }, []);

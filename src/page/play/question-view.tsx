@@ -1,5 +1,5 @@
 import type { VNode } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Conversation } from "./conversation.ts";
 import type { QuestionTurn } from "./turn.ts";
 import { Versions } from "./versions.tsx";
@@ -16,7 +16,7 @@ export function QuestionView({
   const [edited, setEdited] = useState<string>();
   const area = useRef<HTMLTextAreaElement>(null);
   const edits = edited !== undefined;
-  useEffect(() => area.current?.focus(), [edits]);
+  useLayoutEffect(() => area.current?.focus(), [edits]);
   useEffect(() => setEdited(undefined), [id]);
   const askInstead = (): void => {
     if (conversation.askInstead(id, edited ?? text)) setEdited(undefined);
