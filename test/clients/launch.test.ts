@@ -241,7 +241,7 @@ test.skipIf(process.platform !== "linux")("a server that is still starting ends 
   await expect.poll(servers, { interval: 1, timeout: 30_000 }).toHaveLength(1);
   child.kill("SIGKILL");
   await ended;
-  await expect.poll(servers, { timeout: 30_000 }).toEqual([]);
+  await expect.poll(servers).toEqual([]);
 });
 
 test("--print shows the lines that do the same, without the key, and starts nothing", async () => {

@@ -33,7 +33,7 @@ export async function expectRow(name: string, { clients, log }: Seen): Promise<v
   expect(clients.join("; ")).toBe(row?.clients);
   const said = [...(row?.log ?? "").matchAll(/`([^`]+)`/g)].map(([, words = ""]) => words);
   // A line comes a moment after what it tells of.
-  for (const words of said) await expect.poll(log, { timeout: 10_000 }).toContain(words);
+  for (const words of said) await expect.poll(log).toContain(words);
   // Warnings and errors.
   if (said.length === 0) expect(log()).not.toMatch(/"level":[456]0/);
 }

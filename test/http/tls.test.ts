@@ -125,7 +125,7 @@ describe.skipIf(!first || !second)("a server with a certificate of its own", () 
     expect(await shown(truewire.url)).toBe("first");
     use(second);
     truewire.process.kill("SIGHUP");
-    await expect.poll(() => shown(truewire.url), { timeout: 10_000 }).toBe("second");
+    await expect.poll(() => shown(truewire.url)).toBe("second");
     expect(await truewire.stop()).toBe(0);
   });
 });

@@ -89,7 +89,7 @@ test("a call of a tool that the request does not have stays text, and the log wa
   const answer = (await response.json()) as { choices: { message: { content: string; tool_calls?: unknown } }[] };
   expect(answer.choices[0]?.message.content).toContain('{"name": "get_weather"');
   expect(answer.choices[0]?.message.tool_calls).toBeUndefined();
-  await expect.poll(() => server.stderr(), { timeout: 10_000 }).toContain(`${id}: The model called \\"get_weather\\"`);
+  await expect.poll(() => server.stderr()).toContain(`${id}: The model called \\"get_weather\\"`);
   const line = server
     .stderr()
     .split("\n")

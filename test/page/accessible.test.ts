@@ -61,15 +61,15 @@ describePage("for everybody", [talker], (at) => {
     await page.keyboard.press("Enter");
     await page.locator("[role=status]", { hasText: "The answer is complete." }).waitFor({ state: "attached" });
     // Where it was: the next question can be written.
-    expect(await focused()).toBe("Your message");
+    await expect.poll(() => focused()).toBe("Your message");
     await page.keyboard.press("Shift+Tab");
-    expect(await focused()).toBe("Copy text");
+    await expect.poll(() => focused()).toBe("Copy text");
     await page.keyboard.press("Shift+Tab");
     await page.keyboard.press("Enter");
     await page.getByRole("dialog", { name: "Ask the same from elsewhere" }).waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
-    expect(await focused()).toBe("Copy as…");
+    await expect.poll(() => focused()).toBe("Copy as…");
     await close();
   });
 });

@@ -41,15 +41,17 @@ describePage("Check", [talker], (at) => {
     async () => {
       const { page, wrong, close } = await at.open("check");
       const url = `${at.server.url}/v1`;
-      expect(await page.getByLabel("Base URL").inputValue()).toBe(url);
+      await expect.poll(() => page.getByLabel("Base URL").inputValue()).toBe(url);
       await expectAccessible(page, "nothing checked");
       await page.getByLabel("What is asked").selectOption("models");
       await checkButton(page).click();
       await report(page, url).waitFor();
       const rows = page.getByRole("region", { name: "Table of probes" }).locator("tbody tr");
-      expect(await rows.count()).toBeGreaterThan(1);
-      expect(await rows.first().textContent()).toContain("✓ passed");
-      expect(await report(page, url).textContent()).toMatch(/^.*, model talker0 errors, 0 warnings, .*rules passed/s);
+      await expect.poll(() => rows.count()).toBeGreaterThan(1);
+      await expect.poll(() => rows.first().textContent()).toContain("✓ passed");
+      await expect
+        .poll(() => report(page, url).textContent())
+        .toMatch(/^.*, model talker0 errors, 0 warnings, .*rules passed/s);
       const [download] = await Promise.all([
         page.waitForEvent("download"),
         page.getByRole("button", { name: "Save as HTML" }).click(),
@@ -78,12 +80,12 @@ describePage("Check", [talker], (at) => {
     // The same probe with both: what differs is marked, and can be seen alone.
     const table = page.getByRole("region", { name: "Table of probes" });
     const streamed = table.locator("tbody tr", { has: page.getByText("completion/stream", { exact: true }) });
-    expect(await streamed.locator(".chip").textContent()).toBe("differs");
-    expect(await streamed.locator("td").first().textContent()).toContain("passed");
-    expect(await streamed.locator("td").nth(1).textContent()).toMatch(/✗ \d+ errors/);
+    await expect.poll(() => streamed.locator(".chip").textContent()).toBe("differs");
+    await expect.poll(() => streamed.locator("td").first().textContent()).toContain("passed");
+    await expect.poll(() => streamed.locator("td").nth(1).textContent()).toMatch(/✗ \d+ errors/);
     await page.getByLabel("Show").selectOption("differences");
     await expect.poll(() => table.locator("tbody tr", { hasNot: page.locator(".chip") }).count()).toBe(0);
-    expect(await table.locator("tbody tr").count()).toBeGreaterThan(0);
+    await expect.poll(() => table.locator("tbody tr").count()).toBeGreaterThan(0);
     await page.getByRole("region", { name: "Table of rules" }).getByText("✗ broken (error)").first().waitFor();
     const [one, other] = await Promise.all([report(page, url).boundingBox(), report(page, spoiled).boundingBox()]);
     if (options.viewport.width > 900) expect(one?.y).toBe(other?.y);
@@ -93,7 +95,7 @@ describePage("Check", [talker], (at) => {
     await link.click();
     expect(page.url()).toMatch(/#check$/);
     const body = report(page, spoiled).getByRole("group", { name: "Body of completion/stream" });
-    expect(await body.textContent()).toContain("<b>Hi</b>");
+    await expect.poll(() => body.textContent()).toContain("<b>Hi</b>");
     await body.waitFor();
     await expectFits(page, "at the end");
     await expectAccessible(page, "two reports");
@@ -116,18 +118,18 @@ describePage("Check", [talker], (at) => {
     await page.getByLabel("Key for it").fill("sk-checked-0123456789");
     await page.getByLabel("What is asked").selectOption("chat");
     await checkButton(page).click();
-    await expect.poll(() => open, { timeout: 30_000 }).toBe(2);
+    await expect.poll(() => open).toBe(2);
     expect(keys).toEqual(new Set(["Bearer sk-checked-0123456789"]));
     expect(await page.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])")).toBe(
       '[{},{},""]',
     );
     await page.getByRole("button", { name: "Stop" }).click();
     await page.locator(".banner", { hasText: "Stopped before the end" }).waitFor();
-    await expect.poll(() => open, { timeout: 30_000 }).toBe(0);
+    await expect.poll(() => open).toBe(0);
     await checkButton(page).click();
-    await expect.poll(() => open, { timeout: 30_000 }).toBe(2);
+    await expect.poll(() => open).toBe(2);
     await page.close();
-    await expect.poll(() => open, { timeout: 30_000 }).toBe(0);
+    await expect.poll(() => open).toBe(0);
     expect(at.server.stderr()).not.toContain("0123456789");
     expect(wrong).toEqual([]);
     await close();
@@ -142,7 +144,7 @@ describePage("Check", [talker], (at) => {
     await page.getByLabel("What is asked").selectOption("models");
     await checkButton(page).click();
     await report(page, `${at.server.url}/v1`).waitFor();
-    expect(await page.locator(".banner.wrong").count()).toBe(0);
+    await expect.poll(() => page.locator(".banner.wrong").count()).toBe(0);
     expect(wrong).toEqual([]);
     await close();
   });
@@ -157,7 +159,7 @@ describePage("Check", [talker], (at) => {
     await page.getByLabel("Admin key of this page's server").fill("admin-0123456789abcdef");
     await checkButton(page).click();
     await report(page, `${server.url}/v1`).waitFor();
-    expect(await page.evaluate("[localStorage.length, sessionStorage.length]")).toEqual([0, 1]);
+    await expect.poll(() => page.evaluate("[localStorage.length, sessionStorage.length]")).toEqual([0, 1]);
     await close();
     await server.stop();
   });
@@ -187,8 +189,8 @@ describePage("Profiles of upstreams", strictUpstream, (at) => {
       const entries = page.getByRole("region", { name: `Entries of m at ${strict?.url}` });
       const learned = entries.locator("tr", { has: page.getByText("dropInMessages", { exact: true }) });
       await learned.waitFor();
-      expect(await learned.locator("td").allTextContents()).toEqual(['["name"]', "learned"]);
-      expect(await page.getByLabel("Admin key of this page's server").count()).toBe(0);
+      await expect.poll(() => learned.locator("td").allTextContents()).toEqual(['["name"]', "learned"]);
+      await expect.poll(() => page.getByLabel("Admin key of this page's server").count()).toBe(0);
       await expectAccessible(page, "a profile");
       expect(wrong).toEqual([]);
       await close();

@@ -39,7 +39,7 @@ describePage("Compare", both, (at) => {
   // The page asks for the list of models once.
   beforeAll(async () => {
     const list = async (): Promise<string> => (await fetch(`${at.server.url}/v1/models`)).text();
-    await vi.waitFor(async () => expect(await list()).toContain('"id":"m"'), { timeout: 10_000 });
+    await vi.waitFor(async () => expect(await list()).toContain('"id":"m"'), { timeout: 60_000 });
   });
   openPlayForEach(at, (opened) => ({ page, asked } = opened));
 
@@ -60,21 +60,22 @@ describePage("Compare", both, (at) => {
 
   /** Waits until so many rounds have numbers, which they have once both answers are complete. */
   async function complete(rounds: number): Promise<void> {
-    await expect.poll(() => page.locator(".numbers").count(), { timeout: 30_000 }).toBe(rounds);
+    await expect.poll(() => page.locator(".numbers").count()).toBe(rounds);
   }
 
   test("the task: compare two models", async () => {
     let clicks = 0;
     await button("Compare").click();
     clicks++;
-    expect(await page.getByLabel("Model A").inputValue()).toBe("talker");
-    expect(await page.getByLabel("Model B").inputValue()).toBe("m");
+    await expect.poll(() => page.getByLabel("Model A").inputValue()).toBe("talker");
+    await expect.poll(() => page.getByLabel("Model B").inputValue()).toBe("m");
     // The message box has the focus.
+    await expect.poll(() => page.evaluate("document.activeElement.ariaLabel")).toBe("Your message");
     await page.keyboard.type("hello");
     await page.keyboard.press("Enter");
     await complete(1);
-    expect(await side("A").locator(".said").textContent()).toBe("You said: hello");
-    expect(await side("B").locator(".said").textContent()).toBe("Question 1");
+    await expect.poll(() => side("A").locator(".said").textContent()).toBe("You said: hello");
+    await expect.poll(() => side("B").locator(".said").textContent()).toBe("Question 1");
     console.log(`task "compare two models": ${clicks} click, then the question and Enter`);
     expect(clicks).toBe(1);
     expect(asked.map(({ model, messages }) => ({ model, messages }))).toEqual(
@@ -98,7 +99,7 @@ describePage("Compare", both, (at) => {
           ),
       )
       .toBeLessThanOrEqual(1);
-    expect(await side("B").last().locator(".said").textContent()).toBe("Question 2");
+    await expect.poll(() => side("B").last().locator(".said").textContent()).toBe("Question 2");
     expect(asked.slice(2).map(({ messages }) => (messages as object[]).length)).toEqual([3, 3]);
     const first = page.locator(".numbers").first();
     const row = (name: string): Promise<string[]> =>
@@ -106,13 +107,13 @@ describePage("Compare", both, (at) => {
         .getByRole("row", { name: new RegExp(`^${name}`) })
         .locator("td")
         .allTextContents();
-    expect(await row("Answer tokens")).toEqual(["30", "2"]);
-    expect(await row("Prompt tokens")).toEqual(["3", "40"]);
-    expect(await row("Of them cached")).toEqual(["unknown", "30 (75 %)"]);
-    expect((await row("First token after")).join(" ")).toMatch(/ m?s.* m?s/);
-    expect(await first.locator(".comparison-verdict").textContent()).toMatch(
-      /^(A|B|Both) .* at the same time\.|before [AB]\./,
-    );
+    await expect.poll(() => row("Answer tokens")).toEqual(["30", "2"]);
+    await expect.poll(() => row("Prompt tokens")).toEqual(["3", "40"]);
+    await expect.poll(() => row("Of them cached")).toEqual(["unknown", "30 (75 %)"]);
+    await expect.poll(async () => (await row("First token after")).join(" ")).toMatch(/ m?s.* m?s/);
+    await expect
+      .poll(() => first.locator(".comparison-verdict").textContent())
+      .toMatch(/^(A|B|Both) .* at the same time\.|before [AB]\./);
     await page.locator("[role=status]", { hasText: /(began|finished|generated)/ }).waitFor({ state: "attached" });
   });
 
@@ -142,7 +143,7 @@ describePage("Compare", both, (at) => {
     ]);
     // Play has its own settings, and the comparison is still there afterwards.
     await button("Compare").click();
-    expect(await page.getByLabel("System prompt").inputValue()).toBe("Be brief.");
+    await expect.poll(() => page.getByLabel("System prompt").inputValue()).toBe("Be brief.");
     await expect.poll(() => page.evaluate("document.activeElement.textContent")).toBe("Compare");
     await page.keyboard.press("Enter");
     await complete(1);
@@ -162,7 +163,7 @@ describePage("Compare", both, (at) => {
     await page.keyboard.press("Escape");
     await page.getByRole("link", { name: "Play", exact: true }).click();
     await button("Compare").click();
-    expect(await play.getAttribute("aria-busy")).toBe("true");
+    await expect.poll(() => play.getAttribute("aria-busy")).toBe("true");
     await page.keyboard.press("Escape");
     await play.locator(".facts", { hasText: /^stopped/ }).waitFor();
   });
@@ -184,8 +185,8 @@ describePage("Compare", both, (at) => {
     await button("Stop A").click();
     await complete(1);
     await expect.poll(() => page.locator(".comparison-verdict").textContent()).toBe("Not compared: A was stopped.");
-    expect(await side("B").locator(".banner").count()).toBe(0);
-    expect(await page.evaluate("document.activeElement.ariaLabel")).toBe("Your message");
+    await expect.poll(() => side("B").locator(".banner").count()).toBe(0);
+    await expect.poll(() => page.evaluate("document.activeElement.ariaLabel")).toBe("Your message");
   });
 
   test("Stop and Escape stop both", async () => {
@@ -197,9 +198,9 @@ describePage("Compare", both, (at) => {
       await side("B").locator(".said", { hasText: "w3 " }).waitFor();
       await stop();
       await complete(1);
-      expect(await page.locator(".comparison-verdict").textContent()).toBe(
-        "Not compared: A was stopped and B was stopped.",
-      );
+      await expect
+        .poll(() => page.locator(".comparison-verdict").textContent())
+        .toBe("Not compared: A was stopped and B was stopped.");
       await button("New comparison").click();
     }
   });

@@ -84,18 +84,20 @@ describePage("Conversations", [talker], (at) => {
     await page.keyboard.press("Enter");
     await answered(page, 4);
     const texts = (): Promise<string[]> => page.locator(".turn > :not(header)").allTextContents();
+    // Answers are rendered again once Markdown has been loaded.
+    await page.getByRole("button", { name: "Raw text" }).last().waitFor();
     const before = await texts();
     const address = page.url();
     expect(address).toMatch(/#play\/[0-9a-f]{24}$/);
     await reload();
     await answered(page, 4);
     expect(page.url()).toBe(address);
-    expect(await texts()).toEqual(before);
-    expect(await page.locator(".question img").getAttribute("src")).toBe(
-      `data:image/png;base64,${png.toString("base64")}`,
-    );
+    await expect.poll(() => texts()).toEqual(before);
+    await expect
+      .poll(() => page.locator(".question img").getAttribute("src"))
+      .toBe(`data:image/png;base64,${png.toString("base64")}`);
     await page.locator(".reasoning summary").click();
-    expect(await page.locator(".reasoning .long").textContent()).toBe("Let me see: this is easy.");
+    await expect.poll(() => page.locator(".reasoning .long").textContent()).toBe("Let me see: this is easy.");
     // The settings are those of the turn, not those of the page.
     await page.getByRole("button", { name: "Copy as…" }).first().click();
     const code = (await page.locator("dialog pre").textContent()) ?? "";
@@ -125,19 +127,19 @@ describePage("Conversations", [talker], (at) => {
     }
     const ofQuestion = page.locator(".question .versions").first();
     const ofAnswer = page.locator(".answer .versions").first();
-    expect(await ofQuestion.locator("span").textContent()).toBe("2 of 2");
+    await expect.poll(() => ofQuestion.locator("span").textContent()).toBe("2 of 2");
     await ofAnswer.getByRole("button", { name: "Previous version" }).click();
     await ofAnswer.getByText("2 of 3").waitFor();
     await ofQuestion.getByRole("button", { name: "Previous version" }).focus();
     await page.keyboard.press("Enter");
     await answered(page, 2);
-    expect(await lastAnswer(page)).toBe("You said: second");
+    await expect.poll(() => lastAnswer(page)).toBe("You said: second");
     // The focus stays where the next version is one key away.
-    expect(await page.evaluate("document.activeElement.ariaLabel")).toBe("Previous version");
+    await expect.poll(() => page.evaluate("document.activeElement.ariaLabel")).toBe("Previous version");
     await page.locator("[role=status]", { hasText: "Version 1 of 2" }).waitFor({ state: "attached" });
     await reload();
     await answered(page, 2);
-    expect(await page.locator(".question .said").allTextContents()).toEqual(["first", "second"]);
+    await expect.poll(() => page.locator(".question .said").allTextContents()).toEqual(["first", "second"]);
     await ofQuestion.getByRole("button", { name: "Next version" }).click();
     await ofAnswer.getByText("2 of 3").waitFor();
     // A version can be deleted, and restored.
@@ -164,7 +166,7 @@ describePage("Conversations", [talker], (at) => {
     await ask(page, "after the second");
     await page.getByRole("button", { name: "Choice 1: continue from here" }).click();
     await page.locator(".question .said", { hasText: "after the first" }).waitFor();
-    expect(await lastAnswer(page)).toBe("You said: after the first");
+    await expect.poll(() => lastAnswer(page)).toBe("You said: after the first");
   });
 
   test("the list has the latest first; conversations are renamed, found, and opened where the text is", async () => {
@@ -173,12 +175,13 @@ describePage("Conversations", [talker], (at) => {
     await ask(page, "bananas are yellow");
     await begin(page);
     await ask(page, `cherries\nin the second line`);
-    expect(await titles(page)).toEqual(["cherries", "apples are red"]);
+    await expect.poll(() => titles(page)).toEqual(["cherries", "apples are red"]);
     await act(page, "cherries", "Rename");
     await page.getByLabel("New title of cherries").fill("Fruit of July");
     await page.keyboard.press("Enter");
     await expect.poll(() => titles(page)).toEqual(["Fruit of July", "apples are red"]);
     // The link has the focus again, and F2 renames.
+    await expect.poll(() => page.evaluate("document.activeElement.textContent")).toBe("Fruit of July");
     await page.keyboard.press("F2");
     await page.getByLabel("New title of Fruit of July").fill("nothing");
     await page.keyboard.press("Escape");
@@ -187,8 +190,8 @@ describePage("Conversations", [talker], (at) => {
     const search = page.getByLabel("Search conversations");
     await search.fill("YELLOW");
     await page.getByText("1 conversation found.").waitFor();
-    expect(await titles(page)).toEqual(["apples are red"]);
-    expect(await page.locator(".conversations mark").textContent()).toBe("yellow");
+    await expect.poll(() => titles(page)).toEqual(["apples are red"]);
+    await expect.poll(() => page.locator(".conversations mark").textContent()).toBe("yellow");
     await page.getByRole("link", { name: "apples are red" }).click();
     const found = page.locator(".question .said", { hasText: "bananas" });
     await found.waitFor();
@@ -206,7 +209,7 @@ describePage("Conversations", [talker], (at) => {
     await page.locator(".question .said", { hasText: "cherries" }).waitFor();
     await page.goBack();
     await found.waitFor();
-    expect(await page.locator(".conversation > [aria-current]").textContent()).toBe("apples are red");
+    await expect.poll(() => page.locator(".conversation > [aria-current]").textContent()).toBe("apples are red");
   });
 
   test("a deleted conversation is restored with everything; without Undo it is gone", async () => {
@@ -217,9 +220,9 @@ describePage("Conversations", [talker], (at) => {
     await act(page, "first", "Delete");
     await page.getByText("Deleted “first”.", { exact: true }).waitFor();
     await expect.poll(() => page.evaluate("document.activeElement.textContent")).toBe("Undo");
-    expect(await titles(page)).toEqual([]);
-    expect(await page.locator(".turn").count()).toBe(0);
-    expect(await storedAnswers(page)).toEqual([]);
+    await expect.poll(() => titles(page)).toEqual([]);
+    await expect.poll(() => page.locator(".turn").count()).toBe(0);
+    await expect.poll(() => storedAnswers(page)).toEqual([]);
     await page.keyboard.press("Enter");
     await page.locator(".versions", { hasText: "2 of 2" }).waitFor();
     await reload();
@@ -229,7 +232,7 @@ describePage("Conversations", [talker], (at) => {
     await page.getByRole("button", { name: "Undo" }).waitFor({ state: "detached" });
     await reload();
     await page.getByRole("heading", { name: "Ask a model" }).waitFor();
-    expect(await titles(page)).toEqual([]);
+    await expect.poll(() => titles(page)).toEqual([]);
     expect(page.url()).toMatch(/#play$/);
   });
 
@@ -241,13 +244,13 @@ describePage("Conversations", [talker], (at) => {
     await page.getByLabel("Your message", { exact: true }).fill("long 99999 100");
     await page.keyboard.press("Enter");
     await page.locator(".answer .said", { hasText: "w3 " }).waitFor();
-    expect(await page.locator(".conversation .chip").allTextContents()).toEqual(["answering", "answering"]);
+    await expect.poll(() => page.locator(".conversation .chip").allTextContents()).toEqual(["answering", "answering"]);
     await page.getByRole("link", { name: "long 100000 100" }).click();
     const said = page.locator(".answer .said");
-    await expect.poll(() => said.textContent(), { timeout: 30_000 }).toContain("w200 ");
+    await expect.poll(() => said.textContent()).toContain("w200 ");
     await begin(page);
     await ask(page, "short");
-    expect(await page.locator(".conversation .chip").count()).toBe(2);
+    await expect.poll(() => page.locator(".conversation .chip").count()).toBe(2);
     const cancelled = async (): Promise<number> =>
       ((await (await fetch(`${at.server.url}/health`)).json()) as { requests: { cancelled: number } }).requests
         .cancelled;
@@ -259,7 +262,7 @@ describePage("Conversations", [talker], (at) => {
     await page.getByRole("button", { name: "Undo" }).click();
     await page.getByRole("link", { name: "long 100000 100" }).click();
     await page.locator(".facts", { hasText: /^stopped/ }).waitFor();
-    expect(await lastAnswer(page)).toContain("w200 ");
+    await expect.poll(() => lastAnswer(page)).toContain("w200 ");
   });
 
   test("an answer is kept as far as it came when the page is closed, and marked as interrupted", async () => {
@@ -267,14 +270,14 @@ describePage("Conversations", [talker], (at) => {
     await page.keyboard.press("Enter");
     // What is stored while it grows: of a page that crashes, this much is left.
     const stored = async (): Promise<string> => (await storedAnswers(page))[0]?.text ?? "";
-    await expect.poll(stored, { timeout: 30_000 }).toContain("w100 ");
+    await expect.poll(stored).toContain("w100 ");
     await page.locator(".answer .said", { hasText: "w600" }).waitFor();
     await reload();
     await page.getByText("Interrupted: the page was closed before the answer was complete.").waitFor();
     await page.locator(".facts", { hasText: /^interrupted/ }).waitFor();
     // It was stored once more when the page was closed.
-    expect(await lastAnswer(page)).toContain("w600");
-    expect(await page.locator(".chip", { hasText: "answering" }).count()).toBe(0);
+    await expect.poll(() => lastAnswer(page)).toContain("w600");
+    await expect.poll(() => page.locator(".chip", { hasText: "answering" }).count()).toBe(0);
     await ask(page, "and then?");
     expect(JSON.stringify(asked.at(-1)?.["messages"])).toContain("w600");
   });
@@ -291,7 +294,7 @@ describePage("Conversations", [talker], (at) => {
       }),
     );
     const states = async (): Promise<string[]> => (await storedAnswers(page)).map(({ state }) => state);
-    await expect.poll(states, { timeout: 30_000 }).toEqual(["done", "done", "done"]);
+    await expect.poll(states).toEqual(["done", "done", "done"]);
     await begin(second);
     await ask(second, "from the second tab");
     await expect.poll(() => titles(page)).toEqual(["from the second tab", "from the first tab"]);
@@ -301,7 +304,7 @@ describePage("Conversations", [talker], (at) => {
     await page.locator(".conversation .chip").waitFor();
     await page.getByRole("link", { name: "from the second tab" }).click();
     await page.getByText("Being received in another tab.").waitFor();
-    await expect.poll(() => lastAnswer(page), { timeout: 30_000 }).toContain("w100 ");
+    await expect.poll(() => lastAnswer(page)).toContain("w100 ");
     await second.getByRole("button", { name: "Stop" }).click();
     await page
       .locator(".answer")
@@ -317,11 +320,9 @@ describePage("Conversations", [talker], (at) => {
     await second.getByRole("heading", { name: "Ask a model" }).waitFor();
     await reload();
     await expect.poll(() => titles(page)).toEqual(["from the first tab"]);
-    expect((await storedAnswers(page)).map(({ text }) => text).toSorted()).toEqual([
-      "You said: from the first tab",
-      "You said: one",
-      "You said: two",
-    ]);
+    await expect
+      .poll(async () => (await storedAnswers(page)).map(({ text }) => text).toSorted())
+      .toEqual(["You said: from the first tab", "You said: one", "You said: two"]);
   });
 
   test("a tab that only reads shows each word, the end, and nothing as interrupted before that", async () => {
@@ -336,11 +337,11 @@ describePage("Conversations", [talker], (at) => {
       }).observe(document.body, { subtree: true, childList: true, characterData: true });
     `);
     await ask(page, "long 600 200");
-    await expect.poll(() => lastAnswer(second), { timeout: 30_000 }).toContain("w599");
+    await expect.poll(() => lastAnswer(second)).toContain("w599");
     await expect.poll(() => second.locator(".answer[aria-busy=true]").count()).toBe(0);
     for (const tab of [page, second]) {
-      const words = (await lastAnswer(tab)).trim().split(/\s+/);
-      expect(words).toEqual(Array.from({ length: 600 }, (_, at) => `w${at}`));
+      const words = async (): Promise<string[]> => (await lastAnswer(tab)).trim().split(/\s+/);
+      await expect.poll(words).toEqual(Array.from({ length: 600 }, (_, at) => `w${at}`));
     }
     expect(await second.evaluate("[...shown].join()")).not.toContain("interrupted");
     // Closed in the middle, the last words that were stored are shown by the other tab.
@@ -367,7 +368,7 @@ describePage("Conversations", [talker], (at) => {
     await crashed;
     await page.locator(".facts", { hasText: /^interrupted/ }).waitFor();
     await page.getByText("Being received in another tab.").waitFor({ state: "detached" });
-    expect(await lastAnswer(page)).toContain("w300 ");
+    await expect.poll(() => lastAnswer(page)).toContain("w300 ");
     // A tab that crashed before this one was opened is not waited for.
     const third = await secondTab(page);
     await third.locator(".facts", { hasText: /^interrupted/ }).waitFor();
@@ -406,7 +407,7 @@ describePage("Conversations", [talker], (at) => {
     // As a program, it is the request of the last answer.
     await act(page, "think", "Copy as…");
     await page.getByLabel("Python", { exact: true }).check();
-    expect(await page.locator("dialog pre").textContent()).toContain('"content": "second"');
+    await expect.poll(() => page.locator("dialog pre").textContent()).toContain('"content": "second"');
     await page.keyboard.press("Escape");
   });
 
@@ -417,7 +418,7 @@ describePage("Conversations", [talker], (at) => {
       { role: "assistant", content: "Hi." },
     ]);
     await answered(page, 1);
-    expect(await titles(page)).toEqual(["hello"]);
+    await expect.poll(() => titles(page)).toEqual(["hello"]);
     await ask(page, "on");
     expect(asked.at(-1)?.["messages"]).toEqual([
       { role: "system", content: "Be brief." },
@@ -434,7 +435,7 @@ describePage("Conversations", [talker], (at) => {
       .waitFor();
     await importFile(page, "bad.json", "{");
     await page.locator(".banner.wrong", { hasText: "The file is not valid JSON" }).waitFor();
-    expect(await titles(page)).toEqual(["hello"]);
+    await expect.poll(() => titles(page)).toEqual(["hello"]);
   });
 
   test("text of a file is shown as text, and an image from elsewhere is a link", async () => {
@@ -450,11 +451,11 @@ describePage("Conversations", [talker], (at) => {
       { role: "assistant", content: text },
     ]);
     await answered(page, 1);
-    expect(await titles(page)).toEqual([text]);
-    expect(await page.locator(".turn img, .turn script").count()).toBe(0);
+    await expect.poll(() => titles(page)).toEqual([text]);
+    await expect.poll(() => page.locator(".turn img, .turn script").count()).toBe(0);
     const link = page.getByRole("link", { name: "Image 1" });
-    expect(await link.getAttribute("rel")).toBe("noopener noreferrer");
-    expect(await page.title()).toBe("Truewire");
+    await expect.poll(() => link.getAttribute("rel")).toBe("noopener noreferrer");
+    await expect.poll(() => page.title()).toBe("Truewire");
   });
 
   test("a growing answer is stored a few times, however long it is", { timeout: 60_000 }, async () => {
@@ -473,7 +474,7 @@ describePage("Conversations", [talker], (at) => {
     const seconds = (performance.now() - begun) / 1000;
     // At its beginning, at its end, and at most once a second between them.
     expect(await page.evaluate("writes")).toBeLessThanOrEqual(seconds + 2);
-    expect((await storedAnswers(page))[0]?.text).toContain("w99999 ");
+    await expect.poll(async () => (await storedAnswers(page))[0]?.text).toContain("w99999 ");
   });
 });
 
@@ -488,7 +489,7 @@ describePage("Conversations that cannot be kept", [talker], (at) => {
     await ask(page, "hello");
     await begin(page);
     await ask(page, "again");
-    expect(await titles(page)).toEqual(["again", "hello"]);
+    await expect.poll(() => titles(page)).toEqual(["again", "hello"]);
     await page.getByRole("link", { name: "hello" }).click();
     await page.locator(".question .said", { hasText: "hello" }).waitFor();
     await expect.poll(() => lastAnswer(page)).toBe("You said: hello");
@@ -508,13 +509,15 @@ describePage("Conversations that cannot be kept", [talker], (at) => {
     `);
     await ask(page, "while it is full");
     await page.getByText("The browser's storage is full").waitFor();
-    expect(await lastAnswer(page)).toBe("You said: while it is full");
+    await expect.poll(() => lastAnswer(page)).toBe("You said: while it is full");
     await page.evaluate("IDBObjectStore.prototype.put = put");
     await ask(page, "after");
     await page.getByText("The browser's storage is full").waitFor({ state: "detached" });
     await page.reload();
     await answered(page, 3);
-    expect(await page.locator(".question .said").allTextContents()).toEqual(["before", "while it is full", "after"]);
+    await expect
+      .poll(() => page.locator(".question .said").allTextContents())
+      .toEqual(["before", "while it is full", "after"]);
     expect(wrong).toEqual([]);
     await close();
   });
@@ -534,7 +537,7 @@ describePage("Conversations that cannot be kept", [talker], (at) => {
     })`);
     await page.reload();
     await answered(page, 1);
-    expect(await titles(page)).toEqual(["hello"]);
+    await expect.poll(() => titles(page)).toEqual(["hello"]);
     expect(wrong).toEqual([]);
     await close();
   });
@@ -580,7 +583,7 @@ describePage("Conversations for everybody", [talker], (at) => {
     const drawer = page.getByRole("dialog", { name: "Conversations" });
     await drawer.waitFor();
     const focused = (): Promise<unknown> => page.evaluate("document.activeElement.textContent");
-    expect(await focused()).toBe("New conversation");
+    await expect.poll(() => focused()).toBe("New conversation");
     await page.keyboard.press("Enter");
     await drawer.waitFor({ state: "detached" });
     await page.getByRole("heading", { name: "Ask a model" }).waitFor();

@@ -79,6 +79,9 @@ describePage("The list of Inspect", models, (at) => {
     );
     await post({ model: "talker", messages: [first] }, session, "messages/count_tokens");
     await ask([system, ...then]);
+    // The next turn comes a moment later: times are whole milliseconds, and within one there was no gap between two requests.
+    const ended = Date.now();
+    await expect.poll(() => Date.now()).toBeGreaterThan(ended + 5);
     await ask([system, ...then, { role: "assistant", content: "w1" }, { role: "user", content: "fail" }]);
   };
 
@@ -95,7 +98,7 @@ describePage("The list of Inspect", models, (at) => {
     await page.locator(".inspected .banner.wrong", { hasText: "The talker will not." }).waitFor();
     task.done(2);
     // The address keeps the filter and the request.
-    expect(await page.evaluate("location.hash")).toMatch(/^#inspect\/req_\w+(\/\w+)?\?outcome=error$/);
+    await expect.poll(() => page.evaluate("location.hash")).toMatch(/^#inspect\/req_\w+(\/\w+)?\?outcome=error$/);
     await page.reload();
     await expect.poll(() => rows(page).count()).toBe(1);
     await button(page, "Clear filters").click();
@@ -138,23 +141,18 @@ describePage("The list of Inspect", models, (at) => {
     await expect.poll(() => rows(page).count()).toBe(2);
     const row = rows(page).first();
     await row.getByText(/claude-cli\/2\.1\.330 · 3 turns, 3 side requests/).waitFor();
-    expect(await row.locator(".row-snippet").textContent()).toBe("▸long 20 200");
-    expect(await row.locator(".row-outcome").textContent()).toBe("1 failed");
+    await expect.poll(() => row.locator(".row-snippet").textContent()).toBe("▸long 20 200");
+    await expect.poll(() => row.locator(".row-outcome").textContent()).toBe("1 failed");
     const list = page.getByRole("tree");
     await list.focus();
     await page.keyboard.press("ArrowDown");
     await page.getByRole("article", { name: "Session" }).waitFor();
-    expect(await row.getAttribute("aria-expanded")).toBe("false");
+    await expect.poll(() => row.getAttribute("aria-expanded")).toBe("false");
     await page.keyboard.press("ArrowRight");
     await expect.poll(() => rows(page).count()).toBe(8);
-    expect(await rows(page).locator(".row-snippet .chip").allTextContents()).toEqual([
-      "turn 3",
-      "turn 2",
-      "token count",
-      "sub-agent, turn 1",
-      "title",
-      "turn 1",
-    ]);
+    await expect
+      .poll(() => rows(page).locator(".row-snippet .chip").allTextContents())
+      .toEqual(["turn 3", "turn 2", "token count", "sub-agent, turn 1", "title", "turn 1"]);
     await page.keyboard.press("ArrowRight");
     await page.getByRole("article", { name: /^Request req_/ }).waitFor();
     await button(page, "Its session: 3 turns, 3 side requests").waitFor();
@@ -164,16 +162,20 @@ describePage("The list of Inspect", models, (at) => {
     await expect.poll(() => rows(page).count()).toBe(2);
 
     const bars = page.locator(".bar-row");
-    expect(await bars.count()).toBe(6);
+    await expect.poll(() => bars.count()).toBe(6);
     await bars.first().focus();
-    expect(await page.locator(".bar-numbers").textContent()).toMatch(
-      /^turn 1 finished in [\d.]+ m?s · began after 0\.0 ms · time to first token [\d.]+ m?s · generation [\d.]+ m?s · 3 tokens in · 20 out/,
-    );
+    await expect
+      .poll(() => page.locator(".bar-numbers").textContent())
+      .toMatch(
+        /^turn 1 finished in [\d.]+ m?s · began after 0\.0 ms · time to first token [\d.]+ m?s · generation [\d.]+ m?s · 3 tokens in · 20 out/,
+      );
     await page.getByText("Other servers and programs do not report their queue").waitFor();
     await page.keyboard.press("End");
-    expect(await page.locator(".bar-numbers").textContent()).toMatch(/^turn 3 refused 422 after .*gap before it/);
+    await expect
+      .poll(() => page.locator(".bar-numbers").textContent())
+      .toMatch(/^turn 3 refused 422 after .*gap before it/);
     await page.getByText("The same as a table").click();
-    expect(await page.locator(".table-box tbody tr").count()).toBe(6);
+    await expect.poll(() => page.locator(".table-box tbody tr").count()).toBe(6);
     await bars.last().focus();
     await page.keyboard.press("Enter");
     await page.locator(".inspected .banner.wrong", { hasText: "The talker will not." }).waitFor();
@@ -193,8 +195,10 @@ describePage("The list of Inspect", models, (at) => {
     await rows(page).first().click();
     await page.locator(".phase-name", { hasText: "prompt processing" }).waitFor();
     await page.locator(".bar-row").first().focus();
-    expect(await page.locator(".bar-numbers").textContent()).toMatch(/prompt processing [\d.]+ m?s · generation/);
-    expect(await page.getByText("Other servers and programs do not report").count()).toBe(0);
+    await expect
+      .poll(() => page.locator(".bar-numbers").textContent())
+      .toMatch(/prompt processing [\d.]+ m?s · generation/);
+    await expect.poll(() => page.getByText("Other servers and programs do not report").count()).toBe(0);
     expect(wrong).toEqual([]);
     await close();
   });
@@ -209,20 +213,20 @@ describePage("The list of Inspect", models, (at) => {
     await page.keyboard.press("/");
     await page.keyboard.type("FOX quick");
     await expect.poll(() => rows(page).count()).toBe(1);
-    expect(await rows(page).locator("mark").allTextContents()).toEqual(["quick", "fox"]);
+    await expect.poll(() => rows(page).locator("mark").allTextContents()).toEqual(["quick", "fox"]);
     await rows(page).getByText("in the request:").waitFor();
     await asked("Another fox, quick");
-    await expect.poll(() => rows(page).count(), { timeout: 20_000 }).toBe(2);
+    await expect.poll(() => rows(page).count()).toBe(2);
     await page.getByLabel("Search requests").fill("will not");
     await expect.poll(() => rows(page).count()).toBe(1);
     await rows(page).getByText("in the line:").waitFor();
     await page.getByLabel("How they ended").selectOption("finished");
     await expect.poll(() => rows(page).count()).toBe(0);
     await page.getByText("No request matches.").waitFor();
-    expect(await page.evaluate("location.hash")).toBe("#inspect?q=will+not&outcome=finished");
+    await expect.poll(() => page.evaluate("location.hash")).toBe("#inspect?q=will+not&outcome=finished");
     await button(page, "Clear filters").click();
     await expect.poll(() => rows(page).count()).toBe(4);
-    expect(await page.getByLabel("Search requests").inputValue()).toBe("");
+    await expect.poll(() => page.getByLabel("Search requests").inputValue()).toBe("");
     expect(wrong).toEqual([]);
     await close();
   });
@@ -276,7 +280,7 @@ describePage("The list of Inspect", models, (at) => {
     expect(all).toBe("all-requests.har");
     expect((JSON.parse(text) as { log: { entries: unknown[] } }).log.entries).toHaveLength(7);
     await page.keyboard.press("Escape");
-    expect(await page.locator(".menu[open]").count()).toBe(0);
+    await expect.poll(() => page.locator(".menu[open]").count()).toBe(0);
     // What cannot be saved is counted.
     const leaving = new AbortController();
     const going = fetch(`${at.server.url}/v1/chat/completions`, {
@@ -314,7 +318,7 @@ describePage("The list of Inspect", models, (at) => {
     );
     await page.getByRole("link", { name: "Inspect" }).click();
     await page.getByText(/^10000 requests$/).waitFor();
-    expect(await rows(page).count()).toBeLessThan(80);
+    await expect.poll(() => rows(page).count()).toBeLessThan(80);
     const frames = (await page.evaluate(`new Promise((resolve) => {
       const list = document.querySelector(".request-list");
       const times = [];
@@ -332,7 +336,7 @@ describePage("The list of Inspect", models, (at) => {
     console.log(
       `10,000 rows: frames of ${frames[100]?.toFixed(1)} ms (median), ${frames[197]?.toFixed(1)} ms (99 of 100) while scrolling`,
     );
-    expect(await rows(page).count()).toBeLessThan(80);
+    await expect.poll(() => rows(page).count()).toBeLessThan(80);
     await page.getByRole("tree").focus();
     await page.keyboard.press("End");
     await page.locator(".request-row[aria-selected=true]", { hasText: "Question" }).waitFor();
@@ -381,7 +385,7 @@ describePage("Inspect of a server with keys and without --inspect", [talker, ...
     const { page, wrong, close } = await at.open("inspect");
     await button(page, "Cancel").click();
     await page.locator(".banner", { hasText: "--inspect" }).waitFor();
-    expect(await page.getByLabel("Admin key").count()).toBe(0);
+    await expect.poll(() => page.getByLabel("Admin key").count()).toBe(0);
     expect(wrong).toEqual([]);
     await close();
   });

@@ -89,14 +89,16 @@ describePage("Inspect", threeModels, (at) => {
     await theirs.locator("mark").first().waitFor();
     const marked = [event({ content: "Hello" }).replace("data: ", "data:").trim(), ": ping", event({}, "eos").trim()];
     await expect.poll(() => theirs.locator("mark").allTextContents()).toEqual(expect.arrayContaining(marked));
-    expect(await theirs.locator("mark", { hasText: ": ping" }).getAttribute("title")).toBe(
-      "A comment line was dropped.",
-    );
+    await expect
+      .poll(() => theirs.locator("mark", { hasText: ": ping" }).getAttribute("title"))
+      .toBe("A comment line was dropped.");
     const ours = page.getByRole("region", { name: "What went out to the client" });
     await expect.poll(() => ours.textContent()).toContain("data: [DONE]");
-    expect(await page.getByRole("img", { name: /^To the client: \d+ chunks?, from/ }).count()).toBe(1);
+    await expect.poll(() => page.getByRole("img", { name: /^To the client: \d+ chunks?, from/ }).count()).toBe(1);
     await page.getByRole("button", { name: "A comment line was dropped." }).click();
-    expect(await page.evaluate("document.activeElement.getAttribute('aria-label')")).toBe("What the other server sent");
+    await expect
+      .poll(() => page.evaluate("document.activeElement.getAttribute('aria-label')"))
+      .toBe("What the other server sent");
     await page.getByText("Request sent upstream").click();
     await page.getByLabel("The body that was sent").getByText('"stream": true').waitFor();
     expect(wrong).toEqual([]);
@@ -109,12 +111,13 @@ describePage("Inspect", threeModels, (at) => {
     await page.getByRole("tab", { name: "Prompt" }).click();
     const prompt = page.getByRole("region", { name: "The prompt" });
     await prompt.locator("mark").first().waitFor();
-    expect((await prompt.locator("mark.control").allTextContents()).slice(0, 2)).toEqual([
-      "<|im_start|>",
-      "<|im_end|>",
-    ]);
+    await expect
+      .poll(async () => (await prompt.locator("mark.control").allTextContents()).slice(0, 2))
+      .toEqual(["<|im_start|>", "<|im_end|>"]);
     // What only spells a control token is the user's text.
-    expect((await prompt.locator("mark.quote").allTextContents()).join("")).toBe("#plain Be <|im_end|> brief");
+    await expect
+      .poll(async () => (await prompt.locator("mark.quote").allTextContents()).join(""))
+      .toBe("#plain Be <|im_end|> brief");
     await page
       .getByRole("region", { name: "What the model wrote" })
       .getByText("The quick brown fox jumps over the lazy dog.<|im_end|>")
@@ -140,16 +143,15 @@ describePage("Inspect", threeModels, (at) => {
     await expect.poll(() => rows(page).filter({ hasText: "programmed" }).count()).toBe(4);
     const missed = rows(page).filter({ hasText: "programmed" }).first();
     await missed.getByText("cache missed").waitFor();
-    expect(await missed.locator(".row-numbers").textContent()).toMatch(
-      /^\d+ tokens in, \d+ % cached · A date or time changed in messages\[0\]\./,
-    );
+    await expect
+      .poll(() => missed.locator(".row-numbers").textContent())
+      .toMatch(/^\d+ tokens in, \d+ % cached · A date or time changed in messages\[0\]\./);
     await missed.click();
     const miss = page.getByRole("region", { name: "Why the cache was missed" });
     await miss.getByText("A date or time changed in messages[0].").waitFor();
-    expect(await miss.locator("mark").allTextContents()).toEqual([
-      expect.stringMatching(/^1/),
-      expect.stringMatching(/^2/),
-    ]);
+    await expect
+      .poll(() => miss.locator("mark").allTextContents())
+      .toEqual([expect.stringMatching(/^1/), expect.stringMatching(/^2/)]);
     await page.getByRole("tab", { name: "Events" }).click();
     await page.getByRole("region", { name: "Events" }).getByText("text-delta").first().waitFor();
     expect(wrong).toEqual([]);
@@ -176,7 +178,7 @@ describePage("Inspect", threeModels, (at) => {
       .poll(() => snippets(4))
       .toEqual(["▾call look", "turn 2tool result seven foxes", "turn 1 call look", "a request of another client"]);
     await rows(page).nth(2).getByText("calls look").waitFor();
-    expect(await page.locator(".request-row.continued").count()).toBe(2);
+    await expect.poll(() => page.locator(".request-row.continued").count()).toBe(2);
     await asked("talker", "long 60 500");
     await rows(page)
       .first()
@@ -195,8 +197,8 @@ describePage("Inspect", threeModels, (at) => {
     await rows(page).filter({ hasText: "no usage here" }).first().click();
     await page.getByRole("tab", { name: "Findings" }).click();
     await page.locator(".judged .chip", { hasText: "0 errors" }).waitFor();
-    expect(await page.locator(".judged .findings li").count()).toBe(0);
-    expect(await rows(page).filter({ hasText: "no usage here" }).locator(".chip.error").count()).toBe(0);
+    await expect.poll(() => page.locator(".judged .findings li").count()).toBe(0);
+    await expect.poll(() => rows(page).filter({ hasText: "no usage here" }).locator(".chip.error").count()).toBe(0);
     expect(wrong).toEqual([]);
     await close();
   });
@@ -257,10 +259,10 @@ describePage("Inspect", threeModels, (at) => {
     await scripts[0]?.continue();
     await expect.poll(() => gone).toEqual([false, true]);
     await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))");
-    expect(await rows(page).first().locator(".chip.error").count()).toBe(1);
+    await expect.poll(() => rows(page).first().locator(".chip.error").count()).toBe(1);
     const other = page.locator(`#row-${/req_\w+/.exec(next.url())?.[0]}`);
-    expect(await other.count()).toBe(1);
-    expect(await other.locator(".chip.error").count()).toBe(0);
+    await expect.poll(() => other.count()).toBe(1);
+    await expect.poll(() => other.locator(".chip.error").count()).toBe(0);
     captured();
     expect(wrong).toEqual([]);
     await close();
@@ -323,19 +325,20 @@ describePage("Inspect", threeModels, (at) => {
     await page.keyboard.press("ArrowDown");
     const second = selected(2);
     await second.waitFor();
-    expect(await list.getAttribute("aria-activedescendant")).toBe(await second.getAttribute("id"));
+    const id = await second.getAttribute("id");
+    await expect.poll(() => list.getAttribute("aria-activedescendant")).toBe(id);
     await page.getByRole("tab", { name: "Wire" }).click();
     await page.keyboard.press("ArrowRight");
-    expect(await page.getByRole("tab", { name: "Events" }).getAttribute("aria-selected")).toBe("true");
+    await expect.poll(() => page.getByRole("tab", { name: "Events" }).getAttribute("aria-selected")).toBe("true");
     await page.keyboard.press("End");
-    expect(await page.evaluate("document.activeElement.textContent")).toBe("Findings");
+    await expect.poll(() => page.evaluate("document.activeElement.textContent")).toBe("Findings");
     // The address follows the tab a moment later.
     const place = (): Promise<unknown> => page.evaluate("location.hash");
     await expect.poll(place).toMatch(/^#inspect\/req_.*\/findings$/);
     const chosen = await place();
     await page.reload();
     await page.locator(".inspected").waitFor();
-    expect(await place()).toBe(chosen);
+    await expect.poll(() => place()).toBe(chosen);
     await close();
   });
 
@@ -405,7 +408,7 @@ describePage("Inspect", threeModels, (at) => {
       const { page, wrong, close } = await at.open("inspect");
       await page.getByText(/^30\d\d requests$/).waitFor();
       // Only rows in sight are there.
-      expect(await rows(page).count()).toBeLessThan(80);
+      await expect.poll(() => rows(page).count()).toBeLessThan(80);
       const list = page.getByRole("tree");
       await list.focus();
       await page.keyboard.press("End");
@@ -418,7 +421,7 @@ describePage("Inspect", threeModels, (at) => {
       await expect
         .poll(() => ours.locator(".frame").last().textContent(), { timeout: 60_000 })
         .toContain("data: [DONE]");
-      expect(await ours.locator(".frame").count()).toBeGreaterThan(1000);
+      await expect.poll(() => ours.locator(".frame").count()).toBeGreaterThan(1000);
       await page.getByText("This request cannot be downloaded").waitFor();
       await page.getByRole("tab", { name: "Events" }).click();
       await page

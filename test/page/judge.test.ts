@@ -35,14 +35,18 @@ describePage("Judge", [talker], (at) => {
     await article.waitFor();
     const expected = [...new Set(judgeCapture("b.sse", broken).findings.map(({ rule }) => rule))];
     expect(expected.length).toBeGreaterThan(3);
-    expect((await article.locator(".findings code").allTextContents()).toSorted()).toEqual(expected.toSorted());
+    await expect
+      .poll(async () => (await article.locator(".findings code").allTextContents()).toSorted())
+      .toEqual(expected.toSorted());
     await expect.poll(() => article.locator(".captured").textContent()).toContain('"content":"Hel"');
     // A place within another is marked by itself, and the text around it stays what it was.
-    expect(await article.locator(".captured mark.error").allTextContents()).toEqual(['"finish_reason"']);
-    expect((await article.locator(".captured").textContent())?.replaceAll("▮", "")).toBe(broken);
-    expect(await article.locator(".repairs").textContent()).toContain('The space after "data:" was missing.');
+    await expect.poll(() => article.locator(".captured mark.error").allTextContents()).toEqual(['"finish_reason"']);
+    await expect.poll(async () => (await article.locator(".captured").textContent())?.replaceAll("▮", "")).toBe(broken);
+    await expect
+      .poll(() => article.locator(".repairs").textContent())
+      .toContain('The space after "data:" was missing.');
     await article.locator(".findings button").first().click();
-    expect(await page.evaluate("document.activeElement.classList.contains('captured')")).toBe(true);
+    await expect.poll(() => page.evaluate("document.activeElement.classList.contains('captured')")).toBe(true);
     await expectAccessible(page, "a broken capture");
     // The capture stays where it is: nothing was asked but the rules' own script.
     expect(requests.every((path) => /^\/page\/[\w-]+\.js$/.test(path))).toBe(true);
@@ -76,7 +80,7 @@ describePage("Judge", [talker], (at) => {
     `);
     const article = page.locator(".judged", { hasText: "curl.txt" });
     await article.waitFor();
-    expect(await article.locator(".chip").first().textContent()).toBe("0 errors");
+    await expect.poll(() => article.locator(".chip").first().textContent()).toBe("0 errors");
     await expect.poll(() => article.locator(".captured").textContent()).toMatch(/^data: \{.*data: \[DONE\]/s);
     expect(wrong).toEqual([]);
     await close();
@@ -106,7 +110,7 @@ describePage("Judge", [talker], (at) => {
       clipboardData.setData("text", ${JSON.stringify(report.stdout)});
       document.querySelector(".judge textarea").dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
     `);
-    await expect.poll(() => page.locator(".judged").count(), { timeout: 30_000 }).toBe(Math.min(count, 50));
+    await expect.poll(() => page.locator(".judged").count()).toBe(Math.min(count, 50));
     expect(wrong).toEqual([]);
     await close();
   });

@@ -70,15 +70,16 @@ describePage("long answers", [talker], (at) => {
     expect([work.late, work.removed]).toEqual([0, 0]);
     expect(work.blocks).toBeGreaterThan((count * 5) / 6000);
     const laidOut = async (): Promise<number> => ((await page.evaluate(workDone)) as Work).laidOut;
-    await expect.poll(laidOut, { timeout: 30_000 }).toBeLessThanOrEqual(mostLaidOut);
-    const text = await lastAnswer(page);
-    expect(text.trim().split(/\s+/)).toEqual(Array.from({ length: count }, (_, at) => `w${at}`));
+    await expect.poll(laidOut).toBeLessThanOrEqual(mostLaidOut);
+    const words = async (): Promise<string[]> => (await lastAnswer(page)).trim().split(/\s+/);
+    await expect.poll(words).toEqual(Array.from({ length: count }, (_, at) => `w${at}`));
     // The reader was at the end, and stays there.
-    const fromEnd = await page.evaluate(
-      "(() => { const box = document.querySelector('.scroller'); return box.scrollHeight - box.scrollTop - box.clientHeight; })()",
-    );
-    expect(fromEnd).toBeLessThan(60);
-    expect(await page.getByLabel("Your message", { exact: true }).inputValue()).toBe("and then?");
+    const fromEnd = (): Promise<unknown> =>
+      page.evaluate(
+        "(() => { const box = document.querySelector('.scroller'); return box.scrollHeight - box.scrollTop - box.clientHeight; })()",
+      );
+    await expect.poll(fromEnd).toBeLessThan(60);
+    await expect.poll(() => page.getByLabel("Your message", { exact: true }).inputValue()).toBe("and then?");
     expect(wrong).toEqual([]);
     await close();
   });

@@ -20,18 +20,20 @@ describePage("answers as Markdown", ["test/page/author.js"], (at) => {
   test("each kind of block and its contents", async () => {
     const { page, wrong, close } = await at.open();
     await show(page, "sample", 3);
-    expect(await texts(page, "h3.level-1")).toEqual(["Sorting"]);
-    expect(await texts(page, ":is(em, strong, s)")).toEqual(["short", "bold", "old", "36"]);
-    expect(await texts(page, "p > code")).toEqual(["sorted()"]);
-    expect(await texts(page, "ol > li")).toHaveLength(2);
-    expect(await texts(page, "ol > li:first-child > ul > li.task")).toEqual(["☑from a file", "☐from standard input"]);
-    expect(await page.getByRole("img", { name: "Done", exact: true }).count()).toBe(1);
-    expect(await texts(page, "th")).toEqual(["Name", "Age"]);
-    expect(await page.locator(`${rendered} td.right strong`).count()).toBe(1);
-    expect(await texts(page, "blockquote > blockquote p")).toEqual(["twice"]);
-    expect(await texts(page, "span.math")).toEqual(["$x_1 * y * z_2$", "\\(a_b*c*d\\)"]);
-    expect(await texts(page, "p.math")).toEqual(["\\[\nx =\n- \\frac{a}{b}\n=\n\\]"]);
-    expect(await texts(page, ".language")).toEqual(["py", "brainfuck"]);
+    await expect.poll(() => texts(page, "h3.level-1")).toEqual(["Sorting"]);
+    await expect.poll(() => texts(page, ":is(em, strong, s)")).toEqual(["short", "bold", "old", "36"]);
+    await expect.poll(() => texts(page, "p > code")).toEqual(["sorted()"]);
+    await expect.poll(() => texts(page, "ol > li")).toHaveLength(2);
+    await expect
+      .poll(() => texts(page, "ol > li:first-child > ul > li.task"))
+      .toEqual(["☑from a file", "☐from standard input"]);
+    await expect.poll(() => page.getByRole("img", { name: "Done", exact: true }).count()).toBe(1);
+    await expect.poll(() => texts(page, "th")).toEqual(["Name", "Age"]);
+    await expect.poll(() => page.locator(`${rendered} td.right strong`).count()).toBe(1);
+    await expect.poll(() => texts(page, "blockquote > blockquote p")).toEqual(["twice"]);
+    await expect.poll(() => texts(page, "span.math")).toEqual(["$x_1 * y * z_2$", "\\(a_b*c*d\\)"]);
+    await expect.poll(() => texts(page, "p.math")).toEqual(["\\[\nx =\n- \\frac{a}{b}\n=\n\\]"]);
+    await expect.poll(() => texts(page, ".language")).toEqual(["py", "brainfuck"]);
     const links = await page.locator(`${rendered} a`).evaluateAll((all) =>
       all.map((link) => {
         const { href, target, rel, dataset } = link as unknown as Record<string, string> & { dataset: object };
@@ -83,9 +85,9 @@ describePage("answers as Markdown", ["test/page/author.js"], (at) => {
     await page.keyboard.press("Enter");
     await page.locator(`${rendered} .code-bar button`, { hasText: "Copied" }).waitFor();
     await page.locator("[role=status]", { hasText: "Copied" }).waitFor({ state: "attached" });
-    expect(await page.evaluate("navigator.clipboard.readText()")).toBe(
-      "def sort(items: list[int]) -> list[int]:\n    return sorted(items)  # ascending",
-    );
+    await expect
+      .poll(() => page.evaluate("navigator.clipboard.readText()"))
+      .toBe("def sort(items: list[int]) -> list[int]:\n    return sorted(items)  # ascending");
     expect(wrong).toEqual([]);
     await close();
   });
@@ -95,7 +97,7 @@ describePage("answers as Markdown", ["test/page/author.js"], (at) => {
     const { page, close } = await at.open();
     await show(page, "long-code");
     await page.locator(`${rendered} .scope-string`).first().waitFor();
-    expect(await page.locator(`${rendered} .code-chunk`).count()).toBeGreaterThan(3);
+    await expect.poll(() => page.locator(`${rendered} .code-chunk`).count()).toBeGreaterThan(3);
     const widths = await page.locator(`${rendered} pre`).evaluate((element) => {
       const { scrollWidth, clientWidth } = element as unknown as { scrollWidth: number; clientWidth: number };
       const strings = element as unknown as { querySelectorAll(name: string): Iterable<{ offsetWidth: number }> };
@@ -115,11 +117,11 @@ describePage("answers as Markdown", ["test/page/author.js"], (at) => {
   test("JSON is shown with its lines and its numbers, and text that only begins like JSON as Markdown", async () => {
     const { page, close } = await at.open();
     await show(page, "json", 1);
-    expect(await lastAnswer(page)).toBe(
-      '{\n  "name": "Maria",\n  "big": 12345678901234567890,\n  "list": [\n    1,\n    {},\n    []\n  ]\n}',
-    );
+    await expect
+      .poll(() => lastAnswer(page))
+      .toBe('{\n  "name": "Maria",\n  "big": 12345678901234567890,\n  "list": [\n    1,\n    {},\n    []\n  ]\n}');
     await show(page, "not-json", 1);
-    expect(await texts(page, "strong")).toEqual(["not"]);
+    await expect.poll(() => texts(page, "strong")).toEqual(["not"]);
     await close();
   });
 
@@ -127,20 +129,20 @@ describePage("answers as Markdown", ["test/page/author.js"], (at) => {
     const { page, wrong, close } = await at.open();
     await show(page, "code");
     const raw = "Here:\n\n````js\nconst one = 1;\n\n```\n````\n";
-    expect(await texts(page, "pre")).toEqual(["const one = 1;\n\n```\n"]);
+    await expect.poll(() => texts(page, "pre")).toEqual(["const one = 1;\n\n```\n"]);
     await page.getByRole("button", { name: "Raw text", pressed: false }).click();
     await page.getByRole("button", { name: "Raw text", pressed: true }).waitFor();
-    expect(await lastAnswer(page)).toBe(raw);
+    await expect.poll(() => lastAnswer(page)).toBe(raw);
     await page.reload();
     await answered(page, 1);
     await page.getByRole("button", { name: "Raw text", pressed: true }).waitFor();
-    expect(await lastAnswer(page)).toBe(raw);
+    await expect.poll(() => lastAnswer(page)).toBe(raw);
     await ask(page, "code");
-    expect(await lastAnswer(page)).toBe(raw);
+    await expect.poll(() => lastAnswer(page)).toBe(raw);
     // One switch for all answers.
     await page.getByRole("button", { name: "Raw text" }).last().click();
     await expect.poll(() => page.locator(".answer .markdown.said pre").count()).toBe(2);
-    expect(await page.evaluate("localStorage.getItem('truewire-raw-text')")).toBe(null);
+    await expect.poll(() => page.evaluate("localStorage.getItem('truewire-raw-text')")).toBe(null);
     expect(wrong).toEqual([]);
     await close();
   });
@@ -158,7 +160,7 @@ describePage("answers as Markdown", ["test/page/author.js"], (at) => {
       const column = (await page.locator(rendered).boundingBox())?.width ?? 0;
       for (const name of ["pre", ".table"]) {
         const box = page.locator(`${rendered} ${name}`).first();
-        expect((await box.boundingBox())?.width).toBeLessThanOrEqual(column);
+        await expect.poll(async () => (await box.boundingBox())?.width).toBeLessThanOrEqual(column);
         const hidden = await box.evaluate(
           (element: { readonly scrollWidth: number; readonly clientWidth: number }) =>
             element.scrollWidth - element.clientWidth,
@@ -166,12 +168,14 @@ describePage("answers as Markdown", ["test/page/author.js"], (at) => {
         expect(hidden, name).toBeGreaterThan(0);
       }
       const scroller = page.locator(".scroller");
-      expect(
-        await scroller.evaluate(
-          (element: { readonly scrollWidth: number; readonly clientWidth: number }) =>
-            element.scrollWidth - element.clientWidth,
-        ),
-      ).toBe(0);
+      await expect
+        .poll(() =>
+          scroller.evaluate(
+            (element: { readonly scrollWidth: number; readonly clientWidth: number }) =>
+              element.scrollWidth - element.clientWidth,
+          ),
+        )
+        .toBe(0);
       expect(wrong).toEqual([]);
       await close();
     },
@@ -208,7 +212,9 @@ describePage("hostile answers", ["test/page/author.js"], (at) => {
       ["https://evil.example/x.png", "https://evil.example/x.png"],
     ]);
     // A text that looks like another address does not hide the real one.
-    expect(await page.locator(`${rendered} a`).nth(5).getAttribute("data-address")).toBe("evil.example/login");
+    await expect
+      .poll(() => page.locator(`${rendered} a`).nth(5).getAttribute("data-address"))
+      .toBe("evil.example/login");
     const elements = await page
       .locator(`${rendered} *`)
       .evaluateAll((all) => [...new Set(all.map(({ tagName }) => tagName.toLowerCase()))].toSorted());

@@ -86,7 +86,7 @@ describePage("Models", everyKind, (at) => {
       .poll(() => page.locator(".model-line h2 .note").allTextContents())
       .toEqual(["Local model", "Local model", "Local model", "Server", "Program"]);
     await page.getByText("Memory: 0 KiB of 400 MiB (estimated) · 0 of 3 local models loaded").waitFor();
-    expect(await state(page, "a").textContent()).toBe("not loaded");
+    await expect.poll(() => state(page, "a").textContent()).toBe("not loaded");
     await action(page, "a", "a").click();
     await row(page, "a").getByText("first", { exact: true }).waitFor();
     await row(page, "a").getByText("up", { exact: true }).waitFor();
@@ -156,7 +156,7 @@ describePage("Models", everyKind, (at) => {
     await expect.poll(() => state(page, "b").textContent()).toBe("loaded");
     await action(page, "b", "Keep").click();
     await row(page, "b").locator(".chip", { hasText: "kept" }).waitFor();
-    expect(await action(page, "b", "Keep").getAttribute("aria-pressed")).toBe("true");
+    await expect.poll(() => action(page, "b", "Keep").getAttribute("aria-pressed")).toBe("true");
     await action(page, "b", "Keep").click();
     await row(page, "b").locator(".chip", { hasText: "kept" }).waitFor({ state: "detached" });
 
@@ -167,7 +167,7 @@ describePage("Models", everyKind, (at) => {
     await dialog.getByText(/^It is answering 1 request\. No answer is cut/).waitFor();
     await page.keyboard.press("Escape");
     await dialog.waitFor({ state: "detached" });
-    expect(await page.evaluate("document.activeElement.textContent")).toBe("Unload");
+    await expect.poll(() => page.evaluate("document.activeElement.textContent")).toBe("Unload");
     await action(page, "b", "Unload").click();
     await dialog.getByRole("button", { name: "Unload" }).click();
     await row(page, "b").getByText("Waiting for 1 request to end…").waitFor();
@@ -181,7 +181,7 @@ describePage("Models", everyKind, (at) => {
     leaving.abort();
     await expect.poll(() => state(page, "b").textContent()).toBe("not loaded");
     // The focus stays at the button.
-    expect(await page.evaluate("document.activeElement.textContent")).toBe("Load");
+    await expect.poll(() => page.evaluate("document.activeElement.textContent")).toBe("Load");
     expect(wrong).toEqual([]);
     await close();
   });
@@ -217,7 +217,7 @@ describePage("Models", everyKind, (at) => {
     await field.fill("somebody/tiny:Q4_K_M");
     await page.keyboard.press("Enter");
     await downloads.getByText("tiny is downloaded").waitFor();
-    expect(await downloads.locator("code").textContent()).toContain(join(folder, "models"));
+    await expect.poll(() => downloads.locator("code").textContent()).toContain(join(folder, "models"));
     await downloads.getByRole("button", { name: "Dismiss" }).last().click();
     await downloads.getByText("tiny is downloaded").waitFor({ state: "detached" });
     expect(wrong).toEqual([]);
@@ -243,12 +243,12 @@ describePage("Models", everyKind, (at) => {
         })
         .toBe("1 of 2 URLs ejected");
       const failing = row(page, "up").locator(".slots li").first();
-      expect(await failing.textContent()).toMatch(
-        /ejected0 open · 3 retries · 1 ejectionIt answered with status 500\.$/,
-      );
+      await expect
+        .poll(() => failing.textContent())
+        .toMatch(/ejected0 open · 3 retries · 1 ejectionIt answered with status 500\.$/);
       fails = false;
-      await expect.poll(() => state(page, "up").textContent(), { timeout: 30_000 }).toBe("ready");
-      expect(await failing.locator(".refusal").count()).toBe(0);
+      await expect.poll(() => state(page, "up").textContent()).toBe("ready");
+      await expect.poll(() => failing.locator(".refusal").count()).toBe(0);
       await row(page, "up").getByText("What its servers accept").click();
       await row(page, "up").getByText("It accepts everything").or(row(page, "up").locator(".rows")).first().waitFor();
       expect(wrong).toEqual([]);
@@ -297,22 +297,24 @@ describePage("Models", everyKind, (at) => {
       await state(page, "talker").waitFor();
       await first.stop();
       await page.getByText("the page keeps trying to connect to the server again").waitFor();
-      expect(await state(page, "talker").textContent()).toBe("ready");
+      await expect.poll(() => state(page, "talker").textContent()).toBe("ready");
       const key = "admin-0123456789abcdef";
       const second = await startTruewire([talker, "--port", port, "--admin-key", key]);
       await page.getByRole("heading", { name: "The models are for the operator of the server" }).waitFor();
+      // The field has the focus.
+      await expect.poll(() => page.evaluate("document.activeElement.type")).toBe("password");
       await page.keyboard.type("wrong-0123456789");
       await page.keyboard.press("Enter");
       await page.getByText("The server does not know this key.").waitFor();
       await page.getByLabel("Admin key of this page's server").fill(key);
       await page.keyboard.press("Enter");
       await state(page, "talker").waitFor();
-      expect(await page.evaluate("[localStorage.length, sessionStorage.length]")).toEqual([0, 1]);
+      await expect.poll(() => page.evaluate("[localStorage.length, sessionStorage.length]")).toEqual([0, 1]);
       await second.stop();
       await page.getByText("the page keeps trying to connect to the server again").waitFor();
       const third = await startTruewire([talker, "--port", port, "--admin-key", key]);
       await page.locator("[role=status]", { hasText: "Connected to the server again." }).waitFor({ state: "attached" });
-      expect(await page.locator(".models .banner.wrong").count()).toBe(0);
+      await expect.poll(() => page.locator(".models .banner.wrong").count()).toBe(0);
       await third.stop();
       // No right to it: said in the server's words.
       const closed = await startTruewire([talker, "--api-key", "client-0123456789"]);

@@ -93,19 +93,19 @@ describePage("one request", [talker], (at) => {
     await messages.getByText(system).waitFor();
     // A long text is folded.
     const user = messages.locator(".from-user");
-    expect(await user.textContent()).not.toContain("The end.");
+    await expect.poll(() => user.textContent()).not.toContain("The end.");
     await user.getByRole("button", { name: `Show all ${longText.length.toLocaleString("en")} characters` }).click();
     await expect.poll(() => user.textContent()).toContain("The end.");
     // The image of the request itself is shown, the other one is not even asked for (`wrong` would have it).
-    expect(await user.locator("img").count()).toBe(1);
-    expect(await user.locator("img").getAttribute("src")).toBe(image);
+    await expect.poll(() => user.locator("img").count()).toBe(1);
+    await expect.poll(() => user.locator("img").getAttribute("src")).toBe(image);
     await user.getByText("https://images.example/fox.png").waitFor();
     // The result stands at its call, and the reasoning is folded.
     const called = messages.getByRole("region", { name: "Call of look" });
     await called.getByText("seven foxes").waitFor();
     await called.getByRole("treeitem", { name: "den: 7" }).waitFor();
     const reasoning = messages.locator("details.reasoning");
-    expect(await reasoning.getByText("The den first.").isVisible()).toBe(false);
+    await expect.poll(() => reasoning.getByText("The den first.").isVisible()).toBe(false);
     await reasoning.locator("summary").click();
     await reasoning.getByText("The den first.").waitFor();
     await page.locator(".tool-list > summary").click();
@@ -174,12 +174,11 @@ describePage("one request", [talker], (at) => {
       .getByLabel("Compared with")
       .locator("option:checked", { hasText: /^turn 1/ })
       .waitFor({ state: "attached" });
-    expect(await page.getByLabel("Summary of the changes").locator(".chip").allTextContents()).toEqual([
-      "2 messages added",
-      "1 parameter changed",
-    ]);
+    await expect
+      .poll(() => page.getByLabel("Summary of the changes").locator(".chip").allTextContents())
+      .toEqual(["2 messages added", "1 parameter changed"]);
     const parameters = page.getByRole("region", { name: "Changes of parameters" });
-    expect(await parameters.locator("del, ins").allTextContents()).toEqual(["0.5", "0.7"]);
+    await expect.poll(() => parameters.locator("del, ins").allTextContents()).toEqual(["0.5", "0.7"]);
     await page.locator("summary", { hasText: "2 unchanged messages" }).click();
     await page.getByText("Which foxes are there?", { exact: true }).waitFor();
     // A system prompt with another date begins another conversation, and yet is compared with this one.
@@ -190,8 +189,8 @@ describePage("one request", [talker], (at) => {
     await page.getByText("1 tool removed").waitFor();
     await page.getByText("A tool is gone (tools).").waitFor();
     const message = page.getByRole("region", { name: "Changes of messages" }).locator(".change.changed");
-    expect(await message.locator("del").allTextContents()).toEqual(["01"]);
-    expect(await message.locator("ins").allTextContents()).toEqual(["02"]);
+    await expect.poll(() => message.locator("del").allTextContents()).toEqual(["01"]);
+    await expect.poll(() => message.locator("ins").allTextContents()).toEqual(["02"]);
     await asked({
       messages: [{ ...changed[0], content: system.replace("01-01", "01-03") }, ...changed.slice(1)],
       tools: [],
@@ -213,22 +212,25 @@ describePage("one request", [talker], (at) => {
     await tree.focus();
     const selected = (): Promise<string | null> => tree.locator("[aria-selected=true]").textContent();
     await page.keyboard.press("ArrowDown");
-    expect(await selected()).toContain("model");
+    await expect.poll(() => selected()).toContain("model");
     // A letter goes to the next name that begins with it.
     await page.keyboard.press("m");
     await expect.poll(selected).toBe("messages: [4 items]");
     await page.keyboard.press("ArrowRight");
-    expect(await tree.locator("[aria-selected=true]").getAttribute("aria-expanded")).toBe("true");
+    await expect.poll(() => tree.locator("[aria-selected=true]").getAttribute("aria-expanded")).toBe("true");
     await page.keyboard.press("ArrowRight");
     await expect.poll(selected).toContain("role: system");
-    expect(await tree.locator("[aria-selected=true]").getAttribute("aria-level")).toBe("3");
+    await expect.poll(() => tree.locator("[aria-selected=true]").getAttribute("aria-level")).toBe("3");
     await page.keyboard.press("ArrowLeft");
     await page.keyboard.press("ArrowLeft");
-    expect(await tree.locator("[aria-selected=true]").getAttribute("aria-expanded")).toBe("false");
+    await expect.poll(() => tree.locator("[aria-selected=true]").getAttribute("aria-expanded")).toBe("false");
     await page.keyboard.press("End");
-    expect(await tree.getAttribute("aria-activedescendant")).toBe(
-      await tree.locator("[aria-selected=true]").getAttribute("id"),
-    );
+    await expect
+      .poll(async () => {
+        const active = await tree.getAttribute("aria-activedescendant");
+        return active === (await tree.locator("[aria-selected=true]").getAttribute("id"));
+      })
+      .toBe(true);
     // What is folded is found.
     const search = page.getByLabel("Search names and values");
     await search.fill("FOXES");
@@ -240,7 +242,7 @@ describePage("one request", [talker], (at) => {
     await expect.poll(selected).toBe('content: "seven foxes"');
     await search.press("Shift+Enter");
     await page.locator(".json-search [role=status]", { hasText: "2 of 3" }).waitFor();
-    expect(await page.locator(".json-path").textContent()).toBe("messages[1].content[0].text");
+    await expect.poll(() => page.locator(".json-path").textContent()).toBe("messages[1].content[0].text");
     await page.getByRole("button", { name: "Copy path" }).click();
     await expect.poll(clipboard).toBe("messages[1].content[0].text");
     await page.getByRole("button", { name: "Copy value" }).click();
@@ -250,7 +252,7 @@ describePage("one request", [talker], (at) => {
     await page.keyboard.press("ArrowRight");
     await tree.locator(".json-line", { hasText: "A long text about foxes" }).first().waitFor();
     await page.getByRole("button", { name: "Close all" }).click();
-    expect(await tree.locator("[role=treeitem]").count()).toBe(5);
+    await expect.poll(() => tree.locator("[role=treeitem]").count()).toBe(5);
     await page.locator(".tab-panel select").selectOption("1");
     await page.getByRole("tree", { name: "The answer" }).getByText("choices").waitFor();
     expect(wrong).toEqual([]);
@@ -278,7 +280,7 @@ describePage("one request", [talker], (at) => {
     const lines = text.split("\n").length;
     await dialog.getByText(new RegExp(`^The body is not JSON: line ${lines}, column \\d+: expected a name`)).waitFor();
     await dialog.getByRole("button", { name: "Send" }).click({ force: true });
-    expect(await dialog.isVisible()).toBe(true);
+    await expect.poll(() => dialog.isVisible()).toBe(true);
     await expectAccessible(page, "a body that is edited");
     await body.fill(text.replace("once more", "something else"));
     await dialog.getByRole("button", { name: "Send" }).click();
@@ -318,7 +320,7 @@ describePage("one request", [talker], (at) => {
     const { page, wrong, close } = await at.open("inspect");
     await chooseNewest(at, page);
     await page.getByText("This request cannot be edited. Its body is not JSON.").waitFor();
-    expect(await page.getByRole("button", { name: "Edit and resend" }).isDisabled()).toBe(true);
+    await expect.poll(() => page.getByRole("button", { name: "Edit and resend" }).isDisabled()).toBe(true);
     const { WebSocket } = await import("ws");
     const socket = new WebSocket(`${at.server.url.replace("http", "ws")}/v1/responses`);
     await new Promise((resolve) => socket.on("open", resolve));
@@ -330,8 +332,8 @@ describePage("one request", [talker], (at) => {
     socket.close();
     await rows(page).filter({ hasText: "by socket" }).first().click();
     await page.getByText("It came as a message of a WebSocket").waitFor();
-    expect(await page.getByRole("button", { name: "Resend", exact: true }).isDisabled()).toBe(true);
-    expect(await page.getByRole("button", { name: "Copy as curl" }).count()).toBe(0);
+    await expect.poll(() => page.getByRole("button", { name: "Resend", exact: true }).isDisabled()).toBe(true);
+    await expect.poll(() => page.getByRole("button", { name: "Copy as curl" }).count()).toBe(0);
     expect(wrong).toEqual([]);
     await close();
   });
@@ -345,7 +347,7 @@ describePage("one request", [talker], (at) => {
       await route.fulfill({ response: answer, json: { ...kept, stack: "Error\n    at fox (program.js:7:9)" } });
     });
     await chooseNewest(at, page);
-    expect(await page.getByText("at fox (program.js:7:9)").isVisible()).toBe(false);
+    await expect.poll(() => page.getByText("at fox (program.js:7:9)").isVisible()).toBe(false);
     await page.getByText("Where the exception was thrown").click();
     await page.getByText("at fox (program.js:7:9)").waitFor();
     expect(wrong).toEqual([]);
@@ -366,7 +368,7 @@ describePage("one request", [talker], (at) => {
     await asked({ messages: [{ role: "user", content: "the next one" }] });
     await rows(page).filter({ hasText: "the next one" }).click();
     await expect.poll(() => page.evaluate("location.hash")).toMatch(/^#inspect\/req_\w+\/json$/);
-    expect(await page.evaluate("location.hash")).not.toBe(chosen);
+    await expect.poll(() => page.evaluate("location.hash")).not.toBe(chosen);
     await page.getByLabel("How they ended").selectOption("finished");
     await expect.poll(() => page.evaluate("location.hash")).toMatch(/^#inspect\/req_\w+\/json\?outcome=finished$/);
     expect(wrong).toEqual([]);
@@ -501,7 +503,7 @@ describePage("a session of Claude Code", [talker], (at) => {
       .getByLabel("Compared with")
       .locator("option:checked", { hasText: /^turn 6/ })
       .waitFor({ state: "attached" });
-    expect(await page.locator(".change").count()).toBe(2);
+    await expect.poll(() => page.locator(".change").count()).toBe(2);
     expect(wrong).toEqual([]);
     await close();
   });
@@ -529,7 +531,7 @@ describePage("a body of 30 MB", [talker, "--inspect-size", "1GiB"], (at) => {
     await page.getByLabel("Search names and values").press("Enter");
     await expect.poll(() => tree.locator("[aria-selected=true]").textContent()).toBe("number: 449999");
     // Only rows in sight are there.
-    expect(await tree.locator("[role=treeitem]").count()).toBeLessThan(100);
+    await expect.poll(() => tree.locator("[role=treeitem]").count()).toBeLessThan(100);
     expect(wrong).toEqual([]);
     await close();
   });

@@ -161,7 +161,7 @@ describePage("the page in a browser", [talker, "--api-key", "sk-page-0123456789"
     await page.locator("dialog").waitFor({ state: "detached" });
     await modelsOf(page).waitFor({ state: "attached" });
     await ask(page, "hello");
-    expect(await lastAnswer(page)).toBe("You said: hello");
+    await expect.poll(() => lastAnswer(page)).toBe("You said: hello");
     await page.getByRole("button", { name: "Copy as…" }).click();
     for (const language of ["curl", "Node", "Python"]) {
       await page.getByLabel(language, { exact: true }).check();
@@ -172,9 +172,9 @@ describePage("the page in a browser", [talker, "--api-key", "sk-page-0123456789"
     // The tab keeps it over a reload; another tab knows nothing of it.
     await page.reload();
     await modelsOf(page).waitFor({ state: "attached" });
-    expect(await page.locator("dialog").count()).toBe(0);
+    await expect.poll(() => page.locator("dialog").count()).toBe(0);
     expect(await page.context().cookies()).toEqual([]);
-    expect(await page.evaluate("[localStorage.length, sessionStorage.length]")).toEqual([0, 1]);
+    await expect.poll(() => page.evaluate("[localStorage.length, sessionStorage.length]")).toEqual([0, 1]);
     const second = await page.context().newPage();
     await second.goto(`${at.server.url}/`);
     await second.getByLabel("API key").waitFor();
@@ -199,7 +199,7 @@ describePage("the page in a browser", [talker, "--api-key", "sk-page-0123456789"
     );
     const { page, wrong, close } = await openPage(at.browser, `${proxy}/deep/path/`);
     await ask(page, "hello");
-    expect(await lastAnswer(page)).toBe("You said: hello");
+    await expect.poll(() => lastAnswer(page)).toBe("You said: hello");
     // The admin API, too, once its key was entered.
     await page.getByRole("link", { name: "Check" }).click();
     await page.getByLabel("Base URL").fill(`${open.url}/v1`);

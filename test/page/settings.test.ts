@@ -54,30 +54,26 @@ describePage("Settings", configured, (at) => {
   test("a blank field shows the default of the chosen model and its origin; of a model without known defaults, none", async () => {
     await page.locator("#settings summary", { hasText: "Parameters" }).click();
     const temperature = page.getByLabel("temperature", { exact: true });
-    expect(await temperature.getAttribute("placeholder")).toBe("default");
+    await expect.poll(() => temperature.getAttribute("placeholder")).toBe("default");
     await page.getByLabel("Model", { exact: true }).selectOption("programmed");
     await expect.poll(() => temperature.getAttribute("placeholder")).toBe("0.25, set in the configuration");
-    expect(await page.getByLabel("seed", { exact: true }).getAttribute("placeholder")).toBe("random");
-    expect(await page.getByLabel("max_completion_tokens").getAttribute("placeholder")).toBe(
-      "up to the context: 4,096 tokens",
-    );
+    await expect.poll(() => page.getByLabel("seed", { exact: true }).getAttribute("placeholder")).toBe("random");
+    await expect
+      .poll(() => page.getByLabel("max_completion_tokens").getAttribute("placeholder"))
+      .toBe("up to the context: 4,096 tokens");
     await temperature.fill("1");
     await page.getByRole("spinbutton", { description: /Without a value: 0.25, set in the configuration\.$/ }).waitFor();
     await page.getByLabel("Find one of").fill("top_");
-    expect(await page.getByLabel("top_p").getAttribute("placeholder")).toBe("0.9, from the model file");
-    expect(await page.getByLabel("top_k").getAttribute("placeholder")).toBe("0, Truewire's default");
+    await expect.poll(() => page.getByLabel("top_p").getAttribute("placeholder")).toBe("0.9, from the model file");
+    await expect.poll(() => page.getByLabel("top_k").getAttribute("placeholder")).toBe("0, Truewire's default");
   });
 
   test("the common parameters come first, and a search finds all by name and effect", async () => {
     await page.locator("#settings summary", { hasText: "Parameters" }).click();
     const names = page.locator("#settings .field label code:visible");
-    expect(await names.allTextContents()).toEqual([
-      "temperature",
-      "max_completion_tokens",
-      "reasoning_effort",
-      "stop",
-      "seed",
-    ]);
+    await expect
+      .poll(() => names.allTextContents())
+      .toEqual(["temperature", "max_completion_tokens", "reasoning_effort", "stop", "seed"]);
     const search = page.getByLabel("Find one of");
     await search.fill("temperature");
     await expect.poll(() => names.allTextContents()).toContain("temperature");
@@ -88,7 +84,7 @@ describePage("Settings", configured, (at) => {
     await search.fill("repeat_last_n");
     await page.getByLabel("repeat_last_n").fill("5");
     await search.fill("");
-    expect(await page.locator("#settings .inner summary").textContent()).toMatch(/^52 more1 set$/);
+    await expect.poll(() => page.locator("#settings .inner summary").textContent()).toMatch(/^52 more1 set$/);
     await page.locator("#settings summary .count", { hasText: "1 set" }).first().waitFor();
   });
 
@@ -103,7 +99,9 @@ describePage("Settings", configured, (at) => {
     await expect.poll(() => page.evaluate("localStorage['truewire.settings']")).toContain('"count"');
     await reload();
     await ask(page, "options");
-    expect(JSON.parse(await lastAnswer(page))).toMatchObject({ temperature: 0.5, roles: ["system", "user"] });
+    await expect
+      .poll(async () => JSON.parse(await lastAnswer(page)))
+      .toMatchObject({ temperature: 0.5, roles: ["system", "user"] });
     await page.locator("#settings summary", { hasText: "Tools" }).click();
     await expect.poll(() => page.getByLabel("Name", { exact: true }).inputValue()).toBe("count");
   });
@@ -198,7 +196,7 @@ describePage("Settings", configured, (at) => {
     const own = await at.open("play", options);
     if (options.viewport.width < 900) await own.page.getByRole("button", { name: "Settings" }).click();
     await own.page.getByRole("button", { name: "Save as preset…" }).click();
-    await own.page.keyboard.type("Brief");
+    await own.page.getByLabel("Preset name").fill("Brief");
     await expectAccessible(own.page, "the name of a preset");
     await own.page.keyboard.press("Enter");
     await own.page.getByLabel("System prompt").fill("x");

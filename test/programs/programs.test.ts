@@ -131,7 +131,7 @@ test("a client that leaves ends the program, whose finally block runs", async ()
   const reader = answer.body?.getReader();
   await reader?.read();
   leave.abort();
-  await expect.poll(() => server.stderr(), { timeout: 10_000 }).toContain("ended by its reader");
+  await expect.poll(() => server.stderr()).toContain("ended by its reader");
 });
 
 test("a reader that stops reading stops the program", async () => {
@@ -207,14 +207,14 @@ test("with --watch a changed program is reloaded, and a broken one leaves the pr
         ?.message.content;
     expect(await say()).toBe("one");
     await writeFile(path, `export default () => "two";`);
-    await expect.poll(say, { timeout: 20_000 }).toBe("two");
+    await expect.poll(say).toBe("two");
     // A log in the folder loaded the program anew with every line, and the line of that loading was the next.
     const loadings = watched.stderr().split("reloaded").length;
     await writeFile(join(folder, "watched.log"), "a line");
     await new Promise((settle) => setTimeout(settle, 1000));
     expect(watched.stderr().split("reloaded").length).toBe(loadings);
     await writeFile(path, `export default (`);
-    await expect.poll(() => watched.stderr(), { timeout: 20_000 }).toContain("The previous version stays in use");
+    await expect.poll(() => watched.stderr()).toContain("The previous version stays in use");
     expect(await say()).toBe("two");
   } finally {
     await watched.stop();
