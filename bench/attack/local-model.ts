@@ -171,7 +171,7 @@ function readStreams(
     if (response.status !== 200) throw new Error(`${response.status}: ${(await response.text()).slice(0, 200)}`);
     for await (const chunk of response.body ?? []) {
       const text = Buffer.from(chunk).toString();
-      if (text.includes('"error"')) throw new Error(text.slice(0, 200));
+      if (text.includes('"error":{')) throw new Error(text.slice(0, 200));
       state.count++;
       for (const wake of waiting) wake();
       waiting = [];
