@@ -347,7 +347,7 @@ describe.runIf(process.platform === "linux")("a worker that ends", () => {
 describe("signals", () => {
   test("SIGTERM: what ends within the grace period ends, the rest is told; the code is 0", async () => {
     const { program } = files();
-    const server = await start(["--workers", "2", "--grace", "3s", program]);
+    const server = await start(["--workers", "2", "--grace", "10s", program]);
     const body = (count: number): object => chatBody("counting", String(count), { stream: true });
     const short = Array.from({ length: 4 }, () => ask(server.url, "/v1/chat/completions", body(40)));
     const long = Array.from({ length: 4 }, () => ask(server.url, "/v1/chat/completions", body(100_000)));

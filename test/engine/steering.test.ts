@@ -49,7 +49,13 @@ describe.each([
   test("has a successor that does not process the prompt again", async () => {
     const instructions = `Answer briefly. ${"The user plants tomatoes, beans and pumpkins. ".repeat(30)}`;
     // The demo model's answer is short: it could be over before the steer arrives.
-    client.send({ model, input, instructions, store: false, ...(model === "demo" && { min_tokens: 200, max_output_tokens: 300 }) });
+    client.send({
+      model,
+      input,
+      instructions,
+      store: false,
+      ...(model === "demo" && { min_tokens: 200, max_output_tokens: 300 }),
+    });
     await until(() => client.events.some(({ type }) => type.endsWith("delta")), "it begins");
     client.steer(client.events[0]?.response?.id ?? "", "What can you do?");
     const ended = (): typeof client.events =>

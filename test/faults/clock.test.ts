@@ -94,12 +94,13 @@ fault(
   async () => {
     const now = new Date();
     const midnight = Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1);
-    const server = await serveWithClock("tokensPerDay: 5", midnight - 10_000 - Date.now());
+    const server = await serveWithClock("tokensPerDay: 5", midnight - hour - Date.now());
     const statuses: string[] = [];
     await until(async () => {
       statuses.push(await outcome(say(server, 3)));
       return statuses.at(-1) !== "200";
     }, "it is spent");
+    server.setClock(midnight + 1000 - Date.now());
     await until(async () => (await outcome(say(server, 3))) === "200", "it is there again");
     return { clients: [`before midnight ${statuses.at(-1)}`, "after it 200"], log: server.stderr };
   },

@@ -22,7 +22,7 @@ function words({ url }: RunningTruewire, count: number): Promise<Response> {
 }
 
 fault("the server is stopped (SIGTERM) while streams run", async () => {
-  const server = await serve([writeProgram(newFolder()), "--grace", "2s"]);
+  const server = await serve([writeProgram(newFolder()), "--grace", "5s"]);
   const [short, long] = [await words(server, 10), await words(server, 100_000)];
   const stopped = server.stop();
   const [first, second] = [outcome(Promise.resolve(short)), outcome(Promise.resolve(long))];

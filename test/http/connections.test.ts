@@ -9,22 +9,29 @@ import { serving } from "../support/transports.ts";
 let server: TruewireServer;
 let engine: ScriptedEngine;
 
+/** Limits of time are only set where a test waits for one: a busy machine may be slower than a short one. */
+function open(limits: {
+  headerTimeout?: string;
+  requestTimeout?: string;
+  idleTimeout?: string;
+}): Promise<TruewireServer> {
+  return createServer({ ...serving(engine), port: 0, logLevel: "silent", bodyLimit: "64KiB", ...limits });
+}
+
 beforeEach(async () => {
   engine = new ScriptedEngine(async function* (request) {
     if (asked(request) === "slow") await sleep(200);
     yield* answer([asked(request)]);
   });
-  server = await createServer({
-    ...serving(engine),
-    port: 0,
-    logLevel: "silent",
-    headerTimeout: "400ms",
-    requestTimeout: "800ms",
-    idleTimeout: "500ms",
-    bodyLimit: "64KiB",
-  });
+  server = await open({});
 });
 afterEach(() => server.close(0));
+
+/** Serves with a short limit of time. */
+async function serveWith(limits: Parameters<typeof open>[0]): Promise<void> {
+  await server.close(0);
+  server = await open(limits);
+}
 
 /** A bare connection, and everything that came over it. */
 async function connection(): Promise<{ socket: Socket; text: () => string; closed: Promise<void> }> {
@@ -128,6 +135,7 @@ describe("connections", () => {
   });
 
   test("headers that do not come in time are a 408", async () => {
+    await serveWith({ headerTimeout: "400ms" });
     const { socket, text, closed } = await connection();
     socket.write("GET /v1/models HTTP/1.1\r\nHost:");
     await closed;
@@ -136,6 +144,7 @@ describe("connections", () => {
   });
 
   test("a body that does not come in time is a 408, and nothing is left open", async () => {
+    await serveWith({ headerTimeout: "400ms", requestTimeout: "800ms" });
     const { socket, text, closed } = await connection();
     socket.write(request("never").slice(0, -5));
     await closed;
@@ -144,6 +153,7 @@ describe("connections", () => {
   });
 
   test("an idle connection is closed", async () => {
+    await serveWith({ idleTimeout: "500ms" });
     const { socket, text, closed } = await connection();
     socket.write(request("once"));
     await closed;

@@ -209,6 +209,7 @@ test("with --watch a changed program is reloaded, and a broken one leaves the pr
     await writeFile(path, `export default () => "two";`);
     await expect.poll(say).toBe("two");
     // A log in the folder loaded the program anew with every line, and the line of that loading was the next.
+    await expect.poll(() => watched.stderr()).toContain("reloaded");
     const loadings = watched.stderr().split("reloaded").length;
     await writeFile(join(folder, "watched.log"), "a line");
     await new Promise((settle) => setTimeout(settle, 1000));

@@ -62,14 +62,15 @@ export async function startTruewire(args: readonly string[], options: StartOptio
   let stdout = "";
   let stderr = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
-  const exited = new Promise<number | null>((settle) => child.on("exit", settle));
+  // Not "exit": its last lines may arrive after that.
+  const closed = new Promise<number | null>((settle) => child.on("close", settle));
   const url = await new Promise<string>((settle, reject) => {
     const fail = (what: string): void => reject(new Error(`truewire ${what}\n${stdout}${stderr}`));
     const timer = setTimeout(() => {
       child.kill("SIGKILL");
       fail("did not say where it listens");
     }, 60_000);
-    child.on("exit", (code) => {
+    child.on("close", (code) => {
       clearTimeout(timer);
       fail(`exited with ${code}`);
     });
@@ -88,7 +89,7 @@ export async function startTruewire(args: readonly string[], options: StartOptio
     stderr: () => stderr,
     stop(signal = "SIGTERM") {
       child.kill(signal);
-      return exited;
+      return closed;
     },
   };
 }
