@@ -48,6 +48,8 @@ export function modelsOf(page: Page): Locator {
 
 /** Writes a message, asks, and waits until the answer is complete. */
 export async function ask(page: Page, text: string): Promise<void> {
+  // Before the page knows the models, for example after a reload, nothing can be asked.
+  await modelsOf(page).first().waitFor({ state: "attached" });
   const answers = await page.locator(".answer").count();
   await page.getByLabel("Your message", { exact: true }).fill(text);
   await page.keyboard.press("Enter");

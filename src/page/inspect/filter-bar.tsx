@@ -46,7 +46,7 @@ type Option = readonly [value: string, title: string];
 export function FilterBar({ shown, requests, findings, filter, onChange, children }: Properties): VNode {
   const search = useRef<HTMLInputElement>(null);
   const [showsMore, setShowsMore] = useState(false);
-  // With the frame that shows the list: an effect after it would lose a key that is pressed at once.
+  // With the frame that shows the list: an effect after it would lose a key that is pressed immediately.
   useLayoutEffect(() => {
     if (!shown) return;
     const focus = (event: KeyboardEvent): void => {
