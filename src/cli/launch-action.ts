@@ -224,13 +224,14 @@ interface AgentEnd {
 
 /** Runs the agent in this terminal, and passes signals on to it. */
 async function runAgent(command: string, args: readonly string[], changes: AgentSetup["env"]): Promise<AgentEnd> {
-  const child = spawn(command, args, { stdio: "inherit", env: changedEnvironment(changes) });
   // A terminal sends SIGINT to the agent as well.
   const passed = ["SIGTERM", "SIGHUP", "SIGINT"] as const;
   const pass = (signal: NodeJS.Signals): void => {
     if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal);
   };
+  // Before the agent is started: a signal that came between the two ended this process, and the agent went on alone.
   for (const signal of passed) process.on(signal, pass);
+  const child = spawn(command, args, { stdio: "inherit", env: changedEnvironment(changes) });
   try {
     const [code, signal] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];
     return { code, signal };
