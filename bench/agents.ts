@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { availableParallelism, loadavg } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -6,15 +6,15 @@ import { Agent, request } from "undici";
 import { writeRandomModel } from "../test/fixtures/random-model.ts";
 import { httpWay, llamaServerWay, type HttpWay } from "./engine-ways.ts";
 import { cpuLibraryOf } from "./llama-server.ts";
-import { processCpuMs } from "./process-cpu.ts";
+import { MemoryWatch, processCpuMs } from "./process-cpu.ts";
 
 /**
  * Four agents with the same system prompt and tools, whose prompts grow by a tool result with each turn, on two slots: one grows to the
  * longest prompt, one sends some turns again with another end, one clears an early tool result, and one pauses for most of the time. Truewire
  * and llama.cpp's server (`TRUEWIRE_LLAMA_SERVER`) answer the same prompts with the same limit of their prompt caches: first one request after
  * another, each to both servers; then those of all agents concurrently, to both servers at the same time. Prints the prompt tokens that were
- * processed, next to those that a cache of unlimited size would leave; CPU time; the time to the first token; and the peak of the memory.
- * Linux only.
+ * processed, next to those that a cache of unlimited size would leave; CPU time; the time to the first token; the peak of the memory, and how
+ * much of it is not pages of files; and the largest prompt cache, which llama.cpp's server does not report. Linux only.
  *
  * The model has 15 million random parameters, 4.2 million of them in three layers with one KV head of 64, so that prompts of 40,000 tokens
  * take minutes on two cores. It counts: its answers are known, and part of the next prompt. A run takes about eight minutes with one thread,
@@ -53,7 +53,7 @@ interface Turn {
 }
 
 /** What follows ">" in the order of the vocabulary, which the model generates. */
-const answer = "?@ABCDEFGHIJKLMN";
+const continuation = "?@ABCDEFGHIJKLMN";
 const chatTemplate =
   "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}" +
   "{% if add_generation_prompt %}<|im_start|>assistant\n>{% endif %}";
@@ -92,7 +92,7 @@ function turnsOf(agent: Name): Turn[][] {
       messages = [...messages.slice(0, -1), result(round - 1, "again")];
       asked.push({ agent, messages });
     }
-    messages = [...messages, { role: "assistant", content: `>${answer}` }, result(round, "result")];
+    messages = [...messages, { role: "assistant", content: `>${continuation}` }, result(round, "result")];
     if (agent === "clearing" && round === 5)
       messages = messages.map((message, at) => (at === 5 ? { ...message, content: "[cleared]" } : message));
     return asked;
@@ -111,7 +111,7 @@ function leastProcessed(turns: readonly Turn[]): number[] {
     const prompt = promptOf(messages);
     const cached = Math.max(0, ...known.map((other) => commonLength(prompt, other)));
     // The last token of an answer is not decoded.
-    known.push(prompt + answer.slice(0, -1));
+    known.push(prompt + continuation.slice(0, -1));
     return prompt.length - Math.min(cached, prompt.length - 1);
   });
 }
@@ -139,7 +139,7 @@ async function ask(way: HttpWay, { messages, agent }: Turn): Promise<Answered> {
     body: JSON.stringify({
       model: "bench",
       messages,
-      max_tokens: answer.length,
+      max_tokens: continuation.length,
       temperature: 0,
       stream: true,
       stream_options: { include_usage: true },
@@ -165,17 +165,12 @@ async function ask(way: HttpWay, { messages, agent }: Turn): Promise<Answered> {
   const said = read.map(({ choices }) => choices?.[0]?.delta.content ?? "").join("");
   const usage = read.findLast((each) => each.usage)?.usage;
   const expected = promptOf(messages).length;
-  if (statusCode !== 200 || said !== answer || usage?.prompt_tokens !== expected)
+  if (statusCode !== 200 || said !== continuation || usage?.prompt_tokens !== expected)
     throw new Error(
       `${way.url} answered ${agent} ${statusCode} with ${JSON.stringify(said)} after ${usage?.prompt_tokens} tokens; expected ` +
-        `${JSON.stringify(answer)} after ${expected}. ${all.slice(-1000)}`,
+        `${JSON.stringify(continuation)} after ${expected}. ${all.slice(-1000)}`,
     );
   return { firstTokenMs, processed: expected - (usage.prompt_tokens_details?.cached_tokens ?? 0) };
-}
-
-/** Peak of a process's memory in MiB (`VmHWM`; proc_pid_status(5)). */
-function peakMiB(pid: number): number {
-  return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
 }
 
 interface Server {
@@ -183,6 +178,27 @@ interface Server {
   readonly way: HttpWay;
   readonly answers: Answered[];
   readonly cpuBefore: number;
+  readonly memory: MemoryWatch;
+  /** The largest size of the prompt cache after an answer, in bytes. */
+  cacheBytes: number;
+}
+
+/** The size of Truewire's prompt cache in bytes; NaN for llama.cpp's server. */
+async function cacheBytesOf({ url }: HttpWay): Promise<number> {
+  const { body } = await request(`${url}/health`, { dispatcher });
+  const { engines = [] } = (await body.json()) as {
+    readonly engines?: readonly { readonly counters?: { readonly promptCacheBytes?: number } }[];
+  };
+  return engines[0]?.counters?.promptCacheBytes ?? Number.NaN;
+}
+
+async function answer(server: Server, turn: Turn): Promise<Answered> {
+  const answered = await ask(server.way, turn);
+  server.answers.push(answered);
+  server.memory.sample();
+  const bytes = await cacheBytesOf(server.way);
+  server.cacheBytes = Math.max(server.cacheBytes, bytes);
+  return answered;
 }
 
 const cpuMs = (way: HttpWay): number => way.processes.reduce((sum, pid) => sum + processCpuMs(pid), 0);
@@ -201,7 +217,8 @@ async function startServers(model: string): Promise<Server[]> {
   for (const [name, way] of started) {
     if (!way) continue;
     await way.generate("warm up", 4);
-    servers.push({ name, way, answers: [], cpuBefore: cpuMs(way) });
+    const memory = new MemoryWatch(way.processes);
+    servers.push({ name, way, answers: [], cpuBefore: cpuMs(way), memory, cacheBytes: 0 });
   }
   return servers;
 }
@@ -237,8 +254,11 @@ async function measure(
     row("CPU s", 1, undefined, ({ way, cpuBefore }) => (cpuMs(way) - cpuBefore) / 1000);
     row("first token ms p50", 0, undefined, ({ answers }) => percentile(answers, 0.5));
     row("first token ms p99", 0, undefined, ({ answers }) => percentile(answers, 0.99));
-    row("peak memory MiB", 0, undefined, ({ way }) => way.processes.reduce((sum, each) => sum + peakMiB(each), 0));
+    row("peak memory MiB", 0, undefined, ({ memory }) => memory.peakMiB);
+    row("  without files", 0, undefined, ({ memory }) => memory.peakAnonymousMiB);
+    row("prompt cache MiB", 0, undefined, ({ cacheBytes }) => cacheBytes / 2 ** 20);
   } finally {
+    for (const { memory } of servers) memory.stop();
     for (const { way } of servers) await way.close();
   }
 }
@@ -256,7 +276,7 @@ function print(name: string, cells: readonly string[]): void {
 async function oneAfterAnother(servers: readonly Server[]): Promise<void> {
   const least = leastProcessed(inTurn);
   for (const [at, turn] of inTurn.entries()) {
-    for (const { way, answers } of at % 2 === 0 ? servers : servers.toReversed()) answers.push(await ask(way, turn));
+    for (const server of at % 2 === 0 ? servers : servers.toReversed()) await answer(server, turn);
     if (!values.details) continue;
     const cells = servers
       .map(({ answers }) => answers.at(-1))
@@ -267,15 +287,13 @@ async function oneAfterAnother(servers: readonly Server[]): Promise<void> {
 
 /** All agents at the same time, on both servers at the same time, so that other load is the same for both. */
 async function concurrently(servers: readonly Server[]): Promise<void> {
-  const work = servers.flatMap(({ name, way, answers }) =>
+  const work = servers.flatMap((server) =>
     agents.map(async (turns) => {
       for (const turn of turns.flat()) {
-        const answered = await ask(way, turn);
-        answers.push(answered);
-        const { processed, firstTokenMs } = answered;
+        const { processed, firstTokenMs } = await answer(server, turn);
         if (values.details)
           print(`${turn.agent} ${promptOf(turn.messages).length}`, [
-            name,
+            server.name,
             `${processed} ${firstTokenMs.toFixed(0)} ms`,
           ]);
       }

@@ -235,3 +235,62 @@ test("where there is no memory for a copy, none is made, and the sequence does n
     context.free();
   }
 });
+
+// Four agents with a common system prompt had four copies of it in the prompt cache.
+test("for every two texts with a common prefix: their copies share its blocks, and a restored sequence has the same state", () => {
+  const context = new NativeContext(modelOf("llama"), {
+    capacity: 16_384,
+    sequences: 2,
+    batchSize: 64,
+    maxOutputs: 4,
+    threads: 1,
+    flashAttention: false,
+    unifiedKv: true,
+  });
+  const sequences = [new Sequence(context, 0), new Sequence(context, 1)] as const;
+  const [one, other] = sequences;
+  const lengths = fc.record({
+    first: fc.integer({ min: 64, max: 4000 }),
+    common: fc.nat(4000),
+    more: fc.integer({ min: 64, max: 1500 }),
+  });
+  try {
+    fc.assert(
+      fc.property(lengths, ({ first, common, more }) => {
+        one.clear();
+        other.clear();
+        const cache = new PromptCache(2 ** 30, sequences);
+        read(context, one, textOf(1, first));
+        const wholeOfOne = context.readState(one.id, "all");
+        cache.save(one);
+        other.copyFrom(one, Math.min(common, first));
+        read(context, other, textOf(2, more));
+        const wholeOfOther = context.readState(other.id, "all");
+        const before = cache.bytes;
+        const tokenBytes = one.copySize() / first;
+        cache.save(other);
+        // Of the common prefix, less than a block is copied again.
+        expect(cache.bytes - before).toBeLessThan((more + 1024) * tokenBytes + 10_000);
+        for (const sequence of sequences) {
+          const state = sequence.copy();
+          const tokens = [...sequence.tokens];
+          sequence.clear();
+          if (!state) throw new Error("The sequence was not copied.");
+          sequence.restore(state);
+          expect(sequence.tokens).toEqual(tokens);
+        }
+        expect(sameState(context.readState(one.id, "all"), wholeOfOne)).toBe(true);
+        expect(sameState(context.readState(other.id, "all"), wholeOfOther)).toBe(true);
+        // The slots' copies have nothing that the cache lacks, but the rest of the last block.
+        for (const sequence of sequences) expect(sequence.unsavedSize()).toBeLessThan(1024 * tokenBytes);
+      }),
+      { numRuns: 15 },
+    );
+  } finally {
+    context.free();
+  }
+});
+
+function sameState(one: Uint8Array | null, other: Uint8Array | null): boolean {
+  return one !== null && other !== null && Buffer.from(one).equals(other);
+}

@@ -202,7 +202,7 @@ export interface SchedulerState {
   readonly counters: Partial<StepCounters>;
 }
 
-/** Totals since the process started. A model for embeddings only has some of them. */
+/** Totals since the process started, except the size of the prompt cache. A model for embeddings only has some of them. */
 export interface StepCounters {
   /** Turns of the scheduler in which at least one sequence advanced. */
   readonly decodeSteps: number;
@@ -214,6 +214,8 @@ export interface StepCounters {
   /** Drafted tokens (speculative decoding), and those that were accepted. */
   readonly draftedTokens: number;
   readonly acceptedTokens: number;
+  /** Bytes of the prompt cache now, in main memory. */
+  readonly promptCacheBytes: number;
   /** Grammars that were made from tools and schemas. Equal requests share a grammar. */
   readonly grammarsMade: number;
   /** Scans of the whole vocabulary for tokens that a grammar accepts but that must not appear. */

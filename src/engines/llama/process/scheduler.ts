@@ -100,6 +100,7 @@ export class Scheduler {
   #isWaiting = false;
   #step = 0;
   #taskCount = 0;
+  #promptCacheBytes = 0;
   /** Requests that took part in steps since events were last sent, and the time of that. */
   readonly #toEmit = new Set<TaskRequest>();
   #emittedAt = 0;
@@ -311,6 +312,7 @@ export class Scheduler {
       this.#prepareSequence(selected, task);
       task.start(slot.sequence);
     });
+    this.#promptCacheBytes = this.#options.promptCache.bytes;
     if (isFirst) {
       this.#counters.started(task.cachedTokens);
       this.#cacheWatch.started(task.request.id, miss, task.cachedTokens);
@@ -325,12 +327,12 @@ export class Scheduler {
 
   #prepareSequence({ slot: { sequence }, from, savesTokens }: SlotSelection, { prompt }: Task): void {
     const { promptCache } = this.#options;
-    if (from && "state" in from.source) promptCache.take(from.source, from.count);
+    if (from && "blocks" in from.source) promptCache.take(from.source, from.count);
     if (savesTokens) promptCache.save(sequence);
     const left = prompt.length - (from?.count ?? sequence.commonLength(prompt));
     if (!from) return this.#setIdleSlotsAside(left);
     const { source, count } = from;
-    if (!("state" in source)) {
+    if (!("blocks" in source)) {
       sequence.copyFrom(source, count);
       return this.#setIdleSlotsAside(left);
     }
@@ -354,7 +356,7 @@ export class Scheduler {
     const tokenMs = this.#planner.costs.promptTokenMs(promptLeft) ?? 0;
     for (const { task, sequence } of this.#slots) {
       if (task || sequence.length === 0) continue;
-      const copyMs = sequence.copySize() / copyBytesPerMs;
+      const copyMs = sequence.unsavedSize() / copyBytesPerMs;
       if (copyMs <= promptLeft * tokenMs * maxCopyShare && promptCache.saveIfFits(sequence)) sequence.clear();
     }
   }
@@ -451,6 +453,7 @@ export class Scheduler {
       queued: this.#queue.length + waiting,
       counters: {
         ...this.#counters.counters,
+        promptCacheBytes: this.#promptCacheBytes,
         grammarsMade,
         vocabularyScans: environment.vocabulary.scans,
         ...background?.counters,

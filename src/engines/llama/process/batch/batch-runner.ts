@@ -130,7 +130,10 @@ export class DecodeCounters {
     this.#acceptedTokens += after.accepted - before.accepted;
   }
 
-  get counters(): Omit<StepCounters, "grammarsMade" | "vocabularyScans" | "embeddingPasses" | "embeddedTokens"> {
+  get counters(): Omit<
+    StepCounters,
+    "promptCacheBytes" | "grammarsMade" | "vocabularyScans" | "embeddingPasses" | "embeddedTokens"
+  > {
     return {
       decodeSteps: this.#decodeSteps,
       generatedTokens: this.#generatedTokens,

@@ -30,6 +30,9 @@ export interface NativeContextOptions {
 /** The state of a sequence: all of it, or the part that cannot be truncated (recurrent states, layers with a sliding window). */
 export type StatePart = "all" | "partial";
 
+/** Sequences of a context at most (llama-cparams.h, `LLAMA_MAX_SEQ`). */
+const maxSequences = 256;
+
 /** llama.h, `LLAMA_STATE_SEQ_FLAGS_*`. */
 const stateFlags = { all: 0, partial: 1 } as const;
 
@@ -56,6 +59,8 @@ export class NativeContext {
   readonly #api: LlamaApi;
   readonly #memory: Pointer;
   readonly #created: CreatedContext;
+  /** An empty sequence, which takes parts of others while they are copied; `null` where `splitsStates` is false. */
+  readonly #spare: number | null;
   /**
    * Rows of logits by their addresses, which are the same in each decode. V8 counts each new view as new memory, and would collect garbage
    * more often.
@@ -72,10 +77,13 @@ export class NativeContext {
     this.model = model;
     this.unifiedKv = unifiedKv;
     this.threads = threads;
-    this.maxOutputs = Math.min(batchSize, Math.max(options.maxOutputs, sequences));
+    // Only in one KV cache for all sequences can some cells of one be added to another.
+    this.#spare = unifiedKv && !model.needsCheckpoints && sequences < maxSequences ? sequences : null;
+    const withSpare = this.#spare === null ? sequences : sequences + 1;
+    this.maxOutputs = Math.min(batchSize, Math.max(options.maxOutputs, withSpare));
     this.#created = createContext(
       model,
-      { capacity, sequences, batchSize, threads },
+      { capacity, sequences: withSpare, batchSize, threads },
       {
         n_outputs_max: this.maxOutputs,
         flash_attn_type: flashAttentionType[`${flashAttention}`],
@@ -206,6 +214,29 @@ export class NativeContext {
     const { length } = state;
     const read = this.#api.llama_state_seq_set_data_ext(this.pointer, state, length, sequence, stateFlags[part]);
     return Number(read) === length;
+  }
+
+  /** Whether `readRange` and `appendState` are possible. */
+  get splitsStates(): boolean {
+    return this.#spare !== null;
+  }
+
+  /** Copies the state of a sequence's positions from `from` to `to`, exclusive; `null` as for `readState`. */
+  readRange(sequence: number, from: number, to: number): Uint8Array | null {
+    if (this.#spare === null) return null;
+    this.#api.llama_memory_seq_cp(this.#memory, sequence, this.#spare, from, to);
+    const state = this.readState(this.#spare, "all");
+    this.clear(this.#spare);
+    return state;
+  }
+
+  /** Adds what `readRange` has copied to a sequence. Returns false if there are not enough free cells. */
+  appendState(sequence: number, state: Uint8Array): boolean {
+    if (this.#spare === null) return false;
+    const isWritten = this.writeState(this.#spare, state, "all");
+    if (isWritten) this.copy(this.#spare, sequence);
+    this.clear(this.#spare);
+    return isWritten;
   }
 
   /** The first and the last position of a sequence; −1 if it is empty. */

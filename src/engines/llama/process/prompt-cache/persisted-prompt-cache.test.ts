@@ -25,7 +25,10 @@ function state(seed: number, length = 20): SequenceState {
       { length: 5, state: Uint8Array.of(seed, 1) },
       { length: 9, state: Uint8Array.of(seed, 2, 3) },
     ],
-    state: Uint8Array.from({ length: 50 }, (_, at) => at ^ seed),
+    blocks: [8, length].map((end) => ({
+      length: end,
+      state: Uint8Array.from({ length: 50 }, (_, at) => at ^ seed ^ end),
+    })),
   };
 }
 
@@ -33,7 +36,7 @@ function state(seed: number, length = 20): SequenceState {
 function plain(states: Iterable<SequenceState>): unknown {
   return [...states].map((one) => ({
     ...one,
-    state: [...one.state],
+    blocks: one.blocks.map(({ length, state }) => [length, [...state]]),
     checkpoints: one.checkpoints.map(({ length, state }) => [length, [...state]]),
   }));
 }

@@ -16,7 +16,7 @@ import type { LogListener } from "../../../../core/generation-observer.ts";
 import type { OpenModelMessage } from "../../protocol.ts";
 import type { AdapterScales } from "../c-api/adapters.ts";
 import { minCopyTokens, type PromptCache } from "./prompt-cache.ts";
-import type { Sequence, SequenceState } from "./sequence.ts";
+import type { Sequence, SequenceState, StateBlock } from "./sequence.ts";
 
 /** Persists the prompt cache: it is written at a clean stop, and read when the model is opened again. */
 export class PersistedPromptCache {
@@ -98,18 +98,23 @@ export interface StateFiles {
 
 /** The first line of a file, as JSON. */
 interface Header {
-  readonly format: 2;
+  readonly format: 3;
   readonly identity: StateIdentity;
   /** Number of tokens. */
   readonly tokens: number;
   readonly adapters: AdapterScales;
   /** The images in the tokens: start, number of rows, positions. */
   readonly images: readonly (readonly [number, number, number])[];
-  /** Absent in files of earlier versions. */
-  readonly promptTokens?: number;
+  readonly promptTokens: number;
   /** `truncatableFrom` of the state. */
   readonly cuttableFrom: number;
-  readonly checkpoints: readonly { readonly length: number; readonly bytes: number }[];
+  readonly checkpoints: readonly StoredPart[];
+  readonly blocks: readonly StoredPart[];
+}
+
+/** A checkpoint or a block: its length in tokens, and its size. */
+interface StoredPart {
+  readonly length: number;
   readonly bytes: number;
 }
 
@@ -120,7 +125,7 @@ const unfinished = ".tmp";
 
 /**
  * Writes states, the newest first, in place of the previous ones. Each has its own file, which only this user may read: a header as one
- * line of JSON, the tokens as 32-bit numbers, the checkpoints, the state, and the SHA-256 of all that. Throws errors of the file system.
+ * line of JSON, the tokens as 32-bit numbers, the checkpoints, the blocks, and the SHA-256 of all that. Throws errors of the file system.
  */
 export function writeStates(files: StateFiles, states: Iterable<SequenceState>): number {
   mkdirSync(files.folder, { recursive: true, mode: 0o700 });
@@ -149,23 +154,23 @@ export function* readStates(files: StateFiles, ignored: (file: string, why: stri
 }
 
 function writeState(file: string, identity: StateIdentity, state: SequenceState): void {
-  const { tokens, images, adapters, truncatableFrom: cuttableFrom, checkpoints, promptLength } = state;
+  const { tokens, images, adapters, truncatableFrom: cuttableFrom, checkpoints, blocks, promptLength } = state;
+  const stored = ({ length, state: { byteLength: bytes } }: StateBlock): StoredPart => ({ length, bytes });
   const header: Header = {
-    format: 2,
+    format: 3,
     identity,
     tokens: tokens.length,
     adapters,
     images: images.map(({ start, count, positions }) => [start, count, positions]),
     promptTokens: promptLength,
     cuttableFrom,
-    checkpoints: checkpoints.map(({ length, state: { byteLength: bytes } }) => ({ length, bytes })),
-    bytes: state.state.byteLength,
+    checkpoints: checkpoints.map(stored),
+    blocks: blocks.map(stored),
   };
   const parts = [
     Buffer.from(`${JSON.stringify(header)}\n`),
     new Uint8Array(Int32Array.from(tokens).buffer),
-    ...checkpoints.map((checkpoint) => checkpoint.state),
-    state.state,
+    ...[...checkpoints, ...blocks].map((part) => part.state),
   ];
   const hash = createHash("sha256");
   for (const part of parts) hash.update(part);
@@ -189,18 +194,19 @@ function readState(content: Buffer, identity: StateIdentity): SequenceState {
   if (!createHash("sha256").update(whole).digest().equals(sum)) throw new Error("it is damaged");
   const end = whole.indexOf(10);
   const header = JSON.parse(whole.toString("utf8", 0, end)) as Header;
-  if (header.format !== 2 || JSON.stringify(header.identity) !== JSON.stringify(identity))
+  if (header.format !== 3 || JSON.stringify(header.identity) !== JSON.stringify(identity))
     throw new Error("it was written for another model or with other settings");
   const body = whole.subarray(end + 1);
   let at = 0;
   const take = (bytes: number): Buffer => body.subarray(at, (at += bytes));
   const numbers = take(header.tokens * 4);
   const tokens = Array.from({ length: header.tokens }, (_, i) => numbers.readInt32LE(i * 4));
-  const checkpoints = header.checkpoints.map(({ length, bytes }) => ({ length, state: copyOf(take(bytes)) }));
-  const { adapters, cuttableFrom, promptTokens: promptLength = header.tokens } = header;
+  const read = ({ length, bytes }: StoredPart): StateBlock => ({ length, state: copyOf(take(bytes)) });
+  const checkpoints = header.checkpoints.map(read);
+  const blocks = header.blocks.map(read);
+  const { adapters, cuttableFrom, promptTokens: promptLength } = header;
   const images = header.images.map(([start, count, positions]) => ({ start, count, positions }));
-  const state = copyOf(take(header.bytes));
-  return { tokens, images, adapters, truncatableFrom: cuttableFrom, promptLength, checkpoints, state };
+  return { tokens, images, adapters, truncatableFrom: cuttableFrom, promptLength, checkpoints, blocks };
 }
 
 /** A copy that does not keep the whole file in memory. */

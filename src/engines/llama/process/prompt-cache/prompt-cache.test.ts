@@ -43,8 +43,13 @@ test("a prompt of a few tokens has none, and no checkpoint is after the last tok
 /** A sequence of a prompt; a copy of it takes a byte for each token. */
 function sequenceOf(tokens: readonly number[]): Sequence {
   const cached = { tokens, adapters: "", truncatableFrom: 0, promptLength: tokens.length, checkpoints: [] };
-  const copy = (): SequenceState => ({ ...cached, images: [], state: new Uint8Array(tokens.length) });
-  return { ...cached, length: tokens.length, copySize: () => tokens.length, copy } as unknown as Sequence;
+  const copy = (): SequenceState => ({
+    ...cached,
+    images: [],
+    blocks: [{ length: tokens.length, state: new Uint8Array(tokens.length) }],
+  });
+  const size = (): number => tokens.length;
+  return { ...cached, length: tokens.length, copySize: size, unsavedSize: size, copy } as unknown as Sequence;
 }
 
 const conversation = (first: number, length = 100): number[] => Array.from({ length }, (_, at) => first + at);

@@ -17,8 +17,9 @@ const maxStates = 64;
 
 /**
  * The prompt cache in main memory: the checkpoints of all slots, and copies of sequences that were replaced by another conversation, or by
- * another branch of their own. When it is full, copies are dropped of which another one, or a slot, has nine tenths of the tokens; then the
- * other ones, then checkpoints; each time the oldest first.
+ * another branch of their own. Copies with a common prefix share its blocks. A slot keeps the blocks that it was restored from, so that its
+ * next copy adds only what is new. When the cache is full, it drops these first; then copies of which another one, or a slot, has nine
+ * tenths of the tokens; then the other ones, then checkpoints; each time the oldest first.
  */
 export class PromptCache {
   readonly #limit: number;
@@ -41,12 +42,13 @@ export class PromptCache {
     return this.#states;
   }
 
-  /** The size of all checkpoints and copies. Those with a common prefix share checkpoints, which count once. */
+  /** The size of all checkpoints and copies in bytes. Those with a common prefix share checkpoints and blocks, which count once. */
   get bytes(): number {
     const parts = new Set<Uint8Array>();
     for (const { checkpoints } of [...this.#sequences, ...this.#states])
       for (const { state } of checkpoints) parts.add(state);
-    for (const { state } of this.#states) parts.add(state);
+    for (const { savedBlocks } of this.#sequences) for (const { state } of savedBlocks) parts.add(state);
+    for (const { blocks } of this.#states) for (const { state } of blocks) parts.add(state);
     let bytes = 0;
     for (const { byteLength } of parts) bytes += byteLength;
     return bytes;
@@ -54,20 +56,22 @@ export class PromptCache {
 
   /** Makes a checkpoint at the end of a sequence. */
   checkpoint(sequence: Sequence): void {
-    if (this.enabled && this.#free(sequence.checkpointSize(), sequence)) sequence.checkpoint();
+    if (this.enabled && this.#free(() => sequence.checkpointSize(), sequence)) sequence.checkpoint();
   }
 
   /** Copies a sequence that is about to be replaced, unless another slot or a copy has the same tokens. */
   save(sequence: Sequence): void {
     if (sequence.length < minCopyTokens || !this.canSave(sequence) || this.#isElsewhere(sequence)) return;
-    const state = this.#free(sequence.copySize(), sequence) ? sequence.copy() : null;
+    const state = this.#free(() => sequence.unsavedSize(), sequence) ? sequence.copy() : null;
     if (state) this.add(state);
   }
 
   /** The same if nothing has to be dropped for it. Returns whether the tokens are in the cache, or elsewhere. */
   saveIfFits(sequence: Sequence): boolean {
     if (sequence.length < minCopyTokens || this.#isElsewhere(sequence)) return true;
-    const fits = this.bytes + sequence.copySize() <= this.#limit && this.#states.length < maxStates;
+    const isFull = (): boolean => this.bytes + sequence.unsavedSize() > this.#limit;
+    if (isFull()) this.#dropSavedBlocks(sequence);
+    const fits = !isFull() && this.#states.length < maxStates;
     const state = fits ? sequence.copy() : null;
     if (state) this.add(state);
     return state !== null;
@@ -89,7 +93,7 @@ export class PromptCache {
 
   /** Adds a copy if nothing has to be dropped for it. Returns whether it was added. */
   addIfFits(state: SequenceState): boolean {
-    const bytes = state.checkpoints.reduce((sum, { state }) => sum + state.byteLength, state.state.byteLength);
+    const bytes = [...state.checkpoints, ...state.blocks].reduce((sum, { state }) => sum + state.byteLength, 0);
     if (this.bytes + bytes > this.#limit || this.#states.length >= maxStates) return false;
     this.add(state);
     return true;
@@ -132,12 +136,19 @@ export class PromptCache {
     return this.#sequences.some(hasMost) || this.#states.some(hasMost);
   }
 
-  /** Drops copies, then checkpoints, those of `sequence` last, until `bytes` are free. Returns false if that is not possible. */
-  #free(bytes: number, sequence: Sequence): boolean {
-    if (bytes <= 0 || bytes > this.#limit) return false;
+  /** Drops the blocks that are only those of slots, except `sequence`, whose next copy needs them. */
+  #dropSavedBlocks(sequence: Sequence): void {
+    for (const other of this.#sequences) if (other !== sequence) other.dropSavedBlocks();
+  }
+
+  /** Drops blocks, copies, then checkpoints, those of `sequence` last, until `bytes()` are free. Returns false if that is not possible. */
+  #free(bytes: () => number, sequence: Sequence): boolean {
+    if (this.bytes + bytes() <= this.#limit) return true;
+    if (bytes() > this.#limit) return false;
+    this.#dropSavedBlocks(sequence);
     const others = this.#sequences.filter((other) => other !== sequence);
     for (;;) {
-      if (this.bytes + bytes <= this.#limit) return true;
+      if (this.bytes + bytes() <= this.#limit) return true;
       const [oldest] = this.#states;
       if (oldest) {
         const dropped = this.#states.find((state) => this.#isMostlyElsewhere(state)) ?? oldest;
