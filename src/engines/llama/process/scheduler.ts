@@ -62,7 +62,8 @@ export interface BackgroundWork {
 
 /**
  * Events are sent together at this interval in milliseconds, because each message wakes the server, which takes a core from llama.cpp
- * where all cores compute. The end of an answer and the result of a prefill are sent immediately, and all events before a longer decode.
+ * where all cores compute. The end of an answer and the result of a prefill are sent immediately, and all events at the start of a longer
+ * decode.
  */
 const emitIntervalMs = 20;
 
@@ -370,9 +371,11 @@ export class Scheduler {
     const batch = this.#planner.next(slots, othersWait);
     const { shares } = batch;
     const expectedMs = this.#planner.expectedMs(batch);
+    const decoding = this.#runBatch(batch, expectedMs);
+    // Such a decode runs in another thread, and has started.
     if (expectedMs > emitIntervalMs) this.#emit();
     for (const { task } of shares) this.#toEmit.add(task.request);
-    const result = await this.#runBatch(batch, expectedMs);
+    const result = await decoding;
     if (result === "done") {
       this.#counters.decoded(batch, () => {
         for (const { slot, task, chunk, index } of shares) {

@@ -47,7 +47,8 @@ const draftPause = 64;
  * cost and no prompt is in the batch. Where it is faster, answers are decoded one after another.
  *
  * Without a unified KV cache, llama.cpp splits a batch by the number of tokens per sequence and computes the parts one after another
- * (llama-batch.cpp, `split_equal`). So answers and prompts take turns there, and the chunks of a batch have the same length.
+ * (llama-batch.cpp, `split_equal`). So answers and prompts take turns there, except for the last token of a prompt, and the chunks of a batch
+ * have the same length.
  */
 export class BatchPlanner {
   readonly costs: DecodeCosts = new DecodeCosts();
@@ -60,6 +61,9 @@ export class BatchPlanner {
   #lastSequence = -1;
   /** Tokens of answers that are decoded before the next chunk of a prompt. */
   #owedAnswers = 0;
+  /** Whether answers wait for the last batch, and for how many milliseconds they have waited since they got a token. */
+  #answersWait = false;
+  #waitedMs = 0;
   /** Remaining batches without drafts. */
   #draftPause = 0;
   /** The last batch had rows of an image, so that it is the turn of the other slots. */
@@ -98,23 +102,30 @@ export class BatchPlanner {
     }
     const answers = slots.filter(({ task }) => task.promptLeft === 0);
     const { unifiedKv } = this.#context;
-    if (!unifiedKv && answers.length > 0 && this.#owedAnswers > 0) {
-      const batch = this.#answers(answers, false);
-      this.#owedAnswers -= batch.answers;
-      return batch;
+    const takeTurns = !unifiedKv && answers.length > 0;
+    const isBurst = takeTurns && !othersWait && areShort(prompts) && haveBegun(answers);
+    const burst = isBurst ? this.#chunkSize.burst(this.#waitedMs) : 0;
+    if (takeTurns) {
+      const ready = slots.filter(({ task }) => task.promptLeft <= 1);
+      const oneToken = decodesOneByOne(this.costs, ready.length) ? answers : ready;
+      const continuesBurst = burst > 0 && this.#waitedMs > 0;
+      if (oneToken.length === slots.length || (this.#owedAnswers > 0 && !continuesBurst)) {
+        const batch = this.#answers(oneToken, false);
+        this.#owedAnswers -= batch.answers;
+        return batch;
+      }
     }
     this.#owedAnswers = answers.length;
+    this.#answersWait = takeTurns;
     const inBatch = unifiedKv ? answers : [];
     const mayInterrupt = this.#sharedTokens <= 0;
     const isWhole = answers.length === 0 && !othersWait && (slots.length === 1 ? mayInterrupt : areShort(prompts));
     const isAlone = isWhole && mayInterrupt;
-    const isBurst = !unifiedKv && answers.length > 0 && !othersWait && areShort(prompts) && haveBegun(answers);
-    const { alone, burst } = this.#chunkSize;
-    const size = isWhole ? alone : isBurst ? burst : this.#chunkSize.shared(answers.length > 0);
-    const isFixed = isWhole || isBurst;
+    const size = isWhole ? this.#chunkSize.alone : burst || this.#chunkSize.shared(answers.length > 0);
+    const isFixed = isWhole || burst > 0;
     const most = isFixed ? size * lastChunkFactor : this.#chunkSize.completing(size, answers.length > 0);
     const chunks = this.#chunks(this.#prefillOrder.next(prompts), { size, most, answers: inBatch.length });
-    return { ...this.#fill([...inBatch.map(answerPart), ...chunks]), isAlone };
+    return { ...this.#fill([...inBatch.map((slot) => answerPart(slot)), ...chunks]), isAlone };
   }
 
   /** Whether the prompt of a task that has just arrived would be decoded together with the batch if that started now. */
@@ -167,6 +178,7 @@ export class BatchPlanner {
   /** Records that decoding the batch took `ms`. */
   observe(batch: Batch, ms: number): void {
     this.costs.observe(batch, ms);
+    this.#waitedMs = batch.answers > 0 || !this.#answersWait ? 0 : this.#waitedMs + ms;
     this.#sharedTokens -= batch.promptTokens;
   }
 
@@ -176,15 +188,17 @@ export class BatchPlanner {
     return draftTokens > 0;
   }
 
-  /** A token of each answer with its draft, or a token of the next one where answers are decoded one by one. */
+  /**
+   * A token of each answer with its draft, or a token of the next one where answers are decoded one by one. The slots may include prompts of
+   * which one token is left.
+   */
   #answers(slots: readonly RunningSlot[], mayDraft: boolean): Batch {
     const oneByOne = decodesOneByOne(this.costs, slots.length);
     const following = slots.find(({ sequence }) => sequence.id > this.#lastSequence);
     const next = oneByOne ? (following ?? slots[0]) : undefined;
     // Drafts are considered once in each round.
     const drafts = mayDraft && (!next || !following) ? this.#drafts(slots, oneByOne) : undefined;
-    if (!next || drafts)
-      return this.#fill(slots.map((slot, at) => ({ ...answerPart(slot), chunk: slot.task.answerChunk(drafts?.[at]) })));
+    if (!next || drafts) return this.#fill(slots.map((slot, at) => answerPart(slot, drafts?.[at])));
     this.#lastSequence = next.sequence.id;
     return { ...this.#fill([answerPart(next)]), round: slots.length };
   }
@@ -322,6 +336,8 @@ function chunkLength(promptLeft: number, size: number, free: number): number {
   return size >= 2 * tileTokens ? size - lacking : size;
 }
 
-function answerPart(slot: RunningSlot): Part {
-  return { slot, task: slot.task, chunk: slot.task.answerChunk() };
+/** The next token of an answer with its draft, or the last one of a prompt. */
+function answerPart(slot: RunningSlot, draft?: readonly number[]): Part {
+  const { task } = slot;
+  return { slot, task, chunk: task.promptLeft > 0 ? task.promptChunk(1, 1) : task.answerChunk(draft) };
 }

@@ -57,9 +57,14 @@ export class PrefillChunkSize {
     return this.#within(ms, this.#minTokens(ms));
   }
 
-  /** The size for short prompts for which only answers wait that have just begun, in tokens. */
-  get burst(): number {
-    return this.#within(Math.min(burstGaps * this.#limits.maxGapMs, this.#limits.maxBatchMs), tileTokens);
+  /**
+   * The size for short prompts for which only answers wait that have just begun, in tokens. `waitedMs`: the time since those got a token; 0 is
+   * returned where it does not allow another batch.
+   */
+  burst(waitedMs: number): number {
+    const ms = Math.min(burstGaps * this.#limits.maxGapMs, this.#limits.maxBatchMs) - waitedMs;
+    const tileMs = tileTokens * (this.#costs.promptTokenMs(tileTokens) ?? Infinity);
+    return waitedMs > 0 && tileMs > ms ? 0 : this.#within(ms, tileTokens);
   }
 
   /** What a batch of this size may have if that completes prompts: it need not be whole tiles then. */

@@ -39,6 +39,12 @@ export function argmax(logits: Float32Array): number {
   return best;
 }
 
+/** Samples an index of logits. `likeliest`: the first index of the largest one, if it is known. */
+export type LogitSampler = (logits: Float32Array, likeliest?: number) => number;
+
+/** Samples the likeliest token. */
+export const greedy: LogitSampler = (logits, likeliest) => likeliest ?? argmax(logits);
+
 /** exp() of a smaller difference to the largest logit is below the rounding error of the sum. */
 const minDifference = -40;
 const stepsPerOctave = 256;
@@ -65,11 +71,11 @@ const blockSize = 256;
  * Returns a function that samples an index of logits by softmax at a temperature above 0. `random`: uniform in [0, 1). For 49,152 logits it
  * takes a third of the time of llama.cpp's chain (0.14 ms rather than 0.42), which copies the vocabulary first.
  */
-export function sampleSoftmax(temperature: number, random: () => number): (logits: Float32Array) => number {
+export function sampleSoftmax(temperature: number, random: () => number): LogitSampler {
   const scale = 1 / temperature;
   let sums = new Float64Array();
-  return (logits) => {
-    const best = argmax(logits);
+  return (logits, likeliest) => {
+    const best = greedy(logits, likeliest);
     const largest = logits[best] ?? 0;
     const sumOf = (from: number): number => {
       const to = Math.min(logits.length, from + blockSize);

@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Sampling } from "../../../../core/request.ts";
 import type { PreparedRequest } from "../../preparing/prepared-request.ts";
@@ -36,4 +37,28 @@ describe("repeat_last_n", () => {
   test("frequency and presence penalties count all generated tokens", () => {
     expect(sampled({ presencePenalty: 1, repeatLastN: 0 }, [0], 2)).toEqual([0, 1]);
   });
+});
+
+test("logprobs do not change which tokens are sampled", () => {
+  const logit = fc.oneof(fc.integer({ min: -2, max: 2 }), fc.constant(-Infinity));
+  const samplings = fc.record({
+    temperature: fc.constantFrom(0, 1),
+    presencePenalty: fc.constantFrom(0, 1),
+    logitBias: fc.constantFrom({}, { 1: 3 }),
+  });
+  fc.assert(
+    fc.property(fc.array(logit, { minLength: 3, maxLength: 40 }), samplings, fc.nat(3), (row, sampling, top) => {
+      const tokens = [undefined, { top }].map((logprobs) => {
+        const sampler = new TokenSampler({
+          context: { logits: () => Float32Array.from([0, ...row]) } as unknown as NativeContext,
+          vocabulary: { endTokens: () => [] } as unknown as Vocabulary,
+          message: { sampling, limits: {}, n: 1, bestOf: 1, logprobs } as unknown as PreparedRequest,
+          seed: 1,
+          prompt: [0],
+        });
+        return Array.from({ length: 4 }, () => sampler.sample(0).token);
+      });
+      expect(tokens[1]).toEqual(tokens[0]);
+    }),
+  );
 });

@@ -6,7 +6,15 @@ import type { NativeContext } from "../c-api/native-context.ts";
 import { SamplerChain, type TokenCandidates } from "../c-api/native-sampler.ts";
 import type { Vocabulary } from "../tokens/vocabulary.ts";
 import type { TokenConstraint } from "./constraint.ts";
-import { argmax, readWindow, sampleSoftmax, seededRandom, withToken, type LogitWindow } from "./logits.ts";
+import {
+  greedy,
+  readWindow,
+  sampleSoftmax,
+  seededRandom,
+  withToken,
+  type LogitSampler,
+  type LogitWindow,
+} from "./logits.ts";
 import type { AnswerGrammar } from "./token-grammar.ts";
 import { forcedLogit } from "./token-limits.ts";
 
@@ -48,7 +56,7 @@ export class TokenSampler {
   readonly #sampling: Sampling;
   /** `undefined` if `#pick` samples. */
   readonly #chain: SamplerChain | undefined;
-  readonly #pick: (logits: Float32Array) => number = argmax;
+  readonly #pick: LogitSampler = greedy;
   readonly #usesHistory: boolean;
   readonly #counts = new Map<number, number>();
   readonly #generated: number[] = [];
@@ -94,7 +102,8 @@ export class TokenSampler {
     const window = needsWindow ? readWindow(logits, message.logprobs?.top ?? 0) : undefined;
     this.#modify(logits);
     const grammar = constraint?.grammar;
-    const token = grammar ? this.#sampleWithin(grammar, logits, index) : this.#sampleAny(logits, index);
+    const likeliest = this.#raw.size === 0 ? window?.tokens[0] : undefined;
+    const token = grammar ? this.#sampleWithin(grammar, logits, index) : this.#sampleAny(logits, index, likeliest);
     if (grammar && !vocabulary.endsGeneration(token)) grammar.accept(token);
     this.#generated.push(token);
     this.#counts.set(token, (this.#counts.get(token) ?? 0) + 1);
@@ -105,8 +114,8 @@ export class TokenSampler {
     this.#chain?.free();
   }
 
-  #sampleAny(logits: Float32Array, index: number): number {
-    return this.#chain ? this.#chain.sample(this.#options.context, index) : this.#pick(logits);
+  #sampleAny(logits: Float32Array, index: number, likeliest?: number): number {
+    return this.#chain ? this.#chain.sample(this.#options.context, index) : this.#pick(logits, likeliest);
   }
 
   #sampleWithin(grammar: AnswerGrammar, logits: Float32Array, index: number): number {

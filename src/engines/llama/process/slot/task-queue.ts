@@ -51,6 +51,7 @@ export class TaskQueue {
 
   /** Removes tasks of cancelled requests. Returns whether new tasks were among them. */
   dropCancelled(): boolean {
+    if (this.length === 0) return false;
     for (const task of this.#preempted) if (isCancelled(task)) task.release();
     this.#preempted = this.#preempted.filter((task) => !isCancelled(task));
     return this.#new.dropWhere(isCancelled);
@@ -62,6 +63,7 @@ export class TaskQueue {
    * stays free for it. `cachedTokens`: the number of a task's prompt tokens that a slot or the prompt cache has.
    */
   next(slots: readonly Slot[], cachedTokens: (task: Task) => number): Task | undefined {
+    if (this.length === 0) return undefined;
     let free = slots.filter(({ task }) => !task).length;
     if (free === 0) return undefined;
     const [preempted] = this.#preempted;

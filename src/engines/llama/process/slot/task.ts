@@ -391,7 +391,7 @@ export class Task {
 
   /** The last token of the answer with a draft of the next ones. */
   answerChunk(draft: readonly number[] = []): TokenChunk {
-    return { tokens: [...this.#tokens.slice(-1), ...draft], outputs: 1 + draft.length };
+    return { tokens: [this.#tokens.at(-1) ?? 0, ...draft], outputs: 1 + draft.length };
   }
 
   /** The tokens of the prompt and of the answer. */
