@@ -3,7 +3,7 @@ import { answerId, requestId, toolCallId } from "./ids.ts";
 
 test("an answer's id begins with its time: seconds since 2019-12-20 in base 62", () => {
   expect(answerId("chatcmpl-", 1_576_800_000, () => 0)).toBe(`chatcmpl-${"0".repeat(29)}`);
-  expect(answerId("cmpl-", 1_576_800_061, () => 0.999)).toBe(`cmpl-0000z${"z".repeat(24)}`);
+  expect(answerId("cmpl-", 1_576_800_061, () => 1 - 2 ** -53)).toBe(`cmpl-0000z${"z".repeat(24)}`);
   expect(answerId("cmpl-", 1_576_800_062, () => 0)).toBe(`cmpl-00010${"0".repeat(24)}`);
 });
 

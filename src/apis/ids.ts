@@ -43,9 +43,11 @@ function hexOfByte(byte: number): string {
   return bytesInHex[byte] ?? "";
 }
 
+const base62Pairs = Array.from(base62, (first) => Array.from(base62, (second) => first + second)).flat();
+
 /** Characters of `[0-9A-Za-z]`, each equally likely. */
 export function randomBase62(length: number, random: () => number): string {
-  let text = "";
-  for (let i = 0; i < length; i++) text += base62.charAt(Math.floor(random() * 62));
+  let text = length % 2 === 0 ? "" : base62.charAt(Math.floor(random() * 62));
+  while (text.length < length) text += base62Pairs[Math.floor(random() * 62 ** 2)] ?? "";
   return text;
 }

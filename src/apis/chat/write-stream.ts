@@ -55,10 +55,12 @@ interface ChoiceState {
   callTemplate: ChunkTemplate | null;
 }
 
-/** A chunk without one string: `before`, the JSON of the string, `after`. */
+/** A chunk without one string, and without its obfuscation: `before`, the JSON of the string, `after`. */
 interface ChunkTemplate {
   readonly before: string;
   readonly after: string;
+  /** The length of the chunk's JSON without that string, as `obfuscate` counts. */
+  readonly length: number;
 }
 
 /**
@@ -210,7 +212,7 @@ export class ChatStreamWriter implements StreamWriter {
     if (logprobs !== undefined || state.heldLogprobs.length > 0) return this.#textAndLogprobs(state, text, logprobs);
     if (text === "") return "";
     const template = this.#extras === "" ? state.textTemplate : null;
-    if (template) return template.before + jsonString(text) + template.after;
+    if (template && this.#envelope) return this.#envelope.fill(template, text);
     const chunks = this.#role(state, "text") + this.#chunk(state, `{"content":${JSON.stringify(text)}}`);
     state.textTemplate = this.#template(state, '{"content":\n}', false);
     return chunks;
@@ -218,14 +220,12 @@ export class ChatStreamWriter implements StreamWriter {
 
   /**
    * Returns the template of chunks with this delta. A line feed in `delta` marks the place of the string: JSON on one line contains none.
-   * `null` if chunks differ in more than that string: obfuscation depends on their length, and token ids and running usage change.
+   * `null` if chunks differ in more than that string: token ids and running usage change.
    */
   #template(state: ChoiceState, delta: string, usageFirst: boolean): ChunkTemplate | null {
     const { includeTokenIds, includeRunningUsage } = this.#context.requested;
-    if (this.#envelope?.obfuscated !== false || includeTokenIds || includeRunningUsage) return null;
-    const sample = this.#chunk(state, delta, "null", "null", usageFirst);
-    const place = sample.indexOf("\n");
-    return { before: sample.slice(0, place), after: sample.slice(place + 1) };
+    if (!this.#envelope || includeTokenIds || includeRunningUsage) return null;
+    return this.#envelope.template(this.#chunk(state, delta, "null", "null", usageFirst));
   }
 
   #textAndLogprobs(state: ChoiceState, text: string, logprobs: readonly TokenLogprob[] = []): string {
@@ -278,7 +278,7 @@ export class ChatStreamWriter implements StreamWriter {
   #callDelta(state: ChoiceState, { index, arguments: text }: ToolCallDeltaEvent): string {
     if (text === "") return "";
     const template = this.#extras === "" ? state.callTemplate : null;
-    if (template) return template.before + jsonString(text) + template.after;
+    if (template && this.#envelope) return this.#envelope.fill(template, text);
     // The legacy form has only one call, and the request was read so that the model makes no second one.
     if (this.#context.requested.legacyFunctions && index > 0) return "";
     const chunk = this.#callChunk(state, this.#argumentsDelta(state, index, JSON.stringify(text)));
@@ -392,7 +392,7 @@ export class ChatStreamWriter implements StreamWriter {
  */
 class ChatEnvelope {
   /** Each chunk ends with random characters that depend on its length. */
-  readonly obfuscated: boolean;
+  readonly #obfuscated: boolean;
   readonly #random: () => number;
   /** `{"id":…,`: the members before `choices`. */
   readonly #start: string;
@@ -405,7 +405,7 @@ class ChatEnvelope {
     const { id, created, model, systemFingerprint } = answerIdentity(context, "chatcmpl-", source);
     const serviceTier = shownTier(form.serviceTier, context.settings, source);
     this.#random = random;
-    this.obfuscated = asked.includeObfuscation ?? form.obfuscates;
+    this.#obfuscated = asked.includeObfuscation ?? form.obfuscates;
     this.#usage = asked.includeUsage && !asked.includeRunningUsage ? '"usage":null' : null;
     this.#showsLogprobs = showsLogprobsKey(form, context);
     this.#start =
@@ -437,11 +437,30 @@ class ChatEnvelope {
     return this.#event(`${this.#start}"choices":[]${members}`);
   }
 
+  /** Returns the template of a written chunk. A line feed is in the place of its string. */
+  template(chunk: string): ChunkTemplate {
+    const place = chunk.indexOf("\n");
+    const end = this.#obfuscated ? chunk.lastIndexOf(obfuscationStart) : chunk.length;
+    const before = chunk.slice(0, place);
+    const after = chunk.slice(place + 1, end);
+    return { before, after, length: characters(before) - eventStart.length + characters(after) };
+  }
+
+  /** Writes a chunk of a template. */
+  fill({ before, after, length }: ChunkTemplate, text: string): string {
+    const json = jsonString(text);
+    if (!this.#obfuscated) return before + json + after;
+    return `${before}${json}${after}${obfuscation(length + characters(json), this.#random)}\n\n`;
+  }
+
   /** `json`: an object without its closing brace. */
   #event(json: string): string {
-    return `data: ${this.obfuscated ? obfuscate(json, this.#random) : `${json}}`}\n\n`;
+    return `${eventStart}${this.#obfuscated ? obfuscate(json, this.#random) : `${json}}`}\n\n`;
   }
 }
+
+const eventStart = "data: ";
+const obfuscationStart = ',"obfuscation":"';
 
 /**
  * Adds `obfuscation`, the last member of a chunk, which hides the length of a token from an observer of the encrypted stream.
@@ -452,9 +471,14 @@ class ChatEnvelope {
  * `json`: a compact object without its closing brace. Returns the whole object.
  */
 export function obfuscate(json: string, random: () => number): string {
-  // `json` lacks one brace: the length that counts is one more.
-  const padding = (16 - ((characters(json) + 1) % 16)) % 16;
-  return `${json},"obfuscation":"${randomBase62(padding, random)}"}`;
+  return json + obfuscation(characters(json), random);
+}
+
+/** The last member of a chunk, and its closing brace. `length`: of the JSON before it. */
+function obfuscation(length: number, random: () => number): string {
+  // The length that counts has one brace more.
+  const padding = (16 - ((length + 1) % 16)) % 16;
+  return `${obfuscationStart}${randomBase62(padding, random)}"}`;
 }
 
 function characters(text: string): number {

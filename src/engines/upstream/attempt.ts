@@ -23,8 +23,6 @@ import {
 const highWater = 64 * 1024;
 /** The maximum number of bytes that are read of an error's body. */
 const failureBodyLimit = 256 * 1024;
-/** A callback on it runs when the code of this turn has run. Cheaper than `queueMicrotask`, which creates an AsyncResource each time. */
-const endOfTurn = Promise.resolve();
 /**
  * How long after the finish reason the upstream may take to send [DONE], usage, the end of the answer, or text and calls that some servers
  * send late (LiteLLM #376). A client waits for this only if its server sends neither [DONE] nor the end of the answer, and it waits only
@@ -167,7 +165,7 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     }
     // One read of the socket may bring many chunks, all in this turn. They are read together and become one batch.
     this.#arrived.push(chunk);
-    if (this.#arrived.length === 1) void endOfTurn.then(this.#readArrived);
+    if (this.#arrived.length === 1) this.#options.target.transport.afterReads(this.#readArrived);
   }
 
   onResponseEnd(): void {

@@ -16,6 +16,7 @@ export function openTransport(origin: string, { tls }: UpstreamOptions): Transpo
   };
   return {
     sharesTimers: false,
+    afterReads: (read) => void Promise.resolve().then(read),
     dispatch(request, handler) {
       const controller = new FetchController();
       void deliver(() => send(request, controller.signal), controller, handler);

@@ -12,6 +12,8 @@ export interface Transport {
    * request, so a timer must not be shared there.
    */
   readonly sharesTimers: boolean;
+  /** Calls `read` when all the data that has arrived was passed to the handlers of its requests. */
+  afterReads(read: () => void): void;
   /** Decodes the bytes of `dispatch`, which may be split anywhere. */
   decoder(): Decoder;
   /**
