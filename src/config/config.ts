@@ -278,7 +278,7 @@ export interface AdapterEntry {
 export interface DraftEntry {
   /** A GGUF file, or `hf:owner/repo[:quant]`. */
   readonly path: string;
-  /** Draft tokens of an answer at most, 1 to 16; default 8. */
+  /** Draft tokens of an answer at most, 1 to 16; default 15, and 8 for recurrent models. */
   readonly maxTokens?: number | string;
 }
 

@@ -251,7 +251,9 @@ const draft = z.union(
     settings(
       {
         path: text(draftFile).describe("A GGUF file, or hf:owner/repo[:quant]"),
-        maxTokens: integer(1, 16).optional().describe("Draft tokens of an answer at most, 1 to 16 (default 8)"),
+        maxTokens: integer(1, 16)
+          .optional()
+          .describe("Draft tokens of an answer at most, 1 to 16 (default 15; 8 for recurrent models)"),
       },
       "a mapping such as { path: small.gguf, maxTokens: 4 }",
     ),

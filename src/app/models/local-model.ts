@@ -1,7 +1,7 @@
 import type { LocalModelConfig } from "../../config/model-schema.ts";
 import {
   defaultBatchSize,
-  defaultDraftTokens,
+  defaultRecurrentDraftTokens,
   defaultSampling,
   defaultSlots,
   maxDefaultContextSize,
@@ -162,7 +162,7 @@ export class LoadableLocalModel implements Loadable {
         await readModelFile(this.#draftPath),
         file,
         plan,
-        draft.maxTokens ?? defaultDraftTokens,
+        draft.maxTokens ?? defaultRecurrentDraftTokens,
       );
       this.#need = sumOf(this.#need, ofDraft);
     }

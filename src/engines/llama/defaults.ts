@@ -6,7 +6,9 @@ export const defaultBatchSize = 512;
 export const defaultMaxTokenGapMs = 250;
 export const defaultLoadTimeoutMs = 600_000;
 /** Tokens that a draft model drafts at most. */
-export const defaultDraftTokens = 8;
+export const defaultDraftTokens = 15;
+/** The same for a recurrent model, which keeps a state for each of them. */
+export const defaultRecurrentDraftTokens = 8;
 /** Maximum default size of the prompt cache in bytes. */
 export const maxDefaultCacheMemory: number = 512 * 2 ** 20;
 /** Maximum default context size in tokens; less if the model was trained for less. */

@@ -7,7 +7,7 @@ import type { EmbeddingPlan } from "../file/embedding-plan.ts";
 import { draftNeed, totalOf } from "../file/memory-need.ts";
 import { readModelFile, type ModelFile } from "../file/read-model-file.ts";
 import { ModelOpenError } from "../model-open-error.ts";
-import { defaultDraftTokens, maxDefaultContextSize } from "../defaults.ts";
+import { defaultDraftTokens, defaultRecurrentDraftTokens, maxDefaultContextSize } from "../defaults.ts";
 import type { DraftOptions, OpenProgress } from "../options.ts";
 import type { ModelFacts } from "../preparing/model-facts.ts";
 import type { OpenModelMessage } from "../protocol.ts";
@@ -178,7 +178,7 @@ async function load(
   const { model, created } = loadWith(api, path, { options, hasGpu, onProgress }, (loaded) => {
     // A context reserves memory for the adapters that are loaded when it is created.
     const adapters = options.adapters && new NativeAdapters(loaded, options.adapters);
-    const rollback = draft && (draft.draft.maxTokens ?? defaultDraftTokens);
+    const rollback = draft && (draft.draft.maxTokens ?? defaultRecurrentDraftTokens);
     return { adapters, context: openContext(loaded, { ...sizes, unifiedKv }, options, hasGpu, rollback) };
   });
   const { adapters, context } = created;
@@ -248,7 +248,7 @@ async function draftFile(
 function bytesOfDraft(draft: DraftFile, target: ModelFile, options: OpenModelMessage): number {
   const { trainedContext = maxDefaultContextSize } = target;
   const contextSize = options.contextSize ?? Math.min(trainedContext, maxDefaultContextSize);
-  const { maxTokens = defaultDraftTokens } = draft.draft;
+  const { maxTokens = defaultRecurrentDraftTokens } = draft.draft;
   return totalOf(draftNeed(draft, target, { ...options, contextSize }, maxTokens));
 }
 

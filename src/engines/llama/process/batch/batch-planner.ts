@@ -154,14 +154,20 @@ export class BatchPlanner {
   draftDepth(
     slots: readonly RunningSlot[],
     rates: readonly number[],
-    options: Pick<DraftDepthOptions, "maxDepth" | "draftingMs" | "ofText">,
+    options: Pick<DraftDepthOptions, "maxDepth" | "minGain" | "draftingMs" | "ofText">,
   ): number {
     const oneByOneMs = this.#oneByOneMs(slots.length);
     return draftDepth(this.costs, rates, {
       ...options,
       answers: slots.length,
+      isEven: this.#isEven,
       ...(oneByOneMs !== undefined && { oneByOneMs }),
     });
+  }
+
+  /** All drafts of a batch have the same length: otherwise llama.cpp computes the part that all answers have, and then the rest. */
+  get #isEven(): boolean {
+    return !this.#context.unifiedKv || this.#context.maxRollback !== Infinity;
   }
 
   /** Milliseconds of a token for each answer, if answers are decoded one by one. */
@@ -288,8 +294,7 @@ export class BatchPlanner {
         answers: slots.length,
         maxTokens,
         always: this.#speculation === "always",
-        // Without a unified KV cache, llama.cpp computes the part that all answers have, and then the rest.
-        isEven: !this.#context.unifiedKv || this.#context.maxRollback !== Infinity,
+        isEven: this.#isEven,
         ...(oneByOneMs !== undefined && { oneByOneMs }),
       },
     );

@@ -457,11 +457,11 @@ describe("the depth of a model's drafts", () => {
           };
           if (best === 0) return;
           // 1.08 and 0.9, less what the table of costs is off.
-          expect(speed(best)).toBeGreaterThan(speed(0) * 1.05);
+          expect(speed(best)).toBeGreaterThan(speed(0) * 1.02);
           const slowest = Math.min(
             ...rates.map((each) => [...Array(best).keys()].reduce((sum, at) => sum + each ** (at + 1), 1)),
           );
-          expect((slowest / (10 + best * rates.length * 0.2 + best * stepMs)) * 10).toBeGreaterThan(0.87);
+          expect((slowest / (10 + best * rates.length * 0.2 + best * stepMs)) * 10).toBeGreaterThan(0.85);
         },
       ),
     );

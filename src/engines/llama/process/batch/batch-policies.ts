@@ -216,9 +216,11 @@ export function measuresPlain(costs: DecodeCosts, answers: number): boolean {
   return costs.draftStreak >= plainDecodeInterval || costs.decodeMs(answers, 0) === undefined;
 }
 
-export interface DraftDepthOptions extends Pick<DraftPlanOptions, "answers" | "oneByOneMs"> {
+export interface DraftDepthOptions extends Pick<DraftPlanOptions, "answers" | "oneByOneMs" | "isEven"> {
   /** Draft tokens of an answer at most. */
   readonly maxDepth: number;
+  /** The factor by which drafts must raise the expected tokens per second; default 1.08. */
+  readonly minGain?: number;
   /** Expected duration of drafting a number of tokens for each of the answers, in milliseconds. */
   readonly draftingMs: (depth: number) => number;
   /** For each answer that has a draft from its text: how many of its tokens are expected to be accepted. */
@@ -234,7 +236,7 @@ export interface DraftDepthOptions extends Pick<DraftPlanOptions, "answers" | "o
 export function draftDepth(
   costs: DecodeCosts,
   rates: readonly number[],
-  { answers, oneByOneMs, maxDepth, draftingMs, ofText = [] }: DraftDepthOptions,
+  { answers, oneByOneMs, isEven = false, maxDepth, draftingMs, ofText = [], minGain = minDraftGain }: DraftDepthOptions,
 ): number {
   const together = costs.decodeMs(answers, 0);
   const plainMs = oneByOneMs ?? together;
@@ -244,10 +246,12 @@ export function draftDepth(
   let gained = 0;
   let leastGained = 0;
   let best = 0;
-  let bestRate = (minDraftGain * answers) / plainMs;
+  let bestRate = (minGain * answers) / plainMs;
   for (let depth = 1; depth <= maxDepth && depth * drafts <= maxDraftTokens; depth++) {
     for (const rate of rates) gained += rate ** depth;
     leastGained += lowest ** depth;
+    // `planDrafts` decodes no more than the next smaller of its sizes.
+    if (!isEven && !isDraftSize(depth * drafts) && !isDraftSize(depth * drafts - 1)) continue;
     const known = ofText.map((tokens) => Math.min(depth, tokens));
     const ms = costs.draftMs(answers, depth * drafts, together ?? plainMs) + draftingMs(depth);
     const rate = known.reduce((sum, tokens) => sum + tokens, answers + gained) / ms;

@@ -13,6 +13,8 @@ export const draftSizes = [1, 2, 3, 5, 7, 11, 15, 23, 31] as const;
 export const maxDraftTokens = 31;
 /** Assumed cost of a draft token, as a share of a decode without drafts, if nothing is known. Low, so that drafts are tried. */
 const assumedDraftShare = 0.05;
+/** The share of its interpolated cost that a size is assumed to have, so that it is tried: kernels have steps at some sizes. */
+const assumedBetweenShare = 0.95;
 
 /** Measured sizes of batches with prompt tokens. The last one includes all larger batches. */
 export const chunkSizes = [16, 32, 64] as const;
@@ -51,6 +53,8 @@ interface Measured {
  */
 export class DecodeCosts {
   readonly #decodes = new Map<number, Measured>();
+  /** The same durations by the number of all tokens in the batch, on which they depend most. */
+  readonly #totals = new Map<number, Pick<Measured, "ms" | "count" | "last">>();
   readonly #chunks = new Map<number, { readonly tokenMs: number; readonly at: number }>();
   /** Current speed of the machine relative to the measurements: contexts grow, and other load comes and goes. */
   #pace = 1;
@@ -65,6 +69,7 @@ export class DecodeCosts {
     const ms = Math.max(0.001, duration);
     if (promptTokens > 0) return this.#observeChunk(promptTokens, answers, ms);
     const measured = this.#observeDecode(answers, draftTokens, ms);
+    this.#observeTotal(answers + draftTokens, ms);
     this.#draftStreak = draftTokens > 0 ? this.#draftStreak + 1 : 0;
     if (draftTokens > 0) return;
     this.#stepMs += ((ms * round) / answers - this.#stepMs) * 0.2;
@@ -110,7 +115,9 @@ export class DecodeCosts {
       return fewerMs + (draftTokens - fewer) * tokenMs;
     }
     const [moreTokens, moreMs] = more;
-    return fewerMs + ((moreMs - fewerMs) * (draftTokens - fewer)) / (moreTokens - fewer);
+    if (moreTokens === draftTokens) return moreMs;
+    const ms = fewerMs + ((moreMs - fewerMs) * (draftTokens - fewer)) / (moreTokens - fewer);
+    return Math.max(fewerMs, ms * assumedBetweenShare);
   }
 
   /** Fastest of the last decodes of this number of answers without drafts, in milliseconds; `undefined` until four were measured. */
@@ -170,6 +177,23 @@ export class DecodeCosts {
     return measured;
   }
 
+  #observeTotal(tokens: number, duration: number): void {
+    const ms = duration / this.#pace;
+    const total = this.#totals.get(tokens) ?? { ms, count: 0, last: 0 };
+    this.#totals.set(tokens, total);
+    // The first decode alone is no measurement here, either.
+    total.ms = total.count === 1 ? Math.min(total.ms, ms) : total.ms + (Math.min(2 * total.ms, ms) - total.ms) * 0.2;
+    total.count++;
+    total.last = this.#decodeCount;
+  }
+
+  /** The smoothed duration of a decode with draft tokens, and its number; that of any answers if these were not measured. */
+  #measuredDraft(answers: number, draftTokens: number): { readonly ms: number; readonly last: number } | undefined {
+    const own = this.#decodes.get(keyOf(answers, draftTokens));
+    const measured = own && own.count > 1 ? own : this.#totals.get(answers + draftTokens);
+    return measured && measured.count > 1 ? { ms: measured.ms * this.#pace, last: measured.last } : undefined;
+  }
+
   #observeChunk(promptTokens: number, answers: number, ms: number): void {
     this.#chunkCount++;
     // The kernels depend on the size of the whole batch. The answers in it would have taken `roundMs` without the prompts.
@@ -189,10 +213,10 @@ export class DecodeCosts {
     direction: 1 | -1,
   ): readonly [tokens: number, ms: number] | undefined {
     for (let size = draftTokens; size >= 1 && size <= maxDraftTokens; size += direction) {
-      const ms = this.decodeMs(answers, size);
-      if (ms === undefined) continue;
-      const age = this.#decodeCount - (this.#decodes.get(keyOf(answers, size))?.last ?? 0);
-      return [size, age > maxDraftAge ? ms * staleShare : ms];
+      const measured = this.#measuredDraft(answers, size);
+      if (!measured) continue;
+      const age = this.#decodeCount - measured.last;
+      return [size, age > maxDraftAge ? measured.ms * staleShare : measured.ms];
     }
     return undefined;
   }

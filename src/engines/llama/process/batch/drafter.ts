@@ -109,8 +109,8 @@ export class Drafter {
 const priorRates = [0.4, 0.6, 0.8, 0.9, 0.95] as const;
 const maxMatch = 2 ** priorRates.length;
 /** The number of tokens that a prior counts for, and the share of earlier observations that is left after each new one. */
-const priorTokens = 4;
-const decay = 0.98;
+export const priorTokens = 4;
+export const decay = 0.98;
 
 function matchGroup(match: number): number {
   return Math.min(priorRates.length - 1, Math.max(0, 30 - Math.clz32(match)));
