@@ -52,7 +52,8 @@ export async function measureLongPrompts(wanted: LongOptions): Promise<void> {
   const { count, turns, first, growth } = conversations;
   const longest = first + (turns - 1) * growth;
   print("", "", "s", "other", "CPU s", "other", "first token", "other");
-  const options = { model, threads, slots: 2, contextSize: longest + 100 };
+  // The same limit for both: by default, Truewire's cache is as large as the slots, and llama-server's has 8 GiB.
+  const options = { model, threads, slots: 2, contextSize: longest + 100, cacheMiB: 512 };
   const [ours, theirs] = await compare(options, against, rounds, growingConversations);
   const cells = [ours.seconds, theirs?.seconds ?? "-", ours.cpuSeconds, theirs?.cpuSeconds ?? "-"];
   print(`${count} growing to ${longest}`, "", ...cells, ours.waitMs, theirs?.waitMs ?? "-");
@@ -60,15 +61,21 @@ export async function measureLongPrompts(wanted: LongOptions): Promise<void> {
 
 /** Measures both servers alternately. Returns the round with the median CPU time of each. */
 async function compare(
-  options: WayOptions,
+  { cacheMiB, ...options }: WayOptions & { readonly cacheMiB?: number },
   against: string | undefined,
   rounds: number,
   measure: (way: HttpWay) => Promise<Measured>,
 ): Promise<readonly [Measured, Measured | undefined]> {
   const ways: (HttpWay | null)[] = [];
+  const more = cacheMiB === undefined ? [] : ["--cache-memory", `${cacheMiB}MiB`];
+  const ofOther = cacheMiB === undefined ? [] : ["--cache-ram", String(cacheMiB)];
   try {
-    ways.push(await httpWay(options));
-    ways.push(against === undefined ? await llamaServerWay(options) : await httpWay(options, against));
+    ways.push(await httpWay(options, undefined, more));
+    ways.push(
+      against === undefined
+        ? await llamaServerWay({ ...options, more: ofOther })
+        : await httpWay(options, against, more),
+    );
     const results: Measured[][] = [[], []];
     for (const way of ways) await way?.generate(newPrompt(100), 8);
     for (let round = 0; round < rounds; round++)

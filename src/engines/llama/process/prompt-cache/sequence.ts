@@ -73,10 +73,7 @@ function lastCheckpoint(checkpoints: readonly Checkpoint[], maxLength: number): 
   return checkpoints.findLast(({ length }) => length <= maxLength);
 }
 
-/**
- * Tokens of a block. Smaller ones share more of a common prefix, but llama.cpp searches all cells of the KV cache several times for each
- * block (0.7 ms for 80,000 cells on an AMD EPYC).
- */
+/** Tokens of a block. Smaller ones share more of a common prefix, but llama.cpp searches all cells of the KV cache for each block. */
 const blockTokens = 1024;
 
 /** Checkpoints of a sequence at most: the first one, where other conversations may branch off, and the last ones. */
