@@ -130,7 +130,9 @@ export class Inspector implements InspectedRequests {
   async #prepare(): Promise<void> {
     const known: KnownConversations = { sessions: new Map(), conversations: new Map() };
     let until = performance.now() + turnMs;
-    for (const watched of [...this.#ring.values()]) {
+    // A copy: the ring may drop requests meanwhile.
+    const requests = Array.from(this.#ring.values());
+    for (const watched of requests) {
       watched.join(known);
       watched.summary();
       if (performance.now() <= until) continue;
