@@ -124,7 +124,7 @@ export class Inspector implements InspectedRequests {
   }
 
   /**
-   * Makes the summaries of requests that nobody has looked at, in turns with other requests. All at once, those of a burst of 16,000 requests
+   * Makes the summaries of requests that were not listed before, in turns with other requests. In one turn, those of a burst of 16,000 requests
    * blocked the process for half a second.
    */
   async #prepare(): Promise<void> {
