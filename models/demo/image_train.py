@@ -333,6 +333,7 @@ def main() -> None:
     args.add_argument("--with", type=Path, dest="earlier")
     args.add_argument("--out", type=Path, default=Path(__file__).parent / "demo.mmproj.gguf")
     options = args.parse_args()
+    options.dir.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(options.threads)
     x, y, held_x, held_y = pictures(options.dir, options.pictures)
     run = Run(options.dir)

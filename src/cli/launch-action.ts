@@ -229,7 +229,7 @@ async function runAgent(command: string, args: readonly string[], changes: Agent
   const pass = (signal: NodeJS.Signals): void => {
     if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal);
   };
-  // Before the agent is started: a signal that came between the two ended this process, and the agent went on alone.
+  // Before the agent is started: a signal that came between the two ended this process, and left the agent alone.
   for (const signal of passed) process.on(signal, pass);
   const child = spawn(command, args, { stdio: "inherit", env: changedEnvironment(changes) });
   try {

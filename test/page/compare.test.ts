@@ -238,7 +238,7 @@ describePage("Compare", both, (at) => {
     expect(asked).toEqual([]);
   });
 
-  test.each(looks)("axe finds nothing: %s", { timeout: 60_000 }, async (_, options) => {
+  test.each(looks)("axe finds nothing: %s", { timeout: 120_000 }, async (_, options) => {
     const own = await at.open("play", options);
     await own.page.getByRole("button", { name: "Compare", exact: true }).click();
     const narrow = options.viewport.width < 900;

@@ -421,6 +421,8 @@ describePage(
         readonly choices: readonly unknown[];
       };
       await rows(page).first().click();
+      // The clipboard may still have the command of the test before.
+      await page.evaluate("navigator.clipboard.writeText('')");
       await page.getByRole("button", { name: "Copy as curl" }).click();
       await expect.poll(clipboard).toMatch(/curl/);
       const command = await clipboard();
@@ -522,7 +524,7 @@ describePage("a body of 30 MB", [talker, "--inspect-size", "1GiB"], (at) => {
     });
     const { page, wrong, close } = await at.open("inspect");
     await rows(page).first().click();
-    await page.getByRole("tree", { name: "The body" }).waitFor();
+    await page.getByRole("tree", { name: "The body" }).waitFor({ timeout: 60_000 });
     await tab(page, "JSON").click();
     const tree = page.getByRole("tree", { name: "The request's body" });
     await tree.getByText("documents: [450,000 items]").click();

@@ -83,3 +83,19 @@ test("of a burst, texts are kept for half of the limit, and then for an eighth o
   expect(Array.from({ length: 5 }, keepsTexts)).toContain(true);
   expect((await inspector.list(() => true)).requests).toHaveLength(105);
 });
+
+// The summaries of a burst of 16,000 requests were made at once, and nothing else was served for a tenth of a second or more.
+test("the first look at many requests lets others have their turn, and lists all", async () => {
+  const inspector = new Inspector(1024 * 1024 * 1024);
+  const exchange = { method: "POST", path: "/v1/chat/completions", header: () => undefined, headers: () => [] };
+  const count = 20_000;
+  for (let made = 0; made < count; made++)
+    inspector.watch(exchange as unknown as HttpExchange, `req_${made}`, new RequestRecord(), new Mask([]));
+  let others = 0;
+  const listed = inspector.list(() => true);
+  const other = setInterval(() => others++, 0);
+  const { requests } = await listed;
+  clearInterval(other);
+  expect(requests.map(({ number }) => number)).toEqual(Array.from({ length: count }, (_, at) => at + 1));
+  expect(others).toBeGreaterThan(0);
+});

@@ -124,13 +124,15 @@ export class Inspector implements InspectedRequests {
   }
 
   /**
-   * Makes the summaries of requests that nobody has looked at, in turns with other requests. All at once, those of a burst of 16,000 requests
+   * Makes the summaries of requests that were not listed before, in turns with other requests. In one turn, those of a burst of 16,000 requests
    * blocked the process for half a second.
    */
   async #prepare(): Promise<void> {
     const known: KnownConversations = { sessions: new Map(), conversations: new Map() };
     let until = performance.now() + turnMs;
-    for (const watched of [...this.#ring.values()]) {
+    // A copy: the ring may drop requests meanwhile.
+    const requests = Array.from(this.#ring.values());
+    for (const watched of requests) {
       watched.join(known);
       watched.summary();
       if (performance.now() <= until) continue;
