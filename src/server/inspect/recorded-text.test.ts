@@ -98,9 +98,9 @@ test("of texts, too, a tape holds at most its limit, the beginning and the end, 
 });
 
 test("a tape keeps most of its limit, whatever the length of the texts", () => {
-  for (const length of [1, 200, 1024, 3000, 100_000]) {
+  for (const length of [20, 200, 1024, 3000, 100_000]) {
     const tape = new TextTape(2 * 1024 * 1024);
-    const count = Math.ceil(5_000_000 / length);
+    const count = Math.ceil(4_000_000 / length);
     for (let at = 0; at < count; at++) tape.add(at, String(at % 10).repeat(length));
     expect(tape.bytes).toBeGreaterThan(1.7 * 1024 * 1024);
     const { chunks, left_out: leftOut } = tape.contents();

@@ -221,7 +221,22 @@ export class TextTape {
 /** `startsWith` compares character by character, which takes ten times as long in Node 20. */
 function fits(text: string, { before, after }: TextTemplate): boolean {
   const own = text.length - after.length;
-  return own >= before.length && text.slice(0, before.length) === before && text.slice(own) === after;
+  return own >= before.length && text.slice(0, before.length) === before && text.endsWith(after);
+}
+
+/** The maximum length of a text that is written here, if it is in ASCII: a call of `Buffer.write` takes longer. */
+const maxInlineLength = 32;
+
+/** Writes a text in UTF-8. Returns its size in bytes. */
+function writeText(text: string, bytes: Buffer, start: number): number {
+  const { length } = text;
+  if (length > maxInlineLength) return bytes.write(text, start);
+  for (let at = 0; at < length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit >= 0x80) return bytes.write(text, start);
+    bytes[start + at] = unit;
+  }
+  return length;
 }
 
 /**
@@ -256,7 +271,7 @@ class TextBlock {
     if (at + numbersSize + maxCharacterSize * own.length > bytes.length) return false;
     const time = Math.round(ms * 100);
     const since = time - this.#last;
-    const size = bytes.write(own, at + numbersSize);
+    const size = writeText(own, bytes, at + numbersSize);
     bytes[at] = since;
     bytes[at + 1] = since >>> 8;
     bytes[at + 2] = since >>> 16;
