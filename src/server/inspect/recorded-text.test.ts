@@ -100,22 +100,12 @@ test("of texts, too, a tape holds at most its limit, the beginning and the end, 
 test("a tape keeps most of its limit, whatever the length of the texts", () => {
   for (const length of [20, 200, 1024, 3000, 100_000]) {
     const tape = new TextTape(2 * 1024 * 1024);
-    const count = Math.ceil(4_000_000 / length);
-    for (let at = 0; at < count; at++) tape.add(at, String(at % 10).repeat(length));
+    for (let at = 0; at < 4_000_000 / length; at++) tape.add(at, "x".repeat(length));
     expect(tape.bytes).toBeGreaterThan(1.7 * 1024 * 1024);
     const { chunks, left_out: leftOut } = tape.contents();
     const kept = chunks.reduce((sum, { text }) => sum + text.length, 0);
-    expect(kept + (leftOut?.characters ?? 0)).toBe(count * length);
+    expect(kept + (leftOut?.characters ?? 0)).toBe(Math.ceil(4_000_000 / length) * length);
   }
-});
-
-test("the events of a stream take little more than what is their own", () => {
-  const tape = new TextTape(2 * 1024 * 1024);
-  const event = (at: number): string =>
-    `data: {"id":"chatcmpl-1","delta":{"content":" word${at}"},"finish_reason":null}\n\n`;
-  for (let at = 0; at < 10_000; at++) tape.add(at * 20, event(at));
-  expect(tape.bytes).toBeLessThan(10_000 * 32);
-  expect(tape.contents().chunks[9_999]).toEqual({ ms: 9_999 * 20, text: event(9_999) });
 });
 
 const mask = new Mask(["sk-secret-0123456789"]);

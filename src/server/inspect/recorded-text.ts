@@ -96,27 +96,13 @@ const maxShortText = 1024;
 const firstBlockSize = 2 * 1024;
 const maxBlockSize = 32 * 1024;
 const bytesPerBlock = 256;
-/** The size of the numbers before a text, and the maximum size of a character, in bytes. */
-const numbersSize = 7;
+/** The size of the numbers before a text, in bytes, and the maximum size of a character. */
+const numbersSize = 6;
 const maxCharacterSize = 3;
-/** The number of templates of a tape, the share of its limit for them, and the minimum length of one in characters. */
-const maxTemplates = 8;
-const templateShare = 1 / 32;
-const minTemplateLength = 32;
-
-/** What texts have in common: the events of a stream differ in a few characters. */
-interface TextTemplate {
-  readonly index: number;
-  readonly before: string;
-  readonly after: string;
-}
-
-const noTemplate: TextTemplate = { index: 0, before: "", after: "" };
 
 /**
- * A tape of texts. A stream has many short texts: what is their own is copied into blocks outside of V8's heap, because the collector moves each
- * object that lives for a second twice, and then marks it again and again. A tape keeps or drops whole items, so a long text is added in
- * several.
+ * A tape of texts. A stream has many short texts: they are copied into blocks outside of V8's heap, because the collector moves each object that
+ * lives for a second twice, and then marks it again and again. A tape keeps or drops whole items, so a long text is added in several.
  */
 export class TextTape {
   readonly #tape: Tape<TextBlock | string>;
@@ -126,42 +112,27 @@ export class TextTape {
   #nextBlockSize = firstBlockSize;
   /** The block that takes further texts. */
   #open: TextBlock | undefined;
-  readonly #templates: TextTemplate[] = [noTemplate];
-  #template = noTemplate;
-  readonly #templateLimit: number;
-  #templateBytes = 0;
-  /** The text before, from which templates are made. */
-  #previous = "";
 
   /** `limit`: in bytes. */
   constructor(limit: number) {
-    this.#templateLimit = limit * templateShare;
-    const textLimit = limit - this.#templateLimit;
-    this.#tape = new Tape(textLimit, blockMeasures);
-    this.#maxLength = Math.max(16, Math.floor(textLimit / 32));
-    this.#maxBlockSize = Math.min(maxBlockSize, Math.floor(textLimit / 16) - bytesPerBlock);
+    this.#tape = new Tape(limit, blockMeasures);
+    this.#maxLength = Math.max(16, Math.floor(limit / 32));
+    this.#maxBlockSize = Math.min(maxBlockSize, Math.floor(limit / 16) - bytesPerBlock);
     this.#maxShort = Math.min(maxShortText, (this.#maxBlockSize - numbersSize) / maxCharacterSize);
   }
 
   /** The size of what is kept; at most the limit. */
   get bytes(): number {
-    return this.#templateBytes + this.#tape.bytes;
+    return this.#tape.bytes;
   }
 
-  /** `ms`: the time of the text, not before that of the last one. Returns by how many bytes the tape has grown, below 0 if more was dropped. */
+  /** `ms`: the time of the text, not before that of the last one. Returns by how many bytes the tape has grown. */
   add(ms: number, text: string): number {
-    if (text.length > this.#maxShort) return this.#addLong(ms, text);
-    const before = this.#templateBytes;
-    let template = this.#template;
-    if (template === noTemplate || !fits(text, template)) template = this.#templateFor(text);
-    this.#previous = text;
-    const own = text.slice(template.before.length, text.length - template.after.length);
-    const grown =
-      this.#open?.add(ms, own, text.length, template) === true ? 0 : this.#addBlock(ms, own, text, template);
-    return grown + this.#templateBytes - before;
+    return this.#open?.add(ms, text) === true ? 0 : this.#addItem(ms, text);
   }
 
-  #addLong(ms: number, text: string): number {
+  #addItem(ms: number, text: string): number {
+    if (text.length <= this.#maxShort) return this.#addBlock(ms, text);
     this.#open = undefined;
     if (text.length <= this.#maxLength) return this.#tape.add(ms, text);
     let grown = 0;
@@ -173,79 +144,25 @@ export class TextTape {
     return grown;
   }
 
-  #addBlock(ms: number, own: string, text: string, template: TextTemplate): number {
+  #addBlock(ms: number, text: string): number {
     const size = Math.min(this.#nextBlockSize, this.#maxBlockSize);
-    const block = (this.#open = new TextBlock(Math.max(size, numbersSize + maxCharacterSize * own.length), ms));
+    const block = (this.#open = new TextBlock(Math.max(size, numbersSize + maxCharacterSize * text.length), ms));
     this.#nextBlockSize = size * 2;
-    block.add(ms, own, text.length, template);
+    block.add(ms, text);
     return this.#tape.add(ms, block);
-  }
-
-  /** Another template that fits, or a new one of what the text has in common with the one before. */
-  #templateFor(text: string): TextTemplate {
-    const templates = this.#templates;
-    for (const template of templates)
-      if (template !== noTemplate && fits(text, template)) return (this.#template = template);
-    if (templates.length > maxTemplates) return noTemplate;
-    const previous = this.#previous;
-    const max = Math.min(text.length, previous.length);
-    let start = 0;
-    while (start < max && text.charCodeAt(start) === previous.charCodeAt(start)) start++;
-    let end = 0;
-    while (
-      start + end < max &&
-      text.charCodeAt(text.length - 1 - end) === previous.charCodeAt(previous.length - 1 - end)
-    )
-      end++;
-    // A pair of surrogates is not divided.
-    if (start > 0 && isHighSurrogate(text.charCodeAt(start - 1))) start--;
-    if (end > 0 && isLowSurrogate(text.charCodeAt(text.length - end))) end--;
-    if (start + end < minTemplateLength) return noTemplate;
-    const before = copied(text, 0, start);
-    const after = copied(text, text.length - end, text.length);
-    const bytes = textBytes(before) + textBytes(after);
-    if (this.#templateBytes + bytes > this.#templateLimit) return noTemplate;
-    this.#templateBytes += bytes;
-    const made = { index: templates.length, before, after };
-    templates.push(made);
-    return (this.#template = made);
   }
 
   contents(): TapeContents<TimedText> {
     return this.#tape.contents((ms, item) =>
-      item instanceof TextBlock ? item.texts(this.#templates) : [{ ms: Math.round(ms * 100) / 100, text: item }],
+      item instanceof TextBlock ? item.texts() : [{ ms: Math.round(ms * 100) / 100, text: item }],
     );
   }
 }
 
-/** `startsWith` compares character by character, which takes ten times as long in Node 20. */
-function fits(text: string, { before, after }: TextTemplate): boolean {
-  const own = text.length - after.length;
-  return own >= before.length && text.slice(0, before.length) === before && text.endsWith(after);
-}
-
-/** The maximum length of a text that is written here, if it is in ASCII: a call of `Buffer.write` takes longer. */
-const maxInlineLength = 32;
-
-/** Writes a text in UTF-8. Returns its size in bytes. */
-function writeText(text: string, bytes: Buffer, start: number): number {
-  const { length } = text;
-  if (length > maxInlineLength) return bytes.write(text, start);
-  for (let at = 0; at < length; at++) {
-    const unit = text.charCodeAt(at);
-    if (unit >= 0x80) return bytes.write(text, start);
-    bytes[start + at] = unit;
-  }
-  return length;
-}
-
-/**
- * The own parts of short texts, in UTF-8. Each follows the time since the text before it (four bytes, in hundredths of a millisecond), its size
- * (two bytes) and the index of its template (one byte).
- */
+/** Short texts in UTF-8. Each follows the time since the text before it (four bytes, in hundredths of a millisecond) and its size (two bytes). */
 class TextBlock {
   count = 0;
-  /** The sum of the lengths of the whole texts. */
+  /** The sum of the lengths. */
   characters = 0;
   readonly #bytes: Buffer;
   #used = 0;
@@ -264,21 +181,21 @@ class TextBlock {
     return bytesPerBlock + this.#bytes.length;
   }
 
-  /** `own`: the text without its template; `length`: with it. Returns whether the text fits. */
-  add(ms: number, own: string, length: number, template: TextTemplate): boolean {
+  /** Returns whether the text fits. */
+  add(ms: number, text: string): boolean {
     const bytes = this.#bytes;
     const at = this.#used;
-    if (at + numbersSize + maxCharacterSize * own.length > bytes.length) return false;
+    const { length } = text;
+    if (at + numbersSize + maxCharacterSize * length > bytes.length) return false;
     const time = Math.round(ms * 100);
     const since = time - this.#last;
-    const size = writeText(own, bytes, at + numbersSize);
+    const size = bytes.write(text, at + numbersSize);
     bytes[at] = since;
     bytes[at + 1] = since >>> 8;
     bytes[at + 2] = since >>> 16;
     bytes[at + 3] = since >>> 24;
     bytes[at + 4] = size;
     bytes[at + 5] = size >>> 8;
-    bytes[at + 6] = template.index;
     this.#last = time;
     this.#used = at + numbersSize + size;
     this.count++;
@@ -286,16 +203,15 @@ class TextBlock {
     return true;
   }
 
-  texts(templates: readonly TextTemplate[]): TimedText[] {
+  texts(): TimedText[] {
     const bytes = this.#bytes;
     const texts: TimedText[] = [];
     let time = this.#first;
     for (let at = 0; at < this.#used;) {
       time += bytes.readUInt32LE(at);
       const start = at + numbersSize;
-      const { before, after } = templates[bytes[at + 6] ?? 0] ?? noTemplate;
-      at = start + bytes.readUInt16LE(at + 4);
-      texts.push({ ms: time / 100, text: before + bytes.toString("utf8", start, at) + after });
+      at = start + bytes.readUInt16LE(start - 2);
+      texts.push({ ms: time / 100, text: bytes.toString("utf8", start, at) });
     }
     return texts;
   }
@@ -333,15 +249,8 @@ function copied(text: string, start: number, end: number): string {
 
 /** The last position up to `end` that is not within a surrogate pair. */
 function characterBoundary(text: string, end: number): number {
-  return end < text.length && isLowSurrogate(text.charCodeAt(end)) ? end - 1 : end;
-}
-
-function isHighSurrogate(unit: number): boolean {
-  return unit >= 0xd800 && unit < 0xdc00;
-}
-
-function isLowSurrogate(unit: number): boolean {
-  return unit >= 0xdc00 && unit < 0xe000;
+  const unit = text.charCodeAt(end);
+  return end < text.length && unit >= 0xdc00 && unit < 0xe000 ? end - 1 : end;
 }
 
 /**
