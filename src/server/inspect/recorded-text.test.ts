@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { maskedHeaders, maskedTape, Tape, TextTape } from "./recorded-text.ts";
+import { maskedHeaders, maskedTape, Tape } from "./recorded-text.ts";
 import { Mask } from "../mask.ts";
 
 interface Piece {
@@ -13,7 +13,7 @@ const chunks = fc.array(fc.record({ text: fc.string({ maxLength: 12 }), bytes: f
 });
 
 function newTape(limit: number): Tape<Piece> {
-  return new Tape(limit, { bytes: ({ bytes }) => bytes, characters: ({ text }) => text.length, chunks: () => 1 });
+  return new Tape(limit, { bytes: ({ bytes }) => bytes, characters: ({ text }) => text.length });
 }
 
 test("holds at most its limit, the beginning and the end, and counts what is between them", () => {
@@ -26,7 +26,7 @@ test("holds at most its limit, the beginning and the end, and counts what is bet
         expect(tape.bytes).toBe(bytes);
         expect(tape.bytes).toBeLessThanOrEqual(limit);
       }
-      const { chunks: kept, left_out: leftOut } = tape.contents((ms, { text }) => [[ms, text]]);
+      const { chunks: kept, left_out: leftOut } = tape.contents((ms, { text }) => [ms, text]);
       const { after, chunks: count, characters } = leftOut ?? { after: added.length, chunks: 0, characters: 0 };
       const all = added.map(({ text }, at) => [at, text]);
       expect(kept).toEqual([...all.slice(0, after), ...all.slice(after + count)]);
@@ -42,7 +42,7 @@ test("keeps the newest where it fits at all", () => {
       const tape = newTape(limit);
       for (const [at, chunk] of added.entries()) tape.add(at, chunk);
       // The end has three quarters of the limit, and no chunk is longer than that here.
-      if (added.length > 0) expect(tape.contents((ms) => [ms]).chunks.at(-1)).toBe(added.length - 1);
+      if (added.length > 0) expect(tape.contents((ms) => ms).chunks.at(-1)).toBe(added.length - 1);
     }),
   );
 });
@@ -50,62 +50,10 @@ test("keeps the newest where it fits at all", () => {
 test("of a long stream, the first quarter and the last three are kept", () => {
   const tape = newTape(1000);
   for (let at = 0; at < 100_000; at++) tape.add(at, { text: "x", bytes: 10 });
-  const { chunks: kept, left_out: leftOut } = tape.contents((ms) => [ms]);
+  const { chunks: kept, left_out: leftOut } = tape.contents((ms) => ms);
   expect(kept).toHaveLength(100);
   expect(kept.slice(24, 26)).toEqual([24, 99_925]);
   expect(leftOut).toEqual({ after: 25, chunks: 99_900, characters: 99_900 });
-});
-
-/** Of any characters, short ones, those that fill several blocks, and long ones, after some milliseconds each. */
-const timedTexts = fc.array(
-  fc.record({
-    after: fc.double({ min: 0, max: 50, noNaN: true }),
-    text: fc
-      .record({
-        unit: fc.string({ unit: "binary", minLength: 1, maxLength: 8 }),
-        times: fc.constantFrom(1, 1, 40, 400),
-      })
-      .map(({ unit, times }) => unit.repeat(times)),
-  }),
-  { maxLength: 300, size: "max" },
-);
-
-test("of texts, too, a tape holds at most its limit, the beginning and the end, and counts what is between them", () => {
-  fc.assert(
-    fc.property(fc.constantFrom(0, 100, 4096, 64 * 1024, 256 * 1024), timedTexts, (limit, added) => {
-      const tape = new TextTape(limit);
-      const all: { ms: number; text: string }[] = [];
-      let [bytes, ms] = [0, 0];
-      for (const { after, text } of added) {
-        ms += after;
-        all.push({ ms: Math.round(ms * 100) / 100, text });
-        bytes += tape.add(ms, text);
-        expect(tape.bytes).toBe(bytes);
-        expect(bytes).toBeLessThanOrEqual(limit);
-      }
-      const { chunks, left_out: leftOut } = tape.contents();
-      const { after, chunks: count, characters } = leftOut ?? { after: chunks.length, chunks: 0, characters: 0 };
-      const [head, tail] = [chunks.slice(0, after), chunks.slice(after)];
-      const text = all.map(({ text }) => text).join("");
-      const headText = head.map(({ text }) => text).join("");
-      expect(headText).toBe(text.slice(0, headText.length));
-      expect(tail.map(({ text }) => text).join("")).toBe(text.slice(headText.length + characters));
-      // A text that is longer than a 32nd of the limit is added in several.
-      if (limit < 256 * 1024) return;
-      expect(chunks).toEqual([...all.slice(0, after), ...all.slice(after + count)]);
-    }),
-  );
-});
-
-test("a tape keeps most of its limit, whatever the length of the texts", () => {
-  for (const length of [20, 200, 1024, 3000, 100_000]) {
-    const tape = new TextTape(2 * 1024 * 1024);
-    for (let at = 0; at < 4_000_000 / length; at++) tape.add(at, "x".repeat(length));
-    expect(tape.bytes).toBeGreaterThan(1.7 * 1024 * 1024);
-    const { chunks, left_out: leftOut } = tape.contents();
-    const kept = chunks.reduce((sum, { text }) => sum + text.length, 0);
-    expect(kept + (leftOut?.characters ?? 0)).toBe(Math.ceil(4_000_000 / length) * length);
-  }
 });
 
 const mask = new Mask(["sk-secret-0123456789"]);

@@ -7,8 +7,6 @@ export interface Measures<T> {
   bytes(item: T): number;
   /** Of its text. */
   characters(item: T): number;
-  /** The number of items that `left_out` counts for it. */
-  chunks(item: T): number;
 }
 
 /** The share of the limit for the beginning; the end has the rest. */
@@ -33,7 +31,7 @@ export class Tape<T> {
   #tailTimes: number[] = [];
   #first = 0;
   #tailBytes = 0;
-  #droppedChunks = 0;
+  #droppedItems = 0;
   #droppedCharacters = 0;
 
   /** `limit`: in bytes. */
@@ -66,13 +64,13 @@ export class Tape<T> {
     return this.#tailBytes - before;
   }
 
-  /** `show` converts an item and its time into the chunks that are shown. */
-  contents<U>(show: (ms: number, item: T) => readonly U[]): TapeContents<U> {
+  /** `show` converts an item and its time. */
+  contents<U>(show: (ms: number, item: T) => U): TapeContents<U> {
     const shown = (items: readonly T[], times: readonly number[]): U[] =>
-      items.flatMap((item, at) => show(times[at] ?? 0, item));
+      items.map((item, at) => show(times[at] ?? 0, item));
     const head = shown(this.#head, this.#headTimes);
     const tail = shown(this.#tail.slice(this.#first), this.#tailTimes.slice(this.#first));
-    const [chunks, characters] = [this.#droppedChunks, this.#droppedCharacters];
+    const [chunks, characters] = [this.#droppedItems, this.#droppedCharacters];
     if (chunks === 0) return { chunks: [...head, ...tail] };
     return { chunks: [...head, ...tail], left_out: { after: head.length, chunks, characters } };
   }
@@ -81,7 +79,7 @@ export class Tape<T> {
     const oldest = this.#tail[this.#first] as T;
     this.#first++;
     this.#tailBytes -= this.#measures.bytes(oldest);
-    this.#droppedChunks += this.#measures.chunks(oldest);
+    this.#droppedItems++;
     this.#droppedCharacters += this.#measures.characters(oldest);
     if (this.#first < maxDropped && this.#first < this.#tail.length) return;
     this.#tail = this.#tail.slice(this.#first);
@@ -90,50 +88,19 @@ export class Tape<T> {
   }
 }
 
-/** The maximum length of a text that is copied into a block, in characters; a longer one is kept as it is. */
-const maxShortText = 1024;
-/** The sizes of the first block of a tape and of the largest one, and of a block without its texts, in bytes. */
-const firstBlockSize = 2 * 1024;
-const maxBlockSize = 32 * 1024;
-const bytesPerBlock = 256;
-/** The size of the numbers before a text, in bytes, and the maximum size of a character. */
-const numbersSize = 6;
-const maxCharacterSize = 3;
-
-/**
- * A tape of texts. A stream has many short texts: they are copied into blocks outside of V8's heap, because the collector moves each object that
- * lives for a second twice, and then marks it again and again. A tape keeps or drops whole items, so a long text is added in several.
- */
+/** A tape of texts. A tape keeps or drops whole items, so a long text is added in several. */
 export class TextTape {
-  readonly #tape: Tape<TextBlock | string>;
+  readonly #tape: Tape<string>;
   readonly #maxLength: number;
-  readonly #maxShort: number;
-  readonly #maxBlockSize: number;
-  #nextBlockSize = firstBlockSize;
-  /** The block that takes further texts. */
-  #open: TextBlock | undefined;
 
   /** `limit`: in bytes. */
   constructor(limit: number) {
-    this.#tape = new Tape(limit, blockMeasures);
+    this.#tape = new Tape(limit, textMeasures);
     this.#maxLength = Math.max(16, Math.floor(limit / 32));
-    this.#maxBlockSize = Math.min(maxBlockSize, Math.floor(limit / 16) - bytesPerBlock);
-    this.#maxShort = Math.min(maxShortText, (this.#maxBlockSize - numbersSize) / maxCharacterSize);
   }
 
-  /** The size of what is kept; at most the limit. */
-  get bytes(): number {
-    return this.#tape.bytes;
-  }
-
-  /** `ms`: the time of the text, not before that of the last one. Returns by how many bytes the tape has grown. */
+  /** Returns by how many bytes the tape has grown. */
   add(ms: number, text: string): number {
-    return this.#open?.add(ms, text) === true ? 0 : this.#addItem(ms, text);
-  }
-
-  #addItem(ms: number, text: string): number {
-    if (text.length <= this.#maxShort) return this.#addBlock(ms, text);
-    this.#open = undefined;
     if (text.length <= this.#maxLength) return this.#tape.add(ms, text);
     let grown = 0;
     for (let from = 0; from < text.length;) {
@@ -144,76 +111,8 @@ export class TextTape {
     return grown;
   }
 
-  #addBlock(ms: number, text: string): number {
-    const size = Math.min(this.#nextBlockSize, this.#maxBlockSize);
-    const block = (this.#open = new TextBlock(Math.max(size, numbersSize + maxCharacterSize * text.length), ms));
-    this.#nextBlockSize = size * 2;
-    block.add(ms, text);
-    return this.#tape.add(ms, block);
-  }
-
   contents(): TapeContents<TimedText> {
-    return this.#tape.contents((ms, item) =>
-      item instanceof TextBlock ? item.texts() : [{ ms: Math.round(ms * 100) / 100, text: item }],
-    );
-  }
-}
-
-/** Short texts in UTF-8. Each follows the time since the text before it (four bytes, in hundredths of a millisecond) and its size (two bytes). */
-class TextBlock {
-  count = 0;
-  /** The sum of the lengths. */
-  characters = 0;
-  readonly #bytes: Buffer;
-  #used = 0;
-  /** The times of the first and of the last text, in hundredths of a millisecond. */
-  readonly #first: number;
-  #last: number;
-
-  /** `size`: in bytes; `ms`: the time of the first text. */
-  constructor(size: number, ms: number) {
-    this.#bytes = Buffer.allocUnsafeSlow(size);
-    this.#first = this.#last = Math.round(ms * 100);
-  }
-
-  /** In memory, in bytes. */
-  get size(): number {
-    return bytesPerBlock + this.#bytes.length;
-  }
-
-  /** Returns whether the text fits. */
-  add(ms: number, text: string): boolean {
-    const bytes = this.#bytes;
-    const at = this.#used;
-    const { length } = text;
-    if (at + numbersSize + maxCharacterSize * length > bytes.length) return false;
-    const time = Math.round(ms * 100);
-    const since = time - this.#last;
-    const size = bytes.write(text, at + numbersSize);
-    bytes[at] = since;
-    bytes[at + 1] = since >>> 8;
-    bytes[at + 2] = since >>> 16;
-    bytes[at + 3] = since >>> 24;
-    bytes[at + 4] = size;
-    bytes[at + 5] = size >>> 8;
-    this.#last = time;
-    this.#used = at + numbersSize + size;
-    this.count++;
-    this.characters += length;
-    return true;
-  }
-
-  texts(): TimedText[] {
-    const bytes = this.#bytes;
-    const texts: TimedText[] = [];
-    let time = this.#first;
-    for (let at = 0; at < this.#used;) {
-      time += bytes.readUInt32LE(at);
-      const start = at + numbersSize;
-      at = start + bytes.readUInt16LE(start - 2);
-      texts.push({ ms: time / 100, text: bytes.toString("utf8", start, at) });
-    }
-    return texts;
+    return this.#tape.contents((ms, text) => ({ ms: Math.round(ms * 100) / 100, text }));
   }
 }
 
@@ -225,11 +124,7 @@ export function textBytes(text: string): number {
   return bytesPerText + 2 * text.length;
 }
 
-const blockMeasures: Measures<TextBlock | string> = {
-  bytes: (item) => (item instanceof TextBlock ? item.size : textBytes(item)),
-  characters: (item) => (item instanceof TextBlock ? item.characters : item.length),
-  chunks: (item) => (item instanceof TextBlock ? item.count : 1),
-};
+const textMeasures = { bytes: textBytes, characters: ({ length }: string): number => length };
 
 /** The beginning of a text, as much as `limit` bytes can hold. */
 export function keptText(text: string, limit: number): KeptText {

@@ -246,13 +246,13 @@ export class WatchedRequest extends ListedRequest implements Inspection {
   *#eventBatches(): Generator<readonly GenerationEvent[]> {
     const answering = this.#answering;
     if (answering?.isReadAgain === true) for (const { events } of answering.batches()) yield events;
-    for (const events of this.#events.contents((_, events) => [events]).chunks) yield events;
+    for (const events of this.#events.contents((_, events) => events).chunks) yield events;
   }
 
   /** The events that were kept, after those of a whole answer, which is read again. */
   #shownEvents(): TapeContents<TimedEvents> {
     const { mask } = this;
-    const kept = mask.value(this.#events.contents((ms, events) => [{ ms: rounded(ms), events }]));
+    const kept = mask.value(this.#events.contents((ms, events) => ({ ms: rounded(ms), events })));
     const read = this.#answering?.events();
     if (!read) return kept;
     const masked = new MaskedEvents(mask);
@@ -503,7 +503,7 @@ const bytesPerEvent = 80;
 const bytesPerAlternative = 112;
 const bytesPerUsage = 400;
 
-const eventMeasures = { bytes: eventBytes, characters: (): number => 0, chunks: (): number => 1 };
+const eventMeasures = { bytes: eventBytes, characters: (): number => 0 };
 
 /** Estimates the size of a batch in memory, in bytes. */
 function eventBytes(events: readonly GenerationEvent[]): number {
