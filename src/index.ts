@@ -156,6 +156,7 @@ export type { CacheMiss, CacheMissCause, DifferingTexts } from "./core/cache-mis
 export type { AttemptObserver, GenerationObserver, ObservedAttempt } from "./core/generation-observer.ts";
 export type {
   AdaptationPlace,
+  AnswerHeaders,
   AnswerReading,
   InspectedPrompt,
   Inspection,

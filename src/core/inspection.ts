@@ -1,4 +1,4 @@
-import type { GenerationEvent } from "./events.ts";
+import type { GenerationEnd, GenerationEvent } from "./events.ts";
 import type { GenerationRequest } from "./request.ts";
 
 /**
@@ -45,9 +45,10 @@ export interface SentRequest {
   /** The adaptations of the request to what the server accepts. */
   readonly adaptations: readonly AdaptationPlace[];
   /**
-   * Reads the answer again, for a person who looks at it: what is read while the answer is served would have to be kept for every request.
+   * Reads the answer with these headers again, for a person who looks at it: what is read while the answer is served would have to be kept for
+   * every request.
    */
-  readonly reread: () => AnswerReading;
+  readonly reread: (headers: AnswerHeaders) => AnswerReading;
   /** The answer's events are the generation's; false: the generation has several answers, or corrects this one. */
   readonly isWhole: boolean;
 }
@@ -56,7 +57,10 @@ export interface SentRequest {
 export interface AnswerReading {
   /** Reads a further chunk, as it was received. Returns the events in it; those of an answer without a stream come with its end. */
   push(text: string): readonly GenerationEvent[];
-  end(): readonly GenerationEvent[];
+  /** Ends the answer; `error`: it was cut off. */
+  end(error?: Error): readonly GenerationEvent[];
+  /** Ends an answer whose rest was not read. */
+  abandon(end: GenerationEnd): readonly GenerationEvent[];
   /** The repairs of the chunks that were pushed. */
   readonly repairs: readonly RepairPlace[];
 }
@@ -75,13 +79,18 @@ export interface RepairPlace {
   readonly at: number;
 }
 
+/** The headers of another server's answer. */
+export type AnswerHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
+
 /** Receives another server's answer. */
 export interface ReceivedAnswer {
-  answered(status: number, headers: Readonly<Record<string, string | readonly string[] | undefined>>): void;
+  answered(status: number, headers: AnswerHeaders): void;
   /** A further chunk of the body. */
   received(text: string): void;
   /** The body is complete. */
   ended(): void;
   /** There is no answer, or it broke off. */
   failed(message: string): void;
+  /** The rest is not read. */
+  abandoned(end: GenerationEnd): void;
 }

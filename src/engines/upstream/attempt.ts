@@ -1,6 +1,6 @@
 import type { Dispatcher } from "undici";
 import type { GenerationEnd, GenerationEvent } from "../../core/events.ts";
-import type { ReceivedAnswer } from "../../core/inspection.ts";
+import type { AnswerHeaders, ReceivedAnswer } from "../../core/inspection.ts";
 import { OpenList, type Placed } from "../../core/open-list.ts";
 import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
 import type { EventReader } from "../../apis/source-port.ts";
@@ -122,8 +122,8 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
 
   /** Stops the request in any state. A waiting `next` gets `end`. */
   abort(end: GenerationEnd): void {
+    this.#inspected?.abandoned(end);
     if (!this.#ended) this.#add(this.#options.reader.abandon(end));
-    if ("failure" in end) this.#inspected?.failed(end.failure.message);
     this.#stop();
   }
 
@@ -279,7 +279,7 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     const { transform } = this.#options;
     const added = transform ? transform(events) : events;
     this.#sawEvent = true;
-    if (!this.#hasHeaders) this.#addHeaders(added);
+    if (!this.#hasHeaders) this.#hasHeaders = addHeaders(added, this.#headers);
     if (added.length === 0) return;
     const last = added.at(-1);
     if (last?.type === "end") {
@@ -292,17 +292,6 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     const waiting = this.#waiting;
     this.#waiting = undefined;
     waiting?.(this.#take());
-  }
-
-  /** Adds the headers for the client to the first `start` event. Other events may precede it, such as Azure's filter results. */
-  #addHeaders(events: GenerationEvent[]): void {
-    const at = events.findIndex(({ type }) => type === "start");
-    const start = events[at];
-    if (start?.type !== "start") return;
-    this.#hasHeaders = true;
-    const headers = passedHeaders(this.#headers);
-    if (Object.keys(headers).length === 0) return;
-    events[at] = { ...start, source: { ...start.source, headers: { ...headers, ...start.source?.headers } } };
   }
 
   #take(): GenerationEvent[] {
@@ -332,6 +321,20 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     this.#options.target.outstanding--;
     this.#options.watch.remove(this);
   }
+}
+
+/**
+ * Adds an answer's headers for the client to the first `start` event; other events may precede it, such as Azure's filter results. Returns
+ * whether there is one.
+ */
+export function addHeaders(events: GenerationEvent[], received: AnswerHeaders): boolean {
+  const at = events.findIndex(({ type }) => type === "start");
+  const start = events[at];
+  if (start?.type !== "start") return false;
+  const headers = passedHeaders(received);
+  if (Object.keys(headers).length > 0)
+    events[at] = { ...start, source: { ...start.source, headers: { ...headers, ...start.source?.headers } } };
+  return true;
 }
 
 /** Has time-outs for silence. */

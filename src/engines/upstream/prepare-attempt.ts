@@ -1,5 +1,5 @@
 import type { GenerationEvent } from "../../core/events.ts";
-import type { AdaptationPlace, AnswerReading, Inspection } from "../../core/inspection.ts";
+import type { AdaptationPlace, AnswerHeaders, AnswerReading, Inspection, SentRequest } from "../../core/inspection.ts";
 import { estimateTokens } from "../../core/estimate-tokens.ts";
 import { FailureError } from "../../core/failure.ts";
 import { isLong, jsonChunks } from "../../core/json-chunks.ts";
@@ -19,7 +19,7 @@ import type { EventReader, SourcePort } from "../../apis/source-port.ts";
 import { readResponseBody } from "../../apis/tolerant/read-response.ts";
 import { unsupportedParameter } from "../../apis/request/refusals.ts";
 import { sourcePorts } from "../../apis/ports.ts";
-import { type AttemptOptions, Watch } from "./attempt.ts";
+import { addHeaders, type AttemptOptions, Watch } from "./attempt.ts";
 import type { Background } from "./background/background.ts";
 import { asksForUsage, CustomCalls, type EventStage, TextStage, TruncationStage } from "./event-stages.ts";
 import { fitMedia } from "./fit-media.ts";
@@ -218,10 +218,10 @@ export class AttemptPreparer {
   }
 
   /** Inspect keeps this function: it holds neither the reader of the answer nor the client's own body. */
-  #rereader(asked: AskedAnswer, callIds: RecordedIds): () => AnswerReading {
+  #rereader(asked: AskedAnswer, callIds: RecordedIds): SentRequest["reread"] {
     const { passthrough: _, ...request } = asked.request;
     const kept = { ...asked, request };
-    return () => rereading(this.#openReader(kept, callIds.again(), undefined), request.stream);
+    return (headers) => rereading(this.#openReader(kept, callIds.again(), undefined), request.stream, headers);
   }
 
   /** Converts files and images, and counts the prompt. Rejects with `FailureError` if one cannot be read, or the prompt is too long. */
@@ -319,9 +319,14 @@ class RecordedIds {
   }
 }
 
-function rereading({ reader, transform }: OpenedReader, isStream: boolean): AnswerReading {
+function rereading({ reader, transform }: OpenedReader, isStream: boolean, headers: AnswerHeaders): AnswerReading {
   const repairs = reader.repairs.keepPlaces();
-  const changed = (events: GenerationEvent[]): GenerationEvent[] => (transform ? transform(events) : events);
+  let hasHeaders = false;
+  const changed = (read: GenerationEvent[]): GenerationEvent[] => {
+    const events = transform ? transform(read) : read;
+    if (!hasHeaders) hasHeaders = addHeaders(events, headers);
+    return events;
+  };
   const body: string[] = [];
   return {
     repairs,
@@ -330,7 +335,12 @@ function rereading({ reader, transform }: OpenedReader, isStream: boolean): Answ
       body.push(text);
       return [];
     },
-    end: () => changed(isStream ? reader.end() : readResponseBody(body.join(""), reader)),
+    end(error) {
+      if (isStream) return changed(reader.end(error));
+      // Of an answer without a stream that was cut off, nothing was read.
+      return error ? [] : changed(readResponseBody(body.join(""), reader));
+    },
+    abandon: (end) => changed(reader.abandon(end)),
   };
 }
 

@@ -1,3 +1,4 @@
+import type { AnswerHeaders } from "../../core/inspection.ts";
 import type { GenerationEnd, GenerationFailure } from "../../core/events.ts";
 import { kindOfStatus } from "../../core/failure.ts";
 import { failureOfText, readFailure } from "../../apis/tolerant/read-failure.ts";
@@ -126,7 +127,7 @@ export function answerTooLong(limit: number): FailedEnd {
 }
 
 /** The upstream's headers that are passed on to a client: its rate limits. */
-export function passedHeaders(headers: ReceivedHeaders): Record<string, string> {
+export function passedHeaders(headers: AnswerHeaders): Record<string, string> {
   const passed: Record<string, string> = {};
   for (const name in headers) {
     const value = headers[name];

@@ -40,7 +40,7 @@ function watch(maxBytes: number): { ring: Ring<WatchedRequest>; next: () => Watc
   return { ring, next };
 }
 
-const reread = (): AnswerReading => ({ push: () => [], end: () => [], repairs: [] });
+const reread = (): AnswerReading => ({ push: () => [], end: () => [], abandon: () => [], repairs: [] });
 
 function tell(watched: WatchedRequest, what: string, text: string, answers: { received(text: string): void }[]): void {
   switch (what) {

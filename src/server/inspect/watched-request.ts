@@ -1,6 +1,7 @@
 import { sentenceOfRepair } from "../../apis/tolerant/repairs.ts";
-import type { GenerationEvent } from "../../core/events.ts";
+import type { GenerationEnd, GenerationEvent } from "../../core/events.ts";
 import type {
+  AnswerHeaders,
   AnswerReading,
   Inspection,
   InspectedPrompt,
@@ -61,7 +62,7 @@ export class WatchedRequest extends ListedRequest implements Inspection {
   readonly #attempts: WatchedAttempt[] = [];
   /** The number of attempts whose answers have no event of the generation. */
   #unrelated = 0;
-  #responseHeaders: ReceivedFields = {};
+  #responseHeaders: AnswerHeaders = {};
   readonly #response: TextTape;
   #cause: KeptText | undefined;
 
@@ -171,7 +172,8 @@ export class WatchedRequest extends ListedRequest implements Inspection {
   /** A chunk of the response body. */
   responseText(text: string): void {
     if (text === "") return;
-    this.#grow(this.#response.add(this.now(), text));
+    const grown = this.#response.add(this.now(), text);
+    if (grown !== 0) this.#grow(grown);
   }
 
   override ended(outcome: InspectedOutcome, facts: RequestFacts): void {
@@ -261,7 +263,7 @@ export class WatchedRequest extends ListedRequest implements Inspection {
 
 const decoder = new TextDecoder();
 
-const ignored: ReceivedAnswer = { answered() {}, received() {}, ended() {}, failed() {} };
+const ignored: ReceivedAnswer = { answered() {}, received() {}, ended() {}, failed() {}, abandoned() {} };
 
 /** Of the stack of a failure, in bytes. */
 const maxCauseBytes = 16 * 1024;
@@ -323,15 +325,16 @@ class WatchedAttempt implements ReceivedAnswer {
   readonly #options: WatchedAttemptOptions;
   readonly #url: string;
   readonly #ms: number;
-  readonly #headers: ReceivedFields;
+  readonly #headers: AnswerHeaders;
   readonly #body: KeptText;
   readonly #adaptations: SentRequest["adaptations"];
   readonly #reread: SentRequest["reread"];
   readonly #isWhole: boolean;
   readonly #response: TextTape;
   #status: number | undefined;
-  #responseHeaders: ReceivedFields = {};
-  #isComplete = false;
+  #responseHeaders: AnswerHeaders = {};
+  /** Reads how the answer ended; undefined: it has not. */
+  #readEnd: ((reading: AnswerReading) => readonly GenerationEvent[]) | undefined;
   #error: string | undefined;
 
   constructor({ url, headers, body, adaptations, reread, isWhole }: SentRequest, options: WatchedAttemptOptions) {
@@ -357,7 +360,7 @@ class WatchedAttempt implements ReceivedAnswer {
     return this.#response;
   }
 
-  answered(status: number, headers: ReceivedFields): void {
+  answered(status: number, headers: AnswerHeaders): void {
     this.#status = status;
     this.#responseHeaders = headers;
     this.#options.grow(fieldBytes(headers));
@@ -365,15 +368,22 @@ class WatchedAttempt implements ReceivedAnswer {
 
   received(text: string): void {
     const { now, grow } = this.#options;
-    grow(this.#response.add(now(), text));
+    const grown = this.#response.add(now(), text);
+    if (grown !== 0) grow(grown);
   }
 
   ended(): void {
-    this.#isComplete = true;
+    this.#readEnd = (reading) => reading.end();
   }
 
   failed(message: string): void {
-    this.#error = message;
+    this.#error ??= message;
+    this.#readEnd ??= (reading) => reading.end(new Error(message));
+  }
+
+  abandoned(end: GenerationEnd): void {
+    if ("failure" in end) this.#error ??= end.failure.message;
+    this.#readEnd ??= (reading) => reading.abandon(end);
   }
 
   /** The events of a whole answer without its end; of one that is too long, those of its beginning. */
@@ -413,18 +423,24 @@ class WatchedAttempt implements ReceivedAnswer {
   /** Reads the answer again, up to what was left out. */
   #read(): { readonly batches: TimedEvents[]; readonly repairs: readonly RepairPlace[]; readonly leftOut?: LeftOut } {
     const { chunks, left_out: leftOut } = this.#response.contents();
-    const reading = this.#reread();
+    const reading = this.#reread(this.#responseHeaders);
     const { repairs } = reading;
     const batches = [...this.batches(reading)];
     if (!leftOut) return { batches, repairs };
     return { batches, repairs, leftOut: { ...leftOut, chunks: leftOut.chunks + chunks.length - leftOut.after } };
   }
 
-  /** The events of each chunk up to what was left out. */
-  *batches(reading: AnswerReading = this.#reread()): Generator<TimedEvents> {
+  /** The events of each chunk up to what was left out, and up to their end: of the rest, nothing was read. */
+  *batches(reading: AnswerReading = this.#reread(this.#responseHeaders)): Generator<TimedEvents> {
     const { chunks, left_out: leftOut } = this.#response.contents();
-    for (const { ms, text } of chunks.slice(0, leftOut?.after)) yield { ms, events: reading.push(text) };
-    if (!leftOut && this.#isComplete) yield { ms: chunks.at(-1)?.ms ?? this.#ms, events: reading.end() };
+    let last: readonly GenerationEvent[] = [];
+    for (const { ms, text } of chunks.slice(0, leftOut?.after)) {
+      last = reading.push(text);
+      // A reader adds later events to an empty list.
+      if (last.length > 0) yield { ms, events: last };
+      if (last.at(-1)?.type === "end") return;
+    }
+    if (!leftOut && this.#readEnd) yield { ms: chunks.at(-1)?.ms ?? this.#ms, events: this.#readEnd(reading) };
   }
 }
 
@@ -465,10 +481,8 @@ function tapeText(tape: TextTape, mask: Mask): string {
   return chunks.map(({ text }) => text).join("");
 }
 
-type ReceivedFields = Parameters<ReceivedAnswer["answered"]>[1];
-
 /** The size of headers in memory, in bytes. */
-function fieldBytes(fields: ReceivedFields): number {
+function fieldBytes(fields: AnswerHeaders): number {
   let sum = 0;
   for (const name in fields) {
     const value = fields[name];
@@ -479,7 +493,7 @@ function fieldBytes(fields: ReceivedFields): number {
 }
 
 /** Headers are kept as they were given: their list is made when they are shown. */
-function headersOf(fields: ReceivedFields): Header[] {
+function headersOf(fields: AnswerHeaders): Header[] {
   return Object.entries(fields).flatMap(([name, value]) => [value ?? []].flat().map((one): Header => [name, one]));
 }
 
