@@ -61,14 +61,13 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
       prompt: estimateTokens(request),
       reserved: preparesOnly !== undefined ? 0 : tokensToReserve(request, limits),
     }),
-    async answer(read, model, reply, service) {
+    answer(read, model, reply, service) {
       const { requestId, client } = reply;
       const running = service.answers.begin({ requestId, owner: client?.owner ?? "", engine: model.from.engine });
-      try {
-        await answer(port, read, model, reply, service, running);
-      } finally {
+      // Without `await`, so that the request does not stay in memory while it is answered.
+      return answer(port, read, model, reply, service, running).finally(() => {
         if (!reply.record.detached) running.end();
-      }
+      });
     },
   };
 }
@@ -208,7 +207,7 @@ async function answer(
       sendEvents(opened(exchange), events, {}, settings.keepAliveMs);
     reply.sink = new ResumableStream({ exchange, record, headers, resumeMs, deliver, begun });
   }
-  await streamAnswer(reply, run, {
+  return streamAnswer(reply, run, {
     writer,
     headers,
     holdMs: settings.holdMs,
@@ -254,16 +253,14 @@ function whyNotResumable(
 /** What sees each batch on its way from the engine to the writer, in order. */
 function observersOf(record: RequestRecord, { usageLease }: Reply, { settings }: Service): BatchObserver[] {
   const { trace, inspection } = record;
-  const observers: BatchObserver[] = [];
-  if (!settings.mask.isEmpty) {
-    const masked = new MaskedEvents(settings.mask);
-    observers.push((events) => masked.read(events));
-  }
-  if (usageLease) observers.push((events) => usageLease.observe(events));
-  observers.push((events) => record.see(events));
-  if (trace) observers.push((events) => trace.see(events));
-  if (inspection) observers.push((events) => inspection.events(events));
-  return observers;
+  const masked = settings.mask.isEmpty ? undefined : new MaskedEvents(settings.mask);
+  return [
+    ...(masked ? [(events: EventBatch) => masked.read(events)] : []),
+    ...(usageLease ? [(events: EventBatch) => usageLease.observe(events)] : []),
+    (events) => record.see(events),
+    ...(trace ? [(events: EventBatch) => trace.see(events)] : []),
+    ...(inspection ? [(events: EventBatch) => inspection.events(events)] : []),
+  ];
 }
 
 /** The request with the engine's name for the model, its tier, and its owner if clients have keys. */
