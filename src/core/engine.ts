@@ -2,6 +2,15 @@ import type { GenerationEvent } from "./events.ts";
 import type { GenerationObserver } from "./generation-observer.ts";
 import type { GenerationRequest } from "./request.ts";
 
+/** An iteration of batches. */
+export interface GenerationIterator extends AsyncIterator<readonly GenerationEvent[]> {
+  /**
+   * Present if batches can be delivered without a promise for each. Calls `take` with each batch until it returns false, or no further batch
+   * can be delivered in this way; then it resolves, and `next` continues. Rejects with what `take` throws.
+   */
+  follow?(take: (batch: readonly GenerationEvent[]) => boolean): Promise<void>;
+}
+
 /** A source of generations: a local model, an upstream server, or a user's program. */
 export interface Engine {
   /**

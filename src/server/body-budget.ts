@@ -37,6 +37,12 @@ export class BodyBudget {
   /** Bodies that are being received. */
   readonly #receiving = new OpenList<BodyLease>();
   #timer: ReturnType<typeof setInterval> | undefined;
+  readonly #ledger: Ledger = {
+    grow: (lease, size) => this.#grow(lease, size),
+    complete: (lease, size) => this.#complete(lease, size),
+    release: (lease, bytes) => this.#release(lease, bytes),
+    receiving: (lease) => this.#receiving.add(lease),
+  };
 
   constructor(limit: number, { waitMs = 10_000, slowAfterMs = 5000 }: BodyBudgetOptions = {}) {
     this.limit = limit;
@@ -51,12 +57,7 @@ export class BodyBudget {
 
   /** Returns the lease of one body, which holds nothing at first. */
   lease(): BodyLease {
-    return new BodyLease({
-      grow: (lease, size) => this.#grow(lease, size),
-      complete: (lease, size) => this.#complete(lease, size),
-      release: (lease, bytes) => this.#release(lease, bytes),
-      receiving: (lease) => this.#receiving.add(lease),
-    });
+    return new BodyLease(this.#ledger);
   }
 
   /** Grows a lease to `size` bytes. Returns a promise if the budget is used up; it rejects with 503 if no memory becomes free in time. */

@@ -118,6 +118,25 @@ test("of the streams that have ended, those that are still read go last", async 
   await runs.stop();
 });
 
+// Each write looked at every stream once too much was kept.
+test("a write looks at no other stream if none can be dropped", async () => {
+  const runs = new DetachedRuns();
+  const all = Array.from({ length: 30 }, (_, number) => openStream(runs, `req_${number}`));
+  // The client of one comes back: it is not dropped for having been lost.
+  all[1]?.leave();
+  all[1]?.stream.events();
+  for (const { stream } of all) void stream.write(`data: ${"x".repeat(3_000_000)}\n\n`);
+  const looked = vi.spyOn(ResumableStream.prototype, "hasEnded", "get");
+  void all[0]?.stream.write("data: y\n\n");
+  expect(looked.mock.calls.length).toBeLessThan(5);
+  looked.mockRestore();
+  expect(await runs.find("o", "req_1")).toBe(all[1]?.stream);
+  all[2]?.leave();
+  expect(await runs.find("o", "req_2")).toBeUndefined();
+  for (const { stream } of all) stream.stop();
+  await runs.stop();
+});
+
 test("no more than 1000 streams go on without a client", async () => {
   const runs = new DetachedRuns();
   const all = Array.from({ length: 1001 }, (_, number) => openStream(runs, `req_${number}`));

@@ -33,6 +33,8 @@ export class DetachedRuns {
   readonly #runs = new Map<string, BackgroundRun | ResumableStream>();
   /** In the order in which they began. */
   readonly #streams = new Set<ResumableStream>();
+  /** The streams that had ended or were without a client at their last change. */
+  readonly #droppable = new Set<ResumableStream>();
   readonly #elsewhere: FindElsewhere | undefined;
   /** The size of all streams, in characters. */
   #kept = 0;
@@ -87,11 +89,14 @@ export class DetachedRuns {
       const isNewlyLost = isLost && !wasLost;
       if (isLost !== wasLost) this.#lost += isLost ? 1 : -1;
       wasLost = isLost;
+      if (isLost || stream.hasEnded) this.#droppable.add(stream);
       if (stream.isForgotten) {
         this.#streams.delete(stream);
+        this.#droppable.delete(stream);
         this.#forget(key);
       } else if (isNewlyLost && (this.#isClosing || this.#lost > maxRuns)) stream.stop();
-      else if (this.#kept > maxKept) {
+      // A stream that has just ended is not dropped before its reader has had a turn.
+      else if (this.#kept > maxKept && !(stream.hasEnded && stream.hasReaders)) {
         this.#stopOldest();
         if (this.#kept > maxKept) stream.dropRead();
         measure();
@@ -101,7 +106,10 @@ export class DetachedRuns {
 
   /** Drops streams until little enough is kept, the oldest first: those that have ended and are not read, those without a client, all ended. */
   #stopOldest(): void {
-    const all = [...this.#streams];
+    // A write to one of thousands of streams, of which none can be dropped, must not look at all of them.
+    if (this.#droppable.size === 0) return;
+    const all = [...this.#streams].filter((stream) => this.#droppable.has(stream));
+    for (const stream of all) if (!stream.isLost && !stream.hasEnded) this.#droppable.delete(stream);
     const dropped = [
       ...all.filter(({ hasEnded, hasReaders }) => hasEnded && !hasReaders),
       ...all.filter(({ isLost }) => isLost),

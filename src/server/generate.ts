@@ -61,14 +61,13 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
       prompt: estimateTokens(request),
       reserved: preparesOnly !== undefined ? 0 : tokensToReserve(request, limits),
     }),
-    async answer(read, model, reply, service) {
+    answer(read, model, reply, service) {
       const { requestId, client } = reply;
       const running = service.answers.begin({ requestId, owner: client?.owner ?? "", engine: model.from.engine });
-      try {
-        await answer(port, read, model, reply, service, running);
-      } finally {
+      // Without `await`, so that the request does not stay in memory while it is answered.
+      return answer(port, read, model, reply, service, running).finally(() => {
         if (!reply.record.detached) running.end();
-      }
+      });
     },
   };
 }
@@ -208,7 +207,7 @@ async function answer(
       sendEvents(opened(exchange), events, {}, settings.keepAliveMs);
     reply.sink = new ResumableStream({ exchange, record, headers, resumeMs, deliver, begun });
   }
-  await streamAnswer(reply, run, {
+  return streamAnswer(reply, run, {
     writer,
     headers,
     holdMs: settings.holdMs,

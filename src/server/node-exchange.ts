@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { bodyTooLarge } from "../apis/failures.ts";
 import { bodyTooSlow, joined } from "./body-budget.ts";
 import type { BodyLease } from "./body-budget.ts";
@@ -160,7 +161,15 @@ export class NodeExchange implements HttpExchange {
   }
 
   open(status: number, headers: HeaderFields): void {
-    this.#response.writeHead(status, headers);
+    const response = this.#response;
+    response.writeHead(status, headers);
+    // Node builds the head from dozens of strings, and keeps them all for as long as the answer lasts if it joins them with the first chunk.
+    // Sent separately, they become one string; the system still sends both together.
+    const { socket } = response;
+    if (!socket || this.#request.httpVersionMajor !== 1) return;
+    socket.cork();
+    response.flushHeaders();
+    process.nextTick(uncork, socket);
   }
 
   write(text: string): Promise<void> | undefined {
@@ -230,6 +239,10 @@ function pathOf(url: string): string {
   const start = url.startsWith("/") ? 0 : Math.max(0, url.indexOf("/", url.indexOf("://") + 3));
   const query = url.indexOf("?", start);
   return query === -1 ? url.slice(start) : url.slice(start, query);
+}
+
+function uncork(socket: Socket): void {
+  socket.uncork();
 }
 
 function ignore(): void {}

@@ -126,6 +126,7 @@ export class ResumableStream implements AnswerSink, FoundRun {
   end(text: string): void {
     void this.write(text);
     this.#text.end();
+    this.onChange();
     this.#forgetLater();
   }
 

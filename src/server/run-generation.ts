@@ -1,4 +1,4 @@
-import type { Engine } from "../core/engine.ts";
+import type { Engine, GenerationIterator } from "../core/engine.ts";
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
 import { LoopGuard } from "../core/loop-guard.ts";
@@ -54,7 +54,7 @@ export async function runGeneration(
   const loopGuard = onLoop && (run.request.n ?? 1) === 1 ? new LoopGuard() : undefined;
   let { request } = run;
   let mayTruncate = onTruncated !== undefined && request.limits.overflow === "drop-oldest";
-  let iterator: AsyncIterator<EventBatch> | undefined;
+  let iterator: GenerationIterator | undefined;
   const leave = (): void => {
     iterator?.return?.().catch(() => {});
   };
@@ -65,6 +65,19 @@ export async function runGeneration(
     const last = batch.at(-1);
     if (last?.type === "end") ended = last.end;
     return batch.length > 0 ? write(batch) : undefined;
+  };
+  const taken: TakenBatch = { wait: undefined, end: undefined, period: 0, isEnough: false };
+  /** Emits a batch. Returns whether the next one may be taken immediately. */
+  const take = (events: EventBatch): boolean => {
+    if (departure.happened) return false;
+    taken.wait = emit(events);
+    const last = events.at(-1);
+    if (last?.type === "end") taken.end = last.end;
+    else {
+      taken.period = loopGuard ? loopIn(loopGuard, events) : 0;
+      taken.isEnough = taken.period > 0 || isComplete();
+    }
+    return !taken.wait && !taken.end && !taken.isEnough;
   };
   const emitEnd = async (end: GenerationEnd): Promise<GenerationEnd> => {
     await emit([{ type: "end", end }]);
@@ -87,12 +100,11 @@ export async function runGeneration(
         continue;
       }
       mayTruncate = false;
-      const wait = emit(step.value);
+      // A promise for each batch lives until the next one: long enough to become garbage that only full collections find.
+      if (take(step.value) && iterator.follow) await iterator.follow(take);
+      const { wait, end, period, isEnough } = taken;
       if (wait) await wait;
-      const last = step.value.at(-1);
-      if (last?.type !== "end") {
-        const period = loopGuard ? loopIn(loopGuard, step.value) : 0;
-        if (period === 0 && !isComplete()) continue;
+      if (isEnough) {
         await iterator.return?.();
         if (period > 0) onLoop?.(period);
         await emit([
@@ -101,10 +113,11 @@ export async function runGeneration(
         ]);
         return { kind: "done" };
       }
+      if (!end) continue;
       // The engine may run code after its last batch.
       const after = await iterator.next();
       if (after.done !== true) leave();
-      return ended ?? last.end;
+      return ended ?? end;
     }
   } catch (cause) {
     leave();
@@ -115,6 +128,17 @@ export async function runGeneration(
     departure.listen(null);
   }
   return emitEnd({ kind: "truncated", failure: truncated });
+}
+
+/** The batch that was emitted last. */
+interface TakenBatch {
+  wait: Promise<void> | undefined;
+  /** Of the engine. */
+  end: GenerationEnd | undefined;
+  /** The length of the text that the answer repeats; 0: it does not. */
+  period: number;
+  /** The rest of the generation is not needed. */
+  isEnough: boolean;
 }
 
 /** The request without its oldest messages, if the first batch says that the prompt is too long and contains nothing of an answer. */

@@ -31,10 +31,8 @@ export interface StreamOptions {
 export async function streamAnswer(reply: Reply, run: GenerationRun, options: StreamOptions): Promise<void> {
   const { writer, headers, streamLog, keepAliveMs, keep } = options;
   const { sink, record } = reply;
-  const reader = new SlowReader(options.readerPatienceMs, options.othersWait, () => {
-    record.cut = true;
-    sink.cut();
-  });
+  /** Made at the first stall. */
+  let reader: SlowReader | undefined;
   let lastWrite = 0;
   /** The headers of the source that the client receives. A `start` event brings them, often in a batch of which nothing is written yet. */
   let sourceHeaders: HeaderFields | undefined;
@@ -50,6 +48,10 @@ export async function streamAnswer(reply: Reply, run: GenerationRun, options: St
     const logged = streamLog?.write(reply.requestId, text);
     const sent = reply.write(text);
     if (!sent) return logged;
+    reader ??= new SlowReader(options.readerPatienceMs, options.othersWait, () => {
+      record.cut = true;
+      sink.cut();
+    });
     const taken = reader.wait(sent);
     return logged ? Promise.all([taken, logged]).then(() => {}) : taken;
   };
@@ -59,7 +61,7 @@ export async function streamAnswer(reply: Reply, run: GenerationRun, options: St
     if (!reply.sent) return void send(writer.open());
     const silenceMs = performance.now() - lastWrite;
     const isSilent = silenceMs >= keepAliveMs;
-    if (isSilent && !reader.isStalled) void send(writer.keepAlive());
+    if (isSilent && reader?.isStalled !== true) void send(writer.keepAlive());
     timer = setTimeout(onTimer, isSilent ? keepAliveMs : keepAliveMs - silenceMs);
   };
   let timer = setTimeout(onTimer, options.holdMs);
@@ -92,7 +94,7 @@ export async function streamAnswer(reply: Reply, run: GenerationRun, options: St
     throw cause;
   } finally {
     clearTimeout(timer);
-    reader.end();
+    reader?.end();
   }
 }
 

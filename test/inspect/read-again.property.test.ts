@@ -39,6 +39,7 @@ const passed = { "content-type": "text/event-stream", "x-ratelimit-remaining-req
 function scripted({ chunks, perTurn, ending }: Answer): OpenTransport {
   const transport: Transport = {
     sharesTimers: true,
+    afterReads: (read) => void Promise.resolve().then(read),
     decoder() {
       const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
       return { write: (bytes) => decoder.decode(bytes, { stream: true }), end: () => decoder.decode() };

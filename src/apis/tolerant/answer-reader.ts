@@ -109,6 +109,12 @@ export abstract class AnswerReader implements EventReader, FrameSink {
     this.out.push({ type: "end", end });
   }
 
+  /** Adds a frequent event. An array for one event takes a quarter of the memory of one that `push` has grown. */
+  protected add(event: GenerationEvent): void {
+    if (this.out.length === 0) this.out = [event];
+    else this.out.push(event);
+  }
+
   protected handOut(): GenerationEvent[] {
     const { out } = this;
     if (out.length > 0) this.out = [];

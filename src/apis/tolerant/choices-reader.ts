@@ -105,9 +105,8 @@ export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
     if (this.ended) return false;
     const isKnown = this.#knownChunks.match(line, start, end, (state, kind, text) => {
       const { choice } = state;
-      if (kind === "text") this.out.push({ type: "text-delta", choice, text });
-      else if (kind === "reasoning") this.out.push({ type: "reasoning-delta", choice, text });
-      else return this.#kind.callsOf(state)?.continueLatest(text, this.out) ?? false;
+      if (kind === "arguments") return this.#kind.callsOf(state)?.continueLatest(text, this.out) ?? false;
+      this.add({ type: kind === "text" ? "text-delta" : "reasoning-delta", choice, text });
       return true;
     });
     if (isKnown) this.options.order?.endChunk(this.#position);

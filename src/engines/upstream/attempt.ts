@@ -38,7 +38,8 @@ export interface AttemptOptions {
   readonly profile: ServerProfile;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  /** Emptied when no further attempt can follow: a request may be large, and its answer last for minutes. */
+  body: string;
   readonly stream: boolean;
   /** Use a new connection. */
   readonly fresh: boolean;
@@ -69,11 +70,15 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
   /** The chunks of a body that is read whole: an answer without a stream, or an error. */
   #body: string[] = [];
   #bodySize = 0;
-  /** Received in this turn and not read yet. */
-  #arrived: Uint8Array[] = [];
+  /**
+   * Received in this turn and not read yet. Made when a chunk arrives: an array that waits for the next event of a slow stream becomes old,
+   * and keeps its chunks in memory until the next full garbage collection.
+   */
+  #arrived: Uint8Array[] | undefined;
   #pending: GenerationEvent[] = [];
   #unreadBytes = 0;
-  #waiting: ((batch: GenerationEvent[] | null) => void) | undefined;
+  /** Called when `#pending` is no longer empty. */
+  #waiting: (() => void) | undefined;
   /** The `end` event was emitted. */
   #ended = false;
   /** The request no longer counts as outstanding. */
@@ -116,7 +121,23 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     if (this.#pending.length > 0) return Promise.resolve(this.#take());
     if (this.#ended) return Promise.resolve(null);
     return new Promise((resolve) => {
-      this.#waiting = resolve;
+      this.#waiting = () => resolve(this.#take());
+    });
+  }
+
+  /** See `GenerationIterator`. */
+  follow(take: (batch: readonly GenerationEvent[]) => boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const deliver = (): void => {
+        try {
+          while (this.#pending.length > 0) if (!take(this.#take())) return resolve();
+        } catch (error) {
+          return reject(error as Error);
+        }
+        if (this.#ended) resolve();
+        else this.#waiting = deliver;
+      };
+      deliver();
     });
   }
 
@@ -164,8 +185,11 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
       this.#unpacker?.pause();
     }
     // One read of the socket may bring many chunks, all in this turn. They are read together and become one batch.
-    this.#arrived.push(chunk);
-    if (this.#arrived.length === 1) this.#options.target.transport.afterReads(this.#readArrived);
+    if (this.#arrived) this.#arrived.push(chunk);
+    else {
+      this.#arrived = [chunk];
+      this.#options.target.transport.afterReads(this.#readArrived);
+    }
   }
 
   onResponseEnd(): void {
@@ -216,11 +240,10 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
   }
 
   readonly #readArrived = (): void => {
-    const { length } = this.#arrived;
-    if (length === 0 || this.#ended) return;
+    if (!this.#arrived || this.#ended) return;
     let text = "";
     for (const bytes of this.#arrived) text += this.#decoder.write(bytes);
-    this.#arrived = [];
+    this.#arrived = undefined;
     if (this.#inspected && text !== "") this.#inspected.received(text);
     if (text !== "") this.#add(this.#options.reader.push(text));
     // Bytes without an event do not count against the buffer.
@@ -291,7 +314,7 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     else for (const event of added) this.#pending.push(event);
     const waiting = this.#waiting;
     this.#waiting = undefined;
-    waiting?.(this.#take());
+    waiting?.();
   }
 
   #take(): GenerationEvent[] {

@@ -1,5 +1,6 @@
 import { EventEmitter, once } from "node:events";
 import { expect, test } from "vitest";
+import type { GenerationEvent } from "../../core/events.ts";
 import { sourcePorts } from "../../apis/ports.ts";
 import { type AttemptOptions, Watch } from "./attempt.ts";
 import { type GenerationPlan, GenerationStream, RetryBudget } from "./generation-stream.ts";
@@ -32,10 +33,38 @@ function refusingTarget(): UpstreamTarget {
   } as unknown as UpstreamTarget;
 }
 
-function planOf(changes: Partial<GenerationPlan>): { plan: GenerationPlan; counts: Record<string, number> } {
+type Handler = { [name: string]: (...args: unknown[]) => void };
+
+/** A server that accepts the request, and whose answer the test sends by the handler. */
+function sendingTarget(accepted: (handler: Handler, isPaused: () => boolean) => void): UpstreamTarget {
+  const controller = {
+    paused: false,
+    pause: () => void (controller.paused = true),
+    resume: () => void (controller.paused = false),
+    abort() {},
+  };
+  const transport = {
+    ...refusingTarget().transport,
+    dispatch(_: unknown, handler: Handler) {
+      handler["onRequestStart"]?.(controller);
+      handler["onResponseStart"]?.(controller, 200, {});
+      accepted(
+        Object.fromEntries(
+          ["onResponseData", "onResponseEnd"].map((name) => [name, (...args) => handler[name]?.(controller, ...args)]),
+        ),
+        () => controller.paused,
+      );
+    },
+  };
+  return { url: "http://up", outstanding: 0, transport } as unknown as UpstreamTarget;
+}
+
+function planOf(
+  changes: Partial<GenerationPlan>,
+  target: UpstreamTarget = refusingTarget(),
+): { plan: GenerationPlan; counts: Record<string, number> } {
   const counts: Record<string, number> = { left: 0, ended: 0, closed: 0 };
   const count = (name: string): void => void (counts[name] = (counts[name] ?? 0) + 1);
-  const target = refusingTarget();
   const options = (): AttemptOptions => ({
     target,
     model: "m",
@@ -126,4 +155,70 @@ test("a request that is abandoned before it begins does not wait in the queue", 
   stream.abandon({ kind: "client-gone" });
   expect(await stream.next()).toEqual({ done: false, value: [{ type: "end", end: { kind: "client-gone" } }] });
   expect(left).toBeLessThanOrEqual(1);
+});
+
+test("batches are followed until one is not taken, and the next ones wait until they are asked for", async () => {
+  let send: Handler = {};
+  let isPaused = (): boolean => false;
+  const target = sendingTarget((...args) => {
+    [send, isPaused] = args;
+  });
+  const texts: string[] = [];
+  const read: string[] = [];
+  const textIn = (events: readonly GenerationEvent[]): string =>
+    events.map((event) => (event.type === "text-delta" ? event.text : "")).join("");
+  const { plan, counts } = planOf({ read: (events) => void read.push(textIn(events)) }, target);
+  const stream = new GenerationStream(plan);
+  const chunk = async (content: string): Promise<void> => {
+    const choices = [{ index: 0, delta: { role: "assistant", content }, finish_reason: null }];
+    send["onResponseData"]?.(new TextEncoder().encode(`data: ${JSON.stringify({ choices })}\n\n`));
+    await new Promise(setImmediate);
+  };
+  const first = stream.next();
+  await chunk("a");
+  texts.push(textIn((await first).value ?? []));
+  const take = (events: readonly GenerationEvent[]): boolean => {
+    texts.push(textIn(events));
+    return !texts.includes("c");
+  };
+  const following = stream.follow(take);
+  await chunk("b");
+  expect(texts).toEqual(["a", "b"]);
+  await chunk("c");
+  await following;
+  await chunk("d");
+  await chunk("e");
+  expect(texts).toEqual(["a", "b", "c"]);
+  await chunk("x".repeat(100_000));
+  expect(isPaused()).toBe(true);
+  texts.pop();
+  const rest = stream.follow(take);
+  expect(isPaused()).toBe(false);
+  expect(texts).toEqual(["a", "b", `de${"x".repeat(100_000)}`]);
+  send["onResponseData"]?.(new TextEncoder().encode("data: [DONE]\n\n"));
+  send["onResponseEnd"]?.();
+  await rest;
+  expect(await stream.next()).toEqual({ done: true, value: undefined });
+  expect(read.slice(0, 3)).toEqual(["a", "b", "c"]);
+  expect(counts["closed"]).toBe(1);
+});
+
+test("what takes a batch may throw: following it rejects", async () => {
+  let send: Handler = {};
+  const { plan } = planOf(
+    {},
+    sendingTarget((handler) => (send = handler)),
+  );
+  const stream = new GenerationStream(plan);
+  const chunk = new TextEncoder().encode(
+    'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"a"}}]}\n\n',
+  );
+  const first = stream.next();
+  send["onResponseData"]?.(chunk);
+  await first;
+  const following = stream.follow(() => {
+    throw new Error("defect");
+  });
+  send["onResponseData"]?.(chunk);
+  await expect(following).rejects.toThrow("defect");
 });

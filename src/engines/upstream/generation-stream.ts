@@ -77,11 +77,33 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
 
   async next(): Promise<IteratorResult<readonly GenerationEvent[], undefined>> {
     if (this.#closed) return over;
-    const batch = this.#committed && this.#attempt ? await this.#attempt.next() : await this.#first();
-    const last = batch?.at(-1);
-    if (batch) this.#plan.read(batch);
-    if (batch === null || last?.type === "end") this.#close(last?.type === "end" ? last.end : { kind: "done" });
-    return batch === null ? over : { done: false, value: batch };
+    let batch: readonly GenerationEvent[] | null;
+    if (this.#committed && this.#attempt) batch = await this.#attempt.next();
+    else {
+      batch = await this.#first();
+      if (this.#options) this.#options.body = "";
+    }
+    if (batch === null) {
+      this.#close({ kind: "done" });
+      return over;
+    }
+    this.#read(batch);
+    return { done: false, value: batch };
+  }
+
+  /** See `GenerationIterator`. */
+  follow(take: (batch: readonly GenerationEvent[]) => boolean): Promise<void> {
+    if (this.#closed || !this.#committed || !this.#attempt) return Promise.resolve();
+    return this.#attempt.follow((batch) => {
+      this.#read(batch);
+      return take(batch);
+    });
+  }
+
+  #read(batch: readonly GenerationEvent[]): void {
+    this.#plan.read(batch);
+    const last = batch.at(-1);
+    if (last?.type === "end") this.#close(last.end);
   }
 
   return(): Promise<IteratorResult<readonly GenerationEvent[], undefined>> {
