@@ -2,6 +2,7 @@ import type { Config } from "../config/schema.ts";
 import { isInspectedByDefault } from "./settings-of-config.ts";
 import { readFileSync, readlinkSync } from "node:fs";
 import { availableParallelism, hostname } from "node:os";
+import { setFlagsFromString } from "node:v8";
 import type { Processes } from "../server/service.ts";
 
 /**
@@ -48,6 +49,20 @@ export function reportRejections(): void {
   process.on("unhandledRejection", (reason) => {
     console.error(`truewire: Unhandled promise rejection: ${reason instanceof Error ? reason.stack : String(reason)}`);
   });
+}
+
+/**
+ * Lets V8 allocate every object in the young generation. By default, V8 allocates the objects of a place in the code directly in the old
+ * generation once most of those that it saw have survived (allocation-site pretenuring). Of a server, such objects end with their request,
+ * but keep all that they refer to until the next full collection: 3 kB of each request, 8 kB with Inspect, which cost a quarter of the time
+ * of an answer. Only for processes of this package: the flag is one of the whole process. Runtimes without V8 ignore it.
+ */
+export function keepObjectsYoung(): void {
+  try {
+    setFlagsFromString("--no-allocation-site-pretenuring");
+  } catch {
+    // Bun and Deno have no flags of V8.
+  }
 }
 
 /**
