@@ -53,9 +53,9 @@ export function reportRejections(): void {
 
 /**
  * Lets V8 allocate every object in the young generation. By default, V8 allocates the objects of a place in the code directly in the old
- * generation once most of those that it saw have survived (allocation-site pretenuring). Of a server, such objects end with their request,
- * but keep all that they refer to until the next full collection: 3 kB of each request, 8 kB with Inspect, which cost a quarter of the time
- * of an answer. Only for processes of this package: the flag is one of the whole process. Runtimes without V8 ignore it.
+ * generation once most of those that it saw have survived (allocation-site pretenuring). Those of a server end with their request, but keep
+ * all that they refer to until the next full collection. Measured with Node 20, without a stream: 2.7 kB of each request were moved to the
+ * old generation, 7.7 kB with Inspect. Only for processes of this package, because the flag is the process's. Does nothing without V8.
  */
 export function keepObjectsYoung(): void {
   try {
