@@ -29,12 +29,14 @@ export function toolCallId(random: () => number): string {
 
 /** `req_` and 32 hexadecimal digits, as in the `x-request-id` header. */
 export function requestId(random: () => number): string {
-  let id = "req_";
-  for (let i = 0; i < 8; i++) {
+  const digits = (): string => {
     const value = Math.floor(random() * 2 ** 16);
-    id += hexOfByte(value >>> 8) + hexOfByte(value & 0xff);
-  }
-  return id;
+    return hexOfByte(value >>> 8) + hexOfByte(value & 0xff);
+  };
+  // V8 copies texts of up to 12 characters; a longer one refers to the two that it was made of, and Inspect keeps every id.
+  const start = `req_${digits()}${digits()}`;
+  const middle = digits() + digits() + digits();
+  return start + middle + (digits() + digits() + digits());
 }
 
 const bytesInHex = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { parseConfig } from "../config/schema.ts";
 import { workerCount, coresOfQuota } from "./processes.ts";
@@ -34,4 +35,11 @@ test("a container's share of the processors", () => {
   expect(coresOfQuota("max 100000\n")).toBe(Infinity);
   expect(coresOfQuota("max")).toBe(Infinity);
   expect(coresOfQuota("")).toBe(Infinity);
+});
+
+// An unknown flag is ignored without an error.
+test("V8 still has the flag with which objects are kept young", () => {
+  expect(execFileSync(process.execPath, ["--v8-options"], { encoding: "utf8" })).toContain(
+    "--allocation-site-pretenuring",
+  );
 });

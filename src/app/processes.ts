@@ -2,6 +2,7 @@ import type { Config } from "../config/schema.ts";
 import { isInspectedByDefault } from "./settings-of-config.ts";
 import { readFileSync, readlinkSync } from "node:fs";
 import { availableParallelism, hostname } from "node:os";
+import { setFlagsFromString } from "node:v8";
 import type { Processes } from "../server/service.ts";
 
 /**
@@ -48,6 +49,20 @@ export function reportRejections(): void {
   process.on("unhandledRejection", (reason) => {
     console.error(`truewire: Unhandled promise rejection: ${reason instanceof Error ? reason.stack : String(reason)}`);
   });
+}
+
+/**
+ * Lets V8 allocate every object in the young generation. By default, V8 allocates the objects of a place in the code directly in the old
+ * generation once most of those that it saw have survived (allocation-site pretenuring). Those of a server end with their request, but keep
+ * all that they refer to until the next full collection. Measured with Node 20, without a stream: 2.7 kB of each request were moved to the
+ * old generation, 7.7 kB with Inspect. Only for processes of this package, because the flag is the process's. Does nothing without V8.
+ */
+export function keepObjectsYoung(): void {
+  try {
+    setFlagsFromString("--no-allocation-site-pretenuring");
+  } catch {
+    // Bun and Deno have no flags of V8.
+  }
 }
 
 /**

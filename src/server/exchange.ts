@@ -75,10 +75,9 @@ export function withoutBase(path: string, base: string): string {
 
 /** Normalizes a path to the form that routes have: without `/v1`, doubled slashes and a trailing slash, which some clients send. */
 export function plainPath(path: string): string {
-  return path
-    .replace(/\/{2,}/g, "/")
-    .replace(/^\/v1(?=\/|$)/, "")
-    .replace(/\/$/, "");
+  const single = path.includes("//") ? path.replace(/\/{2,}/g, "/") : path;
+  const plain = single.startsWith("/v1/") || single === "/v1" ? single.slice("/v1".length) : single;
+  return plain.endsWith("/") ? plain.slice(0, -1) : plain;
 }
 
 /** The header with which a client chooses the profile of its answer. Precedence: header, model, server. */

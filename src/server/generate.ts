@@ -131,11 +131,10 @@ async function answer(
   const own = detached ? recordOfRun(record) : record;
   // A steered response is stopped before its engine reports the final usage. Upstreams may not take the parameter for this.
   const isSteerable = reply.exchange.answering !== undefined && (forwards ?? []).length === 0;
-  const runRequest: GenerationRequest = {
-    ...request,
-    ...(detached && { stream: true }),
-    ...(isSteerable && { wantsRunningUsage: true }),
-  };
+  const runRequest: GenerationRequest =
+    detached || isSteerable
+      ? { ...request, ...(detached && { stream: true }), ...(isSteerable && { wantsRunningUsage: true }) }
+      : request;
   const ownRequest = requestFor(model, runRequest, reply);
   const directory = modelsOf(reply.client, service.directory);
   const onFallback = (fallback: string): void => {

@@ -25,13 +25,13 @@ export const chatPort: Port = {
     return {
       request,
       warnings,
-      streamWriter: (context) => new ChatStreamWriter({ ...context, requested: asked, id: idOf(context) }),
+      streamWriter: (context) => new ChatStreamWriter(Object.assign({ requested: asked, id: idOf(context) }, context)),
       writeResponse: (generation, context) =>
-        writeChatResponse(generation, {
-          ...context,
-          requested: asked,
-          id: sourceId("chatcmpl-", generation.source) ?? idOf(context),
-        }),
+        writeChatResponse(
+          generation,
+          // Not a spread: V8 gives each object with a spread and further members a hidden class of its own.
+          Object.assign({ requested: asked, id: sourceId("chatcmpl-", generation.source) ?? idOf(context) }, context),
+        ),
     };
   },
   streamHeaders: ({ name }) => chatForms[name].streamHeaders,

@@ -123,15 +123,14 @@ export function* readParameters<Draft extends RequestDraft>(
 ): Steps<Readonly<Record<string, unknown>>> {
   const members = objectBody(body);
   const { places, required } = indexOf(table);
-  // A body has few of the many parameters: they are looked up, and sorted by their place in the table.
+  // A body has few of the many parameters: they are looked up, and kept in the order of the table.
   const found = [...required];
   const unknown: string[] = [];
   for (const name of Object.keys(members)) {
     const place = places.get(name);
     if (place === undefined) unknown.push(name);
-    else if (table[place]?.required === false) found.push(place);
+    else if (table[place]?.required === false) insert(found, place);
   }
-  found.sort((a, b) => a - b);
   for (const place of found) {
     const parameter = table[place];
     const rest = parameter && readParameter(parameter, members[parameter.name], draft);
@@ -146,6 +145,13 @@ export function* readParameters<Draft extends RequestDraft>(
     }
   }
   return members;
+}
+
+/** Inserts a number into an ascending list. A list is as long as a table at most. */
+function insert(list: number[], value: number): void {
+  let at = list.length;
+  for (; at > 0 && (list[at - 1] ?? 0) > value; at--) list[at] = list[at - 1] ?? 0;
+  list[at] = value;
 }
 
 interface TableIndex {

@@ -48,7 +48,7 @@ export class Admission {
   }
 
   #leave(): void {
-    const next = this.#waiting.shift();
+    const next = this.#waiting.length > 0 ? this.#waiting.shift() : undefined;
     if (next) next();
     else this.#admitted--;
   }

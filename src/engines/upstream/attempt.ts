@@ -67,8 +67,8 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
   readonly #decoder: Decoder;
   #status = 0;
   #headers: ReceivedHeaders = {};
-  /** The chunks of a body that is read whole: an answer without a stream, or an error. */
-  #body: string[] = [];
+  /** A body that is read whole: an answer without a stream, or an error. */
+  #body = "";
   #bodySize = 0;
   /**
    * Received in this turn and not read yet. Made when a chunk arrives: an array that waits for the next event of a slow stream becomes old,
@@ -208,7 +208,7 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
       const rest = this.#decoder.end();
       this.#add(rest === "" ? [] : reader.push(rest));
       this.#add(reader.end());
-    } else this.#add(readResponseBody(this.#body.join("") + this.#decoder.end(), reader));
+    } else this.#add(readResponseBody(this.#body + this.#decoder.end(), reader));
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
@@ -281,7 +281,7 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     else if (!isAnswer && this.#bodySize > failureBodyLimit) this.abort(this.#refused());
     else {
       const text = this.#decoder.write(chunk);
-      this.#body.push(text);
+      this.#body += text;
       this.#inspected?.received(text);
     }
   }
@@ -290,7 +290,7 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
   #refused(): GenerationEnd {
     const { reader, upstream } = this.#options;
     const status = this.#status;
-    const failure = failureOfAnswer(status, this.#headers, this.#body.join(""), reader.repairs);
+    const failure = failureOfAnswer(status, this.#headers, this.#body, reader.repairs);
     const message = status < 400 ? `The upstream ${upstream} answered with status ${status}.` : failure.message;
     return { kind: "upstream-error", failure: { ...failure, message } };
   }

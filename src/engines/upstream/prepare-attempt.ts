@@ -137,11 +137,13 @@ export class AttemptPreparer {
       model,
       profile,
       path: target.path(source.path),
-      headers: {
-        ...(stream ? this.#streamHeaders : this.#answerHeaders),
-        "x-request-id": request.id,
-        ...(isSameDialect && passthrough.headers),
-      },
+      headers: Object.assign(
+        // Not a spread: V8 gives each object with a spread and further members a hidden class of its own.
+        {},
+        stream ? this.#streamHeaders : this.#answerHeaders,
+        { "x-request-id": request.id },
+        isSameDialect && passthrough.headers,
+      ),
       stream,
       fresh,
       reader,
