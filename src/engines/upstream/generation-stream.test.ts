@@ -22,6 +22,7 @@ function refusingTarget(): UpstreamTarget {
     url: "http://up",
     outstanding: 0,
     transport: {
+      afterReads: (read: () => void) => void Promise.resolve().then(read),
       decoder: () => ({ write: (bytes: Uint8Array) => new TextDecoder().decode(bytes), end: () => "" }),
       dispatch(_: unknown, handler: { [name: string]: (...args: unknown[]) => void }) {
         handler["onRequestStart"]?.(controller);
