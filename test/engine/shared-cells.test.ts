@@ -217,7 +217,7 @@ const branch = fc.record({
   kept: fc.constantFrom(0, 60, 80, 100),
   growth: fc.integer({ min: 100, max: 400 }),
 });
-/** Tokens that are copied to a slot only if they are more. */
+/** Fewer tokens are not copied to the cache when they are lost, and not copied back to a slot: a prompt may lose both. */
 const minCopied = 64;
 
 // A retry, an edited history or a common system prompt cost another conversation its tokens.
@@ -240,7 +240,7 @@ test("of conversations that branch, no prompt token is processed that was proces
         prompts.push(prompt);
         const before = counters().promptTokens ?? 0;
         expect(outcome(await ask(prompt, 2))).toMatchObject(finished);
-        expect((counters().promptTokens ?? 0) - before).toBeLessThan(prompt.length - known + minCopied);
+        expect((counters().promptTokens ?? 0) - before).toBeLessThan(prompt.length - known + 2 * minCopied);
       }
     }),
     { numRuns: 60 },
