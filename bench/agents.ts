@@ -127,7 +127,8 @@ interface Answered {
   readonly processed: number;
 }
 
-const dispatcher = new Agent({ connections: 64, headersTimeout: 0, bodyTimeout: 0 });
+// llama-server closes idle connections after five seconds, and sometimes earlier.
+const dispatcher = new Agent({ connections: 64, headersTimeout: 0, bodyTimeout: 0, keepAliveMaxTimeout: 500 });
 
 /** Throws an Error if the answer or the number of the prompt's tokens is another one than expected. */
 async function ask(way: HttpWay, { messages, agent }: Turn): Promise<Answered> {

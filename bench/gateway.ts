@@ -213,8 +213,8 @@ function print(title: string, columns: readonly string[], rows: readonly (readon
   console.log([`\n${title}`, line(["", ...columns]), ...rows.map(line)].join("\n"));
 }
 
-async function many(count: number): Promise<void> {
-  const gateway = await startServer(...alone);
+async function many(count: number, name: string, ...serverOptions: string[]): Promise<void> {
+  const gateway = await startServer(...serverOptions);
   const { pid } = gateway;
   const processes = 3;
   const started = performance.now();
@@ -239,7 +239,7 @@ async function many(count: number): Promise<void> {
   const sum = (value: (outcome: Outcome) => number): number => outcomes.reduce((all, each) => all + value(each), 0);
   const events = sum((outcome) => outcome.events);
   console.log(
-    `${count} streams: ${sum(({ answers }) => answers)} whole, ${sum(({ failures }) => failures)} failed, ` +
+    `${name}, ${count} streams: ${sum(({ answers }) => answers)} whole, ${sum(({ failures }) => failures)} failed, ` +
       `${events} of ${count * eventsEach} events in ${((performance.now() - started) / 1000).toFixed(0)} s, ` +
       `at most ${peak.toFixed(0)} MiB and ${files} open files`,
   );
@@ -265,8 +265,10 @@ async function compare(against: string): Promise<void> {
 
 try {
   if (values.against !== undefined) await compare(values.against);
-  else if (values.many !== undefined) await many(Number(values.many));
-  else await printTable();
+  else if (values.many !== undefined) {
+    await many(Number(values.many), "default");
+    await many(Number(values.many), "--no-inspect", ...alone);
+  } else await printTable();
 } finally {
   killProcesses();
 }
