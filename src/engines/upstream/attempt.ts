@@ -70,11 +70,8 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
   /** A body that is read whole: an answer without a stream, or an error. */
   #body = "";
   #bodySize = 0;
-  /**
-   * Received in this turn and not read yet. Made when a chunk arrives: an array that waits for the next event of a slow stream becomes old,
-   * and keeps its chunks in memory until the next full garbage collection.
-   */
-  #arrived: Uint8Array[] | undefined;
+  /** Received in this turn and not read yet. */
+  #arrived: string | undefined;
   #pending: GenerationEvent[] = [];
   #unreadBytes = 0;
   /** Called when `#pending` is no longer empty. */
@@ -168,7 +165,8 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     this.#receivedData = true;
     if (this.#ended) return;
     if (!this.#unpacker) this.#receive(chunk);
-    else if (!this.#unpacker.write(chunk)) controller.pause();
+    // The unpacker reads it later.
+    else if (!this.#unpacker.write(new Uint8Array(chunk))) controller.pause();
   }
 
   /** Decompressed bytes of the answer. */
@@ -185,9 +183,10 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
       this.#unpacker?.pause();
     }
     // One read of the socket may bring many chunks, all in this turn. They are read together and become one batch.
-    if (this.#arrived) this.#arrived.push(chunk);
+    const text = this.#decoder.write(chunk);
+    if (this.#arrived !== undefined) this.#arrived += text;
     else {
-      this.#arrived = [chunk];
+      this.#arrived = text;
       this.#options.target.transport.afterReads(this.#readArrived);
     }
   }
@@ -240,9 +239,8 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
   }
 
   readonly #readArrived = (): void => {
-    if (!this.#arrived || this.#ended) return;
-    let text = "";
-    for (const bytes of this.#arrived) text += this.#decoder.write(bytes);
+    const text = this.#arrived;
+    if (text === undefined || this.#ended) return;
     this.#arrived = undefined;
     if (this.#inspected && text !== "") this.#inspected.received(text);
     if (text !== "") this.#add(this.#options.reader.push(text));

@@ -3,7 +3,10 @@ import type { UpstreamOptions } from "./options.ts";
 
 /** Sends requests to one origin: undici-transport.ts where Node's sockets are available, fetch-transport.ts elsewhere. */
 export interface Transport {
-  /** Sends a request. The handler receives the answer and all failures. */
+  /**
+   * Sends a request. The handler receives the answer and all failures. The bytes that it is given are valid only during the call: their
+   * memory is used for the next read.
+   */
   dispatch(request: TransportRequest, handler: Dispatcher.DispatchHandler): void;
   /** Sends a request with a short answer. Rejects when there is no answer. */
   request(request: TransportRequest & { readonly signal: AbortSignal }): Promise<TransportAnswer>;

@@ -1,11 +1,13 @@
 import { StringDecoder } from "node:string_decoder";
 import { pipeline } from "node:stream";
-import { buildConnector, Client, Pool } from "undici";
-import type { Dispatcher } from "undici";
+import { Pool } from "undici";
+import type { buildConnector, Client, Dispatcher } from "undici";
 import { openTransport as openFetchTransport } from "./fetch-transport.ts";
 import type { UpstreamOptions } from "./options.ts";
-import type { Transport, TransportAnswer, TransportRequest, Unpacker, UnpackerSink } from "./transport.ts";
+import type { Transport, TransportAnswer, Unpacker, UnpackerSink } from "./transport.ts";
 import { isLost } from "./transport-failure.ts";
+import { UpstreamClient } from "./undici-client.ts";
+import type { UpstreamDispatchOptions } from "./undici-client.ts";
 import { closeSync, openSync } from "node:fs";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import type { BrotliDecompress, Gunzip, Inflate } from "node:zlib";
@@ -15,14 +17,14 @@ export function openTransport(origin: string, options: UpstreamOptions): Transpo
   // Bun replaces undici by a stub without `dispatch`.
   if (typeof Pool.prototype.dispatch !== "function") return openFetchTransport(origin, options);
   const { tls, timeouts } = options;
-  const connector = buildConnector({
+  const connection = {
     timeout: timeouts?.connect ?? 10_000,
     ...(tls?.ca !== undefined && { ca: tls.ca }),
     ...(tls?.cert !== undefined && { cert: tls.cert }),
     ...(tls?.key !== undefined && { key: tls.key }),
     ...(tls?.serverName !== undefined && { servername: tls.serverName }),
     ...(tls?.verify === false && { rejectUnauthorized: false }),
-  });
+  };
   const poolOptions = {
     // Each stream has a connection of its own. Idle connections are reused, but for a shorter time than servers keep them.
     connections: null,
@@ -30,12 +32,14 @@ export function openTransport(origin: string, options: UpstreamOptions): Transpo
     keepAliveTimeout: 4000,
     headersTimeout: timeouts?.firstEvent ?? 600_000,
     bodyTimeout: timeouts?.idle ?? 120_000,
-    connect: sparingDescriptors(connector, options.descriptorLimit),
+    factory: (url: URL, clientOptions: object) =>
+      new UpstreamClient(url, {
+        client: clientOptions as Client.Options,
+        connection,
+        wrapConnector: (connector) => sparingDescriptors(connector, options.descriptorLimit),
+      }),
   };
-  const pool = new Pool(origin, {
-    ...poolOptions,
-    factory: (url, clientOptions) => new ReuseNotifyingClient(url, clientOptions as Client.Options),
-  });
+  const pool = new Pool(origin, poolOptions);
   // Each of its connections serves one request.
   const freshPool = new Pool(origin, poolOptions);
   const request = async (options: Parameters<Transport["request"]>[0]): Promise<TransportAnswer> => {
@@ -52,8 +56,8 @@ export function openTransport(origin: string, options: UpstreamOptions): Transpo
     // Attempts have time-outs of their own (see `Watch`), with better messages.
     dispatch({ method, path, headers, body, fresh = false, onReusedConnection }, handler) {
       const from = fresh ? freshPool : pool;
-      const always = { reset: fresh, headersTimeout: 0, bodyTimeout: 0 };
-      const options: Dispatcher.DispatchOptions & Pick<TransportRequest, "onReusedConnection"> =
+      const always = { reset: fresh, headersTimeout: 0, bodyTimeout: 0, copiesBytes: true };
+      const options: Dispatcher.DispatchOptions & UpstreamDispatchOptions =
         body === undefined ? { method, path, headers, ...always } : { method, path, headers, body, ...always };
       if (onReusedConnection) Object.assign(options, { onReusedConnection });
       from.dispatch(options, handler);
@@ -88,26 +92,6 @@ function runReads(): void {
       // An unhandled rejection, as of an `async` function: the other answers go on.
       void Promise.reject(error);
     }
-  }
-}
-
-/** A client (one connection at a time) that notifies a request whose connection has served before. */
-class ReuseNotifyingClient extends Client {
-  #served = 0;
-
-  constructor(url: string | URL, options: Client.Options) {
-    super(url, options);
-    // A connection is opened for a request that is waiting.
-    this.on("connect", () => (this.#served = 1));
-    this.on("disconnect", () => (this.#served = 0));
-  }
-
-  override dispatch(
-    options: Dispatcher.DispatchOptions & Pick<TransportRequest, "onReusedConnection">,
-    handler: Dispatcher.DispatchHandler,
-  ): boolean {
-    if (this.#served++ > 0) options.onReusedConnection?.();
-    return super.dispatch(options, handler);
   }
 }
 
