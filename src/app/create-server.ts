@@ -181,7 +181,7 @@ export async function openServer(
       descriptorLimit: openFiles,
       log,
     },
-    (request, response) => void handle(new NodeExchange(request, response), service),
+    (request, response) => void handle(new NodeExchange(request, response, { framesChunks }), service),
     (request, connection, head) => void sockets.upgrade(request, connection, head),
   ).catch(async (error: unknown) => {
     await release();
@@ -297,10 +297,13 @@ export interface Handler extends EmbeddedHandler {
 export function createHandler(config: TruewireConfig, options: HandlerOptions = {}): Handler {
   const { answer, ...handler } = openHandler(config, options, nodeRuntime);
   const take = (request: IncomingMessage, response: ServerResponse): void => {
-    void answer(new NodeExchange(request, response, options.basePath ?? ""));
+    void answer(new NodeExchange(request, response, { basePath: options.basePath ?? "" }));
   };
   return Object.assign(take, handler);
 }
+
+/** Whether responses are Node's own: Bun and Deno have others. */
+const framesChunks = process.versions["bun"] === undefined && process.versions["deno"] === undefined;
 
 const pageFolder = new URL("../page/", import.meta.url);
 

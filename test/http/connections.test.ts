@@ -219,4 +219,74 @@ describe("connections", () => {
     await closed;
     expect(lastBody(text())).toMatchObject({ choices: [{ message: { content: "old" } }] });
   });
+
+  test("a stream of characters of one to four bytes is framed in chunks of the right size", async () => {
+    // The server writes the frames itself, and counts bytes, not characters.
+    const words = ["plain", "é ÿ", "€", "\u{1F600}", "", "mixed é€\u{1F600}", "plain again"];
+    engine = new ScriptedEngine(async function* () {
+      for (const word of answer(words)) {
+        yield word;
+        await new Promise(setImmediate);
+      }
+    });
+    await server.close(0);
+    server = await open({});
+    const { socket, text, closed } = await connection();
+    const body = JSON.stringify({ model: "scripted", messages: [{ role: "user", content: "x" }], stream: true });
+    const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
+    socket.write(`${head}\r\n${body}`);
+    await until(() => text().endsWith("\r\n0\r\n\r\n"), "the first answer has ended");
+    const first = text();
+    // The connection is used again.
+    socket.write(`${head}Connection: close\r\n\r\n${body}`);
+    await closed;
+    const answers = [first, text().slice(first.length)];
+    for (const received of answers) {
+      const split = received.indexOf("\r\n\r\n");
+      expect(received.slice(0, split)).toMatch(/transfer-encoding: chunked/i);
+      const { sizes, content } = unchunked(received.slice(split + 4));
+      expect(sizes.at(-1)).toBe(0);
+      expect(sizes.slice(0, -1)).not.toContain(0);
+      const deltas = content.split("\n\n").flatMap((event) => {
+        const data = event.slice("data: ".length);
+        if (data === "" || data === "[DONE]") return [];
+        const { choices } = JSON.parse(data) as { choices: { delta: { content?: string } }[] };
+        return choices.map(({ delta }) => delta.content ?? "");
+      });
+      expect(deltas.join("")).toBe(words.join(""));
+      expect(content).toMatch(/data: \[DONE\]\n\n$/);
+    }
+  });
+
+  test("a stream over HTTP/1.0 has no chunks and ends with its connection", async () => {
+    const { socket, text, closed } = await connection();
+    const body = JSON.stringify({ model: "scripted", messages: [{ role: "user", content: "old é" }], stream: true });
+    const length = Buffer.byteLength(body);
+    socket.write(
+      `POST /v1/chat/completions HTTP/1.0\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n${body}`,
+    );
+    await closed;
+    const [head = "", content = ""] = text().split("\r\n\r\n");
+    expect(head).not.toMatch(/transfer-encoding/i);
+    expect(content).toMatch(/^data: \{/);
+    expect(content).toContain("old é");
+    expect(content).toMatch(/data: \[DONE\]\n\n$/);
+  });
 });
+
+/** The content of a chunked body, with the size of each chunk in bytes. Throws an Error where a frame is wrong. */
+function unchunked(body: string): { sizes: number[]; content: string } {
+  const bytes = Buffer.from(body);
+  const sizes: number[] = [];
+  let content = "";
+  for (let at = 0; at < bytes.length;) {
+    const line = bytes.indexOf("\r\n", at);
+    const size = Number.parseInt(bytes.toString("latin1", at, line), 16);
+    const end = line + 2 + size;
+    if (bytes.toString("latin1", end, end + 2) !== "\r\n") throw new Error(`a chunk of ${size} bytes does not end`);
+    sizes.push(size);
+    content += bytes.toString("utf8", line + 2, end);
+    at = end + 2;
+  }
+  return { sizes, content };
+}
