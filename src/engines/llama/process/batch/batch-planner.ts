@@ -119,9 +119,12 @@ export class BatchPlanner {
     this.#answersWait = takeTurns;
     const inBatch = unifiedKv ? answers : [];
     const mayInterrupt = this.#sharedTokens <= 0;
-    const isWhole = answers.length === 0 && !othersWait && (slots.length === 1 ? mayInterrupt : areShort(prompts));
+    const onlyPrompts = answers.length === 0 && !othersWait;
+    const isWhole = onlyPrompts && (slots.length === 1 ? mayInterrupt : areShort(prompts));
     const isAlone = isWhole && mayInterrupt;
-    const size = isWhole ? this.#chunkSize.alone : burst || this.#chunkSize.shared(answers.length > 0);
+    const several = onlyPrompts && slots.length > 1;
+    const shared = several ? this.#chunkSize.amongPrompts : this.#chunkSize.shared(answers.length > 0);
+    const size = isWhole ? this.#chunkSize.alone : burst || shared;
     const isFixed = isWhole || burst > 0;
     const most = isFixed ? size * lastChunkFactor : this.#chunkSize.completing(size, answers.length > 0);
     const chunks = this.#chunks(this.#prefillOrder.next(prompts), { size, most, answers: inBatch.length });

@@ -51,6 +51,11 @@ export class PrefillChunkSize {
     return this.#within(this.#limits.maxBatchMs, tileTokens);
   }
 
+  /** The size where only other prompts wait: without a gap between tokens to limit, all are processed earlier in longer chunks. */
+  get amongPrompts(): number {
+    return this.#within(this.#limits.maxGapMs / lastChunkFactor, shortPromptTokens);
+  }
+
   /** The size where others wait, in tokens of the whole batch. `answers`: whether answers are among them. */
   shared(answers: boolean): number {
     const ms = this.#limits.maxGapMs / lastChunkFactor - (answers ? this.#costs.stepMs : 0);
