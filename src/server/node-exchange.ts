@@ -154,11 +154,12 @@ export class NodeExchange implements HttpExchange {
     const response = this.#response;
     // Not a spread: V8 gives each object with a spread and further members a hidden class of its own.
     const fields: Record<string, string> = Object.assign({}, headers);
+    const size = Buffer.byteLength(body);
     // In a 304, the length would be that of the body that is not sent (RFC 9110, section 8.6).
-    if (status !== 304) fields["content-length"] = String(Buffer.byteLength(body));
+    if (status !== 304) fields["content-length"] = String(size);
     if (this.#unread && this.#request.httpVersionMajor === 1) fields["connection"] = "close";
     response.writeHead(status, fields);
-    if (!this.#unread) this.#finish(body);
+    if (!this.#unread) this.#finish(body, encodingOf(body, size));
     else this.#sendThenLinger(body);
   }
 
@@ -214,15 +215,15 @@ export class NodeExchange implements HttpExchange {
     if (!this.#isFramed) return this.#response.write(text);
     const size = Buffer.byteLength(text);
     const frame = `${size.toString(16)}\r\n${text}\r\n`;
-    // For text in ASCII, Latin-1 gives the same bytes, and is faster.
-    return this.#response.write(frame, size === text.length ? "latin1" : "utf8");
+    return this.#response.write(frame, encodingOf(text, size));
   }
 
   end(text: string): void {
     if (!this.#isFramed) return this.#finish(text);
     const size = Buffer.byteLength(text);
     // A chunk of size 0 is the end (RFC 9112, section 7.1).
-    this.#finish(size === 0 ? "0\r\n\r\n" : `${size.toString(16)}\r\n${text}\r\n0\r\n\r\n`);
+    const frames = size === 0 ? "0\r\n\r\n" : `${size.toString(16)}\r\n${text}\r\n0\r\n\r\n`;
+    this.#finish(frames, encodingOf(text, size));
   }
 
   cut(): void {
@@ -232,9 +233,9 @@ export class NodeExchange implements HttpExchange {
     this.#wake?.();
   }
 
-  #finish(text: string): void {
+  #finish(text: string, encoding: BufferEncoding = "utf8"): void {
     const response = this.#response;
-    response.end(text);
+    response.end(text, encoding);
     // A pipelined response that waits for the socket is not stalled by its reader.
     if (!response.socket || (response.writableLength === 0 && response.socket.writableLength === 0)) return;
     unread.set(this, performance.now());
@@ -274,6 +275,11 @@ function pathOf(url: string): string {
   const start = url.startsWith("/") ? 0 : Math.max(0, url.indexOf("/", url.indexOf("://") + 3));
   const query = url.indexOf("?", start);
   return query === -1 ? url.slice(start) : url.slice(start, query);
+}
+
+/** `size`: of the text in UTF-8, in bytes. For text in ASCII, Latin-1 gives the same bytes, and is faster. */
+function encodingOf({ length }: string, size: number): BufferEncoding {
+  return size === length ? "latin1" : "utf8";
 }
 
 function uncork(socket: Socket): void {

@@ -80,6 +80,17 @@ export class UpstreamClient extends Client {
     if (this.#reads) this.#reads.keepsBytes = false;
   }
 
+  /** Passes a chunk of a body on: with the others of the same read, where sockets are read directly. */
+  bodyArrives(chunk: Buffer, receive: (bytes: Buffer) => void): void {
+    if (this.#reads) this.#reads.join(chunk, receive);
+    else receive(chunk);
+  }
+
+  /** Passes on what has arrived of the body. */
+  flushBody(): void {
+    this.#reads?.flush();
+  }
+
   answerEnds(): void {
     if (this.#reads) this.#reads.keepsBytes = true;
     // The answer to the next request, or the end of the connection.
@@ -121,6 +132,12 @@ class DirectReads {
   keepsBytes = true;
   #socket: Socket | undefined;
   #bytes: Uint8Array | null = null;
+  /**
+   * The chunks of a body in the present read. They are moved next to each other in its memory, over the sizes between them, which are parsed:
+   * what a read brings is decoded in one piece, and a burst has hundreds of chunks.
+   */
+  #joined: { readonly buffer: ArrayBufferLike; readonly from: number; to: number } | undefined;
+  #receive: ((bytes: Buffer) => void) | undefined;
 
   readonly onread = {
     buffer: readBuffer,
@@ -130,6 +147,7 @@ class DirectReads {
       this.#bytes = this.keepsBytes ? Buffer.from(bytes) : bytes;
       this.#socket?.emit("readable");
       this.#bytes = null;
+      this.flush();
       return !this.isPaused;
     },
   };
@@ -141,6 +159,26 @@ class DirectReads {
     const read = socket.read.bind(socket);
     // `read(0)` starts reading, and emits "end" at the end.
     socket.read = (size?: number) => (size === 0 ? (read(0) as unknown) : this.#take());
+  }
+
+  join({ buffer, byteOffset, length }: Buffer, receive: (bytes: Buffer) => void): void {
+    const joined = this.#joined;
+    if (joined?.buffer === buffer && this.#receive === receive) {
+      new Uint8Array(buffer).copyWithin(joined.to, byteOffset, byteOffset + length);
+      joined.to += length;
+    } else {
+      this.flush();
+      this.#joined = { buffer, from: byteOffset, to: byteOffset + length };
+      this.#receive = receive;
+    }
+  }
+
+  flush(): void {
+    const [joined, receive] = [this.#joined, this.#receive];
+    if (!joined) return;
+    this.#joined = undefined;
+    this.#receive = undefined;
+    receive?.(Buffer.from(joined.buffer, joined.from, joined.to - joined.from));
   }
 
   #take(): Uint8Array | null {
@@ -157,6 +195,7 @@ class PausingHandler implements Dispatcher.DispatchHandler {
   readonly #copiesBytes: boolean;
   /** The connection may serve another request. */
   #isOver = false;
+  #abort: ((error?: Error) => void) | undefined;
 
   constructor(handler: Dispatcher.DispatchHandler, client: UpstreamClient, copiesBytes: boolean) {
     this.#handler = handler;
@@ -165,6 +204,7 @@ class PausingHandler implements Dispatcher.DispatchHandler {
   }
 
   onConnect(abort: (error?: Error) => void): void {
+    this.#abort = abort;
     this.#handler.onConnect?.(abort);
   }
 
@@ -178,19 +218,31 @@ class PausingHandler implements Dispatcher.DispatchHandler {
     return true;
   }
 
-  onData(bytes: Buffer): boolean {
-    const goesOn = this.#handler.onData?.(this.#copiesBytes ? bytes : Buffer.from(bytes));
-    if (goesOn === false) this.#client.pauseReading();
+  onData(chunk: Buffer): boolean {
+    this.#client.bodyArrives(chunk, this.#receive);
     return true;
   }
 
+  readonly #receive = (bytes: Buffer): void => {
+    if (this.#isOver) return;
+    try {
+      const goesOn = this.#handler.onData?.(this.#copiesBytes ? bytes : Buffer.from(bytes));
+      if (goesOn === false) this.#client.pauseReading();
+    } catch (error) {
+      // As undici does where a handler throws.
+      this.#abort?.(error as Error);
+    }
+  };
+
   onComplete(trailers: string[] | null): void {
+    this.#client.flushBody();
     this.#isOver = true;
     this.#client.answerEnds();
     this.#handler.onComplete?.(trailers);
   }
 
   onError(error: Error): void {
+    this.#client.flushBody();
     this.#isOver = true;
     this.#handler.onError?.(error);
   }
