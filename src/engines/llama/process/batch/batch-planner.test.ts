@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { NativeContext } from "../c-api/native-context.ts";
 import type { Sequence } from "../prompt-cache/sequence.ts";
 import type { RunningSlot } from "../slot/slot.ts";
@@ -289,4 +289,60 @@ test("a prompt is not left with a short rest", () => {
         expect(promptTokens).toBeGreaterThanOrEqual(64);
     }),
   );
+});
+
+describe("with a unified KV cache, a prompt next to an answer", () => {
+  /** The duration of a batch in milliseconds. */
+  type Machine = (promptTokens: number, answers: number) => number;
+  /** The weights of a large model take most of the time of a step, and are read once for a batch. */
+  const largeModel: Machine = (promptTokens, answers) => 100 + 2 * promptTokens + answers;
+  /** All tokens of a tile pay for the answer's long context. */
+  const longContexts: Machine = (promptTokens, answers) =>
+    promptTokens === 0 ? 10 * answers : 2.4 * promptTokens + (answers > 0 ? 95 : 0);
+
+  function prefill(machineAfter: (prefilled: number) => Machine) {
+    const planner = plannerOf(true);
+    const length = 40_000;
+    const slots = [new FakeSlot(0, 0), new FakeSlot(1, length)] as const;
+    const answer = slots[0];
+    const batches: Batch[] = [];
+    let ms = 0;
+    /** Of the same chunks, each in the faster way. */
+    let fastestMs = 0;
+    const decode = (of: readonly FakeSlot[]): void => {
+      const batch = next(planner, of);
+      const { promptTokens, answers } = batch;
+      const machine = machineAfter(length - slots[1].promptLeft);
+      const took = machine(promptTokens, answers);
+      if (promptTokens > 0) fastestMs += Math.min(machine(promptTokens, 1), machine(promptTokens, 0) + machine(0, 1));
+      planner.observe(batch, took);
+      decoded(batch);
+      batches.push(batch);
+      ms += took;
+    };
+    for (let step = 0; step < 8; step++) decode([answer]);
+    while (slots[1].promptLeft > 0) decode(slots);
+    return { ms, fastestMs, batches };
+  }
+
+  test("is decoded together with it, or in turns with it, whichever is faster", () => {
+    // Agents with prompts of 30,000 tokens: each chunk of 63 tokens next to an answer took 247 ms, and 165 ms in turns.
+    const growing = (prefilled: number): Machine => {
+      const attention = prefilled / 200;
+      return (promptTokens, answers) =>
+        30 + 2.4 * promptTokens + (answers > 0 ? 5 + (promptTokens > 0 ? attention : attention / 20) : 0);
+    };
+    for (const machineAfter of [() => longContexts, () => largeModel, growing]) {
+      const { ms, fastestMs } = prefill(machineAfter);
+      expect(ms).toBeLessThan(1.1 * fastestMs);
+    }
+  });
+
+  test("does not hold it up for more than one chunk", () => {
+    for (const machine of [longContexts, largeModel]) {
+      const { batches } = prefill(() => machine);
+      for (const [at, { answers }] of batches.entries())
+        expect(answers + (batches[at + 1]?.answers ?? 1)).toBeGreaterThan(0);
+    }
+  });
 });

@@ -2,6 +2,7 @@ import type { NativeContext } from "../c-api/native-context.ts";
 import type { RunningSlot } from "../slot/slot.ts";
 import type { TokenChunk, Task } from "../slot/task.ts";
 import {
+  AnswerTurns,
   decodesOneByOne,
   draftDepth,
   lastChunkFactor,
@@ -48,7 +49,7 @@ const draftPause = 64;
  *
  * Without a unified KV cache, llama.cpp splits a batch by the number of tokens per sequence and computes the parts one after another
  * (llama-batch.cpp, `split_equal`). So answers and prompts take turns there, except for the last token of a prompt, and the chunks of a batch
- * have the same length.
+ * have the same length. With a unified KV cache, they take turns where that is measured to be faster (`AnswerTurns`).
  */
 export class BatchPlanner {
   readonly costs: DecodeCosts = new DecodeCosts();
@@ -57,6 +58,7 @@ export class BatchPlanner {
   readonly #speculation: Speculation;
   readonly #chunkSize: PrefillChunkSize;
   readonly #prefillOrder = new PrefillOrder();
+  readonly #turns = new AnswerTurns();
   /** The sequence that was decoded last of those that are decoded one by one. */
   #lastSequence = -1;
   /** Tokens of answers that are decoded before the next chunk of a prompt. */
@@ -102,7 +104,7 @@ export class BatchPlanner {
     }
     const answers = slots.filter(({ task }) => task.promptLeft === 0);
     const { unifiedKv } = this.#context;
-    const takeTurns = !unifiedKv && answers.length > 0;
+    const takeTurns = answers.length > 0 && (!unifiedKv || this.#turns.takesTurns);
     const isBurst = takeTurns && !othersWait && areShort(prompts) && haveBegun(answers);
     const burst = isBurst ? this.#chunkSize.burst(this.#waitedMs) : 0;
     if (takeTurns) {
@@ -117,7 +119,7 @@ export class BatchPlanner {
     }
     this.#owedAnswers = answers.length;
     this.#answersWait = takeTurns;
-    const inBatch = unifiedKv ? answers : [];
+    const inBatch = takeTurns ? [] : answers;
     const mayInterrupt = this.#sharedTokens <= 0;
     const onlyPrompts = answers.length === 0 && !othersWait;
     const isWhole = onlyPrompts && (slots.length === 1 ? mayInterrupt : areShort(prompts));
@@ -187,8 +189,18 @@ export class BatchPlanner {
   /** Records that decoding the batch took `ms`. */
   observe(batch: Batch, ms: number): void {
     this.costs.observe(batch, ms);
+    this.#observeTurns(batch, ms);
     this.#waitedMs = batch.answers > 0 || !this.#answersWait ? 0 : this.#waitedMs + ms;
     this.#sharedTokens -= batch.promptTokens;
+  }
+
+  /** Chunks of less than a tile are computed with other code. */
+  #observeTurns({ answers, promptTokens, isImage }: Batch, ms: number): void {
+    if (!this.#context.unifiedKv || isImage || answers + promptTokens < tileTokens) return;
+    if (answers === 0 && !this.#answersWait) return;
+    const stepMs = this.costs.roundMs(answers);
+    if (answers === 0) this.#turns.observe(promptTokens, ms, false, 0);
+    else if (stepMs !== undefined && promptTokens > 0) this.#turns.observe(promptTokens, ms, true, stepMs);
   }
 
   /** Called when the KV cache has no free cells for a batch. Returns whether a batch without drafts may fit. */

@@ -128,6 +128,47 @@ export class PrefillOrder {
   }
 }
 
+/** Taking turns must save this share of a prompt token's time: the duration of a step of the answers alone is known for shorter contexts only. */
+const minTurnGain = 1.1;
+/** The slower way is measured again after this number of chunks: it depends on the length of the contexts. */
+const turnChunks = 16;
+
+/**
+ * Whether answers and the chunks of prompts take turns in a unified KV cache, or are decoded together. Together, the model's weights are read
+ * once for both. But flash attention computes tiles of 64 tokens, each with all cells that any of its tokens attends to: next to an answer
+ * with a long context, all tokens of a tile pay for that context. With two contexts of 30,000 tokens on a model of 15M, a chunk of 63 tokens
+ * and a token of an answer took 247 ms together, and 165 ms one after the other (one thread of an AMD EPYC). Measured, as it depends on the
+ * model, the device and the contexts.
+ */
+export class AnswerTurns {
+  /** Milliseconds per prompt token, in addition to those of a step of the answers alone. */
+  #together: number | undefined;
+  #inTurns: number | undefined;
+  /** Chunks since the other way was measured. */
+  #chunks = 0;
+
+  /** Whether the next chunk is decoded without the answers. */
+  get takesTurns(): boolean {
+    if (this.#together === undefined) return false;
+    if (this.#inTurns === undefined) return true;
+    const isFaster = this.#together > minTurnGain * this.#inTurns;
+    return this.#chunks < turnChunks ? isFaster : !isFaster;
+  }
+
+  /** A chunk took `ms` with the answers in its batch, or without. `stepMs`: of the answers alone. */
+  observe(promptTokens: number, ms: number, together: boolean, stepMs: number): void {
+    const before = this.takesTurns;
+    const tokenMs = Math.max(0, ms - (together ? stepMs : 0)) / promptTokens;
+    if (together) this.#together = smoothed(this.#together, tokenMs);
+    else this.#inTurns = smoothed(this.#inTurns, tokenMs);
+    this.#chunks = this.#chunks >= turnChunks || this.takesTurns !== before ? 0 : this.#chunks + 1;
+  }
+}
+
+function smoothed(known: number | undefined, value: number): number {
+  return known === undefined ? value : (known + value) / 2;
+}
+
 /** Decoding one by one must take at most this share of a decode of all answers, or noise would decide. */
 const oneByOneShare = 0.95;
 /** The slower way is measured again after this number of tokens of each answer; later if it was slower by `clearRatio`. */
