@@ -133,8 +133,8 @@ class DirectReads {
   #socket: Socket | undefined;
   #bytes: Uint8Array | null = null;
   /**
-   * The chunks of a body in the present read. They are moved next to each other in its memory, over the sizes between them, which are parsed:
-   * what a read brings is decoded in one piece, and a burst has hundreds of chunks.
+   * The chunks of a body in the present read. They are moved next to each other in its memory, over the sizes between them, which were
+   * parsed. So the whole read is decoded once; a burst has hundreds of chunks.
    */
   #joined: { readonly buffer: ArrayBufferLike; readonly from: number; to: number } | undefined;
   #receive: ((bytes: Buffer) => void) | undefined;
