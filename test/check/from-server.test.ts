@@ -103,7 +103,13 @@ describe("POST /admin/check", () => {
       open.add(response.on("close", () => open.delete(response)));
     });
     const leaving = [new AbortController(), new AbortController()];
-    const asked = leaving.map(({ signal }) => check({ url, only: ["text"] }, { signal }).catch(() => "left"));
+    // The answer is read to its end: its head is sent after half a second at the latest, before or after the client leaves.
+    const asked = leaving.map(({ signal }) =>
+      check({ url, only: ["text"] }, { signal }).then(
+        (response) => response.text().catch(() => "left"),
+        () => "left",
+      ),
+    );
     // Two probes at once, of each.
     await expect.poll(() => open.size).toBe(4);
     const third = await check({ url });
