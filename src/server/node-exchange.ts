@@ -18,8 +18,8 @@ export interface NodeExchangeOptions {
   /** Removed from the path of the request. */
   readonly basePath?: string;
   /**
-   * Write the frames of a chunked answer here, each as one string: Node writes the size, the text and the line end of each chunk separately,
-   * which costs as much again as the system's write. Only for responses of Node's own server, which no framework wraps.
+   * Write the frames of a chunked answer here, each as one string: Node writes the size, the text and the line end of each chunk separately.
+   * Only for responses of Node's own server, which no framework wraps.
    */
   readonly framesChunks?: boolean;
 }

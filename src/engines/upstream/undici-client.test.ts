@@ -162,6 +162,24 @@ describe.each(["http", "https"])("%s", (scheme) => {
       },
     );
 
+    test("a handler that throws gets its error, and the connection is closed", async () => {
+      // The chunks of a read are passed on after undici has parsed it, so nothing of undici catches what a handler throws.
+      let close = (): void => {};
+      const closed = new Promise<void>((resolve) => (close = resolve));
+      answer = (socket) => {
+        socket.on("close", close);
+        socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+      };
+      const receiver = new Receiver();
+      const defect = new Error("defect");
+      receiver.onResponseData = () => {
+        throw defect;
+      };
+      await send(receiver).done;
+      expect(receiver.error).toBe(defect);
+      await closed;
+    });
+
     test("an answer without a length ends with its connection, also while its reader pauses", async () => {
       answer = (socket) => void socket.end("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello");
       const receiver = send(new Receiver([true]));
@@ -183,6 +201,18 @@ describe.each(["http", "https"])("%s", (scheme) => {
       receiver.resume();
       await receiver.done;
       expect(receiver.body.length).toBe(size);
+    });
+
+    // Those of TLS are received as its stream has them.
+    test("chunks that are read together are received together", async () => {
+      const chunks = Array.from({ length: 200 }, (_, at) => `data: ${at}\n\n`);
+      answer = (socket) => void socket.write(written("chunked", chunks), "latin1");
+      const received: string[] = [];
+      const receiver = new Receiver();
+      receiver.onResponseData = (_, chunk) => void received.push(Buffer.from(chunk).toString());
+      await send(receiver).done;
+      expect(received.join("")).toBe(chunks.join(""));
+      if (scheme === "http") expect(received.length).toBeLessThan(20);
     });
 
     test("the next request uses the same connection, although the reader paused at the end", async () => {

@@ -16,15 +16,12 @@ export interface UpstreamDispatchOptions extends Pick<TransportRequest, "onReuse
   readonly copiesBytes?: boolean;
 }
 
-/**
- * All plain sockets are read into this memory, one after the other: what a read has brought is parsed before the next read. A buffer for
- * each read costs more than to parse it.
- */
+/** All plain sockets are read into this memory, one after the other: what a read has brought is parsed before the next read. */
 const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
 
 /**
- * Windows reads ahead, for several sockets at the same time, so they cannot share memory. Bun and Deno may not know `onread`; they read
- * streams, too.
+ * Windows reads ahead, for several sockets at the same time, so they cannot share memory. Bun and Deno may not know `onread`. All of
+ * them read streams.
  */
 const sharesReadBuffer =
   process.platform !== "win32" && process.versions["bun"] === undefined && process.versions["deno"] === undefined;
@@ -32,7 +29,7 @@ const sharesReadBuffer =
 /**
  * A client of undici (one connection at a time) that
  * - notifies a request whose connection has served before,
- * - reads plain sockets without a stream between, at half the cost,
+ * - reads plain sockets without a stream between, which allocates a buffer and schedules a tick for each read,
  * - pauses the socket and never undici's parser: undici 7 throws an AssertionError that nothing can catch when a connection ends while its
  *   parser is paused (nodejs/undici#5360).
  */

@@ -128,7 +128,10 @@ export class PrefillOrder {
   }
 }
 
-/** Taking turns must save this share of a prompt token's time: the duration of a step of the answers alone is known for shorter contexts only. */
+/**
+ * Answers and prompts take turns if a prompt token takes this multiple of the time otherwise. More than 1, because the duration of a step of the
+ * answers alone may have been measured with shorter contexts.
+ */
 const minTurnGain = 1.1;
 /** The slower way is measured again after this number of chunks: it depends on the length of the contexts. */
 const turnChunks = 16;
