@@ -90,6 +90,31 @@ test.each([true, false])(
   },
 );
 
+// Without one memory, llama.cpp copied the cells with the next decode, as they were then: an answer continued the text of another client.
+test.each([true, false])(
+  "a copy is what the source was, whatever it becomes before the next decode (one memory: %s)",
+  (one) => {
+    const context = new NativeContext(model, { ...sizes, sequences: 3, unifiedKv: one });
+    try {
+      const [first, second, alone] = [0, 1, 2].map((id) => new Sequence(context, id)) as [Sequence, Sequence, Sequence];
+      const beginning = Array.from({ length: 100 }, (_, at) => (at * 7) % 200);
+      logitsAfter(context, alone, [...beginning.toReversed(), 1]);
+      const other = alone.copy();
+      logitsAfter(context, first, beginning);
+      second.copyFrom(first, 100);
+      if (other) first.restore(other);
+      expect(first.commonLength(beginning.toReversed())).toBe(100);
+      const copied = logitsAfter(context, second, [9, 8]);
+      const replaced = logitsAfter(context, first, [9, 8]);
+      alone.clear();
+      const own = logitsAfter(context, alone, [...beginning, 9, 8]);
+      expect(distance(copied, own)).toBeLessThan(0.2 * distance(copied, replaced));
+    } finally {
+      context.free();
+    }
+  },
+);
+
 // XTC leaves out the likeliest candidates by moving the beginning of their array.
 test.each([0, 1])("a chain draws among the candidates that it leaves (temperature %d)", (temperature) => {
   const logits = new Float32Array(model.vocabularySize).fill(-Infinity);

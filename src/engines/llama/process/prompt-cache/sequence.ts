@@ -178,12 +178,16 @@ export class Sequence implements CachedSequence {
     return this.#tokens.length;
   }
 
-  /** Replaces the sequence by the first `length` tokens of another one. */
+  /** Replaces the sequence by the first `length` tokens of another one; by fewer, or none, if there is no memory for that. */
   copyFrom(other: Sequence, length: number): void {
-    const state = other.#isSetBack ? other.copy() : null;
+    // In other KV caches, llama.cpp copies the cells at the next decode: what they have then (llama-kv-cache.cpp, `seq_cp`).
+    if (other.#isSetBack || !this.#context.unifiedKv) {
+      const state = other.copy();
+      if (state) this.restore(state);
+      else this.clear();
+      return void this.truncate(length);
+    }
     this.clear();
-    if (state) this.restore(state);
-    if (other.#isSetBack) return void this.truncate(length);
     this.#context.copy(other.id, this.id);
     this.append(other.#tokens);
     this.#images = other.#images;
