@@ -122,6 +122,11 @@ describe("the order of prompts", () => {
     expect(short).toBeLessThanOrEqual(2);
   });
 
+  // Each got half of the batches: the older one, too, was complete only shortly before the other.
+  test("of two prompts of similar lengths, the older one does not wait", () => {
+    expect(steps([8000, 6000], 50)).toEqual([160, 280]);
+  });
+
   test("every prompt takes at most twice the steps that it takes when prompts are served in order", () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 1000 }), { minLength: 1, maxLength: 8 }), (lengths) => {

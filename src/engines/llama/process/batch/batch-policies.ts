@@ -111,20 +111,27 @@ export interface WaitingPrompt {
   readonly task: { readonly promptLeft: number; readonly order: number };
 }
 
+/** A prompt is short next to the oldest one if it has at most this share of that one's remaining tokens. */
+const shortShare = 1 / 4;
+
 /**
- * The order in which prompts are prefilled: alternately the shortest remaining one first, so that it does not wait for a long one, and the
- * oldest first, so that short prompts that keep coming do not starve it.
+ * The order in which prompts are prefilled: the oldest one first. Where the shortest one is short next to it, each of the two is first
+ * alternately, so that neither a short prompt waits for a long one, nor a long one for short prompts that keep coming. Prompts of similar
+ * lengths do not alternate: all would have to wait until nearly all are complete.
  */
 export class PrefillOrder {
   #shortestFirst = true;
 
   next<Prompt extends WaitingPrompt>(prompts: readonly Prompt[]): readonly Prompt[] {
+    const inOrder = prompts.toSorted(({ task: one }, { task: other }) => one.order - other.order);
+    const oldest = inOrder[0]?.task.promptLeft ?? 0;
+    const shortest = Math.min(...prompts.map(({ task }) => task.promptLeft));
+    if (shortest > oldest * shortShare) return inOrder;
     const shortestFirst = this.#shortestFirst;
     this.#shortestFirst = !shortestFirst;
-    return prompts.toSorted(
-      ({ task: one }, { task: other }) =>
-        (shortestFirst ? one.promptLeft - other.promptLeft : 0) || one.order - other.order,
-    );
+    return shortestFirst
+      ? inOrder.toSorted(({ task: one }, { task: other }) => one.promptLeft - other.promptLeft)
+      : inOrder;
   }
 }
 
