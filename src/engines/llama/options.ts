@@ -16,8 +16,8 @@ export interface LlamaEngineOptions {
    */
   readonly contextSize?: number;
   /**
-   * Number of sequences that are generated at the same time. Up to four share a unified KV cache, which has `contextSize` cells for each
-   * slot if memory allows; more have one each. Default 4.
+   * Number of sequences that are generated at the same time, each with a KV cache of `contextSize` tokens. Up to four share a unified one
+   * where memory is short, on a GPU, and with models whose memory cannot be truncated anywhere. Default 4.
    */
   readonly slots?: number;
   /** CPU threads. Default: all cores except one; one for models under 64 MiB. */

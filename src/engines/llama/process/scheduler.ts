@@ -77,8 +77,8 @@ const idleProgress = { promptTokens: 0, cachedTokens: 0, evaluatedTokens: 0, gen
  * The main loop of a model: continuous batching over all slots. Each step assigns waiting tasks to free slots, decodes one batch, samples
  * the next tokens and sends the events. Prompt chunks are limited in time while others wait.
  *
- * Slots share the cells of the KV cache. A task takes over the decoded prefix of its prompt from any slot, without a copy where the cache is
- * unified. When no cell is free, the oldest idle slot is cleared; without one, the newest task is preempted and continues later.
+ * A task takes over the decoded prefix of its prompt from any slot. In a unified KV cache, slots share cells, so that this needs no copy, and
+ * when no cell is free, the oldest idle slot is cleared; without one, the newest task is preempted and continues later.
  *
  * A task whose client is too far behind is paused. A cancelled task ends after the current decode, which is aborted if it is not needed
  * for others; immediately if it is not part of that decode.
