@@ -6,8 +6,8 @@
 //   npm run bench gateway -- --against "DIST [option ...]" [--options="..."] [--rounds 24] [--json]
 //   npm run bench gateway -- --many 9000   (with a limit of open files above twice that: ulimit -n)
 //
-// The gateways take turns in each round, and the ratio to the pass-through is the median of the rounds' ratios: a machine that becomes
-// slower in between does so for all.
+// The gateways take turns in each round, or have few paced streams at the same time, and the ratio to the pass-through is the median of the
+// rounds' ratios: a machine that becomes slower in between does so for all. Each sample follows one that does not count.
 //
 // `--quick`: fewer loads and rounds, for one minute. `--json`: only whole answers. `--keys`: Truewire also with a key, and with a key that
 // has limits, counted in memory and, where `REDIS_URL` is set, in that Redis. `--options`: for this build's `serve`.
@@ -132,6 +132,14 @@ function paced(model: string, concurrency: number): Load {
 
 const load = startClients();
 
+const clientsOfWays = new Map<number, typeof load>();
+/** A client process for each way. */
+function clientsOf(at: number): typeof load {
+  const clients = clientsOfWays.get(at) ?? startClients();
+  clientsOfWays.set(at, clients);
+  return clients;
+}
+
 interface Sample {
   /** CPU microseconds per event, or per whole answer. */
   readonly cpu: number;
@@ -139,10 +147,15 @@ interface Sample {
   readonly failures: number;
 }
 
-async function measure(server: Running, { key: ofKeys }: Way, each: Omit<Load, "name">): Promise<Sample> {
+async function measure(
+  server: Running,
+  { key: ofKeys }: Way,
+  each: Omit<Load, "name">,
+  clients = load,
+): Promise<Sample> {
   const stream = each.model !== "json";
   const before = cpuOfAll(server.pid);
-  const outcome = await load({ ...each, url: server.url, stream, ...(ofKeys !== undefined && { key: ofKeys }) });
+  const outcome = await clients({ ...each, url: server.url, stream, ...(ofKeys !== undefined && { key: ofKeys }) });
   const cpu = (cpuOfAll(server.pid) - before) / (stream ? outcome.events : outcome.answers);
   return { cpu, firstByteMs: median(outcome.firstByteMs), failures: outcome.failures };
 }
@@ -165,8 +178,19 @@ async function printTable(): Promise<void> {
   const first = running.map(({ way }) => [way.name]);
   for (const each of loads) {
     const samples: Sample[][] = running.map(() => []);
-    for (let round = 0; round < (each.model.startsWith("paced") ? Math.ceil(rounds / 3) : rounds); round++) {
-      for (const [at, { way, server }] of running.entries()) samples[at]?.push(await measure(server, way, each));
+    const isPaced = each.model.startsWith("paced");
+    // Few paced streams leave most of the CPU idle: all gateways have them at the same time, so that a machine whose speed changes does so
+    // for all.
+    const isTogether = isPaced && each.concurrency <= 64;
+    for (let round = 0; round < (isPaced && !isTogether ? Math.ceil(rounds / 3) : rounds); round++) {
+      const take = async (at: number, { way, server }: (typeof running)[number]): Promise<void> => {
+        const clients = isTogether ? clientsOf(at) : load;
+        // While the others ran, V8 may have collected garbage, and dropped optimized code with it.
+        await measure(server, way, { ...each, total: isPaced ? each.total : Math.ceil(each.total / 2) }, clients);
+        samples[at]?.push(await measure(server, way, each, clients));
+      };
+      if (isTogether) await Promise.all(running.map((one, at) => take(at, one)));
+      else for (const [at, one] of running.entries()) await take(at, one);
     }
     const base = running[0]?.way === passThrough ? samples[0] : undefined;
     for (const [at, ofWay] of samples.entries()) {
