@@ -417,10 +417,10 @@ describePage(
       const text = JSON.stringify(body, null, 1);
       const headers = { "content-type": "application/json", authorization: `Bearer ${key}` };
       const url = `${at.server.url}/v1/chat/completions`;
-      const answer = (await (await fetch(url, { method: "POST", headers, body: text })).json()) as {
-        readonly choices: readonly unknown[];
-      };
-      await rows(page).first().click();
+      const response = await fetch(url, { method: "POST", headers, body: text });
+      const answer = (await response.json()) as { readonly choices: readonly unknown[] };
+      // The first row may still be a request of the test before.
+      await page.locator(`#row-${response.headers.get("x-request-id")}`).click();
       // The clipboard may still have the command of the test before.
       await page.evaluate("navigator.clipboard.writeText('')");
       await page.getByRole("button", { name: "Copy as curl" }).click();

@@ -327,8 +327,7 @@ test("the same for the doubles of servers, as they are and changed", () => {
 
 const folder = new URL("../../../../shared/recordings/", import.meta.url);
 const recorded = test.skipIf(!existsSync(folder));
-if (!existsSync(folder))
-  console.log("fast-path.property.test.ts: ../shared/recordings is not here; its test is skipped");
+if (!existsSync(folder)) console.log("skipped: no ../shared/recordings whose answers are read both ways");
 
 recorded(
   "the same for recordings of OpenAI, as they are and changed",
