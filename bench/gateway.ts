@@ -9,7 +9,7 @@
 // The gateways take turns in each round, or have few paced streams at the same time, and the ratio to the pass-through is the median of the
 // rounds' ratios: a machine that becomes slower in between does so for all. Each sample follows one that does not count.
 //
-// `--quick`: fewer loads and rounds, for one minute. `--json`: only whole answers. `--keys`: Truewire also with a key, and with a key that
+// `--quick`: fewer ways, loads and rounds, for less than a minute. `--json`: only whole answers. `--keys`: Truewire also with a key, and with a key that
 // has limits, counted in memory and, where `REDIS_URL` is set, in that Redis. `--options`: for this build's `serve`.
 // `--against`: another build of Truewire (its `dist` folder, and options for its `serve`) under the same load, the two in turns; the
 // ratio says what this build costs compared to it. `--many N`: N streams with one event per second for 30 seconds, from three client processes.
@@ -81,6 +81,7 @@ async function startServer(...options: string[]): Promise<Running> {
 
 const passThrough: Way = { name: "pass-through", start: () => startProcess("pass-through.js", upstream.url) };
 const asStarted: Way = { name: "default", start: () => startServer() };
+const chosenWays = values.only ?? (values.quick ? "pass-through,parse and rewrite,default,--no-inspect" : undefined);
 const ways: readonly Way[] = [
   passThrough,
   { name: "parse and rewrite", start: () => startProcess("pass-through.js", upstream.url, "rewrite") },
@@ -90,7 +91,7 @@ const ways: readonly Way[] = [
   { name: "exact", start: () => startServer(...alone, "--wire", "exact") },
   { name: "two workers", start: () => startServer("--workers", "2", "--no-inspect") },
   ...(values.keys ? waysWithKeys() : []),
-].filter(({ name }) => values.only === undefined || values.only.split(",").includes(name));
+].filter(({ name }) => chosenWays === undefined || chosenWays.split(",").includes(name));
 
 /** Truewire with a key, without limits and with such as are never reached. */
 function waysWithKeys(): Way[] {
