@@ -9,8 +9,8 @@
 // The gateways take turns in each round, or have few paced streams at the same time, and the ratio to the pass-through is the median of the
 // rounds' ratios: a machine that becomes slower in between does so for all. Each sample follows one that does not count.
 //
-// `--quick`: fewer ways, loads and rounds, for less than a minute. `--json`: only whole answers. `--keys`: Truewire also with a key, and with a key that
-// has limits, counted in memory and, where `REDIS_URL` is set, in that Redis. `--options`: for this build's `serve`.
+// `--quick`: fewer ways, loads and rounds, for about a minute. `--json`: only whole answers. `--keys`: Truewire also with a key, and with a
+// key that has limits, counted in memory and, where `REDIS_URL` is set, in that Redis. `--options`: for this build's `serve`.
 // `--against`: another build of Truewire (its `dist` folder, and options for its `serve`) under the same load, the two in turns; the
 // ratio says what this build costs compared to it. `--many N`: N streams with one event per second for 30 seconds, from three client processes.
 //

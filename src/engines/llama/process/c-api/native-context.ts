@@ -189,7 +189,7 @@ export class NativeContext {
     this.#api.llama_memory_seq_rm(this.#memory, sequence, -1, -1);
   }
 
-  /** Copies a sequence to an empty one. In a unified KV cache both use the same cells. */
+  /** Copies a sequence of a unified KV cache to an empty one. Both use the same cells. */
   copy(from: number, to: number): void {
     this.#api.llama_memory_seq_cp(this.#memory, from, to, -1, -1);
   }

@@ -17,8 +17,8 @@ const maxStates = 64;
 
 /**
  * The prompt cache in main memory: the checkpoints of all slots, and copies of sequences that were replaced by another conversation, or by
- * another branch of their own. Copies with a common prefix share its blocks. A slot keeps the blocks that it was restored from, so that its
- * next copy adds only what is new. When the cache is full, it drops these first; then copies of which another one, or a slot, has nine
+ * another branch of their own. In a unified KV cache, copies with a common prefix share its blocks, and a slot keeps the blocks that it was
+ * restored from, so that its next copy adds only what is new. When the cache is full, it drops these first; then copies of which another one, or a slot, has nine
  * tenths of the tokens; then the other ones, then checkpoints; each time the oldest first.
  */
 export class PromptCache {

@@ -180,7 +180,7 @@ export class Sequence implements CachedSequence {
 
   /** Replaces the sequence by the first `length` tokens of another one; by fewer, or none, if there is no memory for that. */
   copyFrom(other: Sequence, length: number): void {
-    // In other KV caches, llama.cpp copies the cells at the next decode: what they have then (llama-kv-cache.cpp, `seq_cp`).
+    // Between KV caches, llama.cpp copies cells only at the next decode, with what they hold by then (llama-kv-cache.cpp, `seq_cp`).
     if (other.#isSetBack || !this.#context.unifiedKv) {
       const state = other.copy();
       if (state) this.restore(state);
