@@ -224,7 +224,7 @@ describe("a draft model", () => {
               const simulated = new Simulated(options);
               // Before that, costs and acceptance rates are learned.
               await simulated.answers(rate, 100);
-              return (await simulated.answers(rate, 400)).ms;
+              return (await simulated.answers(rate, 1200)).ms;
             }),
           );
           expect(ms).toBeLessThan(1.08 * plainMs);
