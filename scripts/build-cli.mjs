@@ -1,8 +1,9 @@
 #!/usr/bin/env node
-// Bundles the command and the workers of a server with rolldown: dist/cli/main.js, dist/app/worker-main.js and dist/chunks. Node spends
-// most of a start on finding, reading and linking modules; a gateway has 700. The packages that every start needs are part of the bundle;
-// the others are imported when they are used. All other files of dist stay as tsc wrote them: the library, and the entries of threads and
-// child processes. Nothing is written that has not changed: a server may be reading it.
+// Bundles the command and the workers of a server with rolldown: dist/cli/main.js, dist/cli/serve-action.js, dist/app/worker-main.js and
+// dist/chunks. Node spends most of a start on finding, reading and linking modules; a gateway has 700. The packages that every start needs
+// are part of the bundle; the others are imported when they are used. What `serve` and its workers need at every start is one file, apart
+// from the files of the other commands, which would otherwise share it in eighty parts. All other files of dist stay as tsc wrote them: the
+// library, and the entries of threads and child processes. Nothing is written that has not changed: a server may be reading it.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { resolve } from "node:path";
@@ -11,30 +12,72 @@ import { rolldown } from "rolldown";
 const bundled = ["@opentelemetry/api", "commander", "picocolors", "pino", "prom-client", "undici", "ws", "zod"];
 /** Packages that `ws` uses where they are installed. */
 const optional = new Set(["bufferutil", "utf-8-validate"]);
+/** What a gateway imports when it starts, in addition to what these import statically. */
+const ofStart = [
+  "src/cli/serve-action.ts",
+  "src/app/open-upstream-model.ts",
+  "src/engines/upstream/undici-transport.ts",
+  "src/engines/upstream/background/background.ts",
+  "src/server/metrics/open-metrics.ts",
+  "src/server/tracing/tracing.ts",
+  "src/server/tracing/export-traces.ts",
+].map((file) => resolve(file));
+let startModules;
 
-const bundle = await rolldown({
-  input: { "cli/main": "src/cli/main.ts", "app/worker-main": "src/app/worker-main.ts" },
-  platform: "node",
-  external: (id, importer = "") => {
-    if (/^(\.|\/|[A-Za-z]:\\|\0)/.test(id)) return false;
-    if (isBuiltin(id) || optional.has(id)) return true;
-    return !importer.includes("node_modules") && !bundled.some((name) => id === name || id.startsWith(`${name}/`));
-  },
-  plugins: [{ name: "places", transform: { filter: { code: "import.meta.url" }, handler: withPlace } }],
-});
-const { output } = await bundle.generate({
-  format: "esm",
-  comments: false,
-  entryFileNames: "[name].js",
-  chunkFileNames: "chunks/[name]-[hash].js",
-});
-await bundle.close();
-
+const output = [
+  ...(await bundle({ "cli/main": "src/cli/main.ts" }, [
+    {
+      name: "serve is another bundle",
+      resolveId: (id) => (id === "./serve-action.ts" ? { id: "../cli/serve-action.js", external: true } : undefined),
+    },
+  ])),
+  ...(await bundle(
+    { "cli/serve-action": "src/cli/serve-action.ts", "app/worker-main": "src/app/worker-main.ts" },
+    [],
+    (id, graph) => (isOfStart(id, graph) ? "server" : null),
+  )),
+];
 const files = new Map(output.map(({ fileName, code }) => [fileName, code]));
 files.set("chunks/LICENSES.txt", licences(output.flatMap(({ moduleIds }) => moduleIds)));
 mkdirSync("dist/chunks", { recursive: true });
 for (const [name, text] of files) if (textOf(`dist/${name}`) !== text) writeFileSync(`dist/${name}`, text);
 for (const name of readdirSync("dist/chunks")) if (!files.has(`chunks/${name}`)) rmSync(`dist/chunks/${name}`);
+
+/** Bundles the entries. `group`: the name of the chunk of a module, for those that belong together. */
+async function bundle(input, plugins, group) {
+  const build = await rolldown({
+    input,
+    platform: "node",
+    // A group joins modules that elsewhere are imported when they are used.
+    checks: { ineffectiveDynamicImport: false },
+    resolve: { alias: { undici$: resolve("scripts/undici-parts.mjs") } },
+    external: (id, importer = "") => {
+      if (/^(\.|\/|[A-Za-z]:\\|\0)/.test(id)) return false;
+      if (isBuiltin(id) || optional.has(id)) return true;
+      return !importer.includes("node_modules") && !bundled.some((name) => id === name || id.startsWith(`${name}/`));
+    },
+    plugins: [...plugins, { name: "places", transform: { filter: { code: "import.meta.url" }, handler: withPlace } }],
+  });
+  const { output } = await build.generate({
+    format: "esm",
+    comments: false,
+    entryFileNames: "[name].js",
+    chunkFileNames: "chunks/[name]-[hash].js",
+    ...(group && { codeSplitting: { groups: [{ name: group, debugName: "server" }] } }),
+  });
+  await build.close();
+  return output;
+}
+
+/** Whether a gateway imports the module when it starts. */
+function isOfStart(module, graph) {
+  if (startModules === undefined) {
+    startModules = new Set(ofStart);
+    for (const id of startModules)
+      for (const imported of graph.getModuleInfo(id)?.importedIds ?? []) startModules.add(imported);
+  }
+  return startModules.has(module);
+}
 
 /** A module finds its threads and child processes from the place that tsc gives it. Every file of the bundle is in a folder of dist. */
 function withPlace(code, id) {

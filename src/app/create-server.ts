@@ -10,6 +10,7 @@ import { parseConfig } from "../config/schema.ts";
 import type { OpenOptions } from "./open-options.ts";
 import { nodeRuntime } from "./runtime.ts";
 import type { ModelInfo } from "../core/engine.ts";
+import { loggedError } from "../core/failure.ts";
 import { MemoryLimiter } from "../kv/memory-limiter.ts";
 import { AssembledTexts } from "../server/client-stores.ts";
 import { MemoryStore } from "../kv/memory-store.ts";
@@ -114,7 +115,8 @@ export async function openServer(
   );
   const { host, port, logStream } = current;
   const streamLog = logStream === undefined ? undefined : await openStreamLog(logStream, log);
-  const page = await readPage();
+  let pageFiles: ReturnType<typeof readPage> | undefined;
+  const page: Service["page"] = () => (pageFiles ??= readPage());
   const openFiles = descriptorLimit();
   const profiles = current.profilesFile === undefined ? undefined : new ProfileFile(current.profilesFile, log);
   const pool = new EnginePool({
@@ -155,7 +157,7 @@ export async function openServer(
     limiter: new MemoryLimiter(),
     inspector,
     ...(streamLog && { streamLog }),
-    ...(page && { page }),
+    page,
   };
   const { metrics } = service;
   if (side && metrics) {
@@ -200,6 +202,8 @@ export async function openServer(
     throw error;
   }
   service.state = "ready";
+  // Not when a browser first asks: an update of the package may have replaced the files by then.
+  page().catch((error: unknown) => log.error({ cause: loggedError(error) }, "the page cannot be read"));
 
   const goOver = async (next: TruewireConfig): Promise<void> => {
     const parsed = parseConfig(next);

@@ -53,8 +53,8 @@ export function sendUnlessKnown(reply: Reply, { contentType, text, etag }: PageF
 }
 
 /** `GET /`: the page for a browser, if the server has one; what Ollama's clients expect; otherwise a short text. */
-export function answerWelcome(reply: Reply, { directory, page }: Service): void {
-  const file = wantsPage(reply) ? page?.get("index.html") : undefined;
+export async function answerWelcome(reply: Reply, { directory, page }: Service): Promise<void> {
+  const file = wantsPage(reply) ? (await page?.())?.get("index.html") : undefined;
   if (file) return sendPageFile(reply, file);
   const headers: HeaderFields = page ? { vary: [reply.headers["vary"] ?? [], "Accept"].flat().join(", ") } : {};
   if (isOllamaProbe(reply)) return reply.send(200, "text/plain; charset=utf-8", "Ollama is running", headers);

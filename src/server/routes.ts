@@ -110,8 +110,8 @@ function showModel(reply: Reply, { directory }: Service, name: string): void {
   reply.send(200, "application/json", reply.conventions.models?.one(model.info) ?? writeModel(model.info, profile));
 }
 
-function answerPage(reply: Reply, { page }: Service, name: string): void {
-  const file = page?.get(name);
+async function answerPage(reply: Reply, { page }: Service, name: string): Promise<void> {
+  const file = (await page?.())?.get(name);
   if (!file) throw unknownPath(reply.exchange.method, reply.exchange.path, knownPaths());
   sendPageFile(reply, file);
 }

@@ -58,8 +58,8 @@ export interface Service {
   readonly checker?: Checker;
   readonly log: Log;
   readonly streamLog?: StreamLog;
-  /** The page for browsers. Absent in `createHandler`. */
-  readonly page?: PageFiles;
+  /** Reads the page for browsers once; undefined: it was not built. Absent in `createHandler`. */
+  readonly page?: () => Promise<PageFiles | undefined>;
   readonly requests: Requests;
   /** Limits the memory for request bodies. */
   readonly bodies: BodyBudget;

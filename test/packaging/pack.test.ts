@@ -53,7 +53,10 @@ describe("the packed tarball", { timeout: 300_000 }, () => {
     );
     expect(stray).toEqual([]);
     // The other modules of the command are in its bundle.
-    expect(packed.filter((path) => path.startsWith("dist/cli/"))).toEqual(["dist/cli/main.js"]);
+    expect(packed.filter((path) => path.startsWith("dist/cli/"))).toEqual([
+      "dist/cli/main.js",
+      "dist/cli/serve-action.js",
+    ]);
   });
 
   test("its bill of materials names every installed package with its version, hash and licence", async () => {
