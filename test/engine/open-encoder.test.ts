@@ -2,10 +2,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach, expect, test, vi } from "vitest";
-import { writeGguf } from "../../../../test/fixtures/gguf-writer.ts";
-import { openEncoder, type OpenEncoder } from "./open-encoder.ts";
+import { writeGguf } from "../fixtures/gguf-writer.ts";
+import { openEncoder, type OpenEncoder } from "../../src/engines/llama/vision/open-encoder.ts";
 
-vi.mock(import("./mtmd-api.ts"), async (original) => ({ ...(await original()), findMtmd: () => null }));
+vi.mock(import("../../src/engines/llama/vision/mtmd-api.ts"), async (original) => ({
+  ...(await original()),
+  findMtmd: () => null,
+}));
 
 const folder = mkdtempSync(join(tmpdir(), "truewire-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
