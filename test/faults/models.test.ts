@@ -105,7 +105,6 @@ fault(
     const cut = await outcome(Promise.resolve(running));
     const next = await plain(server, "a");
     writeFileSync(file, whole);
-    await until(async () => (await plain(server, "a")) === "200", "it is started again");
     return { clients: [`the running answer ${cut}`, `the next one ${next}`], log: server.stderr };
   },
   isLinux,

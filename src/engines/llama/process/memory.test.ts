@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { benefitsFromUnified } from "./memory.ts";
+import { benefitsFromUnified, hasRoomForWeights } from "./memory.ts";
 
 const plain = { needsCheckpoints: false };
 const enough = { contextSize: 1000, capacity: 4000 };
@@ -14,4 +14,11 @@ test("one slot, a GPU, and a memory that needs checkpoints have one KV cache", (
   expect(benefitsFromUnified(plain, { ...enough, capacity: 1000 }, 1, false)).toBe(true);
   expect(benefitsFromUnified(plain, enough, 4, true)).toBe(true);
   expect(benefitsFromUnified({ needsCheckpoints: true }, enough, 4, false)).toBe(true);
+});
+
+// Their file was mapped, and each token passed over its small pages.
+test("on Linux, weights are read into memory if that leaves room for the file in the system's cache", () => {
+  expect(hasRoomForWeights(700, 300, false, 1000)).toBe(process.platform === "linux");
+  expect(hasRoomForWeights(701, 300, false, 1000)).toBe(false);
+  expect(hasRoomForWeights(700, 300, true, 1000)).toBe(false);
 });

@@ -2,9 +2,9 @@ import { availableParallelism } from "node:os";
 import type { LogListener } from "../../../core/generation-observer.ts";
 import { isQuantized } from "../cache-type.ts";
 import { adapterBytes } from "../file/adapter-bytes.ts";
-import { embeddingNeed } from "../file/embedding-need.ts";
+import { embeddingNeed, needWithEmbeddings } from "../file/embedding-need.ts";
 import type { EmbeddingPlan } from "../file/embedding-plan.ts";
-import { draftNeed, totalOf } from "../file/memory-need.ts";
+import { draftNeed, memoryNeed, totalOf } from "../file/memory-need.ts";
 import { readModelFile, type ModelFile } from "../file/read-model-file.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import { defaultDraftTokens, defaultRecurrentDraftTokens, maxDefaultContextSize } from "../defaults.ts";
@@ -23,6 +23,7 @@ import { DraftModel } from "./drafting/draft-model.ts";
 import { draftTexts } from "./drafting/draft-text.ts";
 import {
   benefitsFromUnified,
+  hasRoomForWeights,
   fittingContext,
   fittingEmbeddings,
   openEmbeddingContext,
@@ -162,7 +163,9 @@ async function load(
       throw new ModelOpenError("load-failed", `${path} only makes embeddings, for which adapters cannot be used.`);
     if (options.draft)
       throw new ModelOpenError("load-failed", `${path} only makes embeddings, for which a draft model cannot be used.`);
-    return loadEmbedder(api, path, options, { plan, hasGpu, onProgress });
+    const need = needWithEmbeddings(file, { ...options, contextSize: 0 }, plan);
+    const readsWeights = hasRoomForWeights(totalOf(need), file.bytes, hasGpu);
+    return loadEmbedder(api, path, options, { plan, hasGpu, readsWeights, onProgress });
   }
   const mayUnify = options.slots <= maxUnifiedSlots && !file.usesLongRope;
   const draft = options.speculation === "off" ? undefined : await draftFile(options, onProgress);
@@ -176,7 +179,10 @@ async function load(
       `There is memory for ${sizes.capacity} tokens: ${options.slots} answers of up to ${sizes.contextSize} tokens share them.`,
       "info",
     );
-  const { model, created } = loadWith(api, path, { options, hasGpu, onProgress }, (loaded) => {
+  const need = memoryNeed(file, { ...options, contextSize: sizes.capacity / options.slots });
+  const readsWeights = hasRoomForWeights(totalOf(need) + reserved, file.bytes, hasGpu);
+  const loading = { options, hasGpu, readsWeights, onProgress };
+  const { model, created } = loadWith(api, path, loading, (loaded) => {
     // A context reserves memory for the adapters that are loaded when it is created.
     const adapters = options.adapters && new NativeAdapters(loaded, options.adapters);
     const rollback = draft && (draft.draft.maxTokens ?? defaultRecurrentDraftTokens);
@@ -198,14 +204,7 @@ async function load(
   const vocabulary = new Vocabulary(model);
   const { threads } = context;
   const draftModel =
-    draft &&
-    openDraftModel(
-      api,
-      draft,
-      { model, vocabulary, context },
-      { ...sizes, unifiedKv },
-      { options, hasGpu, onProgress, log },
-    );
+    draft && openDraftModel(api, draft, { model, vocabulary, context }, { ...sizes, unifiedKv }, { ...loading, log });
   return {
     model,
     encoder: opened?.encoder ?? null,
@@ -306,7 +305,7 @@ async function loadEmbedder(
   api: LlamaApi,
   path: string,
   options: OpenModelMessage,
-  { plan, ...loading }: Pick<Loading, "hasGpu" | "onProgress"> & { readonly plan: EmbeddingPlan },
+  { plan, ...loading }: Omit<Loading, "options"> & { readonly plan: EmbeddingPlan },
 ): Promise<OpenModel> {
   const { model, created: context } = loadWith(api, path, { ...loading, options }, (loaded) =>
     openEmbeddingContext(loaded, plan, options.threads ?? defaultThreads(loaded.size)),
@@ -326,6 +325,8 @@ async function loadEmbedder(
 interface Loading {
   readonly options: OpenModelMessage;
   readonly hasGpu: boolean;
+  /** See `hasRoomForWeights`. */
+  readonly readsWeights: boolean;
   readonly onProgress: OpenListeners["onProgress"];
 }
 
@@ -333,7 +334,7 @@ interface Loading {
 function loadWith<T>(
   api: LlamaApi,
   path: string,
-  { options, hasGpu, onProgress }: Loading,
+  { options, hasGpu, readsWeights, onProgress }: Loading,
   create: (model: NativeModel) => T,
 ): { model: NativeModel; created: T } {
   let failure: unknown;
@@ -341,6 +342,7 @@ function loadWith<T>(
     try {
       const model = new NativeModel(api, path, {
         gpuLayers,
+        readsWeights,
         ...(options.split && { split: options.split }),
         onProgress: (fraction) => onProgress({ phase: "load", fraction }),
       });

@@ -10,6 +10,8 @@ export interface GpuPlacement {
 }
 
 export interface NativeModelOptions extends GpuPlacement {
+  /** Read the weights into memory of this process, rather than map their file. Weights that are converted are always read. */
+  readonly readsWeights?: boolean;
   readonly onProgress?: (fraction: number) => void;
 }
 
@@ -48,7 +50,7 @@ export class NativeModel {
   #addedTokens: AddedTokens | undefined;
 
   /** Throws an Error with llama.cpp's reason. */
-  constructor(api: LlamaApi, path: string, { onProgress, ...placement }: NativeModelOptions) {
+  constructor(api: LlamaApi, path: string, { onProgress, readsWeights, ...placement }: NativeModelOptions) {
     const { koffi } = api;
     api.takeError();
     const { params, free } = gpuModelParams(api, placement);
@@ -64,8 +66,9 @@ export class NativeModel {
       koffi.unregister(progress);
       return loaded;
     };
-    // A mapped file stays in memory in addition to weights that are converted to another layout. So it is mapped only if there are none.
-    const unmapped = placement.gpuLayers === 0 ? load({ load_mode: loadMode.none }, () => api.repacksWeights()) : null;
+    // A mapped file stays in memory in addition to weights that are converted to another layout.
+    const mayRead = (): boolean => readsWeights === true || api.repacksWeights();
+    const unmapped = placement.gpuLayers === 0 ? load({ load_mode: loadMode.none }, mayRead) : null;
     if (unmapped === null) api.takeError();
     const pointer = unmapped ?? load({}, () => true);
     free();
