@@ -100,7 +100,7 @@ fault(
     const server = await serveThese([eager("a")]);
     const file = join(server.folder, "a.gguf");
     const whole = readFileSync(file);
-    const running = await begun(server, "a");
+    const running = await begun(server, "a", { max_tokens: 2000 });
     truncateSync(file, 4096);
     const cut = await outcome(Promise.resolve(running));
     const next = await plain(server, "a");
