@@ -727,7 +727,6 @@ test("an input that is nested beyond what can be written is refused", () => {
 const captures = new URL("../../../../shared/client-captures/", import.meta.url);
 const isHere = existsSync(captures);
 if (!isHere) console.log("skipped: no ../shared/client-captures to read");
-if (!isHere) console.log("skipped: no ../shared/client-captures to read");
 
 test.skipIf(!isHere)("what Claude Code sends is read", () => {
   const files = [
