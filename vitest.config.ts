@@ -8,7 +8,7 @@ export default defineConfig({
     expect: { poll: { timeout: 30_000 } },
     projects: [
       // A property tries hundreds of cases, which on a busy machine takes its time, too.
-      // Files share the modules that they import, so a test that mocks a module is a black-box test.
+      // The files of one worker share the modules that they import. A test that mocks a module belongs in test/, where each file has its own.
       {
         extends: true,
         test: { name: "unit", include: ["src/**/*.test.ts"], testTimeout: 60_000, isolate: false },

@@ -12,7 +12,7 @@ import { rolldown } from "rolldown";
 const bundled = ["@opentelemetry/api", "commander", "picocolors", "pino", "prom-client", "undici", "ws", "zod"];
 /** Packages that `ws` uses where they are installed. */
 const optional = new Set(["bufferutil", "utf-8-validate"]);
-/** What a gateway imports when it starts, in addition to what these import statically. */
+/** What a gateway imports when it starts: the entry, and what it imports with `import()`. */
 const ofStart = [
   "src/cli/serve-action.ts",
   "src/app/open-upstream-model.ts",
@@ -22,11 +22,13 @@ const ofStart = [
   "src/server/tracing/tracing.ts",
   "src/server/tracing/export-traces.ts",
 ].map((file) => resolve(file));
+/** The same with everything that they import statically; filled by `isOfStart`. */
 let startModules;
 
 const output = [
   ...(await bundle({ "cli/main": "src/cli/main.ts" }, [
     {
+      // From dist/cli, and from dist/chunks.
       name: "serve is another bundle",
       resolveId: (id) => (id === "./serve-action.ts" ? { id: "../cli/serve-action.js", external: true } : undefined),
     },
@@ -73,6 +75,9 @@ async function bundle(input, plugins, group) {
 function isOfStart(module, graph) {
   if (startModules === undefined) {
     startModules = new Set(ofStart);
+    const moved = ofStart.find((id) => !graph.getModuleInfo(id));
+    if (moved !== undefined)
+      throw new Error(`${moved} is not in the bundle: correct \`ofStart\` in scripts/build-cli.mjs.`);
     for (const id of startModules)
       for (const imported of graph.getModuleInfo(id)?.importedIds ?? []) startModules.add(imported);
   }

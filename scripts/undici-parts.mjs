@@ -11,6 +11,7 @@ export { default as buildConnector } from "undici/lib/core/connect.js";
 // As the index does: the methods `request`, `stream`, `upgrade` and others.
 Object.assign(Dispatcher.prototype, api);
 
+/** undici's function, for commands that ask little: the index is loaded with the first call. */
 export async function request(url, options) {
   const { default: undici } = await import("undici/index.js");
   return undici.request(url, options);

@@ -110,6 +110,24 @@ fault(
   isLinux,
 );
 
+fault(
+  "the same, where there is no memory for the weights and the file is mapped ([local-models.md](local-models.md#slots-context-memory))",
+  async () => {
+    // With a prompt cache of this size, there is none.
+    const server = await serveThese([eager("a", ", cacheMemory: 1000GiB")]);
+    const file = join(server.folder, "a.gguf");
+    const whole = readFileSync(file);
+    const running = await begun(server, "a");
+    truncateSync(file, 4096);
+    const cut = await outcome(Promise.resolve(running));
+    const next = await plain(server, "a");
+    writeFileSync(file, whole);
+    await until(async () => (await plain(server, "a")) === "200", "it is started again");
+    return { clients: [`the running answer ${cut}`, `the next one ${next}`], log: server.stderr };
+  },
+  isLinux,
+);
+
 fault("the file of a model is cut short before it is loaded", async () => {
   const server = await serveThese([lazy("a")]);
   const file = join(server.folder, "a.gguf");
