@@ -142,8 +142,7 @@ describe("a limit that does not fit is lowered to what does, before anything is 
 });
 
 const captures = "../shared/client-captures/claude-code-2.1.330-max-tokens.jsonl";
-if (!existsSync(captures))
-  console.log("skipped: no ../shared/client-captures to send again");
+if (!existsSync(captures)) console.log("skipped: no ../shared/client-captures to send again");
 
 test.skipIf(!existsSync(captures))("captured requests of Claude Code are answered by vLLM", async () => {
   const { server, gateway } = await serve(vllm(32_768, 12_037), { listed: { max_model_len: 32_768 } });
