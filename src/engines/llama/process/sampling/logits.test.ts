@@ -19,7 +19,13 @@ describe("softmax sampling", () => {
     { weight: 1, arbitrary: fc.constant(-Infinity) },
   );
 
-  test("a random number selects the token whose share of the distribution contains it", () => {
+  /** Returns `selecting` and a number that accepts what it has selected, in turns. */
+  const accepting = (selecting: number): (() => number) => {
+    let calls = 0;
+    return () => (calls++ % 2 === 0 ? selecting : 0);
+  };
+
+  test("a random number selects the token whose share of the distribution contains it, to 0.3 %", () => {
     fc.assert(
       fc.property(
         fc.array(logit, { minLength: 1, maxLength: 700 }).filter((logits) => logits.some((each) => each > -Infinity)),
@@ -28,13 +34,13 @@ describe("softmax sampling", () => {
         fc.double({ min: 0, max: 1 - 1e-9, noNaN: true }),
         (values, temperature, random) => {
           const logits = Float32Array.from(values);
-          const sampled = sampleSoftmax(temperature, () => random)(logits);
+          const sampled = sampleSoftmax(temperature, accepting(random))(logits);
           const largest = logits.reduce((max, each) => Math.max(max, each), -Infinity);
           const weights = Array.from(logits, (each) => Math.exp((each - largest) / temperature));
           const total = weights.reduce((sum, weight) => sum + weight, 0);
           const before = weights.slice(0, sampled).reduce((sum, weight) => sum + weight, 0);
-          expect(random * total).toBeGreaterThanOrEqual(before - 1e-7 * total);
-          expect(random * total).toBeLessThanOrEqual(before + (weights[sampled] ?? 0) + 1e-7 * total);
+          expect(random * total).toBeGreaterThanOrEqual(before - 0.003 * total);
+          expect(random * total).toBeLessThanOrEqual(before + (weights[sampled] ?? 0) + 0.003 * total);
           expect(weights[sampled]).toBeGreaterThan(0);
         },
       ),
@@ -53,11 +59,23 @@ describe("softmax sampling", () => {
     for (const count of counts.values()) expect(Math.abs(count - 1000)).toBeLessThan(120);
   });
 
+  test("a token is sampled exactly as often as its probability says", () => {
+    // The second token's weight is 0.27 % too large, so that half of the samples would be of it if all were accepted.
+    const logits = Float32Array.of(0, -0.0027);
+    const probability = 1 / (1 + Math.exp(-0.0027));
+    const sample = sampleSoftmax(1, seededRandom(5));
+    const samples = 16_000_000;
+    let first = 0;
+    for (let i = 0; i < samples; i++) if (sample(logits) === 0) first++;
+    expect(first / samples - 0.5).toBeGreaterThan((probability - 0.5) / 2);
+    expect(first / samples - 0.5).toBeLessThan((probability - 0.5) * 1.5);
+  });
+
   test("banned tokens are never sampled, not even for the smallest and the largest random number", () => {
     const logits = Float32Array.of(-Infinity, 1, -Infinity, 1, -Infinity);
-    expect(sampleSoftmax(1, () => 0)(logits)).toBe(1);
-    expect(sampleSoftmax(1, () => 0.5)(logits)).toBe(3);
-    expect(sampleSoftmax(1, () => 1 - 2 ** -53)(logits)).toBe(3);
+    expect(sampleSoftmax(1, accepting(0))(logits)).toBe(1);
+    expect(sampleSoftmax(1, accepting(0.5))(logits)).toBe(3);
+    expect(sampleSoftmax(1, accepting(1 - 2 ** -53))(logits)).toBe(3);
   });
 });
 

