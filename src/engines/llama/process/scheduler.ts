@@ -62,10 +62,10 @@ export interface BackgroundWork {
 
 /**
  * Events are sent together at this interval in milliseconds, because each message wakes the server, which takes a core from llama.cpp
- * where all cores compute. The end of an answer and the result of a prefill are sent immediately, and all events at the start of a longer
- * decode.
+ * where all cores compute: with two threads on two cores, one answer of a 135M model is 4 % faster than at 20 ms. The end of an answer and the
+ * result of a prefill are sent immediately, and all events at the start of a longer decode.
  */
-const emitIntervalMs = 20;
+const emitIntervalMs = 40;
 
 /** A low estimate of how fast a sequence is copied, and the share of a prompt's time that such copies may take. */
 const copyBytesPerMs = 2 ** 20;
