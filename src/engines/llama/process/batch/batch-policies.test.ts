@@ -47,6 +47,13 @@ describe("prefill chunks", () => {
     expect(prefill(linear(0, 1000)).chunks[1]?.tokens).toBe(64);
   });
 
+  test("where only other prompts wait, take at most a second, four times the longest gap, but have 128 tokens", () => {
+    const among = (tokenMs: number): number => prefill(linear(0, tokenMs)).size.amongPrompts;
+    expect(among(1)).toBe(512);
+    expect(among(4)).toBe(192);
+    expect(among(50)).toBe(128);
+  });
+
   // Chunks aimed at 50 ms. The longer the context was, the smaller they were, and the more each token cost: 96 tokens/s of 220.
   test("have 64 tokens, however long the context is, where fewer cost more", () => {
     const { chunks, ms } = prefill(tiles, { stepMs: 10, length: 16_000 });
