@@ -133,7 +133,7 @@ class DirectReads {
    * The chunks of a body in the present read. They are moved next to each other in its memory, over the sizes between them, which were
    * parsed. So the whole read is decoded once; a burst has hundreds of chunks.
    */
-  #joined: { readonly buffer: ArrayBufferLike; readonly from: number; to: number } | undefined;
+  #joined: { readonly memory: Uint8Array; readonly from: number; to: number } | undefined;
   #receive: ((bytes: Buffer) => void) | undefined;
 
   readonly onread = {
@@ -160,12 +160,12 @@ class DirectReads {
 
   join({ buffer, byteOffset, length }: Buffer, receive: (bytes: Buffer) => void): void {
     const joined = this.#joined;
-    if (joined?.buffer === buffer && this.#receive === receive) {
-      new Uint8Array(buffer).copyWithin(joined.to, byteOffset, byteOffset + length);
+    if (joined?.memory.buffer === buffer && this.#receive === receive) {
+      joined.memory.copyWithin(joined.to, byteOffset, byteOffset + length);
       joined.to += length;
     } else {
       this.flush();
-      this.#joined = { buffer, from: byteOffset, to: byteOffset + length };
+      this.#joined = { memory: new Uint8Array(buffer), from: byteOffset, to: byteOffset + length };
       this.#receive = receive;
     }
   }
@@ -175,7 +175,7 @@ class DirectReads {
     if (!joined) return;
     this.#joined = undefined;
     this.#receive = undefined;
-    receive?.(Buffer.from(joined.buffer, joined.from, joined.to - joined.from));
+    receive?.(Buffer.from(joined.memory.buffer, joined.from, joined.to - joined.from));
   }
 
   #take(): Uint8Array | null {

@@ -61,8 +61,6 @@ type SameFacts =
   | "timings"
   | "cachedTokens"
   | "cacheMiss"
-  | "finishes"
-  | "looped"
   | "attempts"
   | "repairs"
   | "lost"
@@ -78,6 +76,8 @@ interface KeptFacts extends Pick<RequestFacts, SameFacts> {
   readonly engineModel: string | undefined;
   readonly promptTokens: number | undefined;
   readonly completionTokens: number | undefined;
+  /** "" if no choice has finished. */
+  readonly finish: string;
   /** Masked, and limited in length. */
   readonly calls: readonly string[];
   /** Masked. */
@@ -106,7 +106,7 @@ export class ListedRequest {
   #line: RequestLine | undefined;
   protected readonly mask: Mask;
   /** Called when the summary has changed. */
-  protected readonly changed: () => void;
+  protected changed: () => void;
 
   constructor({ id, number, method, path, facts, mask, changed }: ListedRequestOptions) {
     this.id = id;
@@ -127,6 +127,8 @@ export class ListedRequest {
   ended(outcome: InspectedOutcome, facts: RequestFacts): void {
     this.#state = { ended: this.#keptOf(outcome, facts) };
     this.changed();
+    // Thousands of requests are kept: what this function refers to would take memory with each of them.
+    this.changed = nothing;
   }
 
   summary(): RequestSummary {
@@ -222,8 +224,7 @@ export class ListedRequest {
       completionTokens: usage?.completionTokens,
       cachedTokens: facts.cachedTokens,
       cacheMiss: facts.cacheMiss,
-      finishes: facts.finishes,
-      looped: facts.looped,
+      finish: finishOf(facts),
       calls: calledTools.length === 0 ? none : calledTools.map((name) => mask.text(name).slice(0, maxNameLength)),
       attempts: facts.attempts,
       repairs: facts.repairs,
@@ -237,9 +238,8 @@ export class ListedRequest {
     const { mask } = this;
     const { key, api, model = this.namedModel(), engine, engineModel, stream, status, firstMs, lastMs } = kept;
     const { timings, promptTokens, completionTokens, cachedTokens, cacheMiss, calls, attempts, repairs, error } = kept;
-    const { lost, resumes } = kept;
+    const { finish, lost, resumes } = kept;
     const generationMs = firstMs === undefined || lastMs === undefined ? 0 : lastMs - firstMs;
-    const finish = [...new Set(kept.finishes)].join(", ") + (kept.looped ? " (the answer repeated itself)" : "");
     return {
       id: this.id,
       number: this.#number,
@@ -278,6 +278,15 @@ export class ListedRequest {
 }
 
 const none: readonly string[] = [];
+
+function nothing(): void {}
+
+/** The finish reasons of the choices, each once. */
+function finishOf({ finishes, looped }: RequestFacts): string {
+  const [first = "", ...others] = finishes;
+  const reasons = others.length === 0 ? first : [...new Set(finishes)].join(", ");
+  return looped ? `${reasons} (the answer repeated itself)` : reasons;
+}
 
 function phasesOf({ preparingMs = 0, queuedMs, promptMs, generationMs }: Timings): RequestPhases {
   return {
