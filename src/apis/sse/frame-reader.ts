@@ -11,8 +11,11 @@ export interface FrameSink {
    */
   frame(data: string, event: string, bare: boolean): void;
 
-  /** Fast path for an event with one line of data, `text` from `start` to `end`. Returns false to get the event as a `frame`. */
-  take?(text: string, start: number, end: number): boolean;
+  /**
+   * Fast path for an event with one line of data, `text` from `start` to `end`, which a blank line follows. May read further such events that
+   * directly follow. Returns the end of the last line that it has read; −1 to get the event as a `frame`.
+   */
+  take?(text: string, start: number, end: number): number;
 }
 
 /** A line or an event is longer than the limit. Without a limit it could fill the memory. */
@@ -118,13 +121,15 @@ export class SseFrameReader {
       }
       if (end === -1) break;
       const isLast = isLineEnd(text.charCodeAt(next));
-      if (this.#line === "") this.#readLine(text, at, end, isLast);
-      else {
+      if (this.#line === "") {
+        const last = this.#readLine(text, at, end, isLast);
+        at = last === end ? next : last + 1;
+      } else {
         const line = this.#line + text.slice(at, end);
         this.#line = "";
         this.#readLine(line, 0, line.length, isLast);
+        at = next;
       }
-      at = next;
     }
     if (at < text.length) {
       if (this.#line.length + text.length - at > this.#limit) throw new FrameTooLongError(this.#limit);
@@ -135,9 +140,10 @@ export class SseFrameReader {
 
   /**
    * Reads one line, `text` from `start` to `end`, without its line end. `isLast`: a blank line follows, so that no further line can add data
-   * or a name to the event. False if that is not known yet.
+   * or a name to the event. False if that is not known yet. Returns the end of the last line that was read: `end`, or that of a later event
+   * that the sink has taken, too.
    */
-  #readLine(text: string, start: number, end: number, isLast = false): void {
+  #readLine(text: string, start: number, end: number, isLast = false): number {
     if (start === end) {
       if (this.#block === undefined) this.#dispatch();
       else this.#addToBlock("");
@@ -147,9 +153,11 @@ export class SseFrameReader {
       if (text.charCodeAt(value) === space) value++;
       else if (value < end) this.#repairs.note("no-space");
       const isWhole = isLast && this.#data === undefined && this.#event === "";
-      if (isWhole && this.#sink.take?.(text, value, end) === true) return;
+      const taken = isWhole ? (this.#sink.take?.(text, value, end) ?? -1) : -1;
+      if (taken !== -1) return taken;
       this.#addData(text.slice(value, end));
     } else this.#readOtherLine(text.slice(start, end));
+    return end;
   }
 
   #addData(value: string): void {

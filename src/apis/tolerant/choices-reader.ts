@@ -7,7 +7,7 @@ import type { CallAssembler } from "./call-assembler.ts";
 import type { ChunkOrder } from "./chunk-order.ts";
 import { readFinishReason, trueFinishReason } from "./finish-reasons.ts";
 import { KnownChunks } from "./known-chunks.ts";
-import type { Hole } from "./known-chunks.ts";
+import type { EmitKnown, Hole } from "./known-chunks.ts";
 import { badAnswer, callsWithoutCall, failureOfText, readFailure } from "./read-failure.ts";
 import { readUsage } from "./read-usage.ts";
 import { SourceReader, ExtraReader } from "./source-reader.ts";
@@ -100,18 +100,19 @@ export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
     else this.content(data, event, bare);
   }
 
-  /** Reads a chunk that differs from an earlier one in one string only. Called by the frame reader. */
-  take(line: string, start: number, end: number): boolean {
-    if (this.ended) return false;
-    const isKnown = this.#knownChunks.match(line, start, end, (state, kind, text) => {
-      const { choice } = state;
-      if (kind === "arguments") return this.#kind.callsOf(state)?.continueLatest(text, this.out) ?? false;
-      this.add({ type: kind === "text" ? "text-delta" : "reasoning-delta", choice, text });
-      return true;
-    });
-    if (isKnown) this.options.order?.endChunk(this.#position);
-    return isKnown;
+  /** Reads chunks that differ from an earlier one in one string only. Called by the frame reader. */
+  take(text: string, start: number, end: number): number {
+    // The place of each event is known if each is read alone.
+    return this.ended ? -1 : this.#knownChunks.match(text, start, end, this.#emitKnown, !this.repairs.keepsPlaces);
   }
+
+  readonly #emitKnown: EmitKnown<Choice> = (state, kind, text) => {
+    if (kind !== "arguments") {
+      this.add({ type: kind === "text" ? "text-delta" : "reasoning-delta", choice: state.choice, text });
+    } else if (this.#kind.callsOf(state)?.continueLatest(text, this.out) !== true) return false;
+    this.options.order?.endChunk(this.#position);
+    return true;
+  };
 
   protected object(value: object | null, data: string, event: string, bare: boolean): void {
     const isBody = bare && !this.begun && isWhole(value, this.#kind.bodyObject);

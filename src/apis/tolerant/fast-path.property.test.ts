@@ -17,6 +17,8 @@ import type { ChoicesReaderOptions } from "./choices-reader.ts";
 
 /** Counts the chunks that took the fast path: a property over streams that never take it would say nothing. */
 let fastChunks = 0;
+/** Counts how often chunks that follow a known one were read with it. */
+let runs = 0;
 
 type Api = "chat" | "completions";
 type Reader = (options: ChoicesReaderOptions) => EventReader & Required<Pick<FrameSink, "take">>;
@@ -24,7 +26,7 @@ const create: Readonly<Record<Api, Reader>> = { chat: chatReader, completions: c
 
 /** A reader that parses every chunk. */
 function slow(api: Api): Reader {
-  return (options) => Object.assign(create[api](options), { take: () => false });
+  return (options) => Object.assign(create[api](options), { take: () => -1 });
 }
 
 /** A reader as servers use it. */
@@ -33,10 +35,11 @@ function fast(api: Api): Reader {
     const reader = create[api](options);
     const take = reader.take.bind(reader);
     return Object.assign(reader, {
-      take(line: string, start: number, end: number): boolean {
-        const isKnown = take(line, start, end);
-        if (isKnown) fastChunks++;
-        return isKnown;
+      take(text: string, start: number, end: number): number {
+        const last = take(text, start, end);
+        if (last !== -1) fastChunks++;
+        if (last > end) runs++;
+        return last;
       },
     });
   };
@@ -47,10 +50,11 @@ interface Read {
   readonly repairs: readonly unknown[];
 }
 
-function read(open: Reader, pieces: Iterable<string | Uint8Array>): Read {
+/** `keepsPlaces`: the places of repairs, for which each chunk is read alone. */
+function read(open: Reader, pieces: Iterable<string | Uint8Array>, keepsPlaces = true): Read {
   let made = 0;
   const reader = open({ newCallId: () => `call_made_${made++}` });
-  const places = reader.repairs.keepPlaces();
+  const places = keepsPlaces ? reader.repairs.keepPlaces() : [];
   const events: GenerationEvent[] = [];
   for (const piece of pieces) events.push(...reader.push(piece));
   events.push(...reader.end());
@@ -61,9 +65,11 @@ function read(open: Reader, pieces: Iterable<string | Uint8Array>): Read {
 function expectSame(api: Api, stream: string, cuts: readonly number[] = []): readonly GenerationEvent[] {
   const expected = read(slow(api), [stream]);
   expect(read(fast(api), [stream])).toEqual(expected);
+  expect(read(fast(api), [stream], false)).toEqual(read(slow(api), [stream], false));
   if (cuts.length > 0) {
     const pieces = cutAt(stream, cuts);
     expect(read(fast(api), pieces).events).toEqual(expected.events);
+    expect(read(fast(api), pieces, false).events).toEqual(expected.events);
     expect(read(slow(api), pieces).events).toEqual(expected.events);
   }
   expect(orderViolation(expected.events)).toBeNull();
@@ -170,8 +176,11 @@ const chatStream = fc
     minLength: 1,
     maxLength: 14,
   })
-  // Each chunk several times, so that it is known when it comes again.
-  .chain((list) => fc.array(fc.constantFrom(...list), { minLength: 2, maxLength: 30 }))
+  // Each chunk several times, also in succession, so that it is known when it comes again.
+  .chain((list) =>
+    fc.array(fc.tuple(fc.constantFrom(...list), fc.integer({ min: 1, max: 4 })), { minLength: 2, maxLength: 20 }),
+  )
+  .map((list) => list.flatMap(([one, times]) => Array<typeof one>(times).fill(one)))
   .map((list) => {
     const open = { index: 0, id: "a", type: "function", function: { name: "f", arguments: "" } };
     const first = chunk(
@@ -183,7 +192,7 @@ const chatStream = fc
 
 describe("the fast path and the slow path of a chat reader give the same events and repairs", () => {
   test("for generated streams and every split", () => {
-    fastChunks = 0;
+    fastChunks = runs = 0;
     fc.assert(
       fc.property(chatStream, someCuts, (stream, cuts) => {
         expectSame("chat", stream, cuts);
@@ -191,6 +200,7 @@ describe("the fast path and the slow path of a chat reader give the same events 
       { numRuns: 1500 },
     );
     expect(fastChunks).toBeGreaterThan(1000);
+    expect(runs).toBeGreaterThan(1000);
   });
 
   test.each<[string, string]>([

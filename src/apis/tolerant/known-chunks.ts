@@ -19,6 +19,9 @@ interface Known<Choice> {
 /** The maximum number of choices with a template. */
 const maxTemplates = 8;
 
+/** Emits the event of a known chunk. Returns false if it cannot: then the chunk is parsed. */
+export type EmitKnown<Choice> = (choice: Choice, kind: HoleKind, text: string) => boolean;
+
 /** Templates of the chunks that a stream repeats except for one string, one for each choice; see `ChunkTemplate`. */
 export class KnownChunks<Choice> {
   #known: readonly Known<Choice>[] = [];
@@ -26,21 +29,19 @@ export class KnownChunks<Choice> {
   #learned = 0;
   #matched = 0;
 
-  /** Passes the changing string of a known chunk to `emit`. Returns false if the chunk is unknown or `emit` returns false. */
-  match(
-    line: string,
-    start: number,
-    end: number,
-    emit: (choice: Choice, kind: HoleKind, text: string) => boolean,
-  ): boolean {
+  /**
+   * Passes the changing string of a known chunk, the line in `text` from `start` to `end`, to `emit`; with `mayFollow`, those of the known
+   * chunks that directly follow, too. Returns the end of the last line that was read; −1 if the first one is unknown or was not emitted.
+   */
+  match(text: string, start: number, end: number, emit: EmitKnown<Choice>, mayFollow: boolean): number {
     for (const { choice, kind, template } of this.#known) {
-      const text = template.match(line, start, end);
-      if (text === null || text === "") continue;
-      if (!emit(choice, kind, text)) return false;
+      const changing = template.match(text, start, end);
+      if (changing === null || changing === "") continue;
+      if (!emit(choice, kind, changing)) return -1;
       this.#matched++;
-      return true;
+      return mayFollow ? template.follow(text, end, (next) => next !== "" && emit(choice, kind, next)) : end;
     }
-    return false;
+    return -1;
   }
 
   /** Learns a chunk whose only event is `event`. */
@@ -79,11 +80,16 @@ class ChunkTemplate {
   readonly #after: string;
   /** The text after the value of `obfuscation`, whose opening quote ends `#after`; null without `obfuscation`. */
   readonly #tail: string | null;
+  /** What is between the end of a chunk and the changing string of the next one; and between two changing strings. */
+  readonly #head: string;
+  readonly #link: string;
 
   private constructor(before: string, after: string, tail: string | null) {
     this.#before = before;
     this.#after = after;
     this.#tail = tail;
+    this.#head = `${between}${before}`;
+    this.#link = `${after}${this.#head}`;
   }
 
   /** Makes a template of a chunk whose string at `path` is `value`; null if its position in the text is ambiguous. */
@@ -121,6 +127,36 @@ class ChunkTemplate {
     return text.slice(from, to);
   }
 
+  /**
+   * Passes the changing strings of the chunks that directly follow the matched line that ends at `end` to `emit`, until one is unknown, is not
+   * complete, or `emit` returns false. Returns the end of the last line that was read. In a burst, each chunk takes one comparison, and no
+   * search for its end.
+   */
+  follow(text: string, end: number, emit: (changing: string) => boolean): number {
+    const head = this.#head;
+    if (this.#tail !== null || text.slice(end, end + head.length) !== head) return end;
+    const link = this.#link;
+    let last = end;
+    for (let hasNext = true; hasNext;) {
+      const from = last + head.length;
+      let isPlain = true;
+      let to = from;
+      for (let code = text.charCodeAt(to); code !== quote; code = text.charCodeAt(to)) {
+        // NaN: the text ends within the string.
+        if (!(code >= 0x20)) return last;
+        if (code === backslash) isPlain = false;
+        to += code === backslash ? 2 : 1;
+      }
+      hasNext = text.slice(to, to + link.length) === link;
+      const lineEnd = to + this.#after.length;
+      if (!hasNext && (text.slice(to, lineEnd) !== this.#after || !text.startsWith("\n\n", lineEnd))) return last;
+      const changing = isPlain ? text.slice(from, to) : decode(text.slice(from, to));
+      if (changing === null || !emit(changing)) return last;
+      last = lineEnd;
+    }
+    return last;
+  }
+
   /** The position of `#after` if the chunk ends with obfuscation and `tail`; else −1. */
   #beforeObfuscation(text: string, end: number, tail: string): number {
     let at = end - tail.length;
@@ -130,6 +166,8 @@ class ChunkTemplate {
   }
 }
 
+/** Between the data of two events, as servers usually write it. */
+const between = "\n\ndata: ";
 const quote = 0x22;
 const backslash = 0x5c;
 
