@@ -170,7 +170,7 @@ async function printTable(): Promise<void> {
     if (server) running.push({ way, server });
     else console.log(`skipped: ${way.name} (not installed)`);
   }
-  // V8 optimizes code that has run often: CPU time an event falls until about 7,000 bursts were answered.
+  // V8 optimizes code that has run often: the CPU time of an event falls until about 7,000 bursts have been answered.
   for (const { way, server } of running) {
     await measure(server, way, { model: "burst", concurrency: 16, total: values.quick ? 1000 : 8000 });
     await measure(server, way, { model: "json", concurrency: 16, total: values.quick ? 3000 : 10_000 });

@@ -37,9 +37,13 @@ export class KnownChunks<Choice> {
     for (const { choice, kind, template } of this.#known) {
       const changing = template.match(text, start, end);
       if (changing === null || changing === "") continue;
-      if (!emit(choice, kind, changing)) return -1;
-      this.#matched++;
-      return mayFollow ? template.follow(text, end, (next) => next !== "" && emit(choice, kind, next)) : end;
+      const emitOne = (one: string): boolean => {
+        if (one === "" || !emit(choice, kind, one)) return false;
+        this.#matched++;
+        return true;
+      };
+      if (!emitOne(changing)) return -1;
+      return mayFollow ? template.follow(text, end, emitOne) : end;
     }
     return -1;
   }
