@@ -282,6 +282,21 @@ test.each([true, false])(
   },
 );
 
+test("prompts of similar lengths are processed in whole batches, which a short one that arrives aborts", async () => {
+  const one = scheduler((number) => {
+    if (number === 3) one.add(4, 100, 5);
+  }, true);
+  for (const id of [1, 2, 3]) one.add(id, 1200, 5);
+  await one.rest();
+  const [first, second, third, fourth] = one.passes.map(({ tokens, result }) => ({ tokens, result }));
+  // Nothing is known of the machine before the first one.
+  expect(first).toEqual({ tokens: 128, result: "done" });
+  expect(second).toEqual({ tokens: 512, result: "done" });
+  expect(third).toEqual({ tokens: 512, result: "aborted" });
+  expect(fourth?.tokens).toBeLessThanOrEqual(250);
+  for (const id of [1, 2, 3, 4]) expect(one.events(id).at(-1)).toEqual({ type: "end", end: { kind: "done" } });
+});
+
 test("requests that keep coming do not starve a long prompt: what is aborted is less than what is decoded", async () => {
   let next = 2;
   const one = scheduler(() => {

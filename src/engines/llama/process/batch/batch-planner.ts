@@ -3,6 +3,7 @@ import type { RunningSlot } from "../slot/slot.ts";
 import type { TokenChunk, Task } from "../slot/task.ts";
 import {
   AnswerTurns,
+  areSimilar,
   decodesOneByOne,
   draftDepth,
   lastChunkFactor,
@@ -123,9 +124,11 @@ export class BatchPlanner {
     const mayInterrupt = this.#sharedTokens <= 0;
     const onlyPrompts = answers.length === 0 && !othersWait;
     const isWhole = onlyPrompts && (slots.length === 1 ? mayInterrupt : areShort(prompts));
-    const isAlone = isWhole && mayInterrupt;
     const several = onlyPrompts && slots.length > 1;
-    const shared = several ? this.#chunkSize.amongPrompts : this.#chunkSize.shared(answers.length > 0);
+    const isLong = several && areSimilar(prompts);
+    const isAlone = (isWhole || isLong) && mayInterrupt;
+    const among = isLong ? this.#chunkSize.amongSimilarPrompts : this.#chunkSize.amongPrompts;
+    const shared = several ? among : this.#chunkSize.shared(answers.length > 0);
     const size = isWhole ? this.#chunkSize.alone : burst || shared;
     const isFixed = isWhole || burst > 0;
     const most = isFixed ? size * lastChunkFactor : this.#chunkSize.completing(size, answers.length > 0);

@@ -47,8 +47,8 @@ describe("prefill chunks", () => {
     expect(prefill(linear(0, 1000)).chunks[1]?.tokens).toBe(64);
   });
 
-  test("where only other prompts wait, take at most a second, four times the longest gap, but have 128 tokens", () => {
-    const among = (tokenMs: number): number => prefill(linear(0, tokenMs)).size.amongPrompts;
+  test("where only prompts of similar lengths wait, take at most four times the longest gap, but have 128 tokens", () => {
+    const among = (tokenMs: number): number => prefill(linear(0, tokenMs)).size.amongSimilarPrompts;
     expect(among(1)).toBe(512);
     expect(among(4)).toBe(192);
     expect(among(50)).toBe(128);

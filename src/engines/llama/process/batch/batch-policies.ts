@@ -19,7 +19,7 @@ export const shortPromptTokens: number = 2 * tileTokens;
 const minChunkTokens = 16;
 /** A smaller size is efficient if a token in it costs at most this multiple of one in a tile. */
 const maxTokenCostRatio = 1.25;
-/** Prompts among which no answer runs, and answers that have just begun, wait for other prompts as long as this number of gaps. */
+/** Prompts of similar lengths, and answers that have just begun, wait for other prompts as long as this number of gaps. */
 const longGaps = 4;
 /** A chunk may exceed its size by this factor if it completes its prompt. */
 export const lastChunkFactor = 1.25;
@@ -51,12 +51,16 @@ export class PrefillChunkSize {
     return this.#within(this.#limits.maxBatchMs, tileTokens);
   }
 
-  /**
-   * The size where only other prompts wait, in tokens: without a gap between tokens to limit, all are processed earlier in longer chunks (four
-   * prompts of 500 tokens of a 135M model on two threads: 5 % earlier with 512 tokens than with 128). A prompt that arrives waits for a
-   * chunk.
-   */
+  /** The size where only other prompts wait, in tokens: without a gap between tokens to limit, all are processed earlier in longer chunks. */
   get amongPrompts(): number {
+    return this.#within(this.#limits.maxGapMs / lastChunkFactor, shortPromptTokens);
+  }
+
+  /**
+   * The same for prompts of similar lengths, none of which should have its first token long before the others. Four prompts of 500 tokens of a
+   * 135M model are processed 5 % earlier in chunks of 512 tokens than of 128 (two threads).
+   */
+  get amongSimilarPrompts(): number {
     return this.#within(this.#longMs, shortPromptTokens);
   }
 
@@ -120,8 +124,14 @@ export interface WaitingPrompt {
   readonly task: { readonly promptLeft: number; readonly order: number };
 }
 
-/** A prompt is short next to the oldest one if it has at most this share of that one's remaining tokens. */
+/** A prompt is short next to another one if it has at most this share of that one's remaining tokens. */
 const shortShare = 1 / 4;
+
+/** Whether none of the prompts is short next to another one. */
+export function areSimilar(prompts: readonly WaitingPrompt[]): boolean {
+  const left = prompts.map(({ task }) => task.promptLeft);
+  return Math.min(...left) > Math.max(...left) * shortShare;
+}
 
 /**
  * The order in which prompts are prefilled: the oldest one first. Where the shortest one is short next to it, each of the two is first
