@@ -59,16 +59,52 @@ describe("softmax sampling", () => {
     for (const count of counts.values()) expect(Math.abs(count - 1000)).toBeLessThan(120);
   });
 
-  test("a token is sampled exactly as often as its probability says", () => {
-    // The second token's weight is 0.27 % too large, so that half of the samples would be of it if all were accepted.
-    const logits = Float32Array.of(0, -0.0027);
-    const probability = 1 / (1 + Math.exp(-0.0027));
-    const sample = sampleSoftmax(1, seededRandom(5));
-    const samples = 16_000_000;
-    let first = 0;
-    for (let i = 0; i < samples; i++) if (sample(logits) === 0) first++;
-    expect(first / samples - 0.5).toBeGreaterThan((probability - 0.5) / 2);
-    expect(first / samples - 0.5).toBeLessThan((probability - 0.5) * 1.5);
+  // The weights alone favour some tokens by up to 0.3 %: what is accepted of each must make up for it.
+  test("the share of each token, of which a part is accepted, is exactly its probability", () => {
+    /** The end of the numbers from 0 on for which `holds`, at most 1. */
+    const endOf = (holds: (number: number) => boolean): number => {
+      let [low, high] = [0, 1];
+      for (let step = 0; step < 60; step++) {
+        const middle = (low + high) / 2;
+        if (holds(middle)) low = middle;
+        else high = middle;
+      }
+      return high;
+    };
+    fc.assert(
+      fc.property(
+        fc.array(logit, { minLength: 1, maxLength: 6 }).filter((logits) => logits.some((each) => each > -Infinity)),
+        fc.double({ min: 0.05, max: 5, noNaN: true }),
+        (values, temperature) => {
+          const logits = Float32Array.from(values);
+          const rejected = new Error("A third number is taken: the token was rejected.");
+          /** The token that the first number selects; −1 if the second one rejects it. */
+          const sampled = (...numbers: number[]): number => {
+            const next = (): number => {
+              const number = numbers.shift();
+              if (number === undefined) throw rejected;
+              return number;
+            };
+            try {
+              return sampleSoftmax(temperature, next)(logits);
+            } catch (error) {
+              if (error !== rejected) throw error;
+              return -1;
+            }
+          };
+          const ends = values.map((_, token) => endOf((number) => sampled(number, 0) <= token));
+          const shares = ends.map((end, token) => {
+            const start = ends[token - 1] ?? 0;
+            return end - start < 1e-12 ? 0 : (end - start) * endOf((number) => sampled((start + end) / 2, number) >= 0);
+          });
+          const largest = logits.reduce((max, each) => Math.max(max, each), -Infinity);
+          const weights = Array.from(logits, (each) => Math.exp((each - largest) / temperature));
+          const sum = (numbers: readonly number[]): number => numbers.reduce((all, number) => all + number, 0);
+          for (const [token, weight] of weights.entries())
+            expect((shares[token] ?? 0) / sum(shares)).toBeCloseTo(weight / sum(weights), 9);
+        },
+      ),
+    );
   });
 
   test("banned tokens are never sampled, not even for the smallest and the largest random number", () => {
