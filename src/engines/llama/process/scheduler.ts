@@ -131,7 +131,7 @@ export class Scheduler {
       this.#groups.set(group.id, group);
       for (const task of group.tasks) this.#queue.push(task);
       const { current } = this.#runner;
-      const next = current?.isAlone === true ? this.#nextTask() : undefined;
+      const next = current?.isAbortable === true ? this.#nextTask() : undefined;
       if (current && next && !(this.#planner.joins(next, current) && this.#runner.abortIfEarly())) this.interrupt();
       this.wake();
     } catch (error) {
@@ -182,8 +182,8 @@ export class Scheduler {
 
   /** Work has arrived that can start after the current decode, which is aborted if it would take long. */
   interrupt(): void {
-    const { isAlone = false } = this.#runner.current ?? {};
-    if (isAlone && this.#runner.abortIfLong(this.#options.prefill.maxGapMs)) this.#planner.interrupted();
+    const { isAbortable = false } = this.#runner.current ?? {};
+    if (isAbortable && this.#runner.abortIfLong(this.#options.prefill.maxGapMs)) this.#planner.interrupted();
   }
 
   /** Releases the slots of a cancelled request that are not part of the current decode. */

@@ -119,7 +119,7 @@ test.each([true, false])("short prompts that arrive together are prefilled in on
   expect(next(planner, slotsOf([32, 32, 32, 32])).promptTokens).toBe(batchSize);
   // Others wait for the tokens of an answer, and for a long prompt.
   expect(next(planner, slotsOf([64, 64, 0])).promptTokens).toBeLessThan(batchSize);
-  expect(next(planner, slotsOf([600, 32, 32, 32])).isAlone).toBe(false);
+  expect(next(planner, slotsOf([600, 32, 32, 32])).isAbortable).toBe(false);
 });
 
 test.each([true, false])("prompts that only wait for each other have no short chunks (unified: %s)", (unifiedKv) => {
@@ -271,7 +271,7 @@ test("only a prompt that nothing waits for is alone, and not while it makes up f
     const batch = planner.next(slots as unknown as readonly RunningSlot[], othersWait);
     planner.observe(batch, 3 * batch.promptTokens);
     decoded(batch);
-    return batch.isAlone;
+    return batch.isAbortable;
   };
   expect(planned([prompt])).toBe(true);
   expect(planned([prompt], true)).toBe(false);

@@ -30,8 +30,8 @@ export interface BatchShare {
 /** What one `llama_decode` takes. */
 export interface Batch extends BatchShape {
   readonly shares: readonly BatchShare[];
-  /** It is as large as it may be because nothing waits for it. Work that arrives may abort it. */
-  readonly isAlone: boolean;
+  /** It is large because no answer, and no short prompt, waits for it. Work that arrives may abort it. */
+  readonly isAbortable: boolean;
   /** Its tokens are rows of an image. */
   readonly isImage?: true;
 }
@@ -126,19 +126,19 @@ export class BatchPlanner {
     const isWhole = onlyPrompts && (slots.length === 1 ? mayInterrupt : areShort(prompts));
     const several = onlyPrompts && slots.length > 1;
     const isLong = several && areSimilar(prompts);
-    const isAlone = (isWhole || isLong) && mayInterrupt;
+    const isAbortable = (isWhole || isLong) && mayInterrupt;
     const among = isLong ? this.#chunkSize.amongSimilarPrompts : this.#chunkSize.amongPrompts;
     const shared = several ? among : this.#chunkSize.shared(answers.length > 0);
     const size = isWhole ? this.#chunkSize.alone : burst || shared;
     const isFixed = isWhole || burst > 0;
     const most = isFixed ? size * lastChunkFactor : this.#chunkSize.completing(size, answers.length > 0);
     const chunks = this.#chunks(this.#prefillOrder.next(prompts), { size, most, answers: inBatch.length });
-    return { ...this.#fill([...inBatch.map((slot) => answerPart(slot)), ...chunks]), isAlone };
+    return { ...this.#fill([...inBatch.map((slot) => answerPart(slot)), ...chunks]), isAbortable };
   }
 
   /** Whether the prompt of a task that has just arrived would be decoded together with the batch if that started now. */
-  joins(task: Task, { isAlone, promptTokens, shares }: Batch): boolean {
-    return isAlone && areShort([{ task }, ...shares]) && promptTokens + task.promptLeft <= this.#maxTokens;
+  joins(task: Task, { isAbortable, promptTokens, shares }: Batch): boolean {
+    return isAbortable && areShort([{ task }, ...shares]) && promptTokens + task.promptLeft <= this.#maxTokens;
   }
 
   /**
@@ -266,7 +266,7 @@ export class BatchPlanner {
       round: 0,
       promptTokens: tokens.length,
       draftTokens: 0,
-      isAlone: false,
+      isAbortable: false,
       isImage: true,
     };
   }
@@ -293,7 +293,7 @@ export class BatchPlanner {
       for (const [i, token] of tokens.entries()) batch.add(token, nextPosition + i, id, i >= withoutLogits);
       shares.push({ ...part, index });
     }
-    return { shares, answers, round: answers, promptTokens, draftTokens, isAlone: false };
+    return { shares, answers, round: answers, promptTokens, draftTokens, isAbortable: false };
   }
 
   /** The drafts to decode for each slot; `undefined` if there are none. `oneByOne`: how answers are decoded without drafts. */
