@@ -102,9 +102,9 @@ const cases: readonly Case[] = [
   ...streamCounts.map((streams) => ({ name: "decode", streams, ask: decode() })),
   { name: "prompt of 1000", streams: 1, ask: read(1000) },
   { name: "prompts of 500", streams: 4, ask: read(500) },
+  ...streamCounts.map((streams) => ({ name: "temperature 1", streams, ask: decode({ temperature: 1 }) })),
+  ...streamCounts.map((streams) => ({ name: "logprobs 5", streams, ask: decode({ logprobs: 5 }) })),
   ...[1, 8].flatMap((streams) => [
-    { name: "temperature 1", streams, ask: decode({ temperature: 1 }) },
-    { name: "logprobs 5", streams, ask: decode({ logprobs: 5 }) },
     { name: "ignore_eos, bias", streams, ask: decode({ ignore_eos: true, logit_bias: { 65: -5 } }) },
     { name: "JSON schema", streams, ask: decode({ ...chat, ...schema, temperature: 0.8, seed: 1 }) },
     { name: "required call", streams, ask: decode({ ...chat, ...tool, temperature: 0.8, seed: 1 }) },

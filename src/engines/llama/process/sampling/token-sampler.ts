@@ -6,15 +6,8 @@ import type { NativeContext } from "../c-api/native-context.ts";
 import { SamplerChain, type TokenCandidates } from "../c-api/native-sampler.ts";
 import type { Vocabulary } from "../tokens/vocabulary.ts";
 import type { TokenConstraint } from "./constraint.ts";
-import {
-  greedy,
-  readWindow,
-  sampleSoftmax,
-  seededRandom,
-  withToken,
-  type LogitSampler,
-  type LogitWindow,
-} from "./logits.ts";
+import { greedy, readWindow, seededRandom, withToken, type LogitSampler, type LogitWindow } from "./logits.ts";
+import { sampleSoftmax } from "./softmax-sampler.ts";
 import type { AnswerGrammar } from "./token-grammar.ts";
 import { forcedLogit } from "./token-limits.ts";
 
