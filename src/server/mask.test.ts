@@ -113,4 +113,7 @@ test("a line that is not written is not looked through", () => {
   masked.info({}, "finished");
   expect(lines).toEqual([]);
   expect(() => masked.warn({}, "slow")).toThrow("asked for the mask");
+  // The masked log did not say which levels are written: models never reported what their slots do, even with --log-level debug.
+  expect(masked.isLevelEnabled?.("warn")).toBe(true);
+  expect(masked.isLevelEnabled?.("debug")).toBe(false);
 });

@@ -220,5 +220,12 @@ export function maskedLog(log: Log, mask: () => Mask): Log {
       if (log.isLevelEnabled?.(level) === false) return;
       log[level](mask().value(fields), mask().text(message));
     };
-  return { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
+  const { isLevelEnabled } = log;
+  return {
+    debug: line("debug"),
+    info: line("info"),
+    warn: line("warn"),
+    error: line("error"),
+    ...(isLevelEnabled && { isLevelEnabled: (level: string) => isLevelEnabled.call(log, level) }),
+  };
 }

@@ -317,7 +317,7 @@ describePage("The list of Inspect", models, (at) => {
       route.fulfill({ json: { requests, bytes: 0, max_bytes: 1, dropped: 0 } }),
     );
     await page.getByRole("link", { name: "Inspect" }).click();
-    await page.getByText(/^10000 requests$/).waitFor();
+    await page.getByText(/^10,000 requests$/).waitFor();
     await expect.poll(() => rows(page).count()).toBeLessThan(80);
     const frames = (await page.evaluate(`new Promise((resolve) => {
       const list = document.querySelector(".request-list");
@@ -343,7 +343,7 @@ describePage("The list of Inspect", models, (at) => {
     await page.keyboard.press("Home");
     await page.locator(".request-row[aria-selected=true]", { hasText: "Question 9999" }).waitFor();
     await page.getByLabel("Model of the requests").selectOption("model 3");
-    await page.getByText(/^2000 of 10000 requests$/).waitFor();
+    await page.getByText(/^2,000 of 10,000 requests$/).waitFor();
     expect(wrong).toEqual([]);
     await close();
   });

@@ -21,7 +21,8 @@ import {
   toolText,
 } from "./request-diff.ts";
 import type { Change, ParameterChange, TextChange } from "./request-diff.ts";
-import { countInWords, timeInWords } from "./words.ts";
+import { timeInWords } from "./words.ts";
+import { countInWords } from "../parts/count-in-words.ts";
 
 /** Earlier requests that one can be compared with. */
 const maxOffered = 100;

@@ -3,7 +3,7 @@ import { useRef, useState } from "preact/hooks";
 import { AdminRefusal, askAdmin } from "../api/call-api.ts";
 import { announcement } from "../parts/changing.ts";
 import { saveFile } from "../parts/save-file.ts";
-import { countInWords } from "./words.ts";
+import { countInWords } from "../parts/count-in-words.ts";
 
 interface Properties {
   /** What is exported, for the names of the buttons: `session`. */

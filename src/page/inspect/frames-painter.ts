@@ -1,7 +1,8 @@
 import type { TimedText, TapeContents } from "../../inspect/inspected-request.ts";
 import { appendMarked } from "../judge/mark-painter.ts";
 import type { Mark } from "../judge/mark-painter.ts";
-import { countInWords, timeInWords } from "./words.ts";
+import { timeInWords } from "./words.ts";
+import { countInWords } from "../parts/count-in-words.ts";
 
 /** Number of frames in a block; only visible blocks are laid out (page.css). */
 const perBlock = 25;

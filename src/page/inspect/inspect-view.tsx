@@ -17,6 +17,7 @@ import type { ListRow } from "./threads.ts";
 import { Field } from "../parts/field.tsx";
 import { Lazy } from "../parts/lazy.tsx";
 import { adminKey } from "../api/call-api.ts";
+import { countInWords } from "../parts/count-in-words.ts";
 
 /** Its script is loaded when a session is chosen first. */
 const loadSession = async (): Promise<ComponentType<SessionProperties>> => (await import("./session-view.tsx")).default;
@@ -156,7 +157,8 @@ export function InspectView({ shown, chosen, query, onPlace }: Properties): VNod
           onToggle={toggle}
         />
         <p class="note">
-          {listed.length === all.length ? `${listed.length} requests` : `${listed.length} of ${all.length} requests`}
+          {listed.length === all.length ? "" : `${listed.length.toLocaleString("en")} of `}
+          {countInWords(all.length, "request")}
           {search.state === "searching" && <span> · searching…</span>}
           {search.state === "failed" && <span> · {search.message}</span>}
           {search.hasMore && <span> · the search ended at its maximum of results</span>}

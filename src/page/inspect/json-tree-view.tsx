@@ -1,7 +1,6 @@
 import type { TargetedKeyboardEvent, VNode } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { CopyButton } from "../parts/copy-button.tsx";
-import { countInWords } from "./words.ts";
 import {
   ExactNumber,
   findInJson,
@@ -16,6 +15,7 @@ import {
   sizeOf,
 } from "./json-tree.ts";
 import type { JsonPath, JsonRow } from "./json-tree.ts";
+import { countInWords } from "../parts/count-in-words.ts";
 
 /** Of a row, in CSS pixels; page.css has the same. */
 const rowHeight = 24;

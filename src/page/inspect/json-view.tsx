@@ -4,7 +4,7 @@ import type { InspectedRequest } from "../../inspect/inspected-request.ts";
 import { JsonTree } from "./json-tree-view.tsx";
 import { jsonIn } from "./json-tree.ts";
 import { wholeText } from "./readable-request.ts";
-import { countInWords } from "./words.ts";
+import { countInWords } from "../parts/count-in-words.ts";
 
 interface Document {
   readonly name: string;

@@ -5,7 +5,7 @@ import { CopyButton } from "../parts/copy-button.tsx";
 import { JsonTree } from "./json-tree-view.tsx";
 import { parseJson } from "./json-tree.ts";
 import { MarkedText } from "./marked-text.tsx";
-import { countInWords } from "./words.ts";
+import { countInWords } from "../parts/count-in-words.ts";
 
 /** A longer text is folded: in characters and in lines. */
 const foldedLength = 1200;

@@ -19,7 +19,7 @@ import {
   wholeText,
 } from "./readable-request.ts";
 import type { InputText, ParsedRequest, ReadableMessage } from "./readable-request.ts";
-import { countInWords } from "./words.ts";
+import { countInWords } from "../parts/count-in-words.ts";
 
 /** Of a longer conversation, only this number of messages is shown at first. */
 const maxMessages = 40;

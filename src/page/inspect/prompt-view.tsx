@@ -5,7 +5,7 @@ import type { InspectedPrompt } from "../../core/inspection.ts";
 import type { InspectedRequest, ShownCacheMiss, TapeContents, TimedText } from "../../inspect/inspected-request.ts";
 import type { Mark } from "../judge/mark-painter.ts";
 import { MarkedText } from "./marked-text.tsx";
-import { countInWords } from "./words.ts";
+import { countInWords } from "../parts/count-in-words.ts";
 
 /** The prompt as the model read it, and what the model wrote. */
 export function PromptView({ request }: { readonly request: InspectedRequest }): VNode {

@@ -5,7 +5,8 @@ import type { RequestSummary, SearchHit, SearchResult } from "../../inspect/insp
 import type { Findings, Found } from "./findings.ts";
 import { hasMissedCache, idOfRow, repairsIn, totalsOf } from "./threads.ts";
 import type { ListRow, RequestThread, ThreadPart } from "./threads.ts";
-import { clock, countInWords, timeInWords } from "./words.ts";
+import { clock, timeInWords } from "./words.ts";
+import { countInWords } from "../parts/count-in-words.ts";
 
 interface Properties {
   readonly rows: readonly ListRow[];

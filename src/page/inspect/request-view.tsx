@@ -8,11 +8,12 @@ import { PromptView } from "./prompt-view.tsx";
 import { SentView } from "./sent-view.tsx";
 import { WireView } from "./wire-view.tsx";
 import { MarkedText } from "./marked-text.tsx";
-import { countInWords, timeInWords } from "./words.ts";
+import { timeInWords } from "./words.ts";
 import { judgeAside } from "../judge/judge-aside.ts";
 import type { JudgedCapture } from "../judge/judging.ts";
 import { JudgedView } from "../judge/judged-view.tsx";
 import { captureOf, withoutMissingUsage } from "./findings.ts";
+import { countInWords } from "../parts/count-in-words.ts";
 
 const tabs = [
   { name: "overview", title: "Overview" },

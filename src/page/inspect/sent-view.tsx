@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import type { Header, InspectedRequest, KeptText } from "../../inspect/inspected-request.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { MarkedText } from "./marked-text.tsx";
-import { countInWords } from "./words.ts";
+import { countInWords } from "../parts/count-in-words.ts";
 
 /** The request: as it came, and what was understood. */
 export function SentView({ request: { request } }: { readonly request: InspectedRequest }): VNode {

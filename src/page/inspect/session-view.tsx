@@ -7,7 +7,8 @@ import { isFailure, partsOf, totalsOf } from "./threads.ts";
 import type { RequestThread } from "./threads.ts";
 import { barsOf, timeAxis } from "./waterfall.ts";
 import type { PhaseName, RequestBar } from "./waterfall.ts";
-import { clock, countInWords, timeInWords } from "./words.ts";
+import { clock, timeInWords } from "./words.ts";
+import { countInWords } from "../parts/count-in-words.ts";
 
 export interface SessionProperties {
   readonly thread: RequestThread;

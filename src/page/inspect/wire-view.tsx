@@ -10,8 +10,9 @@ import type {
 } from "../../inspect/inspected-request.ts";
 import type { Mark } from "../judge/mark-painter.ts";
 import { Body, Headers } from "./sent-view.tsx";
-import { timeInWords, countInWords } from "./words.ts";
+import { timeInWords } from "./words.ts";
 import { FramesPainter } from "./frames-painter.ts";
+import { countInWords } from "../parts/count-in-words.ts";
 
 const nothing: readonly Mark[] = [];
 

@@ -7,10 +7,6 @@ export function timeInWords(ms: number): string {
   return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-export function countInWords(count: number, word: string, words = `${word}s`): string {
-  return `${count.toLocaleString("en")} ${count === 1 ? word : words}`;
-}
-
 /** The time of day. */
 export function clock(at: number): string {
   return new Date(at).toLocaleTimeString("en-GB");

@@ -5,6 +5,7 @@ import type { Evidence, Mistake, Report } from "../../check/report/report.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import type { JudgedCapture } from "./judging.ts";
 import { paintMarked } from "./mark-painter.ts";
+import { countInWords } from "../parts/count-in-words.ts";
 
 const severities = ["error", "warning", "note"] as const;
 
@@ -40,7 +41,7 @@ export function JudgedView({ judged: { capture, report, repaired } }: { readonly
       <p class="verdict">
         {severities.map((severity) => (
           <span key={severity} class={report.counts[severity] > 0 ? `chip ${severity}` : "chip"}>
-            {plural(report.counts[severity], severity)}
+            {countInWords(report.counts[severity], severity)}
           </span>
         ))}
         <span class="chip">{report.counts.passed} rules passed</span>
@@ -58,7 +59,7 @@ export function JudgedView({ judged: { capture, report, repaired } }: { readonly
       </ol>
       {mistakes.length > namedFirst && (
         <details class="more-findings">
-          <summary>{plural(mistakes.length - namedFirst, "more finding")}</summary>
+          <summary>{countInWords(mistakes.length - namedFirst, "more finding")}</summary>
           <ol class="findings" start={namedFirst + 1}>
             {mistakes.slice(namedFirst).map((mistake) => (
               <Finding key={mistake.id} mistake={mistake} onShow={showPlace} />
@@ -90,8 +91,8 @@ export function JudgedView({ judged: { capture, report, repaired } }: { readonly
 /** One sentence about the answer as a whole. */
 function verdictOf({ counts }: Report, mistakes: readonly Mistake[]): string {
   if (mistakes.length === 0) return "The answer breaks no rule.";
-  if (counts.error > 0) return `Clients break on this answer: ${plural(counts.error, "error")}.`;
-  if (counts.warning > 0) return `Some clients break on this answer: ${plural(counts.warning, "warning")}.`;
+  if (counts.error > 0) return `Clients break on this answer: ${countInWords(counts.error, "error")}.`;
+  if (counts.warning > 0) return `Some clients break on this answer: ${countInWords(counts.warning, "warning")}.`;
   return "The answer differs from the vendor's, but no client is known to break.";
 }
 
@@ -149,8 +150,4 @@ function Finding({ mistake, onShow }: FindingProperties): VNode {
       )}
     </li>
   );
-}
-
-function plural(count: number, word: string): string {
-  return `${count} ${word}${count === 1 ? "" : "s"}`;
 }

@@ -6,7 +6,8 @@ import type { ModelState, PullState, SlotReport } from "../../inspect/model-stat
 import { AdminRefusal, askAdmin } from "../api/call-api.ts";
 import { ProfileTable } from "../check/server-profiles.tsx";
 import type { ModelTask, ServedModels } from "./served-models.ts";
-import { bytesText, counted, durationText, kindNames, numberText, pullText, stateText } from "./words.ts";
+import { bytesText, durationText, kindNames, numberText, pullText, stateText } from "./words.ts";
+import { countInWords } from "../parts/count-in-words.ts";
 
 interface Properties {
   readonly model: ModelState;
@@ -24,7 +25,7 @@ export function ModelRow({ model, models }: Properties): VNode {
   const problem = models.problems.get(name);
   const task = models.tasks.get(name);
   const pull = models.states?.pulls.find((each) => each.model === model.source);
-  const requests = slots ? `${slots.busy} of ${counted(slots.total, "slot")}` : `${numberText(busy)} open`;
+  const requests = slots ? `${slots.busy} of ${countInWords(slots.total, "slot")}` : `${numberText(busy)} open`;
   return (
     <li class="model" aria-label={name}>
       <div class="model-line">
@@ -182,7 +183,7 @@ function ConfirmUnload({ model: { name, busy = 0, queued = 0 }, onDone }: Confir
       <form method="dialog" class="stack">
         <h2 id={titleId}>Unload {name}?</h2>
         <p>
-          {busy > 0 ? `It is answering ${counted(busy, "request")}` : "It is idle now"}
+          {busy > 0 ? `It is answering ${countInWords(busy, "request")}` : "It is idle now"}
           {queued > 0 && `, and ${queued} more ${queued === 1 ? "waits" : "wait"}`}. No answer is cut: the model is
           unloaded when its answers have ended. Requests that wait or arrive until then load it again.
         </p>
@@ -212,7 +213,7 @@ function TaskLine({ task, model, pull }: TaskProperties): VNode {
   const text = pull
     ? `Downloading: ${pullText(pull)}`
     : task?.verb === "unload"
-      ? `Waiting for ${counted(busy, "request")} to end…`
+      ? `Waiting for ${countInWords(busy, "request")} to end…`
       : task?.verb === "pull" || progress?.phase === "download"
         ? "Downloading…"
         : task?.phase === "wait" && !progress
@@ -292,8 +293,8 @@ function Slot({ slot }: { readonly slot: SlotReport }): VNode {
   } = slot;
   const doing = {
     idle: "idle",
-    prompt: `prompt: ${numberText(processed)} of ${counted(prompt, "token")}${cached > 0 ? ` (${numberText(cached)} cached)` : ""}`,
-    generating: `${counted(generated, "token")} generated after a prompt of ${numberText(prompt)}${cached > 0 ? ` (${numberText(cached)} cached)` : ""}`,
+    prompt: `prompt: ${numberText(processed)} of ${countInWords(prompt, "token")}${cached > 0 ? ` (${numberText(cached)} cached)` : ""}`,
+    generating: `${countInWords(generated, "token")} generated after a prompt of ${numberText(prompt)}${cached > 0 ? ` (${numberText(cached)} cached)` : ""}`,
   }[state];
   const text = `Slot ${id}: ${doing}${rate === undefined ? "" : ` · ${numberText(rate)} tokens/s`}`;
   const share = (tokens: number): number => (size > 0 ? Math.min(100, (100 * tokens) / size) : 0);
@@ -330,7 +331,7 @@ function Urls({ name, urls }: { readonly name: string; readonly urls: NonNullabl
             </span>
             <span class="facts slot-context">
               {numberText(open)} open · {retries === 1 ? "1 retry" : `${numberText(retries)} retries`} ·{" "}
-              {counted(ejections, "ejection")}
+              {countInWords(ejections, "ejection")}
             </span>
             {failure !== undefined && <p class="refusal">{failure}</p>}
           </li>

@@ -7,7 +7,8 @@ import { CopyButton } from "../parts/copy-button.tsx";
 import { Field } from "../parts/field.tsx";
 import { ModelRow } from "./model-row.tsx";
 import { ServedModels } from "./served-models.ts";
-import { bytesText, configurationOf, counted, numberText, pullText, repositoryName } from "./words.ts";
+import { bytesText, configurationOf, numberText, pullText, repositoryName } from "./words.ts";
+import { countInWords } from "../parts/count-in-words.ts";
 
 /** The models of the server: what each does now, and how to load, unload, keep and download them. `shown`: while this view is shown. */
 export function ModelsView({ shown }: { readonly shown: boolean }): VNode {
@@ -68,9 +69,9 @@ function MemoryLine({ states: { memory, models } }: { readonly states: ModelStat
     ...(models.some(isLocal)
       ? [
           `Memory: ${bytesText(used)}${limit === null ? ", no limit" : ` of ${bytesText(limit)}`} (estimated)`,
-          `${loaded} of ${counted(models.filter(isLocal).length, "local model")} loaded`,
+          `${loaded} of ${countInWords(models.filter(isLocal).length, "local model")} loaded`,
         ]
-      : [counted(models.length, "model")]),
+      : [countInWords(models.length, "model")]),
     ...(rate > 0 ? [`${numberText(rate)} tokens/s`] : []),
   ];
   return (

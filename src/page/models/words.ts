@@ -10,11 +10,6 @@ export function numberText(value: number): string {
   return value.toLocaleString("en", { maximumFractionDigits: value < 10 ? 1 : 0 });
 }
 
-/** `1 answer`, `2 answers`. */
-export function counted(count: number, noun: string): string {
-  return `${numberText(count)} ${noun}${count === 1 ? "" : "s"}`;
-}
-
 /** A time in milliseconds: `40 s`, `12 min`, `2 h`. */
 export function durationText(ms: number): string {
   const seconds = Math.round(ms / 1000);

@@ -16,6 +16,7 @@ import type { Parameter } from "./parameter.ts";
 import type { ChatBody } from "./request-body.ts";
 import type { PlayTool } from "./tool.ts";
 import { Versions } from "./versions.tsx";
+import { countInWords } from "../parts/count-in-words.ts";
 
 interface Properties {
   readonly turn: AnswerTurn;
@@ -108,7 +109,7 @@ function failureTitle(status: number | undefined): string {
 }
 
 function waitInWords(seconds: number): string {
-  return seconds < 120 ? counted(Math.ceil(seconds), "second") : counted(Math.ceil(seconds / 60), "minute");
+  return seconds < 120 ? countInWords(Math.ceil(seconds), "second") : countInWords(Math.ceil(seconds / 60), "minute");
 }
 
 /** The line below an answer. */
@@ -116,7 +117,7 @@ function factsOf(answer: Answer): string[] {
   const { usage, firstAfterMs, tokensPerSecond, state } = answer;
   const facts: string[] = [];
   if (state === "stopped" || state === "interrupted") facts.push(state);
-  if (usage) facts.push(counted(usage.completionTokens, "token"));
+  if (usage) facts.push(countInWords(usage.completionTokens, "token"));
   const reasoning = usage?.completionDetails?.["reasoning_tokens"];
   if (reasoning) facts.push(`${count(reasoning)} of them reasoning`);
   if (tokensPerSecond !== undefined) facts.push(`${count(Math.round(tokensPerSecond))} tokens/s`);
@@ -124,13 +125,9 @@ function factsOf(answer: Answer): string[] {
   if (usage) {
     const cached = usage.promptDetails?.["cached_tokens"];
     const of = cached === undefined ? "" : `, ${count(cached)} cached`;
-    facts.push(`${counted(usage.promptTokens, "prompt token")}${of}`);
+    facts.push(`${countInWords(usage.promptTokens, "prompt token")}${of}`);
   }
   return facts;
-}
-
-function counted(number: number, noun: string): string {
-  return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 }
 
 function count(number: number): string {

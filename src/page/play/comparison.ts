@@ -5,6 +5,7 @@ import { requestBody } from "./request-body.ts";
 import type { KnownDefault } from "../api/models.ts";
 import { Settings, type SettingsValues } from "./settings.ts";
 import type { AnswerTurn, QuestionTurn, Turn } from "./turn.ts";
+import { countInWords } from "../parts/count-in-words.ts";
 
 /** One column: a conversation with settings of its own. */
 interface Side {
@@ -279,7 +280,7 @@ export function measureRows(a: Measures, b: Measures): readonly MeasureRow[] {
     ...row("Cost of the prompt", ({ cachedTokens = 0, promptTokens, prefillMs }) =>
       promptTokens === undefined || prefillMs === undefined
         ? undefined
-        : `${counted(promptTokens - cachedTokens, "token")} processed in ${duration(prefillMs)}`,
+        : `${countInWords(promptTokens - cachedTokens, "token")} processed in ${duration(prefillMs)}`,
     ),
   ];
 }
@@ -325,10 +326,6 @@ export function verdict(a: Measures, b: Measures): string {
 
 const names = ["A", "B"] as const;
 const endings: Readonly<Record<string, string>> = { stopped: "was stopped", failed: "failed" };
-
-function counted(number: number, noun: string): string {
-  return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
-}
 
 function count(number: number): string {
   return number.toLocaleString("en");

@@ -9,25 +9,37 @@ const cacheThat = (saves: boolean): PromptCache =>
 const task = { prompt: Array.from({ length: 200 }, (_, i) => i), adapters: "", usesCache: true } as const;
 
 /**
- * Slots with 300 tokens each, 220 of them of a prompt, of which some are the start of the prompt. The last slot is the one that was used
+ * Slots with 300 tokens each, `promptLength` of them of a prompt, of which some are the start of the prompt. The last slot is the one that was used
  * longest ago.
  */
-function slotsWith(reusable: readonly number[]): Slot[] {
+function slotsWith(reusable: readonly number[], promptLength = 220): Slot[] {
   return reusable.map((tokens, id) => {
-    const slot = new Slot({ id, length: 300, promptLength: 220, reusable: () => tokens } as unknown as Sequence);
+    const slot = new Slot({ id, length: 300, promptLength, reusable: () => tokens } as unknown as Sequence);
     slot.lastUsed = 10 - id;
     return slot;
   });
 }
 
-const selected = (reusable: readonly number[], unifiedKv: boolean, saves = true): number | undefined =>
-  selectSlot(task, slotsWith(reusable), { promptCache: cacheThat(saves), unifiedKv, sharesPrefixes: true })?.slot.id;
+const selected = (
+  reusable: readonly number[],
+  unifiedKv: boolean,
+  saves = true,
+  promptLength?: number,
+): number | undefined =>
+  selectSlot(task, slotsWith(reusable, promptLength), {
+    promptCache: cacheThat(saves),
+    unifiedKv,
+    sharesPrefixes: true,
+  })?.slot.id;
 
 // The slot with the same first tokens was left free, and so was between those at work: a decode became two.
 test("without a unified KV cache, the lowest free slot is selected, even if it shares a few tokens", () => {
   expect(selected([1, 1, 1], false)).toBe(0);
   expect(selected([5, 1, 1], false)).toBe(0);
   expect(selected([1, 5, 1], false)).toBe(0);
+  // A short prompt was taken for the beginning of the conversation, whatever it had in common with it.
+  expect(selected([1, 5, 1], false, true, 48)).toBe(0);
+  expect(selected([1, 24, 1], false, true, 48)).toBe(1);
 });
 
 test("a slot that has a part of the prompt, but more of another conversation, keeps its tokens", () => {
