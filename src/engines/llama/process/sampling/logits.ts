@@ -1,5 +1,6 @@
 import type { PromptTokenLogprob, TokenAlternative, TokenLogprob } from "../../../../core/events.ts";
 import type { Vocabulary } from "../tokens/vocabulary.ts";
+import { sumOfExp } from "./sum-of-exp.ts";
 
 /** Logits that are compared in one condition: almost always none of them is a new maximum. */
 const unrolled = 8;
@@ -45,25 +46,6 @@ export type LogitSampler = (logits: Float32Array, likeliest?: number) => number;
 /** Samples the likeliest token. */
 export const greedy: LogitSampler = (logits, likeliest) => likeliest ?? argmax(logits);
 
-/** exp() of a smaller difference to the largest logit is below the rounding error of the sum. */
-export const minDifference = -40;
-const stepsPerOctave = 256;
-const stepsPerNat = stepsPerOctave * Math.LOG2E;
-const natsPerStep = 1 / stepsPerNat;
-const sixth = 1 / 6;
-/** exp(−i / stepsPerNat): powers of 2^(1/256). */
-const powers = Float64Array.from({ length: Math.ceil(-minDifference * stepsPerNat) + 2 }, (_, i) =>
-  Math.exp(-i / stepsPerNat),
-);
-
-/** exp() of a number between `minDifference` and 0, to nine digits. The table makes it three times as fast as Math.exp. */
-function expOf(difference: number): number {
-  const step = (0.5 - difference * stepsPerNat) | 0;
-  // The rest is at most half a step, for which three terms of the series are enough.
-  const rest = difference + step * natsPerStep;
-  return (powers[step] ?? 0) * (1 + rest * (1 + rest * (0.5 + rest * sixth)));
-}
-
 /** Mixes a request's seed and a choice's number into a 32-bit seed: the same pair gives the same answer. */
 export function choiceSeed(seed: number, choice: number): number {
   let hash = 0x811c9dc5;
@@ -98,7 +80,7 @@ export interface LogitWindow {
   readonly logTotal: number;
 }
 
-/** Reads the `top` likeliest tokens; of equal ones the first. For 49,152 logits it takes 0.14 ms, most of it for the sum. */
+/** Reads the `top` likeliest tokens; of equal ones the first. For 49,152 logits it takes 0.1 ms, most of it for the sum. */
 export function readWindow(logits: Float32Array, top: number): LogitWindow {
   const tokens: number[] = [];
   const values: number[] = [];
@@ -139,16 +121,6 @@ export function readWindow(logits: Float32Array, top: number): LogitWindow {
   read(whole, logits.length);
   const largest = values[0] ?? logits[argmax(logits)] ?? 0;
   return { tokens, logits: values, logTotal: largest + Math.log(sumOfExp(logits, largest)) };
-}
-
-/** The sum of exp(logit − largest): the reciprocal of the largest probability. */
-export function sumOfExp(logits: Float32Array, largest: number): number {
-  let sum = 0;
-  for (let token = 0; token < logits.length; token++) {
-    const difference = (logits[token] ?? 0) - largest;
-    if (difference > minDifference) sum += expOf(difference);
-  }
-  return sum;
 }
 
 /** The window with a token, which is appended unless the window contains it. */

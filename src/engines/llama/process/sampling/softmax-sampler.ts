@@ -1,4 +1,5 @@
-import { greedy, minDifference, type LogitSampler } from "./logits.ts";
+import { greedy, type LogitSampler } from "./logits.ts";
+import { minDifference } from "./sum-of-exp.ts";
 
 /** Logits per partial sum. The sampled position is found by the partial sums first. */
 const blockSize = 256;
