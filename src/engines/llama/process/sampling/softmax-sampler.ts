@@ -60,6 +60,7 @@ function sumOfWeights(weights: Float64Array, upperHalves: Uint16Array, from: num
   return first + second + third + fourth;
 }
 
+/** Samples with the exact weights, relative to the largest logit. */
 function sampleExactly(logits: Float32Array, scale: number, random: () => number, likeliest?: number): number {
   const best = greedy(logits, likeliest);
   const largest = logits[best] ?? 0;
@@ -75,7 +76,7 @@ function sampleExactly(logits: Float32Array, scale: number, random: () => number
   return best;
 }
 
-/** The tables of the temperatures that were last used, of half a megabyte each. */
+/** The last tables that were made, by temperature: half a megabyte each. */
 const tables = new Map<number, Float64Array>();
 const maxTables = 8;
 

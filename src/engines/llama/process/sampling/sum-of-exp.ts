@@ -3,13 +3,13 @@ export const minDifference = -40;
 
 /**
  * Returns the sum of exp(logit − largest): the reciprocal of the largest probability. `largest`: the largest of the logits. Its logarithm
- * has eight digits after the point. For 49,152 logits it takes about 0.08 ms.
+ * has eight digits after the point. 49,152 logits that are not in the processor's cache take 0.15 ms.
  */
 export function sumOfExp(logits: Float32Array, largest: number): number {
   if (Math.abs(largest) <= maxLargest) {
     const sum = sumOfExpByMiddles(logits) * Math.exp(-largest);
-    // NaN: a logit is not finite.
-    if (sum === sum) return sum;
+    // A logit may be infinite.
+    if (!Number.isNaN(sum)) return sum;
   }
   let sum = 0;
   for (let token = 0; token < logits.length; token++) {

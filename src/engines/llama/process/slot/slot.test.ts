@@ -9,8 +9,8 @@ const cacheThat = (saves: boolean): PromptCache =>
 const task = { prompt: Array.from({ length: 200 }, (_, i) => i), adapters: "", usesCache: true } as const;
 
 /**
- * Slots with 300 tokens each, `promptLength` of them of a prompt, of which some are the start of the prompt. The last slot is the one that was used
- * longest ago.
+ * Slots with 300 tokens each, `promptLength` of them of a prompt, of which some are the start of the task's prompt. The last slot is the one
+ * that was used longest ago.
  */
 function slotsWith(reusable: readonly number[], promptLength = 220): Slot[] {
   return reusable.map((tokens, id) => {

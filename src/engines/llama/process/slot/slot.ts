@@ -109,11 +109,11 @@ export interface SlotSelectionOptions {
 const minPrefixCopyTokens = 64;
 
 /**
- * Selects a free slot for a task: the one whose last prompt it continues, if there is one (without a unified KV cache, at least half of a
- * short prompt); else the one that was idle for the longest time
+ * Selects a free slot for a task: the one whose last prompt it continues, if there is one; else the one that was idle for the longest time
  * (without a unified KV cache the lowest one), with a copy of the longest prefix that another slot or the prompt cache has. So a retry or an
  * edited history leaves the other branch its tokens, in its slot or in the prompt cache; where that has no space for them, it takes the slot
- * in which the fewest tokens are lost. Returns `undefined` if no slot is free. Comparing 16 slots and 64 cached states with a common prefix of 8,000 tokens takes 0.8 ms.
+ * in which the fewest tokens are lost. Returns `undefined` if no slot is free. Comparing 16 slots and 64 cached states with a common prefix
+ * of 8,000 tokens takes 0.8 ms.
  */
 export function selectSlot(
   { prompt, adapters, usesCache }: Pick<Task, "prompt" | "adapters" | "usesCache">,
@@ -139,6 +139,7 @@ export function selectSlot(
       ? { source: cached.state, count: cached.reusable }
       : undefined;
   const lost = lostTokens(source.sequence, reusable);
+  // Without a unified KV cache, a gap between busy slots costs more than to decode most of a short prompt again.
   const continues = lost < minCopyTokens && (unifiedKv || lost <= reusable);
   if (!source.task && continues) return { slot: source, ...(copy && { from: copy }), savesTokens: false };
   // The source keeps its tokens if sharing them costs nothing, or if they are too many to decode again.
