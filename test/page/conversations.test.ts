@@ -508,11 +508,13 @@ describePage("Conversations that cannot be kept", [talker], (at) => {
       IDBObjectStore.prototype.put = () => { throw new DOMException("full", "QuotaExceededError"); };
     `);
     await ask(page, "while it is full");
-    await page.getByText("The browser's storage is full").waitFor();
+    // For a moment, the announcement to screen readers has the same text.
+    const banner = page.locator(".banner", { hasText: "The browser's storage is full" });
+    await banner.waitFor();
     await expect.poll(() => lastAnswer(page)).toBe("You said: while it is full");
     await page.evaluate("IDBObjectStore.prototype.put = put");
     await ask(page, "after");
-    await page.getByText("The browser's storage is full").waitFor({ state: "detached" });
+    await banner.waitFor({ state: "detached" });
     await page.reload();
     await answered(page, 3);
     await expect

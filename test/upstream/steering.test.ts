@@ -1,7 +1,9 @@
 import type { ServerResponse } from "node:http";
 import { afterEach, describe, expect, test } from "vitest";
 import type { TruewireServer } from "../../src/app/create-server.ts";
-import { responseWriter } from "../support/response-stream.ts";
+import { ResponseObject } from "../../src/apis/responses/response-object.ts";
+import { ResponseStreamWriter } from "../../src/apis/responses/stream-writer.ts";
+import { responseContext, responseOptions } from "../support/response-stream.ts";
 import { said, SocketClient } from "../support/response-socket.ts";
 import { until } from "../support/scripted-engine.ts";
 import { lean } from "../../src/apis/profile.ts";
@@ -23,6 +25,15 @@ interface Dialect {
   readonly whole: () => string;
 }
 
+/**
+ * A response with an id of its own. When both lanes had the same id, the lane that began first was steered, and that was not always the
+ * one that the test meant.
+ */
+function response(): ResponseStreamWriter {
+  const context = { ...responseContext(lean), random: Math.random };
+  return new ResponseStreamWriter(new ResponseObject(context, responseOptions(), "stream"));
+}
+
 const dialects: Readonly<Record<"chat" | "responses", () => Dialect>> = {
   chat: () => ({
     begin: () => event({ role: "assistant", content: "", reasoning_content: "Hm." }),
@@ -30,7 +41,7 @@ const dialects: Readonly<Record<"chat" | "responses", () => Dialect>> = {
     whole: () => streamOf("Done."),
   }),
   responses: () => {
-    const writer = responseWriter(lean);
+    const writer = response();
     const start = { type: "start", choice: 0 } as const;
     const end = [
       { type: "finish", choice: 0, reason: "stop" },
@@ -39,7 +50,7 @@ const dialects: Readonly<Record<"chat" | "responses", () => Dialect>> = {
     return {
       begin: () => writer.write([start, { type: "reasoning-delta", choice: 0, text: "Hm." }]),
       rest: () => writer.write([{ type: "text-delta", choice: 0, text: "The plan." }, ...end]),
-      whole: () => responseWriter(lean).write([start, { type: "text-delta", choice: 0, text: "Done." }, ...end]),
+      whole: () => response().write([start, { type: "text-delta", choice: 0, text: "Done." }, ...end]),
     };
   },
 };
@@ -59,7 +70,7 @@ describe.each(["chat", "responses"] as const)("lanes and steering over an upstre
     }));
     const gateway = (open.gateway = await startGateway(upstream.url, { api }));
     const client = (open.client = await new SocketClient(gateway.url).opened());
-    for (const stream_id of ["a", "b"]) client.send({ model: "m", stream_id, input: "plan", store: false });
+    for (const stream_id of ["b", "a"]) client.send({ model: "m", stream_id, input: "plan", store: false });
     await until(
       () => ["a", "b"].every((lane) => client.ofLane(lane).some(({ type }) => /delta/.test(type))),
       "both run",
