@@ -11,6 +11,7 @@ import type { Mask } from "../mask.ts";
 import type { KnownConversations, RequestEntry } from "./conversation.ts";
 import { ListedRequest, type RequestFacts } from "./listed-request.ts";
 import { type SearchedWords, searchRequest } from "./search.ts";
+import { fileTexts } from "./text-tape.ts";
 import { WatchedRequest } from "./watched-request.ts";
 import { turn } from "../turns.ts";
 
@@ -128,6 +129,7 @@ export class Inspector implements InspectedRequests {
    * blocked the process for half a second.
    */
   async #prepare(): Promise<void> {
+    fileTexts();
     const known: KnownConversations = { sessions: new Map(), conversations: new Map() };
     let until = performance.now() + turnMs;
     // A copy: the ring may drop requests meanwhile.
@@ -214,6 +216,7 @@ export class Inspector implements InspectedRequests {
 
   /** The requests of this process, for one that finds the conversations of all processes. */
   entries(): EntryList {
+    fileTexts();
     const entries = [...this.#ring.values()].map((request) => request.entry());
     return { entries, bytes: this.#ring.bytes, maxBytes: this.maxBytes, dropped: this.#ring.dropped };
   }

@@ -98,7 +98,7 @@ export class ListedRequest {
   readonly #method: string;
   readonly #path: string;
   readonly #at = Date.now();
-  readonly #receivedAt: number;
+  protected readonly receivedAt: number;
   #state: { readonly open: RequestFacts } | { readonly ended: KeptFacts };
   /** The summary of a request that has ended, from when someone looks. */
   #summary: RequestSummary | undefined;
@@ -113,7 +113,7 @@ export class ListedRequest {
     this.#number = number;
     this.#method = method;
     this.#path = path;
-    this.#receivedAt = facts.receivedAt;
+    this.receivedAt = facts.receivedAt;
     this.#state = { open: facts };
     this.mask = mask;
     this.changed = changed;
@@ -200,7 +200,7 @@ export class ListedRequest {
 
   /** Milliseconds since the request was received. */
   protected now(): number {
-    return performance.now() - this.#receivedAt;
+    return performance.now() - this.receivedAt;
   }
 
   #keptOf(outcome: RequestSummary["outcome"], facts: RequestFacts): KeptFacts {

@@ -88,34 +88,6 @@ export class Tape<T> {
   }
 }
 
-/** A tape of texts. A tape keeps or drops whole items, so a long text is added in several. */
-export class TextTape {
-  readonly #tape: Tape<string>;
-  readonly #maxLength: number;
-
-  /** `limit`: in bytes. */
-  constructor(limit: number) {
-    this.#tape = new Tape(limit, textMeasures);
-    this.#maxLength = Math.max(16, Math.floor(limit / 32));
-  }
-
-  /** Returns by how many bytes the tape has grown. */
-  add(ms: number, text: string): number {
-    if (text.length <= this.#maxLength) return this.#tape.add(ms, text);
-    let grown = 0;
-    for (let from = 0; from < text.length;) {
-      const end = characterBoundary(text, Math.min(text.length, from + this.#maxLength));
-      grown += this.#tape.add(ms, copied(text, from, end));
-      from = end;
-    }
-    return grown;
-  }
-
-  contents(): TapeContents<TimedText> {
-    return this.#tape.contents((ms, text) => ({ ms: Math.round(ms * 100) / 100, text }));
-  }
-}
-
 /** The size of a string and its entry without the characters, in bytes. */
 export const bytesPerText = 96;
 
@@ -123,8 +95,6 @@ export const bytesPerText = 96;
 export function textBytes(text: string): number {
   return bytesPerText + 2 * text.length;
 }
-
-const textMeasures = { bytes: textBytes, characters: ({ length }: string): number => length };
 
 /** The beginning of a text, as much as `limit` bytes can hold. */
 export function keptText(text: string, limit: number): KeptText {
@@ -138,12 +108,12 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** A copy of a part of a text: V8 keeps the whole text in memory for a slice of it. */
-function copied(text: string, start: number, end: number): string {
+export function copied(text: string, start: number, end: number): string {
   return decoder.decode(encoder.encode(text.slice(start, end)));
 }
 
 /** The last position up to `end` that is not within a surrogate pair. */
-function characterBoundary(text: string, end: number): number {
+export function characterBoundary(text: string, end: number): number {
   const unit = text.charCodeAt(end);
   return end < text.length && unit >= 0xdc00 && unit < 0xe000 ? end - 1 : end;
 }

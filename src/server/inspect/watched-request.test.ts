@@ -4,6 +4,7 @@ import type { AnswerReading } from "../../core/inspection.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { Ring } from "./inspector.ts";
 import { Mask } from "../mask.ts";
+import { fileTexts } from "./text-tape.ts";
 import { RequestRecord } from "../request-record.ts";
 import { WatchedRequest } from "./watched-request.ts";
 
@@ -71,6 +72,7 @@ test("one request never takes all of the memory", () => {
       const watched = next();
       const answers: { received(text: string): void }[] = [];
       for (const { what, text } of acts) tell(watched, what, text, answers);
+      fileTexts();
       expect([...ring.values()]).toEqual([watched]);
       expect(ring.bytes).toBeLessThanOrEqual(ring.maxBytes);
     }),

@@ -28,7 +28,8 @@ import { type LineFacts, lineFacts } from "./conversation.ts";
 import { ListedRequest, type ListedRequestOptions, type RequestFacts, rounded } from "./listed-request.ts";
 import type { SearchableText } from "./search.ts";
 import { type Mask, MaskedEvents } from "../mask.ts";
-import { bytesPerText, keptText, maskedHeaders, maskedTape, Tape, textBytes, TextTape } from "./recorded-text.ts";
+import { bytesPerText, keptText, maskedHeaders, maskedTape, Tape, textBytes } from "./recorded-text.ts";
+import { TextTape } from "./text-tape.ts";
 
 export interface WatchedRequestOptions extends ListedRequestOptions {
   readonly headers: readonly Header[];
@@ -60,8 +61,8 @@ export class WatchedRequest extends ListedRequest implements Inspection {
   readonly #written = new Map<number, TextTape>();
   readonly #events: Tape<readonly GenerationEvent[]>;
   readonly #attempts: WatchedAttempt[] = [];
-  /** The number of attempts whose answers have no event of the generation. */
-  #unrelated = 0;
+  /** The attempt whose answer has the events. */
+  #answering: WatchedAttempt | undefined;
   #responseHeaders: AnswerHeaders = {};
   readonly #response: TextTape;
   #cause: KeptText | undefined;
@@ -73,7 +74,7 @@ export class WatchedRequest extends ListedRequest implements Inspection {
     this.#limit = limit;
     this.#grow = grow;
     this.#events = new Tape(limit, eventMeasures);
-    this.#response = new TextTape(limit);
+    this.#response = this.#newTape(limit);
   }
 
   override get initialBytes(): number {
@@ -133,13 +134,17 @@ export class WatchedRequest extends ListedRequest implements Inspection {
     let tape = this.#written.get(choice);
     if (!tape) {
       if (this.#written.size >= maxChoices) return;
-      this.#written.set(choice, (tape = new TextTape(limit / maxChoices)));
+      this.#written.set(choice, (tape = this.#newTape(limit / maxChoices)));
     }
-    this.#grow(tape.add(this.now(), text));
+    tape.add(text);
+  }
+
+  #newTape(limit: number): TextTape {
+    return new TextTape({ limit, receivedAt: this.receivedAt, grow: this.#grow });
   }
 
   sent(request: SentRequest): ReceivedAnswer {
-    const { mask } = this;
+    const { mask, receivedAt } = this;
     const limit = this.#limit;
     const grow = this.#grow;
     const count = this.#attempts.length;
@@ -148,19 +153,15 @@ export class WatchedRequest extends ListedRequest implements Inspection {
       this.anotherSource();
       return ignored;
     }
-    const attempt = new WatchedAttempt(request, { limit: limit / 2 ** count, mask, now: () => this.now(), grow });
+    const attempt = new WatchedAttempt(request, { limit: limit / 2 ** count, mask, receivedAt, grow });
     this.#attempts.push(attempt);
+    this.#answering = attempt;
     return attempt;
   }
 
   /** The next events do not come from an attempt that was recorded before. */
   anotherSource(): void {
-    this.#unrelated = this.#attempts.length;
-  }
-
-  /** The attempt whose answer has the events. */
-  get #answering(): WatchedAttempt | undefined {
-    return this.#attempts.length > this.#unrelated ? this.#attempts.at(-1) : undefined;
+    this.#answering = undefined;
   }
 
   responseHeaders(headers: Readonly<Record<string, string>>): void {
@@ -171,9 +172,7 @@ export class WatchedRequest extends ListedRequest implements Inspection {
 
   /** A chunk of the response body. */
   responseText(text: string): void {
-    if (text === "") return;
-    const grown = this.#response.add(this.now(), text);
-    if (grown !== 0) this.#grow(grown);
+    if (text !== "") this.#response.add(text);
   }
 
   override ended(outcome: InspectedOutcome, facts: RequestFacts): void {
@@ -315,8 +314,8 @@ interface WatchedAttemptOptions {
   /** Of each text, in bytes. */
   readonly limit: number;
   readonly mask: Mask;
-  /** Milliseconds since the request was received. */
-  readonly now: () => number;
+  /** When the request was received, by `performance.now()`. */
+  readonly receivedAt: number;
   readonly grow: (bytes: number) => void;
 }
 
@@ -338,16 +337,16 @@ class WatchedAttempt implements ReceivedAnswer {
   #error: string | undefined;
 
   constructor({ url, headers, body, adaptations, reread, isWhole }: SentRequest, options: WatchedAttemptOptions) {
-    const { limit, now, grow } = options;
+    const { limit, receivedAt, grow } = options;
     this.#options = options;
     this.#url = url;
-    this.#ms = now();
+    this.#ms = performance.now() - receivedAt;
     this.#headers = headers;
     this.#body = keptText(body, limit);
     this.#adaptations = adaptations;
     this.#reread = reread;
     this.#isWhole = isWhole;
-    this.#response = new TextTape(limit);
+    this.#response = new TextTape({ limit, receivedAt, grow });
     grow(textBytes(this.#body.text) + fieldBytes(headers));
   }
 
@@ -367,9 +366,7 @@ class WatchedAttempt implements ReceivedAnswer {
   }
 
   received(text: string): void {
-    const { now, grow } = this.#options;
-    const grown = this.#response.add(now(), text);
-    if (grown !== 0) grow(grown);
+    this.#response.add(text);
   }
 
   ended(): void {
