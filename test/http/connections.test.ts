@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createServer } from "../../src/app/create-server.ts";
 import type { TruewireServer } from "../../src/app/create-server.ts";
-import { answer, asked, ScriptedEngine, sleep, until } from "../support/scripted-engine.ts";
+import { answer, asked, type Batch, ScriptedEngine, sleep, until } from "../support/scripted-engine.ts";
 import { serving } from "../support/transports.ts";
 
 let server: TruewireServer;
@@ -220,12 +220,20 @@ describe("connections", () => {
     expect(lastBody(text())).toMatchObject({ choices: [{ message: { content: "old" } }] });
   });
 
-  test("a stream of characters of one to four bytes is framed in chunks of the right size", async () => {
-    // The server writes the frames itself, and counts bytes, not characters.
-    const words = ["plain", "é ÿ", "€", "\u{1F600}", "", "mixed é€\u{1F600}", "plain again"];
+  // The server writes the frames itself, and counts bytes, not characters. Long texts are written apart from their frames.
+  const words = ["plain", "é ÿ", "€", "\u{1F600}", "", "mixed é€\u{1F600}", "plain again"];
+  const longWords = ["plain ".repeat(2000), "é€\u{1F600}".repeat(2000), "short"];
+  const whole = (said: readonly string[]): Batch[] => [[...answer(said)].flat()];
+  test.each([
+    ["event by event", words, [...answer(words)]],
+    ["in long events", longWords, [...answer(longWords)]],
+    ["in one short batch", words, whole(words)],
+    ["in one long batch", longWords, whole(longWords)],
+    ["in one long batch of ASCII", ["plain ".repeat(2000)], whole(["plain ".repeat(2000)])],
+  ])("a stream is framed in chunks of the right size: %s", async (_, said, batches) => {
     engine = new ScriptedEngine(async function* () {
-      for (const word of answer(words)) {
-        yield word;
+      for (const batch of batches) {
+        yield batch;
         await new Promise(setImmediate);
       }
     });
@@ -253,7 +261,7 @@ describe("connections", () => {
         const { choices } = JSON.parse(data) as { choices: { delta: { content?: string } }[] };
         return choices.map(({ delta }) => delta.content ?? "");
       });
-      expect(deltas.join("")).toBe(words.join(""));
+      expect(deltas.join("")).toBe(said.join(""));
       expect(content).toMatch(/data: \[DONE\]\n\n$/);
     }
   });
