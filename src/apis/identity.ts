@@ -1,5 +1,6 @@
 import type { SourceIdentity } from "../core/events.ts";
 import type { ChoicesContext } from "./choices-answer.ts";
+import { ownId } from "./ids.ts";
 import type { AnswerSettings } from "./port.ts";
 
 /** Members that every chunk of an answer repeats. */
@@ -17,18 +18,13 @@ export function answerIdentity(
   source: SourceIdentity = {},
 ): AnswerIdentity {
   const { settings } = context;
-  const ownId = sourceId(prefix, source);
+  const own = ownId(prefix, source.id);
   return {
-    id: ownId ?? context.id,
-    created: (ownId === undefined ? undefined : source.created) ?? context.created,
+    id: own ?? context.id,
+    created: (own === undefined ? undefined : source.created) ?? context.created,
     model: shownModel(context, source.model),
     systemFingerprint: source.systemFingerprint ?? settings.systemFingerprint ?? null,
   };
-}
-
-/** The source's id, if it has OpenAI's form. */
-export function sourceId(prefix: "chatcmpl-" | "cmpl-", source: SourceIdentity | undefined): string | undefined {
-  return source?.id?.startsWith(prefix) === true ? source.id : undefined;
 }
 
 /** A source may send the dated form of the model's id. */

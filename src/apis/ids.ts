@@ -22,6 +22,18 @@ export function answerId(prefix: "chatcmpl-" | "cmpl-", created: number, random:
   return prefix + time + randomBase62(24, random);
 }
 
+/** The number of characters after its prefix that an id needs to be unique. */
+const minUnique = 16;
+
+/**
+ * Returns the id that a source gave to an answer or to an item of it, if it has OpenAI's or Anthropic's prefix and can be unique; else
+ * undefined. Clients find stored responses by their ids, and replace messages that have the same id. Ollama's ids are random numbers below
+ * 999 (chat) and 999,999 (Responses; middleware/openai.go, 2026), KoboldCpp's is always `chatcmpl-A1` (koboldcpp.py).
+ */
+export function ownId(prefix: string, id: string | undefined): string | undefined {
+  return id?.startsWith(prefix) === true && id.length >= prefix.length + minUnique ? id : undefined;
+}
+
 /** `call_` and 24 characters. */
 export function toolCallId(random: () => number): string {
   return `call_${randomBase62(24, random)}`;

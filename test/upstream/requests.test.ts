@@ -229,13 +229,19 @@ test("what a source adds is passed on where the configuration names it", async (
   expect(text).not.toContain("cost");
 });
 
-test("its chat id is kept, any other is replaced", async () => {
-  const { truewire } = await setUp({}, (response) => response.end(streamOf("Hello")));
-  expect((await ask(truewire, { stream: true })).text).toContain('"id":"chatcmpl-1"');
-  const other = await setUp({}, (response) => response.end(streamOf("Hello").replaceAll("chatcmpl-1", "gen-1")));
-  const { text } = await ask(other.truewire, { stream: true });
-  expect(text).not.toContain("gen-1");
-  expect(text).toMatch(/"id":"chatcmpl-\w{29}"/);
+test("its chat id is kept; one of another form, or so short that others have the same, is replaced", async () => {
+  const answered = async (id: string): Promise<string> => {
+    const { truewire } = await setUp({}, (response) => response.end(streamOf("Hello").replaceAll("chatcmpl-1", id)));
+    return (await ask(truewire, { stream: true })).text;
+  };
+  const own = "chatcmpl-0d1ff47a1b0a4f0e9f3f";
+  expect(await answered(own)).toContain(`"id":"${own}"`);
+  // Ollama's chat ids are random numbers below 999, KoboldCpp's are all the same.
+  for (const other of ["gen-0d1ff47a1b0a4f0e9f3f", "chatcmpl-17", "chatcmpl-A1"]) {
+    const text = await answered(other);
+    expect(text).not.toContain(other);
+    expect(text).toMatch(/"id":"chatcmpl-\w{29}"/);
+  }
 });
 
 test("embeddings are passed through, as numbers or base64", async () => {

@@ -1,5 +1,4 @@
-import { answerId } from "../ids.ts";
-import { sourceId } from "../identity.ts";
+import { answerId, ownId } from "../ids.ts";
 import { bearer, openaiErrorFormat } from "../api-error-format.ts";
 import type { AnswerContext, Port } from "../port.ts";
 import { chatForms } from "./form.ts";
@@ -30,7 +29,7 @@ export const chatPort: Port = {
         writeChatResponse(
           generation,
           // Not a spread: V8 gives each object with a spread and further members a hidden class of its own.
-          Object.assign({ requested: asked, id: sourceId("chatcmpl-", generation.source) ?? idOf(context) }, context),
+          Object.assign({ requested: asked, id: ownId("chatcmpl-", generation.source?.id) ?? idOf(context) }, context),
         ),
     };
   },

@@ -208,7 +208,7 @@ describe("extensions", () => {
       written(
         [
           [
-            { type: "start", choice: 0, source: { model, id: "chatcmpl-own", created: 5 } },
+            { type: "start", choice: 0, source: { model, id: "chatcmpl-own0123456789abc", created: 5 } },
             { type: "text-delta", choice: 0, text: "a" },
           ],
         ],
@@ -218,7 +218,7 @@ describe("extensions", () => {
         },
       );
     expect(stream("gpt-x-2026-01-01", exact)).toContain(
-      '"id":"chatcmpl-own","object":"chat.completion.chunk","created":5,"model":"gpt-x-2026-01-01"',
+      '"id":"chatcmpl-own0123456789abc","object":"chat.completion.chunk","created":5,"model":"gpt-x-2026-01-01"',
     );
     expect(stream("/models/file.gguf", exact)).toContain('"model":"gpt-x"');
     expect(stream("gpt-x-2026-01-01", lean)).toContain('"model":"gpt-x"');

@@ -1,5 +1,4 @@
-import { answerId } from "../ids.ts";
-import { sourceId } from "../identity.ts";
+import { answerId, ownId } from "../ids.ts";
 import { bearer, openaiErrorFormat } from "../api-error-format.ts";
 import type { Port } from "../port.ts";
 import { completionForms } from "./form.ts";
@@ -28,7 +27,7 @@ export const completionsPort: Port = {
         writeCompletionResponse(generation, {
           ...context,
           requested: asked,
-          id: sourceId("cmpl-", generation.source) ?? idOf(context.created, context.random),
+          id: ownId("cmpl-", generation.source?.id) ?? idOf(context.created, context.random),
         }),
     };
   },

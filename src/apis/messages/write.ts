@@ -16,6 +16,7 @@ import type { Profile } from "../profile.ts";
 import type { InputTransformation } from "./block-binding.ts";
 import type { MessageDiagnosis } from "./diagnosis.ts";
 import { messageForms } from "./form.ts";
+import { ownId } from "../ids.ts";
 import { toolUseId } from "./ids.ts";
 import { noNativeMembers, withNativeMembers } from "./native-members.ts";
 import type { NativeMembers } from "./native-members.ts";
@@ -191,7 +192,7 @@ export function messageHead(
   const isDated = profile.resolvesModels && source.model?.startsWith(`${model}-`) === true;
   return {
     model: (isDated ? source.model : undefined) ?? model,
-    id: source.id?.startsWith("msg_") === true ? source.id : id,
+    id: ownId("msg_", source.id) ?? id,
     type: "message",
     role: "assistant",
   };

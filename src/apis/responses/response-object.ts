@@ -10,6 +10,7 @@ import { encryptReasoning } from "./encrypted-content.ts";
 import type { EncryptedReasoning } from "./encrypted-content.ts";
 import { responseBodyText, responseForms } from "./form.ts";
 import type { NumberForm, ResponseForm } from "./form.ts";
+import { ownId } from "../ids.ts";
 import { ResponseIds } from "./ids.ts";
 import { outputCharacters, toolSearch, usageObject } from "./items.ts";
 import type { CallItem, CallKind } from "./items.ts";
@@ -86,7 +87,7 @@ export class ResponseObject {
   /** Sets the identity of the response. Called before anything is written; only the first call has an effect. */
   identify(source: SourceIdentity | undefined): void {
     if (this.#id !== undefined) return;
-    const own = source?.id?.startsWith("resp_") === true ? source.id : undefined;
+    const own = ownId("resp_", source?.id);
     if (own !== undefined) this.#created = source?.created ?? this.#created;
     const { model, profile } = this.#context;
     if (profile.resolvesModels && source?.model?.startsWith(`${model}-`) === true) this.#model = source.model;
@@ -131,9 +132,9 @@ export class ResponseObject {
     return responseBodyText(body.at(state), this.#context.profile);
   }
 
-  /** Returns the id that the source gave to an item if it has the prefix, else a new one. */
+  /** Returns the id that the source gave to an item (`ownId`), else a new one. */
   itemId(prefix: "msg_" | "rs_" | "fc_" | "ctc_" | "tsc_", own: string | undefined): string {
-    return own?.startsWith(prefix) === true ? own : this.#ids.item(prefix, this.#now());
+    return ownId(prefix, own) ?? this.#ids.item(prefix, this.#now());
   }
 
   callKind(kind: "function" | "custom", name: string): CallKind {

@@ -154,7 +154,7 @@ describe("sequences", () => {
       [
         [
           start,
-          { type: "part-start", choice: 0, kind: "reasoning", id: "rs_1" },
+          { type: "part-start", choice: 0, kind: "reasoning", id: "rs_0123456789abcdef" },
           summary(0, "One"),
           summary(1, "Two"),
           { type: "part-end", choice: 0, encrypted: "gAAAA" },
@@ -166,7 +166,7 @@ describe("sequences", () => {
     );
     const item = responseEvents(stream).find(({ type }) => type === "response.output_item.done")?.["item"];
     expect(item).toEqual({
-      id: "rs_1",
+      id: "rs_0123456789abcdef",
       type: "reasoning",
       content: [],
       encrypted_content: "gAAAA",

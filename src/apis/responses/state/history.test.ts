@@ -146,7 +146,7 @@ test("what an engine gets is the same, whether histories are remembered or read 
         expect(seen).toBe(again.seen);
         if (!request) continue;
         if (from !== undefined) continued++;
-        const id = `resp_${number}`;
+        const id = `resp_another_server_${number}`;
         const writer = request.streamWriter({
           profile: lean,
           created: 1_800_000_000,
@@ -199,7 +199,7 @@ test("the memory of a remembered history includes that of each item", async () =
   };
   for (let turn = 0; turn < 3; turn++) {
     const input = Array.from({ length: 1000 }, () => ({ role: "user", content: "a" }));
-    const body = { model: "m", input, ...(turn > 0 && { previous_response_id: `resp_${turn - 1}` }) };
+    const body = { model: "m", input, ...(turn > 0 && { previous_response_id: `resp_another_server_${turn - 1}` }) };
     const read = await readStoredRequest(body, "req_1", {}, keyspaces, inTurns);
     const writer = read.streamWriter({
       profile: lean,
@@ -209,7 +209,7 @@ test("the memory of a remembered history includes that of each item", async () =
       random: Math.random,
     });
     writer.write([
-      { type: "start", choice: 0, source: { id: `resp_${turn}` } },
+      { type: "start", choice: 0, source: { id: `resp_another_server_${turn}` } },
       { type: "finish", choice: 0, reason: "stop" },
       { type: "end", end: { kind: "done" } },
     ]);
@@ -238,7 +238,11 @@ test("of a remembered history, only the last response is read as messages", asyn
   };
   const counts: number[] = [];
   for (let turn = 0; turn < 200; turn++) {
-    const body = { model: "m", input: "Hello", ...(turn > 0 && { previous_response_id: `resp_${turn - 1}` }) };
+    const body = {
+      model: "m",
+      input: "Hello",
+      ...(turn > 0 && { previous_response_id: `resp_another_server_${turn - 1}` }),
+    };
     steps = 0;
     const read = await readStoredRequest(body, "req_1", {}, keyspaces, counting);
     counts.push(steps);
@@ -250,7 +254,7 @@ test("of a remembered history, only the last response is read as messages", asyn
       random: Math.random,
     });
     writer.write([
-      { type: "start", choice: 0, source: { id: `resp_${turn}` } },
+      { type: "start", choice: 0, source: { id: `resp_another_server_${turn}` } },
       { type: "text-delta", choice: 0, text: "Hello" },
       { type: "finish", choice: 0, reason: "stop" },
       { type: "end", end: { kind: "done" } },

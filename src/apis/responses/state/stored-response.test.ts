@@ -47,19 +47,19 @@ describe("a stored response", () => {
       expect(storageKey(one.item(prefix, 1_800_000_009))).toBe(storageKey(id));
     expect(storageKey(new ResponseIds(Math.random, id).item("msg_", 1_700_000_000))).toBe(storageKey(id));
     expect(storageKey(other.response(1_800_000_000))).not.toBe(storageKey(id));
-    expect(storageKey("resp_abc")).toBe("resp_abc");
+    expect(storageKey("resp_another_server_abc")).toBe("resp_another_server_abc");
   });
 
-  // `version resp_1` and `conversation conv_1` were read as responses, and the request failed with 503.
+  // `version resp_another_server_1` and `conversation conv_1` were read as responses, and the request failed with 503.
   test("no id of a client is the key of another kind of text", async () => {
     const shelves = emptyShelves();
     await putConversation(shelves, { id: "conv_1", created: 1_800_000_000 }, []);
-    await keep(shelves, { input: "x" }, [{ type: "start", choice: 0, source: { id: "resp_1" } }, hello]);
-    const second: GenerationEvent = { type: "start", choice: 0, source: { id: "resp_2" } };
-    await keep(shelves, { input: "x", previous_response_id: "resp_1" }, [second, hello]);
-    await keep(shelves, { input: "x", previous_response_id: "resp_2" }, [hello]);
+    await keep(shelves, { input: "x" }, [{ type: "start", choice: 0, source: { id: "resp_another_server_1" } }, hello]);
+    const second: GenerationEvent = { type: "start", choice: 0, source: { id: "resp_another_server_2" } };
+    await keep(shelves, { input: "x", previous_response_id: "resp_another_server_1" }, [second, hello]);
+    await keep(shelves, { input: "x", previous_response_id: "resp_another_server_2" }, [hello]);
     const ids = [...shelves.stored.texts.keys()].filter((key) => key.includes(" "));
-    expect(ids).toEqual(["conversation conv_1", "version resp_1"]);
+    expect(ids).toEqual(["conversation conv_1", "version resp_another_server_1"]);
     expect(await findItems(shelves, ids)).toEqual(new Map());
     for (const id of ids) expect(await findResponse(shelves, id)).toBeUndefined();
   });
@@ -114,18 +114,40 @@ describe("a stored response", () => {
     ]);
   });
 
+  // Ollama's ids are random numbers below a million. The second response took the place of the first, whose conversation was lost.
+  test("responses and items to which another server gave the same short ids are kept apart", async () => {
+    const shelves = emptyShelves();
+    for (const input of ["one", "two"])
+      await keep(shelves, { input }, [
+        { type: "start", choice: 0, source: { id: "resp_271828" } },
+        { type: "part-start", choice: 0, kind: "text", id: "msg_314159" },
+        hello,
+      ]);
+    const keys = [...shelves.stored.texts.keys()];
+    expect(keys).toHaveLength(2);
+    expect(keys.join()).not.toMatch(/271828|314159/);
+    for (const [at, key] of keys.entries()) {
+      const { id = "" } = JSON.parse(shelves.stored.texts.get(key)?.split("\n")[0] ?? "{}") as { readonly id?: string };
+      const found = await findResponse(shelves, id);
+      expect(found?.stored.input).toMatchObject([{ content: [{ text: ["one", "two"][at] }] }]);
+    }
+  });
+
   test("items whose ids another server made are found by them, until the response is deleted", async () => {
     const shelves = emptyShelves();
     await keep(shelves, { input: "x" }, [
-      { type: "start", choice: 0, source: { id: "resp_abc" } },
-      { type: "part-start", choice: 0, kind: "text", id: "msg_xyz" },
+      { type: "start", choice: 0, source: { id: "resp_another_server_abc" } },
+      { type: "part-start", choice: 0, kind: "text", id: "msg_another_server_xyz" },
       hello,
     ]);
-    const items = await findItems(shelves, ["msg_xyz", "msg_none"]);
-    expect([...items.keys()]).toEqual(["msg_xyz"]);
-    expect(items.get("msg_xyz")).toMatchObject({ id: "msg_xyz", content: [{ text: "Hello" }] });
-    expect(await findResponse(shelves, "msg_xyz")).toBeUndefined();
-    const found = await findResponse(shelves, "resp_abc");
+    const items = await findItems(shelves, ["msg_another_server_xyz", "msg_none"]);
+    expect([...items.keys()]).toEqual(["msg_another_server_xyz"]);
+    expect(items.get("msg_another_server_xyz")).toMatchObject({
+      id: "msg_another_server_xyz",
+      content: [{ text: "Hello" }],
+    });
+    expect(await findResponse(shelves, "msg_another_server_xyz")).toBeUndefined();
+    const found = await findResponse(shelves, "resp_another_server_abc");
     if (!found) throw new Error("it is stored");
     await deleteResponse(shelves.stored, found.stored);
     expect([...shelves.stored.texts.keys()]).toEqual([]);
@@ -134,13 +156,13 @@ describe("a stored response", () => {
   test("reasoning comes back with the encrypted content that the client did not see", async () => {
     const shelves = emptyShelves();
     await keep(shelves, { input: "x" }, [
-      { type: "start", choice: 0, source: { id: "resp_abc" } },
+      { type: "start", choice: 0, source: { id: "resp_another_server_abc" } },
       { type: "reasoning-delta", choice: 0, text: "Hm." },
       { type: "part-end", choice: 0, signature: "signed" },
       hello,
     ]);
-    expect((await findResponse(shelves, "resp_abc"))?.stored.body).not.toContain("encrypted_content");
-    const next = { model: "m", input: "y", previous_response_id: "resp_abc" };
+    expect((await findResponse(shelves, "resp_another_server_abc"))?.stored.body).not.toContain("encrypted_content");
+    const next = { model: "m", input: "y", previous_response_id: "resp_another_server_abc" };
     const { request } = await readStoredRequest(next, "req_2", {}, shelves, inTurns);
     expect(request.prompt).toMatchObject({
       messages: [
@@ -160,16 +182,18 @@ describe("a stored response", () => {
   test("however many items of a response are referred to, it is read once; and each may be meant once", async () => {
     const shelves = emptyShelves();
     const input = Array.from({ length: 50 }, (_, at) => ({ id: `msg_${at}`, role: "user", content: `text ${at}` }));
-    await keep(shelves, { input }, [{ type: "start", choice: 0, source: { id: "resp_abc" } }, hello]);
-    const [own] = Object.values(JSON.parse(shelves.stored.texts.get("resp_abc")?.split("\n", 1)[0] ?? "") as object);
-    expect(own).toBe("resp_abc");
-    for (let at = 0; at < 50; at++) shelves.stored.texts.set(`msg_${at}`, ">resp_abc");
+    await keep(shelves, { input }, [{ type: "start", choice: 0, source: { id: "resp_another_server_abc" } }, hello]);
+    const [own] = Object.values(
+      JSON.parse(shelves.stored.texts.get("resp_another_server_abc")?.split("\n", 1)[0] ?? "") as object,
+    );
+    expect(own).toBe("resp_another_server_abc");
+    for (let at = 0; at < 50; at++) shelves.stored.texts.set(`msg_${at}`, ">resp_another_server_abc");
     let reads = 0;
     const counted = {
       ...shelves,
       stored: {
         get: (key: string) => {
-          if (key === "resp_abc") reads++;
+          if (key === "resp_another_server_abc") reads++;
           return shelves.stored.get(key);
         },
         set: (key: string, text: string | Iterable<string>) => shelves.stored.set(key, text),
@@ -194,17 +218,20 @@ describe("a stored response", () => {
     const start = (turn: number | string): GenerationEvent => ({
       type: "start",
       choice: 0,
-      source: { id: `resp_${turn}` },
+      source: { id: `resp_another_server_${turn}` },
     });
     const add = (shelves: Keyspaces, turn: number | string, previous?: number | string): Promise<void> =>
       keep(
         shelves,
-        { input: `turn ${turn}`, ...(previous !== undefined && { previous_response_id: `resp_${previous}` }) },
+        {
+          input: `turn ${turn}`,
+          ...(previous !== undefined && { previous_response_id: `resp_another_server_${previous}` }),
+        },
         [start(turn), hello],
       );
     /** What the user said in the turns up to this one. */
     const saidBefore = async (shelves: Keyspaces, turn: number | string): Promise<unknown[]> => {
-      const body = { model: "m", input: "next", previous_response_id: `resp_${turn}` };
+      const body = { model: "m", input: "next", previous_response_id: `resp_another_server_${turn}` };
       const { request } = await readStoredRequest(body, "req_2", {}, shelves, inTurns);
       if (request.prompt.kind !== "chat") throw new Error("Expected a chat.");
       return request.prompt.messages.flatMap(({ role, content }) => {
@@ -214,14 +241,14 @@ describe("a stored response", () => {
     };
     const turns = (...names: (number | string)[]): string[] => [...names.map((name) => `turn ${name}`), "next"];
     const forget = async (shelves: Keyspaces, turn: number): Promise<void> => {
-      const found = await findResponse(shelves, `resp_${turn}`);
+      const found = await findResponse(shelves, `resp_another_server_${turn}`);
       if (!found) throw new Error(`Expected response ${turn}.`);
       await deleteResponse(shelves.stored, found.stored);
       await forgetHistory(shelves, found.stored);
     };
     /** Another process with the same store. */
     const elsewhere = (shelves: Keyspaces): Keyspaces => ({ ...shelves, assembled: new MapAssembled() });
-    const notFound = (turn: number): string => `Previous response with id 'resp_${turn}' not found.`;
+    const notFound = (turn: number): string => `Previous response with id 'resp_another_server_${turn}' not found.`;
 
     // Each response kept the ids of all before it, and read all of them: 400 turns took 5.2 MB, and turn 1,000 took 141 ms.
     test("each turn reads and writes the same, however many were before it", async () => {
@@ -247,7 +274,7 @@ describe("a stored response", () => {
       for (let turn = 0; turn < 400; turn++) {
         [reads, charactersRead] = [0, 0];
         await add(counting, turn, turn > 0 ? turn - 1 : undefined);
-        const kept = lasting.texts.get(`resp_${turn}`)?.length ?? 0;
+        const kept = lasting.texts.get(`resp_another_server_${turn}`)?.length ?? 0;
         if (turn >= 390 || (turn >= 100 && turn < 110)) costs.push({ reads, charactersRead, kept });
       }
       for (const cost of costs) {
@@ -330,10 +357,10 @@ describe("a stored response", () => {
       const shelves = emptyShelves();
       for (let turn = 0; turn < 3; turn++) await add(shelves, turn, turn > 0 ? turn - 1 : undefined);
       for (let turn = 0; turn < 3; turn++) {
-        const [head = "", body = ""] = shelves.stored.texts.get(`resp_${turn}`)?.split("\n") ?? [];
+        const [head = "", body = ""] = shelves.stored.texts.get(`resp_another_server_${turn}`)?.split("\n") ?? [];
         const { previous: _, root: __, ...rest } = JSON.parse(head) as Record<string, unknown>;
-        const chain = Array.from({ length: turn }, (_, at) => `resp_${at}`);
-        shelves.stored.texts.set(`resp_${turn}`, `${JSON.stringify({ ...rest, chain })}\n${body}`);
+        const chain = Array.from({ length: turn }, (_, at) => `resp_another_server_${at}`);
+        shelves.stored.texts.set(`resp_another_server_${turn}`, `${JSON.stringify({ ...rest, chain })}\n${body}`);
       }
       await add(shelves, 3, 2);
       expect(await saidBefore(shelves, 3)).toEqual(turns(0, 1, 2, 3));
@@ -342,7 +369,7 @@ describe("a stored response", () => {
     test("a store that takes nothing more still has its conversations", async () => {
       const shelves = emptyShelves();
       for (let turn = 0; turn < 3; turn++) await add(shelves, turn, turn > 0 ? turn - 1 : undefined);
-      shelves.stored.texts.delete("version resp_0");
+      shelves.stored.texts.delete("version resp_another_server_0");
       const full = elsewhere({
         ...shelves,
         stored: {
@@ -361,7 +388,10 @@ describe("a stored response", () => {
       const shelves = emptyShelves();
       const connection: Keyspaces = { ...shelves, ofConnection: true };
       for (let turn = 0; turn < 30; turn++) await add(connection, turn, turn > 0 ? turn - 1 : undefined);
-      const sizes = Array.from({ length: 29 }, (_, at) => shelves.stored.texts.get(`resp_${at + 1}`)?.length ?? 0);
+      const sizes = Array.from(
+        { length: 29 },
+        (_, at) => shelves.stored.texts.get(`resp_another_server_${at + 1}`)?.length ?? 0,
+      );
       // The fingerprint of a longer conversation has more groups.
       expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThan(1000);
       expect(await saidBefore({ ...shelves, temporary: new MapKeyspace() }, 29)).toEqual(
