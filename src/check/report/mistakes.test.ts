@@ -10,7 +10,7 @@ function mistakesIn(body: string, asked?: Record<string, unknown>): Mistake[] {
 }
 
 function chatStream(choice: string): string {
-  const envelope = '"id":"chatcmpl-1","object":"chat.completion.chunk","created":1720000000,"model":"m"';
+  const envelope = '"id":"chatcmpl-0123456789abcdef","object":"chat.completion.chunk","created":1720000000,"model":"m"';
   const last = `data: {${envelope},"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n`;
   return `data: {${envelope},"choices":[${choice}]}\n\n${last}`;
 }
@@ -69,7 +69,7 @@ describe("the right bytes", () => {
     const body = chatStream('{"index":"0","delta":{"role":"assistant","content":"Hi"},"finish_reason":null}');
     const [mistake] = mistakesIn(body, request);
     expect(mistake?.evidence[0]?.right).toMatch(
-      /^data: \{"id":"chatcmpl-1".*"choices":\[\{"index":0,"delta":\{"role":"assistant"/,
+      /^data: \{"id":"chatcmpl-0123456789abcdef".*"choices":\[\{"index":0,"delta":\{"role":"assistant"/,
     );
   });
 
