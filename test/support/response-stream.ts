@@ -26,8 +26,10 @@ export function responseOptions(members: Readonly<Record<string, unknown>> = {})
 export function responseWriter(
   profile: Profile,
   members: Readonly<Record<string, unknown>> = {},
+  random: () => number = () => 0,
 ): ResponseStreamWriter {
-  return new ResponseStreamWriter(new ResponseObject(responseContext(profile), responseOptions(members), "stream"));
+  const context = { ...responseContext(profile), random };
+  return new ResponseStreamWriter(new ResponseObject(context, responseOptions(members), "stream"));
 }
 
 /** The whole stream of these batches. */

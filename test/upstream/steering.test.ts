@@ -1,9 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { afterEach, describe, expect, test } from "vitest";
 import type { TruewireServer } from "../../src/app/create-server.ts";
-import { ResponseObject } from "../../src/apis/responses/response-object.ts";
-import { ResponseStreamWriter } from "../../src/apis/responses/stream-writer.ts";
-import { responseContext, responseOptions } from "../support/response-stream.ts";
+import { responseWriter } from "../support/response-stream.ts";
 import { said, SocketClient } from "../support/response-socket.ts";
 import { until } from "../support/scripted-engine.ts";
 import { lean } from "../../src/apis/profile.ts";
@@ -25,15 +23,6 @@ interface Dialect {
   readonly whole: () => string;
 }
 
-/**
- * A response with an id of its own. When both lanes had the same id, the lane that began first was steered, and that was not always the
- * one that the test meant.
- */
-function response(): ResponseStreamWriter {
-  const context = { ...responseContext(lean), random: Math.random };
-  return new ResponseStreamWriter(new ResponseObject(context, responseOptions(), "stream"));
-}
-
 const dialects: Readonly<Record<"chat" | "responses", () => Dialect>> = {
   chat: () => ({
     begin: () => event({ role: "assistant", content: "", reasoning_content: "Hm." }),
@@ -41,7 +30,9 @@ const dialects: Readonly<Record<"chat" | "responses", () => Dialect>> = {
     whole: () => streamOf("Done."),
   }),
   responses: () => {
-    const writer = response();
+    // Each response has an id of its own: when both had the same, the lane that began first was steered, whichever the test meant.
+    const newWriter = (): ReturnType<typeof responseWriter> => responseWriter(lean, {}, Math.random);
+    const writer = newWriter();
     const start = { type: "start", choice: 0 } as const;
     const end = [
       { type: "finish", choice: 0, reason: "stop" },
@@ -50,7 +41,7 @@ const dialects: Readonly<Record<"chat" | "responses", () => Dialect>> = {
     return {
       begin: () => writer.write([start, { type: "reasoning-delta", choice: 0, text: "Hm." }]),
       rest: () => writer.write([{ type: "text-delta", choice: 0, text: "The plan." }, ...end]),
-      whole: () => response().write([start, { type: "text-delta", choice: 0, text: "Done." }, ...end]),
+      whole: () => newWriter().write([start, { type: "text-delta", choice: 0, text: "Done." }, ...end]),
     };
   },
 };
