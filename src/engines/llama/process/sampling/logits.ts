@@ -80,8 +80,10 @@ export interface LogitWindow {
   readonly logTotal: number;
 }
 
-/** Reads the `top` likeliest tokens; of equal ones the first. 49,152 logits that are not in the processor's cache take 0.2 ms, most of it for
- * the sum. */
+/**
+ * Reads the `top` likeliest tokens; of equal ones the first. 49,152 logits that are not in the processor's cache take 0.2 ms, most of it for
+ * the sum.
+ */
 export function readWindow(logits: Float32Array, top: number): LogitWindow {
   const tokens: number[] = [];
   const values: number[] = [];
