@@ -37,6 +37,7 @@ const passed = { "content-type": "text/event-stream", "x-ratelimit-remaining-req
 
 /** A transport whose server answers each request with the chunks. */
 function scripted({ chunks, perTurn, ending }: Answer): OpenTransport {
+  let next: NodeJS.Immediate | undefined;
   const transport: Transport = {
     sharesTimers: true,
     afterReads: (read) => void Promise.resolve().then(read),
@@ -46,7 +47,11 @@ function scripted({ chunks, perTurn, ending }: Answer): OpenTransport {
     },
     unpacker: () => null,
     request: () => Promise.reject(new Error("not asked")),
-    destroy: () => Promise.resolve(),
+    // The answer may be over before its chunks are, as after `[DONE]`: the rest must not arrive during another test.
+    destroy() {
+      clearImmediate(next);
+      return Promise.resolve();
+    },
     dispatch(_, handler) {
       let isAborted = false;
       const controller = {
@@ -67,14 +72,14 @@ function scripted({ chunks, perTurn, ending }: Answer): OpenTransport {
         if (from < chunks.length) {
           for (const chunk of chunks.slice(from, from + perTurn))
             handler.onResponseData?.(controller, Buffer.from(chunk));
-          setImmediate(turn, from + perTurn);
+          next = setImmediate(turn, from + perTurn);
         } else if (ending === "error") handler.onResponseError?.(controller, new Error("other side closed"));
         else if (ending === "end") handler.onResponseEnd?.(controller, {});
         else if (ending === "silence") vi.advanceTimersByTime(10 * 60_000);
       };
       handler.onRequestStart?.(controller, null);
       handler.onResponseStart?.(controller, 200, passed);
-      setImmediate(turn, 0);
+      next = setImmediate(turn, 0);
     },
   };
   return () => transport;
