@@ -408,7 +408,7 @@ async function detach(
     const outcome = own.outcome(own.end === undefined);
     metrics?.observe(own, outcome);
     own.watched?.ended(outcome, own);
-    log.info({ req, ...own.fields() }, `${outcome} in the background`);
+    log.info(own.addFields({ req }), `${outcome} in the background`);
     usageLease?.end();
     bodyLease?.release();
   };

@@ -243,8 +243,8 @@ function account(reply: Reply, { log, requests, metrics }: Service): void {
   requests.finish(outcome);
   metrics?.observe(record, outcome);
   const client = exchange.header("x-client-request-id");
-  const fields = { req, method: exchange.method, path: exchange.path, ...record.fields() };
-  if (client !== undefined) Object.assign(fields, { clientRequestId: client });
+  const fields = record.addFields({ req, method: exchange.method, path: exchange.path });
+  if (client !== undefined) fields["clientRequestId"] = client;
   record.endTrace(outcome);
   if (!record.detached) record.watched?.ended(outcome, record);
   // Probes, and pages that show requests and models, send these every few seconds.

@@ -1,4 +1,4 @@
-/** A log. The loggers of pino implement this interface. */
+/** A log. The loggers of pino, a package, implement this interface. */
 export interface Log {
   /** Whether lines of this level are written; absent: all levels are written. */
   isLevelEnabled?(level: string): boolean;

@@ -1,7 +1,7 @@
 import { write, writeSync } from "node:fs";
+import { inspect } from "node:util";
 import colors from "picocolors";
-import pino from "pino";
-import type { Log } from "./log.ts";
+import type { Log, LogFields } from "./log.ts";
 
 export type LoggerFormat = "json" | "pretty";
 
@@ -17,14 +17,59 @@ let stderr: LogLines | undefined;
  * that write the same log; each of its lines has these fields.
  */
 export function openLog(level: LoggerLevel, format?: LoggerFormat, one?: { readonly worker?: number }): Log {
-  const options = { level, base: one?.worker === undefined ? null : { worker: one.worker } };
   const isTerminal = process.stderr.isTTY === true;
   const lines = (stderr ??= new LogLines(2, one && maxAtomicWrite));
   const palette = isTerminal ? colors : colors.createColors(false);
   const isJson = format === "json" || (!format && !isTerminal);
-  const log = pino(options, isJson ? lines : { write: (line) => lines.write(forPeople(line, palette)) });
+  const write = (line: string): void => lines.write(isJson ? line : forPeople(line, palette));
+  const log = jsonLog(write, level, one?.worker === undefined ? "" : `,"worker":${one.worker}`);
   lines.onLost = (count, why) => log.error({ lines: count, error: why }, "lines of this log are lost");
   return log;
+}
+
+/** The numbers of the levels in the log's lines. Source: pino and bunyan; tools that read logs know them. */
+const levelNumbers: ReadonlyMap<string, number> = new Map([
+  ["debug", 20],
+  ["info", 30],
+  ["warn", 40],
+  ["error", 50],
+]);
+
+/**
+ * Returns a log that writes lines of JSON: `{"level":30,"time":1764000000000,…,"msg":"finished"}`, with the time in Unix milliseconds. Lines
+ * below `level` are not written. `common`: members of every line, as JSON that begins with a comma; "": none.
+ */
+export function jsonLog(write: (line: string) => void, level: LoggerLevel, common: string = ""): Log {
+  const least = levelNumbers.get(level) ?? Infinity;
+  const writes = (name: string): boolean => (levelNumbers.get(name) ?? -Infinity) >= least;
+  const writer = (name: string): Log["info"] => {
+    if (!writes(name)) return () => {};
+    const start = `{"level":${levelNumbers.get(name)},"time":`;
+    return (fields, message) =>
+      write(`${start}${Date.now()}${common}${membersOf(fields)},"msg":${JSON.stringify(message)}}\n`);
+  };
+  return {
+    isLevelEnabled: writes,
+    debug: writer("debug"),
+    info: writer("info"),
+    warn: writer("warn"),
+    error: writer("error"),
+  };
+}
+
+/** The fields as members of a JSON object, after a comma; "" if there are none. */
+function membersOf(fields: LogFields): string {
+  const json = jsonOf(fields);
+  return json === "{}" ? "" : `,${json.slice(1, -1)}`;
+}
+
+/** A line is written in any case: fields that JSON cannot represent (a cycle, a BigInt) become one text. */
+function jsonOf(fields: LogFields): string {
+  try {
+    return JSON.stringify(fields);
+  } catch {
+    return JSON.stringify({ fields: inspect(fields) });
+  }
 }
 
 /** Formats a line of JSON as `12:03:55 finished POST /v1/chat/completions model=x ms=12`. */

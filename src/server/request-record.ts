@@ -11,7 +11,6 @@ import { type FallbackReason, loggedError, loggedFailure } from "../core/failure
 import type { AttemptObserver, GenerationObserver, ObservedAttempt } from "../core/generation-observer.ts";
 import type { ListedRequest } from "./inspect/listed-request.ts";
 import type { WatchedRequest } from "./inspect/watched-request.ts";
-import type { LogFields } from "./log.ts";
 import type { ServedModel } from "./model-directory.ts";
 import type { RequestTrace } from "./tracing/tracing.ts";
 
@@ -179,10 +178,10 @@ export class RequestRecord implements GenerationObserver {
     return performance.now() - this.receivedAt;
   }
 
-  fields(): LogFields {
+  /** Adds what the request's line in the log shows to `fields`, and returns them. */
+  addFields(fields: Record<string, unknown>): Record<string, unknown> {
     const failure = this.end && "failure" in this.end ? this.end.failure : undefined;
     const cause = this.cause ?? failure?.cause;
-    const fields: Record<string, unknown> = {};
     if (this.api) fields["api"] = this.api.name;
     if (this.keyName !== undefined) fields["key"] = this.keyName;
     if (this.model !== undefined) fields["model"] = this.model;

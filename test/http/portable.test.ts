@@ -6,7 +6,7 @@ import { createFetchHandler } from "../../src/fetch.ts";
 import type { TruewireConfig } from "../../src/config/config.ts";
 
 /** Packages that need Node. */
-const nodeOnly = new Set(["undici", "pino", "jiti", "node-llama-cpp", "commander"]);
+const nodeOnly = new Set(["undici", "jiti", "node-llama-cpp", "commander"]);
 
 function needsNode(name: string): boolean {
   return name.startsWith("node:") || builtinModules.includes(name) || nodeOnly.has(name);

@@ -44,7 +44,7 @@ function linesOf(failure: GenerationFailure): string {
   ended.see([end]);
   refused.refusal = failure;
   refused.cause = failure.cause;
-  return JSON.stringify([ended.fields(), refused.fields()]);
+  return JSON.stringify([ended.addFields({}), refused.addFields({})]);
 }
 
 test("no text of an upstream is logged, whatever the form of its error", () => {

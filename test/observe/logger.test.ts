@@ -1,14 +1,65 @@
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { forPeople, LogLines } from "../../src/server/logger.ts";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { forPeople, jsonLog, LogLines } from "../../src/server/logger.ts";
 
 /** Colours are the terminal's business. */
 function plain(line: string): string {
   // oxlint-disable-next-line no-control-regex -- colours are control sequences
   return line.replaceAll(/\u001B\[\d+m/g, "");
 }
+
+describe("lines of JSON", () => {
+  const lines: string[] = [];
+  const open = (level: "debug" | "info" | "error" | "silent", common?: string): ReturnType<typeof jsonLog> => {
+    lines.length = 0;
+    return jsonLog((line) => lines.push(line), level, common);
+  };
+  const read = (): unknown[] => lines.map((line) => JSON.parse(line) as unknown);
+  const time = expect.any(Number) as unknown;
+
+  test("a line has the level's number, the time in milliseconds, the fields, and the message last", () => {
+    const before = Date.now();
+    open("debug", ',"worker":2').warn({ req: "req_1", status: undefined, names: ["a"], text: 'é"\n' }, 'a "message"');
+    expect(lines).toEqual([expect.stringMatching(/^\{"level":40,"time":\d+,"worker":2,"req":"req_1",.*\}\n$/)]);
+    expect(lines[0]?.slice(0, -1)).not.toContain("\n");
+    const [line] = read() as { time: number }[];
+    expect(line).toEqual({ level: 40, time, worker: 2, req: "req_1", names: ["a"], text: 'é"\n', msg: 'a "message"' });
+    expect(line?.time).toBeGreaterThanOrEqual(before);
+    expect(line?.time).toBeLessThanOrEqual(Date.now());
+  });
+
+  test("a line without fields", () => {
+    open("debug").info({}, "ready");
+    expect(read()).toEqual([{ level: 30, time, msg: "ready" }]);
+  });
+
+  test.each([
+    ["debug", [20, 30, 40, 50]],
+    ["info", [30, 40, 50]],
+    ["error", [50]],
+    ["silent", []],
+  ] as const)("with level %s, the log writes the levels %j", (level, written) => {
+    const log = open(level);
+    const names = ["debug", "info", "warn", "error"] as const;
+    for (const name of names) log[name]({}, name);
+    expect(read()).toEqual(written.map((number) => expect.objectContaining({ level: number }) as unknown));
+    expect(names.filter((name) => log.isLevelEnabled?.(name))).toHaveLength(written.length);
+  });
+
+  test("fields that JSON cannot represent are written as a text", () => {
+    const cycle: Record<string, unknown> = { at: "x" };
+    cycle["self"] = cycle;
+    const log = open("info");
+    log.info(cycle, "one");
+    log.info({ size: 12n }, "two");
+    expect(read()).toEqual([
+      { level: 30, time, fields: expect.stringContaining("Circular") as unknown, msg: "one" },
+      { level: 30, time, fields: "{ size: 12n }", msg: "two" },
+    ]);
+  });
+});
 
 test("a line for people: time, what happened, the request, then the rest", () => {
   const time = new Date(2026, 0, 2, 3, 4, 5).getTime();
