@@ -3,7 +3,7 @@ import cluster from "node:cluster";
 import { socketPeer, openWorkerSocket } from "../workers/socket-peer.ts";
 import { openServer } from "./create-server.ts";
 import type { TruewireServer } from "./create-server.ts";
-import { keepObjectsYoung, outliveReaders, reportRejections } from "./processes.ts";
+import { tuneV8, outliveReaders, reportRejections } from "./processes.ts";
 import { workerTopics } from "./worker-messages.ts";
 import type { WorkerConfig, WorkerFailed, WorkerReady, WorkerStart } from "./worker-messages.ts";
 import { openWorkerSide } from "./worker-side.ts";
@@ -13,7 +13,7 @@ const lastMs = 800;
 
 // Signals for a group of processes (Ctrl-C, systemd) reach workers, too; the primary process decides what they do.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
-keepObjectsYoung();
+tuneV8();
 reportRejections();
 outliveReaders();
 // When the primary process ends, node:cluster would end this one immediately and cut its answers.

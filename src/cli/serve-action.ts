@@ -6,7 +6,7 @@ import { parseConfig } from "../config/schema.ts";
 import { isFolder, modelsInFolder } from "../config/folder.ts";
 import { modelOfTarget } from "../config/target.ts";
 import { createServer, type ServerOptions, type TruewireServer } from "../app/create-server.ts";
-import { keepObjectsYoung, outliveReaders, reportRejections, workerCount } from "../app/processes.ts";
+import { tuneV8, outliveReaders, reportRejections, workerCount } from "../app/processes.ts";
 import { isLoopback } from "../server/origins.ts";
 import { bannerOf } from "./banner.ts";
 import { entriesOf, findServers, portsToLookAt } from "./discovery.ts";
@@ -62,7 +62,7 @@ function settingOf([name, value]: readonly [string, unknown]): readonly [string,
 
 /** Serves until a signal stops it. Throws an error of one sentence when it cannot start. */
 export async function serve(targets: readonly string[], options: Options): Promise<void> {
-  keepObjectsYoung();
+  tuneV8();
   const isLaunched = process.env.TRUEWIRE_LAUNCH !== undefined && process.send !== undefined;
   if (isLaunched) {
     // `truewire launch` has ended, perhaps without a chance to stop its server.

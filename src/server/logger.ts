@@ -57,7 +57,7 @@ export function jsonLog(write: (line: string) => void, level: LoggerLevel, commo
   };
 }
 
-/** The fields as members of a JSON object, after a comma; "" if there are none. */
+/** The fields as members of a JSON object, after a comma; "" for no fields. */
 function membersOf(fields: LogFields): string {
   const json = jsonOf(fields);
   return json === "{}" ? "" : `,${json.slice(1, -1)}`;
