@@ -21,7 +21,7 @@ import { createHash } from "node:crypto";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { setTimeout } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { startTruewire } from "../test/support/serve.ts";
 import type { Outcome } from "./gateway/client.ts";
@@ -46,7 +46,7 @@ const { values } = parseArgs({
 /** With `--many`: how many events each stream has. */
 const eventsEach = 30;
 
-/** The time that a gateway needs to ask the idle upstream about three models, in milliseconds. */
+/** Longer than a gateway needs to probe three models of an idle upstream (5 s of silence and 2 s of probes each), in milliseconds. */
 const probesMs = 25_000;
 
 interface Running {
@@ -183,11 +183,12 @@ async function printTable(): Promise<void> {
   };
   await warmUp();
   if (!values.quick) {
-    // After the first answer of a model, a gateway asks its upstream what it accepts, as soon as both are idle. The code for that has other
-    // types, for which V8 discards what it has optimized: without a second warm-up, the next 3,000 requests one at a time took 1.4 times as long.
+    // After the first answer of a model, a gateway probes its upstream, as soon as that is idle. A probe passes objects of other types through
+    // functions that V8 has optimized for answers, and V8 discards the optimized code. Without a second warm-up, the next 3,000 streams, one at a
+    // time, took 1.4 times the CPU time.
     const slow = { model: "paced-20", concurrency: 1, total: 1 };
     await Promise.all(running.map(({ way, server }, at) => measure(server, way, slow, clientsOf(at))));
-    await setTimeout(probesMs);
+    await sleep(probesMs);
     await warmUp();
   }
   const cpu = running.map(({ way }) => [way.name]);

@@ -3,7 +3,7 @@ import cluster from "node:cluster";
 import { socketPeer, openWorkerSocket } from "../workers/socket-peer.ts";
 import { openServer } from "./create-server.ts";
 import type { TruewireServer } from "./create-server.ts";
-import { tuneV8, outliveReaders, reportRejections } from "./processes.ts";
+import { outliveReaders, reportRejections, tuneV8 } from "./processes.ts";
 import { workerTopics } from "./worker-messages.ts";
 import type { WorkerConfig, WorkerFailed, WorkerReady, WorkerStart } from "./worker-messages.ts";
 import { openWorkerSide } from "./worker-side.ts";

@@ -6,7 +6,7 @@ import { parseConfig } from "../config/schema.ts";
 import { isFolder, modelsInFolder } from "../config/folder.ts";
 import { modelOfTarget } from "../config/target.ts";
 import { createServer, type ServerOptions, type TruewireServer } from "../app/create-server.ts";
-import { tuneV8, outliveReaders, reportRejections, workerCount } from "../app/processes.ts";
+import { outliveReaders, reportRejections, tuneV8, workerCount } from "../app/processes.ts";
 import { isLoopback } from "../server/origins.ts";
 import { bannerOf } from "./banner.ts";
 import { entriesOf, findServers, portsToLookAt } from "./discovery.ts";

@@ -21,13 +21,13 @@ export function openLog(level: LoggerLevel, format?: LoggerFormat, one?: { reado
   const lines = (stderr ??= new LogLines(2, one && maxAtomicWrite));
   const palette = isTerminal ? colors : colors.createColors(false);
   const isJson = format === "json" || (!format && !isTerminal);
-  const write = (line: string): void => lines.write(isJson ? line : forPeople(line, palette));
-  const log = jsonLog(write, level, one?.worker === undefined ? "" : `,"worker":${one.worker}`);
+  const writeLine = (line: string): void => lines.write(isJson ? line : forPeople(line, palette));
+  const log = jsonLog(writeLine, level, one?.worker === undefined ? "" : `,"worker":${one.worker}`);
   lines.onLost = (count, why) => log.error({ lines: count, error: why }, "lines of this log are lost");
   return log;
 }
 
-/** The numbers of the levels in the log's lines. Source: pino and bunyan; tools that read logs know them. */
+/** The numbers of the levels in the log's lines, by which tools know them. Source: the packages bunyan and pino. */
 const levelNumbers: ReadonlyMap<string, number> = new Map([
   ["debug", 20],
   ["info", 30],
@@ -37,19 +37,19 @@ const levelNumbers: ReadonlyMap<string, number> = new Map([
 
 /**
  * Returns a log that writes lines of JSON: `{"level":30,"time":1764000000000,…,"msg":"finished"}`, with the time in Unix milliseconds. Lines
- * below `level` are not written. `common`: members of every line, as JSON that begins with a comma; "": none.
+ * below `level` are not written. `common`: JSON members for every line, after a comma; "" for no members.
  */
-export function jsonLog(write: (line: string) => void, level: LoggerLevel, common: string = ""): Log {
+export function jsonLog(writeLine: (line: string) => void, level: LoggerLevel, common: string = ""): Log {
   const least = levelNumbers.get(level) ?? Infinity;
-  const writes = (name: string): boolean => (levelNumbers.get(name) ?? -Infinity) >= least;
+  const isWritten = (name: string): boolean => (levelNumbers.get(name) ?? -Infinity) >= least;
   const writer = (name: string): Log["info"] => {
-    if (!writes(name)) return () => {};
+    if (!isWritten(name)) return () => {};
     const start = `{"level":${levelNumbers.get(name)},"time":`;
     return (fields, message) =>
-      write(`${start}${Date.now()}${common}${membersOf(fields)},"msg":${JSON.stringify(message)}}\n`);
+      writeLine(`${start}${Date.now()}${common}${membersOf(fields)},"msg":${JSON.stringify(message)}}\n`);
   };
   return {
-    isLevelEnabled: writes,
+    isLevelEnabled: isWritten,
     debug: writer("debug"),
     info: writer("info"),
     warn: writer("warn"),

@@ -343,8 +343,8 @@ function isName(name: string): boolean {
 }
 
 /**
- * Profiles over one another; the later ones win, and what they list as refused is refused together. Profiles with the same members, in the same
- * order, have the same hidden class: code that V8 has optimized for one is not discarded when a server was probed and nothing was learned.
+ * Merges profiles: later ones win, and what any of them lists as refused is refused. Results with the same members in the same order have the same
+ * hidden class, so V8 keeps the code that it has optimized for a profile when a probe has taught nothing.
  */
 export function mergedProfile(...profiles: readonly ServerProfile[]): ServerProfile {
   const merged: { -readonly [Name in keyof ServerProfile]: ServerProfile[Name] } = Object.assign({}, ...profiles);
