@@ -10,7 +10,7 @@ export interface TextChunk {
 /** A text that grows. Its readers remember how many chunks they have shown, so that a long text is not joined for each new one. */
 export class TextLog extends Changing {
   readonly chunks: TextChunk[] = [];
-  /** Tokens of an incomplete character; they belong to the chunk that completes it. */
+  /** Tokens without text, such as those of an incomplete character; they belong to the next chunk with text. */
   #undecided: TokenLogprob[] = [];
   /** The text of the first `#joined` chunks. */
   #text = "";
@@ -24,9 +24,14 @@ export class TextLog extends Changing {
     const all = this.#undecided.length === 0 ? tokens : [...this.#undecided, ...tokens];
     this.#undecided = [];
     // Several tokens may arrive as one chunk; each with complete text is shown separately.
-    if (all.length > 1 && all.map(({ token }) => token).join("") === text)
-      for (const token of all) this.chunks.push({ text: token.token, tokens: [token] });
-    else this.chunks.push({ text, tokens: all });
+    if (all.length > 1 && all.map(({ token }) => token).join("") === text) {
+      for (const token of all) {
+        this.#undecided.push(token);
+        if (token.token === "") continue;
+        this.chunks.push({ text: token.token, tokens: this.#undecided });
+        this.#undecided = [];
+      }
+    } else this.chunks.push({ text, tokens: all });
     this.changed();
   }
 
