@@ -7,7 +7,8 @@
 //   npm run bench gateway -- --many 9000   (with a limit of open files above twice that: ulimit -n)
 //
 // The gateways take turns in each round, or have few paced streams at the same time, and the ratio to the pass-through is the median of the
-// rounds' ratios: a machine that becomes slower in between does so for all. Each sample follows one that does not count.
+// rounds' ratios: a machine that becomes slower in between does so for all. Before the rounds of a load, each gateway has answered 8,000
+// requests of it, and each sample follows one that does not count.
 //
 // `--quick`: fewer ways, loads and rounds, for about a minute. `--json`: only whole answers. `--keys`: Truewire also with a key, and with a
 // key that has limits, counted in memory and, where `REDIS_URL` is set, in that Redis. `--options`: for this build's `serve`.
@@ -127,8 +128,8 @@ const loads: readonly Load[] = (
   values.json
     ? [whole]
     : values.quick
-      ? [...bursts.filter(({ concurrency }) => concurrency < 256), paced("paced-20-50", 64), whole]
-      : [...bursts, paced("paced-20", 64), paced("paced-20", 512), whole]
+      ? [...bursts.filter(({ concurrency }) => concurrency < 256), whole, paced("paced-20-50", 64)]
+      : [...bursts, whole, paced("paced-20", 64), paced("paced-20", 512)]
 ).filter(({ name }) => values.loads === undefined || values.loads.split(",").includes(name));
 
 function paced(model: string, concurrency: number): Load {
@@ -165,6 +166,17 @@ async function measure(
   return { cpu, firstByteMs: median(outcome.firstByteMs), failures: outcome.failures };
 }
 
+/**
+ * Answers requests of a load until V8 has optimized what they need: the CPU time of an event falls until about 7,000 bursts have been answered.
+ * The gateways take turns: after half a minute without a request, the V8 of Node 20 discards optimized code.
+ */
+async function warmUp(running: readonly { readonly way: Way; readonly server: Running }[], each: Load): Promise<void> {
+  const turns = 8;
+  const enough = { ...each, total: (values.quick ? 1600 : 8000) / turns };
+  const likeThis = each.model.startsWith("paced") ? { ...enough, model: "burst" } : enough;
+  for (let turn = 0; turn < turns; turn++) for (const { way, server } of running) await measure(server, way, likeThis);
+}
+
 /** Prints the table of all ways and loads. */
 async function printTable(): Promise<void> {
   const rounds = Number(values.rounds ?? (values.quick ? 2 : 5));
@@ -174,23 +186,13 @@ async function printTable(): Promise<void> {
     if (server) running.push({ way, server });
     else console.log(`skipped: ${way.name} (not installed)`);
   }
-  // V8 optimizes code that has run often: the CPU time of an event falls until about 7,000 bursts have been answered.
-  const warmUp = async (): Promise<void> => {
-    for (const { way, server } of running) {
-      await measure(server, way, { model: "burst", concurrency: 16, total: values.quick ? 1000 : 8000 });
-      await measure(server, way, { model: "json", concurrency: 16, total: values.quick ? 3000 : 10_000 });
-    }
-  };
-  await warmUp();
-  if (!values.quick) {
-    // After the first answer of a model, a gateway probes its upstream, as soon as that is idle. A probe passes objects of other types through
-    // functions that V8 has optimized for answers, and V8 discards the optimized code. Without a second warm-up, the next 3,000 streams, one at a
-    // time, took 1.4 times the CPU time.
-    const slow = { model: "paced-20", concurrency: 1, total: 1 };
-    await Promise.all(running.map(({ way, server }, at) => measure(server, way, slow, clientsOf(at))));
-    await sleep(probesMs);
-    await warmUp();
+  // After the first answer of a model, a gateway probes its upstream, as soon as that is idle. A probe passes objects of other types through
+  // functions that V8 has optimized for answers, and V8 discards the optimized code. Probes that come later would do so within a sample.
+  for (const model of new Set(loads.map((each) => each.model))) {
+    const one = { model, concurrency: 1, total: 1 };
+    await Promise.all(running.map(({ way, server }, at) => measure(server, way, one, clientsOf(at))));
   }
+  if (!values.quick) await sleep(probesMs);
   const cpu = running.map(({ way }) => [way.name]);
   const first = running.map(({ way }) => [way.name]);
   for (const each of loads) {
@@ -199,10 +201,11 @@ async function printTable(): Promise<void> {
     // Few paced streams leave most of the CPU idle: all gateways have them at the same time, so that a machine whose speed changes does so
     // for all.
     const isTogether = isPaced && each.concurrency <= 64;
+    await warmUp(running, each);
     for (let round = 0; round < (isPaced && !isTogether ? Math.ceil(rounds / 3) : rounds); round++) {
       const take = async (at: number, { way, server }: (typeof running)[number]): Promise<void> => {
         const clients = isTogether ? clientsOf(at) : load;
-        // While the others ran, V8 may have collected garbage, and dropped optimized code with it.
+        // A sample that does not count: while the others ran, V8 may have collected garbage, and discarded optimized code with it.
         await measure(server, way, { ...each, total: isPaced ? each.total : Math.ceil(each.total / 2) }, clients);
         samples[at]?.push(await measure(server, way, each, clients));
       };
