@@ -283,6 +283,10 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--mmproj", "off", "
     await page.keyboard.press("ArrowRight");
     await tip.waitFor();
     await page.locator("[role=status]", { hasText: "␣two 25.0 %; also ␣ten 50.0 %" }).waitFor({ state: "attached" });
+    // A token without text shows with the next one that has text.
+    await page.keyboard.press("ArrowRight");
+    const both = "(no text) 25.0 %; also ␣ten 50.0 %. ␣three 25.0 %; also ␣ten 50.0 %";
+    await page.locator("[role=status]", { hasText: both }).waitFor({ state: "attached" });
   });
 
   test("what was asked is copied as programs that ask the same", { timeout: 120_000 }, async () => {

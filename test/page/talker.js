@@ -49,14 +49,16 @@ export default defineProgram(
       case "call":
         yield { type: "tool-call", name: rest[0] ?? "", arguments: { n: 7 } };
         return;
-      case "odds":
-        for (const token of ["One", " two", " three"])
+      case "odds": {
+        const top = [{ token: " ten", logprob: Math.log(0.5) }];
+        for (const tokens of [["One"], [" two"], ["", " three"]])
           yield {
             type: "text",
-            text: token,
-            logprobs: [{ token, logprob: Math.log(0.25), top: [{ token: " ten", logprob: Math.log(0.5) }] }],
+            text: tokens.join(""),
+            logprobs: tokens.map((token) => ({ token, logprob: Math.log(0.25), top })),
           };
         return;
+      }
       default:
         yield `You said: ${text}`;
     }

@@ -94,7 +94,8 @@ function percent(token: TokenAlternative): string {
   return value >= 0.1 ? `${value.toFixed(1)} %` : "< 0.1 %";
 }
 
-/** White space and line ends are seen. */
+/** Makes white space and line ends visible, and names a token without text. */
 function shown(text: string): string {
+  if (text === "") return "(no text)";
   return text.replaceAll("\n", "↵").replaceAll("\t", "⇥").replaceAll(/^ | $/g, "␣");
 }
