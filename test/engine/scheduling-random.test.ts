@@ -166,7 +166,7 @@ class Run {
     one.untaken += tokens;
   }
 
-  /** Notes who has begun since the last call: those who have a slot, and those who were answered. Nobody of them has passed by another. */
+  /** Notes which requests have begun since the last call: those in a slot, and those `answered`. None of them has passed another one. */
   #noteBegun(answered: readonly Followed[] = []): void {
     const inSlots = this.scheduler
       .slots()
@@ -230,7 +230,10 @@ function promptOf({ plan: { prompt, alike }, id }: Followed): number[] {
   return [...first, ...rest, programmed.controlToken("<|script:endless|>")];
 }
 
-/** While another request decodes what this prompt begins with, a slot is kept free for it, and others may begin in the remaining ones. */
+/**
+ * Whether a request may wait while another one decodes a common prefix. A slot is kept free for it, and others may begin in the remaining slots.
+ * 64: the tokens from which the queue waits for a prefix.
+ */
 function mayWaitForPrefix({ alike, usesCache, prompt }: Plan): boolean {
   return alike && usesCache && prompt >= 64;
 }
