@@ -9,7 +9,16 @@ import { isBuiltin } from "node:module";
 import { resolve } from "node:path";
 import { rolldown } from "rolldown";
 
-const bundled = ["@opentelemetry/api", "commander", "picocolors", "prom-client", "undici", "ws", "zod"];
+const bundled = [
+  "@noble/hashes",
+  "@opentelemetry/api",
+  "commander",
+  "picocolors",
+  "prom-client",
+  "undici",
+  "ws",
+  "zod",
+];
 /** Packages that `ws` uses where they are installed. */
 const optional = new Set(["bufferutil", "utf-8-validate"]);
 /** What a gateway imports when it starts: the entry, and what it imports with `import()`. */

@@ -19,6 +19,7 @@ const bundle = await rolldown({
   input: {
     page: `${from}/main.tsx`,
     "judging-worker": `${from}/judge/judging-worker.ts`,
+    "import-worker": `${from}/play/import-worker.ts`,
     "highlighting-worker": `${from}/markdown/highlighting-worker.ts`,
   },
   platform: "browser",

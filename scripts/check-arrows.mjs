@@ -15,20 +15,21 @@ const rooms = {
   templates: ["core"],
   apis: ["core"],
   kv: [],
+  random: [],
   "engines/lifecycle": ["core"],
-  "engines/llama": ["core", "formats", "templates", "engines/lifecycle"],
-  "engines/upstream": ["core", "formats", "templates", "apis", "library", "engines/lifecycle"],
-  "engines/program": ["core", "formats", "apis", "engines/lifecycle"],
-  check: ["core", "apis"],
+  "engines/llama": ["core", "formats", "templates", "engines/lifecycle", "random"],
+  "engines/upstream": ["core", "formats", "templates", "apis", "library", "engines/lifecycle", "random"],
+  "engines/program": ["core", "formats", "apis", "engines/lifecycle", "random"],
+  check: ["core", "apis", "random"],
   capture: ["core", "apis"],
   inspect: ["core", "capture"],
   config: ["core", "formats", "apis"],
-  server: ["core", "apis", "kv", "inspect"],
+  server: ["core", "apis", "kv", "inspect", "random"],
   workers: ["core", "apis", "kv", "inspect", "server", "engines/lifecycle"],
-  library: ["core", "formats", "templates", "apis"],
+  library: ["core", "formats", "templates", "apis", "random"],
   app: [...belowApp, "check"],
-  page: ["core", "apis", "library", "check", "capture", "inspect"],
-  cli: [...belowApp, "app", "library", "check", "capture"],
+  page: ["core", "apis", "library", "check", "capture", "inspect", "random"],
+  cli: [...belowApp, "app", "library", "check", "capture", "random"],
   entry: [...belowApp, "app", "library", "check"],
 };
 /** Rooms, or parts of them, that run in a browser as they are; the page runs nowhere else, and may use what browsers have. */
@@ -63,12 +64,17 @@ for (const file of files) {
     if (there !== here && rooms[here] && !rooms[here].includes(there))
       problems.push(`${file}: room "${here}" must not import "${there}" (${specifier})`);
   }
+  const code = text.replace(/\/\*[^]*?\*\/|\/\/.*/g, "");
   if (isPure) {
-    const impure = text
-      .replace(/\/\*[^]*?\*\/|\/\/.*/g, "")
-      .match(/\b(Math\.random|Date\.now|new Date\(\)|performance\.now|process\.|Buffer\.|setTimeout|setInterval)/);
+    const impure = code.match(
+      /\b(Math\.random|crypto\.|Date\.now|new Date\(\)|performance\.now|process\.|Buffer\.|setTimeout|setInterval)/,
+    );
     if (impure) problems.push(`${file}: a pure room uses ${impure[1]}`);
   }
+  if (!file.endsWith(".test.ts") && /\bMath\.random\b/.test(code))
+    problems.push(
+      `${file}: uses Math.random, whose results can be computed from earlier ones; random/random.ts has others`,
+    );
 }
 problems.push(...wrongRows());
 for (const cycle of cyclesOf(imports)) problems.push(`import cycle: ${cycle.join(" → ")}`);

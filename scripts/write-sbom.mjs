@@ -24,7 +24,7 @@ const whole = JSON.parse(execFileSync("npm", args, options));
 const dependsOn = new Map(whole.dependencies.map((entry) => [entry.ref, entry.dependsOn]));
 const refs = (versions) => Object.entries(versions).map(([package_, at]) => `${package_}@${at}`);
 const bundled = Object.fromEntries(
-  ["diff", "highlight.js", "idb", "markdown-it", "preact"].map((name) => [name, devDependencies[name]]),
+  ["diff", "highlight.js", "idb", "markdown-it", "preact", "temml"].map((name) => [name, devDependencies[name]]),
 );
 const required = refs({ ...dependencies, ...bundled });
 const direct = [...required, ...refs(optionalDependencies)];

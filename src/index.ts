@@ -153,7 +153,13 @@ export type {
   UserMessage,
 } from "./core/message.ts";
 export type { CacheMiss, CacheMissCause, DifferingTexts } from "./core/cache-miss.ts";
-export type { AttemptObserver, GenerationObserver, ObservedAttempt } from "./core/generation-observer.ts";
+export type {
+  AttemptObserver,
+  GenerationObserver,
+  ObservedAttempt,
+  TurnStateCounts,
+} from "./core/generation-observer.ts";
+export type { CallState, DetailsState, ReasoningState, StateOrigin, TextState, TurnState } from "./core/turn-state.ts";
 export type {
   AdaptationPlace,
   AnswerHeaders,
@@ -198,6 +204,7 @@ export type {
   Sampling,
   TemplateOptions,
   QueueTier,
+  SealedValues,
   TextPrompt,
 } from "./core/request.ts";
 export type { RequestedAnswer } from "./apis/choices-answer.ts";

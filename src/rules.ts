@@ -10,6 +10,7 @@ export type { Exchange } from "./check/rules/exchange.ts";
 export { everyRule, ruleNamed } from "./check/rules/every-rule.ts";
 export type { EveryRule } from "./check/rules/every-rule.ts";
 export type { OllamaLine, OllamaRule, OllamaView } from "./check/rules/ollama/ollama-rules.ts";
+export type { TextRule } from "./check/rules/text-rules.ts";
 export type { Concern, Finding, Violation, RuleFacts, Severity } from "./check/rules/rule.ts";
 export { formOf } from "./check/rules/form.ts";
 export type { Form } from "./check/rules/form.ts";

@@ -27,7 +27,7 @@ export type {
   UpstreamTls,
   WireName,
 } from "./config/config.ts";
-export type { StoreOptions } from "./config/config.ts";
+export type { SessionOptions, StoreOptions } from "./config/config.ts";
 export type { FallbackReason } from "./core/failure.ts";
 export type { QueueTier } from "./core/request.ts";
 export type { Log, LogFields } from "./server/log.ts";

@@ -47,9 +47,12 @@ export const openaiErrorFormat: ApiErrorFormat = {
   writeFailure: writeErrorBody,
 };
 
-/** `Bearer KEY`, or HTTP's basic scheme with the key as the password, as OpenAI's own 401 offers for browsers; else `x-api-key`. */
+/**
+ * `Bearer KEY`, or HTTP's basic scheme with the key as the password, as OpenAI's own 401 offers for browsers; else `x-api-key`, or Azure's
+ * `api-key`.
+ */
 export function keyIn(header: HeaderReader): string {
-  return authorizedKey(header) || (header("x-api-key") ?? "").trim();
+  return authorizedKey(header) || (header("x-api-key") ?? "").trim() || (header("api-key") ?? "").trim();
 }
 
 function authorizedKey(header: HeaderReader): string {

@@ -3,6 +3,13 @@ import type { BodyCounter } from "./body-counter.ts";
 /** The number of characters that are decoded at a time: a multiple of four, which are three bytes. */
 const chunkLength = 64 * 1024;
 
+/** Encodes bytes in base 64. */
+export function base64(bytes: Uint8Array): string {
+  let binary = "";
+  for (const byte of bytes) binary += String.fromCharCode(byte);
+  return btoa(binary);
+}
+
 /**
  * Parses a JSON text in base 64 that a client sent within a request; undefined if it is invalid. Its content counts towards the limits of
  * the request's body. Throws `FailureError` 400 as soon as a limit is exceeded.

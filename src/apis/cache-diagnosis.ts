@@ -303,15 +303,24 @@ function* digestsOf(message: Message, pace: StepCounter): Steps<string[]> {
 function partsOf(message: Message): unknown[] {
   const { role, name } = message;
   const head = { role, name, ...(role === "tool" && { isError: message.isError }) };
-  if (role === "assistant") return [head, ...assistantParts(message).map(withoutId)];
+  if (role === "assistant") return [head, ...assistantParts(message).map(inPrompt)];
   const { content } = message;
-  return [head, ...(typeof content === "string" ? [{ type: "text", text: content }] : content)];
+  return [head, ...(typeof content === "string" ? [{ type: "text", text: content }] : content.map(inPrompt))];
 }
 
-function withoutId(part: AssistantPart | ContentPart): unknown {
-  if (part.type !== "tool-call" && part.type !== "reasoning") return part;
-  const { id: _, ...rest } = part;
-  return rest;
+/**
+ * Returns a part without what no prompt contains: marks of what is to be cached, which clients move, states, which some clients do not return,
+ * and ids, which servers may count.
+ */
+export function inPrompt(part: AssistantPart | ContentPart): object {
+  const { cacheMinutes: _, id, state: __, ...rest } = part as AnyPart;
+  return part.type === "file" && id !== undefined ? { ...rest, id } : rest;
+}
+
+interface AnyPart {
+  readonly cacheMinutes?: number;
+  readonly id?: string;
+  readonly state?: unknown;
 }
 
 function tokensOf(messages: readonly Message[]): number {

@@ -1,4 +1,4 @@
-import type { ExtraEvent } from "../core/events.ts";
+import type { ExtraEvent, ToolCallStartEvent } from "../core/events.ts";
 import type { RequestedAnswer, ChoicesContext } from "./choices-answer.ts";
 import type { JsonValue } from "./json-text.ts";
 import { jsonText } from "./json-text.ts";
@@ -13,6 +13,19 @@ export function allowedExtras(event: ExtraEvent, context: ChoicesContext): [name
   const members = Object.entries(event.value as Record<string, JsonValue>);
   if (pass === true) return members;
   return members.filter(([name]) => requested.includes(name) || (pass !== false && pass.includes(name)));
+}
+
+/** The members that a chat server adds to a call: those that it demands back, and those that the settings allow. */
+export function callExtras(
+  { native, state }: Pick<ToolCallStartEvent, "native" | "state">,
+  { settings }: Pick<ChoicesContext, "settings">,
+): [name: string, value: JsonValue][] {
+  if (!native && !state) return [];
+  const pass = settings.passExtra ?? false;
+  const demanded = Object.entries((state?.value ?? {}) as Record<string, JsonValue>);
+  if (native?.dialect !== "chat" || pass === false) return demanded;
+  const others = Object.entries(native.value as Record<string, JsonValue>);
+  return [...demanded, ...others.filter(([name]) => pass === true || pass.includes(name))];
 }
 
 /** The members that parameters of vLLM and llama.cpp request. */

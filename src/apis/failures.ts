@@ -1,3 +1,4 @@
+import { nearest } from "../core/nearest.ts";
 import { FailureError, invalidRequest, loggedError } from "../core/failure.ts";
 
 /**
@@ -69,9 +70,33 @@ export function unknownUrl(method: string, path: string): FailureError {
   return notFound(`Invalid URL (${method} ${path})`, null, null);
 }
 
-/** 404 for an unknown path in this server's own words. `paths`: the available ones, such as `POST /v1/chat/completions`. */
+/** The paths that an error shows: all of them would hide the ones that are meant. */
+const shownPaths: ReadonlySet<string> = new Set([
+  "POST /v1/chat/completions",
+  "POST /v1/responses",
+  "POST /v1/messages",
+  "POST /v1/embeddings",
+  "GET /v1/models",
+  "GET /v1/models/{id}",
+  "POST /tokenize",
+  "POST /api/chat",
+  "GET /health",
+]);
+
+/**
+ * 404 for an unknown path in this server's own words. `paths`: the available ones, such as `POST /v1/chat/completions`. The message has the
+ * one that was most likely meant, or else the most common ones.
+ */
 export function unknownPath(method: string, path: string, paths: readonly string[]): FailureError {
-  return notFound(`There is no ${method} ${path} here. This server has: ${paths.join(", ")}.`, null, null);
+  const plain = path.slice(0, 200).replace(/^(?:\/+v1(?=\/))*\/*/, "/");
+  const meant = nearest(`${method} /v1${plain}`, paths) ?? nearest(`${method} ${plain}`, paths);
+  const shown = paths.filter((one) => shownPaths.has(one));
+  const more = paths.length - shown.length;
+  const hint =
+    meant === undefined
+      ? `This server has: ${shown.join(", ")}${more > 0 ? `, and ${more} more` : ""}.`
+      : `Did you mean ${meant}?`;
+  return notFound(`There is no ${method} ${path.slice(0, 200)} here. ${hint}`, null, null);
 }
 
 /** 405 for a path that exists, with another method. `allowed`: the methods for the `allow` header. */
@@ -103,6 +128,41 @@ export function bodyTooLarge(limit: number): FailureError {
     status: 413,
     kind: "too-large",
     code: "request_too_large",
+  });
+}
+
+/** 415 for a body in a content coding that is not supported. */
+export function unsupportedEncoding(coding: string): FailureError {
+  return new FailureError({
+    message: `Unsupported content encoding: '${coding.slice(0, 100)}'. Send the body as it is, or compressed with zstd, br, gzip or deflate.`,
+    status: 415,
+    kind: "invalid-request",
+    param: null,
+    code: "unsupported_content_encoding",
+  });
+}
+
+/** 400 for a body that is not in the content coding that its header names. */
+export function invalidEncoding(coding: string, cause: unknown): FailureError {
+  return new FailureError({
+    message: `The request body is not valid ${coding} data.`,
+    status: 400,
+    kind: "invalid-request",
+    param: null,
+    code: "invalid_content_encoding",
+    cause,
+  });
+}
+
+/** 500 for a body that a framework has read and not passed on: waiting for it would never end. */
+export function bodyAlreadyRead(): FailureError {
+  return new FailureError({
+    kind: "internal",
+    status: 500,
+    message:
+      "The request body was read before it reached Truewire, and is not in `request.body`. This is a mistake of the server that embeds it: pass the request on before a body parser reads it. The recipes for Express, Fastify, Koa, Hono and h3 are in docs/serving.md.",
+    param: null,
+    code: "body_already_read",
   });
 }
 

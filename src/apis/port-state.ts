@@ -3,6 +3,7 @@ import type { GenerationRequest } from "../core/request.ts";
 import type { Steps } from "../core/steps.ts";
 import type { AnswerContext, Port, ReadOptions, ReadRequest, StreamWriter } from "./port.ts";
 import type { Profile } from "./profile.ts";
+import type { TurnSeal } from "./turn-seal.ts";
 
 /** A port with its optional state and WebSocket. */
 export type ServedPort = Port & { readonly state?: PortState; readonly socket?: PortSocket };
@@ -129,6 +130,8 @@ export interface PortCall {
   readonly profile: Profile;
   readonly keyspaces: Keyspaces;
   readonly inTurns: InTurns;
+  /** Opens what this server has sealed for the client. */
+  readonly turnSeal: TurnSeal;
   /** Unix time in seconds. */
   now(): number;
   /** Uniform in [0, 1). */

@@ -4,6 +4,7 @@ import type { GenerationEvent } from "../core/events.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import type { Steps } from "../core/steps.ts";
 import type { Profile } from "./profile.ts";
+import type { TurnSeal } from "./turn-seal.ts";
 import type { HeaderReader, ApiErrorFormat } from "./api-error-format.ts";
 
 /**
@@ -67,6 +68,8 @@ export interface ReadOptions {
    * accept or refuse. Default false.
    */
   readonly forwards?: boolean;
+  /** Opens what this server has sealed for the client; default: `openSeal`. */
+  readonly turnSeal?: TurnSeal;
   /** The request's headers, for APIs that check them. */
   readonly header?: HeaderReader;
 }
@@ -120,6 +123,8 @@ export interface AnswerContext {
   readonly model: string;
   /** Model settings that change the form of an answer. */
   readonly settings: AnswerSettings;
+  /** Seals what the client is to send back; default: `openSeal`. */
+  readonly turnSeal?: TurnSeal;
   /** Uniform in [0, 1); for ids and obfuscation. */
   readonly random: () => number;
   /** Called with the answer's id, unless it is the source's. */

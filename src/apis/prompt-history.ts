@@ -13,7 +13,7 @@ import type { ChangingPart, FoundCause, PromptMessage, ToolMark } from "../core/
 import type { GenerationRequest } from "../core/request.ts";
 import { StepCounter } from "../core/steps.ts";
 import type { Steps } from "../core/steps.ts";
-import { Digest, addJson } from "./cache-diagnosis.ts";
+import { addJson, Digest, inPrompt } from "./cache-diagnosis.ts";
 import { estimateTokens, tokensInCharacters } from "../core/estimate-tokens.ts";
 
 /*
@@ -124,12 +124,6 @@ function* digestMessage(message: Message, index: number, isMasked: boolean): Ste
 function partsOf(content: Exclude<Message, { role: "assistant" }>["content"]): readonly ContentPart[] {
   if (typeof content !== "string") return content;
   return content === "" ? [] : [{ type: "text", text: content }];
-}
-
-/** Without what no prompt contains: marks of what is to be cached, which clients move, and ids, which servers may count. */
-function inPrompt(part: AssistantPart | ContentPart): unknown {
-  const { cacheMinutes: _, id: __, ...rest } = part as { readonly cacheMinutes?: number; readonly id?: string };
-  return rest;
 }
 
 function wordsOf(parts: readonly object[]): string {

@@ -2,6 +2,7 @@ import { accumulate } from "../core/accumulate.ts";
 import type { Generation } from "../core/accumulate.ts";
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../core/events.ts";
 import { isObject, nonEmpty } from "../core/json.ts";
+import { WellFormedEvents } from "../core/well-formed.ts";
 import { writeChatResponse } from "./chat/write-body.ts";
 import { chatReader } from "./chat/read.ts";
 import { ChatStreamWriter } from "./chat/write-stream.ts";
@@ -28,6 +29,7 @@ import { writeResponse } from "./responses/response-writer.ts";
 import { ResponseStreamWriter } from "./responses/stream-writer.ts";
 import type { EventReader } from "./source-port.ts";
 import { ChunkOrder } from "./tolerant/chunk-order.ts";
+import { bodyDemandsJson, JsonAnswer } from "./tolerant/json-answer.ts";
 import { readResponseBody } from "./tolerant/read-response.ts";
 import type { Repair } from "./tolerant/repairs.ts";
 
@@ -59,21 +61,41 @@ export function rewrittenCapture(capture: string, options: RepairOptions): Repai
   const isBody = isBodyText(capture);
   const order = new ChunkOrder();
   const reader = newReader(api, options, order);
-  const events = isBody ? readResponseBody(capture, reader) : [...reader.push(capture), ...reader.end()];
+  const received = isBody ? readResponseBody(capture, reader) : [...reader.push(capture), ...reader.end()];
+  const events = onlyJson(received, reader, options, isBody);
   const repairs = reader.repairs.list();
-  const generation = accumulate(events);
+  const generation = accumulate(new WellFormedEvents().read(events));
   const { end } = generation;
   if (isBody && "failure" in end) return { body: writeFailure(api, end.failure, options.profile), repairs, end };
   const read = { api, capture, isBody, events, generation, options };
   if (isBody) return { body: writersOf(read).body(), repairs, end };
   const writer = writersOf(read).stream();
-  const body = hasOrder(api)
-    ? order
-        .batches(events)
-        .map((batch) => writer.write(batch))
-        .join("")
-    : writer.write(events);
+  const texts = new WellFormedEvents();
+  const body = (hasOrder(api) && events === received ? order.batches(events) : [events])
+    .map((batch) => writer.write(texts.read(batch)))
+    .join("");
   return { body, repairs, end };
+}
+
+/** The events with only the JSON of the text, if the request demands JSON; the same list where nothing changes. */
+function onlyJson(
+  events: GenerationEvent[],
+  { repairs }: EventReader,
+  { request }: RepairOptions,
+  isWhole: boolean,
+): GenerationEvent[] {
+  if (!bodyDemandsJson(request)) return events;
+  const before = repairs.total;
+  const changed = new JsonAnswer({ isWhole, note: (repair) => repairs.note(repair) }).transform(events);
+  return repairs.total === before ? events : changed;
+}
+
+/** Whether a captured stream has a text that `onlyJson` changes. Takes no number from `random`, on which what is written depends. */
+function hasOtherJson(api: CapturedApi, capture: string, options: RepairOptions): boolean {
+  if (!bodyDemandsJson(options.request)) return false;
+  const reader = newReader(api, { ...options, random: () => 0 }, new ChunkOrder());
+  const events = [...reader.push(capture), ...reader.end()];
+  return onlyJson(events, reader, options, false) !== events;
 }
 
 /**
@@ -87,21 +109,27 @@ export function rewrittenParts(parts: readonly string[], options: RepairOptions)
   const api = options.from === "auto" ? apiOfCapture(capture) : options.from;
   const order = new ChunkOrder();
   const reader = newReader(api, options, order);
+  const isChanged = hasOtherJson(api, capture, options);
+  const answer = isChanged ? new JsonAnswer({ isWhole: false, note: () => {} }) : undefined;
+  const isOrdered = hasOrder(api) && !isChanged;
   const events: GenerationEvent[] = [];
+  const add = (more: GenerationEvent[]): void => void events.push(...(answer ? answer.transform(more) : more));
   const ends = parts.map((part) => {
-    events.push(...reader.push(part));
-    return hasOrder(api) ? order.chunks : events.length;
+    add(reader.push(part));
+    return isOrdered ? order.chunks : events.length;
   });
-  events.push(...reader.end());
-  const read = { api, capture, isBody: false, events, generation: accumulate(events), options };
+  add(reader.end());
+  const generation = accumulate(new WellFormedEvents().read(events));
+  const read = { api, capture, isBody: false, events, generation, options };
   const writer = writersOf(read).stream();
-  const batches = hasOrder(api) ? order.batches(events) : events.map((event) => [event]);
+  const texts = new WellFormedEvents();
+  const batches = isOrdered ? order.batches(events) : events.map((event) => [event]);
   // What follows the last chunk was sent with the end mark.
-  if (hasOrder(api) && /^data: *\[DONE\]/m.test(parts.at(-1) ?? "")) ends.splice(-1, 1, batches.length);
+  if (isOrdered && /^data: *\[DONE\]/m.test(parts.at(-1) ?? "")) ends.splice(-1, 1, batches.length);
   const sent = [...ends, batches.length].map((end, at) =>
     batches
       .slice(ends[at - 1] ?? 0, end)
-      .map((batch) => writer.write(batch))
+      .map((batch) => writer.write(texts.read(batch)))
       .join(""),
   );
   return hasOrder(api) ? sent : besideTheirEvents(parts, sent);
@@ -113,7 +141,8 @@ function besideTheirEvents(parts: readonly string[], sent: readonly string[]): s
   const moved = sent.map(() => "");
   let next = 0;
   for (const [at, text] of sent.entries()) {
-    for (const event of text.match(/[^]+?\n\n/g) ?? []) {
+    for (const event of text.split(/(?<=\n\n)/)) {
+      if (!event.endsWith("\n\n")) continue;
       const type = capturedEvents(event)[0]?.["type"];
       const own = types.findIndex((one, part) => part >= next && part <= at && one === type);
       moved[own === -1 ? at : own] += event;

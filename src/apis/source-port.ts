@@ -62,6 +62,8 @@ export interface AnswerReaderOptions {
   readonly legacyFunctions?: boolean;
   /** Calls may be in the text, for a format's reader: "tool-calls" without a call is not an error. */
   readonly callsInText?: boolean;
+  /** Who answers, for the state that the answer contains (`TurnState.source`). Absent: not known. */
+  readonly source?: string;
   /** The number of requested choices; further choices are dropped. Absent: any number, for captures. */
   readonly choices?: number;
   /** The maximum length of an event, in characters; default 16 Mi. */

@@ -11,6 +11,7 @@ import { maskedLog } from "../server/mask.ts";
 import type { ServerOptions, TruewireServer } from "./create-server.ts";
 import { EnginePool, isShared } from "./engine-pool.ts";
 import { oneAfterAnother, PoolControl } from "./pool-control.ts";
+import { openTurnKey } from "./open-turn-key.ts";
 import { nodeRuntime } from "./runtime.ts";
 import { readServerFiles } from "./server-files.ts";
 import { openPrimarySide } from "./primary-side.ts";
@@ -58,6 +59,10 @@ export async function createClusteredServer(
     }),
     directory: () => directory,
   });
+  const turnKey = await openTurnKey(current, log, nodeRuntime).catch(async (error: unknown) => {
+    await side.close();
+    throw error;
+  });
   const opened = pool.use(sharedOf(current), isForThisMachine(current, settings.keys));
   opened.catch(() => {});
   let url: string | undefined;
@@ -76,7 +81,7 @@ export async function createClusteredServer(
       // listens now. Other ports are not read from the URL, which omits the default port of its scheme.
       if (port === 0 && url !== undefined && listening.size === 0) port = Number(new URL(url).port);
       listening.add(peer);
-      return { number, count, files: begun.files, config: { ...begun.config, port } };
+      return { number, count, turnKey, files: begun.files, config: { ...begun.config, port } };
     });
     void peer.closed.then(() => listening.delete(peer));
     const ready = await new Promise<WorkerReady>((resolve, reject) => {

@@ -1,3 +1,5 @@
+import { noKey, sourceId } from "../server/turn-key.ts";
+import { StoredTurns } from "../server/stored-turns.ts";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { listen } from "../server/listen.ts";
 import { openLog } from "../server/logger.ts";
@@ -14,9 +16,10 @@ import { loggedError } from "../core/failure.ts";
 import { MemoryLimiter } from "../kv/memory-limiter.ts";
 import { AssembledTexts } from "../server/client-stores.ts";
 import { MemoryStore } from "../kv/memory-store.ts";
-import { noStore, openLimiterOf, openStoreOf } from "./open-store-of.ts";
+import { noStore, openLimiterOf, openStoreOf, openTurnStoreOf, turnLimitsOf } from "./open-store-of.ts";
 import { openHandler } from "./open-handler.ts";
 import type { EmbeddedHandler, HandlerOptions } from "./open-handler.ts";
+import { openTurnKey } from "./open-turn-key.ts";
 import { openObserving } from "./open-observing.ts";
 import { ProfileFile } from "./profile-file.ts";
 import { EnginePool } from "./engine-pool.ts";
@@ -114,14 +117,19 @@ export async function openServer(
     () => settings.mask,
   );
   const { host, port, logStream } = current;
-  const streamLog = logStream === undefined ? undefined : await openStreamLog(logStream, log);
+  const streamLog = logStream === undefined ? undefined : await openStreamLog(logStream, log, () => settings.mask);
   let pageFiles: ReturnType<typeof readPage> | undefined;
   const page: Service["page"] = () => (pageFiles ??= readPage());
   const openFiles = descriptorLimit();
   const profiles = current.profilesFile === undefined ? undefined : new ProfileFile(current.profilesFile, log);
+  const turns = current.sessions.memory
+    ? new StoredTurns(turnLimitsOf(current), side !== undefined || current.store.at !== "memory", log)
+    : undefined;
   const pool = new EnginePool({
     log,
     runtime: nodeRuntime,
+    ...(turns && { turns }),
+    sourceId: (text) => sourceId(service.turnKey, text),
     ...(profiles && { profiles }),
     ...(openFiles !== undefined && { descriptorLimit: openFiles }),
     ...(options.onProgress && { onProgress: options.onProgress }),
@@ -134,7 +142,7 @@ export async function openServer(
     ? side.control(directory)
     : new PoolControl({ pool, directory, reload: readConfig && (async () => reload(await readConfig())) });
   // Of what all workers would say, the first one says it.
-  const observing = await openObserving(current, side && side.number > 1 ? silentLog : log);
+  const observing = await openObserving(current, side && side.number > 1 ? silentLog : log, turns);
   const service: Service = {
     ...observing.of,
     ...(side && { others: side.others(() => healthOf(service)) }),
@@ -146,6 +154,7 @@ export async function openServer(
     directory: new ModelDirectory([]),
     log,
     requests: new Requests(),
+    turnKey: noKey,
     bodies: new BodyBudget(settings.bodyBudget),
     store: noStore,
     brief: side?.brief ?? new MemoryStore(briefly),
@@ -165,7 +174,8 @@ export async function openServer(
     service.metrics = side.metrics(metrics, ownText);
   }
   /** Closes everything that the server opened in addition to its models. */
-  const release = async (): Promise<void> => {
+  const release = async (graceMs: number): Promise<void> => {
+    await turns?.close(graceMs);
     await service.store.close();
     await service.limiter.close();
     await observing.close();
@@ -186,19 +196,22 @@ export async function openServer(
     (request, response) => void handle(new NodeExchange(request, response, { framesChunks }), service),
     (request, connection, head) => void sockets.upgrade(request, connection, head),
   ).catch(async (error: unknown) => {
-    await release();
+    await release(0);
     throw error;
   });
   const { http } = listener;
   if (!side) warnOfOpenAddress(current, settings, log);
   try {
     service.store = side?.store ?? (await openStoreOf(current, log, nodeRuntime));
+    service.turnKey = side?.turnKey ?? (await openTurnKey(current, log, nodeRuntime));
+    const turnStore = side?.turns ?? (turns && (await openTurnStoreOf(current, nodeRuntime)));
+    if (turnStore) turns?.use(turnStore);
     service.limiter = side?.limiter ?? (await openLimiterOf(current, log, nodeRuntime));
     service.directory = await pool.use(current, isForThisMachine(current, settings.keys));
   } catch (error) {
     http.close();
     http.closeAllConnections();
-    await release();
+    await release(0);
     throw error;
   }
   service.state = "ready";
@@ -234,6 +247,7 @@ export async function openServer(
     service.runs.close();
     // An engine that does not keep to the grace period cannot keep the server from stopping.
     const late = after(graceMs + 1000);
+    const latestAt = performance.now() + graceMs + 1000;
     const idle = async (): Promise<void> => {
       await pool.close(graceMs);
       await service.requests.idle();
@@ -246,7 +260,7 @@ export async function openServer(
     await closed;
     await service.runs.stop();
     await profiles?.flush();
-    await release();
+    await release(Math.max(0, latestAt - performance.now()));
   };
   return {
     url: urlOf(certificate ? "https" : "http", host, (http.address() as AddressInfo).port),
@@ -269,7 +283,7 @@ function after(ms: number): { readonly promise: Promise<void>; cancel(): void } 
   return { promise, cancel: () => clearTimeout(timer) };
 }
 
-/** The API inside another server. It is itself the `(request, response)` function of node:http, Express and Fastify. */
+/** The API inside another server. It is itself the `(request, response)` function of node:http and Express; docs/serving.md has recipes of frameworks. */
 export interface Handler extends EmbeddedHandler {
   (request: IncomingMessage, response: ServerResponse): void;
 }

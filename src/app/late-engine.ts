@@ -89,6 +89,10 @@ export class LateEngine implements Engine {
     return this.#opened?.engine.profiles?.() ?? [];
   }
 
+  forget(model: string, which: { readonly url?: string; readonly lesson?: string }): readonly string[] {
+    return this.#opened?.engine.forget?.(model, which) ?? [];
+  }
+
   urls(): readonly UpstreamUrl[] {
     if (this.#opened) return this.#opened.engine.urls?.() ?? [];
     return this.#options.urls.map((url) => ({ url, state: "absent", open: 0, retries: 0, ejections: 0 }));

@@ -1,3 +1,5 @@
+import { noKey, sourceId } from "../server/turn-key.ts";
+import { StoredTurns } from "../server/stored-turns.ts";
 import type { TruewireConfig } from "../config/config.ts";
 import { parseConfig } from "../config/schema.ts";
 import type { Config } from "../config/schema.ts";
@@ -18,12 +20,13 @@ import type { Service } from "../server/service.ts";
 import { MemoryLimiter } from "../kv/memory-limiter.ts";
 import { AssembledTexts } from "../server/client-stores.ts";
 import { MemoryStore } from "../kv/memory-store.ts";
-import { noStore, openLimiterOf, openStoreOf } from "./open-store-of.ts";
+import { noStore, openLimiterOf, openStoreOf, openTurnStoreOf, turnLimitsOf } from "./open-store-of.ts";
 import { EnginePool } from "./engine-pool.ts";
 import { keysOf } from "./server-files.ts";
 import { PoolControl } from "./pool-control.ts";
 import type { Observing } from "./open-observing.ts";
 import type { Runtime } from "./runtime.ts";
+import { openTurnKey } from "./open-turn-key.ts";
 import { settingsOf } from "./settings-of-config.ts";
 
 /** The API inside another server. */
@@ -63,7 +66,15 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
   const settings = settingsOf(parsed, parsed.keys, true);
   const log = maskedLog(options.log === false ? silentLog : (options.log ?? consoleErrors), () => settings.mask);
   const ownLimiter = new MemoryLimiter();
-  const pool = new EnginePool({ log, runtime });
+  const turns = parsed.sessions.memory
+    ? new StoredTurns(turnLimitsOf(parsed), parsed.store.at !== "memory", log)
+    : undefined;
+  const pool = new EnginePool({
+    log,
+    runtime,
+    ...(turns && { turns }),
+    sourceId: (text) => sourceId(service.turnKey, text),
+  });
   const service: Service = {
     state: "loading",
     control: new PoolControl({ pool, directory: () => service.directory }),
@@ -78,12 +89,18 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
     runs: new DetachedRuns(),
     resends: new Resends(),
     answers: new RunningAnswers(),
+    turnKey: noKey,
     limiter: ownLimiter,
   };
   const open = async (): Promise<ModelDirectory> => {
     if (parsed.keysFile !== undefined) service.settings = settingsOf(parsed, await keysOf(parsed, runtime), true);
-    if (!observing) Object.assign(service, (observing = await openObserving(parsed, runtime)).of);
-    if (service.store === noStore) service.store = await openStoreOf(parsed, log, runtime);
+    if (!observing) Object.assign(service, (observing = await openObserving(parsed, runtime, turns)).of);
+    if (service.store === noStore) {
+      service.store = await openStoreOf(parsed, log, runtime);
+      const turnStore = turns && (await openTurnStoreOf(parsed, runtime));
+      if (turnStore) turns.use(turnStore);
+    }
+    if (service.turnKey === noKey) service.turnKey = await openTurnKey(parsed, log, runtime);
     if (service.limiter === ownLimiter) service.limiter = await openLimiterOf(parsed, log, runtime);
     return pool.use(parsed, false);
   };
@@ -121,10 +138,12 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
     ready,
     async close(graceMs: number = parsed.grace): Promise<void> {
       service.state = "closing";
+      const latestAt = performance.now() + graceMs + 1000;
       service.resends.close();
       service.runs.close();
       await pool.close(graceMs);
       await service.runs.stop();
+      await turns?.close(Math.max(0, latestAt - performance.now()));
       await service.store.close();
       await service.limiter.close();
       await observing?.close();
@@ -136,8 +155,12 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
  * For a handler inside another server: metrics only if the configuration turns them on, and traces through what that server has
  * registered.
  */
-async function openObserving({ metrics: access = "off" }: Config, runtime: Runtime): Promise<Observing> {
-  const metrics = access === "off" ? undefined : (await runtime.metrics()).openMetrics();
+async function openObserving(
+  { metrics: access = "off" }: Config,
+  runtime: Runtime,
+  turns: StoredTurns | undefined,
+): Promise<Observing> {
+  const metrics = access === "off" ? undefined : (await runtime.metrics()).openMetrics(turns);
   const environment = typeof process === "undefined" ? {} : process.env;
   return {
     of: { tracing: openTracing(environment), ...(metrics && { metrics }) },

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { ConfigError } from "../config/config-error.ts";
 import type { LocalModelConfig } from "../config/model-schema.ts";
 import { openLlamaEngine } from "../engines/llama/llama-engine.ts";
+import type { JobOrigin } from "../engines/lifecycle/limited-jobs.ts";
 import type { Background } from "../engines/upstream/background/background.ts";
 import { formatOf } from "./format-of.ts";
 import type { Engine } from "../core/engine.ts";
@@ -85,15 +86,15 @@ export async function openLocalModel(
   });
 }
 
-/** For all models of this process; its thread starts with the first image. */
+/** For all models of this process. */
 let background: Background | undefined;
 
 /** Returns a data URL of an image that libmtmd reads: downloads it from the public internet, converts WebP, HEIC and others with sharp. */
-async function readImage(url: string): Promise<string> {
+async function readImage(url: string, origin: JobOrigin): Promise<string> {
   const { openBackground } = await import("../engines/upstream/background/background.ts");
   background ??= openBackground();
-  const data = /^https?:/i.test(url) ? await background.download(url, "image/*") : url;
-  const converted = await background.convertImage(data, { types: readableTypes });
+  const data = /^https?:/i.test(url) ? await background.download(url, "image/*", origin) : url;
+  const converted = await background.convertImage(data, { types: readableTypes }, origin);
   return converted.url ?? url;
 }
 

@@ -1,5 +1,6 @@
 import type { Config } from "../config/schema.ts";
 import type { Log } from "../server/log.ts";
+import type { StoredTurns } from "../server/stored-turns.ts";
 import type { Service } from "../server/service.ts";
 
 /** Who looks on while a service answers. */
@@ -10,14 +11,18 @@ export interface Observing {
 }
 
 /** For a server: numbers, unless they are off, and traces, which go to the collector that the environment names. */
-export async function openObserving({ metrics: access = "on" }: Config, log: Log): Promise<Observing> {
+export async function openObserving(
+  { metrics: access = "on" }: Config,
+  log: Log,
+  turns?: StoredTurns,
+): Promise<Observing> {
   const [{ openMetrics }, { openTracing }, { exportTraces }] = await Promise.all([
     import("../server/metrics/open-metrics.ts"),
     import("../server/tracing/tracing.ts"),
     import("../server/tracing/export-traces.ts"),
   ]);
   const traces = await exportTraces(process.env, log);
-  const metrics = access === "off" ? undefined : openMetrics();
+  const metrics = access === "off" ? undefined : openMetrics(turns);
   return {
     of: { tracing: openTracing(process.env, traces?.tracer), ...(metrics && { metrics }) },
     async close() {

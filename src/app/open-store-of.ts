@@ -5,6 +5,7 @@ import { MemoryStore } from "../kv/memory-store.ts";
 import type { Limiter } from "../kv/limits.ts";
 import { MemoryLimiter } from "../kv/memory-limiter.ts";
 import type { Store } from "../kv/store.ts";
+import type { TurnLimits } from "../server/stored-turns.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** A placeholder until the store is open: a server that loads its models takes no requests. */
@@ -22,6 +23,22 @@ export async function openStoreOf({ store }: Config, log: Log, runtime: Runtime)
     const reason = error instanceof Error ? error.message : String(error);
     throw new ConfigError([{ path: ["store", "at"], message: `cannot be opened: ${reason}` }]);
   }
+}
+
+/**
+ * Opens the store of turns (`sessions`), which is in the same place as the store of responses, with limits of its own. Undefined: turns are
+ * kept in the memory of one process. Rejects if it cannot be opened.
+ */
+export async function openTurnStoreOf(config: Config, runtime: Runtime): Promise<Store | undefined> {
+  const { at } = config.store;
+  if (at === "memory" || !config.sessions.memory) return undefined;
+  const { openStore } = await runtime.stores();
+  // Where Redis is lost, the store of responses says so.
+  return openStore(at.includes("://") ? at : `${at}/turns`, turnLimitsOf(config), () => {});
+}
+
+export function turnLimitsOf({ sessions: { maxCount, maxSize, maxTurn, maxAge } }: Config): TurnLimits {
+  return { maxCount, maxBytes: maxSize, maxTurnBytes: maxTurn, maxAgeMs: maxAge };
 }
 
 /** Opens the limiter of a configuration: in Redis, or in this process. Rejects if Redis cannot be reached. */

@@ -2,8 +2,11 @@ import type { UpstreamModelConfig } from "../config/model-schema.ts";
 import { findApi, ollamaRoot } from "../engines/upstream/find-api.ts";
 import { mayComeUp } from "../engines/upstream/list-models.ts";
 import { shownUrl } from "../engines/upstream/targets.ts";
+import { UnnamedApiEngine } from "../engines/upstream/unnamed-api.ts";
 import { openUpstreamEngine } from "../engines/upstream/upstream-engine.ts";
 import type { OpenTransport } from "../engines/upstream/transport.ts";
+import type { SourceApi } from "../apis/source-port.ts";
+import type { Engine } from "../core/engine.ts";
 import type { ServerProfile } from "../apis/adapt/server-profile.ts";
 import type { UpstreamOptions } from "../engines/upstream/options.ts";
 import { formatOf } from "./format-of.ts";
@@ -49,6 +52,8 @@ export async function openUpstreamModel(
     // Two upstreams with one name may have another key.
     ejections: options.ejections?.of(JSON.stringify(model)),
     log: observerOf(options.log, name),
+    turns: options.turns,
+    sourceId: options.sourceId,
   };
   const { openTransport } = await options.runtime.transport();
   const open = async (): Promise<OpenedEngine> => openNow(settings, openTransport);
@@ -91,5 +96,14 @@ async function openNow(settings: UpstreamOptions, transport: OpenTransport): Pro
   if (settings.ollama && api !== "ollama")
     settings.log?.("the setting `ollama` has no effect: its API is not Ollama's", "warn", { api });
   const urls = api === "ollama" ? settings.urls.map(ollamaRoot) : settings.urls;
-  return { engine: await openUpstreamEngine({ ...settings, urls, api }, transport), forwards };
+  const openAs = (one: SourceApi): Promise<Engine> => openUpstreamEngine({ ...settings, urls, api: one }, transport);
+  const engine = await openAs(api);
+  if (settings.api !== undefined || api !== "chat") return { engine, forwards };
+  const unnamed = new UnnamedApiEngine(settings, engine, () => openAs("responses"));
+  return {
+    engine: unnamed,
+    get forwards() {
+      return unnamed.forwards;
+    },
+  };
 }

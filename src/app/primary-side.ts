@@ -16,7 +16,7 @@ import type { ModelDirectory } from "../server/model-directory.ts";
 import { openMetrics } from "../server/metrics/open-metrics.ts";
 import { briefly } from "../server/service.ts";
 import { MemoryStore } from "../kv/memory-store.ts";
-import { openLimiterOf, openStoreOf } from "./open-store-of.ts";
+import { openLimiterOf, openStoreOf, openTurnStoreOf, turnLimitsOf } from "./open-store-of.ts";
 import { nodeRuntime } from "./runtime.ts";
 
 /** What the workers of a server use together. */
@@ -37,6 +37,7 @@ export interface PrimaryModels {
 /** Throws `ConfigError` where the store cannot be opened. */
 export async function openPrimarySide(config: Config, log: Log, models: PrimaryModels): Promise<PrimarySide> {
   const store = await openStoreOf(config, log, nodeRuntime);
+  const turns = (await openTurnStoreOf(config, nodeRuntime)) ?? new MemoryStore(turnLimitsOf(config));
   const brief = new MemoryStore(briefly);
   const limiter = await openLimiterOf(config, log, nodeRuntime);
   const metrics = config.metrics === "off" ? undefined : openMetrics();
@@ -53,6 +54,7 @@ export async function openPrimarySide(config: Config, log: Log, models: PrimaryM
       shareControl(peer, models.control, models.directory);
       shareStore(peer, "lasting", store);
       shareStore(peer, "brief", brief);
+      shareStore(peer, "turns", turns);
       limits.join(peer);
       runs.join(peer);
       ejections.join(peer);
@@ -63,6 +65,7 @@ export async function openPrimarySide(config: Config, log: Log, models: PrimaryM
     async close() {
       metrics?.close();
       await store.close();
+      await turns.close();
       await limiter.close();
     },
   };

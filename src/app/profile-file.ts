@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { requestsSchema } from "../config/model-schema.ts";
 import type { ServerProfile } from "../apis/adapt/server-profile.ts";
@@ -9,25 +9,30 @@ import type { Log } from "../server/log.ts";
 
 /** Changes within this time are written together. */
 const writeAfterMs = 200;
-/** A larger file is not one of ours. */
+/** How often it is looked whether the file has changed. */
+const lookEveryMs = 1000;
+/** A larger file is not one of ours. In characters. */
 const maxLength = 16 * 1024 * 1024;
 const version = 1;
 
 type Upstreams = Map<string, Map<string, LearnedProfile>>;
 
 /**
- * Keeps what was learned about servers in a JSON file: `{ version: 1, upstreams: { URL: { MODEL: { profile, server, probed } } } }`. Entries
- * may be changed or deleted by hand while no server runs.
+ * Keeps what was learned about servers in a JSON file: `{ version: 1, upstreams: { URL: { MODEL: { profile, dates, server, probed } } } }`.
  *
- * Several processes may share the file: each write reads it again, adds what this process has learned, and replaces it by renaming. A file
- * that cannot be read or written is reported once, and what was learned is kept in memory.
+ * Several processes may share the file: each write reads it again, adds what this process has learned since its last one, and replaces it by
+ * renaming. A file that another process, or a person, has changed is read again within a second. A file that cannot be read or written is
+ * reported once and never replaced, and what was learned is kept in memory.
  */
 export class ProfileFile implements ProfileStore {
   readonly #path: string;
   readonly #log: Log;
-  readonly #known: Upstreams;
-  /** What this process has learned. */
-  readonly #learned: Upstreams = new Map();
+  #known: Upstreams;
+  /** What this process has learned since its last write. */
+  #learned: Upstreams = new Map();
+  /** The state of the file that was read, and when it was looked at (of `performance.now`). */
+  #state = "";
+  #lookedAt = 0;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
   #isReported = false;
@@ -39,6 +44,8 @@ export class ProfileFile implements ProfileStore {
   }
 
   get(url: string, model: string): LearnedProfile | undefined {
+    const now = performance.now();
+    if (now - this.#lookedAt >= lookEveryMs) this.#look(now);
     return this.#known.get(url)?.get(model);
   }
 
@@ -56,23 +63,40 @@ export class ProfileFile implements ProfileStore {
     return (this.#writing = this.#writing.then(() => this.#write()));
   }
 
+  /** Reads the file again if it is another one than before. */
+  #look(now: number): void {
+    this.#lookedAt = now;
+    const state = stateOf(this.#path);
+    if (state === this.#state) return;
+    const read = this.#read();
+    putAll(read, this.#learned);
+    this.#known = read;
+  }
+
   async #write(): Promise<void> {
     const unfinished = `${this.#path}.${randomUUID()}.tmp`;
+    const learned = this.#learned;
+    this.#learned = new Map();
     try {
-      const kept = upstreamsIn(await readFile(this.#path, "utf8").catch(() => ""));
-      for (const [url, models] of this.#learned) for (const [model, one] of models) put(kept, url, model, one);
+      const kept = upstreamsIn(await readFile(this.#path, "utf8").catch(withoutFile));
+      putAll(kept, learned);
       await writeFile(unfinished, `${textOf(kept)}\n`, { mode: 0o600 });
       await rename(unfinished, this.#path);
-      // What other processes have learned in the meantime.
-      for (const [url, models] of kept) for (const [model, one] of models) put(this.#known, url, model, one);
+      this.#state = stateOf(this.#path);
+      // What this process has learned in the meantime, and before this what others have.
+      putAll(kept, this.#learned);
+      this.#known = kept;
     } catch (error) {
       await rm(unfinished, { force: true }).catch(() => {});
+      putAll(learned, this.#learned);
+      this.#learned = learned;
       this.#report(error, "what was learned about upstreams cannot be written; it is kept in memory");
     }
   }
 
   #read(): Upstreams {
     try {
+      this.#state = stateOf(this.#path);
       return upstreamsIn(readFileSync(this.#path, "utf8"));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT")
@@ -88,17 +112,35 @@ export class ProfileFile implements ProfileStore {
   }
 }
 
+/** What differs between two versions of a file; "" without a file. */
+function stateOf(path: string): string {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  return stats ? `${stats.ino} ${stats.size} ${stats.mtimeMs}` : "";
+}
+
+function withoutFile(error: NodeJS.ErrnoException): string {
+  if (error.code === "ENOENT") return "";
+  throw error;
+}
+
+function putAll(upstreams: Upstreams, added: Upstreams): void {
+  for (const [url, models] of added) for (const [model, one] of models) put(upstreams, url, model, one);
+}
+
 function put(upstreams: Upstreams, url: string, model: string, learned: LearnedProfile): void {
   const models = upstreams.get(url) ?? new Map<string, LearnedProfile>();
   upstreams.set(url, models.set(model, learned));
 }
 
-/** The entries of a file's text; none for another kind of file. Entries of another shape are left out. */
+/** The entries of a file's text. Entries of another shape are left out. Throws an Error that says why it is no file of profiles. */
 function upstreamsIn(text: string): Upstreams {
   const upstreams: Upstreams = new Map();
-  if (text.trim() === "" || text.length > maxLength) return upstreams;
+  if (text.trim() === "") return upstreams;
+  if (text.length > maxLength)
+    throw new Error(`It has ${text.length} characters, and a file of profiles has at most ${maxLength}. Move it away.`);
   const file: unknown = JSON.parse(text);
-  if (!isObject(file) || file["version"] !== version || !isObject(file["upstreams"])) return upstreams;
+  if (!isObject(file) || file["version"] !== version || !isObject(file["upstreams"]))
+    throw new Error(`Expected {"version": ${version}, "upstreams": {...}}. Move it away, and a new one is written.`);
   for (const [url, models] of Object.entries(file["upstreams"])) {
     if (!isObject(models)) continue;
     for (const [model, entry] of Object.entries(models)) {
@@ -109,14 +151,21 @@ function upstreamsIn(text: string): Upstreams {
   return upstreams;
 }
 
-function learnedOf({ profile, server, probed }: Readonly<Record<string, unknown>>): LearnedProfile | undefined {
+function learnedOf({ profile, dates, server, probed }: Readonly<Record<string, unknown>>): LearnedProfile | undefined {
   const read = requestsSchema.safeParse(profile);
   if (!read.success) return undefined;
   return {
     profile: read.data as ServerProfile,
+    ...(isObject(dates) && { dates: textsIn(dates) }),
     ...(typeof server === "string" && { server }),
     ...(typeof probed === "boolean" && { probed }),
   };
+}
+
+function textsIn(values: Readonly<Record<string, unknown>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(values).filter((entry): entry is [string, string] => typeof entry[1] === "string"),
+  );
 }
 
 function textOf(upstreams: Upstreams): string {

@@ -17,7 +17,7 @@ export const nodeRuntime = {
 };
 
 export type Runtime = Readonly<Omit<typeof nodeRuntime, "background">> & {
-  /** `openBackground` is absent in runtimes without threads. */
+  /** `openBackground` is absent in runtimes without processes. */
   readonly background: () => Promise<{ readonly openBackground?: UpstreamOptions["openBackground"] }>;
 };
 
@@ -25,6 +25,9 @@ export interface PoolOptions extends OpenOptions {
   readonly runtime: Runtime;
   /** Keeps what was learned about upstreams; absent: each upstream keeps it in memory. */
   readonly profiles?: ProfileStore;
+  /** Of every upstream. */
+  readonly turns?: UpstreamOptions["turns"];
+  readonly sourceId?: UpstreamOptions["sourceId"];
   /** In a worker: opens a local model or a program of the primary process by its key in the pool. Absent: this process opens it. */
   readonly openShared?: (key: string) => Promise<Engine>;
   /** In a worker: ejected URLs of upstreams, shared by all workers. */

@@ -137,12 +137,14 @@ const fixed = [
   "requestTimeout",
   "idleTimeout",
   "sharedLimits",
+  "sessionKey",
 ] as const;
 
 export function warnOfFixedSettings(next: Config, current: Config, log: Log): void {
   const settings: string[] = fixed.filter((name) => next[name] !== current[name]);
   if ((next.tlsCert === undefined) !== (current.tlsCert === undefined)) settings.push("tlsCert", "tlsKey");
-  if (JSON.stringify(next.store) !== JSON.stringify(current.store)) settings.push("store");
+  for (const name of ["store", "sessions"] as const)
+    if (JSON.stringify(next[name]) !== JSON.stringify(current[name])) settings.push(name);
   if (settings.length > 0) log.warn({ settings }, "these settings change with a restart only");
 }
 
@@ -150,7 +152,7 @@ export function warnOfFixedSettings(next: Config, current: Config, log: Log): vo
 export function withFixedSettings(next: TruewireConfig, first: TruewireConfig): TruewireConfig {
   const isSecure = first.tlsCert !== undefined;
   const tls = isSecure === (next.tlsCert !== undefined) ? next : first;
-  const kept = Object.fromEntries([...fixed, "store" as const].map((name) => [name, first[name]]));
+  const kept = Object.fromEntries([...fixed, "store" as const, "sessions" as const].map((name) => [name, first[name]]));
   return { ...next, ...kept, tlsCert: tls.tlsCert, tlsKey: tls.tlsKey };
 }
 
@@ -158,10 +160,12 @@ export function withFixedSettings(next: TruewireConfig, first: TruewireConfig): 
  * Returns the texts that must not appear in an answer or a log: keys of clients and of upstreams, and secrets in the headers, URLs and
  * added members of upstreams and in the URLs of the store and the limits.
  */
-export function secretsOf({ apiKey, adminKey, metricsKey, store, sharedLimits, models }: Config): readonly string[] {
+export function secretsOf(config: Config): readonly string[] {
+  const { apiKey, adminKey, metricsKey, sessionKey, store, sharedLimits, models } = config;
   const places = [store.at, ...(sharedLimits === undefined ? [] : [sharedLimits])];
   const ofPlaces = places.flatMap((at) => (URL.canParse(at) ? secretsOfUrl(new URL(at)) : []));
-  return [...apiKey, ...adminKey, ...metricsKey, ...ofPlaces, ...models.flatMap((model) => secretsOfModel(model))];
+  const keys = [...apiKey, ...adminKey, ...metricsKey, ...(sessionKey === undefined ? [] : [sessionKey])];
+  return [...keys, ...ofPlaces, ...models.flatMap((model) => secretsOfModel(model))];
 }
 
 const isSecretName = /auth|key|token|secret|cookie|session|password|credential|sig/i;

@@ -46,10 +46,11 @@ primary.onRequest(workerTopics.reload, async (body) => {
   return server?.models();
 });
 
-const { number, count, config, files } = (await primary.request(workerTopics.start, null)) as WorkerStart;
+const { number, count, config, files, turnKey } = (await primary.request(workerTopics.start, null)) as WorkerStart;
 side.number = number;
 side.count = count;
 side.files = files;
+side.turnKey = turnKey;
 try {
   server = await openServer(config, {}, side);
   primary.notify(workerTopics.ready, { url: server.url, models: server.models() } satisfies WorkerReady);

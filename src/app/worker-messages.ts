@@ -28,6 +28,8 @@ export interface WorkerStart extends WorkerConfig {
   readonly number: number;
   /** The number of all workers. */
   readonly count: number;
+  /** The key of the installation. */
+  readonly turnKey: Uint8Array;
 }
 
 export interface WorkerReady {

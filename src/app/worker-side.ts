@@ -25,10 +25,13 @@ export interface WorkerSide {
   count: number;
   /** Of the configuration that the primary process has sent last. */
   files: ServerFiles | undefined;
+  /** The key of the installation. */
+  turnKey: Uint8Array | undefined;
   /** Local models and programs. */
   readonly engines: RemoteEngines;
   readonly store: Store;
   readonly brief: Store;
+  readonly turns: Store;
   readonly limiter: Limiter;
   readonly ejections: SharedEjections;
   readonly runs: DetachedRuns;
@@ -52,9 +55,11 @@ export function openWorkerSide(primary: Peer): WorkerSide {
     number: 0,
     count: 1,
     files: undefined,
+    turnKey: undefined,
     engines: new RemoteEngines(primary),
     store: new SharedStore(primary, "lasting"),
     brief: new SharedStore(primary, "brief"),
+    turns: new SharedStore(primary, "turns"),
     limiter: new SharedLimiter(primary),
     ejections: new SharedEjections(primary),
     runs,

@@ -76,7 +76,13 @@ export function isRecording(text: string): boolean {
   return text.trimStart().startsWith('{"truewire":');
 }
 
-/** The answers of a recording. Throws an Error of one sentence that begins with `name`. */
+/** Whether a text is a HAR file. */
+export function isHar(text: string): boolean {
+  const start = text.trimStart();
+  return /^\{\s*"log"\s*:/.test(start.slice(0, 1000)) && parsed(start) !== undefined;
+}
+
+/** The answers of a recording, or of a HAR file. Throws an Error of one sentence that begins with `name`. */
 export function recordedAnswers(text: string, name: string): readonly RecordedAnswer[] {
   return readCaptures(text, name).map(({ from, request: { method, path, body }, response }) => {
     const asked = jsonOf(body ?? "");

@@ -6,6 +6,7 @@ import { exact, lean } from "../apis/profile.ts";
 import { isObject } from "../core/json.ts";
 import { judgeAnswer } from "./check-capture.ts";
 import { ruleNamed } from "./rules/every-rule.ts";
+import { random as secureRandom } from "../random/random.ts";
 
 const paths: Readonly<Record<CapturedApi, string>> = {
   chat: "/chat/completions",
@@ -44,7 +45,7 @@ export interface RepairCaptureOptions {
   readonly request?: unknown;
   /** Unix time in seconds, for answers without a time; default: now. */
   readonly created?: number;
-  /** Uniform in [0, 1): for obfuscation, padding and missing ids; default `Math.random`. */
+  /** Uniform in [0, 1): for obfuscation, padding and missing ids; default: cryptographically secure numbers. */
   readonly random?: () => number;
 }
 
@@ -67,7 +68,7 @@ export function repair(
   capture: string,
   options: RepairCaptureOptions = {},
 ): RepairedCapture {
-  const { wire = "lean", created = Math.floor(Date.now() / 1000), random = Math.random, request } = options;
+  const { wire = "lean", created = Math.floor(Date.now() / 1000), random = secureRandom, request } = options;
   const profile = wire === "exact" ? exact : lean;
   return repairCapture(capture, { profile, from: api, random, now: created, request });
 }

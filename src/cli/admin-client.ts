@@ -14,6 +14,8 @@ export interface Done {
   readonly name?: string;
   readonly state?: string;
   readonly path?: string;
+  /** The lessons that were forgotten. */
+  readonly forgotten?: readonly string[];
 }
 
 type TaskEvent = ({ readonly type: "progress" } & Progress) | ({ readonly type: "done" } & Done) | FailedEvent;
@@ -27,13 +29,19 @@ interface FailedEvent {
 export class AdminClient {
   readonly #url: string;
   readonly #key: string | undefined;
+  /** There is a key, and the server was not named. */
+  readonly #isKeyWithheld: boolean;
 
   constructor(flags: ServerFlags) {
-    const url = withScheme(flags.url ?? process.env.TRUEWIRE_URL ?? "http://127.0.0.1:8080");
+    const named = flags.url ?? process.env.TRUEWIRE_URL;
+    const url = withScheme(named ?? "http://127.0.0.1:8080");
     if (!URL.canParse(url))
       throw new Error(`--url must be the address of a server, such as http://127.0.0.1:8080, not ${url}.`);
     this.#url = url.replace(/\/+$/, "").replace(/\/v1$/, "");
-    this.#key = flags.adminKey ?? process.env.TRUEWIRE_ADMIN_KEY;
+    const key = flags.adminKey ?? process.env.TRUEWIRE_ADMIN_KEY;
+    // What listens on the usual port may be another program, or another user's.
+    this.#isKeyWithheld = named === undefined && key !== undefined;
+    this.#key = this.#isKeyWithheld ? undefined : key;
   }
 
   async list(): Promise<ControlledModels> {
@@ -51,9 +59,9 @@ export class AdminClient {
     }
   }
 
-  /** Loads, unloads, pulls or keeps a model, and reports the progress. `more`: further members of the request. */
+  /** Loads, unloads, pulls or keeps a model, or forgets what was learned about it, and reports the progress. `more`: further members of the request. */
   async change(
-    verb: "load" | "unload" | "pull" | "keep",
+    verb: "load" | "unload" | "pull" | "keep" | "forget",
     model: string,
     onProgress: (progress: Progress) => void,
     more: object = {},
@@ -77,6 +85,10 @@ export class AdminClient {
       throw new Error(`${this.#url} does not answer: ${why}. Is truewire serve running there? (--url)`, { cause });
     });
     if (response.ok) return response;
+    if (this.#isKeyWithheld && (response.status === 401 || response.status === 403))
+      throw new Error(
+        `${this.#url} requires its admin key. A key is sent only to a server that you name: --url ${this.#url}, or TRUEWIRE_URL=${this.#url}.`,
+      );
     throw new Error(messageIn(await response.text()) ?? `${this.#url}${path} answered with status ${response.status}.`);
   }
 }

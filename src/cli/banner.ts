@@ -6,7 +6,7 @@ import type { ModelConfig } from "../config/model-schema.ts";
 import { parseConfig } from "../config/schema.ts";
 import type { ModelInfo } from "../core/engine.ts";
 import { shownUrl } from "../engines/upstream/targets.ts";
-import type { FoundServer } from "./discovery.ts";
+import type { FoundServer, LateServer } from "./discovery.ts";
 
 /** The most names of models that are printed for one source; an upstream may have hundreds. */
 const maxNames = 8;
@@ -18,13 +18,15 @@ interface Serving {
 
 /**
  * What `truewire serve` prints when it is ready: the addresses, the models with their sources, what was found on this machine, and a curl
- * line to try. `demo`: nothing to serve was named. `notes`: further lines.
+ * line to try. `demo`: nothing to serve was named. `late`: servers that have not answered
+ * yet. `notes`: further lines.
  */
 export function bannerOf(
   server: Serving,
   config: TruewireConfig,
   demo: boolean,
   found: readonly FoundServer[],
+  late: readonly LateServer[],
   notes: readonly string[],
 ): string {
   const { url } = server;
@@ -39,6 +41,12 @@ export function bannerOf(
     ...(first ? [] : ["No upstream answers yet; their models are taken in when they do."]),
     ...(demo ? ["No model was named, so this serves the bundled demo model, a small one for trying things out."] : []),
     ...found.flatMap((one) => noteOf(one, models)),
+    ...late
+      .filter((one) => one.hasAccepted())
+      .map(
+        ({ product, url }) =>
+          `${capitalized(product)} at ${url} takes connections and has not answered yet; its models are taken in when it does.`,
+      ),
     ...notes,
     ...clashes(models, parseConfig(config).models),
   ];
@@ -86,19 +94,33 @@ function sourceOf(entry: ModelConfig): string {
   return entry.kind === "program" && typeof entry.program === "string" ? entry.program : "";
 }
 
+/** The lines for a server that answers after the start. `served`: the models that are served now. */
+export function lateNoteOf(server: FoundServer, served: readonly ModelInfo[]): string[] {
+  const { product, url, state, models } = server;
+  if (state !== "open") return noteOf(server, served);
+  const shown = models.slice(0, maxNames).map(printable);
+  if (models.length > maxNames) shown.push(`and ${models.length - maxNames} more`);
+  return [`${capitalized(product)} at ${url} answers now, and its models are served: ${shown.join(", ")}`];
+}
+
+/** The beginning of a sentence: products keep their own letters (vLLM). */
+function capitalized(product: string): string {
+  return product === "a server" ? "A server" : product;
+}
+
 /** What is to be said of a server that was found, if its models are not served. */
 function noteOf({ product, url, state, models }: FoundServer, served: readonly ModelInfo[]): string[] {
   switch (state) {
     case "locked":
-      return [`${product} at ${url} wants a key: truewire serve ${url} --key KEY`];
+      return [`${capitalized(product)} at ${url} wants a key: truewire serve ${url} --key KEY`];
     case "empty":
-      return [`${product} at ${url} has no models yet.`];
+      return [`${capitalized(product)} at ${url} has no models yet.`];
     case "truewire":
       return [`Another Truewire is at ${url}; its models are not served here.`];
     case "open":
       return served.some(({ id }) => id === models[0] || id.endsWith(`/${models[0]}`))
         ? []
-        : [`${product} at ${url} has not listed its models again yet; they are taken in when it does.`];
+        : [`${capitalized(product)} at ${url} has not listed its models again yet; they are taken in when it does.`];
   }
 }
 

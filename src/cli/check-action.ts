@@ -2,7 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { basename } from "node:path";
 import { text } from "node:stream/consumers";
 import pc from "picocolors";
-import { isRecording, recordedAnswers } from "../capture/read-captures.ts";
+import { isHar, isRecording, recordedAnswers } from "../capture/read-captures.ts";
 import type { RecordedAnswer } from "../capture/read-captures.ts";
 import { capturedAnswers, judgeAnswer, judgeCapture } from "../check/check-capture.ts";
 import { judgementOf } from "../check/probe/judged.ts";
@@ -111,17 +111,28 @@ async function checkFile(file: string, requestFile?: string, profile?: ProfileNa
       throw new CheckError(`${requestFile} is not JSON: ${(cause as Error).message}.`, { cause });
     }
   }
-  const judgements = isRecording(body)
-    ? recorded(file, body).map(({ from, ...answer }) => judgeAnswer(from, answer.body, answer, profile))
-    : capturedAnswers(body).map((answer, at, all) =>
-        judgeCapture(all.length === 1 ? basename(file) : `${basename(file)}:${at + 1}`, answer, request, profile),
-      );
+  const judgements =
+    isRecording(body) || isHar(body) || /\.har$/i.test(file)
+      ? recorded(file, body).map(({ from, ...answer }) => judgeAnswer(from, answer.body, answer, profile))
+      : capturedAnswers(body).map((answer, at, all) =>
+          judgeCapture(all.length === 1 ? basename(file) : `${basename(file)}:${at + 1}`, answer, request, profile),
+        );
   return reportOf(file, judgements, profile && { profile });
 }
 
+/** The paths whose answers have rules. */
+const isApi = /\/(?:chat\/completions|completions|responses|messages|embeddings)$/;
+
 function recorded(file: string, text: string): readonly RecordedAnswer[] {
   try {
-    return recordedAnswers(text, basename(file));
+    if (isRecording(text)) return recordedAnswers(text, basename(file));
+    if (!isHar(text)) throw new Error(`${basename(file)}: expected a HAR file: {"log":{"entries":[…]}}`);
+    // A browser saves everything that a page has loaded.
+    const answers = recordedAnswers(text, basename(file)).filter(
+      ({ method, path }) => method === "POST" && isApi.test(path),
+    );
+    if (answers.length > 0) return answers;
+    throw new Error(`${basename(file)}: no entry is a POST to an API, such as /v1/chat/completions or /v1/messages`);
   } catch (cause) {
     throw new CheckError(`${(cause as Error).message}.`, { cause });
   }

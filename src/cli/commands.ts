@@ -26,7 +26,10 @@ export function checkCommand(program: Command): void {
     .option("--output <file>", "write the report to a file")
     .option("--timeout <seconds>", "the time limit of one probe", "60")
     .option("--concurrency <n>", "the number of probes that run in parallel", "2")
-    .option("--file <capture>", "check a captured body, or a recording of truewire record, instead of a server")
+    .option(
+      "--file <capture>",
+      "check a captured body, a HAR file, or a recording of truewire record, instead of a server",
+    )
     .option("--request <file>", "with --file: the request of that answer, as JSON")
     .option("--list", "list every rule, as Markdown")
     .action(async (url: string | undefined, options: Record<string, string>) => {
@@ -61,7 +64,7 @@ export function launchCommand(program: Command): void {
     .usage("<agent> [options] [targets and options of truewire serve...] [-- arguments of the agent...]")
     .option("--url <url>", "a running server (default: $TRUEWIRE_URL, http://127.0.0.1:8080, or one that is started)")
     .option("--model <name>", "the model (default: the first chat model with enough context)")
-    .option("--api-key <key>", "the server's key (default: $TRUEWIRE_API_KEY)")
+    .option("--api-key <key>", "the key of a server that is named or started (default: $TRUEWIRE_API_KEY)")
     .option("--print", "print what it would set, as lines for a shell, and start nothing")
     // In place of commander's own, which would also find the option among the agent's.
     .helpOption(false)
@@ -90,7 +93,9 @@ export function launchCommand(program: Command): void {
 export function modelsCommand(program: Command): void {
   const models = program
     .command("models")
-    .description("list, load, unload, pull and keep the local models of a running server");
+    .description(
+      "list, load, unload, pull and keep the local models of a running server; forget what was learned about upstreams",
+    );
   const add = (name: string, description: string): Command =>
     models
       .command(name)
@@ -98,7 +103,7 @@ export function modelsCommand(program: Command): void {
       .option("--url <url>", "the server (default: $TRUEWIRE_URL, else http://127.0.0.1:8080)")
       .option(
         "--admin-key <key>",
-        "its admin key (default: $TRUEWIRE_ADMIN_KEY); a server for this machine only needs none",
+        "its admin key (default: $TRUEWIRE_ADMIN_KEY), for a server that is named; one for this machine only needs none",
       );
   add("list", "what is served, what is loaded, and what memory it takes")
     .option("--json", "as the server sends it")
@@ -116,6 +121,14 @@ export function modelsCommand(program: Command): void {
         await changeModel(verb, model, options);
       });
   }
+  add("forget", "forget what refusals and probes have taught about a model of an upstream")
+    .argument("<model>", "the model's name")
+    .argument("[lesson]", "one lesson, as `list --verbose` names it, such as drop.stop (default: all)")
+    .option("--at <url>", "only at this server of the upstream")
+    .action(async (model: string, lesson: string | undefined, options) => {
+      const { forgetLessons } = await import("./models-action.ts");
+      await forgetLessons(model, lesson, options);
+    });
   add("keep", "never unload a model for another one, nor for being idle")
     .argument("<model>", "the model's name")
     .option("--off", "no longer keep it")

@@ -2,7 +2,7 @@ import { Agent, get } from "node:http";
 import { readModelList } from "../apis/models/models.ts";
 import type { UpstreamModel } from "../config/config.ts";
 import { isObject } from "../core/json.ts";
-import { isTruewire, knownServers, serverOwning } from "./known-servers.ts";
+import { isTruewire, knownServers, serverListing } from "./known-servers.ts";
 
 /** A server that answers on a port of this machine. */
 export interface FoundServer {
@@ -21,17 +21,63 @@ export interface FoundServer {
 
 const maxAnswerBytes = 4 * 1024 * 1024;
 
+/** A port of this machine that has neither refused a connection nor answered in time: a server on a machine that is busy. */
+export interface LateServer {
+  readonly port: number;
+  /** What usually listens there. */
+  readonly product: string;
+  readonly url: string;
+  /** Whether it has accepted a connection. */
+  hasAccepted(): boolean;
+  /** The server, when it answers; `undefined` if it is not a model server or does not answer in time. Never rejects. */
+  readonly server: Promise<FoundServer | undefined>;
+}
+
+/** The servers of this machine. */
+export interface ServersOfMachine {
+  readonly found: readonly FoundServer[];
+  readonly late: readonly LateServer[];
+}
+
 /**
- * Looks for servers on the usual ports of this machine's loopback address, in parallel, for `limitMs` milliseconds at most. A server is
- * recognized by its answer to `GET /v1/models`, `GET /api/version` (Ollama) or `GET /health` (Truewire); no key and no prompt is sent.
- * Never rejects.
+ * Looks for servers on the usual ports of this machine's loopback address, in parallel. Resolves as soon as all have refused or answered,
+ * after `limitMs` milliseconds at most: those that have done neither are `late`, and are waited for until
+ * `patienceMs` have passed. A server is recognized by its
+ * answer to `GET /v1/models`, `GET /api/version` (Ollama) or `GET /health` (Truewire); no key and no prompt is sent. Never rejects.
  */
-export async function findServers(limitMs: number, ports: Iterable<number>): Promise<FoundServer[]> {
+export async function findServers(
+  limitMs: number,
+  ports: Iterable<number>,
+  patienceMs = 10 * 60_000,
+): Promise<ServersOfMachine> {
   // An agent of its own: the global one of Node may use the proxy of the environment.
   const agent = new Agent();
-  const found = await Promise.all([...new Set(ports)].map((port) => lookAt(port, agent, AbortSignal.timeout(limitMs))));
-  agent.destroy();
-  return found.filter((server) => server !== undefined);
+  const looks = [...new Set(ports)].map((port): LateServer => {
+    let hasAccepted = false;
+    const accepted = (): void => {
+      hasAccepted = true;
+    };
+    const server = lookAt(port, { agent, signal: AbortSignal.timeout(patienceMs), accepted });
+    return { ...usualServer(port), hasAccepted: () => hasAccepted, server };
+  });
+  const ended = new Map<LateServer, FoundServer | undefined>();
+  const all = Promise.all(looks.map(async (look) => ended.set(look, await look.server)));
+  void all.then(() => agent.destroy());
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise((resolve) => {
+    timer = setTimeout(resolve, limitMs);
+  });
+  await Promise.race([all, limit]);
+  clearTimeout(timer);
+  return {
+    found: looks.map((look) => ended.get(look)).filter((server) => server !== undefined),
+    late: looks.filter((look) => !ended.has(look)),
+  };
+}
+
+function usualServer(port: number): Pick<FoundServer, "product" | "port" | "url"> {
+  const product = knownServers.find((server) => server.port === port)?.name ?? "a server";
+  return { product, port, url: `http://127.0.0.1:${port}/v1` };
 }
 
 /** The ports to look at. `TRUEWIRE_DISCOVERY_PORTS` (`1234,8000`) is for tests, which must not find servers of the developer. */
@@ -55,11 +101,17 @@ export function entriesOf(found: readonly FoundServer[]): UpstreamModel[] {
     });
 }
 
-async function lookAt(port: number, agent: Agent, signal: AbortSignal): Promise<FoundServer | undefined> {
-  const ask = (path: string): Promise<Answer | undefined> => answerOf({ port, path, agent, signal });
+interface Connecting {
+  readonly agent: Agent;
+  readonly signal: AbortSignal;
+  /** Called when the port has accepted a connection. */
+  readonly accepted: () => void;
+}
+
+async function lookAt(port: number, connecting: Connecting): Promise<FoundServer | undefined> {
+  const ask = (path: string): Promise<Answer | undefined> => answerOf({ port, path, ...connecting });
   const [list, version, health] = await Promise.all([ask("/v1/models"), ask("/api/version"), ask("/health")]);
-  const byPort = knownServers.find((server) => server.port === port);
-  const server = { product: byPort?.name ?? "a server", port, url: `http://127.0.0.1:${port}/v1` };
+  const server = usualServer(port);
   if (isTruewire(jsonOf(health?.text))) return { ...server, product: "Truewire", state: "truewire", models: [] };
   // vLLM and tabbyAPI answer so where they have a key; a page of another program is no JSON.
   if (list?.status === 401 && isObject(jsonOf(list.text))) return { ...server, state: "locked", models: [] };
@@ -67,7 +119,7 @@ async function lookAt(port: number, agent: Agent, signal: AbortSignal): Promise<
   const isOllama = isObject(ofOllama) && typeof ofOllama["version"] === "string";
   const models = list?.status === 200 ? readModelList(list.text) : null;
   if (models && models.length > 0) {
-    const product = serverOwning(models[0]?.ownedBy)?.name ?? server.product;
+    const product = (models[0] && serverListing(server.url, models[0])?.name) ?? server.product;
     return {
       ...server,
       product,
@@ -87,12 +139,10 @@ interface Answer {
 }
 
 /** Resolves with undefined where no answer comes in time, or a longer one than any list of models. */
-function answerOf(options: {
-  readonly port: number;
-  readonly path: string;
-  readonly agent: Agent;
-  readonly signal: AbortSignal;
-}): Promise<Answer | undefined> {
+function answerOf({
+  accepted,
+  ...options
+}: Connecting & { readonly port: number; readonly path: string }): Promise<Answer | undefined> {
   return new Promise((resolve) => {
     const headers = { "user-agent": "truewire", accept: "application/json, text/plain" };
     const request = get({ host: "127.0.0.1", headers, ...options }, (response) => {
@@ -109,6 +159,7 @@ function answerOf(options: {
       response.on("error", () => resolve(undefined));
       response.on("close", () => resolve(undefined));
     });
+    request.on("socket", (socket) => socket.once("connect", accepted));
     request.on("error", () => resolve(undefined));
     request.on("close", () => resolve(undefined));
   });

@@ -34,11 +34,39 @@ export async function doctorAction(target: string | undefined, flags: DoctorFlag
 
 async function server(
   url: string,
-  { key = process.env.OPENAI_API_KEY, model }: DoctorFlags,
+  { key = process.env.OPENAI_API_KEY, model, json }: DoctorFlags,
   budget: number,
 ): Promise<DoctorReport> {
   const { examineServer } = await import("./doctor-server.ts");
-  return examineServer({ url, budget, ...(key && { key }), ...(model !== undefined && { model }) });
+  const waiting = json ? undefined : openWaitingLines();
+  try {
+    const own = {
+      ...(key && { key }),
+      ...(model !== undefined && { model }),
+      ...(waiting && { onStep: waiting.step }),
+    };
+    return await examineServer({ url, budget, ...own });
+  } finally {
+    waiting?.close();
+  }
+}
+
+/** How often a line says what is waited for, in milliseconds. */
+const waitingMs = 2000;
+
+/** Lines on stderr while a server takes its time: what it was asked, and how long ago. */
+function openWaitingLines(): { readonly step: (about: string) => void; close(): void } {
+  let [about, since] = ["", performance.now()];
+  const timer = setInterval(() => {
+    const seconds = Math.round((performance.now() - since) / 1000);
+    if (seconds > 0) process.stderr.write(`truewire: waiting for ${about} (${seconds} s)\n`);
+  }, waitingMs);
+  return {
+    step: (next) => {
+      [about, since] = [next, performance.now()];
+    },
+    close: () => clearInterval(timer),
+  };
 }
 
 async function thisMachine(budget: number): Promise<DoctorReport> {

@@ -1,6 +1,9 @@
 import { failureOfText, readFailure } from "../apis/tolerant/read-failure.ts";
+import { readUsage } from "../apis/tolerant/read-usage.ts";
+import { RepairLog } from "../apis/tolerant/repairs.ts";
 import type { ProbeResult } from "../check/probe/probe.ts";
 import type { Exchange } from "../check/rules/exchange.ts";
+import type { Usage } from "../core/events.ts";
 import { isObject, nonEmpty } from "../core/json.ts";
 
 /** What an answer says, read from a stream or a whole body. */
@@ -29,8 +32,8 @@ export function answerOf({ exchange, failure, milliseconds }: ProbeResult): Prob
   let called = false;
   let hasChoice = false;
   let ended: string | undefined;
-  let promptTokens: number | undefined;
-  let cachedTokens: number | undefined;
+  let usage: Usage | null = null;
+  let timings: unknown;
   for (const object of objects.filter(isObject)) {
     const error = readFailure(object);
     if (error) return { ...none, refusal: short(error.message) };
@@ -44,22 +47,17 @@ export function answerOf({ exchange, failure, milliseconds }: ProbeResult): Prob
       }
       ended = nonEmpty(choice["finish_reason"]) ?? ended;
     }
-    const usage = object["usage"];
-    if (isObject(usage)) {
-      const details = usage["prompt_tokens_details"];
-      promptTokens = count(usage["prompt_tokens"]) ?? promptTokens;
-      cachedTokens = count(isObject(details) ? details["cached_tokens"] : undefined) ?? cachedTokens;
-    }
-    // llama-server: tokens of the prompt that were in the cache.
-    if (isObject(object["timings"])) cachedTokens ??= count(object["timings"]["cache_n"]);
+    timings = object["timings"] ?? timings;
+    usage = readUsage(object["usage"], new RepairLog(), timings) ?? usage;
   }
   if (!hasChoice) return { ...none, refusal: "its answer is no chat completion" };
+  const cachedTokens = usage?.promptDetails?.["cached_tokens"];
   return {
     text,
     called,
     milliseconds,
     ...(ended !== undefined && { ended }),
-    ...(promptTokens !== undefined && { promptTokens }),
+    ...(usage && { promptTokens: usage.promptTokens }),
     ...(cachedTokens !== undefined && { cachedTokens }),
   };
 }
@@ -74,10 +72,6 @@ export function httpRefusal({ response: { status, body } }: Exchange): string {
 function short(message: string): string {
   const line = message.replace(/\s+/g, " ").trim();
   return line.length > 160 ? `${line.slice(0, 160)}…` : line;
-}
-
-function count(value: unknown): number | undefined {
-  return typeof value === "number" && value >= 0 ? value : undefined;
 }
 
 /** The value of a JSON text; undefined if it is not JSON. */

@@ -53,9 +53,9 @@ const minFiles = 4096;
 export async function lookAtMachine(environment: Environment, budget: number): Promise<MachineFacts> {
   const { engines } = createRequire(import.meta.url)("truewire/package.json") as { engines: { node: string } };
   const timeout = Math.min(budget, 1000);
-  const [libraries, servers, listener, config] = await Promise.all([
+  const [libraries, { found: servers }, listener, config] = await Promise.all([
     loadedLibraries(budget),
-    findServers(timeout, portsToLookAt(environment)),
+    findServers(timeout, portsToLookAt(environment), timeout),
     listenerAt(defaultPort, timeout),
     configFacts(environment),
   ]);
@@ -309,7 +309,7 @@ function variableFindings({ environment, config }: MachineFacts): DoctorFinding[
   const own: DoctorFinding[] = [];
   if (ownKey && config?.hasKeys !== true) {
     const text =
-      "TRUEWIRE_API_KEY is set: truewire serve requires this key of its clients, and truewire launch sends it";
+      "TRUEWIRE_API_KEY is set: truewire serve requires this key of its clients, and truewire launch sends it to a server that --url or TRUEWIRE_URL names";
     own.push({ id: "TRUEWIRE_API_KEY", status: "ok", text });
   }
   if (ownUrl) {

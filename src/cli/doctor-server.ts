@@ -14,7 +14,7 @@ import {
   type Cures,
   knownServers,
   type KnownServer,
-  serverOwning,
+  serverListing,
   type ServerFacts,
   truewireServer,
 } from "./known-servers.ts";
@@ -48,6 +48,8 @@ export interface ServerQuestion {
   readonly budget: number;
   /** Ends it earlier. */
   readonly signal?: AbortSignal;
+  /** Called with what is asked next, before it is asked. */
+  readonly onStep?: (about: string) => void;
 }
 
 /** Agents send instructions and tools of more than ten thousand tokens. */
@@ -64,6 +66,8 @@ export async function examineServer(question: ServerQuestion): Promise<DoctorRep
   const deadline = performance.now() + question.budget;
   const seconds = `${question.budget / 1000} s`;
   const base = question.url.replace(/\/+$/, "");
+  const { onStep } = question;
+  onStep?.("its list of models");
   const listed = await listModels({ ...question, url: base }, signal);
   if ("findings" in listed) return { subject: base, examined: false, findings: listed.findings };
   const { url, models } = listed;
@@ -99,8 +103,13 @@ export async function examineServer(question: ServerQuestion): Promise<DoctorRep
   ] as const) {
     try {
       if (server.hasFailed && id !== "context") continue;
+      onStep?.(about);
       findings.push({ id, ...(await examine()) });
     } catch (error) {
+      if (error instanceof ServerStopped) {
+        findings.push(stopped(error));
+        return { subject: url, model, examined: true, findings };
+      }
       if (!(error instanceof NotReached)) throw error;
       const longer = `--timeout ${Math.ceil((question.budget / 1000) * 6)}`;
       // Many servers load a model at its first request.
@@ -110,6 +119,7 @@ export async function examineServer(question: ServerQuestion): Promise<DoctorRep
       findings.push({ id, status: "unknown", text: `${about}: ${notReached} ${seconds}`, ...(isFirst && { cure }) });
     }
   }
+  onStep?.("the rules of truewire check");
   findings.push(...(await server.worst()));
   return { subject: url, model, examined: true, findings };
 }
@@ -118,6 +128,23 @@ const notReached = "not reached within";
 
 /** The time was over before an answer was complete. */
 class NotReached extends Error {}
+
+/** The server accepted a connection before a request, and refuses connections after it. */
+class ServerStopped extends Error {
+  /** `request`: in a few words. */
+  constructor(request: string) {
+    super(`the server stopped after this request: ${request}`);
+  }
+}
+
+function stopped({ message }: ServerStopped): DoctorFinding {
+  return {
+    id: "stopped",
+    status: "problem",
+    text: message,
+    cure: "look at the server's log for the error, and start it again",
+  };
+}
 
 type Found = Omit<DoctorFinding, "id">;
 
@@ -168,7 +195,7 @@ class ServerUnderExamination {
 
   /** By the owner in its list of models, else by what its own API says. */
   async recognize(): Promise<void> {
-    this.#known = serverOwning(this.#entry?.ownedBy);
+    this.#known = this.#entry && serverListing(this.#target.url, this.#entry);
     // First: it has Ollama's API, too, and passes owners on.
     if (await this.#ownFacts(truewireServer)) {
       if (this.#known && this.#known !== truewireServer) this.#gateway = "Truewire";
@@ -279,6 +306,7 @@ class ServerUnderExamination {
   async apis(): Promise<Found> {
     const absent = await absentApis({ ...this.#target, timeout: this.#remaining() });
     if (this.#signal.aborted) throw new NotReached();
+    if (absent.size > 0) await this.#requireRunning("a short one to the paths of Responses and Messages");
     const missing = [
       ...(absent.has("responses") ? ["Responses (Codex needs it)"] : []),
       ...(absent.has("messages") ? ["Messages (Claude Code needs it)"] : []),
@@ -358,7 +386,7 @@ class ServerUnderExamination {
     for (const { id, about, members } of profileProbes) {
       if (ownLines.test(id) || (this.#refusesTools && members["tools"] !== undefined)) continue;
       if (this.#signal.aborted) break;
-      const { exchange } = await send(chatProbe(id, about, { max_tokens: 1, ...members }), this.#target, this.#signal);
+      const { exchange } = await this.#send(chatProbe(id, about, { max_tokens: 1, ...members }));
       // Without an answer, or with one such as a rate limit, nothing is known.
       if (!exchange?.response.complete) break;
       const { status } = exchange.response;
@@ -374,13 +402,22 @@ class ServerUnderExamination {
     return { status: "ok", text: `it refuses: ${refused.join(", ")}`, ...(!this.#isTruewire && { cure }) };
   }
 
-  /** Returns the three worst findings of the checker's rules: in all answers, and in two more requests if there is time. */
+  /** Returns the three worst findings of the checker's rules: in all answers, and in one more if there is time. */
   async worst(): Promise<DoctorFinding[]> {
-    for (const id of ["text/stream", "wrong/no-messages"]) {
-      if (this.hasFailed || this.#signal.aborted) break;
-      const result = await send(probeNamed(id), this.#target, this.#signal);
-      if (!this.#signal.aborted) this.#judged.push(judgedResult(result, undefined));
+    if (!this.hasFailed && !this.#signal.aborted) {
+      try {
+        // Not a request that no client sends, such as one without messages: a server may end at it.
+        const result = await this.#send(probeNamed("text/stream"));
+        if (!this.#signal.aborted) this.#judged.push(judgedResult(result, undefined));
+      } catch (error) {
+        if (!(error instanceof ServerStopped)) throw error;
+        return [...this.#worstRules(), stopped(error)];
+      }
     }
+    return this.#worstRules();
+  }
+
+  #worstRules(): DoctorFinding[] {
     const { rules } = reportOf(this.#target.url, this.#judged.map(judgementOf));
     const worstFirst = (["error", "warning"] as const).flatMap((severity) =>
       concerns.flatMap((concern) =>
@@ -415,13 +452,27 @@ class ServerUnderExamination {
   /** Sends a probe. Throws NotReached if there is no time left for its answer. */
   async #ask(probe: Probe): Promise<ProbeAnswer> {
     this.#remaining();
-    const result = await send(probe, this.#target, this.#signal);
+    const result = await this.#send(probe);
     const isCut = result.exchange === undefined || !result.exchange.response.complete;
     if (isCut && this.#signal.aborted) throw new NotReached();
     const answer = answerOf(result);
     // What is refused has a line of its own.
     if (answer.refusal === undefined || probe.id === "text") this.#judged.push(judgedResult(result, undefined));
     return answer;
+  }
+
+  /** Sends a probe. Throws ServerStopped if it gets no whole answer, and the server refuses connections from then on. */
+  async #send(probe: Probe): Promise<ProbeResult> {
+    const result = await send(probe, this.#target, this.#signal);
+    if (result.exchange?.response.complete || this.#signal.aborted) return result;
+    await this.#requireRunning(`${probe.about} (${probe.method} ${probe.path(this.#target.model)})`);
+    return result;
+  }
+
+  /** Throws ServerStopped if the server refuses connections. `request`: the last one, in a few words. */
+  async #requireRunning(request: string): Promise<void> {
+    const { exchange, failure = "" } = await send(getProbe("/models"), this.#target, this.#signal);
+    if (!exchange && /ECONNREFUSED/.test(failure)) throw new ServerStopped(request);
   }
 
   /** What its own API says; undefined if it has none. */

@@ -178,8 +178,14 @@ export const knownServers: readonly KnownServer[] = [
       context: "set model.max_seq_len: 32768 in tabbyAPI's config.yml",
     },
   },
+  // https://docs.litellm.ai/docs/proxy/health: without the gateway's key. Its models have the owner "openai", as those of many servers.
+  {
+    name: "LiteLLM",
+    about: [],
+    cures: { context: "set max_input_tokens in the model_info of LiteLLM's configuration, or serve another model" },
+  },
   // Services: what they can do is not a setting of the user.
-  { name: "OpenAI", owners: ["openai", "system", "openai-internal"], about: [], cures: {} },
+  { name: "OpenAI", about: [], cures: {} },
   { name: "DeepSeek", about: [], cures: {} },
   { name: "Mistral", about: [], cures: {} },
   truewireServer,
@@ -190,11 +196,13 @@ export function isTruewire(health: unknown): boolean {
   return isObject(health) && isObject(health["slots"]) && Array.isArray(health["engines"]);
 }
 
-/** The server with an `owned_by`, in any case of letters. */
-export function serverOwning(owner: string | null | undefined): KnownServer | undefined {
-  const wanted = owner?.toLowerCase();
-  if (wanted === undefined) return undefined;
-  const withProfile = knownServer("", { ownedBy: wanted, created: 0 })?.name;
+/** The server at a URL with a model in its list: by its host, the owner of the model in any case of letters, and its time. */
+export function serverListing(
+  url: string,
+  { ownedBy, created }: { readonly ownedBy: string | null; readonly created: number },
+): KnownServer | undefined {
+  const wanted = ownedBy?.toLowerCase() ?? "";
+  const withProfile = knownServer(url, { ownedBy: wanted, created })?.name;
   return knownServers.find(
     ({ name, owners = [] }) => name === withProfile || owners.some((one) => one.toLowerCase() === wanted),
   );

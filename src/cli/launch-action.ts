@@ -32,6 +32,8 @@ export interface LaunchOptions {
 interface AgentServer {
   readonly url: string;
   readonly models: readonly ChatModel[];
+  /** The key that the agent sends; undefined: the server needs none. */
+  readonly key: string | undefined;
   /** Ends a server that was started for the agent. `keepLog`: the agent failed, perhaps because of the server. */
   stop?(keepLog: boolean): Promise<void>;
 }
@@ -52,8 +54,8 @@ export async function launch(
   const agent = Object.hasOwn(agents, name) ? agents[name] : undefined;
   if (agent === undefined) throw unknownAgent(name);
   const command = options.print ? agent.command : commandOf(agent);
-  const key = options.apiKey ?? process.env.TRUEWIRE_API_KEY?.split(",").find((each) => each !== "");
-  const server = await findServer(serveArgs, key, options);
+  const givenKey = options.apiKey ?? process.env.TRUEWIRE_API_KEY?.split(",").find((each) => each !== "");
+  const server = await findServer(serveArgs, givenKey, options);
   let ended: AgentEnd | undefined;
   try {
     const model = chooseModel(server.models, options.model);
@@ -63,6 +65,7 @@ export async function launch(
     if (problem !== undefined) console.error(`truewire: ${problem.message}`);
     const folder = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "truewire", "launch", name);
     const setupFor = (ownKey: string): AgentSetup => agent.setup({ ...server, key: ownKey, model, folder });
+    const { key } = server;
     if (options.print) {
       // Not the key itself: what is printed may be kept.
       const lines = shellLines(folder, setupFor(key === undefined ? "none" : keyVariable), [command, ...agentArgs]);
@@ -138,10 +141,16 @@ async function findServer(
     .replace(/\/+$/, "")
     .replace(/\/v1$/, "");
   if (!URL.canParse(url)) throw new Error(`--url must be the address of a server, such as ${usualUrl}, not ${url}.`);
+  // What answers on the usual port may be another program, or another user's: it is asked without the key.
+  const sentKey = given === undefined ? undefined : key;
   try {
-    return { url, models: await chatModels(url, key) };
+    return { url, key: sentKey, models: await chatModels(url, sentKey) };
   } catch (error) {
-    // What answers on the usual port may be another program.
+    if (given === undefined && key !== undefined && error instanceof KeyRequired)
+      throw new KeyRequired(
+        `${url} requires a key. A key is sent only to a server that you name: --url ${url}, or TRUEWIRE_URL=${url}.`,
+        { cause: error },
+      );
     if (given !== undefined || error instanceof KeyRequired) throw error;
     if (print) throw new Error(startFirst, { cause: error });
     return startServer([], key, apiKey);
@@ -202,7 +211,7 @@ async function startServer(args: readonly string[], key?: string, givenKey?: str
     throw new Error(`The server did not start.${hint}\n${shown}`);
   }
   try {
-    return { url: said, models: await chatModels(said, key), stop };
+    return { url: said, key, models: await chatModels(said, key), stop };
   } catch (error) {
     await stop(true);
     throw error;

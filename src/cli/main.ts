@@ -19,6 +19,7 @@ import {
   replayCommand,
   serviceCommand,
 } from "./commands.ts";
+import { nearest } from "../core/nearest.ts";
 import { serveCommand } from "./serve.ts";
 
 keepCompiledCode();
@@ -26,7 +27,9 @@ keepCompiledCode();
 const { version } = modules.createRequire(import.meta.url)("truewire/package.json") as { version: string };
 
 const program = new Command("truewire")
-  .description("The OpenAI API, exactly, over anything that generates text.")
+  .description(
+    "OpenAI's Chat Completions, Responses and Completions, Anthropic's Messages and Ollama's API, exactly, over anything that generates text.",
+  )
   .version(version);
 const commands = [
   serveCommand,
@@ -58,6 +61,10 @@ try {
   // Without a command it serves; only these options are its own.
   const given = process.argv.slice(2);
   const [first = "-"] = given;
+  const names = ["help", ...program.commands.map((command) => command.name())];
+  // A typing error gets commander's own hint.
+  if (!first.startsWith("-") && !names.includes(first) && nearest(first, names) === undefined)
+    throw new Error(await unknownCommand(first));
   const isServe = first.startsWith("-") && !["-h", "--help", "-V", "--version"].includes(first);
   await program.parseAsync(isServe ? ["serve", ...given] : given, { from: "user" });
 } catch (error) {
@@ -65,6 +72,17 @@ try {
   const shown = error instanceof Error ? (process.env.TRUEWIRE_DEBUG ? error.stack : error.message) : String(error);
   console.error(`truewire: ${shown}`);
   process.exitCode = 1;
+}
+
+/** What to do in place of `truewire NAME`, where the name is that of a model, a file or a server. */
+async function unknownCommand(name: string): Promise<string> {
+  const { mistakeOfTarget } = await import("./target-mistakes.ts");
+  const next = mistakeOfTarget(name);
+  const hint =
+    next === undefined
+      ? `To serve it: truewire serve ${name}.`
+      : next.replace(/^The model file .* does not exist\. /, "");
+  return `There is no command ${name}. ${hint}\n(run truewire --help for the commands)`;
 }
 
 /** Lets each command's errors name the help of that command. */

@@ -61,6 +61,17 @@ export async function keepModel(model: string, flags: ServerFlags & { readonly o
   console.log(`${name} is ${keep ? "kept in memory" : "no longer kept"}.`);
 }
 
+/** `truewire models forget`. */
+export async function forgetLessons(
+  model: string,
+  lesson: string | undefined,
+  flags: ServerFlags & { readonly at?: string },
+): Promise<void> {
+  const which = { ...(lesson !== undefined && { lesson }), ...(flags.at !== undefined && { url: flags.at }) };
+  const { forgotten = [] } = await new AdminClient(flags).change("forget", model, () => {}, which);
+  console.log(`Forgotten about ${model}: ${forgotten.join(", ")}.`);
+}
+
 type ListedModel = Pick<ControlledModel, "name" | "state" | "memory" | "busy" | "load" | "keep">;
 
 /** What the server of a model accepts: each entry with its value and where it comes from. */
@@ -70,6 +81,8 @@ function showProfile(report: ServerProfileReport): void {
   const entries = profileEntries(report);
   if (entries.length === 0) console.log("  accepts everything that an unknown server is expected to accept");
   for (const { name, value, origin } of entries) console.log(`  ${name}: ${JSON.stringify(value)} (${origin})`);
+  for (const { id, learned = "before dates were kept" } of report.lessons)
+    console.log(`  ${id} was learned ${learned}; to forget it: truewire models forget ${model} ${id}`);
 }
 
 function rowOf({ name, state, memory, busy, load, keep }: ListedModel): string[] {

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { findFormat } from "../formats/find-format.ts";
 import type { Format } from "../formats/format.ts";
@@ -127,6 +127,10 @@ function stillThinking(messages: unknown): unknown {
 }
 
 function openTemplate(file: string, options: RenderOptions): ChatTemplate {
+  if (!existsSync(file))
+    throw new Error(
+      `--template ${file}: there is no such file; expected a Jinja file, or a GGUF file that holds a template`,
+    );
   if (isGguf(file)) {
     const found = templateInGguf(file);
     return new ChatTemplate({ ...found, specialTokens: [...found.specialTokens, ...options.special] });

@@ -7,6 +7,7 @@ import { profileNamed } from "../apis/profile.ts";
 import { capturedApis } from "../apis/ordered-capture.ts";
 import type { RepairedCapture, RepairOptions } from "../apis/repair-capture.ts";
 import { repairCapture } from "../check/repair.ts";
+import { random } from "../random/random.ts";
 
 const endpoints = [...capturedApis, "auto"] as const;
 
@@ -19,7 +20,7 @@ export async function repairStdin(options: { wire: string; from: string; jsonl?:
   if (!from) throw new Error(`--from must be one of ${endpoints.join(", ")}, not ${options.from}`);
   const profile = profileNamed(options.wire);
   if (!profile) throw new Error(`--wire must be lean or exact, not ${options.wire}`);
-  const settings: RepairOptions = { profile, from, random: Math.random, now: Math.floor(Date.now() / 1000) };
+  const settings: RepairOptions = { profile, from, random, now: Math.floor(Date.now() / 1000) };
   if (options.jsonl === true) await repairLines(settings);
   else {
     const capture = await text(process.stdin);

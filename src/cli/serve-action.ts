@@ -8,9 +8,10 @@ import { modelOfTarget } from "../config/target.ts";
 import { createServer, type ServerOptions, type TruewireServer } from "../app/create-server.ts";
 import { outliveReaders, reportRejections, tuneV8, workerCount } from "../app/processes.ts";
 import { isLoopback } from "../server/origins.ts";
-import { bannerOf } from "./banner.ts";
+import { bannerOf, lateNoteOf } from "./banner.ts";
 import { entriesOf, findServers, portsToLookAt } from "./discovery.ts";
-import type { FoundServer } from "./discovery.ts";
+import type { FoundServer, LateServer, ServersOfMachine } from "./discovery.ts";
+import { mistakeOfTarget } from "./target-mistakes.ts";
 import { openProgressLine } from "./progress-line.ts";
 import { createRequire } from "node:module";
 import { createServer as createTcpServer } from "node:net";
@@ -71,17 +72,22 @@ export async function serve(targets: readonly string[], options: Options): Promi
     if (!process.connected) end();
   }
   const file = configFile(targets, options);
-  const found = await serversOfMachine(targets, options, file);
+  const ofMachine = await serversOfMachine(targets, options, file);
+  const { late } = ofMachine;
+  const found = [...ofMachine.found];
   const read = (): Promise<TruewireConfig> => configuration(targets, options, file, found);
   let config = await read();
   let otherPort: Pick<TruewireConfig, "port"> = {};
   const bar = process.stderr.isTTY ? openProgressLine(process.stderr) : undefined;
   let server: TruewireServer;
   try {
-    otherPort = await freePort(found, config);
+    otherPort = await freePort([...found, ...late], config);
     config = { ...config, ...otherPort };
+    const mistakes = targets.map(mistakeOfTarget).filter((mistake) => mistake !== undefined);
+    // Options with wrong values are reported first.
+    if (mistakes.length > 0 && parseConfig(config)) throw new Error(mistakes.join("\n"));
     server = await openServer(config, {
-      ...(found.length > 0 && { upstreamPatienceMs: discoveryMs / 2 }),
+      ...(found.length + late.length > 0 && { upstreamPatienceMs: discoveryMs / 2 }),
       ...(bar && {
         onProgress: (name, { phase, fraction }) =>
           bar.show({ text: `${phase === "load" ? "loading" : "downloading"} ${name}`, fraction }),
@@ -115,8 +121,19 @@ export async function serve(targets: readonly string[], options: Options): Promi
   });
   // Last, since a supervisor that reads it may send a signal immediately.
   console.log(
-    bannerOf(server, config, targets.length === 0 && file === undefined, found, noteOfPort(found, otherPort)),
+    bannerOf(server, config, targets.length === 0 && file === undefined, found, late, noteOfPort(found, otherPort)),
   );
+  for (const one of late)
+    void one.server.then(async (foundLate) => {
+      if (!foundLate) return;
+      found.push(foundLate);
+      try {
+        if (foundLate.state === "open") await server.reload({ ...(await read()), ...otherPort });
+        console.log(lateNoteOf(foundLate, server.models()).join("\n"));
+      } catch (error) {
+        console.error(`truewire: ${messageOf(error)}`);
+      }
+    });
   notifySystemd("ready", statusOf(server));
   if (isLaunched) process.send?.(server.url);
 }
@@ -145,19 +162,23 @@ async function serversOfMachine(
   targets: readonly string[],
   { discovery, host }: Options,
   file: string | undefined,
-): Promise<readonly FoundServer[]> {
+): Promise<ServersOfMachine> {
   const isForThisMachine = typeof host !== "string" || isLoopback(host);
-  if (targets.length > 0 || file !== undefined || discovery === false || !isForThisMachine) return [];
+  if (targets.length > 0 || file !== undefined || discovery === false || !isForThisMachine)
+    return { found: [], late: [] };
   return findServers(discoveryMs / 2, portsToLookAt(process.env));
 }
 
 /** The next free port, if the default one is that of a server that was found; nothing if it is not. */
 async function freePort(
-  found: readonly FoundServer[],
+  servers: readonly (FoundServer | LateServer)[],
   { host = "127.0.0.1", port }: TruewireConfig,
 ): Promise<TruewireConfig> {
-  const taken = found.some((server) => server.port === defaultPort && server.state !== "truewire");
   if (port !== undefined) return {};
+  const holder = servers.find((server) => server.port === defaultPort);
+  // A port that has neither refused nor answered may be free: no program may have it.
+  const taken =
+    holder !== undefined && ("state" in holder ? holder.state !== "truewire" : !(await isFree(defaultPort, host)));
   if (!taken) return defaultPort === 8080 ? {} : { port: defaultPort };
   for (let next = defaultPort + 1; next <= defaultPort + 20; next++)
     if (await isFree(next, host)) return { port: next };
@@ -250,11 +271,12 @@ function refuseMixedKeys(fromFile: TruewireConfig, own: TruewireConfig): void {
 }
 
 function fromEnvironment(): TruewireConfig {
-  const { TRUEWIRE_API_KEY, TRUEWIRE_ADMIN_KEY, TRUEWIRE_METRICS_KEY } = process.env;
+  const { TRUEWIRE_API_KEY, TRUEWIRE_ADMIN_KEY, TRUEWIRE_METRICS_KEY, TRUEWIRE_SESSION_KEY } = process.env;
   return {
     ...(TRUEWIRE_API_KEY !== undefined && { apiKey: listed(TRUEWIRE_API_KEY) }),
     ...(TRUEWIRE_ADMIN_KEY !== undefined && { adminKey: listed(TRUEWIRE_ADMIN_KEY) }),
     ...(TRUEWIRE_METRICS_KEY !== undefined && { metricsKey: listed(TRUEWIRE_METRICS_KEY) }),
+    ...(TRUEWIRE_SESSION_KEY !== undefined && { sessionKey: TRUEWIRE_SESSION_KEY }),
   };
 }
 

@@ -4,7 +4,7 @@ import type { Command } from "commander";
 export function serveCommand(program: Command): void {
   program
     .command("serve")
-    .description("serve models, other servers and programs with the OpenAI API")
+    .description("serve models, other servers and programs with the APIs of OpenAI, Anthropic and Ollama")
     .argument(
       "[targets...]",
       "model.gguf, a folder of such files, hf:owner/repo[:quant], https://host/v1 or ./program.ts; name=TARGET sets the " +

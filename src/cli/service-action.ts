@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { Command } from "commander";
 import { serveCommand } from "./serve.ts";
 import { ownMark, serviceKinds, shellWord } from "./service-files.ts";
-import type { ServiceKind } from "./service-files.ts";
+import type { ServiceCommand, ServiceKind } from "./service-files.ts";
 
 /** Options of `truewire serve` whose values are secrets, and where they belong instead. */
 const secretOptions: Readonly<Record<string, string>> = {
@@ -28,6 +28,7 @@ export function installService(args: readonly string[], { print }: { readonly pr
     args: [fileURLToPath(new URL("main.js", import.meta.url)), "serve", ...args],
     folder: resolve("."),
   };
+  checkWritable(command);
   const text = kind.write(command);
   if (print) {
     process.stdout.write(text);
@@ -57,6 +58,25 @@ export function installService(args: readonly string[], { print }: { readonly pr
     "It runs now, and starts when you log in. To let it run while you are logged out: loginctl enable-linger",
   );
 }
+
+/**
+ * Throws an error of one sentence for names that the files of services cannot hold. In a unit of systemd a line break, or a backslash at the
+ * end of a line, would let the name of a folder write further settings. Source: systemd.syntax(7).
+ */
+function checkWritable({ node, args, folder }: ServiceCommand): void {
+  const bad = [node, ...args, folder].find((text) => hasControlCharacter.test(text));
+  if (bad !== undefined)
+    throw new Error(
+      `A service's file cannot hold ${JSON.stringify(bad)}, which has a line break or another control character. Rename it, or run the command in another folder.`,
+    );
+  if (/[\\\s]$/.test(folder) || /^\s/.test(folder))
+    throw new Error(
+      `A service's file cannot hold the folder ${JSON.stringify(folder)}, which begins or ends with a space, or ends with a backslash. Rename it, or run the command in another folder.`,
+    );
+}
+
+// oxlint-disable-next-line no-control-regex
+const hasControlCharacter = /[\0-\x1f\x7f\x85\u2028\u2029]/;
 
 /** `truewire service uninstall`: stops the service and removes its file. */
 export function uninstallService(): void {

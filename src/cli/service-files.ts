@@ -88,12 +88,7 @@ WantedBy=default.target
 /** Quotes an argument of ExecStart. Source: systemd.service(5), "COMMAND LINES"; systemd.unit(5), "SPECIFIERS". */
 function systemdWord(word: string): string {
   if (/^[\w@+=:,./-]+$/.test(word)) return word;
-  const escaped = word
-    .replaceAll("\\", "\\\\")
-    .replaceAll('"', '\\"')
-    .replaceAll("\n", "\\n")
-    .replaceAll("%", "%%")
-    .replaceAll("$", "$$$$");
+  const escaped = word.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("%", "%%").replaceAll("$", "$$$$");
   return `"${escaped}"`;
 }
 

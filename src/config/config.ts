@@ -88,6 +88,16 @@ export interface TruewireConfig {
    * Valkey server (`redis://localhost:6379`).
    */
   readonly store?: string | StoreOptions;
+  /**
+   * What is kept of an answer for the next request of its session: values that other servers demand back, and that the client does not
+   * return. It is kept in the `store`, within bounds of its own.
+   */
+  readonly sessions?: SessionOptions;
+  /**
+   * A secret of at least 32 characters, which proves values that clients return to be this installation's. Default: a random one, which is
+   * kept in the `store` if that is a folder or Redis, or else in `truewire.key` next to `profilesFile`.
+   */
+  readonly sessionKey?: string;
   /** What loaded local models may take together, in main memory and on GPUs (`12GiB`); default: no limit. */
   readonly memory?: Size;
   /** How long a request may wait until its model fits into memory before it is refused; default 5m. */
@@ -139,6 +149,19 @@ export interface StoreOptions {
   /** The most that memory or a folder keeps; default 256MiB. */
   readonly maxSize?: Size;
   /** How long a response is kept (`12h`, `30d`); default 30d. */
+  readonly maxAge?: Duration;
+}
+
+export interface SessionOptions {
+  /** Default true. */
+  readonly memory?: boolean;
+  /** The most entries in memory or a folder: one for each turn, and one for each of its calls. Default 100,000. */
+  readonly maxCount?: number | string;
+  /** The most bytes in memory or a folder; default 64MiB. */
+  readonly maxSize?: Size;
+  /** The largest turn; a larger one is not kept. Default 1MiB. */
+  readonly maxTurn?: Size;
+  /** How long a turn is kept (`12h`, `30d`); default 7d. */
   readonly maxAge?: Duration;
 }
 

@@ -6,7 +6,14 @@ import { formatSchema } from "../formats/read-format.ts";
 import { truncationModes } from "../apis/adapt/truncation.ts";
 import { adaptationNames } from "../apis/adapt/adaptation-names.ts";
 import type { AdaptationName } from "../apis/adapt/adaptation-names.ts";
-import { outputFormats, schemaCompilers, toolChoiceForms } from "../apis/adapt/server-profile.ts";
+import {
+  demandedStates,
+  outputFormats,
+  reasoningMembers,
+  schemaCompilers,
+  stateMembers,
+  toolChoiceForms,
+} from "../apis/adapt/server-profile.ts";
 import { sourceApis } from "../apis/source-port.ts";
 import {
   anyText,
@@ -97,10 +104,23 @@ export const requestsSchema = settings(
       .optional()
       .describe("It accepts members that other servers added to OpenAI's APIs, such as top_k (default true)"),
     userAfterTool: flag().optional().describe("It accepts a user's message after the result of a tool (default true)"),
+    contentParts: flag()
+      .optional()
+      .describe(
+        "It accepts texts as lists of parts (default: plain texts are sent as one string); false: no list of texts",
+      ),
+    toolNames: oneOf(["any", "short"])
+      .optional()
+      .describe("The names of tools that it accepts: any (the default), or up to 64 letters, digits, _ and -"),
     tools: flag().optional().describe("It accepts tools; without, they are left out (default true)"),
     customTools: flag()
       .optional()
-      .describe("It accepts custom tools; without, they are sent as functions (default false)"),
+      .describe("It accepts custom tools; without, they are sent as functions (default false; with Responses true)"),
+    anyArguments: flag()
+      .optional()
+      .describe(
+        "It accepts earlier calls whose arguments are not a JSON object (default false: they are put into one)",
+      ),
     toolChoices: listShape(oneOf(toolChoiceForms), "a list such as [none, auto, required]")
       .optional()
       .describe("The forms of tool_choice that it accepts: none, auto, required, named (default: all)"),
@@ -126,10 +146,32 @@ export const requestsSchema = settings(
       .optional()
       .describe("It accepts reasoning_effort for every model (default: only for models that are known to reason)"),
     reasoningBudget: flag().optional().describe("It accepts thinking_token_budget (default false)"),
-    reasoningHistory: flag().optional().describe("It accepts the reasoning of earlier turns (default true)"),
-    reasoningMember: oneOf(["reasoning_content", "reasoning"])
+    templateVariables: flag()
       .optional()
-      .describe("The member in which it expects the reasoning of earlier turns (default reasoning_content)"),
+      .describe("It gives chat_template_kwargs to the chat template, which can switch reasoning off (default false)"),
+    reasoningDemand: oneOf(["calls", "all"])
+      .optional()
+      .describe("Its messages of the assistant that must have reasoning, if only an empty one: with calls, or all"),
+    reasoningHistory: flag()
+      .optional()
+      .describe(
+        "It accepts the reasoning of earlier turns (default true); with Responses or Messages, true: it reads the text of reasoning, which need not be encrypted or signed",
+      ),
+    encryptedReasoning: flag().optional().describe("With Responses: it encrypts reasoning on request (default true)"),
+    itemIds: flag()
+      .optional()
+      .describe("With Responses: the ids of earlier messages and calls are sent to it (default true)"),
+    reasoningMember: oneOf(reasoningMembers)
+      .optional()
+      .describe(
+        "The member in which it expects the reasoning of earlier turns; content: as a part of type thinking (default reasoning_content)",
+      ),
+    states: listShape(oneOf(stateMembers), "a list of members, such as [extra_content]")
+      .optional()
+      .describe("The members with states of earlier turns that it takes (default: all)"),
+    stateDemand: oneOf(demandedStates)
+      .optional()
+      .describe("The member that every message with calls must have; a documented value stands in for a missing one"),
     streamOptions: flag().optional().describe("It accepts stream_options (default true)"),
     callIds: oneOf(["any", "nine"])
       .optional()
@@ -143,6 +185,16 @@ export const requestsSchema = settings(
     tokenizer: text("a path such as /tokenize")
       .optional()
       .describe("The path, from its root, at which it counts the tokens of a text"),
+    cacheMarks: flag()
+      .optional()
+      .describe(
+        "It caches prompts up to marks in them, cache_control (default true for servers with the Messages API)",
+      ),
+    automaticCache: flag()
+      .optional()
+      .describe(
+        "Requests without a mark get one for the whole prompt, cache_control (default true for servers with the Messages API)",
+      ),
     cacheReport: flag().optional().describe("It reports in usage how many tokens its prompt cache had"),
     drop: listShape(member, "a list of members, such as [logit_bias]")
       .optional()
@@ -396,7 +448,7 @@ const upstream = settings(
     api: oneOf(sourceApis)
       .optional()
       .describe(
-        "The API that it speaks: chat, responses, messages (Anthropic's) or ollama (Ollama's own) (default: found by asking, or chat where models are given)",
+        "The API that it speaks: chat, responses, messages (Anthropic's) or ollama (Ollama's own) (default: found out, by its list of models unless models are given, and by its answer to the first conversation)",
       ),
     key: text("a key, such as ${OPENAI_API_KEY}").optional().describe("Its API key, such as ${OPENAI_API_KEY}"),
     headers: mappingOf(anyText("a header's value, such as trace-1"), "a mapping such as { x-trace: trace-1 }")

@@ -50,6 +50,30 @@ const storeSchema: z.ZodType<StoreConfig, string | StoreOptions | undefined> = z
   .default(storeMembers.parse({}))
   .describe("Where responses are kept for clients that refer to them: memory, a folder or redis://HOST:PORT");
 
+/** What is kept of turns for the next requests of their sessions: sizes in bytes, the age in milliseconds. */
+export interface SessionsConfig {
+  readonly memory: boolean;
+  readonly maxCount: number;
+  readonly maxSize: number;
+  readonly maxTurn: number;
+  readonly maxAge: number;
+}
+
+const sessionsSchema = settings(
+  {
+    memory: flag()
+      .default(true)
+      .describe("Keep what other servers demand back with the next turn and clients do not return (default true)"),
+    maxCount: integer(0)
+      .default(100_000)
+      .describe("The most entries: one for each turn, and one for each of its calls (default 100000)"),
+    maxSize: size("64MiB", "The most bytes that turns take"),
+    maxTurn: size("1MiB", "The largest turn; a larger one is not kept"),
+    maxAge: age.default(7 * 86_400_000).describe("How long a turn is kept (default 7d)"),
+  },
+  "a mapping such as { memory: false }",
+);
+
 /** A valid configuration: times in milliseconds, sizes in bytes, defaults filled in. */
 export interface Config {
   readonly host: string;
@@ -81,6 +105,8 @@ export interface Config {
   readonly metrics?: MetricsAccess | undefined;
   readonly metricsKey: readonly string[];
   readonly store: StoreConfig;
+  readonly sessions: SessionsConfig;
+  readonly sessionKey?: string | undefined;
   readonly memory?: number | undefined;
   readonly loadWait: number;
   readonly adminKey: readonly string[];
@@ -137,6 +163,9 @@ function list(what: string, description: string): z.ZodType<string[], string | s
 }
 
 const redis = "a URL such as redis://localhost:6379";
+
+const sessionKeyText = "a secret of at least 32 characters, such as ${TRUEWIRE_SESSION_KEY} (openssl rand -hex 32)";
+const sessionKey = text(sessionKeyText).min(32, { error: `expected ${sessionKeyText}` });
 
 const server = settings(
   {
@@ -202,6 +231,14 @@ const server = settings(
       .describe("Numbers for Prometheus at /metrics: on, open (without a key) or off (default on; off for a handler)"),
     metricsKey: list("a key, such as ${METRICS_KEY}", "Keys for the numbers alone; then no other key reads them"),
     store: storeSchema,
+    sessions: sessionsSchema
+      .default(sessionsSchema.parse({}))
+      .describe("What is kept of an answer for the next request of its session, where the client does not return it"),
+    sessionKey: sessionKey
+      .optional()
+      .describe(
+        "A secret that proves values which clients return to be this installation's (default: a random one, kept in the store or next to profilesFile)",
+      ),
     memory: bytes.optional().describe("What loaded local models may take together, such as 12GiB (default: no limit)"),
     loadWait: duration("5m", "How long a request may wait until its model fits into memory before it is refused"),
     adminKey: list(

@@ -63,11 +63,11 @@ export function size(standard: string, description: string): z.ZodType<number, n
 }
 
 function milliseconds(value: number | string): number {
-  const [, number = "0", , unit = "s"] = /^(\d+(\.\d+)?)\s*(\w+)?$/.exec(String(value)) ?? [];
+  const [, number = "0", , unit = "s"] = /^(\d+(\.\d+)?)\s*([a-z]\w*)?$/i.exec(String(value)) ?? [];
   return Number(number) * (factors[unit] ?? 1000);
 }
 
 function byteCount(value: number | string): number {
-  const [, number = "0", , unit = ""] = /^(\d+(\.\d+)?)\s*(\w+)?$/.exec(String(value)) ?? [];
+  const [, number = "0", , unit = ""] = /^(\d+(\.\d+)?)\s*([a-z]\w*)?$/i.exec(String(value)) ?? [];
   return Math.floor(Number(number) * (units[unit.toLowerCase()] ?? 1));
 }

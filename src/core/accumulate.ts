@@ -12,6 +12,7 @@ import type {
   TokenLogprob,
   Usage,
 } from "./events.ts";
+import type { CallState, ReasoningState } from "./turn-state.ts";
 
 /** A whole generation, accumulated from its events. Answers without a stream are written from it. */
 export interface Generation {
@@ -72,8 +73,7 @@ export interface GeneratedReasoning {
   readonly text: string;
   readonly summary: readonly string[];
   readonly id?: string;
-  readonly signature?: string;
-  readonly encrypted?: string;
+  readonly state?: ReasoningState;
 }
 
 export interface GeneratedCallPart extends GeneratedCall {
@@ -96,6 +96,7 @@ export interface GeneratedCall {
   readonly itemId?: string;
   /** Members that calls have in one API only. */
   readonly native?: DialectJson;
+  readonly state?: CallState;
   /** null: the call is incomplete. */
   readonly status: "succeeded" | "failed" | null;
 }
@@ -127,10 +128,7 @@ export class Accumulator {
       case "part-end": {
         const choice = this.#choice(event.choice);
         const { open } = choice;
-        if (open?.type === "reasoning") {
-          if (event.signature !== undefined) open.signature = event.signature;
-          if (event.encrypted !== undefined) open.encrypted = event.encrypted;
-        }
+        if (open?.type === "reasoning" && event.state) open.state = event.state;
         choice.open = null;
         break;
       }
@@ -156,9 +154,9 @@ export class Accumulator {
         openPart(this.#choice(event.choice), "text").annotations.push(event.annotation);
         break;
       case "tool-call-start": {
-        const { id, name, kind = "function", namespace, itemId, native } = event;
+        const { id, name, kind = "function", namespace, itemId, native, state } = event;
         const choice = this.#choice(event.choice);
-        const growing = { namespace, itemId, native, arguments: [], status: null };
+        const growing = { namespace, itemId, native, state, arguments: [], status: null };
         const call: GrowingCall = { type: "tool-call", id, name, kind, ...growing };
         choice.open = null;
         choice.calls[event.index] = call;
@@ -170,7 +168,10 @@ export class Accumulator {
         break;
       case "tool-call-end": {
         const call = this.#choice(event.choice).calls[event.index];
-        if (call) call.status = event.status;
+        if (!call) break;
+        call.status = event.status;
+        if (event.native) call.native = withValue(call.native, event.native);
+        if (event.state) call.state = withValue(call.state, event.state);
         break;
       }
       case "finish": {
@@ -270,8 +271,7 @@ interface GrowingPart {
   readonly summary: Map<number, string[]>;
   readonly annotations: Annotation[];
   logprobs: TokenLogprob[] | null;
-  signature?: string;
-  encrypted?: string;
+  state?: ReasoningState;
 }
 
 interface GrowingCall {
@@ -281,7 +281,8 @@ interface GrowingCall {
   readonly kind: "function" | "custom";
   readonly namespace: string | undefined;
   readonly itemId: string | undefined;
-  readonly native: DialectJson | undefined;
+  native: DialectJson | undefined;
+  state: CallState | undefined;
   readonly arguments: string[];
   status: GeneratedCall["status"];
 }
@@ -301,6 +302,11 @@ function newPart(
   choice.parts.push(part);
   choice.open = part;
   return part;
+}
+
+/** Adds members that have come later. */
+function withValue<T extends { readonly value: Readonly<Record<string, unknown>> }>(known: T | undefined, later: T): T {
+  return { ...later, value: { ...known?.value, ...later.value } };
 }
 
 function summaryPart({ summary }: GrowingPart, number: number): string[] {
@@ -370,6 +376,7 @@ function wholeCall({
   namespace,
   itemId,
   native,
+  state,
   status,
 }: GrowingCall): GeneratedCall {
   return {
@@ -381,6 +388,7 @@ function wholeCall({
     ...(namespace !== undefined && { namespace }),
     ...(itemId !== undefined && { itemId }),
     ...(native !== undefined && { native }),
+    ...(state !== undefined && { state }),
   };
 }
 
@@ -390,19 +398,20 @@ function wholeText({ chunks, id, phase, annotations, logprobs }: GrowingPart): G
   return { ...text, ...(id !== undefined && { id }), ...(phase !== undefined && { phase }) };
 }
 
-function wholeReasoning({ chunks, summary, id, signature, encrypted }: GrowingPart): GeneratedReasoning {
+function wholeReasoning({ chunks, summary, id, state }: GrowingPart): GeneratedReasoning {
   return {
     type: "reasoning",
     text: chunks.join(""),
     // A source may skip a number.
     summary: Array.from(summary.values(), (part) => part.join("")),
     ...(id !== undefined && { id }),
-    ...(signature !== undefined && { signature }),
-    ...(encrypted !== undefined && { encrypted }),
+    ...(state !== undefined && { state }),
   };
 }
 
 function bothOf(before: TokenLogprob[] | null, more: readonly TokenLogprob[] | null): TokenLogprob[] | null {
   if (more === null) return before;
-  return before === null ? [...more] : before.concat(more);
+  const all = before ?? [];
+  for (const token of more) all.push(token);
+  return all;
 }

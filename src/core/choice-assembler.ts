@@ -8,6 +8,7 @@ export class ChoiceAssembler {
   readonly #choice: number;
   #started = false;
   #calls = 0;
+  #hasText = false;
   /** By source: the source's index of a call → the index in the choice. */
   readonly #indices = new Map<string, number[]>();
   #events: GenerationEvent[] = [];
@@ -21,11 +22,17 @@ export class ChoiceAssembler {
     return this.#calls > 0;
   }
 
+  /** Whether the choice has a text that is not blank. */
+  get hasText(): boolean {
+    return this.#hasText;
+  }
+
   /** Adds events of a source, without a `finish`. Each source numbers its calls independently, and may restart at 0. */
   add(events: readonly GenerationEvent[], source = "text"): void {
     for (const event of events) {
       if (event.type === "start") this.#started = true;
       else this.#start();
+      if (!this.#hasText && event.type === "text-delta") this.#hasText = /\S/.test(event.text);
       this.#events.push(this.#renumbered(event, source));
     }
   }

@@ -1,4 +1,4 @@
-import type { GenerationEvent } from "./events.ts";
+import type { GenerationEvent, Usage } from "./events.ts";
 import type { GenerationObserver } from "./generation-observer.ts";
 import type { GenerationRequest } from "./request.ts";
 
@@ -47,6 +47,12 @@ export interface Engine {
   /** What the servers of an upstream accept. Absent: the engine is no upstream. */
   profiles?(): readonly ServerProfileReport[];
 
+  /**
+   * Forgets what was learned about a model of an upstream: at all of its servers, or at that of `url`; all lessons, or that with the id
+   * `lesson`. Returns the ids of the forgotten ones. Absent: the engine is no upstream.
+   */
+  forget?(model: string, which: { readonly url?: string; readonly lesson?: string }): readonly string[];
+
   /** The URLs of an upstream. Absent: the engine is no upstream. */
   urls?(): readonly UpstreamUrl[];
 
@@ -68,6 +74,8 @@ export interface QuestionTypes {
   readonly slots: { readonly request: null; readonly answer: readonly SlotState[] };
   /** Ends the reasoning of a running answer, by the id of its request; its text follows. False: it is not reasoning. */
   readonly "end-reasoning": { readonly request: { readonly id: string }; readonly answer: boolean };
+  /** The current usage of a running answer, by the id of its request; `null` if the request is not running. */
+  readonly usage: { readonly request: { readonly id: string }; readonly answer: Usage | null };
   readonly embed: { readonly request: EmbeddingRequest; readonly answer: EmbeddingAnswer };
   readonly rerank: { readonly request: RerankRequest; readonly answer: RerankAnswer };
 }
@@ -223,6 +231,8 @@ export interface ModelInfo {
   readonly callsTools?: boolean;
   /** Whether it reasons. Absent: unknown. */
   readonly reasons?: boolean;
+  /** Whether it continues a text before a suffix. Absent: unknown. */
+  readonly fillsInMiddle?: boolean;
   /** Facts from the file of a local model. */
   readonly file?: ModelFileFacts;
   /** Known values for requests that do not set them; later entries override earlier ones. Absent: unknown. */
@@ -278,6 +288,8 @@ export interface ServerProfileReport {
   readonly known: Readonly<Record<string, unknown>>;
   /** From probes and refusals. */
   readonly learned: Readonly<Record<string, unknown>>;
+  /** What was learned, each with its id (`tools`, `drop.stop`), and when, in ISO 8601; without a date: before dates were kept. */
+  readonly lessons: readonly { readonly id: string; readonly value: unknown; readonly learned?: string }[];
   /** From the configuration. */
   readonly configured: Readonly<Record<string, unknown>>;
 }

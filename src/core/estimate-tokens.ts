@@ -7,17 +7,7 @@ const charactersPerToken = 4;
 /** The estimate for an image, a sound, or a file without text. */
 const mediaCharacters = 2000;
 /** Members whose texts are not part of the prompt. */
-const unread: ReadonlySet<string> = new Set([
-  "url",
-  "data",
-  "signature",
-  "encrypted",
-  "path",
-  "id",
-  "toolCallId",
-  "type",
-  "role",
-]);
+const unread: ReadonlySet<string> = new Set(["url", "data", "state", "path", "id", "toolCallId", "type", "role"]);
 
 /** Estimates the number of tokens of a request's prompt; at least 1. */
 export function estimateTokens({ prompt, tools }: Pick<GenerationRequest, "prompt" | "tools">): number {

@@ -1,3 +1,5 @@
+import type { CallState, ReasoningState } from "./turn-state.ts";
+
 /**
  * The events of a generation. Every engine emits these events, and a writer in `apis/` converts them to bytes. The names follow the AI
  * SDK's stream parts.
@@ -8,7 +10,7 @@
  * throw instead.
  *
  * Text, reasoning and refusals form parts. A delta of another kind, or a call, ends the open part. `part-start` and `part-end` are for
- * sources that report more: consecutive parts of one kind, a part's id or phase, the signature of reasoning.
+ * sources that report more: consecutive parts of one kind, a part's id or phase, the state of reasoning.
  */
 export type GenerationEvent =
   | StartEvent
@@ -69,14 +71,12 @@ export interface PartStartEvent {
   readonly phase?: string;
 }
 
-/** Ends the open part. Reasoning may be signed or encrypted by its vendor; both values are opaque. */
+/** Ends the open part. */
 export interface PartEndEvent {
   readonly type: "part-end";
   readonly choice: number;
-  /** Source: Messages, `thinking.signature`. */
-  readonly signature?: string;
-  /** Source: Responses, `encrypted_content`; Messages, `redacted_thinking.data`. */
-  readonly encrypted?: string;
+  /** Of reasoning. */
+  readonly state?: ReasoningState;
 }
 
 /** A citation in the open text part. */
@@ -144,6 +144,8 @@ export interface ToolCallStartEvent {
   readonly itemId?: string;
   /** Members that calls have in one API only, such as Anthropic's `caller`. */
   readonly native?: DialectJson;
+  /** What the source demands back with this call. */
+  readonly state?: CallState;
 }
 
 export interface ToolCallDeltaEvent {
@@ -162,6 +164,9 @@ export interface ToolCallEndEvent {
   readonly status: "succeeded" | "failed";
   /** The raw text of a failed call. */
   readonly raw?: string;
+  /** Members and state that the source has sent after the call's start (see `ToolCallStartEvent`). They are added to those of the start. */
+  readonly native?: DialectJson;
+  readonly state?: CallState;
 }
 
 /**

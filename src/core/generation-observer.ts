@@ -13,8 +13,29 @@ export interface GenerationObserver {
   cacheMissed(miss: CacheMiss): void;
   /** Repairs of the source's answer and adaptations of the request to it, counted by kind. May be called several times. */
   repaired(counts: Readonly<Record<string, number>>): void;
+  /**
+   * What became of the states of earlier turns in a request to another server (`TurnState`). Called for each request that has turns of the
+   * model; the last call counts.
+   */
+  turnStates?(counts: TurnStateCounts): void;
   /** Present if the request is inspected. */
   readonly inspection?: Inspection | undefined;
+}
+
+/** Numbers of states, by what became of them. */
+export interface TurnStateCounts {
+  /** Returned by the client, and sent. */
+  readonly kept: number;
+  /** Not returned by the client, and sent from the memory. */
+  readonly restored: number;
+  /** Turns without a state of which the memory knows nothing. */
+  readonly missing: number;
+  /** Made by another source, and not sent. */
+  readonly foreign: number;
+  /** Sent in place of a state that is missing or foreign: a value that the server documents for this. */
+  readonly standIns: number;
+  /** Not sent, since the server refused it. */
+  readonly dropped: number;
 }
 
 export interface ObservedAttempt {

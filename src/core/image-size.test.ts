@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { imageSize } from "./image-size.ts";
+import { imageSize, jpegScans } from "./image-size.ts";
 
 const bytes = (text: string): Uint8Array => Uint8Array.from(text, (character) => character.charCodeAt(0));
 
@@ -13,6 +13,15 @@ test.each([
   ["a JPEG without a frame", "\xff\xd8\xff\xe0\0\x04ab", undefined],
 ])("the size of %s", (_, file, expected) => {
   expect(imageSize(bytes(file))).toEqual(expected);
+});
+
+test("the scans of a JPEG are counted up to its end, outside of segments and of the image's own bytes", () => {
+  const scan = "\xff\xda\0\x08\x01\x01\0\0\x3f\0";
+  const thumbnail = "\xff\xe1\0\x06\xff\xda\xff\xda";
+  expect(jpegScans(bytes(`\xff\xd8${thumbnail}${scan}a\xff\0b\xff\xd0c\xff\xff${scan}d\xff\xd9\xff\xda\0\x02`))).toBe(
+    2,
+  );
+  expect(jpegScans(bytes("\xff\xd8"))).toBe(0);
 });
 
 test("damaged files have a size or none, and end", () => {

@@ -14,6 +14,27 @@ export function imageSize(bytes: Uint8Array): readonly [width: number, height: n
   return starts(0xff, 0xd8, 0xff) ? jpegSize(bytes, view) : undefined;
 }
 
+/**
+ * The number of scans of a JPEG file: of start-of-scan markers up to the end of the image (ITU-T T.81, B.1.1.2). A decoder visits all blocks
+ * of the image for each of them, however few bytes it has.
+ */
+export function jpegScans(bytes: Uint8Array): number {
+  let scans = 0;
+  for (let at = bytes.indexOf(0xff, 2); at !== -1 && at + 1 < bytes.length; at = bytes.indexOf(0xff, at)) {
+    const marker = bytes[at + 1] ?? 0;
+    if (marker === 0xff) {
+      at++;
+      continue;
+    }
+    if (marker === 0xd9) break;
+    if (marker === 0xda) scans++;
+    // 0 is a byte 0xff of the image, 0xd0 to 0xd8 and 1 have no segment.
+    const isAlone = marker <= 1 || (marker >= 0xd0 && marker <= 0xd8);
+    at += isAlone ? 2 : 2 + (((bytes[at + 2] ?? 0) << 8) | (bytes[at + 3] ?? 0));
+  }
+  return scans;
+}
+
 /** The size is in the first frame header, after other segments. */
 function jpegSize(bytes: Uint8Array, view: DataView): readonly [number, number] | undefined {
   let at = 2;

@@ -1,3 +1,5 @@
+import type { CallState, ReasoningState } from "./turn-state.ts";
+
 /**
  * A message, independent of any API. It can represent the messages of OpenAI's chat completions, OpenAI's Responses and Anthropic's
  * Messages. `content` is a string if the client sent one, else its parts in order.
@@ -31,7 +33,7 @@ export interface AssistantMessage extends MessageBase {
 }
 
 /** The result of a call. */
-export interface ToolMessage extends MessageBase {
+export interface ToolMessage extends MessageBase, CacheablePart {
   readonly role: "tool";
   readonly content: Content;
   /** The id of the call. */
@@ -52,7 +54,10 @@ export type AssistantPart = TextPart | RefusalPart | ImagePart | ReasoningPart |
 
 /** A part of a prompt that a server may have to cache on request. */
 export interface CacheablePart {
-  /** The prompt up to the end of this part is to be cached for this time. Source: OpenAI's `prompt_cache_breakpoint`. */
+  /**
+   * The prompt up to the end of this part is to be cached for this time. Sources: `cache_control` of Messages and of OpenRouter's chat API,
+   * OpenAI's `prompt_cache_breakpoint`.
+   */
   readonly cacheMinutes?: number;
 }
 
@@ -107,14 +112,13 @@ export interface ReasoningPart {
   readonly summary?: readonly string[];
   /** The item's id at the vendor. */
   readonly id?: string;
-  /** The vendor's signature; opaque. Source: Anthropic's Messages, `thinking.signature`. */
-  readonly signature?: string;
-  /** The reasoning, encrypted by the vendor; opaque. Source: Responses, `encrypted_content`; Messages, `redacted_thinking.data`. */
-  readonly encrypted?: string;
+  readonly state?: ReasoningState;
 }
 
-export interface ToolCallPart extends ToolCall {
+export interface ToolCallPart extends ToolCall, CacheablePart {
   readonly type: "tool-call";
+  /** What the source of the call demands back with it. */
+  readonly state?: CallState;
 }
 
 /** A tool call. `arguments` is the model's own JSON text, which may be malformed and is never changed. */
@@ -130,7 +134,7 @@ export interface ToolCall {
 }
 
 /** A tool that the model may call and the client runs. */
-export interface Tool {
+export interface Tool extends CacheablePart {
   readonly name: string;
   readonly description?: string;
   /** JSON Schema of the arguments; absent: an object without properties. */
@@ -178,7 +182,8 @@ export function assistantParts({ content }: AssistantMessage): readonly Assistan
 export function assistantContent(parts: readonly AssistantPart[]): AssistantMessage["content"] {
   const [first] = parts;
   if (first === undefined) return null;
-  return parts.length === 1 && first.type === "text" && first.phase === undefined ? first.text : parts;
+  const isPlain = first.type === "text" && first.phase === undefined && first.cacheMinutes === undefined;
+  return parts.length === 1 && isPlain ? first.text : parts;
 }
 
 /** The calls of an assistant's message, in order. */
@@ -192,37 +197,69 @@ export function reasoningOf(message: AssistantMessage): string | undefined {
   const texts: string[] = [];
   for (const part of assistantParts(message)) {
     if (part.type !== "reasoning") continue;
-    const { text, summary, signature, encrypted } = part;
+    const { text, summary, state } = part;
     if (text === "" && summary) texts.push(summary.join("\n\n"));
-    else if (text !== "" || (signature ?? encrypted) === undefined) texts.push(text);
+    else if (text !== "" || state === undefined) texts.push(text);
   }
   return texts.length === 0 ? undefined : texts.join("\n\n");
 }
 
 const none: readonly ToolCall[] = [];
 
-/** Ids of exactly nine letters or digits, which Mistral's models require: the end of the original id, unless another id has the same end. */
-export class ShortIds {
-  readonly #shortOf = new Map<string, string>();
+/** Ids of calls in the form that a server accepts: a different one for each id, and the same whenever it is asked for. */
+class FittedIds {
+  readonly #fittedOf = new Map<string, string>();
   readonly #taken = new Set<string>();
+  readonly #fit: (id: string) => string;
+  readonly #numbered: (fitted: string, number: number) => string;
   /** Lower numbers are in use. */
   #number = 0;
 
-  /** The short id of an id; the same for each call. */
+  /** `fit`: the form of an id; `numbered`: the same for one whose form another id has. */
+  constructor(fit: (id: string) => string, numbered: (fitted: string, number: number) => string) {
+    this.#fit = fit;
+    this.#numbered = numbered;
+  }
+
   of(id: string): string {
-    let short = this.#shortOf.get(id);
-    if (short === undefined) {
-      short = id
+    let fitted = this.#fittedOf.get(id);
+    if (fitted === undefined) {
+      const first = (fitted = this.#fit(id));
+      while (this.#taken.has(fitted)) fitted = this.#numbered(first, this.#number++);
+      this.#taken.add(fitted);
+      this.#fittedOf.set(id, fitted);
+    }
+    return fitted;
+  }
+
+  /** The id of a further call with this id. From now on, `of` returns it, too: results follow their calls. */
+  ofCall(id: string): string {
+    this.#fittedOf.delete(id);
+    return this.of(id);
+  }
+}
+
+/** Ids of exactly nine letters or digits, which Mistral's models require: the end of the original id, unless another id has the same end. */
+export class ShortIds extends FittedIds {
+  constructor() {
+    const fit = (id: string): string =>
+      id
         .replace(/[^a-zA-Z0-9]/g, "")
         .slice(-9)
         .padStart(9, "0");
-      if (this.#taken.has(short)) {
-        do short = String(this.#number++).padStart(9, "0");
-        while (this.#taken.has(short));
-      }
-      this.#taken.add(short);
-      this.#shortOf.set(id, short);
-    }
-    return short;
+    super(fit, (_, number) => String(number).padStart(9, "0"));
+  }
+}
+
+/**
+ * Ids of letters, digits, `_` and `-`, which Anthropic requires, and a different one for each call: `f.a:0` and `f_a_0` are two calls, and so
+ * are two calls with the id `call_0`, which some servers give to the first call of every answer.
+ */
+export class WordIds extends FittedIds {
+  constructor() {
+    super(
+      (id) => id.replace(/[^a-zA-Z0-9_-]/g, "_"),
+      (fitted, number) => `${fitted}_${number}`,
+    );
   }
 }

@@ -84,7 +84,7 @@ function continues(known: readonly PromptMessage[], asked: readonly PromptMessag
 export type ChangingPart = "billing-header" | "date" | "id" | "counter";
 
 /** Claude Code writes it first into the system prompt. Source: https://github.com/ggml-org/llama.cpp/issues/20623. */
-export const billingHeader = /\bx-[a-z0-9-]*(?:billing|header)[a-z0-9-]*:/i;
+export const billingHeader = /\bx-[a-z0-9-]{0,40}(?:billing|header)[a-z0-9-]{0,40}:/i;
 
 const month = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*";
 

@@ -1,3 +1,4 @@
+import type { TurnState } from "./turn-state.ts";
 import type { HostedTool, JsonSchema, Message, Tool, ToolChoice } from "./message.ts";
 import { invalidRequest } from "./failure.ts";
 
@@ -62,6 +63,15 @@ export interface Passthrough {
   readonly body: Readonly<Record<string, unknown>>;
   /** The client's headers that affect the meaning of its JSON (`anthropic-beta`), in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** The content of each value in `body` that this server has sealed for the client (`TurnSeal`). Absent: `body` has no sealed value. */
+  readonly sealed?: SealedValues;
+  /** The messages of `prompt` have other states than `body`: what `body` lacks is added to it, and what they lack is left out of it. */
+  readonly hasOtherStates?: boolean;
+}
+
+/** Values that this server has sealed, and what each contains. */
+export interface SealedValues {
+  get(value: string): { readonly text?: string; readonly state?: TurnState } | undefined;
 }
 
 /** Options of the model's reasoning. */

@@ -86,9 +86,17 @@ function synchronous(schema: Exclude<JsonSchema, boolean>): Record<string, unkno
   return rest;
 }
 
+/** The errors of an answer that are described, and the characters of each: a list of a million items can have a million errors. */
+const [maxErrors, maxErrorLength] = [20, 300];
+
 /** Names paths in the schema: paths in the answer contain names from the model, and logs must not contain text of an answer. */
 function describeErrors(errors: readonly ErrorObject[] | null | undefined): string {
-  return (errors ?? []).map(({ schemaPath, message }) => `${schemaPath} ${message}`).join("; ");
+  const all = errors ?? [];
+  const shown = all.slice(0, maxErrors).map(({ schemaPath, message }) => {
+    const text = `${schemaPath} ${message}`;
+    return text.length > maxErrorLength ? `${text.slice(0, maxErrorLength)}...` : text;
+  });
+  return [...shown, ...(all.length > maxErrors ? [`and ${all.length - maxErrors} more`] : [])].join("; ");
 }
 
 /** Removes members that are null and not required. */

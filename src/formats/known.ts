@@ -1,3 +1,4 @@
+import { nearest } from "../core/nearest.ts";
 import { type Format, plainText } from "./format.ts";
 import { generalFormats, reasoningFormats } from "./known/general-formats.ts";
 import { namedFormats } from "./known/named-formats.ts";
@@ -26,11 +27,19 @@ export function formatNamed(name: string): Format | undefined {
   return byName.get(name);
 }
 
-/** The format with this name or alias. Throws a RangeError that lists the known names. */
+/** The names that an error shows. */
+const common = ["auto", "hermes", "qwen3-coder", "llama3-json", "mistral", "deepseek-v3.1", "gpt-oss"];
+
+/** The format with this name or alias. Throws a RangeError with the name that was meant, or some that are known. */
 export function requireFormat(name: string): Format {
   const format = formatNamed(name);
   if (format) return format;
-  throw new RangeError(`format "${name}" is not known; known are ${knownNames.join(", ")}`);
+  const meant = nearest(name, knownNames);
+  const hint =
+    meant === undefined
+      ? `known are ${common.join(", ")} and ${knownNames.length - common.length} more`
+      : `did you mean ${meant}?`;
+  throw new RangeError(`format "${name}" is not known; ${hint} (truewire formats lists all)`);
 }
 
 function namesOf({ id, aliases = [] }: Format): readonly string[] {

@@ -1,13 +1,16 @@
 import type { Args, CallSyntax, Markers, NamedCall, ObjectCall, PlainFormat, Reasoning } from "./format.ts";
 import { readsBack, type Render, renderCalls, renderTurn, sentinel } from "./read-back.ts";
 
+/** In characters. No template of a model writes more around a call; what is read here may be searched several times. */
+const maxRendering = 10_000;
+
 /**
  * Learns a format from how a chat template renders a call of the assistant: the positions of the name, the keys and the values, and the
  * text around them. Returns undefined if the template renders no calls, or renders them in a way that fits none of the families.
  */
 export function learnFormat(render: Render): PlainFormat | undefined {
   const turn = renderCalls(render, 1);
-  if (turn === null) return undefined;
+  if (turn === null || turn.length > maxRendering) return undefined;
   const two = renderCalls(render, 2);
   const begin = startOfCall(turn);
   const end = callsEnd(render, turn, 1);

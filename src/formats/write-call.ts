@@ -24,12 +24,14 @@ export function writeCall(format: Format, call: WrittenCall): string | null {
 function writePlain({ section, calls }: PlainFormat, call: WrittenCall): string | null {
   const [first] = calls;
   if (!first) return null;
-  return (section?.open[0] ?? "") + writeDelimited(first, call) + (section?.close[0] ?? "");
+  return (section?.open[0] ?? "") + writeDelimited(first, call, section?.close ?? []) + (section?.close[0] ?? "");
 }
 
-function writeDelimited(description: CallSyntax, call: WrittenCall): string {
+/** `sectionCloses`: the markers that end the section around the call. */
+function writeDelimited(description: CallSyntax, call: WrittenCall, sectionCloses: readonly string[]): string {
   const { open, close, fence } = description;
-  const body = description.form === "object" ? writeObject(description, call) : writeNamed(description, call);
+  const body =
+    description.form === "object" ? writeObject(description, call) : writeNamed(description, call, sectionCloses);
   const fenced = fence === true && description.form === "object" ? `\n\`\`\`json\n${body}\n\`\`\`` : body;
   return (open?.[0] ?? "") + fenced + (close?.[0] ?? "");
 }
@@ -48,16 +50,16 @@ function writeObject(description: ObjectCall, call: WrittenCall): string {
   return list === "array" ? `[${json}]` : json;
 }
 
-function writeNamed(description: NamedCall, call: WrittenCall): string {
+function writeNamed(description: NamedCall, call: WrittenCall, sectionCloses: readonly string[]): string {
   const { head, headEnd, headEndKept = [], tagEnd = "", args, fence } = description;
   const written = head.replaceAll("{name}", call.name).replaceAll("{index}", "0").replaceAll("{id}", "000000000");
   const end = headEndKept.includes(headEnd[0]) ? "" : headEnd[0];
-  const body = writeArguments(args, call);
+  const body = writeArguments(args, call, [...(description.close ?? []), ...sectionCloses]);
   const whole = written + end + tagEnd + (fence === true ? `\`\`\`json\n${body}\n\`\`\`` : body);
   return description.list === "python" ? `[${whole}]` : whole;
 }
 
-function writeArguments(args: Args, call: WrittenCall): string {
+function writeArguments(args: Args, call: WrittenCall, closes: readonly string[] = []): string {
   const members = Object.entries(call.arguments);
   switch (args.kind) {
     case "json":
@@ -70,18 +72,36 @@ function writeArguments(args: Args, call: WrittenCall): string {
     case "kwargs":
       return `${members.map(([key, part]) => `${key}=${JSON.stringify(part)}`).join(", ")})`;
     case "tagged":
-      return members.map(([key, part]) => writeParameter(args, key, part)).join("");
+      return members.map(([key, part]) => writeParameter(args, key, part, closes)).join("");
   }
 }
 
-function writeParameter(args: TaggedArgs, key: string, value: unknown): string {
+function writeParameter(args: TaggedArgs, key: string, value: unknown, closes: readonly string[]): string {
   const { open, keyEnd, tagEnd = "", valueOpen = "", close, hint, trim } = args;
   const isString = typeof value === "string";
-  const type = isString ? hint?.string : hint?.other.replace("{type}", typeof value);
+  const type = isString ? hint?.string : hint?.other.replace("{type}", typeOf(value));
   const attribute = hint ? ` ${hint.attribute}="${type}"` : "";
-  const text = isString ? value : JSON.stringify(value);
+  const end = close.replaceAll("{key}", key);
+  const text = isString ? value : jsonWithout([end, open, ...closes], value);
   const space = trim === "newline" ? "\n" : "";
-  return open + key + keyEnd + attribute + tagEnd + valueOpen + space + text + space + close.replaceAll("{key}", key);
+  return open + key + keyEnd + attribute + tagEnd + valueOpen + space + text + space + end;
+}
+
+function typeOf(value: unknown): string {
+  return value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
+}
+
+/** JSON in which markers are escaped, as grammars write it: `\\u003c/parameter>`. */
+function jsonWithout(markers: readonly string[], value: unknown): string {
+  let json = JSON.stringify(value);
+  for (const marker of markers) {
+    const [first = "", second = ""] = marker;
+    const escaped = `\\u${first.charCodeAt(0).toString(16).padStart(4, "0")}`;
+    // A marker that JSON has outside of strings, too, is not escaped.
+    const isInString = !/[\s"\\{}[\],:]/.test(first) || /[^\s"\\{}[\],:\w.+-]/.test(second);
+    if (isInString) json = json.replaceAll(marker, () => escaped + marker.slice(first.length));
+  }
+  return json;
 }
 
 /**

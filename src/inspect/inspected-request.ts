@@ -1,5 +1,6 @@
 import type { CacheMiss } from "../core/cache-miss.ts";
 import type { GenerationEvent } from "../core/events.ts";
+import type { TurnStateCounts } from "../core/generation-observer.ts";
 import type { InspectedPrompt } from "../core/inspection.ts";
 import { writeRecording } from "../capture/recording.ts";
 
@@ -84,12 +85,18 @@ export interface RequestSummary {
   readonly attempts?: number;
   /** Repairs of upstream answers, with their counts. */
   readonly repairs?: Readonly<Record<string, number>>;
+  /** What became of the states of earlier turns: absent if there were none, and none was missing. */
+  readonly turn_states?: TurnStateCounts;
   /** How often the stream lost its last client, and how often a client resumed it. */
   readonly lost?: number;
   readonly resumes?: number;
   readonly error?: string;
   /** Why a local model processed much of the prompt again. */
   readonly cache_miss?: ShownCacheMiss;
+  /** Texts, headers and events are not kept, because requests arrived faster than texts are kept. */
+  readonly brief?: true;
+  /** The body of the request or of the answer was too long to be kept completely. */
+  readonly cut?: true;
 }
 
 /** In milliseconds. */
@@ -150,8 +157,6 @@ export interface InspectedRequest extends RequestSummary {
     /** The request to the engine, as JSON. */
     readonly understood?: KeptText;
   };
-  /** Texts, headers and events are not kept, because requests arrived faster than texts are kept. */
-  readonly brief?: true;
   /** In the order in which engines reported them. */
   readonly prompts: readonly InspectedPrompt[];
   /** The raw output of the model for each choice, with markers and control tokens. */
@@ -216,22 +221,19 @@ export interface ShownRepair {
   readonly at?: number;
 }
 
+/** Whether a request is whole: it has ended, was answered, and its bodies are kept completely. Only then can it be judged, resent and exported. */
+export function isWhole({ outcome, status, brief, cut }: RequestSummary): boolean {
+  return outcome !== "open" && status !== undefined && !brief && !cut;
+}
+
 /**
  * The request and its answer as a line of a recording (`truewire record`). null: the request has not ended, was never answered, or was too
  * long to be kept completely.
  */
-export function recordingOf({
-  method,
-  path,
-  outcome,
-  status,
-  brief,
-  request,
-  response,
-}: InspectedRequest): string | null {
+export function recordingOf(inspected: InspectedRequest): string | null {
+  if (!isWhole(inspected)) return null;
+  const { method, path, outcome, status = 0, request, response } = inspected;
   const { body } = request;
-  const isWhole = body?.left_out === undefined && response.body.left_out === undefined;
-  if (outcome === "open" || status === undefined || brief || !isWhole) return null;
   return writeRecording({
     request: { method, path, ...(body && { body: body.text }) },
     response: {

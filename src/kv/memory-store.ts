@@ -87,12 +87,13 @@ const expiryIntervalMs = 60_000;
 
 /**
  * Values under keys, within limits. If a limit is exceeded, the owner with the most values, or bytes, loses its least recently used value. So
- * an owner loses values only while no other owner has more. `onEvict` is called with the key of each value that is evicted or expired.
+ * an owner loses values only while no other owner has more. `onEvict` is called with the key and the size of each value that is evicted or
+ * expired.
  */
 export class BoundedIndex<Value> {
   readonly #limits: StoreLimits;
   readonly #ownerOf: (key: string) => string;
-  readonly #onEvict: (key: string) => void;
+  readonly #onEvict: (key: string, bytes: number) => void;
   readonly #shares = new Map<string, Share<Value>>();
   readonly #byCount = new Ranking<Share<Value>>(({ entries }) => entries.size);
   readonly #byBytes = new Ranking<Share<Value>>(({ bytes }) => bytes);
@@ -100,7 +101,7 @@ export class BoundedIndex<Value> {
   #bytes = 0;
   #lastExpiry = Date.now();
 
-  constructor(limits: StoreLimits, ownerOf: (key: string) => string, onEvict: (key: string) => void) {
+  constructor(limits: StoreLimits, ownerOf: (key: string) => string, onEvict: (key: string, bytes: number) => void) {
     this.#limits = limits;
     this.#ownerOf = ownerOf;
     this.#onEvict = onEvict;
@@ -108,6 +109,11 @@ export class BoundedIndex<Value> {
 
   has(key: string): boolean {
     return this.#shares.get(this.#ownerOf(key))?.entries.has(key) ?? false;
+  }
+
+  /** Whether an owner has values. */
+  holds(owner: string): boolean {
+    return this.#shares.has(owner);
   }
 
   get(key: string): Value | undefined {
@@ -127,7 +133,7 @@ export class BoundedIndex<Value> {
   set(key: string, value: Value, bytes: number, at: number = Date.now()): void {
     this.delete(key);
     // A value that exceeds the limit alone must not evict the others first.
-    if (bytes > this.#limits.maxBytes) return this.#onEvict(key);
+    if (bytes > this.#limits.maxBytes) return this.#onEvict(key, bytes);
     this.#add(key, { value, bytes, at });
     this.#removeExpired();
     while (this.#count > this.#limits.maxCount) this.#evictOldestOf(this.#byCount.largest());
@@ -170,7 +176,8 @@ export class BoundedIndex<Value> {
   }
 
   #evict(key: string): void {
-    if (this.delete(key)) this.#onEvict(key);
+    const bytes = this.#shares.get(this.#ownerOf(key))?.entries.get(key)?.bytes ?? 0;
+    if (this.delete(key)) this.#onEvict(key, bytes);
   }
 
   #removeExpired(): void {

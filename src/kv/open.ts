@@ -17,6 +17,19 @@ export async function openStore(place: string, limits: StoreLimits, warn: (line:
   return openFolderStore(place, limits);
 }
 
+/**
+ * Returns the secret that is kept in Redis, or in a file, for all processes that name the same place. `fresh` becomes the secret if there is
+ * none. Rejects if the place cannot be read or written.
+ */
+export async function openSecret(place: string, fresh: string): Promise<string> {
+  if (isRedis(place)) {
+    const { openRedisSecret } = await import("./redis-store.ts");
+    return openRedisSecret(place, "session-key", fresh);
+  }
+  const { openSecretFile } = await import("./secret-file.ts");
+  return openSecretFile(place, fresh);
+}
+
 function isRedis(place: string): boolean {
   return /^rediss?:\/\//.test(place);
 }

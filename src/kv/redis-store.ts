@@ -29,6 +29,21 @@ export async function openRedisStore(url: string, limits: StoreLimits, warn: (li
 }
 
 /**
+ * Returns the secret under a name, which is set to `fresh` if there is none: all instances get the same one. It has no age. Rejects where the
+ * server cannot be reached.
+ */
+export async function openRedisSecret(url: string, name: string, fresh: string): Promise<string> {
+  const connection = new RedisConnection(url, { timeoutMs, onLost() {}, onBack() {} });
+  try {
+    await connection.opened;
+    await connection.run((client) => client.set(prefix + name, fresh, { condition: "NX" }));
+    return (await connection.run((client) => client.get(prefix + name))) ?? fresh;
+  } finally {
+    await connection.close();
+  }
+}
+
+/**
  * A store in Redis or Valkey, which several instances share. It forgets what is too old by itself; how much it holds is its own setting
  * (`maxmemory`, with a policy such as `allkeys-lru`).
  */

@@ -31,7 +31,7 @@ export function toOpenAiMessages(
   messages: readonly Message[],
   options: { readonly legacy?: boolean } = {},
 ): ChatRequestMessage[] {
-  return writeChatMessages(messages, options.legacy) as ChatRequestMessage[];
+  return writeChatMessages(messages, options) as ChatRequestMessage[];
 }
 
 /**

@@ -8,6 +8,7 @@ import type { Tool, ToolCall } from "../core/message.ts";
 import { ChatTemplate } from "../templates/chat-template.ts";
 import { templateMetadata } from "../templates/template-metadata.ts";
 import { toolCallId } from "../apis/ids.ts";
+import { random } from "../random/random.ts";
 
 /** How a model writes, and what is known of its prompt. One of `format` and `template` is needed. */
 export interface ModelTextOptions {
@@ -97,7 +98,7 @@ export class ModelTextParser {
   readonly #reader: JobReader;
 
   constructor(options: ModelTextOptions) {
-    const { newCallId = () => toolCallId(Math.random), tools, prefix, thinking, separateReasoning } = options;
+    const { newCallId = () => toolCallId(random), tools, prefix, thinking, separateReasoning } = options;
     this.#reader = new JobReader(
       {
         format: formatOf(options),

@@ -84,11 +84,13 @@ test("unparseable arguments are kept with their text and flagged; whole calls ar
   ]);
 });
 
-test("tool_calls without calls is an error of the upstream", async () => {
-  const { end } = await read(
-    chunk({ delta: { content: "x" } }) + chunk({ delta: {}, finish_reason: "tool_calls" }) + done,
-  );
-  expect(end).toMatchObject({ kind: "upstream-error", failure: { status: 502 } });
+test("tool_calls without calls ends a text, and is an error of the upstream without one", async () => {
+  const announced = chunk({ delta: {}, finish_reason: "tool_calls" }) + done;
+  const { choices, end } = await read(chunk({ delta: { content: "x" } }) + announced);
+  expect(end.kind).toBe("done");
+  expect(choices[0]).toMatchObject({ text: "x", finish: { reason: "stop" } });
+  const empty = await read(chunk({ delta: { role: "assistant", content: "" } }) + announced);
+  expect(empty.end).toMatchObject({ kind: "upstream-error", failure: { status: 502 } });
 });
 
 const stream =

@@ -1,6 +1,7 @@
 import { accumulate, Accumulator } from "../core/accumulate.ts";
 import type { Generation } from "../core/accumulate.ts";
 import type { GenerationEvent, GenerationFailure } from "../core/events.ts";
+import { WellFormedEvents } from "../core/well-formed.ts";
 import { chatReader } from "../apis/chat/read.ts";
 import { toolCallId } from "../apis/ids.ts";
 import { toolUseId } from "../apis/messages/ids.ts";
@@ -13,6 +14,7 @@ import { readResponseBody, parseTolerantly } from "../apis/tolerant/read-respons
 import { RepairLog } from "../apis/tolerant/repairs.ts";
 import type { Repair } from "../apis/tolerant/repairs.ts";
 import type { EventSource } from "./call-progress.ts";
+import { random } from "../random/random.ts";
 
 /*
  * One implementation for all APIs. Each exported function makes the reader of its API, so that a bundle contains only the readers that are
@@ -157,18 +159,15 @@ export function readMessagesAnswer(body: string | object, options: ReadAnswerOpt
   return readAnswer(messagesAnswerReader(options), body, options);
 }
 
-function chatAnswerReader({
-  newCallId = () => toolCallId(Math.random),
-  legacyFunctions,
-}: ReadChatOptions): AnswerReader {
+function chatAnswerReader({ newCallId = () => toolCallId(random), legacyFunctions }: ReadChatOptions): AnswerReader {
   return chatReader({ newCallId, ...(legacyFunctions !== undefined && { legacyFunctions }) });
 }
 
-function responsesAnswerReader({ newCallId = () => toolCallId(Math.random) }: ReadAnswerOptions): AnswerReader {
+function responsesAnswerReader({ newCallId = () => toolCallId(random) }: ReadAnswerOptions): AnswerReader {
   return new ResponseReader({ newCallId });
 }
 
-function messagesAnswerReader({ newCallId = () => toolUseId(Math.random) }: ReadAnswerOptions): AnswerReader {
+function messagesAnswerReader({ newCallId = () => toolUseId(random) }: ReadAnswerOptions): AnswerReader {
   return new MessageReader({ newCallId });
 }
 
@@ -178,19 +177,21 @@ async function* readStream(
   { onRepairs }: ReadAnswerOptions,
   frameOf: (event: object) => string,
 ): AsyncGenerator<GenerationEvent> {
+  const texts = new WellFormedEvents();
   try {
     if (source instanceof Response && !source.ok) {
-      yield* reader.abandon({ kind: "upstream-error", failure: await failureOf(source) });
+      yield* texts.read(reader.abandon({ kind: "upstream-error", failure: await failureOf(source) }));
       return;
     }
     try {
       for await (const chunk of chunksOf(source)) {
-        yield* reader.push(typeof chunk === "string" || chunk instanceof Uint8Array ? chunk : frameOf(chunk));
+        const input = typeof chunk === "string" || chunk instanceof Uint8Array ? chunk : frameOf(chunk);
+        yield* texts.read(reader.push(input));
         if (reader.ended) return;
       }
-      yield* reader.end();
+      yield* texts.read(reader.end());
     } catch (error) {
-      yield* reader.end(error instanceof Error ? error : new Error(String(error)));
+      yield* texts.read(reader.end(error instanceof Error ? error : new Error(String(error))));
     }
   } finally {
     if (reader.repairs.total > 0) onRepairs?.(reader.repairs.list());
@@ -198,7 +199,8 @@ async function* readStream(
 }
 
 function readAnswer(reader: AnswerReader, body: string | object, { onRepairs }: ReadAnswerOptions): Generation {
-  const generation = accumulate(typeof body === "string" ? readResponseBody(body, reader) : reader.readBody(body));
+  const events = typeof body === "string" ? readResponseBody(body, reader) : reader.readBody(body);
+  const generation = accumulate(new WellFormedEvents().read(events));
   if (reader.repairs.total > 0) onRepairs?.(reader.repairs.list());
   return generation;
 }

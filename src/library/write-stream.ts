@@ -3,6 +3,7 @@ import type { Generation } from "../core/accumulate.ts";
 import type { EndEvent, GenerationEvent } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
 import { isObject } from "../core/json.ts";
+import { WellFormedEvents } from "../core/well-formed.ts";
 import { writeChatResponse } from "../apis/chat/write-body.ts";
 import { ChatStreamWriter } from "../apis/chat/write-stream.ts";
 import type { ChoicesContext, RequestedAnswer } from "../apis/choices-answer.ts";
@@ -19,6 +20,7 @@ import type { ResponseOptions } from "../apis/responses/request-schema.ts";
 import { ResponseObject } from "../apis/responses/response-object.ts";
 import { writeResponse } from "../apis/responses/response-writer.ts";
 import { ResponseStreamWriter } from "../apis/responses/stream-writer.ts";
+import { random as secureRandom } from "../random/random.ts";
 
 /*
  * One implementation for all APIs. Each exported function makes the writer of its API, so that a bundle contains only the writers that are
@@ -35,7 +37,7 @@ export interface WriteAnswerOptions extends AnswerSettings {
   readonly id?: string;
   /** Unix time in seconds; default: now. */
   readonly created?: number;
-  /** Uniform in [0, 1): for ids, obfuscation and padding; default `Math.random`. */
+  /** Uniform in [0, 1): for ids, obfuscation and padding; default: cryptographically secure numbers. */
   readonly random?: () => number;
 }
 
@@ -279,7 +281,7 @@ async function* writtenEvents<Event>(events: EventSource, writer: StreamWriter):
 }
 
 function answerContext(options: WriteAnswerOptions): AnswerContext {
-  const { model, wire = "lean", random = Math.random, created = Math.floor(Date.now() / 1000) } = options;
+  const { model, wire = "lean", random = secureRandom, created = Math.floor(Date.now() / 1000) } = options;
   const { systemFingerprint, serviceTier, logprobsKey, reasoningFields, passExtra } = options;
   return {
     profile: profileNamed(wire) ?? lean,
@@ -354,18 +356,19 @@ function messageContext(options: WriteMessagesOptions): MessageContext {
 
 /** Batches, of which the last one ends with `end` even if the source throws or stops. */
 async function* endedBatches(events: EventSource): AsyncGenerator<readonly GenerationEvent[]> {
+  const texts = new WellFormedEvents();
   try {
     for await (const item of events) {
-      const batch = "type" in item ? [item] : item;
+      const batch = texts.read("type" in item ? [item] : item);
       yield batch;
       if (batch.at(-1)?.type === "end") return;
     }
   } catch (cause) {
     const { failure } = cause instanceof FailureError ? cause : internalError(cause);
-    yield [{ type: "end", end: { kind: "engine-error", failure } }];
+    yield texts.read([{ type: "end", end: { kind: "engine-error", failure } }]);
     return;
   }
-  yield [noEnd];
+  yield texts.read([noEnd]);
 }
 
 const noEnd: EndEvent = {

@@ -8,6 +8,7 @@ import { InspectView } from "./inspect/inspect-view.tsx";
 import { ModelsView } from "./models/models-view.tsx";
 import { JudgeView } from "./judge/judge-view.tsx";
 import type { Comparison, CompareView } from "./play/compare-view.tsx";
+import { tabComparison } from "./play/comparison-store.ts";
 import { Conversations } from "./play/conversations.ts";
 import { PlayView } from "./play/play-view.tsx";
 import { keepSettings } from "./play/presets.ts";
@@ -43,12 +44,14 @@ export function App(): VNode {
   useChanges(conversations);
 
   const visible = useTabVisible();
+  const main = useRef<HTMLElement>(null);
   useEffect(() => {
     const follow = (): void => setPlace(placeInAddress());
     addEventListener("hashchange", follow);
-    void models.ask().then(() => settings.chooseAmong(models.names));
+    const known = models.ask().then(() => settings.chooseAmong(models.names));
     void conversations.start();
-    void loadTable().then((table) => settings.set({ table }));
+    const table = loadTable().then((table) => settings.set({ table }));
+    if (tabComparison()?.shown) void Promise.all([known, table]).then(compare);
     return () => removeEventListener("hashchange", follow);
   }, []);
 
@@ -60,12 +63,12 @@ export function App(): VNode {
   const compare = async (): Promise<void> => {
     try {
       const { CompareView, Comparison } = await import("./play/compare-view.tsx");
-      // A comparison that was begun continues.
-      setCompared((before) =>
-        before && before.comparison.hasBegun
-          ? before
-          : { CompareView, comparison: new Comparison(settings, models.names) },
-      );
+      // A comparison that was begun continues, also after a reload.
+      const begun = compared?.comparison.hasBegun ? compared.comparison : undefined;
+      const comparison =
+        begun ?? (await Comparison.restored(settings, models.names)) ?? new Comparison(settings, models.names);
+      comparison.shown = true;
+      setCompared({ CompareView, comparison });
       setComparing(true);
     } catch {
       conversations.current.refuse("the comparison cannot be loaded, as the server does not answer");
@@ -82,6 +85,17 @@ export function App(): VNode {
   };
   return (
     <>
+      {/* Not a link to a place of its own: the address names the view. */}
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault();
+          (document.querySelector<HTMLElement>(".view:not([hidden]) .composer textarea") ?? main.current)?.focus();
+        }}
+      >
+        Skip to the content
+      </a>
       <header class="bar">
         <h1>Truewire</h1>
         <nav aria-label="Views">
@@ -101,7 +115,7 @@ export function App(): VNode {
           </button>
         )}
       </header>
-      <main>
+      <main ref={main} tabIndex={-1} id="main">
         {/* All views stay mounted: a conversation and its answer continue while another view is shown. */}
         <div class="view" hidden={view !== "play" || comparing}>
           <PlayView
@@ -116,7 +130,10 @@ export function App(): VNode {
             <compared.CompareView
               models={models}
               comparison={compared.comparison}
-              onClose={() => setComparing(false)}
+              onClose={() => {
+                compared.comparison.shown = false;
+                setComparing(false);
+              }}
             />
           </div>
         )}
@@ -134,7 +151,11 @@ export function App(): VNode {
         </div>
       </main>
       {(keyRequested || keyMissing) && (
-        <KeyDialog refused={models.state === "key-refused"} onDone={useKey} onCancel={() => setKeyRequested(false)} />
+        <KeyDialog
+          refusal={models.state === "key-refused" ? models.message : ""}
+          onDone={useKey}
+          onCancel={() => setKeyRequested(false)}
+        />
       )}
       <Announcer />
     </>
@@ -188,14 +209,14 @@ export function Announcer(): VNode {
 }
 
 interface Properties {
-  /** The key that was entered before is not one of the server's. */
-  readonly refused: boolean;
+  /** What the server says of the key that was entered before; "": nothing. */
+  readonly refusal: string;
   readonly onDone: () => void;
   readonly onCancel: () => void;
 }
 
 /** Asks for the key of a server that has one. */
-export function KeyDialog({ refused, onDone, onCancel }: Properties): VNode {
+export function KeyDialog({ refusal, onDone, onCancel }: Properties): VNode {
   const dialog = useModal();
   const input = useRef<HTMLInputElement>(null);
   const use = (event: Event): void => {
@@ -216,11 +237,11 @@ export function KeyDialog({ refused, onDone, onCancel }: Properties): VNode {
             autocomplete="off"
             defaultValue={clientKey.value}
             aria-describedby="key-note"
-            aria-invalid={refused}
+            aria-invalid={refusal !== ""}
           />
         </label>
         <p id="key-note" class="note">
-          {refused && <strong>The server does not know this key. </strong>}
+          {refusal !== "" && <strong>{refusal} </strong>}
           It is kept for this tab only, and forgotten when the tab is closed.
         </p>
         <div class="row end">

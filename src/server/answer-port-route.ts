@@ -1,3 +1,4 @@
+import { turnSeal } from "../apis/turn-seal.ts";
 import type { PortCall, PortRoute, ServedPort } from "../apis/port-state.ts";
 import { keyspacesOf, storeFailure, storeOwnerOf } from "./client-stores.ts";
 import { ClientGone } from "./exchange.ts";
@@ -8,6 +9,7 @@ import type { Service } from "./service.ts";
 import { countPromptTokens } from "./token-endpoints.ts";
 import { inTurns } from "./turns.ts";
 import { sendEvents } from "./write-answer.ts";
+import { random } from "../random/random.ts";
 
 /** Answers a further path of an API, such as `/responses/{id}/cancel`. */
 export async function answerPortRoute(
@@ -22,6 +24,7 @@ export async function answerPortRoute(
   const { exchange, client, record, requestId } = reply;
   const owner = await storeOwnerOf(client, reply.key);
   const directory = modelsOf(client, service.directory);
+  const seal = turnSeal(service.turnKey, client?.owner ?? "");
   const call: PortCall = {
     requestId,
     id,
@@ -33,8 +36,9 @@ export async function answerPortRoute(
     },
     keyspaces: keyspacesOf(service, owner),
     inTurns,
+    turnSeal: seal,
     now: () => Math.floor(Date.now() / 1000),
-    random: Math.random,
+    random,
     async readBody(ifEmpty) {
       await reply.takeLimits(service.limiter);
       return readJsonBody(reply, service, ifEmpty);
@@ -43,7 +47,7 @@ export async function answerPortRoute(
       const from = directory.namedIn(body)?.from;
       const profile = reply.useProfile(from?.profile);
       const forwards = from?.forwards?.includes(port.name) ?? false;
-      return { profile, forwards, header: (name) => exchange.header(name) };
+      return { profile, forwards, header: (name) => exchange.header(name), turnSeal: seal };
     },
     model(name) {
       record.model = name;

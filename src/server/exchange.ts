@@ -73,12 +73,41 @@ export function withoutBase(path: string, base: string): string {
   return base !== "" && path.startsWith(base) ? path.slice(base.length) || "/" : path;
 }
 
-/** Normalizes a path to the form that routes have: without `/v1`, doubled slashes and a trailing slash, which some clients send. */
+/**
+ * Normalizes a path to the form that routes have: without `/v1`, doubled slashes and a trailing slash, which some clients send, and without
+ * what Azure's paths have before it (`azurePath`).
+ */
 export function plainPath(path: string): string {
-  const single = path.includes("//") ? path.replace(/\/{2,}/g, "/") : path;
+  const single = azurePath(path.includes("//") ? path.replace(/\/{2,}/g, "/") : path).path;
   const plain = single.startsWith("/v1/") || single === "/v1" ? single.slice("/v1".length) : single;
   return plain.endsWith("/") ? plain.slice(0, -1) : plain;
 }
+
+/**
+ * Separates the deployment of one of Azure's paths from the path of the API: `/openai/deployments/NAME/chat/completions`, `/openai/responses`,
+ * `/openai/v1/responses`. A deployment is a model here; its name stays encoded, and may have slashes. Source:
+ * https://learn.microsoft.com/azure/ai-foundry/openai/reference, and LiteLLM's proxy, which also has them below `/v1` and at the root.
+ */
+export function azurePath(path: string): { readonly path: string; readonly deployment?: string } {
+  const below = path.startsWith("/openai/") ? path.slice("/openai".length) : path;
+  const start = ["/deployments/", "/v1/deployments/"].find((prefix) => below.startsWith(prefix))?.length;
+  if (start === undefined) return { path: below };
+  const whole = below.endsWith("/") ? below.slice(0, -1) : below;
+  const named = deploymentPaths.find((name) => whole.endsWith(name) && whole.length > start + name.length);
+  return named === undefined
+    ? { path: below }
+    : { path: named, deployment: whole.slice(start, whole.length - named.length) };
+}
+
+/** The paths below a deployment, a longer one before its own end. */
+const deploymentPaths = [
+  "/chat/completions",
+  "/completions",
+  "/embeddings",
+  "/responses",
+  "/audio/transcriptions",
+  "/audio/translations",
+];
 
 /** The header with which a client chooses the profile of its answer. Precedence: header, model, server. */
 export const profileHeader = "X-Truewire-Wire";

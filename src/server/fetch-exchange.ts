@@ -1,4 +1,4 @@
-import { bodyTooLarge } from "../apis/failures.ts";
+import { bodyAlreadyRead, bodyTooLarge } from "../apis/failures.ts";
 import type { BodyLease } from "./body-budget.ts";
 import { Departure, ClientGone, withoutBase } from "./exchange.ts";
 import { readAll } from "./body-budget.ts";
@@ -54,7 +54,9 @@ export class FetchExchange implements HttpExchange {
   async readBody(limit: number, lease: BodyLease): Promise<Uint8Array> {
     const declared = Number(this.header("content-length") ?? Number.NaN);
     if (declared > limit) throw bodyTooLarge(limit);
-    const { body } = this.#request;
+    const { body, bodyUsed } = this.#request;
+    // In place of a body that was read, srvx (h3) has none.
+    if (bodyUsed || (!body && declared > 0)) throw bodyAlreadyRead();
     if (!body) return new Uint8Array();
     const wait = lease.begin(declared);
     if (wait) await wait;

@@ -1,6 +1,8 @@
+import { turnSeal } from "../apis/turn-seal.ts";
 import { describeCacheMiss } from "../core/cache-miss.ts";
 import type { CacheMiss } from "../core/cache-miss.ts";
 import type { Generation } from "../core/accumulate.ts";
+import { canAnswer } from "../core/engine.ts";
 import type { Engine } from "../core/engine.ts";
 import { estimateTokens } from "../core/estimate-tokens.ts";
 import { isVisible } from "../core/events.ts";
@@ -14,7 +16,7 @@ import type { AnswerContext, PreparesOnly, ReadRequest } from "../apis/port.ts";
 import type { DetachedAnswer, StorableRequest, PortState, ServedPort } from "../apis/port-state.ts";
 import { keyspacesOf, storeFailure, storeOwnerOf } from "./client-stores.ts";
 import { tokensToReserve } from "./keys/usage-lease.ts";
-import { MaskedEvents } from "./mask.ts";
+import type { Mask } from "./mask.ts";
 import { resumeHeader } from "./exchange.ts";
 import type { HttpExchange } from "./exchange.ts";
 import { withFallbacks } from "./fallbacks.ts";
@@ -32,6 +34,7 @@ import { hashOf } from "./keys/key-ring.ts";
 import { countPromptTokens } from "./token-endpoints.ts";
 import { inTurns, startInTurns } from "./turns.ts";
 import { sendEvents, streamAnswer, wholeAnswer } from "./write-answer.ts";
+import { random } from "../random/random.ts";
 
 interface ReadGeneration extends NamedRequest {
   readonly read: ReadRequest;
@@ -57,9 +60,9 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
       return noteRead(port, read, undefined, reply, service);
     },
     check: ({ info }, { read: { request } }, others) => port.checkModel?.(request, info, others),
-    cost: ({ read: { request, preparesOnly } }, limits) => ({
+    cost: ({ read: { request, preparesOnly, generatesNothing } }, limits) => ({
       prompt: estimateTokens(request),
-      reserved: preparesOnly !== undefined ? 0 : tokensToReserve(request, limits),
+      reserved: preparesOnly !== undefined || generatesNothing === true ? 0 : tokensToReserve(request, limits),
     }),
     answer(read, model, reply, service) {
       const { requestId, client } = reply;
@@ -121,7 +124,8 @@ async function answer(
     clock: { beganMs: performance.timeOrigin + record.receivedAt, nowMs },
     model: (profile.resolvesModels && model.info.resolvedId) || request.model,
     settings: answerSettings,
-    random: Math.random,
+    turnSeal: turnSeal(service.turnKey, reply.client?.owner ?? ""),
+    random,
     onId: (id) => {
       running.id = id;
     },
@@ -129,12 +133,7 @@ async function answer(
   if (reply.exchange.header("x-truewire-cache")?.trim().toLowerCase() === "explain") explainMisses(reply);
   const detached = kept?.detach?.(context, service.processes?.own);
   const own = detached ? recordOfRun(record) : record;
-  // A steered response is stopped before its engine reports the final usage. Upstreams may not take the parameter for this.
-  const isSteerable = reply.exchange.answering !== undefined && (forwards ?? []).length === 0;
-  const runRequest: GenerationRequest =
-    detached || isSteerable
-      ? { ...request, ...(detached && { stream: true }), ...(isSteerable && { wantsRunningUsage: true }) }
-      : request;
+  const runRequest: GenerationRequest = detached ? { ...request, stream: true } : request;
   const ownRequest = requestFor(model, runRequest, reply);
   const directory = modelsOf(reply.client, service.directory);
   const onFallback = (fallback: string): void => {
@@ -170,6 +169,10 @@ async function answer(
       onTruncated: (before, after) =>
         log.warn({ req: requestId, before, after }, "the prompt was too long: its oldest messages were left out"),
     }),
+    async usageSoFar() {
+      if (!canAnswer(engine, "usage")) return null;
+      return engine.ask({ kind: "usage", request: { id: ownRequest.id } }, new AbortController().signal);
+    },
     ...(model.from.guardsLoops === true && {
       onLoop: (period) => log.warn({ req: requestId }, loopWarning(period)),
     }),
@@ -253,15 +256,23 @@ function whyNotResumable(
 function observersOf(record: RequestRecord, { usageLease }: Reply, { settings }: Service): BatchObserver[] {
   const { trace, inspection } = record;
   const observers: BatchObserver[] = [];
-  if (!settings.mask.isEmpty) {
-    const masked = new MaskedEvents(settings.mask);
-    observers.push((events) => masked.read(events));
-  }
+  if (!settings.mask.isEmpty) observers.push((events) => withMaskedEnd(events, settings.mask));
   if (usageLease) observers.push((events) => usageLease.observe(events));
   observers.push((events) => record.see(events));
   if (trace) observers.push((events) => trace.see(events));
   if (inspection) observers.push((events) => inspection.events(events));
   return observers;
+}
+
+/**
+ * Masks the secrets in the failure that ends an answer: a source may quote its key there. What a model writes is passed on unread: no model
+ * knows the keys of this server, and the search would read each text, and hold back those that look like the beginning of a key.
+ */
+function withMaskedEnd(events: EventBatch, mask: Mask): EventBatch {
+  const last = events.at(-1);
+  if (last?.type !== "end") return events;
+  const shown = mask.value(last);
+  return shown === last ? events : [...events.slice(0, -1), shown];
 }
 
 /** The request with the engine's name for the model, its tier, and its owner if clients have keys. */

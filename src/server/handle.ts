@@ -1,7 +1,9 @@
+import { turnSeal } from "../apis/turn-seal.ts";
 import { FailureError, invalidRequest } from "../core/failure.ts";
+import { isObject } from "../core/json.ts";
 import { methodNotAllowed, noWebSocket, unknownPath, unknownUrl } from "../apis/failures.ts";
 import { requestId } from "../apis/ids.ts";
-import { plainPath, requestedProfile, resumeHeader } from "./exchange.ts";
+import { azurePath, plainPath, requestedProfile } from "./exchange.ts";
 import type { HttpExchange } from "./exchange.ts";
 import { modelNotServed, modelsOf } from "./model-directory.ts";
 import type { ModelView, ServedModel } from "./model-directory.ts";
@@ -12,8 +14,10 @@ import { readJsonBody } from "./read-json.ts";
 import { Reply } from "./reply.ts";
 import type { ModelEndpoint, NamedRequest, ServerRoute } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
-import { conventionsOfUnknown, knownPaths, pathAsNamed, routeOf } from "./routes.ts";
+import { noteReasoning } from "./thinking-models.ts";
+import { conventionsOfUnknown, knownPaths, pathAsNamed, routeOf, decodedSegment } from "./routes.ts";
 import type { Service } from "./service.ts";
+import { random } from "../random/random.ts";
 
 type Stage = (reply: Reply, service: Service) => Promise<void> | void;
 
@@ -38,16 +42,11 @@ const stages: readonly Stage[] = [
 /** The stages before a client may open a WebSocket. Each message on it is then a request of its own. */
 const admission: readonly Stage[] = [findRoute, checkOrigin, chooseProfile, requireRoute, authenticate, requireReady];
 
-/** Uniform in [0, 1), for an id with which streams are resumed: results of `Math.random` can be predicted from earlier ones. */
-function unguessable(): number {
-  return (crypto.getRandomValues(new Uint32Array(1))[0] ?? 0) / 2 ** 32;
-}
-
 /** Answers one exchange; never rejects. */
 export async function handle(exchange: HttpExchange, service: Service): Promise<void> {
   const record = new RequestRecord();
   const { settings, log, requests, inspector } = service;
-  const id = requestId(exchange.header(resumeHeader) === undefined ? Math.random : unguessable);
+  const id = requestId(random);
   record.watched = inspector?.watch(exchange, id, record, settings.mask);
   if (record.watched instanceof WatchedRequest) record.inspection = record.watched;
   const reply = new Reply(exchange, id, record, settings);
@@ -68,7 +67,7 @@ export async function handle(exchange: HttpExchange, service: Service): Promise<
 
 /** Whether a client may open a WebSocket at the path of the exchange. If not, the exchange is answered with the reason. */
 export async function admit(exchange: HttpExchange, service: Service): Promise<boolean> {
-  const reply = new Reply(exchange, requestId(Math.random), new RequestRecord(), service.settings);
+  const reply = new Reply(exchange, requestId(random), new RequestRecord(), service.settings);
   try {
     for (const stage of admission) await stage(reply, service);
     return true;
@@ -169,7 +168,10 @@ function requireReady(reply: Reply, { state }: Service): void {
 async function receiveBody(reply: Reply, service: Service): Promise<void> {
   const { endpoint } = reply;
   if (typeof endpoint !== "object") return;
-  reply.received = await (endpoint.bodyType === "form" ? readFormBody : readJsonBody)(reply, service);
+  const body = await (endpoint.bodyType === "form" ? readFormBody : readJsonBody)(reply, service);
+  const { deployment } = azurePath(reply.exchange.path);
+  // At Azure the path names the model, and the body need not.
+  reply.received = deployment === undefined || !isObject(body) ? body : { ...body, model: decodedSegment(deployment) };
 }
 
 /** Validates the request and finds its model, whose profile decides what is refused. Throws `FailureError` 400, 404 or 503. */
@@ -183,7 +185,12 @@ function findModel(reply: Reply, service: Service): Promise<void> | void {
   const profile = reply.useProfile(named?.from.profile);
   const forwards = endpoint.api !== undefined && named?.from.forwards?.includes(endpoint.api) === true;
   const header = (name: string): string | undefined => exchange.header(name);
-  const read = endpoint.read(body, { profile, forwards, header }, reply, service);
+  const read = endpoint.read(
+    body,
+    { profile, forwards, header, turnSeal: turnSeal(service.turnKey, reply.client?.owner ?? "") },
+    reply,
+    service,
+  );
   if (read instanceof Promise) return read.then((late) => useModel(named, late, endpoint, directory, reply));
   useModel(named, read, endpoint, directory, reply);
 }
@@ -241,6 +248,7 @@ function account(reply: Reply, { log, requests, metrics }: Service): void {
   if (!record.detached) reply.usageLease?.end();
   const outcome = record.outcome(sink.departure.happened);
   requests.finish(outcome);
+  if (record.hasReasoning && record.served && record.fallback === undefined) noteReasoning(record.served);
   metrics?.observe(record, outcome);
   const client = exchange.header("x-client-request-id");
   const fields = record.addFields({ req, method: exchange.method, path: exchange.path });

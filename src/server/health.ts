@@ -66,12 +66,27 @@ export function answerLiveness(reply: Reply): void {
  */
 export async function answerMetrics(reply: Reply, { metrics, settings, directory, requests }: Service): Promise<void> {
   if (!metrics) throw metricsDisabled();
-  if (settings.metricsKeys) await settings.metricsKeys.check(reply.key, reply.profile);
-  else if (settings.keys.required && !settings.metricsOpen) {
+  if (settings.metricsKeys) {
+    const isMetricsKey = (await settings.metricsKeys.find(reply.key)) !== undefined;
+    if (!isMetricsKey && (await settings.keys.find(reply.key))) throw clientsKey();
+    await settings.metricsKeys.check(reply.key, reply.profile);
+  }
+  if (!settings.metricsKeys && settings.keys.required && !settings.metricsOpen) {
     const client = await settings.keys.check(reply.key, reply.profile);
     if (client.models) throw restrictedKey();
   }
   reply.send(200, metrics.contentType, await metrics.text(directory.engines, requests.open));
+}
+
+function clientsKey(): FailureError {
+  return new FailureError({
+    kind: "authentication",
+    message:
+      "This is the key of a client. Metrics have keys of their own here: send one of metricsKey (--metrics-key, or TRUEWIRE_METRICS_KEY).",
+    status: 401,
+    param: null,
+    code: null,
+  });
 }
 
 function restrictedKey(): FailureError {

@@ -8,6 +8,7 @@ import { requestId } from "../apis/ids.ts";
 import { UpgradableRequest } from "./web-sockets.ts";
 import { lean } from "../apis/profile.ts";
 import type { Log } from "./log.ts";
+import { random } from "../random/random.ts";
 
 /** PEM texts. */
 export interface ServerCertificate {
@@ -83,7 +84,7 @@ export async function listen(
       log.warn({ status: failure.status }, failure.message);
       const { status, contentType, body } = writeErrorBody(failure, lean);
       const headers = { "content-type": contentType, "content-length": Buffer.byteLength(body) };
-      response.writeHead(status, { ...headers, connection: "close", "x-request-id": requestId(Math.random) });
+      response.writeHead(status, { ...headers, connection: "close", "x-request-id": requestId(random) });
       response.end(body);
       return;
     }
@@ -203,7 +204,7 @@ function rawAnswer(error: FailureError): string {
     `Content-Type: ${contentType}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
     "Connection: close",
-    `x-request-id: ${requestId(Math.random)}`,
+    `x-request-id: ${requestId(random)}`,
     ...(retry === undefined ? [] : [`Retry-After: ${retry}`]),
     "",
     body,

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { bodyTooLarge } from "../apis/failures.ts";
+import { bodyAlreadyRead, bodyTooLarge } from "../apis/failures.ts";
 import { bodyTooSlow, joined } from "./body-budget.ts";
 import type { BodyLease } from "./body-budget.ts";
 import { Departure, ClientGone, withoutBase } from "./exchange.ts";
@@ -32,7 +32,7 @@ export interface NodeExchangeOptions {
 
 /**
  * An exchange over node:http, over node:http2 by its compatibility API, or over a framework that passes their objects on (Express,
- * Fastify). Types only: nothing of Node is loaded.
+ * Fastify, Koa). Types only: nothing of Node is loaded.
  */
 export class NodeExchange implements HttpExchange {
   readonly method: string;
@@ -41,6 +41,8 @@ export class NodeExchange implements HttpExchange {
   readonly departure: Departure = new Departure();
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
+  /** The body as a framework has read it (`express.raw()`, `express.text()`). */
+  readonly #received: Uint8Array | undefined;
   #unread = false;
   readonly #framesChunks: boolean;
   /** The chunks of this answer are framed here. */
@@ -58,7 +60,12 @@ export class NodeExchange implements HttpExchange {
     this.#framesChunks = framesChunks;
     this.method = request.method ?? "GET";
     this.path = withoutBase(pathOf(request.url ?? "/"), basePath);
-    if ("body" in request && request.readableEnded) this.parsedBody = request.body;
+    if ("body" in request && request.readableEnded) {
+      const { body } = request;
+      if (typeof body === "string") this.#received = new TextEncoder().encode(body);
+      else if (body instanceof Uint8Array) this.#received = body;
+      else this.parsedBody = body;
+    }
     // The socket, not the response: of pipelined responses, only the first has the socket and emits "close".
     const { socket } = request;
     const left = (): void => {
@@ -114,7 +121,20 @@ export class NodeExchange implements HttpExchange {
     return isLoopback(address.replace(/^::ffff:/, ""));
   }
 
-  readBody(limit: number, lease: BodyLease): Promise<Uint8Array> {
+  async readBody(limit: number, lease: BodyLease): Promise<Uint8Array> {
+    const request = this.#request;
+    const received = this.#received ?? (request.readableEnded && !request.readableDidRead ? nothing : undefined);
+    if (received) {
+      if (received.length > limit) throw bodyTooLarge(limit);
+      lease.complete(received.length);
+      return received;
+    }
+    // Its "end" may have been emitted, and would be waited for without an end.
+    if (request.readableDidRead) throw bodyAlreadyRead();
+    return this.#receive(limit, lease);
+  }
+
+  #receive(limit: number, lease: BodyLease): Promise<Uint8Array> {
     const request = this.#request;
     return new Promise((resolve, reject) => {
       const chunks: Uint8Array[] = [];
@@ -157,6 +177,7 @@ export class NodeExchange implements HttpExchange {
   }
 
   send(status: number, headers: HeaderFields, body: string): void {
+    if (this.departure.happened) return;
     const response = this.#response;
     // Not a spread: V8 gives each object with a spread and further members a hidden class of its own.
     const fields: Record<string, string> = Object.assign({}, headers);
@@ -186,6 +207,7 @@ export class NodeExchange implements HttpExchange {
   }
 
   open(status: number, headers: HeaderFields): void {
+    if (this.departure.happened) return;
     const response = this.#response;
     response.writeHead(status, headers);
     // False for HTTP/1.0, whose answers end with their connection.
@@ -229,6 +251,7 @@ export class NodeExchange implements HttpExchange {
   }
 
   end(text: string): void {
+    if (this.departure.happened) return;
     if (!this.#isFramed) return this.#finish(text);
     if (text.length > maxJoined) this.#write(text);
     if (text === "" || text.length > maxJoined) return this.#finish(lastChunk, "latin1");
@@ -252,6 +275,8 @@ export class NodeExchange implements HttpExchange {
     if (unread.size === 1) checkLater();
   }
 }
+
+const nothing = new Uint8Array();
 
 /** Answers that were sent and not read to their end, with the time of their last chunk, the oldest first. */
 const unread = new Map<NodeExchange, number>();

@@ -32,6 +32,7 @@ import { modelsOf, type ServedModel, unknownModel } from "./model-directory.ts";
 import { readJsonBody } from "./read-json.ts";
 import type { EndpointHandler, ModelEndpoint, NamedRequest, Reply, ServerRoute } from "./reply.ts";
 import type { Service } from "./service.ts";
+import { knownInfo } from "./thinking-models.ts";
 import { sendEvents } from "./write-answer.ts";
 
 /*
@@ -83,7 +84,7 @@ function sendVersion(reply: Reply): void {
 
 async function sendTags(reply: Reply, { directory }: Service): Promise<void> {
   const models = modelsOf(reply.client, directory).list();
-  reply.send(200, json, writeOllamaTags(await Promise.all(models.map(({ info }) => withDigest(info)))));
+  reply.send(200, json, writeOllamaTags(await Promise.all(models.map((model) => withDigest(knownInfo(model))))));
 }
 
 async function withDigest(info: OllamaModel["info"]): Promise<OllamaModel> {
@@ -118,7 +119,7 @@ async function showModel(reply: Reply, service: Service): Promise<void> {
   const models = modelsOf(reply.client, service.directory);
   const model = models.find(name);
   if (!model) throw unknownModel(name, models, modelNotFound(ollamaName(name), []));
-  reply.send(200, json, writeOllamaShow(model.info, name, reply.exchange.header("user-agent") ?? ""));
+  reply.send(200, json, writeOllamaShow(knownInfo(model), name, reply.exchange.header("user-agent") ?? ""));
 }
 
 /** `POST /api/embed` and `/api/embeddings`. */

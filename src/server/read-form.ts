@@ -1,4 +1,5 @@
 import type { MultipartParser, MultipartPart } from "@remix-run/multipart-parser";
+import { bodyAlreadyRead } from "../apis/failures.ts";
 import { FailureError, invalidRequest } from "../core/failure.ts";
 import type { Steps } from "../core/steps.ts";
 import { receiveBytes, unsupportedType } from "./read-json.ts";
@@ -30,7 +31,7 @@ export async function readFormBody(reply: Reply, service: Service): Promise<{ re
   if (boundary === undefined || !/^[\x20-\x7e]+$/.test(boundary))
     throw malformed("its header Content-Type has no boundary");
   // A framework has read the body.
-  if (reply.exchange.parsedBody !== undefined) throw malformed("a middleware before Truewire has already read it");
+  if (reply.exchange.parsedBody !== undefined) throw bodyAlreadyRead();
   const { bytes } = await receiveBytes(reply, service);
   if (bytes.length > maxFormBytes) throw tooLarge(bytes.length);
   const members = new Map<string, unknown>();

@@ -5,16 +5,16 @@ import { malformedJson } from "../apis/failures.ts";
 import type { Profile } from "../apis/profile.ts";
 import { exact } from "../apis/profile.ts";
 import { BodyCounter, bodyLimits } from "../apis/body-counter.ts";
-import type { BodyLease } from "./body-budget.ts";
 import { IncrementalJson } from "./incremental-json.ts";
-import { joined, readAll } from "./body-budget.ts";
+import { joined } from "./body-budget.ts";
+import { codingsIn, decoded } from "./content-encoding.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
 import { inTurns } from "./turns.ts";
 
 /**
- * Reads the JSON body of a request. Accepts `application/json` (and `…+json`), any charset that the platform supports, and the encodings
- * gzip and deflate; a missing content type counts as JSON. `bodyLimit` limits the bytes before and after decompression, and the budget of
+ * Reads the JSON body of a request. Accepts `application/json` (and `…+json`), any charset that the platform supports, and the codings
+ * zstd, br, gzip and deflate; a missing content type counts as JSON. `bodyLimit` limits the bytes before and after decompression, and the budget of
  * the service those of all requests: the reply holds its lease until it is answered.
  * `ifEmpty`: the value of an empty body. Rejects with `FailureError`: 400 malformed, or beyond `bodyLimits`; 408 too slow while other bodies
  * wait; 413 too large; 415 for another type, charset or encoding; 503 budget used up.
@@ -42,9 +42,9 @@ export async function receiveBytes(
 ): Promise<{ readonly bytes: Uint8Array; readonly isPlain: boolean }> {
   const lease = (reply.bodyLease ??= bodies.lease());
   const bytes = await reply.exchange.readBody(bodyLimit, lease);
-  const encoding = reply.exchange.header("content-encoding")?.trim().toLowerCase() ?? "";
-  const isPlain = encoding === "" || encoding === "identity" || bytes.length === 0;
-  return { bytes: isPlain ? bytes : await decompressed(bytes, encoding, bodyLimit, lease), isPlain };
+  const codings = codingsIn(reply.exchange.header("content-encoding"));
+  const isPlain = codings.length === 0 || bytes.length === 0;
+  return { bytes: isPlain ? bytes : await decoded(bytes, codings, bodyLimit, lease), isPlain };
 }
 
 /** Parses a message of a WebSocket, which is UTF-8. Rejects with `FailureError`, as `readJsonBody` does. */
@@ -91,7 +91,7 @@ function* findMistake(bytes: Uint8Array, decoder: Decoder): Steps<string> {
 }
 
 function readAtOnce(bytes: Uint8Array, decoder: Decoder): unknown {
-  const text = decoded(bytes, decoder);
+  const text = textOf(bytes, decoder);
   // The limit of the depth is the lowest one, so a shorter body cannot exceed any. The counter reads UTF-8.
   if (bytes.length > bodyLimits.depth) new BodyCounter().add(decoder === utf8 ? bytes : new TextEncoder().encode(text));
   try {
@@ -123,7 +123,7 @@ function* transcoded(bytes: Uint8Array, decoder: Decoder): Steps<Uint8Array> {
   let size = 0;
   for (let at = 0; at < bytes.length; at += stepSize) {
     const stream = at + stepSize < bytes.length;
-    const chunk = encoder.encode(decoded(bytes.subarray(at, at + stepSize), decoder, stream));
+    const chunk = encoder.encode(textOf(bytes.subarray(at, at + stepSize), decoder, stream));
     chunks.push(chunk);
     size += chunk.length;
     yield;
@@ -131,7 +131,7 @@ function* transcoded(bytes: Uint8Array, decoder: Decoder): Steps<Uint8Array> {
   return yield* joined(chunks, size);
 }
 
-function decoded(bytes: Uint8Array, decoder: Decoder, stream = false): string {
+function textOf(bytes: Uint8Array, decoder: Decoder, stream = false): string {
   try {
     return decoder.decode(bytes, { stream });
   } catch {
@@ -155,21 +155,6 @@ function decoderFor(contentType: string | undefined): Decoder {
   } catch (cause) {
     throw unsupportedType(contentType, cause);
   }
-}
-
-async function decompressed(bytes: Uint8Array, encoding: string, limit: number, lease: BodyLease): Promise<Uint8Array> {
-  const format = ({ gzip: "gzip", "x-gzip": "gzip", deflate: "deflate" } as const)[encoding];
-  if (!format) {
-    throw unsupported(
-      `Unsupported content encoding: '${encoding}'. Send the body as it is, or packed with gzip or deflate.`,
-    );
-  }
-  const stream = new Response(bytes.slice()).body?.pipeThrough(new DecompressionStream(format));
-  if (!stream) return bytes;
-  return readAll(stream, limit, lease, (cause) => {
-    const { failure } = invalidRequest(`The request body is not valid ${format} data.`);
-    return new FailureError({ ...failure, cause });
-  });
 }
 
 /** The failure for a content type other than `accepted`, in OpenAI's words. */

@@ -157,7 +157,7 @@ export class Reply {
     const fields: Record<string, string> = {};
     if (contentType !== null) fields["content-type"] = contentType;
     this.#addHead(fields, status);
-    Object.assign(fields, headers);
+    Object.assign(fields, headers, bothWarnings(headers, this.headers));
     this.record.inspection?.responseHeaders(fields);
     this.record.inspection?.responseText(body);
     this.sink.send(status, fields, body);
@@ -167,6 +167,7 @@ export class Reply {
   open(headers: HeaderFields): void {
     const fields = { ...headers };
     this.#addHead(fields, 200);
+    Object.assign(fields, bothWarnings(headers, this.headers));
     this.record.inspection?.responseHeaders(fields);
     this.sink.open(200, fields);
   }
@@ -223,6 +224,15 @@ function failureHeaders({ headers = {}, retryAfterSeconds }: GenerationFailure):
 /** Longer warnings are cut, because proxies refuse answers with more than a few kilobytes of headers. In characters. */
 const maxWarningLength = 1000;
 
+const warning = "x-truewire-warning";
+
+/** The warnings of an engine about its answer, after those about the request. */
+function bothWarnings(ofAnswer: HeaderFields, ofRequest: HeaderFields): HeaderFields {
+  const { [warning]: later } = ofAnswer;
+  const { [warning]: earlier } = ofRequest;
+  return later === undefined || earlier === undefined ? {} : warningHeader([earlier, later]);
+}
+
 /** The header that lists the parts of a request that the answer ignores, for developers without access to the log. */
 export function warningHeader(warnings: readonly string[]): HeaderFields {
   let text = "";
@@ -232,5 +242,5 @@ export function warningHeader(warnings: readonly string[]): HeaderFields {
   }
   const plain = text.replace(/[^ -~]+/g, "?");
   const isCut = plain.length > maxWarningLength;
-  return { "x-truewire-warning": isCut ? `${plain.slice(0, maxWarningLength - 3)}...` : plain };
+  return { [warning]: isCut ? `${plain.slice(0, maxWarningLength - 3)}...` : plain };
 }

@@ -8,7 +8,12 @@ import type {
   Usage,
 } from "../core/events.ts";
 import { type FallbackReason, loggedError, loggedFailure } from "../core/failure.ts";
-import type { AttemptObserver, GenerationObserver, ObservedAttempt } from "../core/generation-observer.ts";
+import type {
+  AttemptObserver,
+  GenerationObserver,
+  ObservedAttempt,
+  TurnStateCounts,
+} from "../core/generation-observer.ts";
 import type { ListedRequest } from "./inspect/listed-request.ts";
 import type { WatchedRequest } from "./inspect/watched-request.ts";
 import type { ServedModel } from "./model-directory.ts";
@@ -58,6 +63,8 @@ export class RequestRecord implements GenerationObserver {
   attempts = 0;
   /** Repairs of the source's answer, with their counts. */
   repairs: ReadonlyMap<string, number> = none;
+  /** What became of the states of earlier turns; absent: there were none, and none was missing. */
+  turnStateCounts: TurnStateCounts | undefined;
   /** Why much of the prompt is processed again. */
   cacheMiss: CacheMiss | undefined;
   /** Called when the reason is known, which may be before the headers are sent. */
@@ -79,6 +86,8 @@ export class RequestRecord implements GenerationObserver {
   readonly calledTools: string[] = [];
   /** Characters of text, reasoning, refusals and arguments. */
   characters = 0;
+  /** The model has reasoned. */
+  hasReasoning = false;
   usage: Usage | undefined;
   /** Measured by the process of a local model. */
   timings: Timings | undefined;
@@ -103,6 +112,10 @@ export class RequestRecord implements GenerationObserver {
     this.repairs = repairs;
   }
 
+  turnStates(counts: TurnStateCounts): void {
+    this.turnStateCounts = Object.values(counts).some((count) => count > 0) ? counts : undefined;
+  }
+
   cacheMissed(miss: CacheMiss): void {
     // Only the first of several prompts is reported.
     if (this.cacheMiss) return;
@@ -114,8 +127,11 @@ export class RequestRecord implements GenerationObserver {
     if (this.firstMs === undefined) this.#noteFirst(events);
     for (const event of events) {
       switch (event.type) {
-        case "text-delta":
         case "reasoning-delta":
+          if (event.text !== "") this.hasReasoning = true;
+          this.characters += event.text.length;
+          break;
+        case "text-delta":
         case "refusal-delta":
           this.characters += event.text.length;
           break;
@@ -207,6 +223,7 @@ export class RequestRecord implements GenerationObserver {
     if (this.fallback !== undefined) fields["fallback"] = this.fallback;
     if (this.attempts > 1) fields["attempts"] = this.attempts;
     if (this.repairs.size > 0) fields["repairs"] = Object.fromEntries(this.repairs);
+    if (this.turnStateCounts) fields["turnStates"] = nonZero(this.turnStateCounts);
     const traceId = this.trace?.traceId;
     if (traceId !== undefined) fields["trace"] = traceId;
     if (failure) {
@@ -216,6 +233,11 @@ export class RequestRecord implements GenerationObserver {
     if (cause !== undefined) fields["cause"] = typeof cause === "string" ? cause : loggedError(cause);
     return fields;
   }
+}
+
+/** The states by what became of them, without those that did not occur. */
+export function nonZero(counts: TurnStateCounts): Readonly<Record<string, number>> {
+  return Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0));
 }
 
 /** Without texts, which are part of the conversation. */

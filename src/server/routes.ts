@@ -157,14 +157,14 @@ export function routeOf(path: string): { readonly route: ServerRoute; readonly p
   const [, first = "", ...segments] = plain.split("/");
   for (const [at, segment] of segments.slice(0, 2).entries()) {
     const route = segment === "" ? undefined : routes.get(["", first, ...segments.with(at, "{id}")].join("/"));
-    if (route) return { route, parameter: decoded(segment) };
+    if (route) return { route, parameter: decodedSegment(segment) };
   }
   const [id = "", second = "", item = ""] = segments;
   const ofItem = segments.length === 3 && item !== "" ? routes.get(`/${first}/{id}/${second}/{item}`) : undefined;
   if (ofItem)
-    return { route: ofItem, parameter: [id, item].map((part) => encodeURIComponent(decoded(part))).join("/") };
+    return { route: ofItem, parameter: [id, item].map((part) => encodeURIComponent(decodedSegment(part))).join("/") };
   const route = segments.length === 0 || segments[0] === "" ? undefined : routes.get(`/${first}/{rest}`);
-  return route && { route, parameter: decoded(segments.join("/")) };
+  return route && { route, parameter: decodedSegment(segments.join("/")) };
 }
 
 /** A path of an API as its documentation writes it. */
@@ -180,7 +180,7 @@ export function socketAt(path: string): PortSocket | undefined {
 }
 
 /** Decodes percent-encoding; returns malformed text unchanged. */
-function decoded(text: string): string {
+export function decodedSegment(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

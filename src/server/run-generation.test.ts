@@ -102,3 +102,59 @@ test.each([true, false])(
     expect(all.at(-1)).toEqual([{ type: "end", end }]);
   },
 );
+
+// A client that left while its reader took the last batch, or while the engine ended, was written an end all the same, and the observers
+// counted an answer that nobody got. The clients of the tests left only while a batch was awaited.
+test.each(["while a batch is taken", "while the engine is stopped"])(
+  "nothing is written after a client has left %s",
+  async (when) => {
+    const departure = new Departure();
+    const all: Batch[] = [];
+    const seen: Batch[] = [];
+    const engine: Pick<Engine, "generate"> = {
+      generate: () =>
+        ({
+          [Symbol.asyncIterator]: () => ({
+            next: () => Promise.resolve({ done: false, value: [text("a")] }),
+            return: () => {
+              if (when === "while the engine is stopped") departure.happen();
+              return Promise.resolve({ done: true, value: undefined });
+            },
+          }),
+        }) as AsyncIterable<Batch>,
+    };
+    const end = await runGeneration(
+      { engine, request, observers: [(events) => void seen.push(events)] },
+      departure,
+      (events) => {
+        all.push(events);
+        return Promise.resolve().then(() => {
+          if (when === "while a batch is taken") departure.happen();
+        });
+      },
+      () => true,
+    );
+    expect([end, all, seen]).toEqual([{ kind: "client-gone" }, [[text("a")]], [[text("a")]]]);
+  },
+);
+
+// An answer that is ended before its engine reports its usage had none, unless each of its batches had brought it.
+test("the usage of an answer that is complete before its engine has ended is asked for, and is not waited for where it fails", async () => {
+  const usage = { promptTokens: 3, completionTokens: 2 };
+  for (const usageSoFar of [() => Promise.resolve(usage), () => Promise.reject(new Error("It restarts.")), undefined]) {
+    const all: GenerationEvent[] = [];
+    const run = { engine: engineOf([[text("a")], null], false), request, ...(usageSoFar && { usageSoFar }) };
+    await runGeneration(
+      run,
+      new Departure(),
+      (events) => void all.push(...events),
+      () => true,
+    );
+    const known = usageSoFar && (await usageSoFar().catch(() => undefined));
+    expect(all.slice(1)).toEqual([
+      { type: "finish", choice: 0, reason: "stop" },
+      ...(known ? [{ type: "usage", usage }] : []),
+      done,
+    ]);
+  }
+});

@@ -1,10 +1,11 @@
 import type { Engine, GenerationIterator } from "../core/engine.ts";
-import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../core/events.ts";
+import type { GenerationEnd, GenerationEvent, GenerationFailure, Usage } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
 import { LoopGuard } from "../core/loop-guard.ts";
 import type { GenerationObserver } from "../core/generation-observer.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import { isVisible } from "../core/events.ts";
+import { WellFormedEvents } from "../core/well-formed.ts";
 import { internalError } from "../apis/failures.ts";
 import type { Departure } from "./exchange.ts";
 import { withoutOldest } from "../core/estimate-tokens.ts";
@@ -31,6 +32,11 @@ export interface GenerationRun {
    * Absent: loops are not detected.
    */
   readonly onLoop?: (period: number) => void;
+  /**
+   * Resolves with the usage of the generation so far, for one that is ended before its engine reports it: a steered response, or a loop.
+   * null: not known.
+   */
+  readonly usageSoFar?: () => Promise<Usage | null>;
 }
 
 /**
@@ -39,6 +45,8 @@ export interface GenerationRun {
  * of the engine, and nothing more is written.
  *
  * If `isComplete` returns true after a write, the rest of the generation is not needed: it is cancelled, and ends as `done`.
+ *
+ * Texts are well-formed: no half of a surrogate pair is alone, whatever the source is.
  *
  * Observers and `write` see exactly one `end` event, unless the client has left: an exception becomes `engine-error`, a missing end
  * `truncated`.
@@ -60,12 +68,15 @@ export async function runGeneration(
   };
   let ended: GenerationEnd | undefined;
   const emit = (events: EventBatch): Promise<void> | undefined => {
-    let batch = events;
+    // It may have left while the previous batch was taken, or while the engine ended.
+    if (departure.happened) return undefined;
+    let batch = wellFormed.read(events);
     for (const observe of observers) batch = observe(batch) ?? batch;
     const last = batch.at(-1);
     if (last?.type === "end") ended = last.end;
     return batch.length > 0 ? write(batch) : undefined;
   };
+  const wellFormed = new WellFormedEvents();
   const taken: TakenBatch = { wait: undefined, end: undefined, period: 0, isEnough: false };
   /** Emits a batch. Returns whether the next one may be taken immediately. */
   const take = (events: EventBatch): boolean => {
@@ -80,6 +91,7 @@ export async function runGeneration(
     return !taken.wait && !taken.end && !taken.isEnough;
   };
   const emitEnd = async (end: GenerationEnd): Promise<GenerationEnd> => {
+    if (departure.happened) return clientGone;
     await emit([{ type: "end", end }]);
     return end;
   };
@@ -105,10 +117,13 @@ export async function runGeneration(
       const { wait, end, period, isEnough } = taken;
       if (wait) await wait;
       if (isEnough) {
+        const usage = await run.usageSoFar?.().catch(() => null);
         await iterator.return?.();
+        if (departure.happened) return clientGone;
         if (period > 0) onLoop?.(period);
         await emit([
           { type: "finish", choice: 0, ...(period > 0 ? { reason: "length", limit: "loop" } : { reason: "stop" }) },
+          ...(usage ? [{ type: "usage", usage } as const] : []),
           { type: "end", end: { kind: "done" } },
         ]);
         return { kind: "done" };

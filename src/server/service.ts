@@ -72,6 +72,8 @@ export interface Service {
   readonly runs: DetachedRuns;
   readonly resends: Resends;
   readonly answers: RunningAnswers;
+  /** The key by which this installation seals what clients send back (`TurnSeal`). */
+  turnKey: Uint8Array;
   /** Absent if the runtime has no processes. */
   readonly processes?: Processes;
   /** Counts the usage of clients with limits. */

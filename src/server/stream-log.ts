@@ -2,16 +2,17 @@ import { createWriteStream } from "node:fs";
 import { constants, open, stat } from "node:fs/promises";
 import { once } from "node:events";
 import type { Log, StreamLog } from "./log.ts";
+import type { Mask } from "./mask.ts";
 
 /** How long answers wait for a disk, or the reader of a pipe, that takes nothing. In milliseconds. */
 const timeoutMs = 5000;
 
 /**
- * Opens a file to which every streamed event is appended as a line: time, request id, and the event as it was sent. A new file is readable
- * only by the user of the server. Rejects if the file cannot be opened, and for a pipe without a reader. If a write fails, the stream log
+ * Opens a file to which every streamed event is appended as a line: time, request id, and the event as it was sent, without keys. A new
+ * file is readable only by the user of the server. `mask` is called for each text, because the configuration may be reloaded. Rejects if the file cannot be opened, and for a pipe without a reader. If a write fails, the stream log
  * ends with one line in `log`, and the answers continue.
  */
-export async function openStreamLog(file: string, log: Log): Promise<StreamLog> {
+export async function openStreamLog(file: string, log: Log, mask: () => Mask): Promise<StreamLog> {
   if (await isPipe(file)) await requireReader(file);
   const stream = createWriteStream(file, { flags: "a", mode: 0o600 });
   await once(stream, "open");
@@ -32,7 +33,7 @@ export async function openStreamLog(file: string, log: Log): Promise<StreamLog> 
       for (const event of sse.split("\n\n")) {
         if (event !== "") lines += `${time} ${requestId} ${event.replaceAll("\n", "\\n")}\n`;
       }
-      if (stream.write(lines)) return undefined;
+      if (stream.write(mask().text(lines))) return undefined;
       return (draining ??= within(timeoutMs, once(stream, "drain")).then((drained) => {
         draining = undefined;
         if (!drained) fail(`nothing was taken for ${timeoutMs / 1000} seconds`);

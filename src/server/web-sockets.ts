@@ -5,6 +5,7 @@ import type { RawData, WebSocket, WebSocketServer } from "ws";
 import { writeErrorBody } from "../apis/error-body.ts";
 import type { StreamWriter } from "../apis/port.ts";
 import type { PortSocket, SocketConnection, SocketRequest } from "../apis/port-state.ts";
+import { internalError } from "../apis/failures.ts";
 import { lean } from "../apis/profile.ts";
 import { FailureError } from "../core/failure.ts";
 import { MemoryStore } from "../kv/memory-store.ts";
@@ -20,6 +21,7 @@ import { NodeExchange } from "./node-exchange.ts";
 import { readJsonMessage } from "./read-json.ts";
 import { socketAt } from "./routes.ts";
 import type { Service } from "./service.ts";
+import { random } from "../random/random.ts";
 
 /** Time limits of a connection, in milliseconds. */
 export interface SocketLimits {
@@ -173,7 +175,7 @@ class Session {
   ) {
     this.#line = line;
     this.#by = by;
-    this.#connection = socket.connect(Math.random);
+    this.#connection = socket.connect(random);
     const { maxRunning, maxLanes } = socket;
     this.#lanes = new Lanes<Task>({ maxRunning, maxLanes, maxWaiting, maxWaitingBytes }, (task) =>
       this.#run(task, true),
@@ -291,7 +293,22 @@ class Session {
     lease.complete(bytes.length);
     // It may have waited for memory for this message.
     if (this.#line.isPaused) this.#line.resume();
-    this.#inbox = this.#inbox.then(() => this.#receive(bytes, lease));
+    this.#inbox = this.#inbox.then(() => this.#receive(bytes, lease)).catch((error) => this.#failed(error, lease));
+  }
+
+  /** Answers a message that could not be handled because of a defect of this server. Those after it are received as usual. */
+  #failed(error: unknown, lease: BodyLease): void {
+    const refusal = internalError(error);
+    this.#service.log.error({ cause: refusal.failure.cause }, "a WebSocket message could not be handled");
+    try {
+      const request = this.#connection.receive(undefined, 0);
+      if (typeof request !== "string")
+        this.sendNow(request.failed(refusal.failure.status, writeErrorBody(refusal.failure, lean).body));
+    } catch {
+      // What is broken cannot answer either: the client may send its requests on another connection.
+      this.cut();
+    }
+    this.#settle(lease);
   }
 
   async #receive(bytes: Uint8Array, lease: BodyLease): Promise<void> {
@@ -316,7 +333,9 @@ class Session {
   #run(task: Task, isInLane: boolean): void {
     const exchange = new SocketExchange(task, this.#by, this, this.#store);
     this.#running.add(exchange);
-    void handle(exchange, this.#service).finally(() => this.#ended(task, exchange, isInLane));
+    handle(exchange, this.#service)
+      .finally(() => this.#ended(task, exchange, isInLane))
+      .catch((error: unknown) => this.#failed(error, task.lease));
   }
 
   #ended({ request, lease }: Task, exchange: SocketExchange, isInLane: boolean): void {
@@ -439,17 +458,18 @@ class SocketExchange implements HttpExchange {
   }
 
   send(status: number, _headers: HeaderFields, body: string): void {
+    if (this.departure.happened) return;
     this.#session.sendNow(this.#request.failed(status, body));
   }
 
   open(): void {}
 
   write(text: string): Promise<void> | undefined {
-    return this.#session.send(text);
+    return this.departure.happened ? undefined : this.#session.send(text);
   }
 
   end(text: string): void {
-    void this.#session.send(text);
+    if (!this.departure.happened) void this.#session.send(text);
   }
 
   cut(): void {

@@ -58,6 +58,8 @@ export async function streamAnswer(reply: Reply, run: GenerationRun, options: St
 
   // One timer for both: it ends the hold, and then sends keep-alive comments.
   const onTimer = (): void => {
+    // The engine may take its time to end.
+    if (sink.departure.happened) return;
     if (!reply.sent) return void send(writer.open());
     const silenceMs = performance.now() - lastWrite;
     const isSilent = silenceMs >= keepAliveMs;
@@ -82,7 +84,9 @@ export async function streamAnswer(reply: Reply, run: GenerationRun, options: St
     if (!reply.sent) reply.open({ ...headers, ...sourceHeaders });
     void streamLog?.write(reply.requestId, text);
     if (!keep) return void reply.end(text);
-    return keep().then(() => reply.end(text));
+    return keep().then(() => {
+      if (!sink.departure.happened) reply.end(text);
+    });
   };
 
   try {
@@ -183,6 +187,7 @@ export async function wholeAnswer(
   const generation = accumulator.result();
   const body = write(generation);
   if (keep) await keep();
+  if (exchange.departure.happened) return;
   reply.send(200, contentType, body, generation.source?.headers);
 }
 
@@ -235,6 +240,7 @@ export async function sendEvents(
       open();
       await reply.write(step.value);
     }
+    if (signal.aborted) return;
     open();
     reply.end("");
   } finally {

@@ -15,7 +15,7 @@ export class ExactNumber {
 export function parseExactJson(text: string): unknown {
   const parsed: unknown = JSON.parse(text);
   if (!/\d(?:\.\d|[eE]|\d{15})/.test(text)) return parsed;
-  const tokens = text.match(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|[{}[\]]|true|false|null/g) ?? [];
+  const tokens = text.match(/"(?:[^"\\]|\\.)*"?|-?\d[\d.eE+-]*|[{}[\]]|true|false|null/g) ?? [];
   return read(tokens[Symbol.iterator](), new Set([""])).value;
 }
 

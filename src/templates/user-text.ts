@@ -2,6 +2,9 @@ import { invalidRequest } from "../core/failure.ts";
 import { ExactNumber } from "./exact-json.ts";
 import type { PromptSpan } from "./rendered-prompt.ts";
 
+/** The most characters that a template writes, its JSON included: twice a request body of 32 MiB. */
+const maxWritten = 64 * 2 ** 20;
+
 /**
  * Prevents client text from being tokenized as special tokens. Before rendering, each special token in a client's string is replaced by a
  * mark: one private-use character, which the template copies like any other. After rendering, the prompt is split at the marks, and each
@@ -18,6 +21,7 @@ export class UserText {
   /** The marks of images and recordings with their indexes. */
   readonly #mediumOf = new Map<string, number>();
   #next = 0xe000;
+  #written = 0;
 
   /** `values`: all client input of the template, as JSON values. */
   constructor(tokens: GuardedTokens, templateSource: string, values: readonly unknown[]) {
@@ -28,6 +32,15 @@ export class UserText {
     };
     note(templateSource);
     for (const value of values) mapStrings(value, note);
+  }
+
+  /**
+   * Counts characters that the template writes. Throws a RangeError when they are more than any context holds: JSON with indentation may be
+   * a hundred times as long as the client's, and a text of hundreds of megabytes ends the process that makes it.
+   */
+  countWritten(characters: number): void {
+    this.#written += characters;
+    if (this.#written > maxWritten) throw new RangeError(`the prompt has more than ${maxWritten} characters`);
   }
 
   /** Returns a copy of a JSON value in which all strings and keys are marked. */

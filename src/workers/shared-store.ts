@@ -1,8 +1,8 @@
 import type { Store, TextEnd } from "../kv/store.ts";
 import type { Peer } from "./peer.ts";
 
-/** A store of the primary process: the server's store, or the one in memory for some minutes. */
-export type StoreName = "lasting" | "brief";
+/** A store of the primary process: the server's store, the one in memory for some minutes, or that of turns. */
+export type StoreName = "lasting" | "brief" | "turns";
 
 /** A worker's store: the texts are in the primary process, so every worker finds them. */
 export class SharedStore implements Store {

@@ -2,8 +2,9 @@ import { expect, test } from "vitest";
 import { profileProbes } from "../../src/apis/adapt/profile-probes.ts";
 import { runCheck } from "../../src/check/probe/run-check.ts";
 import { requestsSchema } from "../../src/config/model-schema.ts";
-import { groq } from "../upstream/strict-servers/groq.ts";
-import { startStrict } from "../upstream/strict-servers/strict-server.ts";
+import { groq } from "../doubles/groq.ts";
+import { startChat } from "../doubles/chat-server.ts";
+import { waitMs } from "../support/hang.ts";
 
 /** Entries of a server's profile that no probe asks for, and why. */
 const notProbed: Readonly<Record<string, string>> = {
@@ -20,9 +21,20 @@ const notProbed: Readonly<Record<string, string>> = {
   reasoningBudget: "only vLLM has it",
   reasoningMember: "a server that does not know the other name ignores it",
   contextSize: "the model list has it",
+  contentParts: "every server gets texts as strings; refusals name the lists that remain",
+  toolNames: "refusals name a name that is too long",
+  reasoningDemand: "takes a second turn; refusals name the missing reasoning",
+  states: "only states of a server's own show it; refusals name the members",
+  stateDemand: "takes a second turn; refusals name the missing state",
+  encryptedReasoning: "only for Responses; refusals name it",
+  itemIds: "only for Responses; takes a second turn",
+  templateVariables: "a server that does not know them ignores them",
   truncates: "takes a prompt as long as the context",
+  anyArguments: "JSON objects are sent by default, and every server accepts them",
   tokenizer: "is no member of a request",
   cacheReport: "every answer's usage shows it",
+  cacheMarks: "a server that does not know them ignores them",
+  automaticCache: "a server that does not know the mark ignores it",
   drop: "refusals name the members",
   rename: "only a person knows the other name",
   add: "only a person knows what to add",
@@ -37,9 +49,9 @@ test("every entry of a profile is probed, or the reason is here", () => {
 });
 
 test("a check says what a server does not accept", async () => {
-  const server = await startStrict(groq, "Hi");
+  const server = await startChat(groq, "Hi");
   try {
-    const { remarks, judged } = await runCheck({ url: server.url, only: ["accepts"], concurrency: 2, timeout: 10_000 });
+    const { remarks, judged } = await runCheck({ url: server.url, only: ["accepts"], concurrency: 2, timeout: waitMs });
     expect(judged).toHaveLength(profileProbes.length);
     expect(remarks).toEqual([
       "the server does not accept reasoning of an earlier turn, a message with a name, two choices, log probabilities, a custom tool",

@@ -12,6 +12,7 @@ import { findChromium, openedInChromium } from "../support/chromium.ts";
 import { legalBody } from "./legal/body.ts";
 import { legalStream } from "./legal/stream.ts";
 import { between, oneOf, seeded } from "./random.ts";
+import { waitMs } from "../support/hang.ts";
 
 // The rules run in a browser as they are: the same module, bundled for the web, finds the same where there is nothing of Node.
 
@@ -62,15 +63,15 @@ test("in a context without anything of Node, the rules find the same", () => {
   expect(runInContext(missing.map((name) => `typeof ${name}`).join(" + "), context)).toBe(
     "undefined".repeat(missing.length),
   );
-  runInContext(bundle, context, { timeout: 60_000 });
+  runInContext(bundle, context, { timeout: waitMs });
   context.input = JSON.stringify(cases);
-  expect(runInContext(`(${judgeAll})(rules, JSON.parse(input))`, context, { timeout: 60_000 })).toBe(expected);
+  expect(runInContext(`(${judgeAll})(rules, JSON.parse(input))`, context, { timeout: waitMs })).toBe(expected);
 });
 
 const browser = findChromium();
 if (browser === undefined) console.log("skipped: no Chromium (CHROME_PATH, or on the PATH) to run the rules in");
 
-test.skipIf(browser === undefined)("in a browser, the rules find the same", { timeout: 180_000 }, async () => {
+test.skipIf(browser === undefined)("in a browser, the rules find the same", async () => {
   const page = join(folder, "rules.html");
   writeFileSync(join(folder, "rules.js"), bundle);
   writeFileSync(

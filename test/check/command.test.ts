@@ -63,6 +63,45 @@ describe("a capture", () => {
     expect(stdout).toContain("org-ai");
   });
 
+  // A HAR file was read as the body of an answer, which has no model, no choices and no end: 20 errors of a server that has none.
+  test("a HAR file: each answer of an API with its request; what else a page has loaded is left out", async () => {
+    const { request: asked, response } = logprobExchange(-1, "lean", true);
+    const entry = (url: string, method: string, mimeType: string, text: string, posted?: string) => ({
+      time: 1,
+      request: {
+        method,
+        url,
+        ...(posted !== undefined && { postData: { mimeType: "application/json", text: posted } }),
+      },
+      response: { status: 200, headers: [{ name: "content-type", value: mimeType }], content: { mimeType, text } },
+    });
+    const chat = (body: string) =>
+      entry("http://localhost/v1/chat/completions", "POST", "text/event-stream", body, JSON.stringify(asked.body));
+    const page = entry("http://localhost/", "GET", "text/html", "<html></html>");
+    const har = (name: string, ...entries: object[]): string => {
+      const file = join(folder, name);
+      writeFileSync(file, JSON.stringify({ log: { version: "1.2", entries } }, null, 2));
+      return file;
+    };
+    const fine = await check("--file", har("good.har", page, chat(response.body)));
+    expect(fine.stdout).toMatch(/0 errors/);
+    expect(fine.code).toBe(0);
+    const bad = await check("--file", har("bad.json", page, chat(response.body.replace("data: [DONE]\n\n", ""))));
+    expect(bad.stdout).toContain("end/done");
+    expect(bad.stdout).toContain("bad.json: log.entries[1]");
+    expect(bad.code).toBe(1);
+    const none = await check("--file", har("page.har", page));
+    expect(none).toMatchObject({ code: 2, stdout: "" });
+    expect(none.stderr).toBe(
+      "truewire: page.har: no entry is a POST to an API, such as /v1/chat/completions or /v1/messages.\n",
+    );
+    const cut = join(folder, "cut.har");
+    writeFileSync(cut, '{"log":{"entries":[');
+    expect((await check("--file", cut)).stderr).toBe(
+      'truewire: cut.har: expected a HAR file: {"log":{"entries":[…]}}.\n',
+    );
+  });
+
   test("with warnings: 0, and 1 where more than --max-warnings", async () => {
     expect((await check("--file", warned)).code).toBe(0);
     expect(await check("--file", warned, "--max-warnings", "1")).toMatchObject({ code: 0, stderr: "" });

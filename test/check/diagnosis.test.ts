@@ -6,6 +6,7 @@ import { startGateway } from "../upstream/gateway.ts";
 import { startScripted } from "../upstream/scripted-server.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { serving } from "../support/transports.ts";
+import { waitMs } from "../support/hang.ts";
 
 // `truewire check` over servers that diagnose their cache, and over one that always says that nothing has changed.
 
@@ -14,7 +15,7 @@ const closing: (() => Promise<unknown>)[] = [];
 afterEach(() => Promise.all(closing.splice(0).map((close) => close())));
 
 async function found({ url }: Pick<TruewireServer, "url">, model: string) {
-  const { judged } = await runCheck({ url: `${url}/v1`, model, only, timeout: 20_000, concurrency: 1 });
+  const { judged } = await runCheck({ url: `${url}/v1`, model, only, timeout: waitMs, concurrency: 1 });
   return {
     findings: judged.flatMap(({ findings }) => findings.map((finding) => `${finding.rule}: ${finding.found}`)),
     shown: judged.filter(({ shown }) => shown.includes("cache/diagnosed")).map(({ id }) => id),

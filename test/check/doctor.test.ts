@@ -5,13 +5,13 @@ import { createServer as createTruewire } from "../../src/app/create-server.ts";
 import { type DoctorFinding, type DoctorReport, examineServer } from "../../src/cli/doctor-server.ts";
 import { runTruewire } from "../support/serve.ts";
 import { say } from "../upstream/scripted-server.ts";
-import { deepseek } from "../upstream/strict-servers/deepseek.ts";
-import { groq } from "../upstream/strict-servers/groq.ts";
-import { mistral } from "../upstream/strict-servers/mistral.ts";
-import { ollama } from "../upstream/strict-servers/ollama.ts";
-import { hasTemplate, qwen } from "../upstream/strict-servers/qwen.ts";
-import { listOf, startStrict, type Json, type Turn } from "../upstream/strict-servers/strict-server.ts";
-import { vllm } from "../upstream/strict-servers/vllm.ts";
+import { deepseek } from "../doubles/deepseek.ts";
+import { groq } from "../doubles/groq.ts";
+import { mistral } from "../doubles/mistral.ts";
+import { ollama } from "../doubles/ollama.ts";
+import { hasTemplate, qwen } from "../doubles/qwen.ts";
+import { listOf, startChat, type Json, type Turn } from "../doubles/chat-server.ts";
+import { vllm } from "../doubles/vllm.ts";
 
 // `truewire doctor URL` against doubles of servers on real sockets: what it finds, what it says it did not reach, and its exit code.
 
@@ -115,6 +115,18 @@ function of(report: DoctorReport, id: string): DoctorFinding {
 }
 
 describe("a server that answers", () => {
+  // A LiteLLM was called OpenAI, by the owner of its models, which many servers set.
+  test.each([
+    ["the owner that OpenAI's models have", {}, "a server that is not known by name (127.0.0.1"],
+    ["the time that LiteLLM gives each model", { created: 1_677_610_602 }, "LiteLLM"],
+  ])("a server on this machine whose list has %s is no OpenAI", async (_, more, name) => {
+    const { url } = await start({
+      "/v1/models": list("openai", more),
+      "/v1/chat/completions": answerWell((words) => words),
+    });
+    expect(of(await examineServer({ url, budget: plenty }), "server").text).toContain(name);
+  });
+
   test("Ollama that cuts prompts silently: half of the context is left, and the cure is its variable", async () => {
     const { url } = await start({
       "/v1/models": list("library"),
@@ -181,12 +193,12 @@ describe("a server that answers", () => {
     const message = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set';
     const middle = "System message must be at the beginning.";
     const refused = (text: string) => ({ status: 400, body: { error: { message: text, type: "BadRequestError" } } });
-    const server = await startStrict(
+    const server = await startChat(
       {
         ...vllm,
         refusal(body: Json) {
           if (body["tools"] !== undefined) return refused(message);
-          const roles = listOf(body, "messages").map(({ role }) => role);
+          const roles = listOf(body["messages"]).map(({ role }) => role);
           return roles.lastIndexOf("system") > 0 ? refused(middle) : vllm.refusal(body);
         },
       },
@@ -205,12 +217,12 @@ describe("a server that answers", () => {
 
   test("a call that stays in the text, and one that is not seen", async () => {
     const text = '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>';
-    const server = await startStrict(ollama(), (body) => (body["tools"] ? text : "Hello."));
+    const server = await startChat(ollama(), (body) => (body["tools"] ? text : "Hello."));
     closing.push(() => server.close());
     const found = of(await examineServer({ url: server.url, budget: plenty }), "tools");
     expect(found).toMatchObject({ status: "problem", text: "the model's call of a tool stays in the text" });
     expect(found.cure).toContain(`truewire serve ${server.url} --tool-format auto`);
-    const silent = await startStrict(ollama(), "Hello.");
+    const silent = await startChat(ollama(), "Hello.");
     closing.push(() => silent.close());
     expect(of(await examineServer({ url: silent.url, budget: plenty }), "tools").status).toBe("unknown");
   });
@@ -289,8 +301,8 @@ describe("a server that answers", () => {
     "$name: what `truewire serve URL` is said to cure is no problem behind it",
     async (strict) => {
       const turn = (body: Json): Turn =>
-        listOf(body, "tools").length > 0 ? { call: "get_weather", arguments: '{"city":"Paris"}' } : "Hello.";
-      const server = await startStrict(strict, turn);
+        listOf(body["tools"]).length > 0 ? { calls: [{ name: "get_weather", input: { city: "Paris" } }] } : "Hello.";
+      const server = await startChat(strict, turn);
       closing.push(() => server.close());
       const truewire = await createTruewire({
         port: 0,
@@ -311,7 +323,7 @@ describe("a server that answers", () => {
   );
 
   test("what it refuses of the requests that `truewire serve` learns from", async () => {
-    const server = await startStrict({ ...groq, owner: "me" }, "Hello.");
+    const server = await startChat({ ...groq, owner: "me" }, "Hello.");
     closing.push(() => server.close());
     const found = of(await examineServer({ url: server.url, budget: plenty }), "accepts");
     expect(found).toMatchObject({ status: "ok", text: expect.stringMatching(/^it refuses: .*a message with a name/) });
@@ -478,7 +490,8 @@ describe("the command", () => {
       "/v1/chat/completions": ((_, response) => say(response, {}, "\u001B]0;hi\u0007")) satisfies Answer,
     });
     const { code, stdout, stderr } = await doctor(url.slice("http://".length));
-    expect(stderr).toBe("");
+    // On a machine that is busy it may wait.
+    expect(stderr.replace(/^truewire: waiting for .*\n/gm, "")).toBe("");
     expect(stdout).toContain("problem  its context is 2,048 tokens");
     expect(stdout).toContain("→ start vLLM with --max-model-len 32768");
     expect([...stdout].filter((char) => char < " " && char !== "\n")).toEqual([]);
@@ -523,4 +536,77 @@ describe("the command", () => {
     expect(stdout).not.toContain("secret");
     expect(code).toBe(1);
   });
+});
+
+// Servers that were written for tests ended at a request without `messages`, and everything that followed was reported as "not reached" or
+// as what the server lacks. The doubles of the tests survived every request.
+describe("a server that ends at a request", () => {
+  /** Ends, as a process does, when `isLast` is true of a request. */
+  async function fragile(isLast: (body: Record<string, unknown>, url: string) => boolean) {
+    const seen: { readonly line: string; readonly body: string }[] = [];
+    const answer = answerWell((words) => words);
+    const server = createServer((request, response) => {
+      let text = "";
+      request.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+      request.on("end", () => {
+        seen.push({ line: `${request.method} ${request.url}`, body: text });
+        if (request.url === "/v1/models") return void response.end(JSON.stringify(list("me")));
+        if (request.method === "GET") return void response.writeHead(404).end();
+        const body = JSON.parse(text) as Record<string, unknown>;
+        if (!isLast(body, request.url ?? ""))
+          return request.url === "/v1/chat/completions"
+            ? answer(body, response, request)
+            : void response.writeHead(404).end();
+        server.close();
+        server.closeAllConnections();
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    closing.push(async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    });
+    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen };
+  }
+
+  test.each<[string, (body: Record<string, unknown>, url: string) => boolean, string]>([
+    ["with tools", (body) => body["tools"] !== undefined, "tool"],
+    ["of Responses", (_, url) => url === "/v1/responses", "Responses"],
+    ["in the first one", () => true, "POST /chat/completions"],
+  ])("%s: it says after which, and examines no further", async (_, isLast, about) => {
+    const { url } = await fragile(isLast);
+    const report = await examineServer({ url, budget: plenty });
+    const stopped = of(report, "stopped");
+    expect(stopped).toMatchObject({ status: "problem", cure: expect.stringContaining("start it again") });
+    expect(stopped.text).toMatch(/^the server stopped after this request: /);
+    expect(stopped.text).toContain(about);
+    expect(report.findings.at(-1)).toBe(stopped);
+    const { code, stdout } = await runTruewire(["doctor", (await fragile(isLast)).url]);
+    expect(stdout).toContain("problem  the server stopped after this request: ");
+    expect(code).toBe(1);
+  });
+
+  test("doctor asks nothing that no client asks: each request of chat has messages, each of Responses an input", async () => {
+    const { url, seen } = await fragile(() => false);
+    await examineServer({ url, budget: plenty });
+    const posts = seen.filter(({ line }) => line.startsWith("POST"));
+    expect(posts.length).toBeGreaterThan(20);
+    for (const { line, body } of posts) {
+      const { messages, input, model } = JSON.parse(body);
+      expect(model).toBeTypeOf("string");
+      if (line === "POST /v1/responses") expect(input).toBeTypeOf("string");
+      else expect(messages.length, line).toBeGreaterThan(0);
+    }
+  });
+});
+
+test("while a server hangs, lines say what is waited for, and how long", async () => {
+  const { url } = await start({
+    "/v1/models": list("vllm"),
+    "/v1/chat/completions": (() => {}) satisfies Answer,
+  });
+  const { code, stderr, stdout } = await runTruewire(["doctor", url, "--timeout", "7"]);
+  expect(stderr).toMatch(/^truewire: waiting for a short answer \(\d+ s\)$/m);
+  expect(stdout).toContain("not reached within 7 s");
+  expect(code).toBe(0);
 });

@@ -59,7 +59,7 @@ describe("POST /admin/check", () => {
     return `http://127.0.0.1:${(made.address() as AddressInfo).port}/v1`;
   }
 
-  test("tells every probe as it comes, and at last what the command reports", { timeout: 60_000 }, async () => {
+  test("tells every probe as it comes, and at last what the command reports", async () => {
     const url = `${server.url}/v1`;
     const only = ["text", "wrong/n"];
     const events = await told(await check({ url, only, profile: "lean" }));
@@ -96,7 +96,7 @@ describe("POST /admin/check", () => {
     expect(server.stderr() + server.stdout()).not.toContain("0123456789");
   });
 
-  test("it ends when its client leaves, and makes way for another one", { timeout: 60_000 }, async () => {
+  test("it ends when its client leaves, and makes way for another one", async () => {
     const open = new Set<ServerResponse>();
     const url = await other((request, response) => {
       if (request.method === "GET") return void response.end('{"object":"list","data":[{"id":"mute"}]}');

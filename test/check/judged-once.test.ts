@@ -14,6 +14,7 @@ import { writtenBody } from "./legal/body.ts";
 import { logprob } from "./legal/events.ts";
 import { writtenStream } from "./legal/stream.ts";
 import { seeded } from "./random.ts";
+import { waitMs } from "../support/hang.ts";
 
 type Json = Record<string, unknown>;
 
@@ -47,9 +48,9 @@ afterAll(() => {
 });
 
 // A negative limit, or a required call without tools, that is answered and not refused: the rules on answers counted it a second time.
-test("what should have been refused is one fault, whatever the answer says", { timeout: 60_000 }, async () => {
+test("what should have been refused is one fault, whatever the answer says", async () => {
   const only = ["wrong", "responses/wrong", "messages/wrong"];
-  const run = await runCheck({ url, model: "scripted", only, timeout: 10_000, concurrency: 2 });
+  const run = await runCheck({ url, model: "scripted", only, timeout: waitMs, concurrency: 2 });
   const answered = run.judged.filter(
     ({ id, result }) => !/route|json$/.test(id) && result?.exchange?.response.status === 200,
   );

@@ -102,7 +102,7 @@ describe("--only messages", () => {
 });
 
 // Most servers speak OpenAI's API alone.
-test("without --only, a server without the Messages API is not asked for it", { timeout: 60_000 }, async () => {
+test("without --only, a server without the Messages API is not asked for it", async () => {
   const { stdout } = await check([`${url}/openai/v1`, "--format", "json"]);
   const { exchanges, rules } = JSON.parse(stdout) as Printed;
   expect(exchanges.map(({ id }) => id).filter((id) => /^(same\/)?messages\//.test(id))).toEqual([]);

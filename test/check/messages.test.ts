@@ -172,7 +172,7 @@ describe.skipIf(!isHere)("recordings of Anthropic's API", () => {
 test.each<[string, (seed: number) => Legal]>([
   ["streams", legalMessageStream],
   ["bodies", legalMessageBody],
-])("2,000 %s of our own writer have no finding", { timeout: 120_000 }, (_, legal) => {
+])("2,000 %s of our own writer have no finding", (_, legal) => {
   const found: string[] = [];
   for (let seed = 0; seed < 2000; seed++) {
     const { exchange, profile } = legal(seed);

@@ -32,11 +32,11 @@ const tolerated =
 /** Its one schema of completions is that of whole ones: chunks have a null finish reason while they go on, and a null usage. */
 const toleratedInChunks = /finish_reason must be|^usage must be (?:object|null)/;
 
-describe.skipIf(!isHere)("OpenAI's own schemas", { timeout: 240_000 }, () => {
+describe.skipIf(!isHere)("OpenAI's own schemas", () => {
   let official: OfficialSchemas;
   beforeAll(() => {
     official = readOfficialSchemas();
-  }, 240_000);
+  });
 
   /** What the document rejects, in its validator's words. */
   function rejected(schema: string, value: unknown): readonly string[] {

@@ -9,6 +9,7 @@ import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { programmedTemplate } from "../fixtures/programmed-template.ts";
 import { writeRandomModel } from "../fixtures/random-model.ts";
 import { type RunningTruewire, startTruewire } from "../support/serve.ts";
+import { waitMs } from "../support/hang.ts";
 
 // Our own server under our own rules: no error and no warning, in both profiles, each demanded, over scripted text and over noise.
 
@@ -39,9 +40,9 @@ test.each<["lean" | "exact", string]>([
   ["lean", "random"],
   ["exact", "programmed"],
   ["exact", "random"],
-])("profile %s, the %s model", { timeout: 300_000 }, async (wire, model) => {
+])("profile %s, the %s model", async (wire, model) => {
   const url = `${servers.get(wire)?.url}/v1`;
-  const run = await runCheck({ url, model, profile: wire, timeout: 120_000, concurrency: 2 });
+  const run = await runCheck({ url, model, profile: wire, timeout: waitMs, concurrency: 2 });
   const found = run.judged.flatMap(({ id, findings }) =>
     findings
       .filter(({ rule }) => ruleNamed(rule).severity !== "note")
@@ -52,9 +53,9 @@ test.each<["lean" | "exact", string]>([
   expect(run.judged.filter(({ id }) => id.startsWith("messages/")).length).toBeGreaterThan(50);
 });
 
-test.each(["lean", "exact"])("Ollama's API in profile %s", { timeout: 300_000 }, async (wire) => {
+test.each(["lean", "exact"])("Ollama's API in profile %s", async (wire) => {
   const url = `${servers.get(wire)?.url}/v1`;
-  const run = await runCheck({ url, model: "programmed", only: ["ollama"], timeout: 120_000, concurrency: 2 });
+  const run = await runCheck({ url, model: "programmed", only: ["ollama"], timeout: waitMs, concurrency: 2 });
   expect(
     run.judged.flatMap(({ id, findings }) => findings.map(({ rule, found }) => `${id}: ${rule}: ${found}`)),
   ).toEqual([]);

@@ -8,6 +8,7 @@ import { prettyReport } from "../../src/check/report/terminal.ts";
 import { reportOf } from "../../src/check/report/report-of.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { serving } from "../support/transports.ts";
+import { waitMs } from "../support/hang.ts";
 
 // A model that takes no temperature, as OpenAI's reasoning models and Anthropic's newer ones do not, made every probe an error.
 
@@ -67,7 +68,7 @@ afterAll(() => {
 });
 
 const checked = (...only: string[]): Promise<CheckRun> =>
-  runCheck({ url, model: "scripted", only, timeout: 10_000, concurrency: 2 });
+  runCheck({ url, model: "scripted", only, timeout: waitMs, concurrency: 2 });
 
 function found({ judged }: CheckRun): string[] {
   return judged.flatMap(({ id, findings }) => findings.map(({ rule, found: what }) => `${id}: ${rule}: ${what}`));
@@ -80,7 +81,7 @@ test.each([
     "the model refuses temperature: 0 (responses), so it was asked without",
   ],
   [["messages/text", "messages/stop"], "the model refuses temperature: 0 (messages), so it was asked without"],
-])("%s: asked again without it, and the report says so", { timeout: 60_000 }, async (only, remark) => {
+])("%s: asked again without it, and the report says so", async (only, remark) => {
   const run = await checked(...only);
   // The engine obeys nobody, and counts the prompt at the end.
   expect(found(run).filter((one) => !/required|start-input/.test(one))).toEqual([]);

@@ -20,7 +20,7 @@ if (!hasOfficialSchemas) console.log("skipped: no ../shared/openapi to compare r
 const tolerated =
   /must have required property '(?:name|cache_write_tokens)'$|^(response )?(user must be string|usage must be object|text format |tools \d+ )/;
 
-describe.skipIf(!hasOfficialSchemas)("OpenAI's own schemas of the Responses API", { timeout: 240_000 }, () => {
+describe.skipIf(!hasOfficialSchemas)("OpenAI's own schemas of the Responses API", () => {
   let official: OfficialSchemas;
   /** The schema of each event, by its type. */
   const ofEvents = new Map<unknown, string>();
@@ -33,7 +33,7 @@ describe.skipIf(!hasOfficialSchemas)("OpenAI's own schemas of the Responses API"
       const { properties } = official.components[name] as { properties: { type: { enum: string[] } } };
       ofEvents.set(properties.type.enum[0], name);
     }
-  }, 240_000);
+  });
 
   /** The schema of each whole answer, by its endpoint; a deletion has none. */
   const whole: Partial<Record<Exchange["endpoint"], string>> = {

@@ -6,6 +6,7 @@ import { createHandler } from "../../src/server.ts";
 import { runCheck } from "../../src/check/probe/run-check.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { serving } from "../support/transports.ts";
+import { waitMs } from "../support/hang.ts";
 
 const servers: Server[] = [];
 afterEach(async () => {
@@ -33,7 +34,7 @@ async function foundAt(said: (streamed: number | undefined) => string): Promise<
   servers.push(asked);
   await new Promise<void>((resolve) => asked.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(asked.address() as AddressInfo).port}/v1`;
-  const run = await runCheck({ url, model: "scripted", only: ["same/text"], timeout: 10_000, concurrency: 1 });
+  const run = await runCheck({ url, model: "scripted", only: ["same/text"], timeout: waitMs, concurrency: 1 });
   const twin = run.judged.find(({ id }) => id === "same/text");
   return (twin?.findings ?? []).map(({ found }) => found);
 }

@@ -6,21 +6,22 @@ import { describe, expect, test } from "vitest";
 import { codexLauncher, startCodex } from "../support/codex.ts";
 import { claudeCode } from "../support/claude-code.ts";
 import { startGateway } from "../upstream/gateway.ts";
-import { deepseek } from "../upstream/strict-servers/deepseek.ts";
-import { mistral } from "../upstream/strict-servers/mistral.ts";
-import { ollama, ollamaNative } from "../upstream/strict-servers/ollama.ts";
-import { hasTemplate, qwen } from "../upstream/strict-servers/qwen.ts";
-import { listOf, startStrict } from "../upstream/strict-servers/strict-server.ts";
-import type { Json, StrictServer, Turn } from "../upstream/strict-servers/strict-server.ts";
-import { vllm } from "../upstream/strict-servers/vllm.ts";
+import { deepseek } from "../doubles/deepseek.ts";
+import { mistral } from "../doubles/mistral.ts";
+import { ollama, ollamaNative } from "../doubles/ollama.ts";
+import { hasTemplate, qwen } from "../doubles/qwen.ts";
+import { listOf, startChat } from "../doubles/chat-server.ts";
+import type { Json, ChatServer, Turn } from "../doubles/chat-server.ts";
+import { vllm } from "../doubles/vllm.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
+import { waitMs } from "../support/hang.ts";
 
 /*
  * Codex and Claude Code themselves, over Truewire, over servers that refuse what the real ones refuse: a whole loop of a command, an edit
  * and an answer. Before, Codex's edits were lost with exit code 0, and Claude Code's first request was refused.
  */
 
-const servers: readonly StrictServer[] = [
+const servers: readonly ChatServer[] = [
   vllm,
   ...(hasTemplate ? [qwen()] : []),
   deepseek,
@@ -30,9 +31,9 @@ const servers: readonly StrictServer[] = [
 ];
 
 /** Truewire before a server whose model makes these turns, one for each result that the conversation has. */
-async function serve(server: StrictServer, turns: readonly Turn[]) {
-  const resultsOf = (body: Json): number => listOf(body, "messages").filter(({ role }) => role === "tool").length;
-  const upstream = await startStrict(server, (body) => turns[resultsOf(body)] ?? "Done.", ["scripted"]);
+async function serve(server: ChatServer, turns: readonly Turn[]) {
+  const resultsOf = (body: Json): number => listOf(body["messages"]).filter(({ role }) => role === "tool").length;
+  const upstream = await startChat(server, (body) => turns[resultsOf(body)] ?? "Done.", ["scripted"]);
   closeAfterTest(() => upstream.close());
   const truewire = await startGateway(upstream.url, { aliases: ["claude-*"] });
   closeAfterTest(() => truewire.close(0));
@@ -42,11 +43,11 @@ async function serve(server: StrictServer, turns: readonly Turn[]) {
 const launcher = codexLauncher();
 
 describe.skipIf(launcher === undefined)("Codex", () => {
-  test.each(servers)("runs a command, edits a file and ends: $name", { timeout: 120_000 }, async (server) => {
+  test.each(servers)("runs a command, edits a file and ends: $name", async (server) => {
     const patch = "*** Begin Patch\n*** Update File: notes.txt\n@@\n first\n-second\n+zweite Zeile 😀\n*** End Patch\n";
     const { upstream, truewire } = await serve(server, [
-      { call: "exec_command", arguments: '{"cmd":"cat notes.txt"}' },
-      { call: "apply_patch", arguments: JSON.stringify({ input: patch }) },
+      { calls: [{ name: "exec_command", input: { cmd: "cat notes.txt" } }] },
+      { calls: [{ name: "apply_patch", input: { input: patch } }] },
       "Done. All of it.",
     ]);
     const codex = await startCodex(launcher ?? "", { url: truewire.url, model: "scripted" });
@@ -68,7 +69,7 @@ describe.skipIf(launcher === undefined)("Codex", () => {
 const claude = claudeCode();
 
 describe.skipIf(claude === undefined)("Claude Code", () => {
-  test.each(servers)("reads a file, edits it and ends: $name", { timeout: 120_000 }, async (server) => {
+  test.each(servers)("reads a file, edits it and ends: $name", async (server) => {
     const folder = mkdtempSync(join(tmpdir(), "truewire-claude-"));
     closeAfterTest(() => rmSync(folder, { recursive: true, force: true }));
     for (const name of ["home", "work"]) mkdirSync(join(folder, name));
@@ -76,8 +77,8 @@ describe.skipIf(claude === undefined)("Claude Code", () => {
     writeFileSync(file, "console.log(1 - 2);\n");
     const edit = { file_path: file, old_string: "1 - 2", new_string: "1 + 2" };
     const { upstream, truewire } = await serve(server, [
-      { call: "Read", arguments: JSON.stringify({ file_path: file }) },
-      { call: "Edit", arguments: JSON.stringify(edit) },
+      { calls: [{ name: "Read", input: { file_path: file } }] },
+      { calls: [{ name: "Edit", input: edit }] },
       "It adds now.",
     ]);
     // With stream-json, Claude Code asks for thinking with `display: "updates"`.
@@ -93,7 +94,7 @@ describe.skipIf(claude === undefined)("Claude Code", () => {
         DISABLE_AUTOUPDATER: "1",
       },
       stdio: ["ignore", "pipe", "pipe"],
-      timeout: 100_000,
+      timeout: waitMs,
     });
     let stdout = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));

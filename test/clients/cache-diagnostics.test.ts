@@ -66,7 +66,7 @@ describe.each([
   let served: Served;
   beforeAll(async () => {
     served = await open();
-  }, 90_000);
+  });
   afterAll(() => served.close());
 
   describe("Anthropic's SDK", () => {

@@ -10,6 +10,7 @@ import type { Message } from "../../src/core/message.ts";
 import type { GenerationRequest } from "../../src/core/request.ts";
 import { claudeCode } from "../support/claude-code.ts";
 import { ScriptedEngine } from "../support/scripted-engine.ts";
+import { waitMs } from "../support/hang.ts";
 
 const claude = claudeCode() ?? "";
 
@@ -57,7 +58,7 @@ describe.skipIf(!existsSync(claude))("Claude Code", () => {
           ...environment,
         },
         stdio: ["ignore", "pipe", "pipe"],
-        timeout: 100_000,
+        timeout: waitMs,
       },
     );
     let [stdout, stderr] = ["", ""];
@@ -66,7 +67,7 @@ describe.skipIf(!existsSync(claude))("Claude Code", () => {
     return new Promise((resolve) => child.on("close", (code) => resolve({ code, stdout, stderr })));
   }
 
-  test("reads, edits, runs a command, sees one fail, and ends", { timeout: 120_000 }, async () => {
+  test("reads, edits, runs a command, sees one fail, and ends", async () => {
     const file = join(folder, "work", "sum.js");
     const steps: Step[] = [
       { tool: "Read", input: { file_path: file } },
@@ -96,7 +97,7 @@ describe.skipIf(!existsSync(claude))("Claude Code", () => {
     expect(JSON.stringify(messagesOf(last))).not.toContain("x-anthropic-billing-header");
   });
 
-  test("a context that is full makes it compact its history, and go on", { timeout: 120_000 }, async () => {
+  test("a context that is full makes it compact its history, and go on", async () => {
     let compacted = false;
     const engine = await serve((request) => {
       const last = JSON.stringify(messagesOf(request).at(-1));
@@ -119,7 +120,7 @@ describe.skipIf(!existsSync(claude))("Claude Code", () => {
 
   // It sends `diagnostics` only to api.anthropic.com, or to a server that this variable declares to be the same. A session that is resumed
   // keeps its system prompt and tools, whatever the options say.
-  test("it sends `diagnostics`, and its transcript has the reason", { timeout: 180_000 }, async () => {
+  test("it sends `diagnostics`, and its transcript has the reason", async () => {
     environment = { _CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL: "1" };
     await serve(() => said("Done."));
     const first = JSON.parse((await run("Say done.", "--model", "claude-opus-5")).stdout) as { session_id: string };
@@ -139,7 +140,7 @@ describe.skipIf(!existsSync(claude))("Claude Code", () => {
     ]);
   });
 
-  test("an error that follows a call keeps it from being run", { timeout: 120_000 }, async () => {
+  test("an error that follows a call keeps it from being run", async () => {
     const marker = join(folder, "work", "ran");
     let asked = 0;
     await serve(() => {

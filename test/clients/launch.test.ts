@@ -20,6 +20,7 @@ import { npmPackage } from "../support/npm-package.ts";
 import { builtMain } from "../support/serve.ts";
 import { serveTurns } from "../support/serve-turns.ts";
 import type { Asked, TurnItem, TurnsServer } from "../support/serve-turns.ts";
+import { waitMs } from "../support/hang.ts";
 
 const opencodePlatform = `opencode-${process.platform}-${process.arch}`;
 const opencodeModules = npmPackage(`${opencodePlatform}@1.18.33`);
@@ -65,7 +66,7 @@ function start(args: readonly string[], env: Readonly<Record<string, string>> = 
       ...env,
     },
     stdio: ["pipe", "pipe", "pipe"],
-    timeout: 100_000,
+    timeout: waitMs,
   });
 }
 
@@ -146,7 +147,7 @@ const runs: readonly (readonly [name: string, args: readonly string[], tool: Tur
 describe.each(runs)("the real %s", (name, args, call) => {
   const file = installed[name];
   const test_ = file !== undefined && existsSync(file) ? test : test.skip;
-  test_("runs a tool and ends, and no file of the user has changed", { timeout: 120_000 }, async () => {
+  test_("runs a tool and ends, and no file of the user has changed", async () => {
     symlinkSync(file ?? "", join(root, "bin", name));
     const home = join(root, "home");
     for (const [path, text] of Object.entries(usersFiles)) {
@@ -238,7 +239,7 @@ test.skipIf(process.platform !== "linux")("a server that is still starting ends 
     });
   const child = start(["claude", own]);
   const ended = end(child);
-  await expect.poll(servers, { interval: 1, timeout: 30_000 }).toHaveLength(1);
+  await expect.poll(servers, { interval: 1 }).toHaveLength(1);
   child.kill("SIGKILL");
   await ended;
   await expect.poll(servers).toEqual([]);

@@ -6,6 +6,7 @@ import { readBlocks } from "../docs/read-blocks.ts";
 import { npmPackage } from "../support/npm-package.ts";
 import { serveTurns } from "../support/serve-turns.ts";
 import type { TurnsServer } from "../support/serve-turns.ts";
+import { waitMs } from "../support/hang.ts";
 
 const version = "1.18.33";
 const platform = `opencode-${process.platform}-${process.arch}`;
@@ -33,7 +34,7 @@ describe.skipIf(!existsSync(command))("opencode", () => {
   test.each([
     ["@ai-sdk/openai-compatible", "/v1/chat/completions"],
     ["@ai-sdk/openai", "/v1/responses"],
-  ])("reads, runs a command and ends, by %s", { timeout: 120_000 }, async (provider, path) => {
+  ])("reads, runs a command and ends, by %s", async (provider, path) => {
     server = await serveTurns([
       [
         { type: "reasoning", text: "First I read." },
@@ -89,7 +90,7 @@ async function opencode(home: string, work: string): Promise<OpencodeEvent[]> {
       OPENCODE_DISABLE_MODELS_FETCH: "1",
     },
     stdio: ["ignore", "pipe", "inherit"],
-    timeout: 100_000,
+    timeout: waitMs,
   });
   let stdout = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));

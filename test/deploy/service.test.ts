@@ -42,10 +42,10 @@ describe.skipIf(!isLinux)("truewire service", () => {
   });
   afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-  function service(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  function service(args: readonly string[], env: Readonly<Record<string, string>> = {}, cwd = home) {
     const own = { HOME: home, PATH: join(home, "bin"), CALLS: calls, ACTIVE: "active", ...env };
     const { status, stdout, stderr } = spawnSync(process.execPath, [builtMain, "service", ...args], {
-      cwd: home,
+      cwd,
       env: own,
       encoding: "utf8",
     });
@@ -162,6 +162,24 @@ describe.skipIf(!isLinux)("truewire service", () => {
     }
     expect(filesIn(home)).toEqual([]);
   });
+
+  // The folder's name was written as it is, so a line break in it wrote settings of its own. Names in tests had spaces and quotes only.
+  test.each(["a\n[Service]\nExecStart=/bin/evil", "a\rb", "a\\", "a ", "a\u2028b"])(
+    "a folder with the name %j is refused, and nothing is written",
+    (name) => {
+      const folder = join(home, name);
+      mkdirSync(folder, { recursive: true });
+      for (const more of [[], ["--print"]]) {
+        const { status, stdout, stderr } = service(["install", ...more], {}, folder);
+        expect([status, stdout]).toEqual([1, ""]);
+        expect(stderr).toMatch(
+          /^truewire: A service's file cannot hold [^]*\. Rename it, or run the command in another folder\.\n$/,
+        );
+      }
+      expect(existsSync(unit)).toBe(false);
+      expect(service(["install", "--print", `a${"\n"}ExecStartPre=/bin/evil`]).status).toBe(1);
+    },
+  );
 
   test("systemd reads the unit as it is meant, with every character", ({ skip }) => {
     if (spawnSync("systemd-analyze", ["--version"]).status !== 0) {

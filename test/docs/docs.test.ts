@@ -9,6 +9,7 @@ import { builtMain, startTruewire } from "../support/serve.ts";
 import type { RunningTruewire } from "../support/serve.ts";
 import { readBlocks } from "./read-blocks.ts";
 import type { Block } from "./read-blocks.ts";
+import { waitMs } from "../support/hang.ts";
 
 /**
  * Every command and snippet of the documentation runs as printed, in the order of its page, in a folder that holds `model.gguf` (the
@@ -211,7 +212,7 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
       test.skip(name, () => {});
       continue;
     }
-    test(name, { timeout: 180_000 }, async ({ skip: skipNow }) => {
+    test(name, async ({ skip: skipNow }) => {
       if (language === "sh") await runShell(block);
       else if (language === "ts") await runTypeScript(block);
       else if (language === "yaml") await checkConfiguration(block);
@@ -261,7 +262,7 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
     await run("sh", ["-e", "-c", onFreePorts(commands.join("\n"))], {
       cwd: commandFolder(text),
       env: environment(),
-      timeout: 120_000,
+      timeout: waitMs,
     });
   }
 
@@ -305,7 +306,7 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
       await run(process.execPath, [jiti, file], {
         cwd: folder,
         env: environment(),
-        timeout: 120_000,
+        timeout: waitMs,
       });
     }
   }
@@ -323,7 +324,7 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
         () => false,
       );
       if (!usable) continue;
-      await run(command, ["-c", onFreePorts(text)], { timeout: 120_000 });
+      await run(command, ["-c", onFreePorts(text)], { timeout: waitMs });
       return true;
     }
     return false;

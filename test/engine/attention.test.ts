@@ -10,7 +10,7 @@ test("attention is measured in a short time, and the answer is one that a contex
   } finally {
     model.free();
   }
-}, 60_000);
+});
 
 // On a busy machine, a mean of eight tokens turned flash attention off by chance, and prompts of 16,000 tokens took twice as long.
 test("flash attention is off only where tokens are clearly faster without it, and prompts are not clearly slower", () => {

@@ -89,22 +89,18 @@ function valid(validate: ReturnType<typeof ajv.compile>, text: string): boolean 
   }
 }
 
-test(
-  "noise under tool_choice required: every finished call validates, and nearly all finish",
-  { timeout: 600_000 },
-  async () => {
-    const { all, finished, faults } = await run(
-      (parameters, i) => ({
-        tools: [{ name: "f", parameters }],
-        toolChoice: i % 3 === 0 ? { type: "named", name: "f" } : { type: "required" },
-        parallelToolCalls: false,
-      }),
-      (choice) => ({ reason: "tool-calls", json: choice.toolCalls.map((call) => call.arguments) }),
-    );
-    expect(faults).toEqual([]);
-    expect(finished / all).toBeGreaterThanOrEqual(0.95);
-  },
-);
+test("noise under tool_choice required: every finished call validates, and nearly all finish", async () => {
+  const { all, finished, faults } = await run(
+    (parameters, i) => ({
+      tools: [{ name: "f", parameters }],
+      toolChoice: i % 3 === 0 ? { type: "named", name: "f" } : { type: "required" },
+      parallelToolCalls: false,
+    }),
+    (choice) => ({ reason: "tool-calls", json: choice.toolCalls.map((call) => call.arguments) }),
+  );
+  expect(faults).toEqual([]);
+  expect(finished / all).toBeGreaterThanOrEqual(0.95);
+});
 
 /** Calls in JSON behind a marker that noise writes now and then, more often with a bias. */
 const marked: Format = {
@@ -113,60 +109,52 @@ const marked: Format = {
   calls: [{ form: "object", open: ["~"], close: ["|"], list: "one", name: ["name"], arguments: ["arguments"] }],
 };
 
-test(
-  "noise under tool_choice auto, without strict: every call that comes validates",
-  { timeout: 600_000 },
-  async () => {
-    const options = { model: join(folder, "random.gguf"), slots: 8, contextSize: 2048, toolFormat: marked };
-    const noise = await openBuilt(options);
-    const faults: string[] = [];
-    let called = 0;
-    let next = 0;
-    const work = async (): Promise<void> => {
-      for (let i = next++; i < schemas.length; i = next++) {
-        const parameters = schemas[i];
-        if (parameters === undefined) return;
-        const { choices, end } = await drive(noise).ask({
-          ...manner(i),
-          tools: [{ name: "f", parameters }, { name: "g" }],
-          sampling: { seed: i, textBias: [{ text: "~", bias: 6 }] },
-        });
-        if (end.kind !== "done") faults.push(`${i}: ${JSON.stringify(end)}`);
-        const validate = {
-          f: ajv.compile(parameters as AnySchema),
-          g: ajv.compile({ type: "object", maxProperties: 0 }),
-        };
-        for (const { name, arguments: json, status } of choices.flatMap(({ toolCalls }) => toolCalls)) {
-          // A call that the limit cut is what was written of it.
-          if (status !== "succeeded") continue;
-          called++;
-          if (name !== "f" && name !== "g") faults.push(`${i}: ${name}`);
-          else if (!valid(validate[name], json)) faults.push(`${i}: ${name}(${json})\n${JSON.stringify(parameters)}`);
-        }
+test("noise under tool_choice auto, without strict: every call that comes validates", async () => {
+  const options = { model: join(folder, "random.gguf"), slots: 8, contextSize: 2048, toolFormat: marked };
+  const noise = await openBuilt(options);
+  const faults: string[] = [];
+  let called = 0;
+  let next = 0;
+  const work = async (): Promise<void> => {
+    for (let i = next++; i < schemas.length; i = next++) {
+      const parameters = schemas[i];
+      if (parameters === undefined) return;
+      const { choices, end } = await drive(noise).ask({
+        ...manner(i),
+        tools: [{ name: "f", parameters }, { name: "g" }],
+        sampling: { seed: i, textBias: [{ text: "~", bias: 6 }] },
+      });
+      if (end.kind !== "done") faults.push(`${i}: ${JSON.stringify(end)}`);
+      const validate = {
+        f: ajv.compile(parameters as AnySchema),
+        g: ajv.compile({ type: "object", maxProperties: 0 }),
+      };
+      for (const { name, arguments: json, status } of choices.flatMap(({ toolCalls }) => toolCalls)) {
+        // A call that the limit cut is what was written of it.
+        if (status !== "succeeded") continue;
+        called++;
+        if (name !== "f" && name !== "g") faults.push(`${i}: ${name}`);
+        else if (!valid(validate[name], json)) faults.push(`${i}: ${name}(${json})\n${JSON.stringify(parameters)}`);
       }
-    };
-    try {
-      await Promise.all(Array.from({ length: 8 }, work));
-    } finally {
-      await noise.close(0);
     }
-    console.info(`${schemas.length} schemas: ${called} calls`);
-    expect(faults).toEqual([]);
-    expect(called).toBeGreaterThan(count / 2);
-  },
-);
+  };
+  try {
+    await Promise.all(Array.from({ length: 8 }, work));
+  } finally {
+    await noise.close(0);
+  }
+  console.info(`${schemas.length} schemas: ${called} calls`);
+  expect(faults).toEqual([]);
+  expect(called).toBeGreaterThan(count / 2);
+});
 
-test(
-  "noise under response_format json_schema: every finished answer validates, and nearly all finish",
-  { timeout: 600_000 },
-  async () => {
-    const { all, finished, faults } = await run(
-      (schema) => ({
-        output: { type: "json-schema", name: "x", schema, strict: false, path: "response_format.json_schema.schema" },
-      }),
-      (choice) => ({ reason: "stop", json: [choice.text ?? ""] }),
-    );
-    expect(faults).toEqual([]);
-    expect(finished / all).toBeGreaterThanOrEqual(0.95);
-  },
-);
+test("noise under response_format json_schema: every finished answer validates, and nearly all finish", async () => {
+  const { all, finished, faults } = await run(
+    (schema) => ({
+      output: { type: "json-schema", name: "x", schema, strict: false, path: "response_format.json_schema.schema" },
+    }),
+    (choice) => ({ reason: "stop", json: [choice.text ?? ""] }),
+  );
+  expect(faults).toEqual([]);
+  expect(finished / all).toBeGreaterThanOrEqual(0.95);
+});

@@ -6,6 +6,7 @@ import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { libraryFile, libraryFolders } from "../../src/engines/llama/process/c-api/llama-api.ts";
 import type { GenerationEvent } from "../../src/core/events.ts";
+import { hangMs } from "../support/hang.ts";
 import { chatPrompt, openProgrammed, until, type TestEngine } from "./local-engine.ts";
 
 let local: TestEngine;
@@ -200,13 +201,13 @@ test.skipIf(process.platform !== "linux")("a llama.cpp that gives up calls no de
 
 // A channel that closes is noticed by the main thread only, which may be busy in llama.cpp for minutes.
 test("the model's process does not outlive its parent, even while its main thread computes", async () => {
-  const watch = join(dist, "engines/llama/process/watch-parent.js");
+  const watch = join(dist, "engines/lifecycle/watch-process.js");
   const busy = `
     const { Worker } = require("node:worker_threads");
-    new Worker(${JSON.stringify(watch)}, { workerData: process.ppid });
+    new Worker(${JSON.stringify(watch)}, { workerData: { parent: process.ppid } });
     setTimeout(() => {
       process.stdout.write(String(process.pid));
-      for (const end = Date.now() + 60_000; Date.now() < end;);
+      for (const end = Date.now() + ${hangMs}; Date.now() < end;);
     }, 1000);`;
   const script = `require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(busy)}], { stdio: "inherit" });`;
   const parent = spawn(process.execPath, ["-e", script], { stdio: ["ignore", "pipe", "inherit"] });

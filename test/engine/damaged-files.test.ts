@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { damage, type Damage } from "../support/damaged-gguf.ts";
+import { waitMs } from "../support/hang.ts";
 import { childrenOf, memoryOf } from "../support/processes.ts";
 import { drive, openBuilt } from "./local-engine.ts";
 
@@ -40,7 +41,7 @@ interface Outcome {
 }
 
 async function open(model: string): Promise<Outcome> {
-  const opening = openBuilt({ model, contextSize: 512, slots: 1, loadTimeoutMs: 30_000, stepTimeoutMs: 30_000 });
+  const opening = openBuilt({ model, contextSize: 512, slots: 1, loadTimeoutMs: waitMs, stepTimeoutMs: waitMs });
   const engine = await opened(opening);
   if (engine instanceof Error) {
     const { name, message } = engine;
@@ -64,7 +65,7 @@ async function open(model: string): Promise<Outcome> {
 const opened = (opening: ReturnType<typeof openBuilt>) => opening.catch((error: unknown) => error as Error);
 
 // llama.cpp ends its process for some of them, which is one sentence, too.
-test("a damaged file is opened or refused with one sentence that names it", { timeout: count * 20_000 }, async () => {
+test("a damaged file is opened or refused with one sentence that names it", async () => {
   const path = join(folder, "damaged.gguf");
   const here = readdirSync(".").sort();
   const failures: unknown[] = [];

@@ -65,6 +65,24 @@ async function expectSameAnswers(
   );
 }
 
+/**
+ * Whether answers depend on what else is in their batch, though none has drafts. llama.cpp has kernels for each processor: those for AMX and
+ * AVX512-FP16 (ggml-cpu-sapphirerapids) add the numbers of a batch in another order.
+ */
+async function roundsBatchesOtherwise(plain: Driven): Promise<boolean> {
+  const requests = Array.from({ length: 7 }, (_, at): Partial<GenerationRequest> => ({
+    prompt: { kind: "text", prompts: [Array.from({ length: 6 + at }, (_token, i) => 300 + ((i * 7 + at) % 90))] },
+    sampling: { temperature: 0 },
+    limits: { maxTokens: 60, ignoreEos: true, cachePrompt: false },
+    logprobs: { top: 0 },
+    wantsTokenIds: true,
+  }));
+  const together = await Promise.all(requests.map((one) => plain.ask(one)));
+  for (const [at, one] of requests.entries())
+    if (JSON.stringify((await plain.ask(one)).choices) !== JSON.stringify(together[at]?.choices)) return true;
+  return false;
+}
+
 // With one thread and a KV cache for each slot, llama.cpp computes the same logits for a token alone and in a batch.
 describe.each([
   ["the same model", 1],
@@ -122,7 +140,7 @@ describe("models whose memory cannot be truncated anywhere", () => {
     return path;
   };
 
-  test.each(pairs)("%s gives the same answers with %s as draft model", async (target, kind) => {
+  test.for(pairs)("%s gives the same answers with %s as draft model", async ([target, kind], { skip }) => {
     const model = written(target);
     // Layers with a window need a unified cache, in which only one answer has the same numbers.
     const slots = target === "gemma3" ? 1 : 8;
@@ -130,6 +148,12 @@ describe("models whose memory cannot be truncated anywhere", () => {
     const drafting = await open({ model, slots, speculation: "always", draft });
     const plain = await open({ model, slots, speculation: "off" });
     try {
+      if (target === "lfm2" && (await roundsBatchesOtherwise(plain))) {
+        console.log(
+          "skipped: this processor rounds the logits of lfm2 in a batch otherwise than those of a token alone",
+        );
+        skip();
+      }
       await expectSameAnswers(drafting, plain, slots === 1 ? 10 : 25, {
         isExact: target !== "gemma3",
         // llama.cpp moves the states that the removal of tokens needs, where several answers have drafts of different lengths.

@@ -104,7 +104,7 @@ function nearTheLimits(): fc.Arbitrary<string> {
 
 const runs = Number(process.env["TRUEWIRE_GRAMMARS"] ?? 100);
 
-test("random grammars near the limits are each answered or refused", { timeout: 60_000 + runs * 2000 }, async () => {
+test("random grammars near the limits are each answered or refused", async () => {
   const answered = fc.asyncProperty(nearTheLimits(), async (grammar) => {
     const response = await post({ messages: [{ role: "user", content: "Hi" }], max_tokens: 8, grammar });
     expect([200, 400], grammar).toContain(response.status);

@@ -19,6 +19,7 @@ import {
   writeRandomVision,
   type VisionFamily,
 } from "../fixtures/random-vision.ts";
+import { inflatingPng, manyScans } from "../support/hostile-files.ts";
 import { writeRandomKind } from "../fixtures/random-kinds.ts";
 import { drive, openBuilt, request, until, type TestEngine } from "./local-engine.ts";
 import { MtmdOracle, mtmdFolder, mtmdSource } from "./mtmd-oracle.ts";
@@ -28,6 +29,16 @@ const wide = randomPicture(300, 200, 2);
 
 function part(picture: Buffer): ContentPart {
   return { type: "image", url: `data:image/png;base64,${picture.toString("base64")}` };
+}
+
+/** A FLAC file of a kilobyte that claims this number of samples (RFC 9639, section 8.2). */
+function claimingFlac(samples: number): Buffer {
+  const info = Buffer.alloc(34);
+  info.writeUInt16BE(4096, 0);
+  info.writeUInt16BE(4096, 2);
+  // 16,000 Hz, one channel, 16 bits.
+  info.writeBigUInt64BE((16_000n << 44n) | (15n << 36n) | BigInt(samples), 10);
+  return Buffer.concat([Buffer.from("fLaC"), Buffer.from([0x80, 0, 0, 34]), info, Buffer.alloc(1000)]);
 }
 
 function words(text: string): ContentPart {
@@ -247,7 +258,7 @@ describe.skipIf(mtmdSource === null)("images", () => {
 
   test("a projector with rows of another length is refused", async () => {
     await expect(openEncoder(32)).rejects.toThrow(
-      /mmproj-llava\.gguf belongs to another model: its rows have 64 numbers, and the model takes 32$/,
+      /the projector belongs to another model: its rows have 64 numbers, and the model takes 32$/,
     );
   });
 
@@ -273,14 +284,23 @@ describe.skipIf(mtmdSource === null)("images", () => {
     // The projector of another model, which an open that is not lazy refuses.
     const { mmproj } = writeRandomVision(mkdtempSync(join(folder, "other-")), "qwen2vl", 1, lazy);
     writeFileSync(mmproj, readFileSync(mmproj).subarray(0, -50_000));
-    const broken = await openBuilt({ ...opening, mmproj, speculation: "off" });
+    const lines: string[] = [];
+    const log = (line: string): void => void lines.push(line);
+    const broken = await openBuilt({ ...opening, mmproj, speculation: "off", log });
     opened.push(broken);
     const ends: unknown[] = [];
     for await (const events of broken.generate(request({ prompt: chat([part(small)]) })))
       for (const event of events) if (event.type === "end") ends.push(event.end);
     expect(ends).toMatchObject([
-      { failure: { status: 500, message: expect.stringContaining("that encodes images could not be started: ") } },
+      {
+        failure: {
+          status: 500,
+          message: "The process that encodes images could not be started. The server's log says why.",
+        },
+      },
     ]);
+    // The client got the path of the projector, because the test looked only at the beginning of the sentence.
+    expect(lines.join("\n")).toContain(`could not be started: it cannot load ${mmproj}`);
     await answer(drive(broken), { prompt: chat([words("Hello")]) });
   });
 
@@ -362,6 +382,71 @@ describe.skipIf(mtmdSource === null)("images", () => {
       expect(drafting.counters().draftedTokens).toBeGreaterThan(20);
     },
   );
+
+  // A PNG of 3.6 MB took 3.4 GB of memory, a JPEG of 1.4 MB ten minutes, in which no other image was read. Our damaged images were small in
+  // every way.
+  test("images that cost much more than their size are refused with their place, and others are read", async () => {
+    const encoder = await openEncoder(64);
+    const bombs = [inflatingPng(300), manyScans(4000, 5000)];
+    for (const [at, reason] of ["its data unpack to more than its size", "it has 5001 scans"].entries())
+      await expect(encoder.read(bombs[at] ?? small, "messages[0].content[1]")).rejects.toMatchObject({
+        failure: { status: 400, message: expect.stringContaining(reason), param: "messages[0].content[1]" },
+      });
+    expect((await encoder.read(small, "image")).chunks.length).toBeGreaterThan(0);
+  });
+
+  // The length that a recording claims was allocated, without a limit: there was none on the memory of the process.
+  test("a recording that claims gigabytes costs its own request, and the next one is read", async () => {
+    const { model, mmproj } = writeRandomHearing(folder);
+    if (!mtmdSource) throw new Error("There is no libmtmd.");
+    const files = { source: mtmdSource, model, mmproj };
+    const encoder = await EncoderProcess.open(
+      { type: "open", ...files, rowLength: 64, threads: 1, gpu: false },
+      () => {},
+    );
+    await expect(encoder.read(claimingFlac(600_000_000), "messages[0].content[0]")).rejects.toMatchObject({
+      failure: {
+        status: 400,
+        message: "The image or recording cannot be read: it needs too much memory, or breaks its reader.",
+        param: "messages[0].content[0]",
+      },
+    });
+    expect((await encoder.read(tone(440), "image")).chunks.length).toBeGreaterThan(0);
+  });
+
+  // All images waited in one line, also for clients that had left.
+  test("owners take turns, and an image that is not wanted any more is left out", async () => {
+    const encoder = await openEncoder(64);
+    const order: string[] = [];
+    const read = (name: string, owner: string, isWanted = true): Promise<unknown> =>
+      encoder
+        .read(randomPicture(40, 40, order.length + name.charCodeAt(0) * 100 + name.charCodeAt(1)), "image", {
+          owner,
+          isWanted: () => isWanted,
+        })
+        .then(
+          () => order.push(name),
+          () => order.push(`${name} left`),
+        );
+    await Promise.all([
+      ...["a1", "a2", "a3", "a4"].map((name) => read(name, "a", name !== "a3")),
+      ...["b1", "b2"].map((name) => read(name, "b")),
+    ]);
+    expect(order.indexOf("b1")).toBeLessThan(order.indexOf("a4"));
+    expect(order.filter((name) => name.startsWith("b") || name === "a4")).toEqual(["b1", "b2", "a4"]);
+    expect(order).toContain("a3 left");
+  });
+
+  // The process had all of the server's environment, keys included.
+  test.skipIf(process.platform !== "linux")("the encoder has no keys in its environment", async () => {
+    vi.stubEnv("SECRET_OF_THE_SERVER", "1");
+    vi.stubEnv("GGML_OF_THE_SERVER", "1");
+    const encoder = await openEncoder(64);
+    vi.unstubAllEnvs();
+    const environment = readFileSync(`/proc/${encoder.processId}/environ`, "latin1");
+    expect(environment).toContain("GGML_OF_THE_SERVER");
+    expect(environment).not.toContain("SECRET_OF_THE_SERVER");
+  });
 
   // libmtmd tried to read it as a video.
   test.skipIf(process.platform === "win32")("a damaged image starts no program", async () => {

@@ -95,7 +95,6 @@ if (!isLinux) console.log("skipped: what a process holds is read from /proc");
 
 test.skipIf(!isLinux)(
   "a model's process that is killed again and again under load: each stream ends in its API's shape, and nothing is left behind",
-  { timeout: 60_000 + kills * 20_000 },
   async () => {
     const folder = mkdtempSync(join(tmpdir(), "truewire-"));
     const temporary = join(folder, "tmp");

@@ -8,6 +8,7 @@ import { accumulate, type Generation } from "../../src/core/accumulate.ts";
 import type { Engine } from "../../src/core/engine.ts";
 import type { GenerationEvent } from "../../src/core/events.ts";
 import type { GenerationRequest } from "../../src/core/request.ts";
+import { waitMs } from "../support/hang.ts";
 import {
   writeProgrammedModel,
   type ProgrammedModel,
@@ -109,10 +110,11 @@ export function drive(engine: Engine): Omit<TestEngine, "model" | "close"> {
   };
 }
 
-/** Waits for a condition; fails after half a minute. */
+/** Resolves once `condition` holds; rejects when it hangs. */
 export async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; !condition(); i++) {
-    if (i > 3000) throw new Error(`Never came true: ${condition.toString()}`);
+  const deadline = performance.now() + waitMs;
+  while (!condition()) {
+    if (performance.now() > deadline) throw new Error(`Never came true: ${condition.toString()}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }

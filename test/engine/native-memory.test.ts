@@ -60,41 +60,37 @@ const kinds: readonly ((number: number) => Partial<GenerationRequest>)[] = [
   () => ({ output: { type: "json-object" } }),
 ];
 
-test.skipIf(!isLinux)(
-  "requests with grammars, samplers and logprobs leave no memory taken",
-  { timeout: 60_000 + count * 200 },
-  async () => {
-    const local = await openProgrammed({ slots: 8, queueLimit: 100 });
-    try {
-      const { processId: pid } = local.engine as unknown as { readonly processId: number };
-      let made = 0;
-      const ask = async (): Promise<void> => {
-        const number = made++;
-        const kind = kinds[number % kinds.length];
-        const { end } = await local.chat(`#plain ${number}`, { limits: { maxTokens: 16 }, ...kind?.(number) });
-        expect(end).toEqual({ kind: "done" });
-      };
-      const run = async (until: number): Promise<void> => {
-        const clients = Array.from({ length: 8 }, async () => {
-          for (;;) {
-            if (made >= until) return;
-            await ask();
-          }
-        });
-        await Promise.all(clients);
-      };
-      const seen: string[] = [];
-      await run(count / 2);
-      const before = held(pid);
-      for (let part = 6; part <= 10; part++) {
-        await run((count * part) / 10);
-        seen.push(held(pid).toFixed());
-      }
-      if (process.env.TRUEWIRE_REQUESTS !== undefined)
-        console.log(`${count} requests: ${before.toFixed()} MiB after half of them, then ${seen.join(", ")}`);
-      expect(held(pid)).toBeLessThan(before + 48);
-    } finally {
-      await local.close();
+test.skipIf(!isLinux)("requests with grammars, samplers and logprobs leave no memory taken", async () => {
+  const local = await openProgrammed({ slots: 8, queueLimit: 100 });
+  try {
+    const { processId: pid } = local.engine as unknown as { readonly processId: number };
+    let made = 0;
+    const ask = async (): Promise<void> => {
+      const number = made++;
+      const kind = kinds[number % kinds.length];
+      const { end } = await local.chat(`#plain ${number}`, { limits: { maxTokens: 16 }, ...kind?.(number) });
+      expect(end).toEqual({ kind: "done" });
+    };
+    const run = async (until: number): Promise<void> => {
+      const clients = Array.from({ length: 8 }, async () => {
+        for (;;) {
+          if (made >= until) return;
+          await ask();
+        }
+      });
+      await Promise.all(clients);
+    };
+    const seen: string[] = [];
+    await run(count / 2);
+    const before = held(pid);
+    for (let part = 6; part <= 10; part++) {
+      await run((count * part) / 10);
+      seen.push(held(pid).toFixed());
     }
-  },
-);
+    if (process.env.TRUEWIRE_REQUESTS !== undefined)
+      console.log(`${count} requests: ${before.toFixed()} MiB after half of them, then ${seen.join(", ")}`);
+    expect(held(pid)).toBeLessThan(before + 48);
+  } finally {
+    await local.close();
+  }
+});

@@ -31,8 +31,8 @@ test("a prompt that does not fit is refused in OpenAI's words, before anything e
   expect(text.end).toMatchObject({ failure: { param: "prompt", code: "context_length_exceeded" } });
 });
 
+// Tokenizing them takes minutes, and the exact number of tokens would be in the message.
 test("megabytes that cannot fit are refused without being tokenized", async () => {
-  const started = performance.now();
   const { end } = await local.chat("An overlong text. ".repeat(1_000_000));
   expect(end).toMatchObject({
     failure: {
@@ -40,8 +40,6 @@ test("megabytes that cannot fit are refused without being tokenized", async () =
       message: expect.stringMatching(/resulted in more than \d+ tokens/) as string,
     },
   });
-  // Tokenizing it takes minutes here, and would hold up everybody.
-  expect(performance.now() - started).toBeLessThan(30_000);
 });
 
 test("what is left of the context bounds the answer, to the last token, and nothing is shifted out", async () => {

@@ -40,7 +40,7 @@ describe.each([
   beforeAll(async () => {
     server = await startTruewire([file, "--threads", "1", "--gpu", "off"]);
     client = await new SocketClient(server.url).opened();
-  }, 90_000);
+  });
   afterAll(async () => {
     client.socket.terminate();
     await server.stop();

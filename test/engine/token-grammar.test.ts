@@ -74,7 +74,7 @@ function compareByChance(gbnf: string, chances: Iterator<number>, most?: number)
   compare(gbnf, (among) => among[(Number(chances.next().value) || 0) % among.length] ?? 0, most);
 }
 
-test("a schema's grammar allows the tokens that it allows for llama.cpp", { timeout: 120_000 }, () => {
+test("a schema's grammar allows the tokens that it allows for llama.cpp", () => {
   fc.assert(
     fc.property(boundedSchema(2), fc.infiniteStream(fc.nat()), ({ schema }, chances) => {
       compareByChance(schemaToGbnf(schema).gbnf, chances);

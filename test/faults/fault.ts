@@ -41,5 +41,5 @@ export async function expectRow(name: string, { clients, log }: Seen): Promise<v
 /** A test that brings about the fault of a row. `can`: this machine has what it takes. */
 export function fault(name: string, run: () => Promise<Seen>, can = true): void {
   if (!can) console.log(`skipped: ${name}: this machine does not have what the test takes`);
-  test.skipIf(!can)(name, { timeout: 120_000 }, async () => expectRow(name, await run()));
+  test.skipIf(!can)(name, async () => expectRow(name, await run()));
 }

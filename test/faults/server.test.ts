@@ -13,6 +13,7 @@ import type { RunningTruewire } from "../support/serve.ts";
 import { fault } from "./fault.ts";
 import { outcome } from "./outcome.ts";
 import { afterwards, ask, canMount, mountSmallDisk, newFolder, serve, writeProgram } from "./support.ts";
+import { waitMs } from "../support/hang.ts";
 
 const isUnix = process.platform !== "win32";
 
@@ -155,7 +156,7 @@ fault(
     writeFileSync(cert, (other?.cert ?? "").slice(0, 100));
     server.process.kill("SIGHUP");
     await until(() => server.stderr().includes("nothing has changed"), "it is refused");
-    const dispatcher = new Agent({ connect: { ca: first?.cert ?? "" } });
+    const dispatcher = new Agent({ connect: { ca: first?.cert ?? "", timeout: waitMs } });
     afterwards(() => dispatcher.close());
     const { status } = await undiciFetch(`${server.url}/v1/models`, { dispatcher });
     return { clients: [`${status}, with the old certificate`], log: server.stderr };

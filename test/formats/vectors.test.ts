@@ -74,7 +74,7 @@ describe.skipIf(vectors.length === 0)("every vector, of all tiers", () => {
         { numRuns: 10 },
       );
     }
-  }, 300_000);
+  });
 });
 
 test("every waiver names a vector", () => {

@@ -1,10 +1,32 @@
-import { deflateSync, gzipSync } from "node:zlib";
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { answer, asked, ScriptedEngine } from "../support/scripted-engine.ts";
 import { serving, transports } from "../support/transports.ts";
 import type { Api } from "../support/transports.ts";
 
 const body = JSON.stringify({ model: "scripted", messages: [{ role: "user", content: "grün" }] });
+
+const json = { "content-type": "application/json" };
+
+/** `body` as zstd 1.5.7 compresses it: Node 20 cannot. */
+const zstd = Buffer.from(
+  "KLUv/SBDGQIAeyJtb2RlbCI6InNjcmlwdGVkIiwibWVzc2FnZXMiOlt7InJvbGUiOiJ1c2VyIiwiY29udGVudCI6Imdyw7xuIn1dfQ==",
+  "base64",
+);
+/** A longer conversation in several compressed blocks, as a stream: the header does not have the size. */
+const zstdStream = Buffer.from(
+  "KLUv/QBY7QoAFtAwJZClSQf5u7t7ac9BJDGISENo23CbNfyV+2Mme+8tZUr7g5L9H8QwACgAHADnAJCwBMEh1yisURbDEY5hbcAhx5KFOUYBco0hCq2xxRHuwBoBCsbQDrmEHZbFMQI97eqqaurRQqkWJiPKpzLWxzq1UQpNU7RWIDRuoAVYloPjHO2QLIkjR3766aN//779+vWPvaysnIxqVGeNNdZv3bZtAw2DxikECjCIYh7MlStVpkyJnvnMJx5/9NHHHs/xHBcqVJgCeqgxpL21fweAM1K6ARIYRQoKXiJwCL8iQGgf/g5sGwYcMCTjMt6TvREGsXjm5JYNwnBwbc5/d87hQFQHWxZDMLDqQsCxNS/qxka4SBs7p4VxauhGAw5mNBlHMSKMFy+6i7MWncXJiqbi+hTHQ8HyhI8xgUEJJwk6Qlt4NLx0FGYx6IN1GDE8DOYN+AMuCxhD7Gh1svRYBSi1L/0gAAEAAA==",
+  "base64",
+);
+
+/** A frame whose blocks each repeat one byte 128 KiB times: four bytes of it are 128 KiB. */
+function zstdBomb(blocks: number): Buffer {
+  const block = ((128 * 1024) << 3) | (1 << 1);
+  const bytes = Buffer.alloc(6 + 4 * blocks, 32);
+  bytes.set([0x28, 0xb5, 0x2f, 0xfd, 0, 7 << 3]);
+  for (let at = 0; at < blocks; at++) bytes.writeUIntLE(block | (at === blocks - 1 ? 1 : 0), 6 + 4 * at, 3);
+  return bytes;
+}
 
 describe.each(transports)("bodies through $name", ({ open }) => {
   let api: Api;
@@ -42,11 +64,27 @@ describe.each(transports)("bodies through $name", ({ open }) => {
       { "content-type": "application/json", "content-encoding": "gzip" },
       new Uint8Array(gzipSync(body)),
     ],
-    [
-      "packed with deflate",
-      { "content-type": "application/json", "content-encoding": "deflate" },
-      new Uint8Array(deflateSync(body)),
-    ],
+    ...(
+      [
+        ["deflate", deflateSync(body)],
+        // Without the header of zlib, as some clients send it.
+        ["deflate", deflateRawSync(body)],
+        // Codex with a ChatGPT login compresses its requests with zstd, and got six times a 415: our tests knew gzip and deflate only.
+        ["zstd", zstd],
+        ["zstd", zstdStream],
+        ["ZSTD", zstd],
+        ["br", brotliCompressSync(body)],
+        ["gzip, br", brotliCompressSync(gzipSync(body))],
+        ["deflate,gzip", gzipSync(deflateSync(body))],
+        ["zstd, identity, gzip", gzipSync(zstd)],
+        ["identity", Buffer.from(body)],
+        ["", Buffer.from(body)],
+      ] as const
+    ).map(([coding, bytes]) => [
+      `in the coding ${JSON.stringify(coding)}`,
+      { ...json, "content-encoding": coding },
+      new Uint8Array(bytes),
+    ]),
   ] as [string, Record<string, string>, string | Uint8Array<ArrayBuffer>][])(
     "a body %s is read",
     async (_, headers, content) => {
@@ -85,21 +123,56 @@ describe.each(transports)("bodies through $name", ({ open }) => {
     ["application/x-www-form-urlencoded", {}],
     ["text/plain", {}],
     ["application/json; charset=klingon", {}],
-    ["application/json", { "content-encoding": "br" }],
   ] as [string, Record<string, string>][])("a body declared as %s %j is a 415", async (type, more) => {
     const { status, told } = await post(body, { "content-type": type, ...more });
     expect(status).toBe(415);
     expect(told).toMatchObject({ code: "unsupported_content_type" });
   });
 
-  test("a packed body that is broken is a 400", async () => {
-    const broken = new Uint8Array(gzipSync(body).subarray(0, 30));
-    const { status, told } = await post(new Blob([broken]), {
-      "content-type": "application/json",
-      "content-encoding": "gzip",
+  test.each(["compress", "gzip, lzma", "aws-chunked", "gzip,gzip,gzip,gzip,gzip"])(
+    "the coding %s is a 415 that names those that are read",
+    async (coding) => {
+      const { status, told } = await post(body, { ...json, "content-encoding": coding });
+      expect(status).toBe(415);
+      expect(told).toMatchObject({
+        code: "unsupported_content_encoding",
+        message: expect.stringMatching(/^Unsupported content encoding: '.*zstd, br, gzip or deflate\.$/) as string,
+      });
+    },
+  );
+
+  test("a coding is refused and a body that is not in it in the words of each API", async () => {
+    const at = async (path: string, coding: string, wire: string): Promise<unknown> => {
+      const headers = { ...json, "content-encoding": coding, "x-truewire-wire": wire };
+      const response = await api.fetch(path, { method: "POST", body, headers });
+      return { status: response.status, ...((await response.json()) as object) };
+    };
+    const type = "invalid_request_error";
+    const unsupported = { type, details: { error_code: "request_body_encoding_unsupported" } };
+    expect(await at("/v1/messages", "lzma", "lean")).toMatchObject({ status: 415, type: "error", error: unsupported });
+    expect(await at("/v1/messages", "lzma", "exact")).toMatchObject({ status: 400, type: "error", error: unsupported });
+    const invalid = { type, details: { error_code: "request_body_encoding_invalid" } };
+    expect(await at("/v1/messages", "br", "exact")).toMatchObject({ status: 400, type: "error", error: invalid });
+    expect(await at("/v1/responses", "lzma", "exact")).toMatchObject({ status: 415, error: { type } });
+    expect(await at("/api/chat", "lzma", "exact")).toMatchObject({
+      status: 415,
+      error: expect.stringContaining("'lzma'") as string,
     });
+  });
+
+  test.each([
+    ["gzip", gzipSync(body).subarray(0, 30)],
+    ["gzip", Buffer.from(body)],
+    ["deflate", deflateSync(body).subarray(0, 30)],
+    ["br", brotliCompressSync(body).subarray(0, 30)],
+    ["zstd", zstd.subarray(0, 30)],
+    ["zstd", zstdStream.subarray(0, zstdStream.length - 200)],
+    ["zstd", Buffer.concat([zstdStream.subarray(0, 100), Buffer.alloc(zstdStream.length - 100, 7)])],
+    ["zstd", Buffer.from(body)],
+  ])("a body that is no %s is a 400", async (coding, bytes) => {
+    const { status, told } = await post(new Blob([new Uint8Array(bytes)]), { ...json, "content-encoding": coding });
     expect(status).toBe(400);
-    expect(told).toMatchObject({ message: "The request body is not valid gzip data." });
+    expect(told).toMatchObject({ message: `The request body is not valid ${coding} data.` });
   });
 
   test("a body over the limit is a 413, told or not, and unpacked as well", async () => {
@@ -120,9 +193,19 @@ describe.each(transports)("bodies through $name", ({ open }) => {
       duplex: "half",
     });
     expect(unannounced.status).toBe(413);
-    const bomb = new Uint8Array(gzipSync(large));
-    expect(bomb.length).toBeLessThan(1000);
-    expect(await post(new Blob([bomb]), { ...headers, "content-encoding": "gzip" })).toMatchObject({ status: 413 });
+    for (const [coding, packed] of [
+      ["gzip", gzipSync(large)],
+      ["deflate", deflateSync(large)],
+      ["br", brotliCompressSync(large)],
+      // 1 MiB, and 2 GiB.
+      ["zstd", zstdBomb(8)],
+      ["zstd", zstdBomb(16_000)],
+      ["gzip, br", brotliCompressSync(gzipSync(large))],
+      ["zstd, gzip", gzipSync(zstdBomb(16_000))],
+    ] as const) {
+      const told = await post(new Blob([new Uint8Array(packed)]), { ...headers, "content-encoding": coding });
+      expect([coding, told]).toMatchObject([coding, { status: 413, told: { code: "request_too_large" } }]);
+    }
   });
 
   test.each(["null", "3", '"text"', "[]"])("the JSON value %s is refused, not a crash", async (text) => {

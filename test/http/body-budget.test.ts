@@ -52,7 +52,7 @@ describe.each(transports)("the memory for request bodies through $name", ({ open
 });
 
 describe("the memory for request bodies", () => {
-  test("when there is none in time, the answer is 503 with Retry-After", { timeout: 60_000 }, async () => {
+  test("when there is none in time, the answer is 503 with Retry-After", async () => {
     const { engine, release } = heldEngine();
     const server = await createServer({ port: 0, logLevel: "silent", ...serving(engine, { bodyBudget: "1MiB" }) });
     const post = (): Promise<Response> => fetch(`${server.url}/v1/chat/completions`, chat(large));

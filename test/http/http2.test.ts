@@ -15,6 +15,7 @@ import { selfSigned } from "../support/certificate.ts";
 import { answer, asked, ScriptedEngine, sleep, until } from "../support/scripted-engine.ts";
 import type { Batch } from "../support/scripted-engine.ts";
 import { chat, serving } from "../support/transports.ts";
+import { waitMs } from "../support/hang.ts";
 
 const certificate = selfSigned();
 const run = promisify(execFile);
@@ -55,7 +56,7 @@ describe.skipIf(!certificate)("a handler under a server of HTTP/2", () => {
   });
 
   test("the openai SDK streams", async () => {
-    const dispatcher = new Agent({ allowH2: true, connect: { ca: cert } });
+    const dispatcher = new Agent({ allowH2: true, connect: { ca: cert, timeout: waitMs } });
     const fetch = ((input: string, init: object) =>
       undiciFetch(input, { ...init, dispatcher })) as unknown as typeof globalThis.fetch;
     const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "none", fetch, maxRetries: 0 });

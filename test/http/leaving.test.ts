@@ -65,33 +65,29 @@ describe.each(transports)("clients that leave, through $name", ({ open }) => {
     await api.close();
   });
 
-  test(
-    "hundreds that leave at any moment leave nothing open, and the server serves on",
-    { timeout: 120_000 },
-    async () => {
-      const engine = new ScriptedEngine((request) => (request.id ? endless() : answer([])));
-      const api = await open(serving(engine, { hold: "20ms" }));
-      // Some leave after a time, whatever has happened by then; others in the middle of what they read.
-      const client = fc.oneof(
-        fc.record({ stream: fc.boolean(), afterMs: fc.integer({ min: 0, max: 200 }) }),
-        fc.record({ stream: fc.constant(true), afterReads: fc.integer({ min: 1, max: 5 }) }),
-      );
-      await fc.assert(
-        fc.asyncProperty(fc.array(client, { minLength: 60, maxLength: 60 }), async (clients) => {
-          await Promise.all(clients.map((one) => visit(api, one)));
-          await until(() => engine.running === 0, "all generations ended");
-        }),
-        { numRuns: 6 },
-      );
-      expect(engine.requests.length).toBeGreaterThan(100);
-      const health = (await (await api.fetch("/health")).json()) as { requests: { open: number; cancelled: number } };
-      await until(async () => {
-        const { requests } = (await (await api.fetch("/health")).json()) as typeof health;
-        // The one that asks is open itself.
-        return requests.open === 1;
-      }, "no request is open");
-      expect(health.requests.cancelled).toBeGreaterThan(100);
-      await api.close();
-    },
-  );
+  test("hundreds that leave at any moment leave nothing open, and the server serves on", async () => {
+    const engine = new ScriptedEngine((request) => (request.id ? endless() : answer([])));
+    const api = await open(serving(engine, { hold: "20ms" }));
+    // Some leave after a time, whatever has happened by then; others in the middle of what they read.
+    const client = fc.oneof(
+      fc.record({ stream: fc.boolean(), afterMs: fc.integer({ min: 0, max: 200 }) }),
+      fc.record({ stream: fc.constant(true), afterReads: fc.integer({ min: 1, max: 5 }) }),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(client, { minLength: 60, maxLength: 60 }), async (clients) => {
+        await Promise.all(clients.map((one) => visit(api, one)));
+        await until(() => engine.running === 0, "all generations ended");
+      }),
+      { numRuns: 6 },
+    );
+    expect(engine.requests.length).toBeGreaterThan(100);
+    const health = (await (await api.fetch("/health")).json()) as { requests: { open: number; cancelled: number } };
+    await until(async () => {
+      const { requests } = (await (await api.fetch("/health")).json()) as typeof health;
+      // The one that asks is open itself.
+      return requests.open === 1;
+    }, "no request is open");
+    expect(health.requests.cancelled).toBeGreaterThan(100);
+    await api.close();
+  });
 });

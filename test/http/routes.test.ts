@@ -73,6 +73,19 @@ describe.each(transports)("paths through $name", ({ open }) => {
     expect(await response.json()).toMatchObject({ error: { message: "you must provide a model parameter" } });
   });
 
+  // The 25 endpoints of the server were listed for a path with one letter too few.
+  test.each([
+    ["POST", "/v1/chat/completion", "POST /v1/chat/completions"],
+    ["POST", "/v1/v1/chat/completions", "POST /v1/chat/completions"],
+    ["GET", "/v1/model", "GET /v1/models"],
+    ["POST", "/api/chta", "POST /api/chat"],
+    ["GET", "/helth", "GET /health"],
+  ])("%s %s is a 404 that names what was meant", async (method, path, meant) => {
+    const answer = await (await api.fetch(path, { method })).text();
+    expect(answer).toContain(`There is no ${method} ${path} here. Did you mean ${meant}?`);
+    expect(answer.length).toBeLessThan(300);
+  });
+
   test("an unknown path is a 404 that names method and path, whatever its method", async () => {
     for (const method of ["GET", "POST", "DELETE", "OPTIONS"]) {
       const headers = { "x-truewire-wire": "exact" };

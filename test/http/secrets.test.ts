@@ -22,12 +22,17 @@ function recording(lines: string[]): Log {
 /** An upstream that says what it was given as its key, wherever it can. */
 async function gossip(): Promise<string> {
   const server = createHttpServer((request, response) => {
-    request.resume().on("end", () => {
+    let body = "";
+    request.setEncoding("utf8").on("data", (text: string) => (body += text));
+    request.on("end", () => {
       const given = String(request.headers.authorization).slice("Bearer ".length);
       if (request.url?.includes("gone")) response.destroy();
       else if (request.headers.accept !== "text/event-stream")
         response.writeHead(401).end(JSON.stringify({ error: { message: `Incorrect API key: ${given}`, code: given } }));
-      else {
+      else if (body.includes('"break"')) {
+        const error = { message: `The key ${given} has expired.`, type: "server_error", code: null, param: null };
+        response.end(`${role}${event({ content: "Well" })}data: ${JSON.stringify({ error })}\n\n`);
+      } else {
         const pieces = [given.slice(0, 9), given.slice(9, 15), `${given.slice(15)} is it`, "; sk-up is not"];
         response.end(role + pieces.map((content) => event({ content })).join("") + finish);
       }
@@ -51,14 +56,17 @@ describe("a configured secret", () => {
   }
 
   /** The 401 of an upstream, with its key in it, went to the client and the log. */
-  test("is masked in errors, in the log, and in a stream that says it in pieces", async () => {
+  test("is masked in errors, also of an open stream, and in the log; what a model writes is passed on", async () => {
     const { url, lines } = await behind(`http://${await gossip()}/v1`);
     const refused = await (await fetch(url, chat("x"))).text();
     expect(refused).toContain("Incorrect API key: [key]");
     const stream = await (await fetch(url, chat("x", { stream: true }))).text();
     const text = [...stream.matchAll(/"content":"([^"]*)"/g)].map(([, piece]) => piece).join("");
-    expect(text).toBe("[key] is it; sk-up is not");
-    for (const told of [refused, stream, ...lines]) expect(told).not.toContain(key);
+    expect(text).toBe(`${key} is it; sk-up is not`);
+    const broken = await (await fetch(url, chat("break", { stream: true }))).text();
+    expect(broken).toContain('"content":"Well"');
+    expect(broken).toContain("The key [key] has expired.");
+    for (const told of [refused, broken, ...lines]) expect(told).not.toContain(key);
     expect(lines.join()).toContain('"error":"authentication"');
     expect(lines.join()).not.toContain("Incorrect API key");
   });

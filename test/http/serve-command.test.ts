@@ -299,10 +299,49 @@ describe("commands that cannot", () => {
     ],
     [["config", "check", "empty.yaml"], /^truewire: empty\.yaml: models: is empty; expected a model/],
     [["replay", "nope.jsonl"], /^truewire: nope\.jsonl: there is no such file; expected a recording/],
+    // These named what is wrong, or a file that nobody had meant, and never what to do next; each sentence was read by nobody.
+    [
+      ["serve", "qwen3:4b"],
+      /^truewire: The model file qwen3:4b does not exist\. If qwen3:4b is a model of Ollama, .*truewire serve http:\/\/localhost:11434\. To download a GGUF file: truewire serve hf:OWNER\/REPO:QUANT\n$/,
+    ],
+    [["serve", "llama3.2"], /^truewire: The model file llama3\.2 does not exist\. If llama3\.2 is a model of Ollama, /],
+    [
+      ["serve", "htp://localhost:11434"],
+      /^truewire: htp:\/\/localhost:11434 is no address of a server: expected http:\/\/ or https:\/\/, not htp:\/\/\. Did you mean http:\/\/localhost:11434\?\n$/,
+    ],
+    [["serve", "ws://localhost:1"], /expected http:\/\/ or https:\/\/, not ws:\/\/\.\n$/],
+    [
+      ["serve", "modle.gguf"],
+      /^truewire: The model file modle\.gguf does not exist\. Did you mean model\.gguf\? To download/,
+    ],
+    [
+      ["llama3.2"],
+      /^truewire: There is no command llama3\.2\. If llama3\.2 is a model of Ollama, .*\n\(run truewire --help/,
+    ],
+    [
+      ["http://localhost:1"],
+      /^truewire: There is no command http:\/\/localhost:1\. To serve it: truewire serve http:\/\/localhost:1\./,
+    ],
+    [["serv"], /unknown command 'serv'\n\(Did you mean serve\?\)/],
+    [
+      ["render", "--template", "nope"],
+      /^truewire: --template nope: there is no such file; expected a Jinja file, or a GGUF file that holds a template\n$/,
+    ],
+    [
+      ["serve", "--tool-format", "hermez", "shout.mjs"],
+      /^truewire: --tool-format hermez: format "hermez" is not known; did you mean hermes\? \(truewire formats lists all\)\n$/,
+    ],
+    [
+      ["config", "check", "key.yaml"],
+      /^truewire: key\.yaml:1: apikey: there is no such setting; did you mean apiKey\?\n/,
+    ],
     [["check", "localhost:1"], /^truewire: http:\/\/localhost:1 does not answer: /],
   ] as [string[], RegExp][])("%j: what was expected, and what to do next", async (args, sentence) => {
     await writeFile(join(folder, "typo.yaml"), "modles: []\n");
     await writeFile(join(folder, "empty.yaml"), "models: []\n");
+    await writeFile(join(folder, "key.yaml"), "apikey: abc\nmodels: [model.gguf]\n");
+    await writeFile(join(folder, "model.gguf"), "");
+    await writeFile(join(folder, "shout.mjs"), 'export default () => "HELLO";\n');
     const { code, stdout, stderr } = await runTruewire(args, { cwd: folder });
     expect(stderr).toMatch(sentence);
     expect(code).not.toBe(0);

@@ -48,9 +48,7 @@ describe("stopping", () => {
     });
     const server = await createServer({ ...serving(engine), port: 0, logLevel: "silent" });
     const response = await fetch(`${server.url}/v1/chat/completions`, chat("x", { stream: true }));
-    const begun = performance.now();
     await server.close(50);
-    expect(performance.now() - begun).toBeLessThan(30_000);
     await expect(response.text()).rejects.toThrow();
   });
 

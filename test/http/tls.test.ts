@@ -11,6 +11,7 @@ import type { TruewireConfig } from "../../src/config/config.ts";
 import { selfSigned } from "../support/certificate.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { runTruewire, startTruewire } from "../support/serve.ts";
+import { waitMs } from "../support/hang.ts";
 
 const first = selfSigned("first");
 const second = selfSigned("second");
@@ -25,7 +26,8 @@ describe.skipIf(!first || !second)("a server with a certificate of its own", () 
     writeFileSync(tlsCert, certificate?.cert ?? "");
     writeFileSync(tlsKey, certificate?.key ?? "");
   };
-  const trusting = (certificate: typeof first): Agent => new Agent({ connect: { ca: certificate?.cert ?? "" } });
+  const trusting = (certificate: typeof first): Agent =>
+    new Agent({ connect: { ca: certificate?.cert ?? "", timeout: waitMs } });
   /** The name in the certificate that a new connection is shown. */
   const shown = (url: string): Promise<string> =>
     new Promise((resolve, reject) => {

@@ -108,39 +108,35 @@ function spellings(path: string): string[] {
 }
 
 // The paths were once compared as they came: with two slashes before `/v1` (a base URL that ends in one), the body was kept.
-test(
-  "what whoever runs the server posts is not kept: POST /admin/check holds another server's key",
-  { timeout: 60_000 },
-  async () => {
-    // As it is built: a check runs in a thread of its own.
-    const server = await startTruewire([resolve("test/page/talker.js")]);
-    const key = "sk-of-another-server-123456";
-    const nobody = { url: "http://127.0.0.1:1/v1", key };
-    const post = async (path: string, body: string): Promise<Response> => {
-      const headers = { "content-type": "application/json" };
-      const response = await fetch(server.url + path, { method: "POST", headers, body });
-      await response.text();
-      return response;
-    };
-    for (const path of spellings("/admin/check")) {
-      expect((await post(path, JSON.stringify(nobody))).status, path).not.toBe(404);
-      expect((await post(path, JSON.stringify({ ...nobody, url: "nowhere" }))).status).toBe(400);
-      expect((await post(path, `{"key": "${key}"`)).status).toBe(400);
-    }
-    expect((await listed(server.url)).requests).toEqual([]);
-    // Nor is a body that no path takes.
-    expect((await post("/v1/administer/check", JSON.stringify(nobody))).status).toBe(404);
-    // The server under check may be this one: the key comes back in a header.
-    await post("/v1/admin/check", JSON.stringify({ url: `${server.url}/v1`, key, only: ["models"] }));
-    const { requests } = await listed(server.url);
-    expect(requests.map(({ path }) => path)).toEqual(expect.arrayContaining(["/v1/administer/check", "/v1/models"]));
-    for (const { id } of requests) {
-      const shown = await (await fetch(`${server.url}/admin/requests/${id}`)).text();
-      expect(shown).not.toContain(key);
-    }
-    await server.stop();
-  },
-);
+test("what whoever runs the server posts is not kept: POST /admin/check holds another server's key", async () => {
+  // As it is built: a check runs in a thread of its own.
+  const server = await startTruewire([resolve("test/page/talker.js")]);
+  const key = "sk-of-another-server-123456";
+  const nobody = { url: "http://127.0.0.1:1/v1", key };
+  const post = async (path: string, body: string): Promise<Response> => {
+    const headers = { "content-type": "application/json" };
+    const response = await fetch(server.url + path, { method: "POST", headers, body });
+    await response.text();
+    return response;
+  };
+  for (const path of spellings("/admin/check")) {
+    expect((await post(path, JSON.stringify(nobody))).status, path).not.toBe(404);
+    expect((await post(path, JSON.stringify({ ...nobody, url: "nowhere" }))).status).toBe(400);
+    expect((await post(path, `{"key": "${key}"`)).status).toBe(400);
+  }
+  expect((await listed(server.url)).requests).toEqual([]);
+  // Nor is a body that no path takes.
+  expect((await post("/v1/administer/check", JSON.stringify(nobody))).status).toBe(404);
+  // The server under check may be this one: the key comes back in a header.
+  await post("/v1/admin/check", JSON.stringify({ url: `${server.url}/v1`, key, only: ["models"] }));
+  const { requests } = await listed(server.url);
+  expect(requests.map(({ path }) => path)).toEqual(expect.arrayContaining(["/v1/administer/check", "/v1/models"]));
+  for (const { id } of requests) {
+    const shown = await (await fetch(`${server.url}/admin/requests/${id}`)).text();
+    expect(shown).not.toContain(key);
+  }
+  await server.stop();
+});
 
 test("--inspect without an admin key is refused where nobody could look", async () => {
   for (const over of [{ apiKey: client }, { host: "0.0.0.0" }])

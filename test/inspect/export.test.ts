@@ -103,7 +103,7 @@ async function session(): Promise<string> {
   return `thread=${first?.thread}`;
 }
 
-test("a session as a recording: replay, check and repair take it", { timeout: 60_000 }, async () => {
+test("a session as a recording: replay, check and repair take it", async () => {
   const recording = await exported(`?${await session()}`);
   expect(recording.trim().split("\n")).toHaveLength(3);
   const file = join(folder, "session.jsonl");

@@ -169,3 +169,32 @@ test("the list names the engine and its own name of the model, the same for all 
   const { requests: found } = await listed(server.url, `?engine=${first?.engine}&engine_model=scripted&model=gpt-5.4`);
   expect(found.map(({ id }) => id)).toContain(requests[1]?.id);
 });
+
+// A conversation whose client names no session was cut in two when its system prompt had changed: only whole beginnings were compared.
+test("a changed system prompt does not cut a conversation without a session; another first question is another conversation", async () => {
+  const call = (system: string, ...messages: object[]): CapturedCall => ({
+    url: "/v1/chat/completions",
+    headers: {},
+    body: { model: "m", messages: [...(system === "" ? [] : [{ role: "system", content: system }]), ...messages] },
+  });
+  const said = { role: "assistant", content: "Hi" };
+  const first = user("Shall the thread be cut?");
+  const requests = await sent([
+    call("Be brief.", first),
+    call("Be kind. Today is Sunday.", first, said, user("And now?")),
+    call("", first, said, user("And now?"), said, user("Without any?")),
+    // The same first question under another system prompt, which continues its own.
+    call("Be rude.", first),
+    call("Be rude.", first, said, user("Why?")),
+    call("Be brief.", user("Something else"), said, user("And now?")),
+  ]);
+  expect(shown(requests)).toEqual([
+    [0, 1, undefined],
+    [0, 2, undefined],
+    [0, 3, undefined],
+    [1, 1, undefined],
+    [1, 2, undefined],
+    [2, 1, undefined],
+  ]);
+  expect(new Set(requests.map(({ thread }) => thread)).size).toBe(3);
+});

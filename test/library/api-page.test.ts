@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { waitMs } from "../support/hang.ts";
 
 /** The pages of docs/api/ are up to date with the docstrings, and each of their examples prints what its comments promise. */
 
@@ -48,7 +49,7 @@ beforeAll(async () => {
     );
   }
   const files = examples.map(({ name }) => urlOf(name));
-  const { stdout } = await run(process.execPath, [join(folder, "run-examples.mjs"), ...files], { timeout: 110_000 });
+  const { stdout } = await run(process.execPath, [join(folder, "run-examples.mjs"), ...files], { timeout: waitMs });
   printed = JSON.parse(stdout);
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));

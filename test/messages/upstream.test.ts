@@ -1,11 +1,13 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { TruewireServer } from "../../src/app/create-server.ts";
-import { eventually, post, startGateway } from "../upstream/gateway.ts";
-import { startLimited } from "../upstream/limited-server.ts";
+import { post, startGateway } from "../upstream/gateway.ts";
+import { startAnthropic } from "../doubles/anthropic.ts";
+import { startChat } from "../doubles/chat-server.ts";
 import { startScripted } from "../upstream/scripted-server.ts";
 import type { ScriptedServer } from "../upstream/scripted-server.ts";
 import { askMessage } from "./support.ts";
 import type { Json } from "./support.ts";
+import { until } from "../support/scripted-engine.ts";
 
 const message = {
   id: "msg_01TheirsTheirsTheirsThe",
@@ -178,9 +180,9 @@ describe("an upstream that speaks the Messages API", () => {
       body: JSON.stringify({ model: "m", max_tokens: 5, stream: true, messages: [{ role: "user", content: "Hi" }] }),
       signal: controller.signal,
     }).catch(() => null);
-    await eventually(() => upstream.open() === 1, "the request reached the upstream");
+    await until(() => upstream.open() === 1, "the request reached the upstream");
     controller.abort();
-    await eventually(() => upstream.open() === 0, "the upstream was left");
+    await until(() => upstream.open() === 0, "the upstream was left");
     await asked;
   });
 });
@@ -190,8 +192,11 @@ describe("a Messages server that cannot count tokens", () => {
   test.each(["messages", "chat"] as const)(
     "compacts a conversation of Responses as a server of chat does (%s)",
     async (api) => {
-      const server = await startLimited(() => null);
-      const gateway = await startGateway(server.url, { api });
+      const server =
+        api === "chat"
+          ? await startChat({}, "Hi")
+          : await startAnthropic({ accounts: { k: "a" }, counted: false, answer: () => ({ text: "Hi" }) });
+      const gateway = await startGateway(server.url, { api, key: "k", models: { m: "claude-opus-4-6" } });
       const ask = (path: string): Promise<Response> =>
         fetch(`${gateway.url}/v1/responses/${path}`, {
           method: "POST",

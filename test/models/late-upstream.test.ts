@@ -49,6 +49,20 @@ async function health({ url }: TruewireServer): Promise<Health> {
 }
 
 describe("an upstream that is down when the server starts", () => {
+  // It said to name the models, which does not help. No test had an address with https.
+  test("an address with https says that http may be meant", async () => {
+    const url = `https://127.0.0.1:${await freePort()}/v1`;
+    const server = await createServer({
+      port: 0,
+      logLevel: "silent",
+      models: [{ kind: "upstream", name: "away", url }],
+    });
+    const [{ message = "" } = {}] = (await health(server)).engines;
+    expect(message).toContain(`If it speaks plain HTTP, use http:// in the URL: ${url.replace("https:", "http:")}`);
+    expect(message).not.toContain("--model NAME");
+    await server.close(0);
+  });
+
   // One unreachable upstream kept the whole server from starting.
   test("the rest is served; it is taken in when it comes", async () => {
     const port = await freePort();

@@ -79,7 +79,7 @@ function expectNoText(text: string, where: string): void {
 }
 
 describe("prompts, answers and keys", () => {
-  test("are in no metrics, no trace, no log, no health, and keys in no answer and no error", async () => {
+  test("are in no metrics, no trace, no log, no health, and keys in no error", async () => {
     const receiver = await startReceiver();
     closeAfterTest(() => receiver.close());
     const file = fileWith(configuration(await gossip()));
@@ -124,7 +124,9 @@ describe("prompts, answers and keys", () => {
       expectNoSecret(text, where);
       expectNoText(text, where);
     }
-    for (const [at, text] of [...answers, ...refused].entries()) expectNoSecret(text, `answer ${at}`);
+    // What a model says is not searched: a filter would hold its text back.
+    const errors = [...answers.filter((text) => !text.includes("MARKER-ANSWER")), ...refused];
+    for (const [at, text] of errors.entries()) expectNoSecret(text, `error ${at}`);
   });
 
   test("are in nothing that `truewire config` prints of a file with a mistake", async () => {

@@ -23,7 +23,7 @@ const missing =
 if (missing !== undefined) console.log(`skipped: ${missing}`);
 
 /** The archive of `npm run bundle`, unpacked where there is no Node, npm or node_modules. */
-describe.skipIf(missing !== undefined)("the archive with Node inside", { timeout: 120_000 }, () => {
+describe.skipIf(missing !== undefined)("the archive with Node inside", () => {
   let folder: string;
   let unpacked: string;
   let report: string;
@@ -40,7 +40,7 @@ describe.skipIf(missing !== undefined)("the archive with Node inside", { timeout
     mkdirSync(home);
     mkdirSync(path);
     env = { HOME: home, PATH: path };
-  }, 120_000);
+  });
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
   test("prints its path, size and hash", () => {

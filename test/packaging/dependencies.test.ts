@@ -9,7 +9,7 @@ const { dependencies, optionalDependencies, devDependencies } = JSON.parse(read(
 >;
 /** These are bundled into the page. */
 const bundled = Object.fromEntries(
-  ["diff", "highlight.js", "idb", "markdown-it", "preact"].map((name) => [name, devDependencies[name] ?? ""]),
+  ["diff", "highlight.js", "idb", "markdown-it", "preact", "temml"].map((name) => [name, devDependencies[name] ?? ""]),
 );
 const shipped: Versions = { ...dependencies, ...optionalDependencies, ...bundled };
 

@@ -113,7 +113,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-describe.skipIf(found.length === 0)("the fetch handler", { timeout: 120_000 }, () => {
+describe.skipIf(found.length === 0)("the fetch handler", () => {
   let folder: string;
   let upstream: ScriptedServer;
 
@@ -136,7 +136,7 @@ describe.skipIf(found.length === 0)("the fetch handler", { timeout: 120_000 }, (
         if (body["user"] !== "stalls") response.end(`${finish}data: [DONE]\n\n`);
       }, 50);
     });
-  }, 300_000);
+  });
 
   afterAll(async () => {
     await upstream.close();
@@ -169,10 +169,10 @@ describe.skipIf(found.length === 0)("the fetch handler", { timeout: 120_000 }, (
           () => false,
         );
         if (up) return;
-        if (attempt > 300 || child.exitCode !== null) throw new Error(`it does not listen:\n${output}`);
+        if (child.exitCode !== null) throw new Error(`it does not listen:\n${output}`);
         await new Promise((settle) => setTimeout(settle, 100));
       }
-    }, 60_000);
+    });
 
     afterAll(async () => {
       child.kill();

@@ -2,6 +2,21 @@ import { defineProgram } from "truewire";
 
 const deep = 100_000;
 
+/** Shapes of formulas that would take long, or would load something. */
+const hostileFormulas = [
+  "\\def\\a{xx}\\def\\b{\\a\\a}\\b",
+  "\\href{javascript:globalThis.ran=1}{x}",
+  "\\includegraphics{https://evil.example/x.png}",
+  "\\htmlData{x=1}{y}",
+  `${"\\sqrt{".repeat(500)}x${"}".repeat(500)}`,
+  `${"{x}^{".repeat(700)}x${"}".repeat(700)}`,
+  `${"\\left(".repeat(500)}x${"\\right)".repeat(500)}`,
+  "\\rule{9999em}{9999em}",
+  "\\hspace{9999em}x",
+  "\\begin{matrix}".repeat(100),
+  "x".repeat(50_000),
+];
+
 /** Answers by name. A hostile one would run a script (`globalThis.ran`), load something, or keep the page busy. */
 const texts = {
   sample: `# Sorting
@@ -36,6 +51,34 @@ x =
 \`\`\`brainfuck
 +++[>+<-]
 \`\`\`
+`,
+  formulas: `The roots are $x_{1,2} = \\frac{-b \\pm \\sqrt{b^2 - 4ac}}{2a}$, for \\(a \\ne 0\\) and $5 or $6.
+
+$$
+\\int_{-\\infty}^{\\infty} e^{-x^2}\\,dx = \\sqrt{\\pi}
+$$
+
+\\[ A = \\begin{pmatrix} 1 & 2 \\\\ 3 & 4 \\end{pmatrix}, \\quad \\ce{2H2 + O2 -> 2H2O}, \\quad \\cancel{x} \\boxed{42} \\overline{AB} \\]
+
+- In a list: $$\\sum_{i=1}^{n} i = \\frac{n(n+1)}{2}$$ and $\\nosuchcommand{x}$.
+
+Open: $$x + y`,
+  "hostile-formulas": hostileFormulas.map((tex) => `$${tex}$\n\n$$\n${tex}\n$$\n`).join("\n"),
+  "many-formulas": "$\\frac{a}{b}$ ".repeat(20_000),
+  directions: `# שלום עולם
+
+שלום, זהו \`code()\` בתוך טקסט.
+
+- פריט ראשון
+- פריט שני
+
+> ציטוט
+
+An English paragraph with שלום in it.
+
+| שם | גיל |
+|---|---|
+| עדה | 36 |
 `,
   wide: `\`\`\`ts\nconst line = "${"x".repeat(900)}";\n\`\`\`\n\n| ${"wide column | ".repeat(20)}\n|${"-|".repeat(20)}\n| ${"a | ".repeat(20)}\n\n${"- ".repeat(30)}deep\n\n${"> ".repeat(30)}deep\n\n$${"x".repeat(300)}$ \`${"y".repeat(300)}\` https://example.com/${"z".repeat(300)}\n`,
   code: `Here:\n\n\`\`\`\`js\nconst one = 1;\n\n\`\`\`\n\`\`\`\`\n`,

@@ -8,9 +8,9 @@ import { describePage, looks, talker } from "../support/describe-page.ts";
 import { otherServers } from "../support/other-servers.ts";
 import { startTruewire } from "../support/serve.ts";
 import { chat } from "../support/transports.ts";
-import { groq } from "../upstream/strict-servers/groq.ts";
-import { startStrict } from "../upstream/strict-servers/strict-server.ts";
-import type { RunningStrictServer } from "../upstream/strict-servers/strict-server.ts";
+import { groq } from "../doubles/groq.ts";
+import { startChat } from "../doubles/chat-server.ts";
+import type { Double } from "../doubles/chat-server.ts";
 
 /** A server whose streams have no end mark, and whose lists are fine. */
 function spoiledServer(): Server {
@@ -35,39 +35,35 @@ const checkButton = (page: Page): Locator => page.getByRole("button", { name: "C
 describePage("Check", [talker], (at) => {
   const listening = otherServers();
 
-  test(
-    "the page's own server: every probe is seen, and the report is the one of the command",
-    { timeout: 60_000 },
-    async () => {
-      const { page, wrong, close } = await at.open("check");
-      const url = `${at.server.url}/v1`;
-      await expect.poll(() => page.getByLabel("Base URL").inputValue()).toBe(url);
-      await expectAccessible(page, "nothing checked");
-      await page.getByLabel("What is asked").selectOption("models");
-      await checkButton(page).click();
-      await report(page, url).waitFor();
-      const rows = page.getByRole("region", { name: "Table of probes" }).locator("tbody tr");
-      await expect.poll(() => rows.count()).toBeGreaterThan(1);
-      await expect.poll(() => rows.first().textContent()).toContain("✓ passed");
-      await expect
-        .poll(() => report(page, url).textContent())
-        .toMatch(/^.*, model talker0 errors, 0 warnings, .*rules passed/s);
-      const [download] = await Promise.all([
-        page.waitForEvent("download"),
-        page.getByRole("button", { name: "Save as HTML" }).click(),
-      ]);
-      const html = readFileSync(await download.path(), "utf8");
-      expect(html).toMatch(/^<!doctype html>.*What was sent and what came back/s);
-      const saved = await at.browser.newPage();
-      await saved.setContent(html);
-      await expectAccessible(saved, "the saved report");
-      await saved.close();
-      expect(wrong).toEqual([]);
-      await close();
-    },
-  );
+  test("the page's own server: every probe is seen, and the report is the one of the command", async () => {
+    const { page, wrong, close } = await at.open("check");
+    const url = `${at.server.url}/v1`;
+    await expect.poll(() => page.getByLabel("Base URL").inputValue()).toBe(url);
+    await expectAccessible(page, "nothing checked");
+    await page.getByLabel("What is asked").selectOption("models");
+    await checkButton(page).click();
+    await report(page, url).waitFor();
+    const rows = page.getByRole("region", { name: "Table of probes" }).locator("tbody tr");
+    await expect.poll(() => rows.count()).toBeGreaterThan(1);
+    await expect.poll(() => rows.first().textContent()).toContain("✓ passed");
+    await expect
+      .poll(() => report(page, url).textContent())
+      .toMatch(/^.*, model talker0 errors, 0 warnings, .*rules passed/s);
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Save as HTML" }).click(),
+    ]);
+    const html = readFileSync(await download.path(), "utf8");
+    expect(html).toMatch(/^<!doctype html>.*What was sent and what came back/s);
+    const saved = await at.browser.newPage();
+    await saved.setContent(html);
+    await expectAccessible(saved, "the saved report");
+    await saved.close();
+    expect(wrong).toEqual([]);
+    await close();
+  });
 
-  test.each([looks[0], looks[3]])("two servers side by side: %s", { timeout: 120_000 }, async (_, options) => {
+  test.each(looks)("two servers side by side: %s", async (_, options) => {
     const spoiled = `${await listening(spoiledServer())}/v1`;
     const url = `${at.server.url}/v1`;
     const { page, wrong, close } = await at.open("check", options);
@@ -75,8 +71,8 @@ describePage("Check", [talker], (at) => {
     await page.getByLabel("Base URL").nth(1).fill(spoiled);
     await page.getByLabel("What is asked").selectOption("completions");
     await checkButton(page).click();
-    await report(page, url).waitFor({ timeout: 60_000 });
-    await report(page, spoiled).waitFor({ timeout: 60_000 });
+    await report(page, url).waitFor();
+    await report(page, spoiled).waitFor();
     // The same probe with both: what differs is marked, and can be seen alone.
     const table = page.getByRole("region", { name: "Table of probes" });
     const streamed = table.locator("tbody tr", { has: page.getByText("completion/stream", { exact: true }) });
@@ -103,7 +99,7 @@ describePage("Check", [talker], (at) => {
     await close();
   });
 
-  test("who stops it, or leaves, ends it; the key is kept nowhere", { timeout: 120_000 }, async () => {
+  test("who stops it, or leaves, ends it; the key is kept nowhere", async () => {
     const keys = new Set<string | undefined>();
     let open = 0;
     const mute = createServer((request, response) => {
@@ -135,7 +131,7 @@ describePage("Check", [talker], (at) => {
     await close();
   });
 
-  test("a server that is not there is told in words, and the next one is checked", { timeout: 60_000 }, async () => {
+  test("a server that is not there is told in words, and the next one is checked", async () => {
     const { page, wrong, close } = await at.open("check");
     await page.getByLabel("Base URL").fill("http://127.0.0.1:1/v1");
     await checkButton(page).click();
@@ -149,7 +145,7 @@ describePage("Check", [talker], (at) => {
     await close();
   });
 
-  test("where there is an admin key, it is asked for, and kept for this tab", { timeout: 60_000 }, async () => {
+  test("where there is an admin key, it is asked for, and kept for this tab", async () => {
     const server = await startTruewire([talker, "--admin-key", "admin-0123456789abcdef"]);
     const { page, close } = await at.open("check");
     await page.goto(`${server.url}/#check`);
@@ -165,35 +161,31 @@ describePage("Check", [talker], (at) => {
   });
 });
 
-let strict: RunningStrictServer | undefined;
+let strict: Double | undefined;
 afterAll(() => strict?.close());
 
 /** A server that no table knows, with Groq's refusals, behind one that has an admin key. */
 async function strictUpstream(): Promise<string[]> {
-  strict = await startStrict({ ...groq, owner: "me" }, "Hi");
+  strict = await startChat({ ...groq, owner: "me" }, "Hi");
   return [strict.url, "--admin-key", "admin-0123456789abcdef"];
 }
 
 describePage("Profiles of upstreams", strictUpstream, (at) => {
-  test.each([looks[0], looks[3]])(
-    "are shown with the origin of each entry: %s",
-    { timeout: 60_000 },
-    async (_, options) => {
-      const { page, wrong, close } = await at.open("check", options);
-      await page.getByText("What the upstreams of this server accept").click();
-      await page.locator(".banner", { hasText: "The admin API needs an admin key" }).waitFor();
-      await page.getByLabel("Admin key of this page's server").fill("admin-0123456789abcdef");
-      const named = { messages: [{ role: "user", content: "Hi", name: "ada" }] };
-      await (await fetch(`${at.server.url}/v1/chat/completions`, chat("", { model: "m", ...named }))).text();
-      await page.getByRole("button", { name: "Load again" }).click();
-      const entries = page.getByRole("region", { name: `Entries of m at ${strict?.url}` });
-      const learned = entries.locator("tr", { has: page.getByText("dropInMessages", { exact: true }) });
-      await learned.waitFor();
-      await expect.poll(() => learned.locator("td").allTextContents()).toEqual(['["name"]', "learned"]);
-      await expect.poll(() => page.getByLabel("Admin key of this page's server").count()).toBe(0);
-      await expectAccessible(page, "a profile");
-      expect(wrong).toEqual([]);
-      await close();
-    },
-  );
+  test.each(looks)("are shown with the origin of each entry: %s", async (_, options) => {
+    const { page, wrong, close } = await at.open("check", options);
+    await page.getByText("What the upstreams of this server accept").click();
+    await page.locator(".banner", { hasText: "The admin API needs an admin key" }).waitFor();
+    await page.getByLabel("Admin key of this page's server").fill("admin-0123456789abcdef");
+    const named = { messages: [{ role: "user", content: "Hi", name: "ada" }] };
+    await (await fetch(`${at.server.url}/v1/chat/completions`, chat("", { model: "m", ...named }))).text();
+    await page.getByRole("button", { name: "Load again" }).click();
+    const entries = page.getByRole("region", { name: `Entries of m at ${strict?.url}` });
+    const learned = entries.locator("tr", { has: page.getByText("dropInMessages", { exact: true }) });
+    await learned.waitFor();
+    await expect.poll(() => learned.locator("td").allTextContents()).toEqual(['["name"]', "learned"]);
+    await expect.poll(() => page.getByLabel("Admin key of this page's server").count()).toBe(0);
+    await expectAccessible(page, "a profile");
+    expect(wrong).toEqual([]);
+    await close();
+  });
 });

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { expectAccessible } from "../support/open-page.ts";
 import { describePage, looks, openPlayForEach, talker } from "../support/describe-page.ts";
 import { event, role, startScripted, type ScriptedServer } from "../upstream/scripted-server.ts";
+import { waitMs } from "../support/hang.ts";
 
 let upstream: ScriptedServer | undefined;
 afterAll(() => upstream?.close());
@@ -39,7 +40,7 @@ describePage("Compare", both, (at) => {
   // The page asks for the list of models once.
   beforeAll(async () => {
     const list = async (): Promise<string> => (await fetch(`${at.server.url}/v1/models`)).text();
-    await vi.waitFor(async () => expect(await list()).toContain('"id":"m"'), { timeout: 60_000 });
+    await vi.waitFor(async () => expect(await list()).toContain('"id":"m"'), { timeout: waitMs });
   });
   openPlayForEach(at, (opened) => ({ page, asked } = opened));
 
@@ -227,6 +228,43 @@ describePage("Compare", both, (at) => {
     expect(asked.at(-1)?.["model"]).toBe("m");
   });
 
+  // A reload ended it: both conversations and the settings of both sides were gone.
+  test("a comparison is there after a reload, with its settings, and continues; a new one is not", async () => {
+    await compare();
+    await page.getByLabel("Settings of B").check();
+    await page.locator("#compare-settings").getByLabel("System prompt").fill("Be brief.");
+    await ask("first");
+    await complete(1);
+    await page.reload();
+    await complete(1);
+    await expect.poll(() => side("A").locator(".said").textContent()).toBe("You said: first");
+    await expect.poll(() => side("B").locator(".said").textContent()).toBe("Question 1");
+    await ask("second");
+    await complete(2);
+    expect(asked.slice(-2).map(({ model, messages }) => [model, (messages as object[]).length])).toEqual(
+      expect.arrayContaining([
+        ["talker", 3],
+        ["m", 4],
+      ]),
+    );
+    // Answers that were being received are interrupted, and go on.
+    await ask("long 500 50");
+    await side("A").last().locator(".said", { hasText: "w3 " }).waitFor();
+    await page.reload();
+    await side("A").last().getByRole("button", { name: "Continue" }).click();
+    await side("A").last().locator(".said", { hasText: "w499" }).waitFor();
+    // Play is where it was left, and so is the comparison behind it.
+    await page.getByRole("button", { name: "Compare", exact: true }).click();
+    await page.reload();
+    await page.getByText("Ask a model, and see what it says").waitFor();
+    await compare();
+    await expect.poll(() => page.locator(".round").count()).toBe(3);
+    await button("New comparison").click();
+    await page.reload();
+    await compare();
+    await expect.poll(() => page.locator(".round").count()).toBe(0);
+  });
+
   test("where the settings of one side cannot be sent, neither is asked, and the message names the side", async () => {
     await compare();
     await page.getByLabel("Settings of B").check();
@@ -239,7 +277,7 @@ describePage("Compare", both, (at) => {
     expect(asked).toEqual([]);
   });
 
-  test.each(looks)("axe finds nothing: %s", { timeout: 120_000 }, async (_, options) => {
+  test.each(looks)("axe finds nothing: %s", async (_, options) => {
     const own = await at.open("play", options);
     await own.page.getByRole("button", { name: "Compare", exact: true }).click();
     const narrow = options.viewport.width < 900;

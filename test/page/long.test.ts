@@ -51,7 +51,7 @@ describePage("long answers", [talker], (at) => {
     ["100,000 tokens as fast as they come", "long 100000", 100_000],
     ["200 tokens a second", "long 2000 200", 2000],
     ["one line without an end", "line 30000", 30_000],
-  ])("%s: the tab stays alive, and every word is there", { timeout: 180_000 }, async (_, question, count) => {
+  ])("%s: the tab stays alive, and every word is there", async (_, question, count) => {
     const { page, wrong, close } = await at.open();
     // Markdown is loaded with the first answer, which is then rendered again.
     await ask(page, "hello");
@@ -84,7 +84,7 @@ describePage("long answers", [talker], (at) => {
     await close();
   });
 
-  test("who scrolls back is not pulled to the end", { timeout: 90_000 }, async () => {
+  test("who scrolls back is not pulled to the end", async () => {
     const { page, close } = await at.open();
     await page.getByLabel("Your message", { exact: true }).fill("long 100000 600");
     await page.keyboard.press("Enter");
@@ -98,7 +98,7 @@ describePage("long answers", [talker], (at) => {
     // It goes on for some hundred lines more, and the reader stays.
     const words = async (): Promise<number> => (await lastAnswer(page)).split(" ").length;
     const before = await words();
-    await expect.poll(words, { timeout: 60_000 }).toBeGreaterThan(before + 1200);
+    await expect.poll(words).toBeGreaterThan(before + 1200);
     expect(await fromStart()).toBeLessThan(100);
     await page.getByRole("button", { name: "Stop" }).click();
     await answered(page, 1);

@@ -229,39 +229,33 @@ describePage("Models", everyKind, (at) => {
     await close();
   });
 
-  test(
-    "a URL of an upstream that fails is shown as ejected, with why, until it answers again",
-    { timeout: 60_000 },
-    async () => {
-      fails = true;
-      const { page, wrong, close } = await at.open("models");
-      await action(page, "up", "up").click();
-      await expect
-        .poll(() => row(page, "up").locator(".chip").allTextContents())
-        .toEqual(["ready", "in service", "in service"]);
-      await expect
-        .poll(async () => {
-          await (
-            await post("/v1/chat/completions", { model: "m", messages: [{ role: "user", content: "Hi" }] })
-          ).text();
-          return state(page, "up").textContent();
-        })
-        .toBe("1 of 2 URLs ejected");
-      const failing = row(page, "up").locator(".slots li").first();
-      await expect
-        .poll(() => failing.textContent())
-        .toMatch(/ejected0 open · 3 retries · 1 ejectionIt answered with status 500\.$/);
-      fails = false;
-      await expect.poll(() => state(page, "up").textContent()).toBe("ready");
-      await expect.poll(() => failing.locator(".refusal").count()).toBe(0);
-      await row(page, "up").getByText("What its servers accept").click();
-      await row(page, "up").getByText("It accepts everything").or(row(page, "up").locator(".rows")).first().waitFor();
-      expect(wrong).toEqual([]);
-      await close();
-    },
-  );
+  test("a URL of an upstream that fails is shown as ejected, with why, until it answers again", async () => {
+    fails = true;
+    const { page, wrong, close } = await at.open("models");
+    await action(page, "up", "up").click();
+    await expect
+      .poll(() => row(page, "up").locator(".chip").allTextContents())
+      .toEqual(["ready", "in service", "in service"]);
+    await expect
+      .poll(async () => {
+        await (await post("/v1/chat/completions", { model: "m", messages: [{ role: "user", content: "Hi" }] })).text();
+        return state(page, "up").textContent();
+      })
+      .toBe("1 of 2 URLs ejected");
+    const failing = row(page, "up").locator(".slots li").first();
+    await expect
+      .poll(() => failing.textContent())
+      .toMatch(/ejected0 open · 3 retries · 1 ejectionIt answered with status 500\.$/);
+    fails = false;
+    await expect.poll(() => state(page, "up").textContent()).toBe("ready");
+    await expect.poll(() => failing.locator(".refusal").count()).toBe(0);
+    await row(page, "up").getByText("What its servers accept").click();
+    await row(page, "up").getByText("It accepts everything").or(row(page, "up").locator(".rows")).first().waitFor();
+    expect(wrong).toEqual([]);
+    await close();
+  });
 
-  test.each(looks)("axe finds nothing, and it fits: %s", { timeout: 120_000 }, async (_, options) => {
+  test.each(looks)("axe finds nothing, and it fits: %s", async (_, options) => {
     const { page, wrong, close } = await at.open("models", options);
     await state(page, "a").waitFor();
     await expectAccessible(page, "the list");
@@ -291,44 +285,40 @@ describePage("Models", everyKind, (at) => {
     await close();
   });
 
-  test(
-    "a connection that is lost is said to be, and taken up again; the admin key is asked for",
-    { timeout: 120_000 },
-    async () => {
-      const first = await startTruewire([talker]);
-      const { port } = new URL(first.url);
-      const { page, close } = await at.open("models");
-      await page.goto(`${first.url}/#models`);
-      await state(page, "talker").waitFor();
-      await first.stop();
-      await page.getByText("the page keeps trying to connect to the server again").waitFor();
-      await expect.poll(() => state(page, "talker").textContent()).toBe("ready");
-      const key = "admin-0123456789abcdef";
-      const second = await startTruewire([talker, "--port", port, "--admin-key", key]);
-      await page.getByRole("heading", { name: "The models are for the operator of the server" }).waitFor();
-      // The field has the focus.
-      await expect.poll(() => page.evaluate("document.activeElement.type")).toBe("password");
-      await page.keyboard.type("wrong-0123456789");
-      await page.keyboard.press("Enter");
-      await page.getByText("The server does not know this key.").waitFor();
-      await page.getByLabel("Admin key of this page's server").fill(key);
-      await page.keyboard.press("Enter");
-      await state(page, "talker").waitFor();
-      await expect.poll(() => page.evaluate("[localStorage.length, sessionStorage.length]")).toEqual([0, 1]);
-      await second.stop();
-      await page.getByText("the page keeps trying to connect to the server again").waitFor();
-      const third = await startTruewire([talker, "--port", port, "--admin-key", key]);
-      await page.locator("[role=status]", { hasText: "Connected to the server again." }).waitFor({ state: "attached" });
-      await expect.poll(() => page.locator(".models .banner.wrong").count()).toBe(0);
-      await third.stop();
-      // No right to it: said in the server's words.
-      const closed = await startTruewire([talker, "--api-key", "client-0123456789"]);
-      await page.goto(`${closed.url}/#models`);
-      await page.getByText(/^The admin API is closed/).waitFor();
-      await closed.stop();
-      await close();
-    },
-  );
+  test("a connection that is lost is said to be, and taken up again; the admin key is asked for", async () => {
+    const first = await startTruewire([talker]);
+    const { port } = new URL(first.url);
+    const { page, close } = await at.open("models");
+    await page.goto(`${first.url}/#models`);
+    await state(page, "talker").waitFor();
+    await first.stop();
+    await page.getByText("the page keeps trying to connect to the server again").waitFor();
+    await expect.poll(() => state(page, "talker").textContent()).toBe("ready");
+    const key = "admin-0123456789abcdef";
+    const second = await startTruewire([talker, "--port", port, "--admin-key", key]);
+    await page.getByRole("heading", { name: "The models are for the operator of the server" }).waitFor();
+    // The field has the focus.
+    await expect.poll(() => page.evaluate("document.activeElement.type")).toBe("password");
+    await page.keyboard.type("wrong-0123456789");
+    await page.keyboard.press("Enter");
+    await page.getByText("This is not an admin key of this server").waitFor();
+    await page.getByLabel("Admin key of this page's server").fill(key);
+    await page.keyboard.press("Enter");
+    await state(page, "talker").waitFor();
+    await expect.poll(() => page.evaluate("[localStorage.length, sessionStorage.length]")).toEqual([0, 1]);
+    await second.stop();
+    await page.getByText("the page keeps trying to connect to the server again").waitFor();
+    const third = await startTruewire([talker, "--port", port, "--admin-key", key]);
+    await page.locator("[role=status]", { hasText: "Connected to the server again." }).waitFor({ state: "attached" });
+    await expect.poll(() => page.locator(".models .banner.wrong").count()).toBe(0);
+    await third.stop();
+    // No right to it: said in the server's words.
+    const closed = await startTruewire([talker, "--api-key", "client-0123456789"]);
+    await page.goto(`${closed.url}/#models`);
+    await page.getByText(/^The admin API is closed/).waitFor();
+    await closed.stop();
+    await close();
+  });
 
   test("nothing is asked for while another view is shown", async () => {
     const { page, close } = await at.open("play");

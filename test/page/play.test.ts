@@ -3,10 +3,11 @@ import { resolve } from "node:path";
 import { promisify } from "node:util";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { answered, ask, expectFits, lastAnswer } from "../support/open-page.ts";
+import { answered, ask, expectAccessible, expectFits, lastAnswer } from "../support/open-page.ts";
 import { describePage, openPlayForEach, talker } from "../support/describe-page.ts";
 import { event, role, startScripted } from "../upstream/scripted-server.ts";
 import type { ScriptedServer } from "../upstream/scripted-server.ts";
+import { waitMs } from "../support/hang.ts";
 
 const run = promisify(execFile);
 
@@ -54,6 +55,25 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--mmproj", "off", "
     await startOver();
     await begin("Call a tool");
     await expect.poll(() => page.locator(".call pre").textContent()).toContain('"city": "Lisbon"');
+  });
+
+  // The tools of an example stayed in the settings, and went along with every question of later conversations.
+  test("what an example sets leaves with its conversation; what was set before is back, and what was changed since stays", async () => {
+    await page.getByLabel("System prompt").fill("Be brief.");
+    await page.getByRole("button", { name: "Call a tool" }).click();
+    await answered(page, 1);
+    expect(asked[0]).toMatchObject({ tools: [{ function: { name: "get_weather" } }] });
+    // They last as long as the conversation, over a reload, too.
+    await page.reload();
+    await ask(page, "again");
+    expect(asked[1]).toMatchObject({ tools: [{ function: { name: "get_weather" } }] });
+    await openSection("Choices");
+    await page.getByLabel("Choices side by side").fill("2");
+    await page.getByRole("link", { name: "New conversation" }).click();
+    await ask(page, "hello");
+    expect(asked[2]?.["tools"]).toBeUndefined();
+    expect(asked[2]).toMatchObject({ n: 2, messages: [{ role: "system", content: "Be brief." }, { role: "user" }] });
+    await expect.poll(() => page.locator("#settings summary", { hasText: "Tools" }).textContent()).toBe("Tools");
   });
 
   // Words that came between the frame that showed an answer and its subscription were shown only with its next change, if ever.
@@ -205,18 +225,78 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--mmproj", "off", "
     });
   });
 
-  test("images are offered where the model may see, and to one that does not they are not attached", async () => {
-    const attach = page.getByLabel("Attach image");
-    await attach.waitFor({ state: "attached" });
+  test("to a model that takes no images, none is attached", async () => {
     await page.getByLabel("Model", { exact: true }).selectOption("demo");
-    await attach.waitFor({ state: "detached" });
     await page.evaluate(`
       const clipboardData = new DataTransfer();
       clipboardData.items.add(new File([new Uint8Array(4)], "dot.png", { type: "image/png" }));
       document.querySelector(".composer textarea").dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true }));
     `);
-    await page.locator(".banner", { hasText: "demo takes no images" }).waitFor();
+    await page.locator(".banner", { hasText: "dot.png was not attached: demo takes no images." }).waitFor();
     await expect.poll(() => page.getByAltText("Attached image 1").count()).toBe(0);
+  });
+
+  // A file that was chosen was dropped without a word, unless it was an image.
+  test("texts and code go along as text, documents as files; of what nobody can read, the page says why", async () => {
+    const attach = page.getByLabel("Attach files");
+    const file = (name: string, content: string | Buffer, mimeType = ""): object => ({
+      name,
+      mimeType,
+      buffer: Buffer.from(content),
+    });
+    const pdf = "%PDF-1.4\n%\xe2\xe3";
+    await attach.setInputFiles([
+      file("main.py", "print('שלום')\n", "text/x-python"),
+      file("report.pdf", pdf, "application/pdf"),
+      file("data.zip", "PK\x03\x04", "application/zip"),
+      file("song.mp3", Buffer.from([0xff, 0xfb, 0x90, 0]), "audio/mpeg"),
+      file("empty.txt", ""),
+    ] as never);
+    const files = page.getByRole("list", { name: "Attached files" });
+    await expect.poll(() => files.getByRole("listitem").count()).toBe(2);
+    for (const sentence of [
+      "data.zip was not attached: it is a packed file; unpack it, and attach what is inside.",
+      "song.mp3 was not attached: it is not an image, a PDF, an Office file, or a text in UTF-8.",
+      "empty.txt was not attached: it is empty.",
+    ])
+      await page.locator(".banner", { hasText: sentence }).waitFor();
+    await expect.poll(() => page.locator(".talk .banner").count()).toBe(3);
+    await expectAccessible(page, "attached files");
+    await ask(page, "hello");
+    await expect.poll(() => page.locator(".talk .banner").allTextContents()).toEqual([]);
+    expect(asked[0]?.["messages"]).toEqual([
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "hello" },
+          { type: "text", text: "<file name=\"main.py\">\nprint('שלום')\n\n</file>" },
+          {
+            type: "file",
+            file: {
+              filename: "report.pdf",
+              file_data: `data:application/pdf;base64,${Buffer.from(pdf).toString("base64")}`,
+            },
+          },
+        ],
+      },
+    ]);
+    await expect.poll(() => page.locator(".question .files li").count()).toBe(2);
+    // They are kept, and go along with the next question.
+    await page.reload();
+    await ask(page, "hello again");
+    const [before, after] = asked.map(({ messages }) => messages as readonly object[]);
+    expect(after?.[0]).toEqual(before?.[0]);
+    // A model of this server reads texts only.
+    await page.getByLabel("Model", { exact: true }).selectOption("demo");
+    await attach.setInputFiles([file("report.pdf", pdf, "application/pdf"), file("notes.txt", "a note")] as never);
+    await page
+      .locator(".banner", { hasText: "report.pdf was not attached: demo reads texts, but no PDF or Office files" })
+      .waitFor();
+    await expect
+      .poll(() => page.locator(".composer .files li").allTextContents())
+      .toEqual([expect.stringContaining("notes.txt")]);
+    await page.getByRole("button", { name: "Remove notes.txt" }).click();
+    await expect.poll(() => page.locator(".composer .files").count()).toBe(0);
   });
 
   test("an image goes along", async () => {
@@ -224,7 +304,7 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--mmproj", "off", "
       "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==",
       "base64",
     );
-    await page.getByLabel("Attach image").setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: png });
+    await page.getByLabel("Attach files").setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: png });
     await page.getByAltText("Attached image 1").waitFor();
     await ask(page, "see");
     await expect.poll(() => lastAnswer(page)).toBe("I see 1 image.");
@@ -289,7 +369,7 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--mmproj", "off", "
     await page.locator("[role=status]", { hasText: both }).waitFor({ state: "attached" });
   });
 
-  test("what was asked is copied as programs that ask the same", { timeout: 120_000 }, async () => {
+  test("what was asked is copied as programs that ask the same", async () => {
     const words = 'It\'s "quoted" \\ and $HOME `here`\nand there: ümlaut';
     await page.getByLabel("System prompt").fill("x");
     await openSection("Parameters");
@@ -359,7 +439,7 @@ describePage("Play with a bad upstream", badUpstream, (at) => {
   // The page asks for the list of models once.
   beforeAll(async () => {
     const list = async (): Promise<string> => (await fetch(`${at.server.url}/v1/models`)).text();
-    await vi.waitFor(async () => expect(await list()).toContain('"id":"m"'), { timeout: 60_000 });
+    await vi.waitFor(async () => expect(await list()).toContain('"id":"m"'), { timeout: waitMs });
   });
 
   // Each of them was "The server refused", and nobody learned when to try again.

@@ -180,15 +180,16 @@ describePage("one request", [talker], (at) => {
     const parameters = page.getByRole("region", { name: "Changes of parameters" });
     await expect.poll(() => parameters.locator("del, ins").allTextContents()).toEqual(["0.5", "0.7"]);
     await page.locator("summary", { hasText: "2 unchanged messages" }).click();
-    await page.getByText("Which foxes are there?", { exact: true }).waitFor();
-    // A system prompt with another date begins another conversation, and yet is compared with this one.
+    const messages = page.getByRole("region", { name: "Changes of messages" });
+    await messages.getByText("Which foxes are there?", { exact: true }).waitFor();
+    // A system prompt with another date does not begin another conversation.
     const changed = [{ role: "system", content: system.replace("01-01", "01-02") }, ...second.slice(1)];
     await asked({ messages: changed, tools: [], temperature: 0.7 });
     await chooseNewest(at, page);
     await page.getByText("1 message changed").waitFor();
     await page.getByText("1 tool removed").waitFor();
     await page.getByText("A tool is gone (tools).").waitFor();
-    const message = page.getByRole("region", { name: "Changes of messages" }).locator(".change.changed");
+    const message = messages.locator(".change.changed");
     await expect.poll(() => message.locator("del").allTextContents()).toEqual(["01"]);
     await expect.poll(() => message.locator("ins").allTextContents()).toEqual(["02"]);
     await asked({
@@ -375,7 +376,7 @@ describePage("one request", [talker], (at) => {
     await close();
   });
 
-  test.each(looks)("axe finds nothing: %s", { timeout: 120_000 }, async (_, options) => {
+  test.each(looks)("axe finds nothing: %s", async (_, options) => {
     const { page, wrong, close } = await at.open("inspect", options);
     await asked({ messages: conversation, tools, temperature: 0.5, n: 2 });
     await asked({ messages: [...conversation, { role: "user", content: "call look" }], tools: [], temperature: 0.7 });
@@ -512,7 +513,7 @@ describePage("a session of Claude Code", [talker], (at) => {
 });
 
 describePage("a body of 30 MB", [talker, "--inspect-size", "1GiB"], (at) => {
-  test("is a tree that is searched while the page stays alive", { timeout: 120_000 }, async () => {
+  test("is a tree that is searched while the page stays alive", async () => {
     const fox = { name: "a fox", colours: ["red", "grey"], age: 7 };
     const documents = Array.from({ length: 450_000 }, (_, number) => ({ ...fox, number }));
     const body = JSON.stringify({ model: "nope", messages: [{ role: "user", content: "hi" }], documents });
@@ -524,12 +525,12 @@ describePage("a body of 30 MB", [talker, "--inspect-size", "1GiB"], (at) => {
     });
     const { page, wrong, close } = await at.open("inspect");
     await rows(page).first().click();
-    await page.getByRole("tree", { name: "The body" }).waitFor({ timeout: 60_000 });
+    await page.getByRole("tree", { name: "The body" }).waitFor();
     await tab(page, "JSON").click();
     const tree = page.getByRole("tree", { name: "The request's body" });
     await tree.getByText("documents: [450,000 items]").click();
     await page.getByLabel("Search names and values").fill("449999");
-    await page.locator(".json-search [role=status]", { hasText: /^1$/ }).waitFor({ timeout: 60_000 });
+    await page.locator(".json-search [role=status]", { hasText: /^1$/ }).waitFor();
     await page.getByLabel("Search names and values").press("Enter");
     await expect.poll(() => tree.locator("[aria-selected=true]").textContent()).toBe("number: 449999");
     // Only rows in sight are there.

@@ -1,5 +1,7 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, get, request } from "node:http";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -28,10 +30,12 @@ test.skipIf(!isBuilt)("compressed, the page loads less than 110 kB at first, and
   expect(sum(first), JSON.stringify([...first])).toBeLessThan(110_000);
   // Loaded with what is judged first, with a request that the server did not read, with the first answer and code, and with views.
   for (const [name, most] of [
-    ["judging-worker.js", 133_000],
-    ["read-body.js", 55_000],
+    ["judging-worker.js", 143_000],
+    ["read-body.js", 57_000],
     ["markdown-painter.js", 50_000],
     ["highlighting-worker.js", 45_000],
+    ["formula-view.js", 70_000],
+    ["import-worker.js", 3000],
     ["changes-view.js", 12_000],
     ["overview-view.js", 5_000],
     ["compare-view.js", 5_000],
@@ -147,6 +151,31 @@ describe("the files of the page", () => {
   });
 });
 
+const expired = "tw-expired-0123456789";
+const folder = mkdtempSync(join(tmpdir(), "truewire-page-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** A server that knew the key `expired`. */
+function withExpiredKey(): Promise<string[]> {
+  const file = join(folder, "keys.yaml");
+  const hash = createHash("sha256").update(expired).digest("hex");
+  writeFileSync(file, `keys: [{ name: carol, hash: "sha256:${hash}", expires: 2020-02-02 }]\n`);
+  return Promise.resolve([talker, "--config", file]);
+}
+
+describePage("the page of a server with keys", withExpiredKey, (at) => {
+  // It said that the server did not know the key, so one looked for a typing error.
+  test("says what the server says of a key: that it has expired", async () => {
+    const { page, wrong, close } = await at.open();
+    await page.getByLabel("API key").fill(expired);
+    await page.keyboard.press("Enter");
+    await page.locator("dialog", { hasText: "The API key of 'carol' has expired." }).waitFor();
+    await expect.poll(() => page.getByLabel("API key").getAttribute("aria-invalid")).toBe("true");
+    expect(wrong).toEqual([]);
+    await close();
+  });
+});
+
 describePage("the page in a browser", [talker, "--api-key", "sk-page-0123456789"], (at) => {
   const listening = otherServers();
 
@@ -155,7 +184,8 @@ describePage("the page in a browser", [talker, "--api-key", "sk-page-0123456789"
     const key = page.getByLabel("API key");
     await key.fill("sk-wrong");
     await page.keyboard.press("Enter");
-    await page.getByText("The server does not know this key.").waitFor();
+    // In the server's words, which also say of an expired key that it has expired.
+    await page.getByText("Incorrect API key provided: sk-wrong.").waitFor();
     await key.fill("sk-page-0123456789");
     await page.getByRole("button", { name: "Use this key" }).click();
     await page.locator("dialog").waitFor({ state: "detached" });
@@ -182,7 +212,7 @@ describePage("the page in a browser", [talker, "--api-key", "sk-page-0123456789"
     await close();
   });
 
-  test("it works behind a proxy that serves it below a path", { timeout: 60_000 }, async () => {
+  test("it works behind a proxy that serves it below a path", async () => {
     const adminKey = "admin-0123456789abcdef";
     const open = await startTruewire([talker, "--admin-key", adminKey]);
     const proxy = await listening(
@@ -213,7 +243,7 @@ describePage("the page in a browser", [talker, "--api-key", "sk-page-0123456789"
     await open.stop();
   });
 
-  test("another origin's page can neither read nor frame it, nor run its scripts", { timeout: 60_000 }, async () => {
+  test("another origin's page can neither read nor frame it, nor run its scripts", async () => {
     const stranger = await listening(
       createServer((_, response) => {
         response.setHeader("content-type", "text/html");

@@ -84,7 +84,12 @@ describePage("Settings", configured, (at) => {
     await search.fill("repeat_last_n");
     await page.getByLabel("repeat_last_n").fill("5");
     await search.fill("");
-    await expect.poll(() => page.locator("#settings .inner summary").textContent()).toMatch(/^52 more1 set$/);
+    // A number in the test was wrong with each new parameter.
+    const more = page.locator("#settings .inner");
+    await expect.poll(() => more.count()).toBe(1);
+    const fields = await more.locator(".field").count();
+    expect(fields).toBeGreaterThan(40);
+    await expect.poll(() => more.locator("summary").first().textContent()).toBe(`${fields} more1 set`);
     await page.locator("#settings summary .count", { hasText: "1 set" }).first().waitFor();
   });
 
@@ -192,7 +197,7 @@ describePage("Settings", configured, (at) => {
       .waitFor({ state: "attached" });
   });
 
-  test.each(looks)("axe finds nothing in presets and the search: %s", { timeout: 60_000 }, async (_, options) => {
+  test.each(looks)("axe finds nothing in presets and the search: %s", async (_, options) => {
     const own = await at.open("play", options);
     if (options.viewport.width < 900) await own.page.getByRole("button", { name: "Settings" }).click();
     await own.page.getByRole("button", { name: "Save as preset…" }).click();

@@ -71,8 +71,9 @@ describe.skipIf(process.platform !== "linux")("a background response whose serve
 
   /** Names another machine as the one that generates a response: nothing is known of its processes. */
   function moveElsewhere(folder: string, id: string): void {
-    for (const name of readdirSync(join(folder, "store"))) {
-      const file = join(folder, "store", name);
+    for (const entry of readdirSync(join(folder, "store"), { withFileTypes: true })) {
+      if (!entry.isFile()) continue;
+      const file = join(folder, "store", entry.name);
       const text = readFileSync(file, "utf8");
       if (text.startsWith(`{"id":"${id}"`)) writeFileSync(file, text.replace(/"process":"[^"]*"/, '"process":"x 1 1"'));
     }

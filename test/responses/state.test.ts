@@ -276,8 +276,9 @@ test("a folder keeps responses over a restart, and no key is in it", async () =>
     const quiet = json({ model: "scripted", input: "in confidence", store: false });
     expect((await api.fetch("/v1/responses", withKey(quiet, "secret-key"))).status).toBe(200);
     await api.close();
-    const files = await readdir(folder);
-    const held = await Promise.all(files.map((name) => readFile(join(folder, name), "utf8")));
+    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+    const files = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+    const held = await Promise.all(files.map((name) => readFile(name, "utf8")));
     expect(held.join("") + files.join("")).not.toMatch(/secret-key|in confidence/);
     api = await opened();
     expect(await (await api.fetch(`/v1/responses/${id}`, withKey({}, "secret-key"))).text()).toBe(text);

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { createServer } from "../../src/app/create-server.ts";
 import type { TruewireServer } from "../../src/app/create-server.ts";
 import type { TruewireConfig } from "../../src/config/config.ts";
+import type { Usage } from "../../src/core/events.ts";
 import type { GenerationRequest } from "../../src/core/request.ts";
 import { said, SocketClient } from "../support/response-socket.ts";
 import type { SocketEvent } from "../support/response-socket.ts";
@@ -18,6 +19,9 @@ afterEach(async () => {
 
 async function serve(script: Script, config: TruewireConfig = {}): Promise<[SocketClient, ScriptedEngine]> {
   const engine = new ScriptedEngine(script);
+  // Of the one answer that is steered. Others report their usage themselves.
+  const usage = async (): Promise<Usage> => ({ promptTokens: 3, completionTokens: 2 });
+  Object.assign(engine.handlers, { usage });
   const server = await createServer({ port: 0, logLevel: "silent", ...serving(engine, config) });
   servers.push(server);
   const client = new SocketClient(server.url);
@@ -33,11 +37,9 @@ function planner(rest: () => Iterable<Batch> = () => answer(["The plan."])): { r
     goOn: () => goOn(),
     async *script(request) {
       if (asked(request) !== "plan") return yield* answer([`Re ${asked(request)}`]);
-      const usage = { promptTokens: 3, completionTokens: 2 };
       yield [
         { type: "start", choice: 0 },
         { type: "reasoning-delta", choice: 0, text: "Let me" },
-        ...(request.wantsRunningUsage ? [{ type: "usage", usage } as const] : []),
       ];
       await waiting;
       yield [{ type: "reasoning-delta", choice: 0, text: " see." }];
@@ -103,6 +105,8 @@ describe("response.steer", () => {
       output: [{ type: "reasoning", content: [{ text: "Let me see." }] }],
       usage: { input_tokens: 3, output_tokens: 2 },
     });
+    // Every request over WebSocket asked for its usage with each token, in case it would be steered: nearly twice the work for a local model.
+    expect(engine.requests.map(({ wantsRunningUsage = false }) => wantsRunningUsage)).toEqual([false, false]);
     expect(last.response).toMatchObject({ previous_response_id: id, temperature: 0.5, instructions: "Be kind." });
     const numbers = client.events.map(({ sequence_number: at }) => at);
     const half = Number(number) + 1;

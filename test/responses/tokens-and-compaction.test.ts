@@ -1,3 +1,4 @@
+import OpenAI from "openai";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createServer } from "../../src/app/create-server.ts";
 import type { TruewireServer } from "../../src/app/create-server.ts";
@@ -46,6 +47,60 @@ describe("input_tokens and compact", () => {
     ["tool", "seen"],
     ["user", "And of Spain?"],
   ];
+
+  // A trigger was answered with a message of the model and a warning about a tool, so that clients, which expect one compaction, failed.
+  test.each(["lean", "exact"])(
+    "a compaction_trigger at the end gives one compaction and asks no model, wire %s",
+    async (wire) => {
+      const client = new OpenAI({
+        baseURL: `${server.url}/v1`,
+        apiKey: "none",
+        maxRetries: 0,
+        defaultHeaders: { "x-truewire-wire": wire },
+      });
+      const input = [...conversation, { type: "compaction_trigger" }] as OpenAI.Responses.ResponseInput;
+      const whole = await client.responses.create({ model: "scripted", input });
+      const events: OpenAI.Responses.ResponseStreamEvent[] = [];
+      for await (const event of await client.responses.create({ model: "scripted", input, stream: true }))
+        events.push(event);
+      expect(events.map(({ type }) => type)).toEqual([
+        "response.created",
+        "response.in_progress",
+        "response.output_item.added",
+        "response.output_item.done",
+        "response.completed",
+      ]);
+      expect(engine.requests).toHaveLength(0);
+      const last = events.at(-1);
+      const streamed = last?.type === "response.completed" ? last.response : whole;
+      for (const response of [whole, streamed]) {
+        expect(response).toMatchObject({ status: "completed", error: null });
+        expect(response.output).toEqual([
+          {
+            type: "compaction",
+            id: expect.stringMatching(/^cmp_/) as string,
+            encrypted_content: expect.any(String) as string,
+          },
+        ]);
+        expect(response.usage?.input_tokens).toBeGreaterThan(0);
+        const more = [{ role: "user", content: "And of Italy?" }];
+        const expected = [...asMessages, ["user", "And of Italy?"]];
+        for (const next of [
+          { input: [...response.output, ...more] },
+          // Clients that keep everything, and those that refer to the response: the compaction replaces what is before it.
+          { input: [...input, ...response.output, ...more] },
+          { previous_response_id: response.id, input: more },
+        ]) {
+          await client.responses.create({
+            model: "scripted",
+            ...next,
+          } as OpenAI.Responses.ResponseCreateParamsNonStreaming);
+          expect(told()).toEqual(expected);
+        }
+        engine.requests.length = 0;
+      }
+    },
+  );
 
   test("tokens are counted, those of what the request goes on from, too", async () => {
     const counted = await post("/input_tokens", { input: "x", instructions: "y" });

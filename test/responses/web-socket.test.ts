@@ -1,8 +1,10 @@
+import { noKey } from "../../src/server/turn-key.ts";
 import { once } from "node:events";
 import { createServer as createHttpServer, request as httpRequest } from "node:http";
 import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { responsesSocket } from "../../src/apis/responses/socket.ts";
 import { createHandler } from "../../src/server.ts";
 import { createServer } from "../../src/app/create-server.ts";
 import type { TruewireServer } from "../../src/app/create-server.ts";
@@ -61,6 +63,28 @@ describe("Responses by WebSocket", () => {
       const events = await client.answer({ input: "x", store: false });
       expect(events.map(({ type }) => type)).toEqual(types);
       expect(events.map(({ sequence_number: number }) => number)).toEqual([...types.keys()]);
+    }
+  });
+
+  // The messages of a connection are received one after another, and an exception ended that chain: no later message was received, and the
+  // unhandled rejection could end the process. No message of a test caused one.
+  test("a message that cannot be handled is answered with an error, and the next ones are received", async () => {
+    const connectAsBefore = responsesSocket.connect;
+    const spy = vi.spyOn(responsesSocket, "connect").mockImplementation((random) => {
+      const connection = connectAsBefore(random);
+      const receive = connection.receive.bind(connection);
+      connection.receive = (message, bytes) => {
+        if (JSON.stringify(message)?.includes("defect")) throw new RangeError("A defect.");
+        return receive(message, bytes);
+      };
+      return connection;
+    });
+    const [url] = await serve();
+    const client = await connect(url);
+    spy.mockRestore();
+    for (let i = 0; i < 2; i++) {
+      expect(await client.answer({ input: "defect", store: false })).toMatchObject([{ type: "error", status: 500 }]);
+      expect(said(await client.answer({ input: "x", store: false }))).toBe("1");
     }
   });
 
@@ -261,6 +285,7 @@ describe("the limits of a connection", () => {
         log: silentLog,
         requests: new Requests(),
         answers: new RunningAnswers(),
+        turnKey: noKey,
         bodies,
         store: brief,
         brief,

@@ -45,6 +45,12 @@ const ofServer = "the server's writers read it, in the request";
 const ofUpstreams = "only an upstream can do something with it";
 const unread = "completions models know neither tools nor reasoning";
 
+/** What `Passthrough` says of states, and what sealed values contain. */
+const passedStates = ["Passthrough.sealed", "Passthrough.hasOtherStates"];
+const sealedMembers = ["SealedValues.text", "SealedValues.state"];
+const elsewhere =
+  "read where the states of messages are fitted (apis/adapt/message-states.ts, apis/responses/fit-items.ts)";
+
 const everyUpstream = {
   "GenerationRequest.hostedTools": hosted,
   "Sampling.adapters.id": writtenWhole,
@@ -75,25 +81,30 @@ const ignored: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
     "Passthrough.dialect": ofUpstreams,
     "Passthrough.body": ofUpstreams,
     "Passthrough.headers": ofUpstreams,
+    ...reasons(ofUpstreams, [...passedStates, ...sealedMembers]),
     "ReasoningOptions.show": shown,
   },
   program: {
+    ...reasons(ofUpstreams, sealedMembers),
     "GenerationRequest.hostedTools": hosted,
     "Passthrough.headers": ofUpstreams,
     "ReasoningOptions.show": shown,
     "Sampling.adapters.id": writtenWhole,
     "Sampling.adapters.scale": writtenWhole,
   },
-  chat: { ...everyUpstream, ...withoutTexts, "ReasoningOptions.show": shown },
+  chat: { ...everyUpstream, ...withoutTexts, ...reasons(elsewhere, sealedMembers), "ReasoningOptions.show": shown },
   completions: {
     ...everyUpstream,
     ...withoutTemplates,
     ...reasons(unread, [
-      ...["parallelToolCalls", "prediction", "verbosity"].map((name) => `GenerationRequest.${name}`),
-      ...["effort", "mode", "budgetTokens", "show"].map((name) => `ReasoningOptions.${name}`),
+      ...["prediction", "verbosity"].map((name) => `GenerationRequest.${name}`),
+      ...["effort", "budgetTokens", "show"].map((name) => `ReasoningOptions.${name}`),
+      ...passedStates,
+      ...sealedMembers,
     ]),
   },
   responses: {
+    ...reasons(elsewhere, [...passedStates, ...sealedMembers]),
     ...everyUpstream,
     ...withoutTemplates,
     ...withoutTexts,
@@ -101,6 +112,7 @@ const ignored: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
     "ReasoningOptions.budgetTokens": "the API has efforts, not budgets",
   },
   messages: {
+    ...reasons(elsewhere, ["SealedValues.state"]),
     ...everyUpstream,
     ...withoutTemplates,
     ...withoutTexts,

@@ -130,11 +130,11 @@ export const bodyBombs: readonly BodyBomb[] = [
   responses("an item 900 deep", () => `"input":[${user},{"type":"reasoning","content":[],"x":${deep(900)}}]`),
   responses("90,000 unknown members", () => `${input},${keys(90_000, "k", "1")}`, /1000 unknown/),
   responses("90,000 metadata", () => `${input},"metadata":{${keys(90_000, "k", "1")}}`, /at most 16/),
+  // A forged seal is not opened, so its content does not count.
   responses(
-    "5 million lists in a thought's seal",
+    "5 million lists in a forged seal",
     () =>
-      `"input":[${user},{"type":"reasoning","summary":[],"encrypted_content":"${sealed("truewire.1.", listOf(5_000_000, "[]"))}"}]`,
-    /100000 objects/,
+      `"input":[${user},{"type":"reasoning","summary":[],"encrypted_content":"${sealed("truewire.2.QUFB.", listOf(5_000_000, "[]"))}"}]`,
   ),
   responses(
     "5 million items in a compaction",

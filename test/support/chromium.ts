@@ -3,6 +3,7 @@ import { accessSync, constants, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
+import { waitMs } from "./hang.ts";
 
 const names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
 
@@ -26,7 +27,7 @@ const flags = [
 ];
 
 /** Opens a page in a browser with a fresh profile and resolves with its document, as HTML, when its scripts have run. */
-export async function openedInChromium(browser: string, url: string, timeout = 120_000): Promise<string> {
+export async function openedInChromium(browser: string, url: string, timeout = waitMs): Promise<string> {
   const profile = mkdtempSync(join(tmpdir(), "truewire-chromium-"));
   try {
     const { stdout } = await promisify(execFile)(browser, [...flags, `--user-data-dir=${profile}`, "--dump-dom", url], {

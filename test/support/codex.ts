@@ -4,6 +4,7 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { readBlocks } from "../docs/read-blocks.ts";
 import { npmPackage } from "./npm-package.ts";
+import { waitMs } from "./hang.ts";
 
 const version = "0.169.0";
 
@@ -92,7 +93,7 @@ export async function startCodex(
         cwd: folder,
         env,
         stdio: ["ignore", "pipe", "pipe"],
-        timeout: 50_000,
+        timeout: waitMs,
       });
       let stdout = "";
       let stderr = "";

@@ -134,6 +134,12 @@ export function validBodies(model: string): readonly { readonly path: string; re
             tool_calls: [{ id: "call_1", type: "function", function: { name: "look", arguments: '{"city":"Paris"}' } }],
           },
           { role: "tool", tool_call_id: "call_1", content: "seen" },
+          { role: "assistant", content: "Hm", ...states, tool_calls: [{ ...statefulCall, id: "call_2" }] },
+          {
+            role: "tool",
+            tool_call_id: "call_2",
+            content: [{ type: "text", text: "x", cache_control: { type: "ephemeral" } }],
+          },
           { role: "user", content: "And?" },
         ],
         tools: [functionTool, { type: "custom", custom: { name: "run", format: { type: "text" } } }],
@@ -327,6 +333,12 @@ export function validBodies(model: string): readonly { readonly path: string; re
 
 const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2, prompt_tokens_details: { cached_tokens: 0 } };
 const call = { id: "call_1", type: "function", function: { name: "look", arguments: "{}" } };
+/** What servers demand back with the next request. */
+const states = {
+  reasoning_details: [{ type: "reasoning.text", text: "Hm.", signature: "sig", format: "f", id: "r_1", index: 0 }],
+  thinking_blocks: [{ type: "thinking", thinking: "Hm.", signature: "sig" }],
+};
+const statefulCall = { ...call, extra_content: { google: { thought_signature: "sig" } } };
 const chunk = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: "m" };
 const token = { token: "Hi", logprob: -1, bytes: [72, 105], top_logprobs: [{ token: "Ho", logprob: -2, bytes: null }] };
 const item: Json = {
@@ -378,7 +390,13 @@ export const validAnswers: Readonly<
       choices: [
         {
           index: 0,
-          message: { role: "assistant", content: "Hi", reasoning_content: "Hm.", tool_calls: [call] },
+          message: {
+            role: "assistant",
+            content: "Hi",
+            reasoning_content: "Hm.",
+            ...states,
+            tool_calls: [statefulCall],
+          },
           logprobs: { content: [token] },
           finish_reason: "tool_calls",
         },
@@ -390,7 +408,8 @@ export const validAnswers: Readonly<
         ...chunk,
         choices: [{ index: 0, delta: { role: "assistant", content: "Hi" }, logprobs: { content: [token] } }],
       },
-      { ...chunk, choices: [{ index: 0, delta: { tool_calls: [{ index: 0, ...call }] } }] },
+      { ...chunk, choices: [{ index: 0, delta: { reasoning: "Hm.", ...states } }] },
+      { ...chunk, choices: [{ index: 0, delta: { tool_calls: [{ index: 0, ...statefulCall }] } }] },
       { ...chunk, choices: [{ index: 0, delta: {}, finish_reason: "tool_calls", stop_reason: "x" }] },
       { ...chunk, choices: [], usage },
       { error: { message: "No.", type: "server_error", param: null, code: "x" } },

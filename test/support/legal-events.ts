@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import type { ChoiceEvent, FinishReason, GenerationEvent, TokenLogprob, Usage } from "../../src/core/events.ts";
+import type { ReasoningState } from "../../src/core/turn-state.ts";
 
 /** What a legal generation may have; all of it by default. */
 export interface LegalOptions {
@@ -7,6 +8,8 @@ export interface LegalOptions {
   readonly calls?: boolean;
   readonly reasoning?: boolean;
   readonly refusals?: boolean;
+  /** Reasoning and calls have states of their source; default false. */
+  readonly states?: boolean;
 }
 
 /** Any legal order of events that ends in "done", cut into batches anywhere. See core/events.ts. */
@@ -55,6 +58,7 @@ function choiceEvents({
   calls = true,
   reasoning = true,
   refusals = true,
+  states = false,
 }: LegalOptions): fc.Arbitrary<ChoiceEvent[]> {
   const text = fc
     .tuple(
@@ -63,14 +67,33 @@ function choiceEvents({
     )
     .map(([text, logprobs]): ChoiceEvent => ({ type: "text-delta", choice: 0, text, ...(logprobs && { logprobs }) }));
   const thought = pieces().map((text): ChoiceEvent => ({ type: "reasoning-delta", choice: 0, text }));
+  const kept = fc
+    .tuple(
+      pieces(),
+      fc.constantFrom<ReasoningState>({ kind: "signature", value: "c2ln" }, { kind: "encrypted", value: "gAAA-_" }),
+    )
+    .map(([text, state]): ChoiceEvent[] => [
+      { type: "part-start", choice: 0, kind: "reasoning" },
+      { type: "reasoning-delta", choice: 0, text },
+      { type: "part-end", choice: 0, state },
+    ]);
   const refusal = pieces().map((text): ChoiceEvent => ({ type: "refusal-delta", choice: 0, text }));
   const markup = fc.constant<ChoiceEvent>({ type: "markup", choice: 0, raw: "<tool_call>" });
   const deltas = [text, markup, ...(reasoning ? [thought] : []), ...(refusals ? [refusal] : [])];
-  const call = fc.array(pieces(), { maxLength: 4 });
+  const call = fc.record({
+    texts: fc.array(pieces(), { maxLength: 4 }),
+    hasState: states ? fc.boolean() : fc.constant(false),
+  });
   return fc
     .record({
       announced: fc.constantFrom(undefined, undefined, "tool-call" as const, "tool-calls" as const, "refusal" as const),
-      said: fc.array(fc.oneof(...deltas), { maxLength: 6 }),
+      said: fc.array(
+        fc.oneof(
+          fc.oneof(...deltas).map((event) => [event]),
+          ...(states ? [kept] : []),
+        ),
+        { maxLength: 6 },
+      ),
       calls: fc.array(call, { maxLength: calls ? 3 : 0 }),
       cut: fc.boolean(),
       stop: fc.option(pieces(), { nil: undefined }),
@@ -79,16 +102,24 @@ function choiceEvents({
       const reason: FinishReason = cut ? "length" : calls.length > 0 ? "tool-calls" : "stop";
       return [
         { type: "start", choice: 0, ...(announced && { announced }) },
-        ...said,
-        ...calls.flatMap((texts, index) => callEvents(texts, index)),
+        ...said.flat(),
+        ...calls.flatMap(({ texts, hasState }, index) => callEvents(texts, index, hasState)),
         { type: "finish", choice: 0, reason, ...(stop !== undefined && { stop }) },
       ];
     });
 }
 
-function callEvents(texts: readonly string[], index: number): ChoiceEvent[] {
+function callEvents(texts: readonly string[], index: number, hasState: boolean): ChoiceEvent[] {
+  const state = { kind: "call", value: { extra_content: { google: { thought_signature: `s${index}` } } } } as const;
   return [
-    { type: "tool-call-start", choice: 0, index, id: `call_${index}`, name: `tool_${index}` },
+    {
+      type: "tool-call-start",
+      choice: 0,
+      index,
+      id: `call_${index}`,
+      name: `tool_${index}`,
+      ...(hasState && { state }),
+    },
     ...texts.map((text): ChoiceEvent => ({ type: "tool-call-delta", choice: 0, index, arguments: text })),
     { type: "tool-call-end", choice: 0, index, status: "succeeded" },
   ];

@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { waitMs } from "./hang.ts";
 
 /**
  * The folder `node_modules` of a package that is too large to be a dependency, installed once into `.cache/npm`; undefined, with one line
@@ -15,7 +16,7 @@ export function npmPackage(spec: string): string | undefined {
   const making = mkdtempSync(join(cache, "making-"));
   try {
     const options = ["--no-audit", "--no-fund", "--ignore-scripts", "--prefix", making];
-    execFileSync("npm", ["install", ...options, spec], { stdio: "ignore", timeout: 300_000 });
+    execFileSync("npm", ["install", ...options, spec], { stdio: "ignore", timeout: waitMs });
     // Whole or not at all: what was cut off half-way has another name.
     rmSync(folder, { recursive: true, force: true });
     renameSync(making, folder);

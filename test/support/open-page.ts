@@ -3,6 +3,7 @@ import { chromium } from "playwright-core";
 import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-core";
 import { expect } from "vitest";
 import { findChromium } from "./chromium.ts";
+import { waitMs } from "./hang.ts";
 
 const executablePath = findChromium();
 
@@ -25,6 +26,7 @@ export interface Tab {
 /** Opens the page in a context of its own (no storage shared), and waits until it shows the server's models, or asks for a key. */
 export async function openPage(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Tab> {
   const context = await browser.newContext(options);
+  context.setDefaultTimeout(waitMs);
   const page = await context.newPage();
   const wrong: string[] = [];
   page.on("pageerror", (error) => wrong.push(String(error.stack)));
@@ -63,7 +65,7 @@ export async function answered(page: Page, count: number): Promise<void> {
     await answers.count(),
     await page.locator(".answer[aria-busy=true]").count(),
   ];
-  await expect.poll(state, { timeout: 60_000 }).toEqual([count, 0]);
+  await expect.poll(state).toEqual([count, 0]);
 }
 
 interface TextElement {

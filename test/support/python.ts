@@ -1,6 +1,7 @@
 import { execFile, execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { promisify } from "node:util";
+import { waitMs } from "./hang.ts";
 
 /**
  * A Python that has the package: the one in .cache/python, which .ci/run makes where it can, else the system's. undefined, and one line
@@ -24,7 +25,7 @@ export function pythonWith(name: string): string | undefined {
 export async function runPython(python: string, script: string, baseURL: string): Promise<unknown> {
   const { stdout } = await promisify(execFile)(python, ["-c", script], {
     env: { ...process.env, BASE_URL: baseURL },
-    timeout: 60_000,
+    timeout: waitMs,
   });
   return JSON.parse(stdout) as unknown;
 }

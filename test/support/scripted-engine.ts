@@ -11,6 +11,7 @@ import type {
 import type { EndEvent, FinishReason, GenerationEvent, GenerationFailure, Usage } from "../../src/core/events.ts";
 import { kindOfStatus } from "../../src/core/failure.ts";
 import type { GenerationRequest } from "../../src/core/request.ts";
+import { waitMs } from "./hang.ts";
 
 export type Batch = readonly GenerationEvent[];
 export type Script = (request: GenerationRequest, signal: AbortSignal) => AsyncIterable<Batch> | Iterable<Batch>;
@@ -140,9 +141,9 @@ export function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** Resolves once `condition` holds; rejects after 45 seconds: machines may be slow, and a test ends after 60. */
+/** Resolves once `condition` holds; rejects when it hangs. */
 export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const deadline = performance.now() + 45_000;
+  const deadline = performance.now() + waitMs;
   while (!(await condition())) {
     if (performance.now() > deadline) throw new Error(`it never came to pass that ${what}`);
     await sleep(5);

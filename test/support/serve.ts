@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { waitMs } from "./hang.ts";
 
 /** The built command line; `TRUEWIRE_DIST` names another build than `npm run build`'s. */
 export const builtMain: string = resolve(join(process.env.TRUEWIRE_DIST ?? "dist", "cli/main.js"));
@@ -33,15 +34,15 @@ export interface StartOptions {
 
 /** The environment without the variables that Truewire reads: a developer may have set them. */
 function plainEnvironment(): NodeJS.ProcessEnv {
-  const ours = /^(TRUEWIRE_(API_KEY|ADMIN_KEY|METRICS_KEY|URL)|OPENAI_API_KEY|ANTHROPIC_API_KEY)$/;
+  const ours = /^(TRUEWIRE_(API_KEY|ADMIN_KEY|METRICS_KEY|SESSION_KEY|URL)|OPENAI_API_KEY|ANTHROPIC_API_KEY)$/;
   const others = Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name)));
-  // Servers of the developer are not found.
-  return { ...others, TRUEWIRE_DISCOVERY_PORTS: "" };
+  // Servers of the developer are not found, and the default port may be in use by one of them.
+  return { ...others, TRUEWIRE_DISCOVERY_PORTS: "", TRUEWIRE_DEFAULT_PORT: "0" };
 }
 
 /**
  * Runs `truewire serve` with the arguments, on a free port unless they name one, and resolves when it says where it listens. Rejects
- * with what it said when it exits before, or says nothing for a minute.
+ * with what it said when it exits before, or hangs.
  */
 export async function startTruewire(args: readonly string[], options: StartOptions = {}): Promise<RunningTruewire> {
   const { main = builtMain } = options;
@@ -69,7 +70,7 @@ export async function startTruewire(args: readonly string[], options: StartOptio
     const timer = setTimeout(() => {
       child.kill("SIGKILL");
       fail("did not say where it listens");
-    }, 60_000);
+    }, waitMs);
     child.on("close", (code) => {
       clearTimeout(timer);
       fail(`exited with ${code}`);
@@ -104,7 +105,7 @@ export function runTruewire(
     cwd: options.cwd,
     env: { ...plainEnvironment(), ...options.env },
     stdio: ["ignore", "pipe", "pipe"],
-    timeout: 60_000,
+    timeout: waitMs,
   });
   let stdout = "";
   let stderr = "";

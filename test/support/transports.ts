@@ -8,6 +8,7 @@ import { createHandler } from "../../src/server.ts";
 import { createServer } from "../../src/app/create-server.ts";
 import { selfSigned } from "./certificate.ts";
 import type { Engine } from "../../src/core/engine.ts";
+import { waitMs } from "./hang.ts";
 
 /** The API as a test reaches it, whatever carries it. */
 export interface Api {
@@ -33,7 +34,7 @@ const overHttp2: Transport = {
     http2.on("session", (session) => sessions.add(session));
     await new Promise<void>((resolve) => http2.listen(0, "127.0.0.1", resolve));
     const { port } = http2.address() as AddressInfo;
-    const dispatcher = new Agent({ allowH2: true, connect: { ca: cert } });
+    const dispatcher = new Agent({ allowH2: true, connect: { ca: cert, timeout: waitMs } });
     return {
       fetch(path, init) {
         const { body } = init ?? {};

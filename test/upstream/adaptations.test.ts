@@ -5,17 +5,17 @@ import { describe, expect, test } from "vitest";
 import { closeAfterTest } from "../support/close-after-test.ts";
 import { docx, pdf } from "../support/office-files.ts";
 import { startTruewire } from "../support/serve.ts";
-import { llamaServer } from "./strict-servers/llama-server.ts";
-import { ollama } from "./strict-servers/ollama.ts";
-import { listOf, objectOf, startStrict } from "./strict-servers/strict-server.ts";
-import type { Json, StrictServer, Turn } from "./strict-servers/strict-server.ts";
-import { vllm } from "./strict-servers/vllm.ts";
-import { xgrammarRefusal } from "./strict-servers/xgrammar.ts";
+import { llamaServer } from "../doubles/llama-server.ts";
+import { ollama } from "../doubles/ollama.ts";
+import { listOf, objectOf, startChat } from "../doubles/chat-server.ts";
+import type { Json, ChatServer, Turn, Turns } from "../doubles/chat-server.ts";
+import { vllm } from "../doubles/vllm.ts";
+import { xgrammarRefusal } from "../doubles/xgrammar.ts";
 
 /* Requests that the servers refuse, and the answers of the same servers through Truewire, as a process with its threads. */
 
 interface Served {
-  readonly upstream: Awaited<ReturnType<typeof startStrict>>;
+  readonly upstream: Awaited<ReturnType<typeof startChat>>;
   /** Sends a request to Truewire, or with `direct` to the server itself. */
   ask(
     path: string,
@@ -25,8 +25,8 @@ interface Served {
   metrics(): Promise<Readonly<Record<string, number>>>;
 }
 
-async function serve(server: StrictServer, turn: Turn | ((body: Json) => Turn), settings: Json = {}): Promise<Served> {
-  const upstream = await startStrict(server, turn);
+async function serve(server: ChatServer, turn: Turns, settings: Json = {}): Promise<Served> {
+  const upstream = await startChat(server, turn);
   closeAfterTest(() => upstream.close());
   const folder = mkdtempSync(join(tmpdir(), "truewire-adapt-"));
   closeAfterTest(() => rmSync(folder, { recursive: true, force: true }));
@@ -58,7 +58,7 @@ async function serve(server: StrictServer, turn: Turn | ((body: Json) => Turn), 
 const chat = "/v1/chat/completions";
 const user = (content: unknown): Json => ({ messages: [{ role: "user", content }] });
 const callsOf = ({ json }: { readonly json: Json }): readonly Json[] =>
-  listOf(objectOf(listOf(json, "choices")[0]?.["message"]), "tool_calls").map((call) => objectOf(call["function"]));
+  listOf(objectOf(listOf(json["choices"])[0]?.["message"])["tool_calls"]).map((call) => objectOf(call["function"]));
 
 const now = { type: "function", function: { name: "now", parameters: { type: "object", properties: {} } } };
 const mail = {
@@ -77,7 +77,7 @@ const mail = {
   },
 };
 const tools = { tools: [now, mail] };
-const send = (text: string): Turn => ({ call: "mail", arguments: text });
+const send = (text: string): Turn => ({ calls: [{ name: "mail", input: JSON.parse(text) as Json }] });
 
 describe("one tool with a look-ahead", () => {
   test("took all tools down, and is served now with arguments that fit", async () => {
@@ -87,7 +87,7 @@ describe("one tool with a look-ahead", () => {
     const after = await ask(chat, { ...user("Hi"), ...tools });
     expect(after.status).toBe(200);
     expect(callsOf(after)).toEqual([{ name: "mail", arguments: '{"to":"ada@example.org"}' }]);
-    const [sentNow, sentMail] = listOf(upstream.requests.at(-1) ?? {}, "tools");
+    const [sentNow, sentMail] = listOf(upstream.requests.at(-1)?.["tools"]);
     expect(sentNow).toEqual(now);
     expect(JSON.stringify(sentMail)).toContain("JSON Schema: ");
     expect(await metrics()).toEqual({ "simple-schema": 1 });
@@ -156,7 +156,7 @@ describe("one tool with a look-ahead", () => {
     const { ask } = await serve(llamaServer, '{"n":"5"}');
     expect((await ask(chat, { ...user("Hi"), ...constrained }, "direct")).status).toBe(400);
     const { json } = await ask(chat, { ...user("Hi"), ...constrained });
-    expect(objectOf(listOf(json, "choices")[0]?.["message"])["content"]).toBe('{"n":5}');
+    expect(objectOf(listOf(json["choices"])[0]?.["message"])["content"]).toBe('{"n":5}');
   });
 
   test("through the other APIs", async () => {
@@ -167,12 +167,12 @@ describe("one tool with a look-ahead", () => {
       max_tokens: 9,
       tools: [{ name, input_schema: parameters }],
     });
-    expect(listOf(messages.json, "content")).toMatchObject([{ type: "tool_use", input: { copies: 2 } }]);
+    expect(listOf(messages.json["content"])).toMatchObject([{ type: "tool_use", input: { copies: 2 } }]);
     const responses = await ask("/v1/responses", {
       input: "Hi",
       tools: [{ type: "function", name, parameters, strict: false }],
     });
-    expect(listOf(responses.json, "output")).toMatchObject([
+    expect(listOf(responses.json["output"])).toMatchObject([
       { type: "function_call", arguments: expect.stringContaining('"copies":2') as unknown },
     ]);
   });
@@ -181,7 +181,7 @@ describe("one tool with a look-ahead", () => {
 test("an unknown server with xgrammar is learned from its refusal", async () => {
   const schema = { type: "object", properties: { n: { type: "integer", multipleOf: 5 } } };
   const body = { ...user("Hi"), response_format: { type: "json_schema", json_schema: { name: "n", schema } } };
-  const server: StrictServer = {
+  const server: ChatServer = {
     name: "vLLM with xgrammar",
     owner: "other",
     refusal(request) {
@@ -294,7 +294,7 @@ describe("a prompt that Ollama cuts", () => {
   const usage = { stream_options: { include_usage: true } };
 
   test("is an answer without its beginning today, and an error that says what to do", async () => {
-    const { ask, metrics } = await serve(ollama(), "What do you want to know?");
+    const { ask, metrics } = await serve(ollama(), "Hm?");
     const before = await ask(chat, long, "direct");
     expect([before.status, objectOf(before.json["usage"])["prompt_tokens"]]).toEqual([200, 2050]);
     const { status, json } = await ask(chat, long);
@@ -307,9 +307,9 @@ describe("a prompt that Ollama cuts", () => {
   });
 
   test.each([usage, {}])("in a stream, the error comes in place of the end (%j)", async (options) => {
-    const { ask } = await serve(ollama(), "What do you want to know?");
+    const { ask } = await serve(ollama(), "Hm?");
     const { status, text } = await ask(chat, { ...long, stream: true, ...options });
-    expect([status, text]).toEqual([200, expect.stringContaining("What do you want to know?")]);
+    expect([status, text]).toEqual([200, expect.stringContaining("Hm?")]);
     expect(text).toContain("context_length_exceeded");
     expect(text).not.toContain('"usage":{');
   });
@@ -332,7 +332,7 @@ describe("a prompt that Ollama cuts", () => {
   });
 
   test("is refused before it is sent where the server can count", async () => {
-    const server: StrictServer = {
+    const server: ChatServer = {
       ...ollama(),
       others: { "/tokenize": { tokens: Array.from({ length: 6001 }, () => 1) } },
     };
@@ -348,7 +348,7 @@ describe("a prompt that Ollama cuts", () => {
     const { upstream, ask, metrics } = await serve(ollama(), "Hi.");
     const { json } = await ask(chat, { ...user("Hello"), n: 3 });
     expect(await metrics()).toEqual({ "one-choice": 1 });
-    expect(listOf(json, "choices").map(({ index }) => index)).toEqual([0, 1, 2]);
+    expect(listOf(json["choices"]).map(({ index }) => index)).toEqual([0, 1, 2]);
     expect(json["usage"]).toMatchObject({ completion_tokens: 15 });
     expect(upstream.requests).toHaveLength(3);
   });

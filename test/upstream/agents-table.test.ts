@@ -7,16 +7,17 @@ import { writeChatRequest } from "../../src/apis/chat/send.ts";
 import { messagesPort } from "../../src/apis/messages/port.ts";
 import { responsesPort } from "../../src/apis/responses/port.ts";
 import { runSync } from "../../src/core/steps.ts";
-import { deepseek } from "./strict-servers/deepseek.ts";
-import { gemini } from "./strict-servers/gemini.ts";
-import { groq } from "./strict-servers/groq.ts";
-import { llamaServer } from "./strict-servers/llama-server.ts";
-import { mistral } from "./strict-servers/mistral.ts";
-import { ollama } from "./strict-servers/ollama.ts";
-import { hasTemplate, qwen } from "./strict-servers/qwen.ts";
-import { objectOf } from "./strict-servers/strict-server.ts";
-import type { Json, StrictServer } from "./strict-servers/strict-server.ts";
-import { vllm } from "./strict-servers/vllm.ts";
+import { deepseek } from "../doubles/deepseek.ts";
+import { gemini } from "../doubles/gemini.ts";
+import { groq } from "../doubles/groq.ts";
+import { llamaServer } from "../doubles/llama-server.ts";
+import { mistral } from "../doubles/mistral.ts";
+import { ollama } from "../doubles/ollama.ts";
+import { hasTemplate, qwen } from "../doubles/qwen.ts";
+import { objectOf } from "../doubles/chat-server.ts";
+import { strings } from "../doubles/strings.ts";
+import type { Json, ChatServer } from "../doubles/chat-server.ts";
+import { vllm } from "../doubles/vllm.ts";
 
 /* The recorded requests of agents, sent to each double without and with adaptations: the table in docs/upstreams.md. */
 
@@ -31,7 +32,7 @@ const agents = [
 const isComplete = hasTemplate && agents.every(({ files }) => files.every((file) => existsSync(new URL(file, folder))));
 if (!isComplete) console.log("skipped: no ../shared/client-captures and chat-templates to compare the table with");
 
-const servers = (): readonly { readonly server: StrictServer; readonly url?: string }[] => [
+const servers = (): readonly { readonly server: ChatServer; readonly url?: string }[] => [
   { server: vllm },
   { server: llamaServer },
   { server: qwen() },
@@ -40,7 +41,8 @@ const servers = (): readonly { readonly server: StrictServer; readonly url?: str
   { server: deepseek },
   { server: mistral },
   { server: groq, url: "https://api.groq.com/openai/v1" },
-  { server: gemini, url: "https://generativelanguage.googleapis.com/v1beta/openai" },
+  { server: gemini(), url: "https://generativelanguage.googleapis.com/v1beta/openai" },
+  { server: strings },
 ];
 
 const off: ServerProfile = { adapt: Object.fromEntries(adaptationNames.map((name) => [name, false])) };

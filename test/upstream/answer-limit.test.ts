@@ -2,8 +2,11 @@ import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { TruewireServer } from "../../src/app/create-server.ts";
 import { startGateway } from "./gateway.ts";
-import { anthropic, deepseek, groq, openai, sglang, startLimited, vllm, vllmThatCuts } from "./limited-server.ts";
-import type { LimitedServer, Refuse } from "./limited-server.ts";
+import { startAnthropic } from "../doubles/anthropic.ts";
+import { startChat } from "../doubles/chat-server.ts";
+import type { Json } from "../doubles/chat-server.ts";
+import { anthropic, deepseek, groq, openai, sglang, vllm, vllmThatCuts } from "../doubles/limits.ts";
+import type { Refuse } from "../doubles/limits.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
 
 /*
@@ -13,13 +16,30 @@ import { closeAfterTest } from "../support/close-after-test.ts";
 
 async function serve(
   refuse: Refuse,
-  { listed, counted, ...options }: Parameters<typeof startGateway>[1] & { listed?: object; counted?: number } = {},
-): Promise<{ server: LimitedServer; gateway: TruewireServer }> {
-  const server = await startLimited(refuse, listed, counted);
+  {
+    listed = {},
+    counted = false,
+    ...options
+  }: Parameters<typeof startGateway>[1] & { listed?: Json; counted?: number | false } = {},
+): Promise<{ bodies: readonly Json[]; gateway: TruewireServer }> {
+  const bodies: Json[] = [];
+  const refusal = (body: Json) => {
+    bodies.push(body);
+    return refuse((limitIn(body) ?? undefined) as number | undefined);
+  };
+  const isAnthropic = options.api === "messages";
+  const server = isAnthropic
+    ? await startAnthropic({ accounts: { k: "a" }, refusal, counted, answer: () => ({ text: "Hello" }) })
+    : await startChat({ refusal, listed }, "Hello");
   closeAfterTest(() => server.close());
-  const gateway = await startGateway(server.url, { retries: 0, ...options });
+  const gateway = await startGateway(server.url, {
+    retries: 0,
+    key: "k",
+    ...(isAnthropic && { models: { m: "claude-opus-4-6" } }),
+    ...options,
+  });
   closeAfterTest(() => gateway.close(0));
-  return { server, gateway };
+  return { bodies, gateway };
 }
 
 interface Asked {
@@ -61,21 +81,21 @@ describe("a limit that does not fit is lowered to what does, before anything is 
   ];
   describe.each(servers)("%s", (_, refuse, most) => {
     test.each(every)("%s, streamed: %j", async (api, stream) => {
-      const { server, gateway } = await serve(refuse);
+      const { bodies, gateway } = await serve(refuse);
       const { status, text } = await ask(gateway, api, 32_000, stream);
       expect(status).toBe(200);
       expect(text).toContain("Hello");
       expect(text).not.toMatch(/too (?:long|large)/);
-      expect(server.bodies.map(limitIn)).toEqual([32_000, most]);
+      expect(bodies.map(limitIn)).toEqual([32_000, most]);
       // Nothing else of the request changes.
-      const [first, second] = server.bodies;
+      const [first, second] = bodies;
       const limits = { max_tokens: undefined, max_completion_tokens: undefined };
       expect({ ...second, ...limits }).toEqual({ ...first, ...limits });
     });
   });
 
   test("Anthropic's own API, and the budget of its reasoning", async () => {
-    const { server, gateway } = await serve(anthropic, { api: "messages" });
+    const { bodies, gateway } = await serve(anthropic, { api: "messages" });
     const response = await fetch(`${gateway.url}/v1/messages`, {
       method: "POST",
       headers: { "content-type": "application/json", "anthropic-version": "2023-06-01" },
@@ -87,31 +107,31 @@ describe("a limit that does not fit is lowered to what does, before anything is 
       }),
     });
     expect(await response.text()).toContain("Hello");
-    expect(server.bodies.at(-1)).toMatchObject({
+    expect(bodies.at(-1)).toMatchObject({
       max_tokens: 8192,
       thinking: { type: "enabled", budget_tokens: 4096 },
     });
   });
 
   test("an API that cannot ask for all room has the server count the prompt", async () => {
-    const { server, gateway } = await serve(vllmThatCuts(32_768, 12_037), { api: "messages", counted: 12_037 });
+    const { bodies, gateway } = await serve(vllmThatCuts(32_768, 12_037), { api: "messages", counted: 12_037 });
     expect((await ask(gateway, "messages", 32_000, true)).text).toContain("Hello");
-    expect(server.bodies.map(limitIn)).toEqual([32_000, 20_731]);
+    expect(bodies.map(limitIn)).toEqual([32_000, 20_731]);
   });
 
   test("a server that cannot count is not asked again, and its words are the client's", async () => {
-    const { server, gateway } = await serve(vllmThatCuts(32_768, 12_037), { api: "messages" });
+    const { bodies, gateway } = await serve(vllmThatCuts(32_768, 12_037), { api: "messages" });
     const { status, text } = await ask(gateway, "messages", 32_000, true);
     expect(status).toBe(400);
     expect(JSON.parse(text)).toMatchObject({
       type: "error",
       error: { type: "invalid_request_error", message: expect.stringMatching(/^This model's maximum context length/) },
     });
-    expect(server.bodies).toHaveLength(1);
+    expect(bodies).toHaveLength(1);
   });
 
   test("a text that is continued gets all room", async () => {
-    const { server, gateway } = await serve(vllmThatCuts(32_768, 12_037));
+    const { bodies, gateway } = await serve(vllmThatCuts(32_768, 12_037));
     const response = await fetch(`${gateway.url}/v1/completions`, {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -119,25 +139,23 @@ describe("a limit that does not fit is lowered to what does, before anything is 
     });
     await response.text();
     // Absent, it would be 16.
-    expect(server.bodies.map(({ max_tokens: limit }) => limit)).toEqual([32_000, null]);
+    expect(bodies.map(({ max_tokens: limit }) => limit)).toEqual([32_000, null]);
   });
 
   test("a server whose own default is too high gets a limit", async () => {
     // The API of DeepInfra: a request without a limit asks for the whole context.
-    const { server, gateway } = await serve((limit = 32_768) => vllm(32_768, 12_037)(limit));
+    const { bodies, gateway } = await serve((limit = 32_768) => vllm(32_768, 12_037)(limit));
     expect((await ask(gateway, "chat", undefined, false)).text).toContain("Hello");
-    expect(server.bodies.map(limitIn)).toEqual([undefined, 20_731]);
+    expect(bodies.map(limitIn)).toEqual([undefined, 20_731]);
   });
 
   test("members that the configuration renames are lowered under their own names", async () => {
-    const server = await startLimited(() => null, { max_model_len: 4096 });
-    closeAfterTest(() => server.close());
-    const gateway = await startGateway(server.url, {
+    const { bodies, gateway } = await serve(() => undefined, {
+      listed: { max_model_len: 4096 },
       requests: { maxTokensMember: "max_tokens", rename: { max_tokens: "max_new_tokens" } },
     });
-    closeAfterTest(() => gateway.close(0));
     await ask(gateway, "chat", 32_000, false);
-    expect(server.bodies).toMatchObject([{ max_new_tokens: 4095 }]);
+    expect(bodies).toMatchObject([{ max_new_tokens: 4095 }]);
   });
 });
 
@@ -145,7 +163,7 @@ const captures = "../shared/client-captures/claude-code-2.1.330-max-tokens.jsonl
 if (!existsSync(captures)) console.log("skipped: no ../shared/client-captures to send again");
 
 test.skipIf(!existsSync(captures))("captured requests of Claude Code are answered by vLLM", async () => {
-  const { server, gateway } = await serve(vllm(32_768, 12_037), { listed: { max_model_len: 32_768 } });
+  const { bodies, gateway } = await serve(vllm(32_768, 12_037), { listed: { max_model_len: 32_768 } });
   for (const line of readFileSync(captures, "utf8").trim().split("\n")) {
     const { url, headers, body } = JSON.parse(line) as { url: string; headers: Record<string, string>; body: object };
     const response = await fetch(gateway.url + url, {
@@ -159,39 +177,39 @@ test.skipIf(!existsSync(captures))("captured requests of Claude Code are answere
     });
     expect(await response.text()).toContain("Hello");
     // 128,000 is more than the context, and the context is more than the prompt leaves of it.
-    expect(server.bodies.slice(-2).map(limitIn)).toEqual([32_767, 20_731]);
+    expect(bodies.slice(-2).map(limitIn)).toEqual([32_767, 20_731]);
   }
 });
 
 describe("a limit that cannot fit the context that the server lists", () => {
   test.each(every)("is lowered before it is sent (%s, streamed: %j)", async (api, stream) => {
-    const { server, gateway } = await serve(() => null, { listed: { max_model_len: 32_768 } });
+    const { bodies, gateway } = await serve(() => undefined, { listed: { max_model_len: 32_768 } });
     expect((await ask(gateway, api, 128_000, stream)).text).toContain("Hello");
-    expect(server.bodies.map(limitIn)).toEqual([32_767]);
+    expect(bodies.map(limitIn)).toEqual([32_767]);
   });
 
   test.each([32_000, 32_767, 1])("and one of %i tokens, which may fit, is sent as it is", async (limit) => {
-    const { server, gateway } = await serve(() => null, { listed: { max_model_len: 32_768 } });
+    const { bodies, gateway } = await serve(() => undefined, { listed: { max_model_len: 32_768 } });
     await ask(gateway, "messages", limit, false);
-    expect(server.bodies.map(limitIn)).toEqual([limit]);
+    expect(bodies.map(limitIn)).toEqual([limit]);
   });
 
   test("a context that only describes the model lowers nothing: llama.cpp may run it with more", async () => {
-    const { server, gateway } = await serve(() => null, { listed: { meta: { n_ctx_train: 8192 } } });
+    const { bodies, gateway } = await serve(() => undefined, { listed: { meta: { n_ctx_train: 8192 } } });
     await ask(gateway, "messages", 32_000, false);
-    expect(server.bodies.map(limitIn)).toEqual([32_000]);
+    expect(bodies.map(limitIn)).toEqual([32_000]);
   });
 });
 
 describe("never more than once", () => {
   test.each(apis)("a server that refuses again has the last word (%s)", async (api) => {
     const message = "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]";
-    const { server, gateway } = await serve(() => ({ status: 400, body: { error: { message } } }), { retries: 2 });
+    const { bodies, gateway } = await serve(() => ({ status: 400, body: { error: { message } } }), { retries: 2 });
     const { status, text } = await ask(gateway, api, 32_000, true);
     expect(status).toBe(400);
     expect((JSON.parse(text) as { error: object }).error).toMatchObject({ message });
     expect(text).not.toContain("context_length_exceeded");
-    expect(server.bodies).toHaveLength(2);
+    expect(bodies).toHaveLength(2);
   });
 
   test("OpenAI's code for a long prompt does not stand beside a limit", async () => {
@@ -211,7 +229,7 @@ describe("a prompt that leaves no room is too long, in the client's words", () =
     ["SGLang", sglang(32_768, 40_000)],
   ];
   test.each(full)("%s", async (name, refuse) => {
-    const { server, gateway } = await serve(refuse);
+    const { bodies, gateway } = await serve(refuse);
     // What vLLM's newer versions count of a prompt is cut at its context.
     const asked = name === "vLLM since 0.16" ? 32_769 : 40_000;
     const chat = await ask(gateway, "chat", 100, false);
@@ -225,6 +243,6 @@ describe("a prompt that leaves no room is too long, in the client's words", () =
     expect(JSON.parse(messages.text)).toMatchObject({
       error: { type: "invalid_request_error", message: `prompt is too long: ${asked} tokens > 32768 maximum` },
     });
-    if (name !== "vLLM since 0.16") expect(server.bodies).toHaveLength(3);
+    if (name !== "vLLM since 0.16") expect(bodies).toHaveLength(3);
   });
 });

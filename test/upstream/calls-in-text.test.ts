@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createServer } from "../../src/app/create-server.ts";
 import type { TruewireServer } from "../../src/app/create-server.ts";
 import type { LogFields } from "../../src/server/log.ts";
-import { eventually } from "./gateway.ts";
 import { say, startScripted } from "./scripted-server.ts";
 import type { ScriptedServer } from "./scripted-server.ts";
+import { until } from "../support/scripted-engine.ts";
 
 // An upstream that leaves a call in its text: of a tool that the request has it becomes a call, of another it stays text, and the log
 // warns of it with the request's id.
@@ -54,7 +54,7 @@ test.each([
   const unknown = await ask("clock");
   expect(unknown.answer).toContain("<tool_call>");
   expect(unknown.answer).not.toContain('"tool_calls"');
-  await eventually(() => warnings.some(({ fields }) => fields["req"] === unknown.id), "the log warns");
+  await until(() => warnings.some(({ fields }) => fields["req"] === unknown.id), "the log warns");
   const { message } = warnings.find(({ fields }) => fields["req"] === unknown.id) ?? {};
   expect(message).toContain('The model called "get_weather", which the request does not have');
   expect(warnings.some(({ fields }) => fields["req"] === known.id)).toBe(false);

@@ -6,9 +6,10 @@ import type { Engine } from "../../src/core/engine.ts";
 import type { ModelEntry } from "../../src/config/config.ts";
 import { newest } from "../inspect/support.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
-import { ask, eventually, post, startGateway } from "./gateway.ts";
+import { ask, post, startGateway } from "./gateway.ts";
 import { event, role, say, startScripted } from "./scripted-server.ts";
 import type { ScriptedServer } from "./scripted-server.ts";
+import { until } from "../support/scripted-engine.ts";
 
 /* Features of upstreams that were written apart, on one request. */
 
@@ -57,7 +58,7 @@ test("concurrent requests learn from refusals of the same kind", async () => {
   });
   const server = await gateway(source.url);
   const asked = [ask(server, { store: false }), ask(server, { store: false })];
-  await eventually(() => waiting.length === 2, "both requests have come");
+  await until(() => waiting.length === 2, "both requests have come");
   const [first, second] = waiting.splice(0);
   if (!first || !second) throw new Error("a request is missing");
   refuse(first, "Unknown parameter: 'store'.");
@@ -161,7 +162,7 @@ test.each([true, false])(
 
 /** Resolves when the server has this many open requests. */
 async function untilOpen({ url }: TruewireServer, count: number): Promise<void> {
-  await eventually(async () => {
+  await until(async () => {
     const text = await (await fetch(`${url}/health`)).text();
     // The request for the health is open, too.
     return Number(/"open":(\d+)/.exec(text)?.[1]) - 1 === count;
@@ -184,7 +185,7 @@ test("a request that is attached to the generation of a fallback has the fallbac
   const leaving = new AbortController();
   const first = post(server, {}, leaving.signal);
   first.catch(() => {});
-  await eventually(() => waiting.length === 1, "the fallback has the request");
+  await until(() => waiting.length === 1, "the fallback has the request");
   leaving.abort();
   await untilOpen(server, 0);
   const second = ask(server);

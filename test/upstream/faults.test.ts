@@ -1,9 +1,10 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { TruewireServer } from "../../src/app/create-server.ts";
-import { ask, eventually, post, startGateway } from "./gateway.ts";
+import { ask, post, startGateway } from "./gateway.ts";
 import { bodyOf, done, event, finish, role, say, startScripted } from "./scripted-server.ts";
 import type { ScriptedServer } from "./scripted-server.ts";
 import { strictMessage } from "./strict-client.ts";
+import { until } from "../support/scripted-engine.ts";
 
 const running: (ScriptedServer | TruewireServer)[] = [];
 
@@ -99,7 +100,7 @@ describe("an upstream that falls silent", () => {
     const source = await upstream((response) => response.writeHead(200).flushHeaders());
     const truewire = await gateway(source.url, { retries: 0, timeouts: { firstEvent: "300ms" } });
     expect((await ask(truewire, stream)).status).toBe(504);
-    await eventually(() => source.open() === 0, "the upstream's connection is closed");
+    await until(() => source.open() === 0, "the upstream's connection is closed");
   });
 
   test("after some text: an error and [DONE]", async () => {
@@ -108,7 +109,7 @@ describe("an upstream that falls silent", () => {
     const message = strictMessage((await ask(truewire, stream)).text);
     expect(message).toMatchObject({ text: "Hello", finish: null });
     expect(message.error).toMatch(/sent nothing for 0.3 seconds/);
-    await eventually(() => source.open() === 0, "the upstream's connection is closed");
+    await until(() => source.open() === 0, "the upstream's connection is closed");
   });
 
   test("but for pings while it reads a long prompt: they are life", async () => {
@@ -137,7 +138,7 @@ describe("an upstream that falls silent", () => {
       const message = strictMessage((await ask(truewire, stream)).text);
       expect(message).toMatchObject({ text: "Hello", finish: null });
       expect(message.error).toMatch(/sent no event for 0.6 seconds/);
-      await eventually(() => source.open() === 0, "the upstream's connection is closed");
+      await until(() => source.open() === 0, "the upstream's connection is closed");
     },
   );
 
@@ -149,7 +150,7 @@ describe("an upstream that falls silent", () => {
     });
     const { text } = await ask(await gateway(source.url), stream);
     expect(strictMessage(text)).toMatchObject({ text: "Hello", finish: "stop", error: null });
-    await eventually(() => source.open() === 0, "the upstream's connection is closed");
+    await until(() => source.open() === 0, "the upstream's connection is closed");
   });
 
   // The two seconds after the finish reason were counted though text went on: the rest was lost, without a word.
@@ -189,7 +190,7 @@ test("10 GB without a line end are an error after a few MB, not memory", async (
   const message = strictMessage((await ask(truewire, stream)).text);
   expect(message.text).toBe("Hello");
   expect(message.error).toMatch(/longer than/);
-  await eventually(() => source.open() === 0, "the upstream's connection is closed");
+  await until(() => source.open() === 0, "the upstream's connection is closed");
   expect(sent).toBeLessThan(64);
 });
 
@@ -258,6 +259,24 @@ describe("attempts before the first event", () => {
     expect(source.requests).toHaveLength(1);
   });
 
+  // The code alone says what it is: it was 502, which is sent again twice and then counted against the server.
+  test.each([
+    ["rate_limit_exceeded", 429, 1],
+    ["insufficient_quota", 429, 1],
+    ["invalid_prompt", 400, 1],
+    ["server_is_overloaded", 503, 3],
+  ])("an error in the stream with the code %s is %i after %i attempts", async (code, status, attempts) => {
+    const source = await upstream((response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.end(`data: ${JSON.stringify({ error: { code, message: "No." } })}\n\n`);
+    });
+    const answer = await ask(await gateway(source.url), stream);
+    expect(answer.status).toBe(status);
+    expect(JSON.parse(answer.text)).toMatchObject({ error: { message: "No.", code } });
+    expect(answer.headers.get("x-should-retry")).toBe(code === "insufficient_quota" ? "false" : null);
+    expect(source.requests).toHaveLength(attempts);
+  });
+
   test("a storm of failures is not multiplied: retries have a budget", async () => {
     const source = await upstream((response) => response.writeHead(500).end());
     const truewire = await gateway(source.url);
@@ -314,7 +333,7 @@ describe("several URLs", () => {
     const truewire = await gateway([slow.url, quick.url], { models: { m: "m" } });
     const first = ask(truewire);
     const second = ask(truewire);
-    await eventually(() => slow.requests.length === 1, "the slow one has a request");
+    await until(() => slow.requests.length === 1, "the slow one has a request");
     for (let i = 0; i < 5; i++) await ask(truewire);
     expect(slow.requests).toHaveLength(1);
     for (const go of held) go();
@@ -345,9 +364,9 @@ describe("a client that leaves", () => {
     });
     const truewire = await gateway(source.url);
     await leave(truewire, members, () =>
-      eventually(() => source.requests.length === 1 && source.open() === 1, "it has begun"),
+      until(() => source.requests.length === 1 && source.open() === 1, "it has begun"),
     );
-    await eventually(() => source.open() === 0, "the upstream's request is gone");
+    await until(() => source.open() === 0, "the upstream's request is gone");
   });
 
   test("1,000 of them, at random: no upstream request is left over", async () => {
@@ -375,8 +394,8 @@ describe("a client that leaves", () => {
         while (next < 1000) await one(next++);
       }),
     );
-    await eventually(() => source.open() === 0, "all upstream requests are gone");
-    await eventually(
+    await until(() => source.open() === 0, "all upstream requests are gone");
+    await until(
       async () => (await (await fetch(`${truewire.url}/health`)).text()).includes('"outstanding":0'),
       "the gateway has released them",
     );

@@ -41,12 +41,3 @@ export function post(
     ...(signal && { signal }),
   });
 }
-
-/** Resolves when the condition holds; rejects after ten seconds. */
-export async function eventually(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (let i = 0; i < 1000; i++) {
-    if (await condition()) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  throw new Error(`It did not come about that ${what}`);
-}

@@ -6,7 +6,7 @@ import type { GenerationRequest } from "../../src/core/request.ts";
 import { contextFor, contextSize } from "../../src/apis/ollama/context.ts";
 import { ollamaChatRequest, ollamaGenerateRequest } from "../../src/apis/ollama/request-schema.ts";
 import { ollamaSource, ollamaTextSource } from "../../src/apis/ollama/send.ts";
-import { checkGo, goRequests, optionRefusal } from "../support/ollama-json.ts";
+import { checkGo, goRequests, optionRefusal } from "../doubles/ollama-json.ts";
 
 /*
  * What is sent to Ollama is judged by Ollama's own rules (test/support/ollama-json.ts), and by the schemas of its requests. A request that

@@ -3,10 +3,11 @@ import type { IncomingMessage } from "node:http";
 import { once } from "node:events";
 import { describe, expect, test } from "vitest";
 import { closeAfterTest } from "../support/close-after-test.ts";
-import { startOllama } from "../support/ollama-double.ts";
-import type { OllamaDouble, OllamaDoubleOptions, SeenPrompt } from "../support/ollama-double.ts";
+import { startOllama } from "../doubles/ollama-api.ts";
+import type { OllamaDouble, OllamaDoubleOptions, SeenPrompt } from "../doubles/ollama-api.ts";
 import type { TruewireServer } from "../../src/app/create-server.ts";
-import { eventually, startGateway } from "./gateway.ts";
+import { startGateway } from "./gateway.ts";
+import { until } from "../support/scripted-engine.ts";
 
 /*
  * Ollama's own API as a source, over a double that cuts, refuses and reloads as Ollama does. Over Ollama's OpenAI endpoint, a request cannot
@@ -162,6 +163,27 @@ describe("the context that a request asks for", () => {
     expect(upstream.requests[0]?.body["keep_alive"]).toBe("30m");
     const models = (await (await fetch(`${truewire.url}/v1/models`)).json()) as { data: Json[] };
     expect(models.data).toMatchObject([{ id: "m:latest", context_length: 10_000 }]);
+  });
+
+  // The largest context of the model was listed, and agents planned with 131,072 tokens where Ollama had loaded 4,096.
+  test("is listed as Ollama has loaded the model, and the largest one of a model that is not loaded", async () => {
+    const models = {
+      "m:latest": { capabilities: ["completion"], contextLength: 131_072 },
+      "other:latest": { capabilities: ["completion"], contextLength: 32_768 },
+    };
+    const upstream = await startOllama({ models, reply: () => "Yes." });
+    closeAfterTest(() => upstream.close());
+    await fetch(`${upstream.url}/api/chat`, {
+      method: "POST",
+      body: JSON.stringify({ model: "m", messages: [user("Hi")], stream: false, options: { num_ctx: 4096 } }),
+    });
+    const truewire = await startGateway(upstream.url, {});
+    closeAfterTest(() => truewire.close(0));
+    const { data } = (await (await fetch(`${truewire.url}/v1/models`)).json()) as { data: Json[] };
+    expect(data).toMatchObject([
+      { id: "m:latest", context_length: 4096 },
+      { id: "other:latest", context_length: 32_768 },
+    ]);
   });
 
   test("is known for models that the configuration names", async () => {
@@ -523,7 +545,7 @@ test("a client that leaves ends the request at Ollama", async () => {
   await response.body?.getReader().read();
   expect(upstream.aborted).toBe(0);
   leaving.abort();
-  await eventually(() => upstream.aborted === 1, "the request ended");
+  await until(() => upstream.aborted === 1, "the request ended");
 });
 
 test("a client that does not read holds Ollama back", async () => {
@@ -539,14 +561,14 @@ test("a client that does not read holds Ollama back", async () => {
   response.pause();
   // It stands still for twenty looks.
   let [last, still] = [-1, 0];
-  await eventually(() => {
+  await until(() => {
     still = upstream.written === last ? still + 1 : 0;
     last = upstream.written;
     return still >= 20;
   }, "Ollama waits");
   expect(last).toBeLessThan(32 * 1024 * 1024);
   response.resume();
-  await eventually(() => upstream.written > last, "Ollama goes on");
+  await until(() => upstream.written > last, "Ollama goes on");
 });
 
 describe("embeddings", () => {
@@ -621,7 +643,7 @@ describe("clients of Ollama's own API", () => {
       reply: () => "",
     });
     const shown = await ask(truewire, "/api/show", { model: "m" });
-    expect(shown["capabilities"]).toEqual(["completion", "vision", "embedding", "thinking"]);
+    expect(shown["capabilities"]).toEqual(["completion", "vision", "thinking"]);
   });
 });
 

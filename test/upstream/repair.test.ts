@@ -5,6 +5,7 @@ import { exact, lean } from "../../src/apis/profile.ts";
 import { repairCapture } from "../../src/check/repair.ts";
 import { answerId } from "../../src/apis/ids.ts";
 import { builtMain } from "../support/serve.ts";
+import { waitMs } from "../support/hang.ts";
 
 const options = { profile: exact, from: "auto", random: () => 0.5, now: 1_760_000_000 } as const;
 
@@ -110,7 +111,7 @@ describe.skipIf(!existsSync(builtMain))("the command", () => {
   const broken =
     'data:{"model":"m","choices":[{"delta":{"content":"Hi"}}]}\r\n\r\ndata:{"model":"m","choices":[{"delta":{"content":"!"},"finish_reason":"eos"}]}\r\n\r\n';
   const run = (input: string, ...args: string[]): { stdout: string; stderr: string; status: number | null } =>
-    spawnSync(process.execPath, [builtMain, "repair", ...args], { input, encoding: "utf8", timeout: 60_000 });
+    spawnSync(process.execPath, [builtMain, "repair", ...args], { input, encoding: "utf8", timeout: waitMs });
 
   test("broken in, exact out, and on stderr what was repaired", () => {
     const { stdout, stderr, status } = run(broken);

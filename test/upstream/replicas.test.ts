@@ -2,10 +2,11 @@ import { expect, test } from "vitest";
 import { startCachingServer } from "../support/caching-server.ts";
 import type { CachingServer } from "../support/caching-server.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
-import { ask, eventually, startGateway } from "./gateway.ts";
+import { ask, startGateway } from "./gateway.ts";
 import { openTransport } from "../../src/engines/upstream/undici-transport.ts";
 import { openUpstreamEngine } from "../../src/engines/upstream/upstream-engine.ts";
 import type { GenerationRequest } from "../../src/core/request.ts";
+import { until } from "../support/scripted-engine.ts";
 
 async function replicas(count: number): Promise<CachingServer[]> {
   const servers = await Promise.all(Array.from({ length: count }, () => startCachingServer()));
@@ -88,7 +89,7 @@ test("a conversation moves when its URL is out of service, and back when the URL
   const away = servers.filter(({ answered }) => answered.length === 4);
   expect(away).toHaveLength(1);
   home.broken = false;
-  await eventually(async () => {
+  await until(async () => {
     const text = await (await fetch(`${truewire.url}/health`)).text();
     return text.includes('"targetsInService":3');
   }, "the URL is in service again");

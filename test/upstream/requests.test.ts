@@ -328,6 +328,10 @@ test("an upstream that lists no models says what to do", async () => {
   await new Promise<void>((resolve) => source.listen(0, "127.0.0.1", resolve));
   const { port } = source.address() as AddressInfo;
   await expect(startGateway(`http://127.0.0.1:${port}/v1`)).rejects.toThrow(/cannot be listed.*--model NAME.*"models"/);
+  // Names of models do not help where the address is wrong.
+  const https = startGateway(`https://127.0.0.1:${port}/v1`);
+  await expect(https).rejects.toThrow(`speaks HTTP, not HTTPS. Use http:// in the URL: http://127.0.0.1:${port}/v1`);
+  await expect(https).rejects.not.toThrow("--model NAME");
   source.closeAllConnections();
   source.close();
 });

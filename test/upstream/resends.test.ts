@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { createServer } from "../../src/app/create-server.ts";
 import { keyOf } from "../keys/support.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
-import { eventually } from "./gateway.ts";
 import { done, event, finish, role, say, startScripted } from "./scripted-server.ts";
+import { until } from "../support/scripted-engine.ts";
 
 // Claude Code and Codex leave a request that has no answer for 300 s, and send it again. Each time, the upstream began to process the prompt
 // from its start: a prompt that takes longer than 300 s was never answered.
@@ -52,7 +52,7 @@ function ask({ url }: { url: string }, { path = "chat/completions", body = {}, h
 
 /** Resolves when the server has as many open requests. */
 async function untilOpen({ url }: { url: string }, count: number): Promise<void> {
-  await eventually(async () => {
+  await until(async () => {
     const text = await (await fetch(`${url}/health`)).text();
     // The request for the health is open, too.
     return Number(/"open":(\d+)/.exec(text)?.[1]) - 1 === count;
@@ -64,7 +64,7 @@ async function askAndLeave(server: { url: string }, arrived: () => boolean, aski
   const leaving = new AbortController();
   const asked = ask(server, { ...asking, signal: leaving.signal });
   asked.catch(() => {});
-  await eventually(arrived, "the upstream has the request");
+  await until(arrived, "the upstream has the request");
   await untilOpen(server, 1);
   leaving.abort();
   await asked.catch(() => {});
@@ -96,7 +96,7 @@ test("an attached client gets the text that the first one already had, and ids o
   const server = await serve(source.url);
   const leaving = new AbortController();
   const first = ask(server, { signal: leaving.signal });
-  await eventually(() => waiting.length === 1, "the request has come");
+  await until(() => waiting.length === 1, "the request has come");
   waiting[0]?.response.writeHead(200, { "content-type": "text/event-stream" });
   waiting[0]?.response.write(role + event({ content: "Once " }));
   const reader = (await first).body?.getReader();
@@ -118,20 +118,20 @@ test("while the first client waits, only a request that must get the same answer
   const server = await serve(source.url);
   const retry = { "x-stainless-retry-count": "1" };
   const asked = [ask(server)];
-  await eventually(() => waiting.length === 1, "the first has come");
+  await until(() => waiting.length === 1, "the first has come");
   // Two answers may be wanted, to choose one.
   asked.push(ask(server));
-  await eventually(() => waiting.length === 2, "a second sample is generated");
+  await until(() => waiting.length === 2, "a second sample is generated");
   asked.push(ask(server, { headers: retry }));
   const exact = { body: { temperature: 0 } };
   const leaving = new AbortController();
   const left = ask(server, { ...exact, signal: leaving.signal });
   left.catch(() => {});
-  await eventually(() => waiting.length === 3, "a request of its own has come");
+  await until(() => waiting.length === 3, "a request of its own has come");
   asked.push(ask(server, exact));
   // The attached one must have come before the first one leaves: its answer to a request of another body shows it.
   const other = ask(server, { body: { temperature: 0, seed: 2 } });
-  await eventually(() => waiting.length === 4, "another body is another request");
+  await until(() => waiting.length === 4, "another body is another request");
   asked.push(other);
   leaving.abort();
   await left.catch(() => {});
@@ -161,7 +161,7 @@ test("a server that closes does not wait for generations without a client", asyn
   const server = await serve(source.url);
   await askAndLeave(server, () => waiting.length === 1);
   await server.close(600_000);
-  await eventually(() => waiting[0]?.aborted === true, "the upstream's request is cancelled");
+  await until(() => waiting[0]?.aborted === true, "the upstream's request is cancelled");
 });
 
 test("without a further request the generation is cancelled after the time, and at once by default", async () => {
@@ -169,7 +169,7 @@ test("without a further request the generation is cancelled after the time, and 
     const { source, waiting } = await slowUpstream();
     const server = await serve(source.url, more);
     await askAndLeave(server, () => waiting.length === 1);
-    await eventually(() => source.open() === 0, "the upstream's request is cancelled");
+    await until(() => source.open() === 0, "the upstream's request is cancelled");
     expect(waiting[0]?.aborted).toBe(true);
   }
 });

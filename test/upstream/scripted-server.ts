@@ -32,8 +32,6 @@ export async function startScripted(script: Script, port = 0): Promise<ScriptedS
     let text = "";
     request.setEncoding("utf8").on("data", (piece: string) => (text += piece));
     request.on("end", () => {
-      // As every server does. Truewire asks so which API there is.
-      if (text === "") return response.writeHead(400).end('{"error":{"message":"The body is empty."}}');
       const body = JSON.parse(text) as Record<string, unknown>;
       requests.push({ path: request.url ?? "", headers: request.headers, body });
       script(response, body, requests.length);

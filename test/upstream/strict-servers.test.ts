@@ -2,23 +2,25 @@ import { existsSync, readFileSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
 import type { TruewireServer } from "../../src/app/create-server.ts";
 import { startGateway } from "./gateway.ts";
-import { deepseek } from "./strict-servers/deepseek.ts";
-import { mistral } from "./strict-servers/mistral.ts";
-import { ollama, ollamaNative } from "./strict-servers/ollama.ts";
-import { hasTemplate, qwen } from "./strict-servers/qwen.ts";
-import { listOf, startStrict } from "./strict-servers/strict-server.ts";
-import type { Json, RunningStrictServer, StrictServer, Turn } from "./strict-servers/strict-server.ts";
-import { vllm } from "./strict-servers/vllm.ts";
+import { deepseek } from "../doubles/deepseek.ts";
+import { mistral } from "../doubles/mistral.ts";
+import { ollama, ollamaNative } from "../doubles/ollama.ts";
+import { hasTemplate, qwen } from "../doubles/qwen.ts";
+import { listOf, startChat } from "../doubles/chat-server.ts";
+import type { Json, Double, ChatServer, Turn } from "../doubles/chat-server.ts";
+import { strings } from "../doubles/strings.ts";
+import { vllm } from "../doubles/vllm.ts";
 
 /*
  * Agents over chat servers that refuse what the real ones refuse. Before requests were adapted, none of these requests was served: the
  * doubles of servers here accepted every request, so no test could see it.
  */
 
-const servers: readonly StrictServer[] = [
+const servers: readonly ChatServer[] = [
   vllm,
   ...(hasTemplate ? [qwen()] : []),
   deepseek,
+  strings,
   mistral,
   ollama(),
   ollama({ reasons: true }),
@@ -26,17 +28,17 @@ const servers: readonly StrictServer[] = [
 ];
 if (!hasTemplate) console.log("skipped: no ../shared/chat-templates/Qwen3.5-4B.jinja to render requests with");
 
-const running: (RunningStrictServer | TruewireServer)[] = [];
+const running: (Double | TruewireServer)[] = [];
 afterEach(async () => {
   for (const server of running.splice(0).reverse()) await server.close(0);
 });
 
 async function setUp(
-  server: StrictServer,
+  server: Partial<ChatServer>,
   turn: Turn,
   options: Parameters<typeof startGateway>[1] = {},
-): Promise<{ upstream: RunningStrictServer; truewire: TruewireServer }> {
-  const upstream = await startStrict(server, turn);
+): Promise<{ upstream: Double; truewire: TruewireServer }> {
+  const upstream = await startChat(server, turn);
   running.push(upstream);
   const truewire = await startGateway(upstream.url, options);
   running.push(truewire);
@@ -197,10 +199,12 @@ const claudeRequests: readonly (readonly [string, Json])[] = [
 
 describe.each(servers)("$name", (server) => {
   // Only models that see take images; what a server without such a model says of one is no matter of form.
-  const isBlind = server === deepseek;
+  const isBlind = server === deepseek || server === strings;
 
   test.each(codexRequests)("Codex: %s is served, and a call arrives", async (_, body) => {
-    const { upstream, truewire } = await setUp(server, { call: "exec_command", arguments: '{"cmd":"echo hi"}' });
+    const { upstream, truewire } = await setUp(server, {
+      calls: [{ name: "exec_command", input: { cmd: "echo hi" } }],
+    });
     const { status, text } = await ask(truewire, "/v1/responses", body);
     expect([status, upstream.refusals]).toEqual([200, []]);
     expect(completed(text)["output"]).toMatchObject([
@@ -209,7 +213,7 @@ describe.each(servers)("$name", (server) => {
   });
 
   test.each([true, false])("Codex: an edit arrives as the call of a custom tool (stream: %s)", async (stream) => {
-    const { truewire } = await setUp(server, { call: "apply_patch", arguments: JSON.stringify({ input: patch }) });
+    const { truewire } = await setUp(server, { calls: [{ name: "apply_patch", input: { input: patch } }] });
     const { text } = await ask(truewire, "/v1/responses", { ...codex, stream });
     const response = stream ? completed(text) : (JSON.parse(text) as Json);
     expect(response["output"]).toMatchObject([{ type: "custom_tool_call", name: "apply_patch", input: patch }]);
@@ -223,7 +227,7 @@ describe.each(servers)("$name", (server) => {
   test.each(claudeRequests.filter(([, body]) => !(isBlind && JSON.stringify(body).includes('"type":"image"'))))(
     "Claude Code: %s is served, and a call arrives",
     async (_, body) => {
-      const { upstream, truewire } = await setUp(server, { call: "Read", arguments: '{"file_path":"a"}' });
+      const { upstream, truewire } = await setUp(server, { calls: [{ name: "Read", input: { file_path: "a" } }] });
       const { status, text } = await ask(truewire, "/v1/messages?beta=true", body);
       expect([status, upstream.refusals]).toEqual([200, []]);
       const events = eventsOf(text);
@@ -244,7 +248,7 @@ function completed(text: string): Json {
 }
 
 test("a server that is known to accept custom tools gets them as they are", async () => {
-  const { upstream, truewire } = await setUp({ name: "", owner: "t", refusal: () => undefined }, "Hi", {
+  const { upstream, truewire } = await setUp({}, "Hi", {
     requests: { customTools: true, systemMessages: "anywhere", instructionRole: "any", sharedMembers: true },
   });
   await ask(truewire, "/v1/responses", codexAgain);
@@ -253,7 +257,7 @@ test("a server that is known to accept custom tools gets them as they are", asyn
     type: "custom",
     custom: expect.objectContaining({ name: "apply_patch" }) as unknown,
   });
-  expect(listOf(body ?? {}, "messages").map(({ role }) => role)).toEqual([
+  expect(listOf(body?.["messages"]).map(({ role }) => role)).toEqual([
     "developer",
     "developer",
     "user",
@@ -281,6 +285,45 @@ test("the metrics count each adaptation by its name", async () => {
     "system-joined": 2,
     "tool-image": 1,
   });
+});
+
+// A Responses client's string became a list when the next request referred to its response, so the beginning of the prompt changed.
+test("a conversation by previous_response_id begins as it began, whatever form its client sends", async () => {
+  const { upstream, truewire } = await setUp(strings, "Hi");
+  let previous: string | undefined;
+  for (const input of ["One", [said("user", "Two")], [{ role: "user", content: "Three" }], "Four"]) {
+    const { text } = await ask(truewire, "/v1/responses", {
+      input,
+      instructions: "Be brief.",
+      ...(previous !== undefined && { previous_response_id: previous }),
+    });
+    previous = (JSON.parse(text) as { readonly id: string }).id;
+  }
+  const sent = upstream.requests.map(({ messages }) => JSON.stringify(messages).slice(0, -1));
+  expect(sent).toHaveLength(4);
+  expect(upstream.refusals).toEqual([]);
+  for (const [at, messages] of sent.slice(0, -1).entries()) expect(sent[at + 1]?.startsWith(messages)).toBe(true);
+});
+
+test("a chat client's lists of plain texts are strings, whoever has sent them, and marks of a cache stay where a server may read them", async () => {
+  const { upstream, truewire } = await setUp({}, "Hi");
+  const parts = [
+    { type: "text", text: "A" },
+    { type: "text", text: "B" },
+  ];
+  const marked = [{ ...parts[0], cache_control: { type: "ephemeral" } }, parts[1]];
+  const call = { id: "c1", type: "function", function: { name: "f", arguments: "{}" } };
+  await ask(truewire, "/v1/chat/completions", {
+    messages: [
+      { role: "system", content: parts },
+      { role: "user", content: parts },
+      { role: "assistant", content: parts, tool_calls: [call] },
+      { role: "tool", tool_call_id: "c1", content: parts },
+      { role: "user", content: marked },
+    ],
+  });
+  const contents = listOf(upstream.requests[0]?.["messages"]).map(({ content }) => content);
+  expect(contents).toEqual(["A\nB", "A\nB", "A\nB", "A\nB", marked]);
 });
 
 test("what an agent has sent before stays the beginning of what it sends, so that a cache of prompts finds it", async () => {

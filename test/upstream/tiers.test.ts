@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import { createServer } from "../../src/app/create-server.ts";
 import { keyOf } from "../keys/support.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
-import { eventually } from "./gateway.ts";
 import { say, startScripted } from "./scripted-server.ts";
+import { until } from "../support/scripted-engine.ts";
 
 /** An upstream that answers one request at a time, when `next` is called. */
 async function slowUpstream() {
@@ -16,7 +16,7 @@ async function slowUpstream() {
   });
   closeAfterTest(() => source.close());
   const next = async (): Promise<void> => {
-    await eventually(() => waiting.length > 0, "a request has come");
+    await until(() => waiting.length > 0, "a request has come");
     expect(waiting).toHaveLength(1);
     const one = waiting.pop();
     if (one) say(one.response, one.body, "Done.");
@@ -70,14 +70,14 @@ async function queued({ url }: Server, key?: string): Promise<number> {
 }
 
 async function untilQueued(server: Server, count: number, key?: string): Promise<void> {
-  await eventually(async () => (await queued(server, key)) === count, `${count} requests wait`);
+  await until(async () => (await queued(server, key)) === count, `${count} requests wait`);
 }
 
 test("with a limit, requests wait in the order of their service_tier, in each API", async () => {
   const { source, order, next } = await slowUpstream();
   const server = await serve(source.url);
   const asked: Promise<Response>[] = [ask(server, "first")];
-  await eventually(() => order.length === 1, "the first one has come");
+  await until(() => order.length === 1, "the first one has come");
   const waiting: [string, Asking][] = [
     ["flex", { tier: "flex" }],
     ["flex of Responses", { tier: "flex", path: "responses" }],
@@ -114,7 +114,7 @@ test("a key's priority is the tier of its requests, and the highest that they ma
     { ...eve.entry, priority: "flex" },
   ]);
   const asked = [ask(server, "first", { key: ann.key })];
-  await eventually(() => order.length === 1, "the first one has come");
+  await until(() => order.length === 1, "the first one has come");
   const waiting: [string, Asking][] = [
     ["eve", { key: eve.key, tier: "priority" }],
     ["bob", { key: bob.key, tier: "priority" }],
@@ -136,7 +136,7 @@ test("a client that leaves the queue makes room, and a full queue refuses", asyn
   const { source, order, next } = await slowUpstream();
   const server = await serve(source.url, { queueLimit: 1 });
   const first = ask(server, "first");
-  await eventually(() => order.length === 1, "the first one has come");
+  await until(() => order.length === 1, "the first one has come");
   const leaving = new AbortController();
   const second = ask(server, "second", { signal: leaving.signal });
   second.catch(() => {});

@@ -5,6 +5,8 @@ interface AdaptationText {
   readonly refused: string;
   /** The model reads or may do something else than the client sent. Logged. */
   readonly changesMeaning?: true;
+  /** A part of the request is not sent. The header of warnings says which. */
+  readonly omits?: true;
 }
 
 /**
@@ -38,16 +40,67 @@ const adaptations = {
     refused: "`allowed_tools` as a choice of tools",
   },
   "tool-image": {
-    sentence: "An image in the result of a tool was moved into the next message of the user.",
+    sentence: "An image or file in the result of a tool was moved into the next message of the user.",
     refused: "images in the results of tools",
   },
   "reasoning-effort": {
     sentence: "The amount of reasoning was left out, as the server may refuse it.",
     refused: "an amount of reasoning",
+    omits: true,
   },
   "reasoning-history": {
     sentence: "Reasoning of an earlier turn was left out, as the server refuses it.",
     refused: "the reasoning of earlier turns",
+    omits: true,
+  },
+  "reasoning-demand": {
+    sentence: "Empty reasoning was added to an earlier message, as the server demands some.",
+    refused: "earlier messages without reasoning",
+  },
+  "state-restored": {
+    sentence: "What the server demands back of an earlier turn was added: the client has not returned it.",
+    refused: "earlier turns without what it has given with them",
+  },
+  "state-left-out": {
+    sentence: "What another server or model has given with an earlier turn was left out: this one would refuse it.",
+    refused: "what another server or model has given with an earlier turn",
+  },
+  "state-member": {
+    sentence: "A member with the state of an earlier turn was left out, as the server does not take it.",
+    refused: "this member with the state of an earlier turn",
+    omits: true,
+  },
+  "state-stand-in": {
+    sentence: "A documented value stands in for the state of an earlier call, which is missing or another model's.",
+    refused: "earlier calls without the state that it gave with them",
+  },
+  "thinking-mode": {
+    sentence:
+      "Thinking was written in a form that the model and the running turn take: one version of Claude takes no budget, another only a budget, and a turn without a thinking block at its beginning none.",
+    refused: "this form of thinking, or `thinking: enabled` for a turn that does not begin with a thinking block",
+  },
+  "orphan-reasoning": {
+    sentence: "Reasoning without the message or call that followed it was left out.",
+    refused: "reasoning without the item that followed it",
+  },
+  "item-id": {
+    sentence:
+      "The id of an earlier message or call was left out: the server would demand the reasoning that it has stored with it.",
+    refused: "the ids of earlier messages and calls",
+  },
+  "encrypted-reasoning": {
+    sentence: "Encrypted reasoning was not requested, as the model has none.",
+    refused: "a request for encrypted reasoning",
+    omits: true,
+  },
+  "text-content": {
+    sentence: "The texts of a message were sent as one string, without the further members of their parts.",
+    refused: "texts as a list of parts",
+    omits: true,
+  },
+  "tool-name": {
+    sentence: "The name of a tool was sent shortened; calls come back with the original.",
+    refused: "names of tools that are not 1 to 64 letters, digits, `_` and `-`",
   },
   "short-call-id": {
     sentence: "The id of a call was replaced by one of nine letters or digits.",
@@ -88,6 +141,7 @@ const adaptations = {
     sentence: "An image was replaced by a text that says so, as the model accepts none.",
     refused: "images",
     changesMeaning: true,
+    omits: true,
   },
   logprobs: {
     sentence: "A request for log probabilities was refused, as the server has none.",
@@ -97,6 +151,7 @@ const adaptations = {
     sentence: "The tools were left out, as the model does not call tools.",
     refused: "tools",
     changesMeaning: true,
+    omits: true,
   },
   "tool-choice": {
     sentence: "The choice of a tool was sent in a form that the server accepts.",
@@ -106,6 +161,7 @@ const adaptations = {
   "parallel-calls": {
     sentence: "`parallel_tool_calls` was left out, as the server refuses it.",
     refused: "`parallel_tool_calls`",
+    omits: true,
   },
   "output-format": {
     sentence:
@@ -129,6 +185,7 @@ const adaptations = {
     sentence: "A member that the server refuses was left out.",
     refused: "this member",
     changesMeaning: true,
+    omits: true,
   },
   "renamed-member": {
     sentence: "A member was sent under the server's name for it.",
@@ -146,6 +203,7 @@ const adaptations = {
   "foreign-member": {
     sentence: "A member of the request that only the client's API has was left out.",
     refused: "members of another API",
+    omits: true,
   },
 } as const satisfies Readonly<Record<string, AdaptationText>>;
 

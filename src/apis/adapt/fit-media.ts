@@ -37,8 +37,8 @@ function isUnfitFile({ text, data, url }: FilePart, profile: ServerProfile): boo
 function isUnfitImage({ url }: ImagePart, profile: ServerProfile): boolean {
   const { imageUrls, imageTypes, maxImageSide } = profile;
   if (!isOn(profile, "image-data")) return false;
-  if (/^https?:/i.test(url)) return imageUrls === false;
-  if (!/^data:/i.test(url)) return false;
+  // Bare base64 of an image is no URL. Everything else is one: `file:` and `//host` are not left to a server that is asked to fetch nothing.
+  if (!/^data:/i.test(url)) return imageUrls === false && typeOfBase64(url) === undefined;
   return maxImageSide !== undefined || (imageTypes !== undefined && !imageTypes.includes(typeOfData(url) ?? ""));
 }
 

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { knownServer } from "./known-servers.ts";
+import { findTruncation } from "./truncation.ts";
 
 const knownProfile = (url: string, ownedBy = "someone"): unknown =>
   knownServer(url, { ownedBy, created: 1 })?.profile ?? {};
@@ -40,4 +41,28 @@ test.each([
   ["openai", 1, undefined],
 ])("models of %s, created at %s, are of %s", (ownedBy, created, name) => {
   expect(knownServer("http://127.0.0.1:8000/v1", { ownedBy, created })?.name).toBe(name);
+});
+
+// Vendors count tokens in ways of their own, so the check for cut prompts failed whole answers of their APIs.
+test.each([
+  "https://api.openai.com/v1",
+  "https://mine.openai.azure.com/openai/v1",
+  "https://api.anthropic.com/v1",
+  "https://generativelanguage.googleapis.com/v1beta/openai",
+  "https://us-central1-aiplatform.googleapis.com/v1",
+  "https://api.deepseek.com",
+  "https://api.mistral.ai/v1",
+  "https://api.groq.com/openai/v1",
+  "https://api.together.xyz/v1",
+  "https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1",
+  "https://api.moonshot.ai/v1",
+  "https://api.x.ai/v1",
+  "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+])("truncation is not judged at a vendor's own API: %s", (url) => {
+  expect(knownServer(url, undefined)?.profile.truncates).toBe(false);
+  const texts = Array.from({ length: 2000 }, () => "word").join(" ");
+  const request = { prompt: { kind: "chat", messages: [{ role: "user", content: texts }], template: {} } } as const;
+  const usage = { promptTokens: 100, completionTokens: 1 };
+  expect(findTruncation(request, usage, knownServer(url, undefined)?.profile ?? {})).toBeNull();
+  expect(findTruncation(request, usage, {})).not.toBeNull();
 });

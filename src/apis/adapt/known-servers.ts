@@ -16,11 +16,15 @@ interface KnownServer {
 const openAi: ServerProfile = {
   instructionRole: "any",
   systemMessages: "anywhere",
+  contentParts: true,
+  toolNames: "short",
   customTools: true,
+  anyArguments: true,
   reasoningEffort: true,
   sharedMembers: true,
   extensions: false,
   reasoningHistory: false,
+  states: [],
   truncates: false,
   cacheReport: true,
 };
@@ -36,20 +40,30 @@ const knownServers: readonly KnownServer[] = [
   {
     name: "Amazon Bedrock",
     hosts: [".amazonaws.com", ".api.aws"],
-    profile: { instructionRole: "any", reasoningEffort: true },
+    profile: { instructionRole: "any", reasoningEffort: true, truncates: false },
   },
   // https://openrouter.ai/docs/api-reference/parameters: `reasoning_effort`, passed on only to models that reason.
-  // https://openrouter.ai/docs/use-cases/reasoning-tokens, "Preserving reasoning": `reasoning`.
+  // https://openrouter.ai/docs/guides/best-practices/reasoning-tokens, "Preserving reasoning": `reasoning`, `reasoning_details`.
+  // https://openrouter.ai/docs/guides/best-practices/prompt-caching: marks, which are converted for other vendors' models; one for the whole
+  // request, for Anthropic's.
   {
     name: "OpenRouter",
     hosts: ["openrouter.ai"],
-    profile: { reasoningEffort: true, reasoningMember: "reasoning", cacheReport: true },
+    profile: {
+      contentParts: true,
+      reasoningEffort: true,
+      reasoningMember: "reasoning",
+      states: ["reasoning_details"],
+      cacheMarks: true,
+      automaticCache: ["claude"],
+      cacheReport: true,
+    },
   },
   // https://docs.together.ai/reference/chat-completions-1: `max_tokens`. tensorzero/tensorzero#2952: "required" is an invalid request.
   {
     name: "Together",
     hosts: ["api.together.xyz", "api.together.ai"],
-    profile: { maxTokensMember: "max_tokens", toolChoices: ["none", "auto", "named"] },
+    profile: { maxTokensMember: "max_tokens", toolChoices: ["none", "auto", "named"], truncates: false },
   },
   // https://console.groq.com/docs/openai, "Currently Unsupported OpenAI Features": `logprobs`, `logit_bias`, `top_logprobs`,
   // `messages[].name`, and `n` above 1 are refused. Members of other APIs are refused, too: tashfeenahmed/freellmapi#1070
@@ -61,30 +75,46 @@ const knownServers: readonly KnownServer[] = [
       logprobs: false,
       severalChoices: false,
       reasoningMember: "reasoning",
+      states: [],
       drop: ["logit_bias", "store"],
       dropInMessages: ["name"],
+      truncates: false,
     },
   },
   // https://api-docs.deepseek.com/api/create-chat-completion: `max_tokens`; `response_format` of type text or json_object
-  // (ItzCrazyKns/Vane#969); contents are texts (zhukunpenglinyutong/jetbrains-cc-gui#591); no `n`; `prompt_cache_hit_tokens`.
+  // (ItzCrazyKns/Vane#969); contents are strings (lastmile-ai/mcp-agent#25); names of tools of up to 64 characters; no `n`;
+  // `prompt_cache_hit_tokens`. https://api-docs.deepseek.com/guides/thinking_mode: messages with calls have `reasoning_content`.
   {
     name: "DeepSeek",
     hosts: ["api.deepseek.com"],
     owners: ["deepseek"],
     profile: {
+      contentParts: false,
+      toolNames: "short",
+      reasoningDemand: "calls",
       maxTokensMember: "max_tokens",
       outputFormats: ["json_object"],
       images: false,
       severalChoices: false,
+      truncates: false,
       cacheReport: true,
     },
   },
   // https://ai.google.dev/gemini-api/docs/openai: `reasoning_effort` for every model. MinLL/SkyrimNet-GamePlugin#77: members that its
-  // endpoint for OpenAI's clients refuses.
+  // endpoint for OpenAI's clients refuses; messages are read by the same parser, and have no member for reasoning.
+  // https://ai.google.dev/gemini-api/docs/thought-signatures: Gemini 3 demands the signature of each step's first call, and takes the same
+  // value in place of a missing one.
   {
     name: "Gemini",
     hosts: ["generativelanguage.googleapis.com"],
-    profile: { reasoningEffort: true, drop: ["frequency_penalty", "top_k", "reasoning"] },
+    profile: {
+      reasoningEffort: true,
+      reasoningHistory: false,
+      states: ["extra_content"],
+      stateDemand: "extra_content",
+      drop: ["frequency_penalty", "top_k", "reasoning"],
+      truncates: false,
+    },
   },
   // vllm/entrypoints/openai/chat_completion/protocol.py of vllm-project/vllm: ChatCompletionRequest; `/tokenize`. vllm-project/vllm#38488:
   // reasoning of earlier turns is read from `reasoning` only.
@@ -94,14 +124,18 @@ const knownServers: readonly KnownServer[] = [
     profile: {
       reasoningEffort: true,
       reasoningBudget: true,
+      templateVariables: true,
+      anyArguments: true,
       reasoningMember: "reasoning",
+      reasoningHistory: true,
+      encryptedReasoning: false,
       files: false,
       truncates: false,
       tokenizer: "/tokenize",
     },
   },
   // python/sglang/srt/entrypoints/openai/protocol.py of sgl-project/sglang: ModelCard, ChatCompletionRequest (`reasoning_effort`).
-  { name: "SGLang", owners: ["sglang"], profile: { reasoningEffort: true } },
+  { name: "SGLang", owners: ["sglang"], profile: { reasoningEffort: true, templateVariables: true } },
   // The server of ggml-org/llama.cpp ignores members that it does not know. common/chat.cpp: a choice of one function is refused. Its images
   // are read by stb_image (tools/mtmd/mtmd-helper.cpp), and long prompts are refused (exceed_context_size_error).
   {
@@ -109,8 +143,11 @@ const knownServers: readonly KnownServer[] = [
     owners: ["llamacpp"],
     profile: {
       reasoningEffort: true,
+      templateVariables: true,
       toolChoices: ["none", "auto", "required"],
       schemaCompiler: "llama.cpp",
+      reasoningHistory: true,
+      encryptedReasoning: false,
       files: false,
       imageTypes: ["image/jpeg", "image/png", "image/gif", "image/bmp"],
       truncates: false,
@@ -139,19 +176,30 @@ const knownServers: readonly KnownServer[] = [
     profile: { toolChoices: ["none", "auto", "required"], outputFormats: ["json_schema"] },
   },
   // litellm/constants.py of BerriAI/litellm: DEFAULT_MODEL_CREATED_AT_TIME. It translates requests for another server, which may cost
-  // money; its refusals name what that does not accept.
-  { name: "LiteLLM", created: 1_677_610_602, profile: {} },
+  // money; its refusals name what that does not accept. https://docs.litellm.ai/docs/reasoning_content: `thinking_blocks`.
+  // https://docs.litellm.ai/docs/completion/prompt_caching: marks.
+  {
+    name: "LiteLLM",
+    created: 1_677_610_602,
+    profile: {
+      anyArguments: true,
+      states: ["extra_content", "provider_specific_fields", "reasoning_details", "thinking_blocks"],
+      cacheMarks: true,
+    },
+  },
   // https://docs.mistral.ai/api/endpoint/chat has none of these members and refuses others (`extra_forbidden`): `logprobs`, `logit_bias`,
   // `user`, `store`, `service_tier`, `verbosity`, `max_completion_tokens` (editor-code-assistant/eca#231); `seed` is `random_seed`. The order
   // of messages and the form of ids: src/mistral_common/protocol/instruct/validator.py of mistralai/mistral-common. Members of messages:
-  // nomtek/mistralai_client_dart#44.
+  // nomtek/mistralai_client_dart#44. https://docs.mistral.ai/studio-api/conversations/reasoning: reasoning is a part of the content, also
+  // in later turns; other members with reasoning are refused (co-l/openfox#220).
   {
     name: "Mistral",
     hosts: ["api.mistral.ai", "codestral.mistral.ai"],
     owners: ["mistralai"],
     profile: {
       streamOptions: false,
-      reasoningHistory: false,
+      reasoningMember: "content",
+      states: [],
       callIds: "nine",
       userAfterTool: false,
       logprobs: false,
@@ -161,6 +209,35 @@ const knownServers: readonly KnownServer[] = [
       rename: { seed: "random_seed" },
       truncates: false,
     },
+  },
+  // Kimi refuses "assistant tool call message" without `reasoning_content` while it thinks: https://platform.moonshot.ai/docs.
+  {
+    name: "Moonshot",
+    hosts: ["api.moonshot.ai", "api.moonshot.cn", "api.kimi.com"],
+    profile: { reasoningDemand: "calls", truncates: false },
+  },
+  // APIs that vendors host for their own models, at the hosts that their documentation names. They refuse a prompt that is too long, and
+  // count tokens in ways of their own (https://platform.claude.com/docs/en/build-with-claude/context-windows).
+  {
+    name: "a vendor's own API",
+    hosts: [
+      "api.anthropic.com",
+      "api.x.ai",
+      "api.cohere.com",
+      "api.cohere.ai",
+      "api.z.ai",
+      "open.bigmodel.cn",
+      "api.cerebras.ai",
+      "api.minimax.io",
+      "api.minimaxi.com",
+      "api.perplexity.ai",
+      "api.ai21.com",
+      "dashscope.aliyuncs.com",
+      "dashscope-intl.aliyuncs.com",
+      "api.xiaomimimo.com",
+      ".googleapis.com",
+    ],
+    profile: { truncates: false },
   },
 ];
 

@@ -82,25 +82,31 @@ export function systemMessagesAsUser<M extends RoleAndContent>(
 }
 
 function reminder(content: unknown): unknown {
-  const plain = withPlainText(content);
+  const plain = plainText(content);
   if (typeof plain === "string") return `<system-reminder>\n${plain}\n</system-reminder>`;
   return [textPart("<system-reminder>"), ...partsOf(content), textPart("</system-reminder>")];
 }
 
-/** Joins the contents of several messages: to a string if all are texts. */
+/** Joins the contents of several messages: to a string if all are texts without a mark of the prompt cache. */
 export function joinContents(contents: readonly unknown[]): unknown {
-  const plain = contents.map(withPlainText);
+  const plain = contents.map(plainText);
   if (plain.every((text) => typeof text === "string")) return plain.filter((text) => text !== "").join("\n\n");
   return contents.flatMap(partsOf);
 }
 
-function partsOf(content: unknown): readonly unknown[] {
+/** The parts of a content: a text is one part, unless it is empty. */
+export function partsOf(content: unknown): readonly unknown[] {
   if (Array.isArray(content)) return content as readonly unknown[];
   return typeof content === "string" && content !== "" ? [textPart(content)] : [];
 }
 
 function textPart(text: string): { readonly type: "text"; readonly text: string } {
   return { type: "text", text };
+}
+
+function plainText(content: unknown): unknown {
+  const isMarked = (part: unknown) => isObject(part) && ("cacheMinutes" in part || "cache_control" in part);
+  return Array.isArray(content) && content.some(isMarked) ? content : withPlainText(content);
 }
 
 /** Joins parts that are all texts to one string, which every server accepts. */

@@ -10,6 +10,19 @@ export const schemaCompilers = ["llama.cpp", "xgrammar", "openai-strict", "plain
 
 export type SchemaCompiler = (typeof schemaCompilers)[number];
 
+/** The members of assistant messages in which servers expect reasoning. */
+export const reasoningMembers = ["reasoning_content", "reasoning", "content"] as const;
+
+/** Members with states of earlier turns: of calls, and of the assistant's messages. */
+export const stateMembers = [
+  "extra_content",
+  "provider_specific_fields",
+  "reasoning_details",
+  "thinking_blocks",
+] as const;
+/** Those for which a value can stand in (`callStandIns`, `detailsStandIn`). */
+export const demandedStates = ["extra_content", "provider_specific_fields", "reasoning_details"] as const;
+
 /** The types of `response_format` that constrain an answer. */
 export const outputFormats = ["json_object", "json_schema"] as const;
 
@@ -30,9 +43,17 @@ export interface ServerProfile {
   /** The server accepts a user's message directly after the result of a tool; default true. */
   readonly userAfterTool?: boolean;
 
+  /**
+   * The server accepts the texts of a message as a list of parts. true: the client's lists are sent; false: no list of texts is. Default: a
+   * list of plain texts is sent as one string, which every server accepts, and a list with more, such as marks of a cache, as it is.
+   */
+  readonly contentParts?: boolean;
+
   /** The model accepts tools; default true. */
   readonly tools?: boolean;
-  /** The server accepts tools of type `custom`, and `allowed_tools` as a choice; default false. */
+  /** The names of tools that the server accepts; `short`: up to 64 letters, digits, `_` and `-`. Default `any`. */
+  readonly toolNames?: "any" | "short";
+  /** The server accepts tools of type `custom`, and `allowed_tools` as a choice; default false, and true for servers with Responses. */
   readonly customTools?: boolean;
   /** The forms of `tool_choice` that the server accepts; default: all. */
   readonly toolChoices?: readonly (typeof toolChoiceForms)[number][];
@@ -40,6 +61,8 @@ export interface ServerProfile {
   readonly parallelCalls?: boolean;
   /** The form of the ids of calls; `nine`: exactly nine letters or digits. Default `any`. */
   readonly callIds?: "any" | "nine";
+  /** The server accepts earlier calls whose arguments are not the JSON of an object; default false. */
+  readonly anyArguments?: boolean;
   /** The server accepts only the legacy `functions`; default: `tools`, to which legacy requests are converted. */
   readonly legacyFunctions?: boolean;
 
@@ -83,10 +106,29 @@ export interface ServerProfile {
   readonly reasoningEffort?: boolean;
   /** The server accepts `thinking_token_budget`; default false. */
   readonly reasoningBudget?: boolean;
-  /** The server accepts reasoning in assistant messages; default true. */
+  /** The server gives `chat_template_kwargs` to the model's chat template, which can switch reasoning off; default false. */
+  readonly templateVariables?: boolean;
+  /**
+   * The server accepts reasoning in assistant messages; default true. Only for servers with Responses or Messages: true if it reads the text of
+   * reasoning; default: reasoning is encrypted, or signed.
+   */
   readonly reasoningHistory?: boolean;
-  /** The member of assistant messages in which the server expects the reasoning of earlier turns; default `reasoning_content`. */
-  readonly reasoningMember?: "reasoning_content" | "reasoning";
+  /** The messages of the assistant that must have reasoning, if only an empty text: those with calls, or all. Default: none. */
+  readonly reasoningDemand?: "calls" | "all";
+  /**
+   * The member of assistant messages in which the server expects the reasoning of earlier turns, which in `content` is a part of type
+   * `thinking`; default `reasoning_content`.
+   */
+  readonly reasoningMember?: (typeof reasoningMembers)[number];
+  /** The members with states of earlier turns that the server takes; default: all that the states have. */
+  readonly states?: readonly (typeof stateMembers)[number][];
+  /** The member that every message with calls must have, for its first call; a documented value stands in for a missing one. Default: none. */
+  readonly stateDemand?: (typeof demandedStates)[number];
+
+  /** Only for servers with Responses: the server encrypts reasoning on request (`include`); default true. */
+  readonly encryptedReasoning?: boolean;
+  /** Only for servers with Responses: the ids of earlier messages and calls are sent; default true. */
+  readonly itemIds?: boolean;
 
   /** The context size, in tokens; default: unknown. */
   readonly contextSize?: number;
@@ -94,6 +136,13 @@ export interface ServerProfile {
   readonly truncates?: boolean;
   /** The path, from the server's root, at which it counts or lists the tokens of a text, such as `/tokenize`; default: none. */
   readonly tokenizer?: string;
+  /** The server caches the prompt up to marks in it (`cache_control`); default false, and true for servers with the Messages API. */
+  readonly cacheMarks?: boolean;
+  /**
+   * The server caches only prompts that have a mark, and accepts one for the whole request, which requests of clients without marks get.
+   * A list: only for models of these families. Default false, and true for servers with the Messages API.
+   */
+  readonly automaticCache?: boolean | readonly string[];
   /** The server reports in `usage` how many tokens of the prompt its cache had; default: unknown. */
   readonly cacheReport?: boolean;
 
@@ -179,11 +228,7 @@ export function finishRequestBody(
 
 /** Drops, renames and adds the members of a body that the profile lists, for any API. */
 export function changedBody(body: RequestBody, profile: ServerProfile, note: NoteAdaptation): RequestBody {
-  for (const name of isOn(profile, "refused-member") ? (profile.drop ?? []) : []) {
-    if (body[name] === undefined) continue;
-    note("refused-member", name);
-    delete body[name];
-  }
+  dropMembers(body, profile.drop ?? [], profile, note);
   for (const [name, theirs] of Object.entries(isOn(profile, "renamed-member") ? (profile.rename ?? {}) : {})) {
     if (body[name] === undefined) continue;
     note("renamed-member", name);
@@ -191,6 +236,21 @@ export function changedBody(body: RequestBody, profile: ServerProfile, note: Not
     delete body[name];
   }
   return Object.assign(body, profile.add);
+}
+
+/** Drops members that the server refuses. */
+export function dropMembers(
+  body: RequestBody,
+  names: readonly string[],
+  profile: ServerProfile,
+  note: NoteAdaptation,
+): void {
+  if (!isOn(profile, "refused-member")) return;
+  for (const name of names) {
+    if (body[name] === undefined) continue;
+    note("refused-member", name);
+    delete body[name];
+  }
 }
 
 /** Omits a member from the JSON. `delete` would make the object slow to read afterwards. */

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { llamaRefusal } from "../../../test/upstream/strict-servers/llama-grammar.ts";
-import { xgrammarRefusal } from "../../../test/upstream/strict-servers/xgrammar.ts";
+import { llamaRefusal } from "../../../test/doubles/llama-grammar.ts";
+import { xgrammarRefusal } from "../../../test/doubles/xgrammar.ts";
 import { looseSchemas, simplifySchema } from "./simplify-schema.ts";
 
 const llama = { schemaCompiler: "llama.cpp" } as const;

@@ -54,7 +54,7 @@ function isLlamaPattern(pattern: string, repetitions: number): boolean {
   if (!llamaPattern.test(pattern)) return false;
   let most = repetitions;
   let depth = 0;
-  for (const [sign, min, max] of pattern.matchAll(/\\.|\[\^?(?:[^\\\]]|\\.)+\]|\{(\d+)(?:,(\d*))?\}|[()|]/gs)) {
+  for (const [sign, min, max] of pattern.matchAll(/\\.|\[\^?(?:[^\\\]]|\\.)+\]?|\{(\d+)(?:,(\d*))?\}|[()|]/gs)) {
     if (sign === "(") depth++;
     else if (sign === ")") depth--;
     else if (sign === "|" && depth === 0) return false;

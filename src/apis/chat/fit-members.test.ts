@@ -2,7 +2,15 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { adaptationNames } from "../adapt/adaptation-names.ts";
 import { adaptBody, notAdapted } from "../adapt/adaptations.ts";
-import { outputFormats, type RequestBody, type ServerProfile, toolChoiceForms } from "../adapt/server-profile.ts";
+import {
+  demandedStates,
+  outputFormats,
+  reasoningMembers,
+  type RequestBody,
+  type ServerProfile,
+  stateMembers,
+  toolChoiceForms,
+} from "../adapt/server-profile.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { memberAdaptations } from "./fit-members.ts";
 import { messageAdaptations } from "./fit-messages.ts";
@@ -178,7 +186,9 @@ const profile: fc.Arbitrary<ServerProfile> = fc.record(
     toolImages: fc.boolean(),
     logprobs: fc.boolean(),
     reasoningHistory: fc.boolean(),
-    reasoningMember: fc.constantFrom("reasoning_content", "reasoning"),
+    reasoningMember: fc.constantFrom(...reasoningMembers),
+    states: fc.subarray([...stateMembers]),
+    stateDemand: fc.constantFrom(...demandedStates),
     userAfterTool: fc.boolean(),
     streamOptions: fc.boolean(),
     maxTokensMember: fc.constantFrom("max_tokens", "max_completion_tokens"),
@@ -196,6 +206,20 @@ const message = fc.record(
     content: fc.oneof(fc.constant("c"), fc.array(part, { maxLength: 2 }), fc.constant(null)),
     name: fc.constant("n"),
     reasoning_content: fc.constant("r"),
+    reasoning_details: fc.constant([{ type: "reasoning.text", text: "r", index: 0 }]),
+    thinking_blocks: fc.constant([{ type: "thinking", thinking: "r", signature: "s" }]),
+    tool_calls: fc.array(
+      fc.record(
+        {
+          id: fc.constant("call_123456"),
+          type: fc.constant("function"),
+          function: fc.constant({ name: "f", arguments: "{}" }),
+          extra_content: fc.constant({ google: { thought_signature: "s" } }),
+        },
+        { requiredKeys: ["id", "type", "function"] },
+      ),
+      { minLength: 1, maxLength: 2 },
+    ),
     tool_call_id: fc.constant("call_123456"),
   },
   { requiredKeys: ["role", "content"] },

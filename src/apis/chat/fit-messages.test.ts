@@ -40,6 +40,28 @@ test("developer messages become system messages, unless the server accepts both"
   expect(fit(messages, { instructionRole: "any" }).fitted).toBe(messages);
 });
 
+// A call that a limit of tokens had cut ended a conversation over llama-server: it parses the arguments of each earlier call. Our double of it
+// did not.
+test("arguments of earlier calls that are no JSON object are put into one, unless the server takes any", () => {
+  const call = (text: string): JsonObject => ({
+    id: "call_1",
+    type: "function",
+    function: { name: "f", arguments: text },
+  });
+  const turn = (...texts: readonly string[]): JsonObject[] => [
+    { role: "assistant", content: null, tool_calls: texts.map(call) },
+  ];
+  const broken = ['{"path":"a', "[1]", "1", "null", "print()", '{"a":1}{"b":2}', "\u00a0{"];
+  expect(fit(turn(...broken))).toEqual({
+    fitted: turn(...broken.map((INVALID_JSON) => JSON.stringify({ INVALID_JSON }))),
+    noted: broken.map(() => "earlier-arguments"),
+  });
+  expect(fit(turn("", " \n"))).toEqual({ fitted: turn("{}", "{}"), noted: [] });
+  const whole = turn('{"a":1}', ' {"b": [1, 2]}\n');
+  expect(fit(whole).fitted).toBe(whole);
+  expect(fit(turn(...broken), { anyArguments: true })).toEqual({ fitted: turn(...broken), noted: [] });
+});
+
 // Chat takes texts alone in the results of tools: a screenshot that an agent read was refused, or never seen.
 test("images in the results of tools move to the user's next message, each with the id of its call", () => {
   const results = [tool("call_1", [text("a"), image, text("b")]), tool("call_2", [image])];

@@ -5,6 +5,7 @@ import { unbufferedStream } from "../profile.ts";
 import { openaiUsageZeros } from "../usage.ts";
 import type { UsageZeros } from "../usage.ts";
 import type { RequestedAnswer, ChoicesContext } from "../choices-answer.ts";
+import type { ShownDetails } from "./shown-details.ts";
 
 /** What a choice begins with, which its first delta may show. */
 export type Opening = "text" | "refusal" | "call" | "calls";
@@ -140,6 +141,16 @@ export function reasoningFields(
   if (asked.includeReasoning === false) return [];
   const isWanted = showsReasoning || asked.includeReasoning === true;
   return settings.reasoningFields ?? (isWanted ? ["reasoning_content"] : []);
+}
+
+/** Returns which states of reasoning an answer has in `reasoning_details`: OpenAI has no such member. */
+export function shownDetails(
+  { showsReasoning }: ChatForm,
+  { requested: { includeReasoning = showsReasoning }, settings: { passExtra = false } }: ChoicesContext,
+): ShownDetails {
+  if (includeReasoning) return "all";
+  const isPassed = passExtra === true || (passExtra !== false && passExtra.includes("reasoning_details"));
+  return isPassed ? "raw" : "none";
 }
 
 /**

@@ -3,7 +3,11 @@ import { assistantCalls, assistantContent } from "../../core/message.ts";
 import type { AssistantMessage, AssistantPart, Content, ContentPart, FilePart, Message } from "../../core/message.ts";
 import { StepCounter } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
+import { cacheMinutesOf, withMark } from "../request/cache-mark.ts";
 import type { RequestDraft } from "../request/draft.ts";
+import { unsupportedEnumValue } from "../request/refusals.ts";
+import { callStateOf } from "../tolerant/call-state.ts";
+import { StateReader } from "./read-states.ts";
 import type { fileContentPart } from "./request-schema.ts";
 import type { ChatAssistantMessage, ChatRequestContent, ChatRequestMessage } from "./request-types.ts";
 import type * as z from "zod";
@@ -14,37 +18,49 @@ import type * as z from "zod";
  */
 export function* readMessages(raw: readonly ChatRequestMessage[], draft: RequestDraft): Steps<Message[]> {
   const history = new CallHistory(draft);
+  const states = new StateReader(draft.turnSeal);
   const messages: Message[] = [];
   const pace = new StepCounter();
   for (const [index, message] of raw.entries()) {
-    messages.push(neutralMessage(message, index, history));
+    messages.push(neutralMessage(message, index, { history, states }));
     if (pace.endsStep(partCount(message))) yield;
   }
+  if (states.sealed.size > 0) draft.sealed = states.sealed;
   return messages;
 }
 
 function partCount(message: ChatRequestMessage): number {
-  const calls = message.role === "assistant" ? (message.tool_calls?.length ?? 0) : 0;
-  return 1 + calls + (Array.isArray(message.content) ? message.content.length : 0);
+  const { tool_calls: calls = null, reasoning_details: details = null } = message.role === "assistant" ? message : {};
+  return (
+    1 + (calls?.length ?? 0) + (details?.length ?? 0) + (Array.isArray(message.content) ? message.content.length : 0)
+  );
 }
 
-function neutralMessage(message: ChatRequestMessage, index: number, history: CallHistory): Message {
+interface Reading {
+  readonly history: CallHistory;
+  readonly states: StateReader;
+}
+
+function neutralMessage(message: ChatRequestMessage, index: number, reading: Reading): Message {
+  const { history } = reading;
   switch (message.role) {
     case "system":
     case "developer":
-      return { role: message.role, content: neutralContent(message.content), ...named(message.name) };
+      return { role: message.role, content: markedContent(message), ...named(message.name) };
     case "user":
-      return { role: "user", content: neutralContent(message.content), ...named(message.name) };
+      return { role: "user", content: markedContent(message), ...named(message.name) };
     case "assistant":
-      return history.addCalls(assistantMessage(message, index, history), index);
+      return history.addCalls(assistantMessage(message, index, reading), index);
     case "tool": {
+      history.checkResult(message.content, index);
       const name = history.toolName(message.tool_call_id, index) ?? message.name;
-      return {
+      const result: Message = {
         role: "tool",
         content: neutralContent(message.content),
         toolCallId: message.tool_call_id,
         ...named(name),
       };
+      return withMark(result, message);
     }
     case "function":
       return {
@@ -56,11 +72,13 @@ function neutralMessage(message: ChatRequestMessage, index: number, history: Cal
   }
 }
 
-function assistantMessage(message: ChatAssistantMessage, index: number, history: CallHistory): AssistantMessage {
+function assistantMessage(
+  message: ChatAssistantMessage,
+  index: number,
+  { history, states }: Reading,
+): AssistantMessage {
   const { content = null, name, refusal, tool_calls: calls, function_call: functionCall, audio } = message;
-  const parts: AssistantPart[] = [];
-  const reasoning = message.reasoning_content ?? message.reasoning;
-  if (typeof reasoning === "string") parts.push({ type: "reasoning", text: reasoning });
+  const parts: AssistantPart[] = [...states.reasoningOf(message)];
   if (typeof content === "string") parts.push({ type: "text", text: content });
   else for (const part of content ?? []) parts.push(assistantPartOf(part));
   if (typeof refusal === "string") parts.push({ type: "refusal", refusal });
@@ -70,9 +88,13 @@ function assistantMessage(message: ChatAssistantMessage, index: number, history:
       call.type === "custom"
         ? { name: call.custom.name, arguments: call.custom.input, kind: call.type }
         : { name: call.function.name, arguments: call.function.arguments };
-    parts.push({ type: "tool-call", id, ...called });
+    const state = callStateOf(call);
+    parts.push(withMark({ type: "tool-call", id, ...called, ...(state && { state }) }, call));
   }
   if (functionCall) parts.push({ type: "tool-call", id: generatedId(index), ...functionCall });
+  const marked = parts.findLastIndex(({ type }) => type === "text" || type === "tool-call");
+  const last = parts[marked];
+  if (last) parts[marked] = withMark(last, message);
   const isEmpty = !audio && parts.every(({ type }) => type === "reasoning");
   if (content === null && isEmpty) history.reportNoContent(index);
   return { role: "assistant", content: assistantContent(parts), ...named(name) };
@@ -81,11 +103,22 @@ function assistantMessage(message: ChatAssistantMessage, index: number, history:
 function assistantPartOf(part: Exclude<ChatRequestContent, string>[number]): AssistantPart {
   return part.type === "refusal"
     ? { type: "refusal", refusal: part.refusal }
-    : { type: "text", text: part.type === "text" ? part.text : "" };
+    : withMark({ type: "text", text: part.type === "text" ? part.text : "" }, part);
+}
+
+/** The content of a message; a mark of the prompt cache at the message itself is one at its last part. */
+function markedContent(message: Extract<ChatRequestMessage, { role: "system" | "developer" | "user" }>): Content {
+  const content = neutralContent(message.content);
+  const cacheMinutes = cacheMinutesOf(message);
+  if (cacheMinutes === undefined) return content;
+  if (typeof content === "string") return [{ type: "text", text: content, cacheMinutes }];
+  return content.map((part, at) =>
+    at === content.length - 1 && part.type !== "refusal" ? { ...part, cacheMinutes } : part,
+  );
 }
 
 function neutralContent(content: ChatRequestContent): Content {
-  return typeof content === "string" ? content : content.map((part) => neutralPart(part));
+  return typeof content === "string" ? content : content.map((part) => withMark(neutralPart(part), part));
 }
 
 function neutralPart(part: Exclude<ChatRequestContent, string>[number]): ContentPart {
@@ -143,6 +176,13 @@ class CallHistory {
       if (id === generatedId(index)) this.#lastFunctionCall = id;
     }
     return message;
+  }
+
+  /** Refuses what OpenAI refuses in the result of a tool: all but texts. */
+  checkResult(content: ChatRequestContent, index: number): void {
+    if (typeof content === "string" || !this.#draft.profile.judgesAsVendor) return;
+    for (const [at, { type }] of content.entries())
+      if (type !== "text") throw unsupportedEnumValue(`messages[${index}].content[${at}].type`, type, ["text"]);
   }
 
   /** Returns the name of the tool whose call has this id. */

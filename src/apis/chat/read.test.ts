@@ -66,6 +66,20 @@ test("an exact stream is read without any repair", () => {
   expect(result.source).toMatchObject({ id: "chatcmpl-1", created: 1700000000, model: "m" });
 });
 
+// OpenAI's calls have an index in streams only. That a whole answer has none was counted as a repair.
+test("an exact whole answer with calls is read without any repair", () => {
+  const reader = chatReader({ newCallId: () => "made" });
+  const calls = ["a", "b"].map((id) => ({ id, type: "function", function: { name: "f", arguments: "{}" } }));
+  const message = { role: "assistant", content: null, tool_calls: calls };
+  const events = reader.readBody({
+    ...envelope,
+    object: "chat.completion",
+    choices: [{ index: 0, message, finish_reason: "tool_calls" }],
+  });
+  expect(callsOf(accumulate(events)).map(({ id }) => id)).toEqual(["a", "b"]);
+  expect(reader.repairs.list()).toEqual([]);
+});
+
 describe("chunks", () => {
   test.each<[string, string, string[]]>([
     [
@@ -133,6 +147,29 @@ describe("tool calls", () => {
     { id: "b", name: "g", arguments: '{"y":[2]}', status: "succeeded" },
   ];
   const twoOf = [two[0], { ...two[1], name: "f" }];
+
+  // The arguments of the second call were appended to those of the first one, which then were no JSON. The second calls of the tests had
+  // an id, another name, or arguments with their name.
+  test("two calls under one index without ids are two, also where the second name comes without arguments", () => {
+    const calls = (...more: Members[]): unknown[] => {
+      const { choices } = read(
+        [header(0, undefined, "f", '{"x"'), piece(0, ":1}"), ...more].map((one) => call(one)).join("") +
+          finish("tool_calls") +
+          done,
+      );
+      return (choices[0]?.toolCalls ?? []).map(({ name, arguments: text, status }) => [name, text, status]);
+    };
+    const first = ["f", '{"x":1}', "succeeded"];
+    const second = ["f", '{"y":[2]}', "succeeded"];
+    expect(calls(header(0, undefined, "f"), piece(0, '{"y"'), piece(0, ":[2]}"))).toEqual([first, second]);
+    expect(calls(header(0, undefined, "f", '{"y"'), piece(0, ":[2]}"))).toEqual([first, second]);
+    expect(
+      calls(header(0, undefined, "f"), piece(0, '{"y":[2]}'), header(0, undefined, "f"), piece(0, '{"z":3}')),
+    ).toEqual([first, second, ["f", '{"z":3}', "succeeded"]]);
+    // The same again is a repetition, and a name alone is no call.
+    expect(calls(header(0, undefined, "f"), piece(0, '{"x":1}'))).toEqual([first]);
+    expect(calls(header(0, undefined, "f"))).toEqual([first]);
+  });
 
   test.each<[string, string, unknown[]]>([
     [
@@ -426,12 +463,9 @@ describe("finish reasons", () => {
     expect(result.events.filter(({ type }) => type === "finish")).toHaveLength(1);
   });
 
-  test("tool_calls without a call is the upstream's error", () => {
-    expect(read(hello + finish("tool_calls") + done).end).toMatchObject({
-      kind: "upstream-error",
-      failure: { status: 502 },
-    });
-    expect(read(hello + finish("tool_calls") + done, { callsInText: true }).end.kind).toBe("done");
+  test("tool_calls without a call is left to the reader of the text", () => {
+    const result = read(role + finish("tool_calls") + done, { callsInText: true });
+    expect([reason(result), result.end.kind]).toEqual(["tool-calls", "done"]);
   });
 
   test("error as a finish reason is a failure", () => {
@@ -645,6 +679,45 @@ describe("ends", () => {
       { type: "end", end: { kind: "upstream-error", failure: { status: 502 } } },
     ]);
     expect(reader.push("x")).toEqual([]);
+  });
+});
+
+describe("logprobs with tokens that are not in the text", () => {
+  const entries = (...tokens: readonly string[]): Members => ({
+    content: tokens.map((token) => ({ token, logprob: -0.5, bytes: null, top_logprobs: [] })),
+  });
+  const tokens = ({ events }: Read): string[] =>
+    events.flatMap((event) => (event.type === "text-delta" ? (event.logprobs ?? []).map(({ token }) => token) : []));
+
+  // llama.cpp's server lists every token that the model made. The logprobs of our double were those of the text alone.
+  test("in a stream, those of chunks without content are left out; a part of a character stays", () => {
+    const stream = [
+      chunk({ delta: { role: "assistant", content: null }, logprobs: entries("<think>") }),
+      chunk({ delta: { reasoning_content: "Hm" }, logprobs: entries("Hm") }),
+      chunk({ delta: { content: "" }, logprobs: entries("\ud83d") }),
+      chunk({ delta: { content: "é!" }, logprobs: entries("é", "!") }),
+    ];
+    const result = read(stream.join("") + finish("stop") + done);
+    expect(tokens(result).slice(-2)).toEqual(["é", "!"]);
+    expect(tokens(result)).toHaveLength(3);
+    expect(result.repairs).toContain("logprobs-other-tokens");
+  });
+
+  const answer = (message: Members, logprobs: Members): string =>
+    JSON.stringify({
+      ...envelope,
+      object: "chat.completion",
+      choices: [{ index: 0, message: { role: "assistant", ...message }, logprobs, finish_reason: "stop" }],
+    });
+
+  test.each([
+    ["before it", "Hi!", ["<think>", "Hm", "</think>", "\n", "Hi", "!", ""], ["Hi", "!", ""]],
+    ["of a text that is there twice", "a", ["a", "a"], ["a"]],
+    ["where there is no text", null, ["{", "}"], []],
+    ["in the middle of which the text begins", "i!", ["Hi", "!"], ["Hi", "!"]],
+    ["which are another text", "Hi", ["Ho"], ["Ho"]],
+  ])("in a whole answer: %s", (_, content, listed, left) => {
+    expect(tokens(readPieces([answer({ content }, entries(...listed))], {}))).toEqual(left);
   });
 });
 

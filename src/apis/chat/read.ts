@@ -1,18 +1,27 @@
-import type { GenerationEvent, StartEvent } from "../../core/events.ts";
+import type { GenerationEvent, StartEvent, TokenLogprob } from "../../core/events.ts";
 import { ChoicesReader } from "../tolerant/choices-reader.ts";
 import type { ChoiceKind, ChoicesReaderOptions } from "../tolerant/choices-reader.ts";
-import type { ChoiceState } from "../tolerant/answer-choices.ts";
+import { type ChoiceState, newChoice } from "../tolerant/answer-choices.ts";
 import { CallAssembler } from "../tolerant/call-assembler.ts";
 import type { Hole } from "../tolerant/known-chunks.ts";
 import { readLogprobs } from "../tolerant/read-logprobs.ts";
 import { isObject, nonEmpty } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { RepairLog } from "../tolerant/repairs.ts";
+import { DetailsMerger, type ThinkingBlock, thinkingBlocks } from "./reasoning-details.ts";
 
 interface ChatChoice extends ChoiceState {
   readonly calls: CallAssembler;
   roleSeen: boolean;
   legacyCall: boolean;
+  /** The last content was reasoning, so that a signature belongs to it. */
+  isReasoning: boolean;
+  /** Reasoning has come under a name of its own, not only in `reasoning_details`. */
+  namesReasoning: boolean;
+  /** There is a text, a refusal or a call. */
+  hasContent: boolean;
+  /** `reasoning_details` that no event has yet; absent until there are some. */
+  details: DetailsMerger | undefined;
 }
 
 type ChatReader = ChoicesReader<ChatChoice>;
@@ -21,24 +30,53 @@ const chatChoices: ChoiceKind<ChatChoice> = {
   chunkObject: "chat.completion.chunk",
   bodyObject: "chat.completion",
   create: (choice, { options, repairs }) => ({
-    choice,
-    started: false,
-    finish: null,
-    stop: undefined,
-    finished: false,
-    calls: new CallAssembler(choice, options.newCallId, repairs),
+    ...newChoice(choice),
+    calls: new CallAssembler(choice, options, repairs),
     roleSeen: false,
     legacyCall: false,
+    isReasoning: false,
+    namesReasoning: false,
+    hasContent: false,
+    details: undefined,
   }),
+  begins: ({ delta }) => isObject(delta) && nonEmpty(delta["role"]) !== undefined,
   read: readChatChoice,
   holePath: chatHole,
   callsOf: ({ calls }) => calls,
   isLegacyCall: ({ legacyCall }) => legacyCall,
+  endContent: (state, { options: { source } }, out) => pushDetails(state, source, out),
 };
 
 /** Reads a chat answer of any server that is compatible with OpenAI's API into generation events. */
 export function chatReader(options: ChoicesReaderOptions): ChatReader {
   return new ChoicesReader(chatChoices, options);
+}
+
+/**
+ * Returns the tokens of the text. llama.cpp's server lists those of reasoning, of its tags and of calls, too: in a whole answer before those of
+ * the text, in a stream in chunks without `content`. A chunk whose content is empty may have a token that is a part of a character.
+ */
+function tokensOfText(
+  tokens: readonly TokenLogprob[],
+  text: string,
+  raw: JsonObject,
+  delta: JsonObject,
+  repairs: RepairLog,
+): readonly TokenLogprob[] {
+  let from = 0;
+  if (raw["message"] === undefined) {
+    if (text === "" && (delta["content"] ?? undefined) === undefined) from = tokens.length;
+  } else {
+    const joined = tokens.map(({ token }) => token).join("");
+    if (joined !== text && joined.endsWith(text)) {
+      let before = joined.length - text.length;
+      while (before > 0) before -= tokens[from++]?.token.length ?? before;
+      // The text begins in the middle of a token.
+      if (before < 0) from = 0;
+    }
+  }
+  if (from > 0) repairs.note("logprobs-other-tokens");
+  return from === 0 ? tokens : tokens.slice(from);
 }
 
 function readChatChoice(raw: JsonObject, state: ChatChoice, reader: ChatReader, out: GenerationEvent[]): boolean {
@@ -51,14 +89,26 @@ function readChatChoice(raw: JsonObject, state: ChatChoice, reader: ChatReader, 
   state.roleSeen ||= hasRole;
 
   const before = out.length;
-  const content = readChatContent(delta, reader.repairs);
+  // The details of reasoning that has come under a name of its own repeat it.
+  const isRepeated = state.namesReasoning && delta["reasoning_details"] !== undefined;
+  const content = readChatContent(isRepeated ? { ...delta, reasoning_details: undefined } : delta, reader.repairs);
+  if (content.reasoning !== "") state.namesReasoning ||= reasoningNames.some((name) => plainText(delta[name]) !== "");
   const logprobs = readLogprobs(raw["logprobs"], content.text, reader.repairs);
   const { choice } = state;
-  if (content.reasoning !== "") {
+  const blocks = thinkingBlocks(delta, reader.options.source);
+  const isSigned = blocks.some(({ state }) => state !== undefined);
+  if (isSigned && raw["message"] !== undefined) {
+    reader.start(state, out);
+    for (const block of blocks) pushReasoning(block, choice, out);
+  } else if (content.reasoning !== "") {
     reader.start(state, out);
     out.push({ type: "reasoning-delta", choice, text: content.reasoning });
+    state.isReasoning = true;
   }
-  const textLogprobs = logprobs?.text ?? [];
+  if (isSigned && raw["message"] === undefined) pushSignatures(blocks, state, reader, out);
+  const hasText = content.text !== "" || content.refusal !== "";
+  readDetails(raw, delta, { state, hasText }, reader, out);
+  const textLogprobs = tokensOfText(logprobs?.text ?? [], content.text, raw, delta, reader.repairs);
   if (content.text !== "" || textLogprobs.length > 0) {
     reader.start(state, out);
     out.push({
@@ -78,16 +128,84 @@ function readChatChoice(raw: JsonObject, state: ChatChoice, reader: ChatReader, 
       ...(refusalLogprobs.length > 0 && { logprobs: refusalLogprobs }),
     });
   }
-  readCalls(delta, state, reader, out);
+  readCalls(raw, delta, state, reader, out);
+  if (
+    out.slice(before).some(({ type }) => type === "text-delta" || type === "refusal-delta" || type.startsWith("tool-"))
+  ) {
+    state.isReasoning = false;
+    state.hasContent = true;
+  }
   const count = out.slice(before).filter((event) => event.type !== "start").length;
   if (count > 1 && raw["message"] === undefined && kindsOf(out, before) > 1) reader.repairs.note("mixed-delta");
   if (count === 0 && !hasRole && raw["finish_reason"] === null && !hasOther(delta)) reader.repairs.note("empty-delta");
   return count > 0;
 }
 
+function pushReasoning({ text, state }: ThinkingBlock, choice: number, out: GenerationEvent[]): void {
+  out.push({ type: "part-start", choice, kind: "reasoning" });
+  if (text !== "") out.push({ type: "reasoning-delta", choice, text });
+  out.push({ type: "part-end", choice, ...(state && { state }) });
+}
+
+/** Ends the reasoning of a stream with its signature, and adds encrypted reasoning. A signature whose reasoning is over is of no use. */
+function pushSignatures(
+  blocks: readonly ThinkingBlock[],
+  state: ChatChoice,
+  reader: ChatReader,
+  out: GenerationEvent[],
+): void {
+  const { choice } = state;
+  for (const block of blocks) {
+    if (block.state?.kind === "redacted") {
+      reader.start(state, out);
+      pushReasoning(block, choice, out);
+    } else if (block.state && state.isReasoning) out.push({ type: "part-end", choice, state: block.state });
+    else continue;
+    state.isReasoning = false;
+  }
+}
+
+/**
+ * Reads the `reasoning_details` of a delta or message. What has arrived ends the reasoning before the first text or call; further entries
+ * end later reasoning, or come at the end of the choice.
+ */
+function readDetails(
+  raw: JsonObject,
+  delta: JsonObject,
+  { state, hasText }: { readonly state: ChatChoice; readonly hasText: boolean },
+  reader: ChatReader,
+  out: GenerationEvent[],
+): void {
+  const list = delta["reasoning_details"];
+  if (Array.isArray(list) && list.length > 0) {
+    reader.start(state, out);
+    state.details ??= new DetailsMerger();
+    if (raw["message"] === undefined) state.details.add(list);
+    else state.details.addWhole(list);
+  }
+  // A part within a call would not be in the legal order.
+  if (!state.details?.hasSome || state.calls.started > 0) return;
+  const calls = delta["tool_calls"] ?? delta["function_call"];
+  const hasCall = isObject(calls) || (Array.isArray(calls) && calls.length > 0);
+  if (hasCall || (hasText && (state.isReasoning || !state.hasContent))) pushDetails(state, reader.options.source, out);
+}
+
+/** Ends the open reasoning with the details that have arrived, or makes a part of them. */
+function pushDetails(state: ChatChoice, source: string | undefined, out: GenerationEvent[]): void {
+  const value = state.details?.take();
+  if (!value) return;
+  const { choice, isReasoning } = state;
+  if (!isReasoning) out.push({ type: "part-start", choice, kind: "reasoning" });
+  out.push({ type: "part-end", choice, state: { kind: "details", value, ...(source !== undefined && { source }) } });
+  state.isReasoning = false;
+}
+
 function chatHole(raw: JsonObject, event: GenerationEvent): Hole | null {
   const delta = raw["delta"];
   if (!isObject(delta) || raw["logprobs"]) return null;
+  // They repeat the text, or have more than that.
+  if (["reasoning_details", "thinking_blocks"].some((name) => Array.isArray(delta[name]) && delta[name].length > 0))
+    return null;
   if (event.type === "text-delta" && delta["content"] === event.text)
     return { path: ["delta", "content"], kind: "text" };
   if (event.type === "reasoning-delta") {
@@ -123,12 +241,20 @@ function openChoice(
   reader.start(state, out, isStream && reader.madeByOpenAi ? announcement(delta) : undefined);
 }
 
-function readCalls(delta: JsonObject, state: ChatChoice, reader: ChatReader, out: GenerationEvent[]): void {
+function readCalls(
+  raw: JsonObject,
+  delta: JsonObject,
+  state: ChatChoice,
+  reader: ChatReader,
+  out: GenerationEvent[],
+): void {
   const calls = delta["tool_calls"];
   if ((Array.isArray(calls) && calls.length > 0) || isObject(calls)) {
     reader.start(state, out);
     if (!Array.isArray(calls)) reader.repairs.note("call-index");
-    state.calls.add(calls, out);
+    // The calls of a whole message have no index: their order says it.
+    const isWhole = Array.isArray(calls) && raw["message"] !== undefined;
+    state.calls.add(isWhole ? calls.map((call, index) => (isObject(call) ? { index, ...call } : call)) : calls, out);
   }
   const legacy = delta["function_call"];
   if (isObject(legacy) && (nonEmpty(legacy["name"]) || legacy["arguments"] !== undefined)) {
@@ -149,7 +275,7 @@ function announcement(delta: JsonObject): StartEvent["announced"] {
 
 function kindsOf(events: readonly GenerationEvent[], from: number): number {
   const kinds = new Set(events.slice(from).map(({ type }) => (type.startsWith("tool-call") ? "call" : type)));
-  kinds.delete("start");
+  for (const type of ["start", "part-start", "part-end"] as const) kinds.delete(type);
   return kinds.size;
 }
 
@@ -187,10 +313,13 @@ export function readChatContent(delta: JsonObject, repairs: RepairLog): ReadCont
   return found;
 }
 
+/** The members that have the text of reasoning. */
+const reasoningNames = ["reasoning", "reasoning_text", "thinking", "reasoning_content"];
+
 function reasoningOf(delta: JsonObject, repairs: RepairLog): string {
   const own = delta["reasoning_content"];
   if (typeof own === "string" && own !== "") return own;
-  for (const name of ["reasoning", "reasoning_text", "thinking", "reasoning_content", "reasoning_details"]) {
+  for (const name of [...reasoningNames, "reasoning_details"]) {
     const text = plainText(delta[name]);
     if (text === "") continue;
     repairs.note("reasoning-field");

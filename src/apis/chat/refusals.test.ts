@@ -100,7 +100,7 @@ test.each<
   ["temperature", { temperature: -1 }, "decimal", "below", 0, -1],
   ["top_p", { top_p: 1.01 }, "decimal", "above", 1, 1.01],
   ["frequency_penalty", { frequency_penalty: -3 }, "decimal", "below", -2, -3],
-  ["max_tokens", { max_tokens: -1 }, "integer", "below", 1, -1],
+  ["max_tokens", { max_tokens: -2 }, "integer", "below", 1, -2],
   ["max_completion_tokens", { max_completion_tokens: 0 }, "integer", "below", 1, 0],
   ["n", { n: 0 }, "integer", "below", 1, 0],
   ["n", { n: 129 }, "integer", "above", 128, 129],

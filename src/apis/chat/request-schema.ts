@@ -10,15 +10,21 @@ import type { ChatRequestMessage, ChatRequestTool } from "./request-types.ts";
 const anObject = expecting("an object");
 const nullableText = z.string().nullish();
 
+/** A mark of the prompt cache, of OpenRouter and LiteLLM: in parts, messages, calls and tools. It has no effect on the answer. */
+const marked = { cache_control: z.unknown().optional() };
+
 /**
  * The end of a prompt prefix that later requests repeat. Truewire finds the longest cached prefix without it, so that a time to live that
  * OpenAI would refuse has no effect either.
  */
-const prompt_cache_breakpoint = z
-  .object({ mode: z.string().nullish(), ttl: nullableText }, expecting("an object"))
-  .nullish();
+const cacheable = {
+  prompt_cache_breakpoint: z
+    .object({ mode: z.string().nullish(), ttl: nullableText }, expecting("an object"))
+    .nullish(),
+  ...marked,
+};
 
-export const textContentPart = z.object({ type: z.literal("text"), text: z.string(), prompt_cache_breakpoint });
+export const textContentPart = z.object({ type: z.literal("text"), text: z.string(), ...cacheable });
 export const refusalContentPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
 export const imageContentPart = z.object({
   type: z.literal("image_url"),
@@ -27,17 +33,17 @@ export const imageContentPart = z.object({
     [z.string(), z.object({ url: z.string(), detail: z.enum(["auto", "low", "high", "original"]).nullish() })],
     expecting("an object"),
   ),
-  prompt_cache_breakpoint,
+  ...cacheable,
 });
 export const audioContentPart = z.object({
   type: z.literal("input_audio"),
   input_audio: z.object({ data: z.string(), format: z.enum(["wav", "mp3"]) }, anObject),
-  prompt_cache_breakpoint,
+  ...cacheable,
 });
 export const fileContentPart = z.object({
   type: z.literal("file"),
   file: z.object({ file_data: nullableText, file_id: nullableText, filename: nullableText }, anObject),
-  prompt_cache_breakpoint,
+  ...cacheable,
 });
 
 export const userPart = z.discriminatedUnion(
@@ -56,25 +62,52 @@ function content<Part>(part: z.ZodType<Part>): z.ZodType<string | Part[]> {
 }
 
 const calledFunction = z.object({ name: z.string(), arguments: z.string() }, anObject);
-export const requestFunctionCall = z.object({ id: z.string(), type: z.literal("function"), function: calledFunction });
+/** What servers demand back with a call (`callStateMembers`). */
+const callState = { extra_content: anyObject().nullish(), provider_specific_fields: anyObject().nullish() };
+export const requestFunctionCall = z.object({
+  id: z.string(),
+  type: z.literal("function"),
+  function: calledFunction,
+  ...callState,
+  ...marked,
+});
 export const requestCustomCall = z.object({
   id: z.string(),
   type: z.literal("custom"),
   custom: z.object({ name: z.string(), input: z.string() }),
+  ...callState,
+  ...marked,
 });
 export const requestToolCall = z.discriminatedUnion("type", [requestFunctionCall, requestCustomCall], anObject);
+
+/** A block of reasoning in Anthropic's form. Source: https://docs.litellm.ai/docs/reasoning_content. */
+export const thinkingBlock = z.discriminatedUnion(
+  "type",
+  [
+    z.object({ type: z.literal("thinking"), thinking: z.string().nullish(), signature: nullableText }),
+    z.object({ type: z.literal("redacted_thinking"), data: z.string() }),
+  ],
+  anObject,
+);
 
 export const systemMessage = z.object({
   role: z.literal("system"),
   content: content(textPart),
   name: nullableText,
+  ...marked,
 });
 export const developerMessage = z.object({
   role: z.literal("developer"),
   content: content(textPart),
   name: nullableText,
+  ...marked,
 });
-export const userMessage = z.object({ role: z.literal("user"), content: content(userPart), name: nullableText });
+export const userMessage = z.object({
+  role: z.literal("user"),
+  content: content(userPart),
+  name: nullableText,
+  ...marked,
+});
 export const chatAssistantMessage = z.object({
   role: z.literal("assistant"),
   content: content(assistantPart).nullish(),
@@ -82,16 +115,22 @@ export const chatAssistantMessage = z.object({
   refusal: nullableText,
   reasoning_content: nullableText,
   reasoning: nullableText,
+  /** OpenRouter's, and this server's (`detailsFor`). */
+  reasoning_details: list(anyObject(), { phrase: "an array of objects", most: maxParts }).nullish(),
+  thinking_blocks: list(thinkingBlock, { phrase: "an array of objects", most: maxParts }).nullish(),
   tool_calls: list(requestToolCall, { phrase: "an array of objects", most: maxCalls }).nullish(),
   function_call: calledFunction.nullish(),
   /** Refers to an earlier audio answer of OpenAI. */
   audio: z.object({ id: z.string() }).nullish(),
+  ...marked,
 });
 export const toolMessage = z.object({
   role: z.literal("tool"),
-  content: content(textPart),
+  // OpenAI takes texts only; clients of LangChain and of the AI SDK also send what a tool has shown.
+  content: content(userPart),
   tool_call_id: z.string(),
   name: nullableText,
+  ...marked,
 });
 export const functionMessage = z.object({
   role: z.literal("function"),
@@ -117,6 +156,7 @@ export const functionDefinition = z.object(
     description: nullableText,
     parameters: anyObject().nullish(),
     strict: z.boolean().nullish(),
+    ...marked,
   },
   anObject,
 );
@@ -131,13 +171,14 @@ export const customToolFormat = z.discriminatedUnion(
   ],
   anObject,
 );
-export const chatFunctionTool = z.object({ type: z.literal("function"), function: functionDefinition });
+export const chatFunctionTool = z.object({ type: z.literal("function"), function: functionDefinition, ...marked });
 export const chatCustomTool = z.object({
   type: z.literal("custom"),
   custom: z.object(
     { name: z.string().min(1), description: nullableText, format: customToolFormat.nullish() },
     anObject,
   ),
+  ...marked,
 });
 export const requestTool = z.discriminatedUnion("type", [chatFunctionTool, chatCustomTool], anObject);
 

@@ -201,7 +201,9 @@ function typesOfPrograms(): readonly string[] {
     [schema.requestToolCall, "ProgramToolCall"],
     [schema.userPart, "ProgramContentPart"],
   ]);
-  const omitted = new Set(["prompt_cache_breakpoint"]);
+  // A program has given no state.
+  const states = ["extra_content", "provider_specific_fields", "reasoning_details", "thinking_blocks"];
+  const omitted = new Set(["prompt_cache_breakpoint", "cache_control", ...states]);
   const form: Form = { written: true, names, omitted };
   // Truewire writes reasoning as `reasoning_content`, calls as `tool_calls`, and no reference to an earlier audio answer.
   const own: Form = { ...form, omitted: new Set([...omitted, "reasoning", "function_call", "audio", "content"]) };

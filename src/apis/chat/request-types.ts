@@ -8,6 +8,7 @@ export type ChatContentPart = {
     mode?: string | null | undefined;
     ttl?: string | null | undefined;
   } | null | undefined;
+  cache_control?: unknown | undefined;
 } | {
   type: "image_url";
   image_url: string | {
@@ -18,6 +19,7 @@ export type ChatContentPart = {
     mode?: string | null | undefined;
     ttl?: string | null | undefined;
   } | null | undefined;
+  cache_control?: unknown | undefined;
 } | {
   type: "input_audio";
   input_audio: {
@@ -28,6 +30,7 @@ export type ChatContentPart = {
     mode?: string | null | undefined;
     ttl?: string | null | undefined;
   } | null | undefined;
+  cache_control?: unknown | undefined;
 } | {
   type: "file";
   file: {
@@ -39,6 +42,7 @@ export type ChatContentPart = {
     mode?: string | null | undefined;
     ttl?: string | null | undefined;
   } | null | undefined;
+  cache_control?: unknown | undefined;
 } | {
   type: "refusal";
   refusal: string;
@@ -55,6 +59,9 @@ export type ChatRequestToolCall = {
     name: string;
     arguments: string;
   };
+  extra_content?: Record<string, unknown> | null | undefined;
+  provider_specific_fields?: Record<string, unknown> | null | undefined;
+  cache_control?: unknown | undefined;
 } | {
   id: string;
   type: "custom";
@@ -62,6 +69,9 @@ export type ChatRequestToolCall = {
     name: string;
     input: string;
   };
+  extra_content?: Record<string, unknown> | null | undefined;
+  provider_specific_fields?: Record<string, unknown> | null | undefined;
+  cache_control?: unknown | undefined;
 };
 
 /** An assistant message of a chat request. */
@@ -74,6 +84,7 @@ export type ChatAssistantMessage = {
       mode?: string | null | undefined;
       ttl?: string | null | undefined;
     } | null | undefined;
+    cache_control?: unknown | undefined;
   } | {
     type: "refusal";
     refusal: string;
@@ -82,6 +93,15 @@ export type ChatAssistantMessage = {
   refusal?: string | null | undefined;
   reasoning_content?: string | null | undefined;
   reasoning?: string | null | undefined;
+  reasoning_details?: Record<string, unknown>[] | null | undefined;
+  thinking_blocks?: ({
+    type: "thinking";
+    thinking?: string | null | undefined;
+    signature?: string | null | undefined;
+  } | {
+    type: "redacted_thinking";
+    data: string;
+  })[] | null | undefined;
   tool_calls?: ChatRequestToolCall[] | null | undefined;
   function_call?: {
     name: string;
@@ -90,6 +110,7 @@ export type ChatAssistantMessage = {
   audio?: {
     id: string;
   } | null | undefined;
+  cache_control?: unknown | undefined;
 };
 
 /** A message of a chat request. */
@@ -102,8 +123,10 @@ export type ChatRequestMessage = {
       mode?: string | null | undefined;
       ttl?: string | null | undefined;
     } | null | undefined;
+    cache_control?: unknown | undefined;
   }[];
   name?: string | null | undefined;
+  cache_control?: unknown | undefined;
 } | ChatAssistantMessage | {
   role: "user";
   content: string | ({
@@ -113,6 +136,7 @@ export type ChatRequestMessage = {
       mode?: string | null | undefined;
       ttl?: string | null | undefined;
     } | null | undefined;
+    cache_control?: unknown | undefined;
   } | {
     type: "image_url";
     image_url: string | {
@@ -123,6 +147,7 @@ export type ChatRequestMessage = {
       mode?: string | null | undefined;
       ttl?: string | null | undefined;
     } | null | undefined;
+    cache_control?: unknown | undefined;
   } | {
     type: "input_audio";
     input_audio: {
@@ -133,6 +158,7 @@ export type ChatRequestMessage = {
       mode?: string | null | undefined;
       ttl?: string | null | undefined;
     } | null | undefined;
+    cache_control?: unknown | undefined;
   } | {
     type: "file";
     file: {
@@ -144,24 +170,62 @@ export type ChatRequestMessage = {
       mode?: string | null | undefined;
       ttl?: string | null | undefined;
     } | null | undefined;
+    cache_control?: unknown | undefined;
   })[];
   name?: string | null | undefined;
+  cache_control?: unknown | undefined;
 } | {
   role: "function";
   content: string | null;
   name: string;
 } | {
   role: "tool";
-  content: string | {
+  content: string | ({
     type: "text";
     text: string;
     prompt_cache_breakpoint?: {
       mode?: string | null | undefined;
       ttl?: string | null | undefined;
     } | null | undefined;
-  }[];
+    cache_control?: unknown | undefined;
+  } | {
+    type: "image_url";
+    image_url: string | {
+      url: string;
+      detail?: "auto" | "low" | "high" | "original" | null | undefined;
+    };
+    prompt_cache_breakpoint?: {
+      mode?: string | null | undefined;
+      ttl?: string | null | undefined;
+    } | null | undefined;
+    cache_control?: unknown | undefined;
+  } | {
+    type: "input_audio";
+    input_audio: {
+      data: string;
+      format: "wav" | "mp3";
+    };
+    prompt_cache_breakpoint?: {
+      mode?: string | null | undefined;
+      ttl?: string | null | undefined;
+    } | null | undefined;
+    cache_control?: unknown | undefined;
+  } | {
+    type: "file";
+    file: {
+      file_data?: string | null | undefined;
+      file_id?: string | null | undefined;
+      filename?: string | null | undefined;
+    };
+    prompt_cache_breakpoint?: {
+      mode?: string | null | undefined;
+      ttl?: string | null | undefined;
+    } | null | undefined;
+    cache_control?: unknown | undefined;
+  })[];
   tool_call_id: string;
   name?: string | null | undefined;
+  cache_control?: unknown | undefined;
 } | {
   role: "developer";
   content: string | {
@@ -171,8 +235,10 @@ export type ChatRequestMessage = {
       mode?: string | null | undefined;
       ttl?: string | null | undefined;
     } | null | undefined;
+    cache_control?: unknown | undefined;
   }[];
   name?: string | null | undefined;
+  cache_control?: unknown | undefined;
 };
 
 /** A tool of a chat request. */
@@ -183,7 +249,9 @@ export type ChatRequestTool = {
     description?: string | null | undefined;
     parameters?: Record<string, unknown> | null | undefined;
     strict?: boolean | null | undefined;
+    cache_control?: unknown | undefined;
   };
+  cache_control?: unknown | undefined;
 } | {
   type: "custom";
   custom: {
@@ -199,6 +267,7 @@ export type ChatRequestTool = {
       };
     } | null | undefined;
   };
+  cache_control?: unknown | undefined;
 };
 
 /** The `tool_choice` of a chat request. */

@@ -90,14 +90,14 @@ export const chatParameters: readonly RequestParameter[] = [
     "max_tokens",
     {
       endpoints: chat,
-      note: "At least 1. If `max_completion_tokens` is present too, the smaller of the two applies.",
+      note: "At least 1; in profile `lean`, -1 is no limit. If `max_completion_tokens` is present too, the smaller of the two applies.",
       shape: integerShape(1),
     },
     setDraftMember("maxTokens"),
   ),
   supportedParameter(
     "max_completion_tokens",
-    { endpoints: chat, note: "At least 1.", shape: integerShape(1) },
+    { endpoints: chat, note: "At least 1; in profile `lean`, -1 is no limit.", shape: integerShape(1) },
     setDraftMember("maxCompletionTokens"),
   ),
   supportedParameter("logprobs", { endpoints: chat, shape: z.boolean() }, setDraftMember("logprobs")),
@@ -167,9 +167,9 @@ export function readChatRequest(body: unknown, requestId: string, options?: Read
 export function* chatRequestInSteps(
   body: unknown,
   requestId: string,
-  { profile = lean, forwards = false }: ReadOptions = {},
+  { profile = lean, forwards = false, turnSeal }: ReadOptions = {},
 ): Steps<ReadChoicesRequest> {
-  const draft = emptyDraft("chat", profile, forwards);
+  const draft = emptyDraft("chat", profile, forwards, turnSeal);
   const members = yield* readParameters(body, chatParameters, draft);
   const { legacy, named, ...tools } = resolveTools(draft);
   checkTemplate(draft);

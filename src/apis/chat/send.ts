@@ -1,4 +1,6 @@
 import type { ChatPrompt, GenerationRequest, OutputConstraint } from "../../core/request.ts";
+import { isObject } from "../../core/json.ts";
+import { type AssistantPart, assistantParts, type Message, reasoningOf } from "../../core/message.ts";
 import { type Adaptation, adaptBody } from "../adapt/adaptations.ts";
 import {
   finishRequestBody,
@@ -10,10 +12,13 @@ import {
   withoutUndefined,
   writeSampling,
 } from "../adapt/server-profile.ts";
+import { fitMarks, hasMarks, requestMark } from "../adapt/cache-marks.ts";
 import { memberAdaptations } from "./fit-members.ts";
 import { chatParameters } from "./request.ts";
 import { messageAdaptations } from "./fit-messages.ts";
 import {
+  reasoningStates,
+  withCallStates,
   writeChatMessages,
   writeChatTools,
   writeFunction,
@@ -35,16 +40,77 @@ export function writeChatRequest(
   if (prompt.kind !== "chat") throw new TypeError("A chat request needs a conversation.");
   const legacy = profile.legacyFunctions ?? false;
   const original = passthrough?.dialect === "chat" ? passthrough.body : undefined;
-  const body = original ? { ...original } : chatMembers(withExtraFor(request, profile, note), prompt, legacy);
+  const marks = profile.cacheMarks === true && hasMarks(request);
+  const body = original
+    ? clientBody(request, prompt)
+    : chatMembers(
+        withExtraFor(request, profile, note),
+        profile.states ? prompt : withKnownMakers(prompt),
+        legacy,
+        marks,
+      );
+  if (profile.cacheMarks === true) {
+    const whole = requestMark(request, profile, false);
+    const mark = original ? whole : fitMarks(cacheableParts(body), whole);
+    if (mark) body["cache_control"] ??= mark;
+  }
+  if (profile.templateVariables === true && isThinkingOff(request))
+    body["chat_template_kwargs"] = { ...thinkingOff, ...(body["chat_template_kwargs"] as RequestBody | undefined) };
   if (!original) {
     removeReasoningOptions(body, profile, note);
     withoutExtensions(body, chatParameters, profile, note);
   }
   if (original && legacy !== (prompt.legacyFunctions ?? false)) {
-    body["messages"] = writeChatMessages(prompt.messages, legacy);
+    body["messages"] = writeChatMessages(prompt.messages, { legacy, states: true });
     writeToolMembers(body, request, legacy);
   }
   return finishRequestBody(adaptBody(body, chatAdaptations, { profile, request, note }), request, profile, note);
+}
+
+/**
+ * Returns the prompt without the signatures of an unknown maker, which clients of another API have sent: a server that is not known to take
+ * any may refuse them.
+ */
+function withKnownMakers(prompt: ChatPrompt): ChatPrompt {
+  const isUnknown = (part: AssistantPart): boolean =>
+    part.type === "reasoning" && part.state !== undefined && part.state.source === undefined;
+  const messages = prompt.messages.map((message): Message => {
+    if (message.role !== "assistant" || !assistantParts(message).some(isUnknown)) return message;
+    const content = assistantParts(message).flatMap((part): readonly AssistantPart[] => {
+      if (part.type !== "reasoning" || !isUnknown(part)) return [part];
+      const { state: _, ...reasoning } = part;
+      return reasoning.text === "" && !reasoning.summary?.length ? [] : [reasoning];
+    });
+    return { ...message, content };
+  });
+  return { ...prompt, messages };
+}
+
+/** Returns the client's own JSON, whose messages have the states that those of `prompt` have. */
+function clientBody(request: GenerationRequest, { messages }: ChatPrompt): RequestBody {
+  const { body = {}, sealed, hasOtherStates = false } = request.passthrough ?? {};
+  const sent = body["messages"];
+  if (!Array.isArray(sent) || (!sealed && !hasOtherStates)) return { ...body };
+  // Each message of the prompt is one of the client's.
+  if (sent.length !== messages.length)
+    return { ...body, messages: writeChatMessages(messages, { states: true, marks: hasMarks(request) }) };
+  return { ...body, messages: sent.map((raw: unknown, at) => withStates(raw, messages[at])) };
+}
+
+/** Returns a client's message with the states of `message`, and without all others. Lost reasoning comes back, too. */
+function withStates(raw: unknown, message: Message | undefined): unknown {
+  if (!isObject(raw) || message?.role !== "assistant") return raw;
+  const { reasoning_details: _, thinking_blocks: __, tool_calls: calls, ...others } = raw;
+  const hasText = typeof raw["reasoning_content"] === "string" || typeof raw["reasoning"] === "string";
+  const reasoning = hasText ? undefined : reasoningOf(message);
+  return {
+    ...others,
+    ...(reasoning !== undefined && reasoning !== "" && { reasoning_content: reasoning }),
+    ...reasoningStates(message),
+    ...(calls !== undefined && {
+      tool_calls: Array.isArray(calls) ? withCallStates(calls.filter(isObject), message) : calls,
+    }),
+  };
 }
 
 /** The adaptations of chat requests, in the order in which they are applied. */
@@ -73,6 +139,13 @@ function withExtraFor(request: GenerationRequest, profile: ServerProfile, note: 
   return { ...request, extra: Object.fromEntries(kept) };
 }
 
+/** Variables of chat templates: a template reads one of them. */
+const thinkingOff = { enable_thinking: false, thinking: false };
+
+function isThinkingOff({ reasoning: { mode, effort } = {} }: GenerationRequest): boolean {
+  return mode === "off" || (mode === undefined && effort === "none");
+}
+
 /** Removes the reasoning effort and budget if the server may refuse them. */
 function removeReasoningOptions(body: RequestBody, profile: ServerProfile, note: NoteAdaptation): void {
   if (!isOn(profile, "reasoning-effort")) return;
@@ -89,13 +162,18 @@ function removeReasoningOptions(body: RequestBody, profile: ServerProfile, note:
 
 /**
  * Writes all members of a chat request but `model` and `stream`, under the names of OpenAI and of the servers that extended its API.
- * `legacy`: with `functions` instead of `tools`.
+ * `legacy`: with `functions` instead of `tools`. `marks`: with the marks of the prompt cache.
  */
-export function chatMembers(request: GenerationRequest, prompt: ChatPrompt, legacy = false): RequestBody {
+export function chatMembers(
+  request: GenerationRequest,
+  prompt: ChatPrompt,
+  legacy = false,
+  marks = false,
+): RequestBody {
   const { template } = prompt;
   const body: RequestBody = {
     ...request.extra,
-    messages: writeChatMessages(prompt.messages, legacy),
+    messages: writeChatMessages(prompt.messages, { legacy, states: true, marks }),
     ...writeSampling(request),
     ...withoutUndefined({
       parallel_tool_calls: request.parallelToolCalls,
@@ -113,18 +191,26 @@ export function chatMembers(request: GenerationRequest, prompt: ChatPrompt, lega
     ...(request.logprobs && { logprobs: true, top_logprobs: request.logprobs.top }),
     ...(request.output && writeOutput(request.output)),
   };
-  writeToolMembers(body, request, legacy);
+  writeToolMembers(body, request, legacy, marks);
   return body;
 }
 
+/** All that may have a mark of the prompt cache, in the order of the prompt. */
+function cacheableParts({ tools, messages }: RequestBody): RequestBody[] {
+  const parts = ((messages ?? []) as readonly RequestBody[]).flatMap(({ content }) =>
+    Array.isArray(content) ? (content as RequestBody[]) : [],
+  );
+  return [...((tools ?? []) as RequestBody[]), ...parts];
+}
+
 /** Writes the tools in one of the two forms, and removes the other. */
-function writeToolMembers(body: RequestBody, request: GenerationRequest, legacy: boolean): void {
+function writeToolMembers(body: RequestBody, request: GenerationRequest, legacy: boolean, marks = false): void {
   const { tools, toolChoice } = request;
   for (const name of ["tools", "tool_choice", "functions", "function_call"]) delete body[name];
   if (legacy) delete body["parallel_tool_calls"];
   if (tools && tools.length > 0) {
     if (legacy) body["functions"] = tools.map(writeFunction);
-    else body["tools"] = writeChatTools(tools);
+    else body["tools"] = writeChatTools(tools, marks);
   }
   if (toolChoice) {
     if (legacy) body["function_call"] = writeFunctionChoice(toolChoice);

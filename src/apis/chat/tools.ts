@@ -2,6 +2,7 @@ import * as z from "zod";
 import { invalidRequest } from "../../core/failure.ts";
 import type { Tool, ToolChoice } from "../../core/message.ts";
 import { StepCounter } from "../../core/steps.ts";
+import { withMark } from "../request/cache-mark.ts";
 import { checkName, checkSchema } from "../request/check-schema.ts";
 import type { NamedChoice, RequestDraft } from "../request/draft.ts";
 import { type RequestParameter, setDraftMember, supportedParameter } from "../request/parameter.ts";
@@ -163,15 +164,18 @@ function checkCount(path: string, count: number, draft: RequestDraft): void {
 }
 
 function neutralTool(raw: ChatRequestTool, path: string, draft: RequestDraft): Tool {
-  if (raw.type === "function") return neutralFunction(raw.function, `${path}.function`, draft);
+  // LiteLLM also reads a mark of the prompt cache inside the function.
+  if (raw.type === "function")
+    return withMark(withMark(neutralFunction(raw.function, `${path}.function`, draft), raw.function), raw);
   const { name, description, format } = raw.custom;
   const inputGrammar = format?.type === "grammar" ? format.grammar : undefined;
-  return {
+  const tool: Tool = {
     name,
     ...(typeof description === "string" && { description }),
     kind: "custom",
     ...(inputGrammar && { inputGrammar }),
   };
+  return withMark(tool, raw);
 }
 
 function neutralFunction(
@@ -179,7 +183,8 @@ function neutralFunction(
   path: string,
   draft: RequestDraft,
 ): Tool {
-  if (draft.profile.judgesAsVendor) checkName(`${path}.name`, name);
+  // An upstream of the same API judges names itself, and a name that it refuses is shortened for it.
+  if (draft.profile.judgesAsVendor && !draft.forwards) checkName(`${path}.name`, name);
   if (parameters) checkParameters(name, parameters, strict ?? false, `${path}.parameters`, draft);
   return {
     name,

@@ -1,6 +1,6 @@
 import type { Generation, GeneratedChoice } from "../../core/accumulate.ts";
 import type { ChoicesContext } from "../choices-answer.ts";
-import { allowedExtras } from "../extras.ts";
+import { allowedExtras, callExtras } from "../extras.ts";
 import { answerIdentity, shownTier } from "../identity.ts";
 import type { JsonValue } from "../json-text.ts";
 import { jsonText } from "../json-text.ts";
@@ -8,8 +8,10 @@ import { chatLogprobs } from "../logprobs.ts";
 import { promptMembers } from "../prompt-report.ts";
 import { orderedMembers } from "../members.ts";
 import { chatUsage, timingsObject } from "../usage.ts";
-import { chatForms, finishReason, reasoningFields, showsLogprobsKey } from "./form.ts";
+import { chatForms, finishReason, reasoningFields, shownDetails, showsLogprobsKey } from "./form.ts";
 import type { ChatForm } from "./form.ts";
+import type { Details } from "./reasoning-details.ts";
+import { detailsFor } from "./shown-details.ts";
 import { chatChoice, chatCompletion, chatMessage } from "./schema.ts";
 import { writeCalls } from "./write-messages.ts";
 
@@ -70,12 +72,37 @@ function message(choice: GeneratedChoice, generation: Generation, context: Choic
     role: "assistant",
     content: content(choice),
     ...reasoning,
-    ...writeCalls(choice.toolCalls, context.requested.legacyFunctions),
+    ...callsOf(choice, context),
     refusal: choice.refusal ?? choiceForm.refusal,
     audio,
     annotations: annotations ?? (choiceForm.annotations ? [] : undefined),
   };
-  return Object.assign(orderedMembers(chatMessage, members), extras);
+  const details = reasoningDetails(choice, context, form);
+  return Object.assign(
+    orderedMembers(chatMessage, members),
+    details.length > 0 && { reasoning_details: details as JsonValue },
+    extras,
+  );
+}
+
+/** The states of a choice's reasoning, in order. */
+function reasoningDetails({ parts }: GeneratedChoice, context: ChoicesContext, form: ChatForm): Details {
+  const shown = shownDetails(form, context);
+  const entries: Details[number][] = [];
+  for (const part of parts)
+    if (part.type === "reasoning" && part.state)
+      entries.push(...detailsFor({ ...part, state: part.state }, entries.length, shown, context));
+  return entries;
+}
+
+/** The calls of a choice, with the members that the source added to them. */
+function callsOf({ toolCalls }: GeneratedChoice, context: ChoicesContext): Members {
+  const { tool_calls: calls, ...legacy } = writeCalls(toolCalls, context.requested.legacyFunctions);
+  if (!Array.isArray(calls)) return legacy;
+  const withExtras = calls.map((call, at) =>
+    Object.assign(call as Members, Object.fromEntries(callExtras(toolCalls[at] ?? {}, context))),
+  );
+  return { tool_calls: withExtras as JsonValue };
 }
 
 /** Returns `null` for a message of only calls or a refusal, and `""` for an empty message. */

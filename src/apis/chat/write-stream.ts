@@ -4,6 +4,7 @@ import type {
   FinishEvent,
   GenerationEnd,
   GenerationEvent,
+  PartEndEvent,
   PromptProgressEvent,
   RefusalDeltaEvent,
   SourceIdentity,
@@ -11,13 +12,14 @@ import type {
   TextDeltaEvent,
   TokenLogprob,
   ToolCallDeltaEvent,
+  ToolCallEndEvent,
   ToolCallStartEvent,
   UsageEvent,
 } from "../../core/events.ts";
 import type { ChoicesContext } from "../choices-answer.ts";
 import type { StreamWriter } from "../port.ts";
-import { memberText, allowedExtras } from "../extras.ts";
-import { jsonString } from "../json-text.ts";
+import { allowedExtras, callExtras, memberText } from "../extras.ts";
+import { jsonString, jsonText, type JsonValue } from "../json-text.ts";
 import { chatLogprobsText } from "../logprobs.ts";
 import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
 import { isMember, progressText, promptMembers } from "../prompt-report.ts";
@@ -29,8 +31,10 @@ import {
   finishReason,
   type Opening,
   reasoningFields,
+  shownDetails,
   showsLogprobsKey,
 } from "./form.ts";
+import { detailsFor, type ShownDetails } from "./shown-details.ts";
 import { answerIdentity, shownTier } from "../identity.ts";
 import { randomBase62 } from "../ids.ts";
 
@@ -45,7 +49,11 @@ interface ChoiceState {
   /** The kind of the last call; `undefined` before the first. */
   callKind: "function" | "custom" | undefined;
   /** Tokens whose text is not decided yet. They are sent with the next text. */
-  heldLogprobs: readonly TokenLogprob[];
+  heldLogprobs: TokenLogprob[];
+  /** The open part of reasoning: its text, unless only its details are sent, and the id of the source's item. */
+  reasoning: { text: string; readonly id: string | undefined };
+  /** The number of entries in `reasoning_details` that were sent. */
+  details: number;
   /** Ids of tokens, sent with the next chunk after the first one. */
   tokens: number[];
   /** Members for the next chunk, as `memberText`. */
@@ -72,6 +80,7 @@ export class ChatStreamWriter implements StreamWriter {
   readonly #context: ChoicesContext;
   readonly #form: ChatForm;
   readonly #reasoningFields: readonly string[];
+  readonly #details: ShownDetails;
   readonly #choices = new Map<number, ChoiceState>();
   #envelope: ChatEnvelope | undefined;
   #usage: UsageEvent | undefined;
@@ -85,6 +94,7 @@ export class ChatStreamWriter implements StreamWriter {
     this.#context = context;
     const form = (this.#form = chatForms[context.profile.name]);
     this.#reasoningFields = reasoningFields(form, context);
+    this.#details = shownDetails(form, context);
   }
 
   write(events: readonly GenerationEvent[]): string {
@@ -136,14 +146,18 @@ export class ChatStreamWriter implements StreamWriter {
       case "tool-call-delta":
         return this.#callDelta(state, event);
       case "tokens":
-        if (this.#context.requested.includeTokenIds) state.tokens.push(...event.tokens);
+        if (this.#context.requested.includeTokenIds) for (const token of event.tokens) state.tokens.push(token);
         return "";
       case "finish":
         return this.#finish(state, event);
       case "part-start":
+        state.reasoning = event.kind === "reasoning" ? { text: "", id: event.id } : noReasoning();
+        return "";
       case "part-end":
-      case "annotation":
+        return this.#partEnd(state, event);
       case "tool-call-end":
+        return this.#callEnd(state, event);
+      case "annotation":
       case "markup":
         return "";
     }
@@ -159,6 +173,8 @@ export class ChatStreamWriter implements StreamWriter {
       finished: false,
       callKind: undefined,
       heldLogprobs: [],
+      reasoning: noReasoning(),
+      details: 0,
       tokens: [],
       extras: "",
       textTemplate: null,
@@ -209,6 +225,7 @@ export class ChatStreamWriter implements StreamWriter {
   }
 
   #text(state: ChoiceState, { text, logprobs }: TextDeltaEvent): string {
+    if (state.reasoning.text !== "") state.reasoning = noReasoning();
     if (logprobs !== undefined || state.heldLogprobs.length > 0) return this.#textAndLogprobs(state, text, logprobs);
     if (text === "") return "";
     const template = this.#extras === "" ? state.textTemplate : null;
@@ -229,10 +246,11 @@ export class ChatStreamWriter implements StreamWriter {
   }
 
   #textAndLogprobs(state: ChoiceState, text: string, logprobs: readonly TokenLogprob[] = []): string {
-    const tokens = state.heldLogprobs.length > 0 ? [...state.heldLogprobs, ...logprobs] : logprobs;
-    state.heldLogprobs = text === "" ? tokens : [];
+    const held = state.heldLogprobs;
+    for (const token of logprobs) held.push(token);
     if (text === "") return "";
-    const shown = this.#logprobs(tokens, undefined);
+    state.heldLogprobs = [];
+    const shown = this.#logprobs(held, undefined);
     return this.#role(state, "text") + this.#chunk(state, `{"content":${JSON.stringify(text)}}`, shown);
   }
 
@@ -248,13 +266,27 @@ export class ChatStreamWriter implements StreamWriter {
 
   /** Reasoning has no log probabilities in OpenAI's form. */
   #reasoning(state: ChoiceState, text: string): string {
+    if (this.#details === "all") state.reasoning.text += text;
     if (text === "" || this.#reasoningFields.length === 0) return "";
     let chunks = this.#role(state, "text");
     for (const field of this.#reasoningFields) chunks += this.#chunk(state, `{"${field}":${JSON.stringify(text)}}`);
     return chunks;
   }
 
-  #callStart(state: ChoiceState, { index, id, name, kind = "function" }: ToolCallStartEvent): string {
+  /** Writes the state of the reasoning that ends. */
+  #partEnd(choice: ChoiceState, { state }: PartEndEvent): string {
+    const { reasoning, details } = choice;
+    choice.reasoning = noReasoning();
+    if (!state) return "";
+    const entries = detailsFor({ ...reasoning, state }, details, this.#details, this.#context);
+    if (entries.length === 0) return "";
+    choice.details += entries.length;
+    return this.#role(choice, "text") + this.#chunk(choice, `{"reasoning_details":${jsonText(entries as JsonValue)}}`);
+  }
+
+  #callStart(state: ChoiceState, event: ToolCallStartEvent): string {
+    state.reasoning = noReasoning();
+    const { index, id, name, kind = "function" } = event;
     const isFirst = state.callKind === undefined;
     state.callKind = kind;
     state.callTemplate = null;
@@ -264,7 +296,7 @@ export class ChatStreamWriter implements StreamWriter {
     }
     const called = `{"name":${nameText},"${kind === "custom" ? "input" : "arguments"}":""}`;
     const header = `"index":${index},"id":${JSON.stringify(id)},"type":"${kind}","${kind}":${called}`;
-    return this.#callHeader(state, `"tool_calls":[{${header}}]`);
+    return this.#callHeader(state, `"tool_calls":[{${header}${memberText(callExtras(event, this.#context))}}]`);
   }
 
   /** Writes a call's header in the first delta if the form of the choice allows it, or in a delta of its own. */
@@ -285,6 +317,13 @@ export class ChatStreamWriter implements StreamWriter {
     const isOneOfSeveral = state.announced === "tool-calls";
     state.callTemplate = this.#template(state, this.#argumentsDelta(state, index, "\n"), isOneOfSeveral);
     return chunk;
+  }
+
+  /** Writes the members of a call that the source has sent after its start. */
+  #callEnd(state: ChoiceState, event: ToolCallEndEvent): string {
+    const members = memberText(callExtras(event, this.#context));
+    if (members === "" || this.#context.requested.legacyFunctions) return "";
+    return this.#callChunk(state, `{"tool_calls":[{"index":${event.index}${members}}]}`);
   }
 
   /** `json`: the JSON of a part of the arguments. */
@@ -384,6 +423,10 @@ export class ChatStreamWriter implements StreamWriter {
       ? envelope.usageFirstChunk(choice)
       : envelope.chunk(choice, extras);
   }
+}
+
+function noReasoning(): ChoiceState["reasoning"] {
+  return { text: "", id: undefined };
 }
 
 /**

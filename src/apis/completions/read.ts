@@ -2,7 +2,7 @@ import type { GenerationEvent } from "../../core/events.ts";
 import { readChatContent } from "../chat/read.ts";
 import { ChoicesReader } from "../tolerant/choices-reader.ts";
 import type { ChoiceKind, ChoicesReaderOptions } from "../tolerant/choices-reader.ts";
-import type { ChoiceState } from "../tolerant/answer-choices.ts";
+import { type ChoiceState, newChoice } from "../tolerant/answer-choices.ts";
 import { readLogprobs } from "../tolerant/read-logprobs.ts";
 import type { RepairLog } from "../tolerant/repairs.ts";
 import { isObject } from "../../core/json.ts";
@@ -11,7 +11,9 @@ import type { JsonObject } from "../../core/json.ts";
 const completionChoices: ChoiceKind<ChoiceState> = {
   chunkObject: "text_completion",
   bodyObject: "text_completion",
-  create: (choice) => ({ choice, started: false, finish: null, stop: undefined, finished: false }),
+  create: newChoice,
+  // A completion has no role, so its first chunk looks like any other.
+  begins: () => false,
   read: readCompletionChoice,
   holePath: (raw, event) =>
     event.type !== "text-delta" || raw["logprobs"] || raw["text"] !== event.text

@@ -82,9 +82,9 @@ describe("refusals", () => {
     [{ prompt: [1, "a"] }, { param: "prompt[1]", code: "invalid_type" }],
     [{ prompt: [-1] }, { param: "prompt[0]", code: "integer_below_min_value" }],
     [
-      { max_tokens: -1 },
+      { max_tokens: -2 },
       {
-        message: "Invalid 'max_tokens': integer below minimum value. Expected a value >= 0, but got -1 instead.",
+        message: "Invalid 'max_tokens': integer below minimum value. Expected a value >= 0, but got -2 instead.",
         param: "max_tokens",
         code: "integer_below_min_value",
       },

@@ -54,7 +54,7 @@ export const completionParameters: readonly RequestParameter[] = [
     "max_tokens",
     {
       endpoints: completions,
-      note: "Default 16, as in OpenAI's API. 0 together with `echo` scores the prompt.",
+      note: "Default 16, as in OpenAI's API; in profile `lean`, -1 is no limit. 0 together with `echo` scores the prompt.",
       shape: integerShape(0),
     },
     setDraftMember("maxTokens"),

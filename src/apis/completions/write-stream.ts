@@ -26,7 +26,7 @@ interface ChoiceState {
   /** Offset of the next token's text, in characters. */
   offset: number;
   /** Tokens whose text is not decided yet. They are sent with the next text. */
-  heldLogprobs: readonly TokenLogprob[];
+  heldLogprobs: TokenLogprob[];
   /** Text that waits until the end of its batch, in case the choice ends with it. */
   heldText: { readonly text: string; readonly logprobs: string } | null;
   finish: string | null;
@@ -141,9 +141,11 @@ export class CompletionStreamWriter implements StreamWriter {
       if (state.textHead !== "" && this.#extras === "") return state.textHead + jsonString(text) + state.textTail;
       return this.#textChunk(state, text, "null");
     }
-    const tokens = [...state.heldLogprobs, ...(logprobs ?? [])];
-    state.heldLogprobs = text === "" ? tokens : [];
-    return text === "" ? "" : this.#textChunk(state, text, this.#logprobs(state, tokens));
+    const held = state.heldLogprobs;
+    for (const token of logprobs ?? []) held.push(token);
+    if (text === "") return "";
+    state.heldLogprobs = [];
+    return this.#textChunk(state, text, this.#logprobs(state, held));
   }
 
   #textChunk(state: ChoiceState, text: string, logprobs: string): string {

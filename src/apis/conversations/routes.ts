@@ -6,12 +6,11 @@ import { orderedMembers } from "../members.ts";
 import type { PortAnswer, PortCall, PortRoute } from "../port-state.ts";
 import { responseBodyText } from "../responses/form.ts";
 import { ResponseIds } from "../responses/ids.ts";
-import { checkInclude } from "../responses/parameters.ts";
 import { readInput } from "../responses/read-input.ts";
 import { storedInputItems } from "../responses/state/input-items.ts";
 import type { History } from "../responses/state/history.ts";
 import { nothingRecalled, referencedItems } from "../responses/state/recall.ts";
-import { itemPage } from "../responses/state/routes.ts";
+import { includedIn, itemPage } from "../responses/state/routes.ts";
 import type { StoredItem } from "../responses/state/stored-response.ts";
 import type * as z from "zod";
 import { addItems, conversation, createConversation, updateConversation } from "./schema.ts";
@@ -68,7 +67,7 @@ async function remove(call: PortCall): Promise<PortAnswer> {
 async function createItems(call: PortCall): Promise<PortAnswer> {
   const { keyspaces, id, profile } = call;
   const { items } = bodyOf(addItems, await call.readBody(), call);
-  const include = included(call);
+  const include = includedIn(call);
   const read = await readItems(items, call, (await requireConversation(keyspaces, id)).history());
   if (!(await changeConversation(keyspaces, id, { items: read }))) throw conversationNotFound(id);
   const value = {
@@ -83,13 +82,12 @@ async function createItems(call: PortCall): Promise<PortAnswer> {
 }
 
 async function listItems(call: PortCall): Promise<PortAnswer> {
-  const include = included(call);
   const found = await requireConversation(call.keyspaces, call.id);
-  return itemPage(found.history().items.toArray(), call, include);
+  return itemPage(found.history().items.toArray(), call);
 }
 
 async function retrieveItem(call: PortCall): Promise<PortAnswer> {
-  const include = included(call);
+  const include = includedIn(call);
   const item = itemOf(await requireConversation(call.keyspaces, call.id), call);
   // The item was read from JSON.
   return { body: responseBodyText(include(item) as JsonValue, call.profile) };
@@ -143,7 +141,7 @@ function bodyOf<Schema extends z.ZodObject>(schema: Schema, body: unknown, { pro
 /** Validates items as the input of a response that continues `history`, and returns them as they are stored. */
 async function readItems(
   items: readonly unknown[],
-  { keyspaces, inTurns, profile, now, random }: PortCall,
+  { keyspaces, inTurns, profile, now, random, turnSeal: seal }: PortCall,
   history: History,
 ): Promise<StoredItem[]> {
   const { references, unknown } = await referencedItems(items, history, keyspaces);
@@ -158,20 +156,11 @@ async function readItems(
     found: [],
     updates: [],
     recalled,
+    seal,
+    opened: {},
     name: "items",
     anyResult: true,
   };
   await inTurns(readInput(items, options));
   return storedInputItems(items, references, { responseId: "", created: now(), random });
-}
-
-/** Returns how items are shown: without what a client receives only if it is in `include`. Throws `FailureError`. */
-function included(call: PortCall): (item: StoredItem) => StoredItem {
-  const values = [...call.queries("include[]"), ...call.queries("include")];
-  if (call.profile.judgesAsVendor) checkInclude(values);
-  if (values.includes("reasoning.encrypted_content")) return (item) => item;
-  return (item) => {
-    const { encrypted_content: _, ...shown } = item;
-    return item["type"] === "reasoning" ? shown : item;
-  };
 }

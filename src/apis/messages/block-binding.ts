@@ -7,8 +7,7 @@ import { addJson, Digest } from "../cache-diagnosis.ts";
 import { promptSystem } from "./conversation.ts";
 import { refusal } from "./request-issue.ts";
 import type { ContentBlockParam, MessageParam, MessageRequest } from "./request-schema.ts";
-import { decodeSignature } from "./signature.ts";
-import type { BlockBinding } from "./signature.ts";
+import type { BlockBinding, TurnSeal } from "../turn-seal.ts";
 
 /*
  * Binds thinking blocks to the conversation that they were created in, for requests with `thinking.block_binding`. The signature of a block
@@ -38,13 +37,13 @@ export interface BoundRequest {
  * `block_binding`. Throws `FailureError` in Anthropic's words for a block of another conversation, unless the request says to drop such
  * blocks.
  */
-export function* checkedBindings(request: MessageRequest): Steps<BoundRequest | undefined> {
+export function* checkedBindings(request: MessageRequest, seal: TurnSeal): Steps<BoundRequest | undefined> {
   const { system = [], tools = [], thinking } = request;
   const setting = thinking && "block_binding" in thinking ? thinking.block_binding : undefined;
   if (!setting) return undefined;
   const drops = setting.prefix_mismatch_behavior === "drop_block";
   const settings = {
-    system: (yield* digestOf(promptSystem(textBlocks(system)))).value,
+    system: (yield* digestOf(promptSystem(textBlocks(system).map(({ text }) => ({ type: "text", text }))))).value,
     tools: (yield* digestOf(tools.map(compared))).value,
   };
   const transformations: InputTransformation[] = [];
@@ -66,7 +65,7 @@ export function* checkedBindings(request: MessageRequest): Steps<BoundRequest | 
         prefixes.add(prefix.value);
         continue;
       }
-      const bound = decodeSignature(block.type === "thinking" ? (block.signature ?? "") : block.data, counter)?.bound;
+      const bound = seal.open(block.type === "thinking" ? (block.signature ?? "") : block.data, counter)?.bound;
       const differing = bound && differenceOf(bound, settings, prefixes);
       const path = `messages.${index}.content.${at}`;
       if (differing !== undefined && !drops) throw refusal(path, mismatchWords(block.type, differing));

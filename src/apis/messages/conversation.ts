@@ -10,13 +10,17 @@ import type {
   FilePart,
   Message,
   SystemMessage,
+  TextPart,
+  ToolCallPart,
   ToolMessage,
   UserMessage,
 } from "../../core/message.ts";
+import type { CallState, TextState } from "../../core/turn-state.ts";
 import { StepCounter } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
 import { typeOfBase64 } from "../adapt/fit-media.ts";
 import { BodyCounter } from "../body-counter.ts";
+import { withMark } from "../request/cache-mark.ts";
 import type { Profile } from "../profile.ts";
 import { refusal } from "./request-issue.ts";
 import { strictVersion } from "./request-schema.ts";
@@ -33,7 +37,7 @@ import type {
   ToolResultBlockParam,
   ToolUseBlockParam,
 } from "./request-schema.ts";
-import { decodeSignature } from "./signature.ts";
+import type { SealedReasoning, TurnSeal } from "../turn-seal.ts";
 
 /* From the messages of a request to neutral messages: what Anthropic requires of a conversation, then the conversation itself. */
 
@@ -201,6 +205,8 @@ export interface ReadConversation {
   readonly messages: readonly Message[];
   /** The last message is a prefill: the assistant's beginning of the answer. */
   readonly isPrefilled: boolean;
+  /** See `Passthrough`. */
+  readonly sealed: ReadonlyMap<string, SealedReasoning>;
 }
 
 /** State while a conversation is read. */
@@ -209,8 +215,13 @@ interface Reading {
   readonly names: Map<string, string>;
   /** Types of the blocks that are left out. */
   readonly omitted: Set<string>;
-  /** Limits the JSON inside signatures. */
+  readonly seal: TurnSeal;
+  /** Limits the JSON of sealed values. */
   readonly counter: BodyCounter;
+  /** See `Passthrough`. */
+  readonly sealed: Map<string, SealedReasoning>;
+  /** The states of calls, by the ids of the calls. */
+  readonly callStates: Map<string, CallState>;
   readonly pace: StepCounter;
 }
 
@@ -221,6 +232,7 @@ interface Reading {
 export function* readMessageParams(
   { system, messages: sent }: MessageRequest,
   warnings: string[],
+  seal: TurnSeal,
 ): Steps<ReadConversation> {
   const turns = new Turns();
   const instructions = promptSystem(system);
@@ -228,7 +240,10 @@ export function* readMessageParams(
   const reading: Reading = {
     names: new Map(),
     omitted: new Set(),
+    seal,
     counter: new BodyCounter(),
+    sealed: new Map(),
+    callStates: new Map(),
     pace: new StepCounter(),
   };
   const lastUser = sent.findLastIndex(({ role }) => role === "user");
@@ -243,7 +258,7 @@ export function* readMessageParams(
   const { messages } = turns;
   const last = messages.at(-1);
   if (last?.role === "assistant" && assistantParts(last).length === 0) messages.pop();
-  return { messages, isPrefilled: isPrefill(messages.at(-1)) };
+  return { messages, isPrefilled: isPrefill(messages.at(-1)), sealed: reading.sealed };
 }
 
 function isPrefill(last: Message | undefined): boolean {
@@ -304,13 +319,10 @@ function userPart(block: ContentBlockParam, omitted: Set<string>): ContentPart |
   }
 }
 
-function toolMessage(
-  { tool_use_id: toolCallId, content, is_error: isError }: ToolResultBlockParam,
-  path: string,
-  names: ReadonlyMap<string, string>,
-): ToolMessage {
+function toolMessage(block: ToolResultBlockParam, path: string, names: ReadonlyMap<string, string>): ToolMessage {
+  const { tool_use_id: toolCallId, content, is_error: isError } = block;
   const name = names.get(toolCallId);
-  return {
+  const result: ToolMessage = {
     role: "tool",
     content: typeof content === "string" ? content : resultContent(content ?? []),
     toolCallId,
@@ -318,6 +330,7 @@ function toolMessage(
     ...(isError === true && { isError }),
     path,
   };
+  return withMark(result, block);
 }
 
 function resultContent(blocks: readonly ResultBlockParam[]): Content {
@@ -330,18 +343,18 @@ function contentPart(block: ResultBlockParam): ContentPart {
     case "text":
       return textPart(block);
     case "image":
-      return imagePart(block);
+      return withMark(imagePart(block), block);
     case "document":
-      return documentPart(block);
+      return withMark(documentPart(block), block);
     case "search_result":
-      return { type: "file", name: block.title, text: joinedText(block.content) };
+      return withMark({ type: "file", name: block.title, text: joinedText(block.content) }, block);
     case "tool_reference":
-      return { type: "text", text: `Tool ${block.tool_name} is now available.` };
+      return withMark({ type: "text", text: `Tool ${block.tool_name} is now available.` }, block);
   }
 }
 
-function textPart({ text }: TextBlockParam): { readonly type: "text"; readonly text: string } {
-  return { type: "text", text };
+function textPart(block: TextBlockParam): TextPart {
+  return withMark({ type: "text", text: block.text }, block);
 }
 
 function imagePart({ source }: ImageBlockParam): ContentPart {
@@ -380,16 +393,20 @@ function joinedText(content: string | readonly (TextBlockParam | ImageBlockParam
 function* assistantMessage(
   content: string | readonly ContentBlockParam[],
   path: string,
-  { names, omitted, counter, pace }: Reading,
+  reading: Reading,
 ): Steps<AssistantMessage> {
+  const { names, pace } = reading;
   if (typeof content === "string") return { role: "assistant", content, path };
   const parts: AssistantPart[] = [];
   for (const block of content) {
     if (block.type === "tool_use") {
-      parts.push(yield* callPart(block, path));
+      const state = reading.callStates.get(block.id);
+      // A later call may have the same id.
+      if (state) reading.callStates.delete(block.id);
+      parts.push({ ...(yield* callPart(block, path)), ...(state && { state }) });
       names.set(block.id, block.name);
     } else {
-      const part = assistantPart(block, omitted, counter);
+      const part = assistantPart(block, reading);
       if (part) parts.push(part);
     }
     if (pace.endsStep()) yield;
@@ -397,24 +414,23 @@ function* assistantMessage(
   return { role: "assistant", content: assistantContent(parts), path };
 }
 
-function* callPart({ id, name, input }: ToolUseBlockParam, path: string): Steps<AssistantPart> {
-  return { type: "tool-call", id, name, arguments: yield* argumentsOf(input, path) };
+function* callPart(block: ToolUseBlockParam, path: string): Steps<ToolCallPart> {
+  const { id, name, input } = block;
+  return withMark({ type: "tool-call", id, name, arguments: yield* argumentsOf(input, path) }, block);
 }
 
 function assistantPart(
   block: Exclude<ContentBlockParam, ToolUseBlockParam>,
-  omitted: Set<string>,
-  counter: BodyCounter,
+  reading: Reading,
 ): AssistantPart | undefined {
+  const { omitted } = reading;
   switch (block.type) {
     case "text":
       return block.text === "" ? undefined : textPart(block);
     case "thinking":
-      return reasoningPart(block.thinking, block.signature ?? "", counter);
-    case "redacted_thinking": {
-      const { encrypted = block.data, id } = decodeSignature(block.data, counter) ?? {};
-      return { type: "reasoning", text: "", encrypted, ...(id !== undefined && { id }) };
-    }
+      return reasoningPart(block.thinking, { kind: "signature", value: block.signature ?? "" }, reading);
+    case "redacted_thinking":
+      return reasoningPart("", { kind: "redacted", value: block.data }, reading);
     case "compaction":
       return block.content ? { type: "text", text: block.content } : undefined;
     case "document": {
@@ -429,17 +445,23 @@ function assistantPart(
   }
 }
 
-/** A signature of this server replaces what the block does not show, and is not passed on: no other server can verify it. */
-function reasoningPart(text: string, signature: string, counter: BodyCounter): AssistantPart {
-  const own = decodeSignature(signature, counter);
-  if (!own) return { type: "reasoning", text, ...(signature !== "" && { signature }) };
-  const { encrypted, id } = own;
-  return {
-    type: "reasoning",
-    text: text === "" ? (own.text ?? "") : text,
-    ...(encrypted !== undefined && { encrypted }),
-    ...(id !== undefined && { id }),
-  };
+/** A value that this server has sealed replaces what the block does not show. No other server can verify it. */
+function reasoningPart(
+  text: string,
+  state: TextState,
+  { seal, counter, sealed, callStates }: Reading,
+): AssistantPart | undefined {
+  const opened = seal.open(state.value, counter);
+  if (!opened) return { type: "reasoning", text, ...(state.value !== "" && { state }) };
+  const { text: hidden = "", id, state: own, callId } = opened;
+  sealed.set(state.value, opened);
+  if (own?.kind === "call") {
+    if (callId !== undefined) callStates.set(callId, own);
+    return undefined;
+  }
+  const shown = text === "" ? hidden : text;
+  if (shown === "" && !own) return undefined;
+  return { type: "reasoning", text: shown, ...(id !== undefined && { id }), ...(own && { state: own }) };
 }
 
 /** The length of JSON that is written in one step, in characters. */

@@ -14,17 +14,25 @@ export interface AnthropicError {
 
 export function anthropicError(failure: GenerationFailure): AnthropicError {
   const { status, type } = statusAndType(failure);
-  const { sourceType } = failure;
+  const { sourceType = "" } = failure;
+  // OpenAI has the type `invalid_request_error` also for 401 and 404.
+  const isAnthropics = Object.hasOwn(errorStatuses, sourceType) && errorStatuses[sourceType]?.includes(failure.status);
   return {
     status,
-    type: sourceType !== undefined && Object.hasOwn(errorStatuses, sourceType) ? sourceType : type,
+    type: isAnthropics ? sourceType : type,
     message: messageOf(failure),
   };
 }
 
-/** Returns the failure with Anthropic's words for an image that cannot be used, in profile `exact`. */
+/**
+ * Returns the failure with Anthropic's codes for a body that cannot be decoded, and in profile `exact` with its status for an unsupported
+ * coding, and its words for an image that cannot be used. Source: @anthropic-ai/sdk 1.12.0, `RequestBodyEncodingUnsupportedError`.
+ */
 export function asMessagesFailure(failure: GenerationFailure, { judgesAsVendor }: Profile): GenerationFailure {
-  const { image, param } = failure;
+  const { image, param, code, status } = failure;
+  if (code === "invalid_content_encoding") return { ...failure, code: "request_body_encoding_invalid" };
+  if (code === "unsupported_content_encoding")
+    return { ...failure, code: "request_body_encoding_unsupported", status: judgesAsVendor ? 400 : status };
   if (!image || !judgesAsVendor) return failure;
   return { ...failure, ...imageError(image, dotted(param ?? "messages")), param: null };
 }

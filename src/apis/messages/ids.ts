@@ -14,9 +14,18 @@ export function messageId(created: number, random: () => number): string {
 
 /** Returns `toolu_01…`. */
 export function toolUseId(random: () => number): string {
+  return `toolu_01${random128(random)}`;
+}
+
+/** Returns `srvtoolu_01…`, the id of a call of a tool that runs on the server. */
+export function serverToolUseId(random: () => number): string {
+  return `srvtoolu_01${random128(random)}`;
+}
+
+function random128(random: () => number): string {
   let value = 0n;
   for (let i = 0; i < 4; i++) value = (value << 32n) | BigInt(bits(32, random));
-  return `toolu_01${base58Text(value)}`;
+  return base58Text(value);
 }
 
 /** RFC 9562, section 5.7. `time` in Unix milliseconds. */

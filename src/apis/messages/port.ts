@@ -16,6 +16,7 @@ import { messageIssueFailure } from "./request-issue.ts";
 import { messageRequestInSteps } from "./request.ts";
 import type { ReadMessageRequest } from "./request.ts";
 import * as schema from "./schema.ts";
+import { PrefacedWriter, unavailableSearch, withContent } from "./web-search.ts";
 import { MessageStreamWriter } from "./write-stream.ts";
 import { writeMessageResponse } from "./write.ts";
 import type { MessageContext, MessageOptions } from "./write.ts";
@@ -175,7 +176,7 @@ function counted({ request, edits }: ReadMessageRequest): CountedRequest {
   return { request: { ...request, passthrough: { ...passthrough, body } }, editPrompt: async () => request };
 }
 
-function withWriters({ request, warnings, options: read, edits }: ReadMessageRequest): ReadRequest {
+function withWriters({ request, warnings, options: read, edits, searchesOnly }: ReadMessageRequest): ReadRequest {
   let applied: EditedContext["applied"] = [];
   const options: MessageOptions = edits ? { ...read, appliedEdits: () => applied } : read;
   return {
@@ -188,8 +189,16 @@ function withWriters({ request, warnings, options: read, edits }: ReadMessageReq
         return edited.request;
       },
     }),
-    streamWriter: (context) => new MessageStreamWriter(messageContext(context, options)),
-    writeResponse: (generation, context) => writeMessageResponse(generation, messageContext(context, options)),
+    ...(searchesOnly && { generatesNothing: true }),
+    streamWriter: (context) => {
+      const writer = new MessageStreamWriter(messageContext(context, options));
+      return searchesOnly ? new PrefacedWriter(writer, unavailableSearch(request, context.random)) : writer;
+    },
+    writeResponse: (generation, context) =>
+      writeMessageResponse(
+        searchesOnly ? withContent(generation, unavailableSearch(request, context.random)) : generation,
+        messageContext(context, options),
+      ),
   };
 }
 

@@ -196,13 +196,3 @@ export function neutralCitation(citation: JsonObject): Annotation {
     native: { dialect: "messages", value: citation },
   };
 }
-
-/** Returns the object that a JSON text is, or `undefined`. */
-export function parsedObject(text: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}

@@ -1,16 +1,16 @@
 import type { GenerationEnd, GenerationEvent, SourceIdentity } from "../../core/events.ts";
-import { isObject, nonEmpty, scalarText } from "../../core/json.ts";
+import { isObject, nonEmpty, objectIn, scalarText } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
+import type { ReasoningState } from "../../core/turn-state.ts";
 import { variantsOf } from "../members.ts";
 import type { AnswerReaderOptions } from "../source-port.ts";
 import { AnswerReader } from "../tolerant/answer-reader.ts";
 import { distinctId, JsonProgress } from "../tolerant/call-assembler.ts";
-import { badAnswer, callsWithoutCall, failureOfText, readFailure } from "../tolerant/read-failure.ts";
+import { badAnswer, failureOfText, readFailure } from "../tolerant/read-failure.ts";
 import { nativeCall, nativeMessage, nativeUsage } from "./native-members.ts";
 import {
   blockList,
   nativeReasons,
-  parsedObject,
   neutralCitation,
   neutralFinish,
   neutralUsage,
@@ -98,8 +98,10 @@ export class MessageReader extends AnswerReader {
   /** Events of waiting blocks are being processed. */
   #flushing = false;
   /** The end of the message as far as it is known: the delta, and the members next to it. */
-  #delta: JsonObject | null = null;
-  #rest: JsonObject = {};
+  #delta: { [name: string]: unknown } | null = null;
+  readonly #rest: { [name: string]: unknown } = {};
+  /** The usage among `#rest`; `null` if no event has any. */
+  #deltaUsage: { [name: string]: unknown } | null = null;
   #identity: SourceIdentity = {};
   #usage: JsonObject = {};
   /** The events of a message's start, until something else comes: an error before that has a status of its own. */
@@ -276,15 +278,15 @@ export class MessageReader extends AnswerReader {
   #messageDelta(event: JsonObject): void {
     this.#ensureStarted();
     const { type: _, delta, usage, ...rest } = event;
-    const before = this.#rest["usage"];
     if (this.#delta !== null) this.repairs.note("message-delta");
-    this.#delta = { ...this.#delta, ...(isObject(delta) && (this.#delta ? withoutNulls(delta) : delta)) };
-    this.#rest = { ...this.#rest, ...rest };
-    if (isObject(usage))
-      this.#rest = {
-        ...this.#rest,
-        usage: { ...(isObject(before) && before), ...repairedUsage(usage, this.repairs) },
-      };
+    // Members are assigned, not copied: a source may send any number of these events.
+    const known = this.#delta;
+    this.#delta ??= {};
+    if (isObject(delta)) assign(this.#delta, known ? withoutNulls(delta) : delta);
+    assign(this.#rest, rest);
+    if (!isObject(usage)) return;
+    this.#deltaUsage ??= {};
+    assign(this.#deltaUsage, repairedUsage(usage, this.repairs));
   }
 
   /** Ends the message, with or without the source's `message_stop`. */
@@ -299,7 +301,8 @@ export class MessageReader extends AnswerReader {
     // A call that the limit has cut has no stop: neither has Anthropic's.
     const isCut = stop_reason === "max_tokens" || stop_reason === "model_context_window_exceeded";
     if (!(isCut && this.#isCallIncomplete())) this.#endBlock("block-order");
-    this.#emit({ type: "message_delta", delta: { ...this.#delta, stop_reason }, rest: this.#rest });
+    const rest = { ...this.#rest, ...(this.#deltaUsage && { usage: this.#deltaUsage }) };
+    this.#emit({ type: "message_delta", delta: { ...this.#delta, stop_reason }, rest });
     this.#emit({ type: "message_stop" });
   }
 
@@ -499,6 +502,11 @@ export class MessageReader extends AnswerReader {
     }
   }
 
+  #stateOf(kind: "signature" | "redacted", value: string): ReasoningState {
+    const { source } = this.#options;
+    return { kind, value, ...(source !== undefined && { source }) };
+  }
+
   #startText(block: OpenBlock): void {
     if (block.isUnstartedText) this.out.push({ type: "part-start", choice: 0, kind: "text" });
     block.isUnstartedText = false;
@@ -512,16 +520,20 @@ export class MessageReader extends AnswerReader {
       case "text":
         break;
       case "thinking":
-        this.out.push({ type: "part-end", choice: 0, ...(signature !== "" && { signature }) });
+        this.out.push({
+          type: "part-end",
+          choice: 0,
+          ...(signature !== "" && { state: this.#stateOf("signature", signature) }),
+        });
         break;
       case "redacted_thinking":
-        this.out.push({ type: "part-end", choice: 0, encrypted: scalarText(value["data"]) });
+        this.out.push({ type: "part-end", choice: 0, state: this.#stateOf("redacted", scalarText(value["data"])) });
         break;
       case "tool_use":
         this.#applyCallEnd(block);
         break;
       default: {
-        const members = value["input"] === undefined ? {} : { input: parsedObject(input.join("")) ?? {} };
+        const members = value["input"] === undefined ? {} : { input: objectIn(input.join("")) ?? {} };
         const item = { ...value, ...(type === "compaction" ? compaction : members) };
         this.out.push({ type: "extra", choice: 0, place: "item", dialect: "messages", value: item });
       }
@@ -534,7 +546,7 @@ export class MessageReader extends AnswerReader {
     // Anthropic sends no input for a call without arguments.
     if (isEmpty) this.out.push({ type: "tool-call-delta", choice: 0, index: call, arguments: "{}" });
     this.out.push(
-      isEmpty || parsedObject(text)
+      isEmpty || objectIn(text)
         ? { type: "tool-call-end", choice: 0, index: call, status: "succeeded" }
         : { type: "tool-call-end", choice: 0, index: call, status: "failed", raw: text },
     );
@@ -552,9 +564,11 @@ export class MessageReader extends AnswerReader {
     });
     this.#applyUsage(rest["usage"], this.out);
     const finish = neutralFinish(reason, stop_sequence);
-    this.out.push(finish);
-    if (finish.reason === "tool-calls" && this.#calls === 0 && this.#options.callsInText !== true)
-      this.fail(callsWithoutCall());
+    // Without a call the message is a whole one, even if it is empty: Anthropic's own messages may be.
+    // Source: https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons, "Empty responses with end_turn".
+    const lacksCalls = finish.reason === "tool-calls" && this.#calls === 0 && this.#options.callsInText !== true;
+    if (lacksCalls) this.repairs.note("finish-without-calls");
+    this.out.push(lacksCalls ? { ...finish, reason: "stop" } : finish);
   }
 
   /** Emits the counts that every API has, and the members that only this one has. */
@@ -570,6 +584,12 @@ export class MessageReader extends AnswerReader {
 
 function pushNative(out: GenerationEvent[], value: JsonObject): void {
   if (Object.keys(value).length > 0) out.push({ type: "extra", place: "chunk", dialect: "messages", value });
+}
+
+/** Assigns all members, also one of the name `__proto__`. */
+function assign(target: { [name: string]: unknown }, members: JsonObject): void {
+  for (const [name, value] of Object.entries(members))
+    Object.defineProperty(target, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
 /** A later delta of a message may repeat known members as `null`. */

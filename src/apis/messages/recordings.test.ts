@@ -106,8 +106,8 @@ function withSignatures(ours: Choices, theirs: Choices): Choices {
   if (!choice) return theirs;
   const parts = choice.parts.map((part, at) => {
     const own = ours[0]?.parts[at];
-    return part.type === "reasoning" && part.signature === undefined && own?.type === "reasoning" && own.signature
-      ? { ...part, signature: own.signature }
+    return part.type === "reasoning" && part.state === undefined && own?.type === "reasoning" && own.state
+      ? { ...part, state: own.state }
       : part;
   });
   return [{ ...choice, parts }];

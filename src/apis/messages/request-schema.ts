@@ -303,7 +303,7 @@ export const messageRequest = z.object({
     list(messageParam, { most: maxMessages }),
   ),
   max_tokens: honoured(
-    "0 processes the prompt and generates nothing. A value beyond the context size is accepted.",
+    "0 processes the prompt and generates nothing. A value beyond the context size is accepted; in profile `lean`, -1 is no limit.",
     z.int(integerWords).min(0),
   ),
   system: honoured(
@@ -328,7 +328,7 @@ export const messageRequest = z.object({
     strings(1000).optional(),
   ),
   tools: honoured(
-    "With `strict` and `defer_loading` (the prompt contains the tool only after a `tool_reference` in a result names it). Tools of Anthropic's own servers (`web_search_…`, `mcp_toolset`) are left out. Tools whose schemas only Anthropic's models know (`bash_…`, `text_editor_…`, `computer_…`, `memory_…`, `computer_toolset_…`, `browser_toolset_…`) are refused.",
+    "With `strict` and `defer_loading` (the prompt contains the tool only after a `tool_reference` in a result names it). Tools of Anthropic's own servers (`web_search_…`, `mcp_toolset`) are left out; a request with a web search alone, as Claude Code's WebSearch, is answered with `web_search_tool_result_error` (`unavailable`). Tools of Anthropic that the client runs (`bash_…`, `text_editor_…`, `memory_…`, `computer_…`) are given to other models as functions. Those whose schemas only Anthropic's models know (`computer_toolset_…`, `browser_toolset_…`) are refused.",
     list(tool, { most: maxTools }).optional(),
   ),
   tool_choice: honoured("`auto`, `any`, `tool`, `none`, with `disable_parallel_tool_use`.", toolChoice.optional()),

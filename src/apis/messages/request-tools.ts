@@ -4,7 +4,9 @@ import type { GenerationRequest } from "../../core/request.ts";
 import { StepCounter } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { Profile } from "../profile.ts";
+import { withMark } from "../request/cache-mark.ts";
 import { unknownType } from "../request/check-schema.ts";
+import { readClientTool } from "./client-tools.ts";
 import { refusal } from "./request-issue.ts";
 import { definedTool, isCustomTool, requiredBetas } from "./request-schema.ts";
 import type {
@@ -26,7 +28,7 @@ interface Options {
   readonly warnings: string[];
 }
 
-/** Anthropic's tools that the client runs. Only Anthropic's models know their schemas. */
+/** Anthropic's tools that the client runs, and whose schemas are not known here (client-tools.ts has those that are). */
 const clientTypes = /^(bash|text_editor|computer|memory|browser)(_toolset)?_\d+$/;
 
 /**
@@ -48,7 +50,9 @@ export function* readMessageTools(body: MessageRequest, options: Options): Steps
   const hostedTools: HostedTool[] = [];
   const pace = new StepCounter();
   for (const { tool, path } of [...listed, ...defined]) {
-    if (!isCustomTool(tool)) hostedTools.push(hostedTool(tool, path, options));
+    const own = isCustomTool(tool) ? undefined : readClientTool(tool, path);
+    if (own) tools.set(own.name, own);
+    else if (!isCustomTool(tool)) hostedTools.push(hostedTool(tool, path, options));
     else {
       // A tool that the conversation defines may replace an older one of its name.
       if (tools.has(tool.name) && !isDefined.has(tool)) refuseOrWarn(options, "tools", "Tool names must be unique.");
@@ -127,14 +131,16 @@ function* toolChanges(messages: readonly MessageParam[]): Steps<ToolChanges> {
 const invalidSchema =
   "JSON schema is invalid. It must match JSON Schema draft 2020-12 (https://json-schema.org/draft/2020-12). Learn more about tool use at https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview.";
 
-function customTool({ name, description, input_schema: schema, strict }: CustomTool, path: string): Tool {
-  return {
+function customTool(tool: CustomTool, path: string): Tool {
+  const { name, description, input_schema: schema, strict } = tool;
+  const own: Tool = {
     name,
     ...(typeof description === "string" && { description }),
     parameters: schema as JsonSchema,
     ...(typeof strict === "boolean" && { strict }),
     path,
   };
+  return withMark(own, tool);
 }
 
 function hostedTool(tool: AnthropicTool, path: string, { forwards, warnings }: Options): HostedTool {

@@ -7,7 +7,7 @@ import type { GenerationRequest } from "../../core/request.ts";
 import { exact, lean } from "../profile.ts";
 import type { MessageReadOptions } from "./request.ts";
 import { readMessageRequest } from "./request.ts";
-import { encodeSignature } from "./signature.ts";
+import { openSeal } from "../turn-seal.ts";
 
 type Json = { [name: string]: unknown };
 
@@ -139,7 +139,7 @@ describe("the conversation", () => {
       kind: "chat",
       template: {},
       messages: [
-        { role: "system", content: [{ type: "text", text: "Be brief." }], path: "system" },
+        { role: "system", content: [{ type: "text", text: "Be brief.", cacheMinutes: 5 }], path: "system" },
         {
           role: "user",
           content: [
@@ -151,8 +151,8 @@ describe("the conversation", () => {
         {
           role: "assistant",
           content: [
-            { type: "reasoning", text: "Hm.", signature: "sig" },
-            { type: "reasoning", text: "", encrypted: "sealed" },
+            { type: "reasoning", text: "Hm.", state: { kind: "signature", value: "sig" } },
+            { type: "reasoning", text: "", state: { kind: "redacted", value: "sealed" } },
             { type: "text", text: "I look." },
             { type: "tool-call", id: "toolu_1", name: "look", arguments: '{"at":1}' },
             { type: "tool-call", id: "toolu_2", name: "draw", arguments: "{at: 2" },
@@ -216,9 +216,12 @@ describe("the conversation", () => {
   });
 
   test("a signature of ours gives back what it carries", () => {
-    const omitted = { type: "thinking", thinking: "", signature: encodeSignature({ text: "Hm." }) };
-    const sealed = { type: "redacted_thinking", data: encodeSignature({ encrypted: "e", id: "rs_1" }) };
-    const shown = { type: "thinking", thinking: "So.", signature: encodeSignature({}) };
+    const omitted = { type: "thinking", thinking: "", signature: openSeal.seal({ text: "Hm." }) };
+    const sealed = {
+      type: "redacted_thinking",
+      data: openSeal.seal({ state: { kind: "encrypted", value: "e" }, id: "rs_1" }),
+    };
+    const shown = { type: "thinking", thinking: "So.", signature: openSeal.seal({}) };
     const { prompt } = read({
       messages: [
         { role: "user", content: "a" },
@@ -232,7 +235,7 @@ describe("the conversation", () => {
         {
           content: [
             { type: "reasoning", text: "Hm." },
-            { type: "reasoning", text: "", encrypted: "e", id: "rs_1" },
+            { type: "reasoning", text: "", state: { kind: "encrypted", value: "e" }, id: "rs_1" },
             { type: "reasoning", text: "So." },
             { type: "text", text: "b" },
           ],
@@ -407,9 +410,6 @@ describe("what else is asked", () => {
     expect(request.hostedTools).toEqual([{ type: "web_search", declaration: search }]);
     expect(request.tools).toBeUndefined();
     expect(warnings).toHaveLength(1);
-    expect(refusalOf({ tools: [{ type: "bash_20250124", name: "bash" }] }, {})).toMatch(
-      /^400 tools\.0\.type: 'bash_20250124'/,
-    );
     for (const type of ["computer_toolset_20260801", "browser_toolset_20260801"])
       expect(refusalOf({ tools: [{ type }] }, {})).toMatch(`400 tools.0.type: '${type}' is a tool that only Anthropic`);
     expect(refusalOf({ tools: [search], tool_choice: { type: "tool", name: "web_search" } }, {})).toMatch(

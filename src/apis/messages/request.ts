@@ -4,6 +4,7 @@ import { type FailureError, invalidRequest } from "../../core/failure.ts";
 import { isObject, type JsonObject } from "../../core/json.ts";
 import { runSync, StepCounter, type Steps } from "../../core/steps.ts";
 import type { ReadOptions } from "../port.ts";
+import { openSeal } from "../turn-seal.ts";
 import { lean, type Profile } from "../profile.ts";
 import { schemasIn } from "../request/check-schema.ts";
 import { lengthProblem, tooManyUnknown } from "../request/refusals.ts";
@@ -25,12 +26,15 @@ import {
   requiredBetas,
 } from "./request-schema.ts";
 import { readMessageTools } from "./request-tools.ts";
+import { onlySearchesTheWeb } from "./web-search.ts";
 import type { MessageOptions, ReasoningDisplay } from "./write.ts";
 
 export interface ReadMessageRequest {
   readonly request: GenerationRequest;
   readonly options: MessageOptions;
   readonly warnings: readonly string[];
+  /** The request is only for a search of the web, which this server cannot do. */
+  readonly searchesOnly?: true;
   /** The edits that `context_management` asks this server for. */
   readonly edits?: readonly ContextEdit[];
 }
@@ -47,25 +51,31 @@ export function readMessageRequest(body: unknown, requestId: string, options?: M
 
 /** Reads a body as `readMessageRequest` does, in steps, because a long one would block the event loop. */
 export function* messageRequestInSteps(
-  body: unknown,
+  given: unknown,
   requestId: string,
   options: MessageReadOptions = {},
 ): Steps<ReadMessageRequest> {
-  const { profile = lean, forwards = false, header, countsTokens = false } = options;
+  const { profile = lean, forwards = false, header, countsTokens = false, turnSeal = openSeal } = options;
   const warnings: string[] = [];
   const features = apiFeatures(header, options, warnings);
-  if (!isObject(body)) throw refusal("body", "Input should be a valid dictionary");
-  const checked = yield* checkedRequest(body, { profile, forwards, countsTokens, features }, warnings);
+  if (!isObject(given)) throw refusal("body", "Input should be a valid dictionary");
+  // llama.cpp and LM Studio read it so.
+  const hasNoLimit = given["max_tokens"] === -1 && !profile.judgesAsVendor;
+  const { max_tokens: _, ...unlimited } = given;
+  const body: JsonObject = hasNoLimit ? unlimited : given;
+  const needsLimit = !countsTokens && !hasNoLimit;
+  const checked = yield* checkedRequest(body, { profile, forwards, needsLimit, features }, warnings);
   yield* checkConversation(checked, { profile, features }, warnings);
   checkThinking(checked, profile, warnings);
   const output = outputOf(checked);
   if (output && profile.judgesAsVendor) checkOutput(output);
   // An upstream of this API checks the blocks that it has signed.
-  const bound = profile.judgesAsVendor && !forwards ? yield* checkedBindings(checked) : undefined;
+  const bound = profile.judgesAsVendor && !forwards ? yield* checkedBindings(checked, turnSeal) : undefined;
   const tools = yield* readMessageTools(checked, { profile, forwards, features, warnings });
-  const { messages, isPrefilled } = yield* readMessageParams(
+  const { messages, isPrefilled, sealed } = yield* readMessageParams(
     bound ? { ...checked, messages: bound.messages } : checked,
     warnings,
+    turnSeal,
   );
   const prompt: ChatPrompt = {
     kind: "chat",
@@ -92,6 +102,7 @@ export function* messageRequestInSteps(
       dialect: "messages",
       body: profile.judgesAsVendor || !forwards ? body : yield* withResultsFirst(body),
       headers: versionHeaders(header),
+      ...(sealed.size > 0 && { sealed }),
     },
     ...tools,
     ...(reasoning && { reasoning }),
@@ -104,7 +115,9 @@ export function* messageRequestInSteps(
     ...(bound && { binding: bound.binding, transformations: bound.transformations }),
   };
   const edits = forwards ? undefined : checked.context_management?.edits;
-  return { request, options: answer, warnings, ...(edits && { edits }) };
+  // An upstream of this API searches by itself.
+  const searchesOnly = !forwards && onlySearchesTheWeb(request);
+  return { request, options: answer, warnings, ...(edits && { edits }), ...(searchesOnly && { searchesOnly }) };
 }
 
 /**
@@ -145,9 +158,9 @@ function* checkedRequest(
   {
     profile,
     forwards,
-    countsTokens,
+    needsLimit,
     features,
-  }: { profile: Profile; forwards: boolean; countsTokens: boolean; features: ApiFeatures },
+  }: { profile: Profile; forwards: boolean; needsLimit: boolean; features: ApiFeatures },
   warnings: string[],
 ): Steps<MessageRequest> {
   const strict = profile.judgesAsVendor;
@@ -157,7 +170,7 @@ function* checkedRequest(
   for (const { name, required, treatment } of messageParameters) {
     const sent = Object.hasOwn(body, name) ? body[name] : undefined;
     if (sent === undefined || sent === null) {
-      if (required && !(countsTokens && name === "max_tokens")) throw refusal(name, "Field required");
+      if (required && (needsLimit || name !== "max_tokens")) throw refusal(name, "Field required");
       continue;
     }
     const value = name === "messages" && !strict ? yield* withKnownBlocks(sent, unknownBlocks) : sent;

@@ -6,7 +6,7 @@ import type { GenerationRequest } from "../../core/request.ts";
 import { readChatRequest } from "../chat/request.ts";
 import { exact } from "../profile.ts";
 import { readMessageRequest } from "./request.ts";
-import { encodeSignature } from "./signature.ts";
+import { openSeal } from "../turn-seal.ts";
 import { writeMessageRequest } from "./send.ts";
 
 const base: GenerationRequest = {
@@ -28,7 +28,8 @@ const conversation = (...messages: Message[]): Partial<GenerationRequest> => ({
 });
 
 test("the least there is", () => {
-  expect(written({})).toEqual({ model: "m", max_tokens: 8192, messages: [{ role: "user", content: "Hello" }] });
+  const least = { model: "m", max_tokens: 8192, messages: [{ role: "user", content: "Hello" }] };
+  expect(written({})).toEqual({ ...least, cache_control: { type: "ephemeral" } });
   expect(written({ stream: true }, { model: "theirs", add: { max_tokens: 10 } })).toMatchObject({
     model: "theirs",
     stream: true,
@@ -45,10 +46,10 @@ describe("a conversation", () => {
         {
           role: "assistant",
           content: [
-            { type: "reasoning", text: "Hm.", signature: "sig" },
+            { type: "reasoning", text: "Hm.", state: { kind: "signature", value: "sig" } },
             { type: "reasoning", text: "unsigned" },
-            { type: "reasoning", text: "", encrypted: "sealed" },
-            { type: "reasoning", text: "", encrypted: "theirs", id: "rs_1" },
+            { type: "reasoning", text: "", state: { kind: "redacted", value: "sealed" } },
+            { type: "reasoning", text: "", state: { kind: "encrypted", value: "theirs" }, id: "rs_1" },
             { type: "text", text: "I look." },
             { type: "tool-call", id: "call 1", name: "look", arguments: '{"at":1}' },
             { type: "tool-call", id: "call_2", name: "draw", arguments: "{at: 2" },
@@ -138,6 +139,7 @@ describe("what else a chat client asks", () => {
       top_p: 0.9,
       stop_sequences: ["END"],
       metadata: { user_id: "u" },
+      cache_control: { type: "ephemeral" },
       messages: [{ role: "user", content: "a" }],
       tools: [
         { name: "f", description: "d", input_schema: { type: "object" }, strict: true },
@@ -204,7 +206,7 @@ describe("what else a chat client asks", () => {
 });
 
 test("a Messages request is sent as it came, without reasoning that this server has signed", () => {
-  const own = { type: "thinking", thinking: "", signature: encodeSignature({ text: "Hm." }) };
+  const own = { type: "thinking", thinking: "", signature: openSeal.seal({ text: "Hm." }) };
   const theirs = { type: "thinking", thinking: "So.", signature: "sig" };
   const body = {
     model: "m",
@@ -255,7 +257,9 @@ test("for every conversation: what is written is read as the same", () => {
           arguments: JSON.stringify(input),
         }));
         const parts = [
-          ...(reasoning === null ? [] : [{ type: "reasoning" as const, text: reasoning, signature: "s" }]),
+          ...(reasoning === null
+            ? []
+            : [{ type: "reasoning" as const, text: reasoning, state: { kind: "signature" as const, value: "s" } }]),
           ...texts.map((text) => ({ type: "text" as const, text })),
           ...made,
           { type: "text" as const, text: "." },
@@ -293,3 +297,29 @@ function flat(message: Message): unknown {
     ? { ...message, content: only.text }
     : message;
 }
+
+// Two calls had one id after it was written with the characters that Anthropic accepts, and the request was refused, for good.
+test("each call has an id of its own, and each result the id of its call", () => {
+  const call = (id: string) => ({ type: "tool-call", id, name: "f", arguments: "{}" }) as const;
+  const result = (toolCallId: string, content: string) => ({ role: "tool", toolCallId, content }) as const;
+  const { messages } = written(
+    conversation(
+      { role: "user", content: "Go." },
+      { role: "assistant", content: [call("f.a:0"), call("f_a_0")] },
+      result("f_a_0", "second"),
+      result("f.a:0", "first"),
+      { role: "assistant", content: [call("f.a:0")] },
+      result("f.a:0", "third"),
+    ),
+  );
+  const blocks = (messages as { content: Record<string, unknown>[] | string }[]).flatMap(({ content }) =>
+    Array.isArray(content) ? content : [],
+  );
+  const calls = blocks.filter(({ type }) => type === "tool_use").map(({ id }) => id);
+  const results = Object.fromEntries(
+    blocks.filter(({ type }) => type === "tool_result").map((block) => [block["content"], block["tool_use_id"]]),
+  );
+  expect(new Set(calls).size).toBe(3);
+  for (const id of calls) expect(id).toMatch(/^[a-zA-Z0-9_-]+$/);
+  expect([results["first"], results["second"], results["third"]]).toEqual(calls);
+});

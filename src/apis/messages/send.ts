@@ -1,26 +1,47 @@
-import { assistantParts } from "../../core/message.ts";
+import { assistantParts, WordIds } from "../../core/message.ts";
 import { invalidRequest } from "../../core/failure.ts";
 import { isObject } from "../../core/json.ts";
+import type { JsonObject } from "../../core/json.ts";
+import { MessageStates } from "../adapt/message-states.ts";
 import type {
   AssistantPart,
+  CacheablePart,
   Content,
   ContentPart,
   FilePart,
   Message,
+  ReasoningPart,
+  RefusalPart,
   Tool,
   ToolCall,
   ToolChoice,
 } from "../../core/message.ts";
-import type { ChatPrompt, GenerationRequest, OutputConstraint, ReasoningOptions } from "../../core/request.ts";
+import type {
+  ChatPrompt,
+  GenerationRequest,
+  OutputConstraint,
+  Passthrough,
+  ReasoningOptions,
+} from "../../core/request.ts";
+import { cacheControl, fitMarks, hasMarks, requestMark } from "../adapt/cache-marks.ts";
 import { asFunction } from "../adapt/custom-tools.ts";
 import { membersOf } from "../members.ts";
 import { joinSystemMessages, systemMessagesAsUser } from "../adapt/place-system-messages.ts";
-import { changedBody, withoutUndefined } from "../adapt/server-profile.ts";
+import { changedBody, dropMembers, withoutUndefined } from "../adapt/server-profile.ts";
 import type { NoteAdaptation, RequestBody, ServerProfile } from "../adapt/server-profile.ts";
 import type { SourcePort } from "../source-port.ts";
 import { MessageReader } from "./read.ts";
+import { claudeVersion, fittingEffort, thinkingBudget } from "./claude-versions.ts";
+import type { ClaudeVersion } from "./claude-versions.ts";
 import { countTokensRequest } from "./request-schema.ts";
-import { decodeSignature } from "./signature.ts";
+import {
+  demandsThinking,
+  unsignedThinking,
+  withDemandedThinking,
+  withFittingThinking,
+  withVersionThinking,
+  withoutTurnThinking,
+} from "./thinking-turn.ts";
 import { callInput } from "./write.ts";
 
 /** The Messages API of an upstream. */
@@ -58,11 +79,20 @@ export function writeMessageRequest(
 ): RequestBody {
   const { prompt, passthrough, stream } = request;
   if (prompt.kind !== "chat") throw new TypeError("A Messages request needs a conversation.");
-  const body =
-    passthrough?.dialect === "messages"
-      ? { ...passthrough.body, messages: withoutOwnReasoning(passthrough.body["messages"]) }
-      : messageMembers(request, prompt, note);
-  body["model"] = profile.model ?? request.model;
+  const model = profile.model ?? request.model;
+  const version = claudeVersion(model);
+  let body: RequestBody;
+  // The server of the model that a client has named judges its members itself.
+  let isForVersion = false;
+  if (passthrough?.dialect === "messages") {
+    isForVersion = claudeVersion(passthrough.body["model"]) === version;
+    body = { ...passthrough.body, model, messages: withStates(passthrough, prompt.messages, profile) };
+    if (version && !isForVersion) body = withVersionThinking(body, version, profile, note);
+    body = withFittingThinking(body, profile, note);
+  } else body = { model, ...messageMembers(request, prompt, profile, note) };
+  if (version?.refusesSampling && !isForVersion) dropMembers(body, ["temperature", "top_p", "top_k"], profile, note);
+  body["max_tokens"] ??= defaultMaxTokens;
+  if (demandsThinking(profile)) body["messages"] = withDemandedThinking(body["messages"], note);
   if (stream) body["stream"] = true;
   else delete body["stream"];
   return changedBody(body, profile, note);
@@ -78,55 +108,123 @@ function writeCountRequest(request: GenerationRequest, profile: ServerProfile): 
   );
 }
 
-/** Anthropic refuses signatures that it has not made. */
-function withoutOwnReasoning(messages: unknown): unknown {
-  if (!Array.isArray(messages)) return messages;
-  return messages.map((message: unknown): unknown => {
-    if (!isObject(message) || !Array.isArray(message["content"])) return message;
-    const content: readonly unknown[] = message["content"];
-    const others = content.filter((block) => !isOwnReasoning(block));
-    return others.length === content.length ? message : { ...message, content: others };
+/**
+ * Returns the client's messages with the states that `messages` has of them: Anthropic refuses signatures that it has not made. Sealed values
+ * are replaced by what they contain.
+ */
+function withStates(
+  { body, sealed, hasOtherStates }: Passthrough,
+  messages: readonly Message[],
+  profile: ServerProfile,
+): unknown {
+  const sent = body["messages"];
+  if (!Array.isArray(sent) || (!sealed && hasOtherStates !== true)) return sent;
+  const states = new MessageStates(messages);
+  return sent.flatMap((message: unknown): readonly unknown[] => {
+    if (!isObject(message) || message["role"] !== "assistant" || !Array.isArray(message["content"])) return [message];
+    const blocks: readonly JsonObject[] = message["content"].filter(isObject);
+    const kept = blocks.flatMap((block): readonly JsonObject[] => {
+      const { type } = block;
+      if (type !== "thinking" && type !== "redacted_thinking") return [block];
+      const name = type === "thinking" ? "signature" : "data";
+      const sentValue = block[name];
+      const value = states.kept(sentValue, sealed);
+      if (value !== undefined) return [{ ...block, [name]: value }];
+      const hidden = typeof sentValue === "string" ? sealed?.get(sentValue)?.text : undefined;
+      const text = block["thinking"] === "" || type !== "thinking" ? hidden : block["thinking"];
+      return typeof text === "string" ? unsignedThinking(text, profile) : [];
+    });
+    const content = withMissingStates(kept, states, profile);
+    // Anthropic refuses a message that was nothing but thinking of another source.
+    return content.length === 0 && blocks.length > 0 ? [] : [{ ...message, content }];
   });
 }
 
-function isOwnReasoning(block: unknown): boolean {
-  if (!isObject(block)) return false;
-  const { type, signature, data } = block;
-  const signed = type === "thinking" ? signature : type === "redacted_thinking" ? data : undefined;
-  return typeof signed === "string" && decodeSignature(signed) !== undefined;
+/** Adds the reasoning that the client has left out, where it was: Anthropic refuses it after a text that it came before. */
+function withMissingStates(
+  blocks: readonly JsonObject[],
+  states: MessageStates,
+  profile: ServerProfile,
+): readonly JsonObject[] {
+  const written: JsonObject[] = [];
+  /** Where the blocks after the last call begin. */
+  let begin = 0;
+  for (const block of blocks) {
+    if (block["type"] === "tool_use") {
+      for (const { part, texts } of states.missingBefore(block["id"]).toReversed()) {
+        const isText = (one: JsonObject) => one["type"] === "text" && one["text"] !== "";
+        let at = begin;
+        for (let passed = 0; at < written.length; at++) {
+          const one = written[at];
+          if (one && isText(one) && passed++ === texts) break;
+        }
+        written.splice(at, 0, ...reasoningBlocks(part, profile));
+      }
+    }
+    written.push(block);
+    if (block["type"] === "tool_use") begin = written.length;
+  }
+  return written;
 }
 
-function messageMembers(request: GenerationRequest, prompt: ChatPrompt, note: NoteAdaptation): RequestBody {
+/** Reasoning with the state that Anthropic demands back. It refuses any other. */
+function reasoningBlocks({ text, state }: ReasoningPart, profile: ServerProfile): RequestBody[] {
+  if (state?.kind === "signature") return [{ type: "thinking", thinking: text, signature: state.value }];
+  if (state?.kind === "redacted") return [{ type: "redacted_thinking", data: state.value }];
+  return unsignedThinking(text, profile);
+}
+
+/**
+ * Writes the members of a request of another API. The conversation is the last member, after what all requests of a session have in common.
+ */
+function messageMembers(
+  request: GenerationRequest,
+  prompt: ChatPrompt,
+  profile: ServerProfile,
+  note: NoteAdaptation,
+): RequestBody {
   const { sampling, limits, extra, output, reasoning } = request;
   const choice = writeChoice(request);
   const isForced = choice?.["type"] === "any" || choice?.["type"] === "tool";
-  const thinking = isForced && reasoning?.mode === undefined ? undefined : writeThinking(reasoning);
-  const isThinking = thinking !== undefined && thinking["type"] !== "disabled";
-  const effort = writeEffort(reasoning);
+  const model = profile.model ?? request.model;
+  const version = claudeVersion(model);
+  const effort = writeEffort(reasoning, version);
+  const setLimit = profile.add?.["max_tokens"] ?? limits.maxTokens;
+  const maxTokens = typeof setLimit === "number" ? setLimit : undefined;
   const format = output && writeFormat(output);
-  const { user, prompt_cache_options: cacheOptions } = extra;
+  const { user } = extra;
   const joined = joinSystemMessages(prompt.messages, (at) => note("system-joined", `messages[${at}]`));
-  const conversation = writeConversation(
-    systemMessagesAsUser(joined, (at) => note("system-as-user", `messages[${at}]`)),
+  const messages = systemMessagesAsUser(joined, (at) => note("system-as-user", `messages[${at}]`));
+  const conversation = writeConversation(messages, hasMarks(request), profile);
+  const tools = (request.tools ?? []).map(writeTool);
+  const { thinking, messages: written } = withFittingThinking(
+    {
+      model,
+      messages: conversation.messages,
+      // Anthropic refuses a forced call together with thinking.
+      thinking: isForced && !isOff(reasoning) ? undefined : writeThinking(reasoning, version, maxTokens),
+    },
+    profile,
+    note,
   );
-  fitBreakpoints(conversation);
-  const cacheMinutes = isObject(cacheOptions) && cacheOptions["ttl"] === "12h" ? 720 : 30;
+  const isThinking = isObject(thinking) && thinking["type"] !== "disabled";
+  const isWithout = isThinking ? false : isObject(thinking) || version?.thinksByDefault === false;
+  const budget = isThinking ? Number(thinking["budget_tokens"] ?? 0) : 0;
   return withoutUndefined({
-    ...conversation,
-    // A prompt that is only processed is worth its price only if it is cached.
-    cache_control:
-      limits.maxTokens === 0 && cachedBlocks(conversation).length === 0 ? cacheControl(cacheMinutes) : undefined,
-    max_tokens: limits.maxTokens ?? defaultMaxTokens,
+    max_tokens: maxTokens ?? defaultMaxTokens + budget,
     stop_sequences: limits.stop?.filter((text) => text.trim() !== ""),
     // Other APIs allow up to 2. With thinking, Anthropic accepts no temperature.
     temperature: isThinking || sampling.temperature === undefined ? undefined : Math.min(sampling.temperature, 1),
     top_p: sampling.topP,
     top_k: isThinking ? undefined : sampling.topK,
-    tools: request.tools?.length ? request.tools.map(writeTool) : undefined,
-    tool_choice: choice,
     thinking,
     output_config: effort || format ? { ...(effort && { effort }), ...(format && { format }) } : undefined,
     metadata: typeof user === "string" ? { user_id: user } : undefined,
+    cache_control: fitMarks(cacheableBlocks(conversation, tools), requestMark(request, profile, true)),
+    tools: tools.length > 0 ? tools : undefined,
+    tool_choice: choice,
+    system: conversation.system,
+    messages: isWithout ? withoutTurnThinking(written) : written,
   });
 }
 
@@ -137,6 +235,7 @@ function writeTool(tool: Tool): RequestBody {
     ...(description !== undefined && { description }),
     input_schema: { type: "object", ...(isObject(parameters) && parameters) },
     ...(strict !== undefined && { strict }),
+    ...mark(tool),
   };
 }
 
@@ -164,18 +263,34 @@ function choiceOf(choice: ToolChoice): RequestBody {
   }
 }
 
-/** An effort without a mode leaves it to the model how much it thinks. */
-function writeThinking(reasoning: ReasoningOptions = {}): RequestBody | undefined {
+/**
+ * An effort without a mode leaves it to the model how much it thinks. Versions of Claude that are known by name get what they take; `maxTokens`:
+ * the limit that the request has.
+ */
+function writeThinking(
+  reasoning: ReasoningOptions = {},
+  version: ClaudeVersion | undefined,
+  maxTokens: number | undefined,
+): RequestBody | undefined {
   const { effort, mode, budgetTokens, show } = reasoning;
+  const takes = (type: ClaudeVersion["thinking"][number]) => version === undefined || version.thinking.includes(type);
   const display = show === "omitted" ? "omitted" : show === undefined ? undefined : "summarized";
-  if (mode === "off" || (mode === undefined && effort === "none")) return { type: "disabled" };
+  if (isOff(reasoning)) return takes("disabled") ? { type: "disabled" } : undefined;
   if (mode === undefined && effort === undefined && budgetTokens === undefined) return undefined;
-  if (budgetTokens === undefined) return withoutUndefined({ type: "adaptive", display });
-  return withoutUndefined({ type: "enabled", budget_tokens: Math.max(budgetTokens, 1024), display });
+  if (takes("adaptive") && (budgetTokens === undefined || !takes("enabled")))
+    return withoutUndefined({ type: "adaptive", display });
+  const budget = takes("enabled") ? thinkingBudget(reasoning, maxTokens) : undefined;
+  return budget === undefined ? undefined : withoutUndefined({ type: "enabled", budget_tokens: budget, display });
 }
 
-function writeEffort({ effort }: ReasoningOptions = {}): string | undefined {
-  return effort === "none" ? undefined : effort === "minimal" ? "low" : effort;
+function isOff({ mode, effort }: ReasoningOptions = {}): boolean {
+  return mode === "off" || (mode === undefined && effort === "none");
+}
+
+function writeEffort({ effort }: ReasoningOptions = {}, version: ClaudeVersion | undefined): string | undefined {
+  if (effort === undefined || effort === "none") return undefined;
+  if (version) return fittingEffort(effort, version.efforts);
+  return effort === "minimal" ? "low" : effort;
 }
 
 function writeFormat(output: OutputConstraint): RequestBody | undefined {
@@ -201,13 +316,15 @@ interface WrittenConversation {
 /**
  * Writes the messages of any API as this API has them: instructions before the conversation, results of calls as the user's, consecutive
  * messages of one role as one. Leaves out what the API has no place for: summaries of reasoning, reasoning without Anthropic's signature,
- * names.
+ * names. `marked`: the request has marks of the prompt cache, which clients move. Each text is then a block, so that a text without its mark
+ * has the same form in the next request.
  */
-function writeConversation(messages: readonly Message[]): WrittenConversation {
+function writeConversation(messages: readonly Message[], marked: boolean, profile: ServerProfile): WrittenConversation {
+  const ids = new WordIds();
   const system: RequestBody[] = [];
   const written: { role: "user" | "assistant"; content: RequestBody[] }[] = [];
   for (const message of messages) {
-    const content = blocksOf(message);
+    const content = blocksOf(message, ids, profile);
     if (message.role === "system" || message.role === "developer") {
       system.push(...content);
       continue;
@@ -217,51 +334,37 @@ function writeConversation(messages: readonly Message[]): WrittenConversation {
     if (last?.role === role) last.content.push(...content);
     else if (content.length > 0) written.push({ role, content });
   }
+  const contentOf = marked ? (blocks: RequestBody[]) => blocks : shortContent;
   const instructions = contentOf(system);
   return {
     ...(instructions.length > 0 && { system: instructions }),
-    messages: written.map(({ role, content }) => ({ role, content: contentOf(content) })),
+    messages: written.flatMap(({ role, content }) => {
+      const kept = role === "assistant" ? withoutFinalThinking(content) : content;
+      return kept.length === 0 ? [] : [{ role, content: contentOf(kept) }];
+    }),
   };
 }
 
-/** Anthropic has two times; those of OpenAI are longer. */
-function cacheControl(minutes: number): RequestBody {
-  return { type: "ephemeral", ttl: minutes > 30 ? "1h" : "5m" };
+/** Anthropic refuses thinking at the end of a message. It is there if the client has left out the call or the text that followed. */
+function withoutFinalThinking(blocks: RequestBody[]): RequestBody[] {
+  const end = blocks.findLastIndex(({ type }) => type !== "thinking" && type !== "redacted_thinking");
+  return blocks.slice(0, end + 1);
 }
 
-/** Anthropic refuses more breakpoints. */
-const maxBreakpoints = 4;
-
-/**
- * Removes all but the last breakpoints. Anthropic refuses a longer time after a shorter one, so earlier ones get the longest that follows.
- */
-function fitBreakpoints(conversation: WrittenConversation): void {
-  const blocks = cachedBlocks(conversation);
-  for (const block of blocks.slice(0, -maxBreakpoints)) delete block["cache_control"];
-  let longest: unknown;
-  for (const block of blocks.slice(-maxBreakpoints).toReversed()) {
-    const control = block["cache_control"] as RequestBody;
-    if (control["ttl"] === "1h") longest = control;
-    else if (longest !== undefined) block["cache_control"] = longest;
-  }
-}
-
-/** Returns the blocks with a breakpoint, in the order of the prompt. */
-function cachedBlocks({ system, messages }: WrittenConversation): RequestBody[] {
+/** All that may have a mark of the prompt cache, in the order of the prompt. */
+function cacheableBlocks({ system, messages }: WrittenConversation, tools: RequestBody[]): RequestBody[] {
   const inside = (content: unknown): RequestBody[] =>
     Array.isArray(content) ? (content as RequestBody[]).flatMap((block) => [...inside(block["content"]), block]) : [];
-  const all = [...inside(system), ...messages.flatMap(({ content }) => inside(content))];
-  return all.filter((block) => "cache_control" in block);
+  return [...tools, ...inside(system), ...messages.flatMap(({ content }) => inside(content))];
 }
 
 /** A single text is written as a string. */
-function contentOf(blocks: RequestBody[]): string | RequestBody[] {
+function shortContent(blocks: RequestBody[]): string | RequestBody[] {
   const [first] = blocks;
-  const isText = first?.["type"] === "text" && !("cache_control" in first);
-  return blocks.length === 1 && isText ? String(first["text"]) : blocks;
+  return blocks.length === 1 && first?.["type"] === "text" ? String(first["text"]) : blocks;
 }
 
-function blocksOf(message: Message): RequestBody[] {
+function blocksOf(message: Message, ids: WordIds, profile: ServerProfile): RequestBody[] {
   switch (message.role) {
     case "system":
     case "developer":
@@ -269,7 +372,7 @@ function blocksOf(message: Message): RequestBody[] {
       return contentBlocks(message.content);
     case "assistant":
       return assistantParts(message).flatMap((part): RequestBody[] => {
-        const block = assistantBlock(part);
+        const block = assistantBlock(part, ids, profile);
         return block ? [block] : [];
       });
     case "tool": {
@@ -277,9 +380,10 @@ function blocksOf(message: Message): RequestBody[] {
       return [
         {
           type: "tool_result",
-          tool_use_id: writtenId(toolCallId),
+          tool_use_id: ids.of(toolCallId),
           content: typeof content === "string" ? content : contentBlocks(content),
           ...(isError === true && { is_error: true }),
+          ...mark(message),
         },
       ];
     }
@@ -291,9 +395,14 @@ function contentBlocks(content: Content): RequestBody[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
   return content.flatMap((part) => {
     if (part.type === "text" && part.text === "") return [];
-    const minutes = part.type === "refusal" ? undefined : part.cacheMinutes;
-    return [{ ...contentBlock(part), ...(minutes !== undefined && { cache_control: cacheControl(minutes) }) }];
+    return [{ ...contentBlock(part), ...mark(part) }];
   });
+}
+
+/** Anthropic's mark for the part of a prompt, if it has one. */
+function mark(part: CacheablePart | RefusalPart): RequestBody {
+  const minutes = "cacheMinutes" in part ? part.cacheMinutes : undefined;
+  return minutes === undefined ? {} : { cache_control: cacheControl(minutes) };
 }
 
 function contentBlock(part: ContentPart): RequestBody {
@@ -322,28 +431,19 @@ function sourceOf(url: string): RequestBody {
   return data === undefined ? { type: "url", url } : { type: "base64", media_type: type, data };
 }
 
-function assistantBlock(part: AssistantPart): RequestBody | undefined {
+function assistantBlock(part: AssistantPart, ids: WordIds, profile: ServerProfile): RequestBody | undefined {
   switch (part.type) {
     case "text":
-      return part.text === "" ? undefined : { type: "text", text: part.text };
+      return part.text === "" ? undefined : { type: "text", text: part.text, ...mark(part) };
     case "refusal":
       return { type: "text", text: part.refusal };
     case "image":
       return undefined;
     case "reasoning":
-      if (part.signature !== undefined) return { type: "thinking", thinking: part.text, signature: part.signature };
-      // Encrypted reasoning with an item's id belongs to another API.
-      return part.encrypted !== undefined && part.id === undefined && part.text === ""
-        ? { type: "redacted_thinking", data: part.encrypted }
-        : undefined;
+      return reasoningBlocks(part, profile)[0];
     case "tool-call":
-      return { type: "tool_use", id: writtenId(part.id), name: part.name, input: inputOf(part) };
+      return { type: "tool_use", id: ids.ofCall(part.id), name: part.name, input: inputOf(part), ...mark(part) };
   }
-}
-
-/** Anthropic accepts only letters, digits, `_` and `-` in the id of a call. Other APIs have no such limit. */
-function writtenId(id: string): string {
-  return id.replace(/[^a-zA-Z0-9_-]/g, "_");
 }
 
 function inputOf({ arguments: text, kind }: ToolCall): unknown {

@@ -9,7 +9,7 @@ import { readResponseBody } from "../tolerant/read-response.ts";
 import { messageId, toolUseId } from "./ids.ts";
 import { MessageReader } from "./read.ts";
 import { writeMessageResponse } from "./write.ts";
-import { decodeSignature } from "./signature.ts";
+import { openSeal } from "../turn-seal.ts";
 import { MessageStreamWriter } from "./write-stream.ts";
 
 const done: GenerationEvent = { type: "end", end: { kind: "done" } };
@@ -289,7 +289,7 @@ describe("reasoning", () => {
   test("shown: the text, then a signature of ours", () => {
     const [block] = message(written(thinking)).content;
     expect(block).toMatchObject({ type: "thinking", thinking: "Hmm." });
-    expect(decodeSignature(String(block?.["signature"]))).toEqual({});
+    expect(openSeal.open(String(block?.["signature"]))).toEqual({});
   });
 
   test("omitted: no text, and the signature contains the reasoning for the next turn", () => {
@@ -297,7 +297,7 @@ describe("reasoning", () => {
     expect(stream).not.toContain("thinking_delta");
     const [block] = message(stream).content;
     expect(block).toMatchObject({ type: "thinking", thinking: "" });
-    expect(decodeSignature(String(block?.["signature"]))).toEqual({ text: "Hmm." });
+    expect(openSeal.open(String(block?.["signature"]))).toEqual({ text: "Hmm." });
   });
 
   test("hidden: no block", () => {
@@ -308,11 +308,11 @@ describe("reasoning", () => {
     const stream = written([
       { type: "part-start", choice: 0, kind: "reasoning" },
       reasoning("a"),
-      { type: "part-end", choice: 0, signature: "sig" },
+      { type: "part-end", choice: 0, state: { kind: "signature", value: "sig" } },
       { type: "part-start", choice: 0, kind: "reasoning" },
-      { type: "part-end", choice: 0, encrypted: "sealed" },
+      { type: "part-end", choice: 0, state: { kind: "redacted", value: "sealed" } },
       { type: "part-start", choice: 0, kind: "reasoning" },
-      { type: "part-end", choice: 0, signature: "only" },
+      { type: "part-end", choice: 0, state: { kind: "signature", value: "only" } },
       text("b"),
       finish("stop"),
       done,
@@ -330,13 +330,16 @@ describe("reasoning", () => {
       { type: "part-start", choice: 0, kind: "reasoning", id: "rs_1" },
       { type: "reasoning-delta", choice: 0, text: "first", summary: 0 },
       { type: "reasoning-delta", choice: 0, text: "second", summary: 1 },
-      { type: "part-end", choice: 0, encrypted: "enc" },
+      { type: "part-end", choice: 0, state: { kind: "encrypted", value: "enc" } },
       finish("stop"),
       done,
     ]);
     const [block] = message(stream).content;
     expect(block?.["thinking"]).toBe("first\n\nsecond");
-    expect(decodeSignature(String(block?.["signature"]))).toEqual({ encrypted: "enc", id: "rs_1" });
+    expect(openSeal.open(String(block?.["signature"]))).toEqual({
+      state: { kind: "encrypted", value: "enc" },
+      id: "rs_1",
+    });
   });
 });
 
@@ -402,16 +405,18 @@ test("for every generation: the stream, put together, is the whole message", () 
   const part = fc.oneof(
     words.map((words) => [text(words)]),
     words.map((words) => [reasoning(words)]),
-    fc
-      .record({ text: words, signature: fc.option(words, { nil: undefined }) })
-      .map(({ text, signature }) => [
-        { type: "part-start", choice: 0, kind: "reasoning" } as const,
-        reasoning(text),
-        { type: "part-end", choice: 0, ...(signature !== undefined && { signature }) } as const,
-      ]),
+    fc.record({ text: words, signature: fc.option(words, { nil: undefined }) }).map(({ text, signature }) => [
+      { type: "part-start", choice: 0, kind: "reasoning" } as const,
+      reasoning(text),
+      {
+        type: "part-end",
+        choice: 0,
+        ...(signature !== undefined && { state: { kind: "signature", value: signature } as const }),
+      } as const,
+    ]),
     words.map((encrypted): GenerationEvent[] => [
       { type: "part-start", choice: 0, kind: "reasoning" },
-      { type: "part-end", choice: 0, encrypted },
+      { type: "part-end", choice: 0, state: { kind: "redacted", value: encrypted } },
     ]),
     words.map((words): GenerationEvent[] => [{ type: "part-start", choice: 0, kind: "text" }, text(words)]),
     words.map((refusal): GenerationEvent[] => [{ type: "refusal-delta", choice: 0, text: refusal }]),

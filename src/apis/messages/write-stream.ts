@@ -19,12 +19,12 @@ import type { JsonObject } from "../../core/json.ts";
 import { jsonString } from "../json-text.ts";
 import { inWireOrder, orderedMembers } from "../members.ts";
 import type { StreamWriter } from "../port.ts";
+import type { ReasoningState } from "../../core/turn-state.ts";
 import type { Profile } from "../profile.ts";
 import { errorJson } from "./error-object.ts";
 import { messageForms } from "./form.ts";
 import { noNativeMembers, withNativeMembers } from "./native-members.ts";
 import * as schema from "./schema.ts";
-import { newSignature } from "./signature.ts";
 import {
   callMembers,
   writtenCallId,
@@ -37,6 +37,7 @@ import {
   messageHead,
   redactedBlock,
   reportedUsage,
+  signatureOf,
   transformationsMember,
   unsetMembers,
   writeUsage,
@@ -56,7 +57,7 @@ interface Block {
   /** The part of the reasoning summary that is being written; `undefined`: the reasoning itself. */
   summary: number | undefined;
   /** The arguments of a call while they may be those of an empty object; `null` as soon as arguments are written. */
-  empty: string | null;
+  empty: EmptyArguments | null;
   /** The status of a call that has ended. */
   ended: ToolCallEndEvent["status"] | null;
 }
@@ -220,12 +221,12 @@ export class MessageStreamWriter implements StreamWriter {
   }
 
   /** The end of reasoning may bring its signature, or its encrypted form where there is no text. */
-  #partEnd({ signature, encrypted }: PartEndEvent): string {
+  #partEnd({ state }: PartEndEvent): string {
     const part = this.#part;
-    if (this.#block !== null || part?.kind !== "reasoning" || this.#context.options.reasoning === "hidden")
-      return this.#closeBlock(signature, encrypted);
-    if (encrypted !== undefined) return this.#wholeBlock(redactedBlock(encrypted, part.id, this.#context.options));
-    return signature === undefined ? this.#closeBlock() : this.#openThinking() + this.#closeBlock(signature);
+    const isHidden = part?.kind !== "reasoning" || this.#context.options.reasoning === "hidden";
+    if (this.#block !== null || state === undefined || isHidden) return this.#closeBlock(state);
+    if (state.kind === "signature") return this.#openThinking() + this.#closeBlock(state);
+    return this.#wholeBlock(redactedBlock({ state, id: part.id }, this.#context));
   }
 
   #annotation({ annotation }: AnnotationEvent): string {
@@ -239,33 +240,37 @@ export class MessageStreamWriter implements StreamWriter {
 
   #callStart(event: ToolCallStartEvent): string {
     const id = writtenCallId(event.id, this.#context);
+    const { state } = event;
+    const isCarried = state && this.#context.options.reasoning !== "hidden";
+    const carrier = state && isCarried ? this.#wholeBlock(redactedBlock({ state, callId: id }, this.#context)) : "";
     const members = event.native
       ? JSON.stringify(callMembers(event.native)).slice(1, -1)
       : '"caller":{"type":"direct"}';
     const json = `{"type":"tool_use","id":"${id}","name":${jsonString(event.name)},"input":{},${members}}`;
     const opening = this.#openBlock("call", json, '"delta":{"type":"input_json_delta","partial_json":');
     // The first delta of every recorded call is empty.
-    return this.#block ? opening + this.#delta(this.#block, '""') : opening;
+    return carrier + (this.#block ? opening + this.#delta(this.#block, '""') : opening);
   }
 
   #callDelta({ arguments: text }: ToolCallDeltaEvent): string {
     const block = this.#block;
     if (text === "" || block?.kind !== "call") return "";
     if (block.empty === null) return this.#delta(block, jsonString(text));
-    const before = block.empty + text;
     // Anthropic sends only the empty delta for an object without members.
-    block.empty = /^\s*(\{\s*\}?\s*)?$/.test(before) ? before : null;
-    return block.empty === null ? this.#delta(block, jsonString(before)) : "";
+    if (block.empty.push(text)) return "";
+    const { text: begun } = block.empty;
+    block.empty = null;
+    return this.#delta(block, jsonString(begun));
   }
 
   #callEnd({ status }: ToolCallEndEvent): string {
     const block = this.#block;
     if (block?.kind !== "call") return "";
     block.ended = status;
-    if (status === "succeeded" || block.empty === null || block.empty === "") return "";
-    const { empty } = block;
+    const begun = block.empty?.text ?? "";
+    if (status === "succeeded" || begun === "") return "";
     block.empty = null;
-    return this.#delta(block, jsonString(empty));
+    return this.#delta(block, jsonString(begun));
   }
 
   #finished(event: FinishEvent): string {
@@ -311,7 +316,7 @@ export class MessageStreamWriter implements StreamWriter {
       deltaPrefix: `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},${delta}`,
       hidden: [],
       summary: undefined,
-      empty: "",
+      empty: new EmptyArguments(),
       ended: null,
     };
     return start + this.#blockStart(index, json);
@@ -328,16 +333,15 @@ export class MessageStreamWriter implements StreamWriter {
   }
 
   /** Closes the open block. A call is closed only if it is complete. */
-  #closeBlock(signature?: string, encrypted?: string): string {
+  #closeBlock(state?: ReasoningState): string {
     const block = this.#block;
     this.#part = null;
     this.#block = null;
     if (block === null || (block.kind === "call" && block.ended === null)) return "";
     let text = "";
     if (block.kind === "thinking") {
-      const shown =
-        signature ?? newSignature(block.hidden.join(""), encrypted, block.id, this.#context.options.binding);
-      const delta = JSON.stringify({ type: "signature_delta", signature: shown });
+      const signature = signatureOf({ text: block.hidden.join(""), state, id: block.id }, this.#context);
+      const delta = JSON.stringify({ type: "signature_delta", signature });
       text = this.#eventText("content_block_delta", `"index":${block.index},"delta":${delta}`);
     }
     return text + this.#eventText("content_block_stop", `"index":${block.index}`);
@@ -401,6 +405,28 @@ export class MessageStreamWriter implements StreamWriter {
     return messageEventText(type, `{"type":"${type}"${members === "" ? "" : ","}${members}`, padding(profile, random));
   }
 }
+
+/** Follows the arguments of a call while they may be those of an object without members. Reads each character once. */
+class EmptyArguments {
+  text = "";
+  /** What must follow, white space aside. */
+  #rest = "{}";
+
+  /** Adds arguments. Returns false if they are not those of an empty object, or are too long to wait. */
+  push(text: string): boolean {
+    this.text += text;
+    if (this.text.length > maxEmpty) return false;
+    for (const character of text) {
+      if (" \t\n\r".includes(character)) continue;
+      if (!this.#rest.startsWith(character)) return false;
+      this.#rest = this.#rest.slice(1);
+    }
+    return true;
+  }
+}
+
+/** The maximum length of the arguments that wait because they may be an empty object, in characters. */
+const maxEmpty = 1024;
 
 function charactersOf(event: ChoiceEvent | ExtraEvent): number {
   if (event.type === "tool-call-delta") return event.arguments.length;

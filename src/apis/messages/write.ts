@@ -1,4 +1,5 @@
 import type {
+  GeneratedCallPart,
   GeneratedChoice,
   GeneratedFinish,
   GeneratedPart,
@@ -7,8 +8,9 @@ import type {
 } from "../../core/accumulate.ts";
 import { tokensInCharacters } from "../../core/estimate-tokens.ts";
 import type { Annotation, DialectJson, SourceIdentity, Usage } from "../../core/events.ts";
-import { isObject } from "../../core/json.ts";
+import { objectIn } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
+import type { ReasoningState, TurnState } from "../../core/turn-state.ts";
 import type * as z from "zod";
 import { inWireOrder, membersOf, orderedMembers, presenceOf } from "../members.ts";
 import type { AnswerContext, AnswerSettings } from "../port.ts";
@@ -21,8 +23,8 @@ import { toolUseId } from "./ids.ts";
 import { noNativeMembers, withNativeMembers } from "./native-members.ts";
 import type { NativeMembers } from "./native-members.ts";
 import * as schema from "./schema.ts";
-import { encodeSignature, newSignature } from "./signature.ts";
-import type { BlockBinding } from "./signature.ts";
+import { openSeal } from "../turn-seal.ts";
+import type { BlockBinding } from "../turn-seal.ts";
 
 /* Writes a whole message, and the members that a streamed message shares with it (see write-stream.ts). */
 
@@ -67,7 +69,7 @@ export function writeMessageResponse(generation: Generation, context: MessageCon
     ...unsetMembers(schema.message, context.profile),
     ...head,
     ...diagnosticsMember(context.options, head.id, usage),
-    content: (choice?.parts ?? []).flatMap((part) => blockOf(part, context) ?? []),
+    content: (choice?.parts ?? []).flatMap((part) => blocksOf(part, context)),
     ...messageEnd(choice?.finish ?? null, typeof choice?.refusal === "string", native),
     ...transformationsMember(context.options),
     usage: writeUsage(reportedUsage(counted, { native, options: context.options }), native.usage, context.settings),
@@ -110,7 +112,21 @@ function charactersOf(choice: GeneratedChoice | undefined): number {
   return toolCalls.reduce((sum, { arguments: args }) => sum + args.length, characters);
 }
 
-function blockOf(part: GeneratedPart, context: MessageContext): JsonObject | undefined {
+function blocksOf(part: GeneratedPart, context: MessageContext): readonly JsonObject[] {
+  if (part.type !== "tool-call") return [blockOf(part, context)].filter((block) => block !== undefined);
+  const id = writtenCallId(part.id, context);
+  const call = {
+    type: "tool_use",
+    id,
+    name: part.name,
+    input: callInput(part.arguments),
+    ...callMembers(part.native),
+  };
+  const isCarried = part.state && context.options.reasoning !== "hidden";
+  return part.state && isCarried ? [redactedBlock({ state: part.state, callId: id }, context), call] : [call];
+}
+
+function blockOf(part: Exclude<GeneratedPart, GeneratedCallPart>, context: MessageContext): JsonObject | undefined {
   switch (part.type) {
     case "text": {
       const citations = part.annotations.flatMap((annotation) => citationOf(annotation) ?? []);
@@ -121,42 +137,60 @@ function blockOf(part: GeneratedPart, context: MessageContext): JsonObject | und
       return part.refusal === "" ? undefined : { type: "text", text: part.refusal };
     case "reasoning":
       return thinkingBlock(part, context);
-    case "tool-call":
-      return {
-        type: "tool_use",
-        id: writtenCallId(part.id, context),
-        name: part.name,
-        input: callInput(part.arguments),
-        ...callMembers(part.native),
-      };
     case "item":
       return part.dialect === "messages" ? part.value : undefined;
   }
 }
 
-function thinkingBlock(part: GeneratedReasoning, { options }: MessageContext): JsonObject | undefined {
-  const { encrypted, id, signature } = part;
+function thinkingBlock(part: GeneratedReasoning, context: MessageContext): JsonObject | undefined {
+  const { state, id } = part;
+  const { options } = context;
   if (options.reasoning === "hidden") return undefined;
   const text = part.text === "" ? part.summary.join("\n\n") : part.text;
-  if (text === "") {
-    if (encrypted !== undefined) return redactedBlock(encrypted, id, options);
-    return signature === undefined ? undefined : { type: "thinking", thinking: "", signature };
-  }
+  if (text === "" && state?.kind !== "signature") return state && redactedBlock({ state, id }, context);
   const isShown = options.reasoning === "shown";
   return {
     type: "thinking",
     thinking: isShown ? text : "",
-    signature: signature ?? newSignature(isShown ? "" : text, encrypted, id, options.binding),
+    signature: signatureOf({ text: isShown ? "" : text, state, id }, context),
   };
 }
 
-/** Encrypted reasoning of Anthropic's, or of a source whose item has an `id`. */
+/** Reasoning as a signature has it. */
+export interface SignedReasoning {
+  /** The text that the block does not show. */
+  readonly text: string;
+  readonly state: ReasoningState | undefined;
+  readonly id: string | undefined;
+}
+
+/** The signature of a block with reasoning: its vendor's own, or one of this server, which contains what the block cannot show. */
+export function signatureOf(
+  { text, state, id }: SignedReasoning,
+  { options: { binding: bound }, turnSeal = openSeal }: MessageContext,
+): string {
+  // A signature whose text the client does not get is sealed with it.
+  if (state?.kind === "signature" && text === "") return state.value;
+  return turnSeal.seal({
+    ...(text !== "" && { text }),
+    ...(state && { state }),
+    ...(state && id !== undefined && { id }),
+    ...(bound && { bound }),
+  });
+}
+
+/** A block without text, which clients send back and do not show: state of reasoning, or of a call that follows. */
 export function redactedBlock(
-  encrypted: string,
-  id: string | undefined,
-  { binding: bound }: MessageOptions,
+  { state, id, callId }: { readonly state: TurnState; readonly id?: string | undefined; readonly callId?: string },
+  { options: { binding: bound }, turnSeal = openSeal }: MessageContext,
 ): JsonObject {
-  const data = id === undefined ? encrypted : encodeSignature({ encrypted, id, ...(bound && { bound }) });
+  if (state.kind === "redacted") return { type: "redacted_thinking", data: state.value };
+  const data = turnSeal.seal({
+    state,
+    ...(id !== undefined && { id }),
+    ...(callId !== undefined && { callId }),
+    ...(bound && { bound }),
+  });
   return { type: "redacted_thinking", data };
 }
 
@@ -175,13 +209,7 @@ export function callInput(text: string): JsonObject {
  * https://platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming.
  */
 export function parsedInput(text: string): JsonObject {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (isObject(value)) return value;
-  } catch {
-    // Not JSON: returned as text below.
-  }
-  return { INVALID_JSON: text };
+  return objectIn(text) ?? { INVALID_JSON: text };
 }
 
 /** The members of a message before its content. */

@@ -32,7 +32,7 @@ export function goTime(unixMs: number): string {
   const seconds = Math.floor(micros / 1e6);
   const fraction = String(micros - seconds * 1e6)
     .padStart(6, "0")
-    .replace(/0+$/, "");
+    .replace(/0{1,6}$/, "");
   return `${new Date(seconds * 1000).toISOString().slice(0, 19)}${fraction === "" ? "" : `.${fraction}`}Z`;
 }
 

@@ -153,6 +153,7 @@ export function capabilitiesOf({
   takesAudio,
   callsTools,
   reasons,
+  fillsInMiddle,
 }: ModelInfo): Capability[] {
   const chats = endpoints.includes("chat");
   const template = file?.template ?? "";
@@ -163,28 +164,39 @@ export function capabilitiesOf({
     ...has("tools", chats && (callsTools ?? (file === undefined || /tools|tool_call/.test(template)))),
     ...has(
       "insert",
-      ["prefix_token_id", "fim_pre_token_id"].some((key) => `tokenizer.ggml.${key}` in metadata),
+      fillsInMiddle === true ||
+        ["prefix_token_id", "fim_pre_token_id"].some((key) => `tokenizer.ggml.${key}` in metadata),
     ),
     ...has("vision", takesImages === true),
     ...has("audio", takesAudio === true),
-    ...has("embedding", endpoints.includes("embeddings")),
-    ...has("thinking", chats && (reasons ?? /<think>[^]*<\/think>|content\.split\(["']<\/think>["']\)/.test(template))),
+    // Ollama's embedders do nothing else; a server whose models are not known may have any endpoint.
+    ...has("embedding", endpoints.includes("embeddings") && !chats),
+    ...has("thinking", chats && (reasons ?? splitsReasoning(template))),
   ];
 }
 
 /**
- * Throws `FailureError` 400 for reasoning or tools where the model is known not to support them. Nothing is refused of a model of which
+ * Throws `FailureError` 400 for a suffix that nothing reads, and for reasoning or tools where the model is known not to support them. Nothing is refused of a model of which
  * nothing is known, and no tools of a local model: Truewire adds an instruction about them where a chat template has none. Source: ollama
  * 0.33.0, server/routes.go, `ChatHandler` and `GenerateHandler`; server/images.go, `CheckCapabilities`.
  */
 export function checkCapabilities(
-  { model, reasoning, tools }: GenerationRequest,
-  { callsTools, reasons }: ModelInfo,
+  { model, prompt, reasoning, tools }: GenerationRequest,
+  { callsTools, reasons, file, fillsInMiddle, ownedBy }: ModelInfo,
 ): void {
+  // A local model, and an Ollama that does not list capabilities, judge it themselves. Programs and most other servers ignore it.
+  const isJudgedLater = file !== undefined || (fillsInMiddle === undefined && ownedBy === "library");
+  if (prompt.kind === "text" && prompt.suffix !== undefined && fillsInMiddle !== true && !isJudgedLater)
+    throw invalidRequest(noInsert(model), "suffix");
   if (reasoning?.mode === "on" && reasons === false)
     throw invalidRequest(`${goString(model)} does not support thinking`, "think");
   if (tools && tools.length > 0 && callsTools === false)
     throw invalidRequest(`registry.ollama.ai/library/${ollamaName(model)} does not support tools`, "tools");
+}
+
+/** Source: ollama 0.33.0, server/images.go, `CheckCapabilities`. */
+export function noInsert(model: string): string {
+  return `registry.ollama.ai/library/${ollamaName(model)} does not support insert`;
 }
 
 export interface OllamaPull {
@@ -231,4 +243,11 @@ function checked<Schema extends z.ZodObject>(schema: Schema, body: unknown, prof
 
 function written<Schema extends z.ZodType>(schema: Schema, value: z.input<Schema>): string {
   return goJson(inWireOrder(schema, value) as JsonValue);
+}
+
+/** Whether a chat template writes reasoning, or takes it out of earlier answers. */
+function splitsReasoning(template: string): boolean {
+  const open = template.indexOf("<think>");
+  if (open !== -1 && template.includes("</think>", open)) return true;
+  return /content\.split\(["']<\/think>["']\)/.test(template);
 }

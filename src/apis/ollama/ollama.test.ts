@@ -555,6 +555,32 @@ describe("models", () => {
     expect(capabilitiesOf({ ...remote, endpoints: ["embeddings"] })).toEqual(["embedding"]);
   });
 
+  // Every upstream that chats was listed as an embedder, since it may have any endpoint; Ollama's embedders do nothing else.
+  test("a model that chats is no embedder, whatever endpoints its server may have", () => {
+    const { file: _, ...remote } = info;
+    const endpoints = ["chat", "completions", "embeddings"] as const;
+    expect(capabilitiesOf({ ...remote, endpoints })).toEqual(["completion", "tools"]);
+    expect(capabilitiesOf({ ...remote, endpoints, fillsInMiddle: true, reasons: true })).toEqual([
+      "completion",
+      "tools",
+      "insert",
+      "thinking",
+    ]);
+  });
+
+  // It was sent to programs and chat servers, most of which ignore it: the answer went on as if nothing came after it.
+  test("a suffix that nothing reads is refused in Ollama's words", () => {
+    const { file, ...remote } = info;
+    const check = (facts: Partial<ModelInfo>) => () =>
+      checkCapabilities(readOllamaGenerate({ model: "m", prompt: "Hi", suffix: "end" }, "req_1").request, {
+        ...remote,
+        ...facts,
+      });
+    for (const facts of [{}, { fillsInMiddle: false }, { fillsInMiddle: false, ownedBy: "library" }])
+      expect(check(facts)).toThrow("registry.ollama.ai/library/m:latest does not support insert");
+    for (const facts of [{ file }, { fillsInMiddle: true }, { ownedBy: "library" }]) expect(check(facts)).not.toThrow();
+  });
+
   test("reasoning and tools are refused of a model that is known not to support them", () => {
     const { file: _, ...remote } = info;
     const tools = [{ type: "function", function: { name: "f", parameters: {} } }];

@@ -133,6 +133,29 @@ describe("an answer", () => {
     expect(text).toEqual({ type: "text-delta", choice: 0, text: "Hel", logprobs: [{ ...logprob, top: [logprob] }] });
   });
 
+  // Ollama's bytes of a token that is part of a character are those of U+FFFD, and were passed on as those of the token. The tokens of the
+  // tests were whole characters.
+  test("has no bytes of tokens that are part of a character: Ollama sends those of U+FFFD", () => {
+    const cut = { token: "\ufffd", logprob: -0.5, bytes: [0xef, 0xbf, 0xbd] };
+    const whole = { token: "é", logprob: -1, bytes: [0xc3, 0xa9] };
+    const [, text] = read([
+      {
+        ...delta({ content: "é" }),
+        logprobs: [
+          { ...cut, top_logprobs: [whole, cut] },
+          { ...whole, top_logprobs: [cut] },
+        ],
+      },
+      done,
+    ]);
+    expect(text).toMatchObject({
+      logprobs: [
+        { token: "\ufffd", bytes: null, top: [whole, { ...cut, bytes: null }] },
+        { ...whole, top: [{ ...cut, bytes: null }] },
+      ],
+    });
+  });
+
   test("that only loads the model is empty and complete", () => {
     const events = read([{ ...delta({}), done: true, done_reason: "load" }]);
     expect(types(events)).toEqual(["start", "finish", "end"]);

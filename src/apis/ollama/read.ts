@@ -21,6 +21,7 @@ export class OllamaReader extends AnswerReader {
   readonly #takenIds = new Set<string>();
   #started = false;
   #calls = 0;
+  #hasText = false;
   /** A line was not JSON: the last one, which was cut off, or a damaged one. */
   #damaged = false;
 
@@ -72,7 +73,7 @@ export class OllamaReader extends AnswerReader {
       this.#start(value);
       this.out.push({ type: "reasoning-delta", choice: 0, text: thinking });
     }
-    const logprobs = Array.isArray(value["logprobs"]) ? chatTokens(value["logprobs"]) : [];
+    const logprobs = Array.isArray(value["logprobs"]) ? chatTokens(value["logprobs"]).map(withTrueBytes) : [];
     this.#text(content, logprobs, value);
     for (const call of Array.isArray(calls) ? calls : []) this.#call(call, value);
     if (done === true) this.#done(value);
@@ -93,6 +94,7 @@ export class OllamaReader extends AnswerReader {
     const text = typeof content === "string" ? content : "";
     if (text === "" && logprobs.length === 0) return;
     this.#start(line);
+    this.#hasText ||= /\S/.test(text);
     this.out.push({ type: "text-delta", choice: 0, text, ...(logprobs.length > 0 && { logprobs }) });
   }
 
@@ -147,11 +149,13 @@ export class OllamaReader extends AnswerReader {
       received: read?.reason ?? "stop",
       calls: this.#calls,
       sawLegacyCall: false,
+      hasText: this.#hasText,
       callsInText,
       legacyFunctions,
       isOpenAi: false,
     });
     if (reason === null) return this.fail(callsWithoutCall());
+    if (read?.reason === "tool-calls" && reason === "stop") this.repairs.note("finish-without-calls");
     this.out.push({ type: "finish", choice: 0, reason });
     const promptTokens = countOf(line["prompt_eval_count"]);
     const completionTokens = countOf(line["eval_count"]);
@@ -162,6 +166,17 @@ export class OllamaReader extends AnswerReader {
     }
     this.conclude({ kind: "done" });
   }
+}
+
+/**
+ * Ollama computes `bytes` from the token's text, in which the bytes of an incomplete character have been replaced by U+FFFD: they are those
+ * of U+FFFD, not of the token. Unknown bytes are null. Source: ollama 0.33.0 llm/server.go, `TokenLogprob`.
+ */
+function withTrueBytes(token: TokenLogprob): TokenLogprob {
+  const isCut = (text: string): boolean => text.includes("\ufffd");
+  if (!isCut(token.token) && !token.top.some((other) => isCut(other.token))) return token;
+  const top = token.top.map((other) => (isCut(other.token) ? { ...other, bytes: null } : other));
+  return { ...token, top, bytes: isCut(token.token) ? null : token.bytes };
 }
 
 /** A count that is 0 is absent. */

@@ -204,7 +204,12 @@ function noteOmissions(request: GenerationRequest, note: NoteAdaptation): void {
     min_tokens: limits.minTokens,
     ignore_eos: limits.ignoreEos,
     stop_token_ids: limits.stopTokenIds,
-    chat_template_kwargs: variables,
+    // Whether the model reasons is sent as `think`.
+    chat_template_kwargs: Object.keys(variables ?? {}).every(
+      (name) => name === "enable_thinking" || name === "thinking",
+    )
+      ? undefined
+      : variables,
     documents,
     response_prefix: responsePrefix,
     prediction,

@@ -9,7 +9,7 @@ import type {
   Usage,
 } from "../../core/events.ts";
 import type { JsonObject } from "../../core/json.ts";
-import { isObject } from "../../core/json.ts";
+import { objectIn } from "../../core/json.ts";
 import type { JsonValue } from "../json-text.ts";
 import { logprobNumber } from "../logprobs.ts";
 import { orderedMembers } from "../members.ts";
@@ -207,13 +207,7 @@ function callObject({ id, index, name, arguments: text }: WrittenCall): JsonValu
 /** The arguments of a call as an object. Text that is not the JSON of an object is its member `INVALID_JSON`, as in Anthropic's API. */
 function argumentsOf(text: string): JsonObject {
   if (text.trim() === "") return {};
-  try {
-    const value: unknown = JSON.parse(text);
-    if (isObject(value) && !Array.isArray(value)) return value;
-  } catch {
-    // Handled below.
-  }
-  return { INVALID_JSON: text };
+  return objectIn(text) ?? { INVALID_JSON: text };
 }
 
 function logprobOf({ token, logprob, bytes, top }: TokenLogprob, { topLogprobs = 0 }: OllamaAnswer): JsonValue[] {
@@ -228,7 +222,8 @@ function tokenObject({ token, logprob, bytes }: TokenAlternative): Members[] {
 }
 
 function tokenMembers(token: string, logprob: number, bytes: readonly number[] | null): Members {
-  const known = bytes ?? [...new TextEncoder().encode(token)];
+  // The bytes of a token that is part of a character cannot be computed from its text.
+  const known = bytes ?? (token.includes("\ufffd") ? [] : [...new TextEncoder().encode(token)]);
   return { token, logprob: logprobNumber(logprob, JSON.stringify), ...(known.length > 0 && { bytes: known }) };
 }
 

@@ -4,11 +4,13 @@ import type {
   GenerationRequest,
   OutputConstraint,
   Sampling,
+  SealedValues,
   TemplateOptions,
 } from "../../core/request.ts";
 import type { RequestedAnswer } from "../choices-answer.ts";
 import type { Profile } from "../profile.ts";
 import { invalidRequest } from "../../core/failure.ts";
+import { openSeal, type TurnSeal } from "../turn-seal.ts";
 import { invalidValue } from "./refusals.ts";
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
@@ -24,6 +26,10 @@ export interface RequestDraft {
   readonly endpoint: string;
   /** The engine forwards the request to a server that may support what this server refuses. */
   readonly forwards: boolean;
+  /** Opens what this server has sealed for the client. */
+  readonly turnSeal: TurnSeal;
+  /** What such values contain; absent: there are none. */
+  sealed?: SealedValues;
   /** The request so far; `sharedMembers` completes it. */
   readonly request: Mutable<Omit<GenerationRequest, "prompt">>;
   /** What the request says about the form of its answer; `completeRequestedAnswer` completes it. */
@@ -76,7 +82,12 @@ export type NamedChoice =
       readonly names: readonly { readonly name: string; readonly path: string }[];
     };
 
-export function emptyDraft(endpoint: string, profile: Profile, forwards: boolean): RequestDraft {
+export function emptyDraft(
+  endpoint: string,
+  profile: Profile,
+  forwards: boolean,
+  turnSeal: TurnSeal = openSeal,
+): RequestDraft {
   const sampling: Sampling = {};
   const limits: AnswerLimits = {};
   // Without a prototype: a member named "__proto__" is a member like any other.
@@ -85,6 +96,7 @@ export function emptyDraft(endpoint: string, profile: Profile, forwards: boolean
     profile,
     endpoint,
     forwards,
+    turnSeal,
     request: { id: "", model: "", sampling, limits, wantsUsage: false, stream: false, extra },
     asked: {
       stream: false,
@@ -116,10 +128,10 @@ export function completeRequest(
   id: string,
   body: Readonly<Record<string, unknown>>,
 ): RequestDraft["request"] {
-  const { request, sampling, limits, xtc, dry, maxTokens = Infinity, maxCompletionTokens = Infinity } = draft;
+  const { request, sampling, limits, xtc, dry, sealed, maxTokens = Infinity, maxCompletionTokens = Infinity } = draft;
   const { outputs, reasoningEffort, verbosity, streamOptions } = draft;
   request.id = id;
-  request.passthrough = { dialect: draft.endpoint, body };
+  request.passthrough = { dialect: draft.endpoint, body, ...(sealed && { sealed }) };
   request.wantsUsage = streamOptions?.include_usage ?? false;
   if (hasRunningUsage(draft)) request.wantsRunningUsage = true;
   const { probability = 0, threshold = 0.1 } = xtc;

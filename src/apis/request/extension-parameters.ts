@@ -8,6 +8,8 @@ import { anyObject, decimalShape, integerShape, list, stringOrStrings, strings }
 const maxBreakers = 32;
 const maxBreakersLength = 4096;
 
+const thinkShape = z.union([z.boolean(), z.enum(["low", "medium", "high", "max"])]);
+
 const budgetNote =
   "vLLM: the maximum number of reasoning tokens. A local model's reasoning is ended after them if its format has an end marker. Sent to upstreams unchanged.";
 
@@ -100,6 +102,34 @@ export const extensionParameters: readonly RequestParameter[] = [
     "template_vars",
     { endpoints: ["chat"], note: "The same as `chat_template_kwargs`.", shape: anyObject() },
     addVariables,
+  ),
+  extensionParameter(
+    "enable_thinking",
+    {
+      endpoints: ["chat"],
+      note: "Qwen's API: whether the model reasons. The same as `enable_thinking` in `chat_template_kwargs`.",
+      shape: z.boolean(),
+    },
+    setThinking,
+  ),
+  extensionParameter(
+    "think",
+    { endpoints: ["chat"], note: "Ollama: whether the model reasons, or how much.", shape: thinkShape },
+    (value, draft) => {
+      setThinking(value !== false, draft);
+      if (typeof value === "string") draft.request.reasoning = { ...draft.request.reasoning, effort: value };
+    },
+  ),
+  extensionParameter(
+    "thinking",
+    {
+      endpoints: ["chat"],
+      note: "DeepSeek, GLM, Kimi: `type` is `enabled`, `disabled`, or `auto`, which leaves it to the model.",
+      shape: anyObject(),
+    },
+    ({ type }, draft) => {
+      if (type === "enabled" || type === "disabled") setThinking(type === "enabled", draft);
+    },
   ),
   extensionParameter(
     "documents",
@@ -248,8 +278,16 @@ function setTimings(value: boolean, { request, asked }: RequestDraft): void {
   asked.includeTimings = true;
 }
 
-function addVariables(value: Record<string, unknown>, { template }: RequestDraft): void {
+/** Templates read `enable_thinking` or `thinking`. For servers without templates, the request says the same in its own terms. */
+function addVariables(value: Record<string, unknown>, draft: RequestDraft): void {
+  const { template } = draft;
   template.variables = { ...template.variables, ...value };
+  const { enable_thinking: enabled = value["thinking"] } = value;
+  if (typeof enabled === "boolean") setThinking(enabled, draft);
+}
+
+function setThinking(isOn: boolean, { request }: RequestDraft): void {
+  request.reasoning = { ...request.reasoning, mode: isOn ? "on" : "off" };
 }
 
 function readSequenceBreakers(value: string | string[], { dry }: RequestDraft): void {

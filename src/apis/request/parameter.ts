@@ -121,7 +121,7 @@ export function* readParameters<Draft extends RequestDraft>(
   table: readonly RequestParameter<Draft>[],
   draft: Draft,
 ): Steps<Readonly<Record<string, unknown>>> {
-  const members = objectBody(body);
+  const members = withoutNoLimit(objectBody(body), draft);
   const { places, required } = indexOf(table);
   // A body has few of the many parameters: they are looked up, and kept in the order of the table.
   const found = [...required];
@@ -145,6 +145,28 @@ export function* readParameters<Draft extends RequestDraft>(
     }
   }
   return members;
+}
+
+/** The members that limit an answer, in each API of OpenAI. */
+const limitNames = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
+
+/**
+ * LM Studio, llama.cpp and KoboldCpp read a limit of -1 as none, and clients that were written for them send it. Other servers refuse it, so
+ * it is left out in profile `lean`; of legacy completions, where an absent limit means 16 tokens, it becomes `null`.
+ */
+function withoutNoLimit<Draft extends RequestDraft>(
+  members: Readonly<Record<string, unknown>>,
+  draft: Draft,
+): Readonly<Record<string, unknown>> {
+  const names = draft.profile.judgesAsVendor ? [] : limitNames.filter((name) => members[name] === -1);
+  if (names.length === 0) return members;
+  const others = { ...members };
+  for (const name of names) {
+    if (draft.endpoint === "completions") others[name] = null;
+    else delete others[name];
+  }
+  draft.maxTokens = Infinity;
+  return others;
 }
 
 /** Inserts a number into an ascending list. A list is as long as a table at most. */

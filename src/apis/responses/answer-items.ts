@@ -2,6 +2,8 @@ import type { Annotation, GenerationEvent, TokenLogprob } from "../../core/event
 import { isObject, nonEmpty } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { qualifiedName } from "../../core/custom-tool.ts";
+import type { TextState } from "../../core/turn-state.ts";
+import type { AnswerReaderOptions } from "../source-port.ts";
 import { JsonProgress } from "../tolerant/call-assembler.ts";
 import { chatTokens } from "../tolerant/read-logprobs.ts";
 import type { RepairLog } from "../tolerant/repairs.ts";
@@ -33,6 +35,7 @@ function kindOfItem(type: unknown): ItemKind {
 export class AnswerItems {
   readonly #repairs: RepairLog;
   readonly #newCallId: () => string;
+  readonly #source: string | undefined;
   readonly #items: AnswerItem[] = [];
   readonly #byIndex = new Map<number, AnswerItem>();
   readonly #byId = new Map<string, AnswerItem>();
@@ -44,10 +47,13 @@ export class AnswerItems {
   calls = 0;
   /** The answer is one body, without deltas. */
   isWhole = false;
+  /** The source says that it stores the response. */
+  isStored = false;
 
-  constructor(repairs: RepairLog, newCallId: () => string) {
+  constructor(repairs: RepairLog, { newCallId, source }: Pick<AnswerReaderOptions, "newCallId" | "source">) {
     this.#repairs = repairs;
     this.#newCallId = newCallId;
+    this.#source = source;
   }
 
   get count(): number {
@@ -148,6 +154,8 @@ export class AnswerItems {
       newCallId: this.#newCallId,
       nextCall: () => this.calls++,
       isWhole: this.isWhole,
+      isStored: this.isStored,
+      source: this.#source,
     });
     if (index !== this.#items.length) this.#repairs.note("item-index");
     this.#items.push(item);
@@ -167,6 +175,10 @@ interface ItemContext {
   readonly nextCall: () => number;
   /** The answer is one body, without deltas. */
   readonly isWhole: boolean;
+  /** The source says that it stores the response. */
+  readonly isStored: boolean;
+  /** See `AnswerReaderOptions`. */
+  readonly source: string | undefined;
 }
 
 /** What has been read of one text. */
@@ -273,7 +285,7 @@ class AnswerItem {
           this.#complete("reasoning", index, stringIn(text));
         for (const [index, { text }] of objectsIn(raw["summary"]).entries())
           this.#complete("summary", index, stringIn(text));
-        this.#encrypted = optionalString(raw["encrypted_content"]) ?? this.#encrypted;
+        this.#encrypted = nonEmpty(raw["encrypted_content"]) ?? this.#encrypted;
         return;
       case "function":
       case "custom": {
@@ -298,8 +310,8 @@ class AnswerItem {
         return this.#endPart();
       case "reasoning":
         if (this.#begun) {
-          const encrypted = this.#encrypted !== undefined && { encrypted: this.#encrypted };
-          this.#out.push({ type: "part-end", choice: 0, ...encrypted });
+          const state = this.#reasoningState();
+          this.#out.push({ type: "part-end", choice: 0, ...(state && { state }) });
         }
         return;
       case "function":
@@ -311,6 +323,15 @@ class AnswerItem {
           this.#out.push({ type: "extra", choice: 0, place: "item", dialect: "responses", value });
         }
     }
+  }
+
+  /** Reasoning of a stored response that is neither encrypted nor has a text can only be meant by its id. */
+  #reasoningState(): TextState | undefined {
+    const { source, isStored } = this.#context;
+    const maker = source !== undefined && { source };
+    if (this.#encrypted !== undefined) return { kind: "encrypted", value: this.#encrypted, ...maker };
+    const hasText = [...this.#texts.keys()].some((name) => name.startsWith("reasoning "));
+    return !isStored || this.id === undefined || hasText ? undefined : { kind: "stored", value: this.id, ...maker };
   }
 
   #append(kind: TextName, index: number, text: string, logprobs?: unknown): void {

@@ -37,7 +37,7 @@ export function capturedRequest(response: JsonObject = {}, events: readonly Gene
   const tools = (Array.isArray(list) ? accepted(() => read(list)) : undefined) ?? read([]);
   const summarizes = events.some((event) => event.type === "reasoning-delta" && event.summary !== undefined);
   const logprobs = events.some((event) => event.type === "text-delta" && event.logprobs !== undefined);
-  const { asyncTools, grouped, searches } = tools;
+  const { asyncTools, grouped, searches, clientTools } = tools;
   return {
     echo: echoOf(response, tools),
     summarizes,
@@ -47,6 +47,7 @@ export function capturedRequest(response: JsonObject = {}, events: readonly Gene
     asyncTools,
     grouped,
     searches,
+    clientTools,
   };
 }
 

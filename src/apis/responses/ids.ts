@@ -8,6 +8,14 @@ export const idPrefixes = {
   custom_tool_call_output: "ctco_",
   tool_search_call: "tsc_",
   tool_search_output: "tso_",
+  shell_call: "sh_",
+  shell_call_output: "sho_",
+  local_shell_call: "lsh_",
+  local_shell_call_output: "lsho_",
+  apply_patch_call: "apc_",
+  apply_patch_call_output: "apco_",
+  computer_call: "cu_",
+  computer_call_output: "cuo_",
   compaction: "cmp_",
 } as const;
 

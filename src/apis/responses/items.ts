@@ -1,9 +1,11 @@
+import type { TurnState } from "../../core/turn-state.ts";
 import type { Annotation, TokenAlternative, TokenLogprob, Usage } from "../../core/events.ts";
 import { isObject } from "../../core/json.ts";
 import { JsonText, jsonText } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
 import type { NumberForm } from "./form.ts";
-import type { EncryptedReasoning } from "./encrypted-content.ts";
+import type { SealedReasoning } from "../turn-seal.ts";
+import { clientCall, clientTools, type ClientToolKind } from "./client-tools.ts";
 import { idPrefixes } from "./ids.ts";
 import type { ItemStatus } from "./schema.ts";
 
@@ -13,16 +15,26 @@ import type { ItemStatus } from "./schema.ts";
  */
 
 /** `search`: a search for tools that the client makes. */
-export type CallKind = "function" | "custom" | "search";
+export type CallKind = "function" | "custom" | "search" | ClientToolKind;
 
 /** The name under which a model calls the client's search for tools. The request does not name it. */
 export const toolSearch = "tool_search";
 
-export const callPrefixes = {
-  function: idPrefixes.function_call,
-  custom: idPrefixes.custom_tool_call,
-  search: idPrefixes.tool_search_call,
-} as const;
+/** What the id of a call's item begins with. */
+export function callPrefix(kind: CallKind): ItemPrefix {
+  switch (kind) {
+    case "function":
+      return idPrefixes.function_call;
+    case "custom":
+      return idPrefixes.custom_tool_call;
+    case "search":
+      return idPrefixes.tool_search_call;
+    default:
+      return idPrefixes[clientTools[kind].item];
+  }
+}
+
+export type ItemPrefix = (typeof idPrefixes)[keyof typeof idPrefixes];
 
 /** A content part of a message. */
 export type MessagePart =
@@ -90,6 +102,16 @@ export function callItem(call: CallItem, status: ItemStatus, text: string): Json
       return { id, type: "function_call", status, arguments: text, async: runs, call_id: callId, name, namespace };
     case "search":
       return { id, type: "tool_search_call", status, arguments: objectIn(text), call_id: callId, execution: "client" };
+    default: {
+      const { type, members } = clientCall(kind, callId, text);
+      // A patch has no status of its own for a call that was cut.
+      return {
+        id,
+        type,
+        status: type === "apply_patch_call" && status === "incomplete" ? "completed" : status,
+        ...members,
+      };
+    }
   }
 }
 
@@ -106,24 +128,26 @@ function objectIn(text: string): JsonValue {
 export interface ReasoningContent {
   readonly texts: readonly string[];
   readonly summary: readonly string[];
-  readonly signature?: string | undefined;
-  readonly encrypted?: string | undefined;
+  readonly state?: TurnState | undefined;
+  /** The call that `state` belongs to. */
+  readonly callId?: string;
 }
 
 /** How a response shows reasoning. */
 interface ReasoningForm {
   readonly summarizes: boolean;
-  encryptedContent(id: string, reasoning: EncryptedReasoning): string | undefined;
+  encryptedContent(id: string, reasoning: SealedReasoning): string | undefined;
 }
 
 /** Returns a reasoning item, which has no status at OpenAI. */
 export function reasoningItem(id: string, reasoning: ReasoningContent, form: ReasoningForm): JsonValue {
-  const { texts, summary, signature, encrypted } = reasoning;
+  const { texts, summary, state, callId } = reasoning;
   const whole = {
-    text: texts.join(""),
+    // Not empty unless it is the state of a call: an empty value is a damaged one.
+    ...(callId === undefined && { text: texts.join("") }),
     ...(summary.length > 0 && { summary }),
-    ...(signature !== undefined && { signature }),
-    ...(encrypted !== undefined && { encrypted }),
+    ...(state && { state }),
+    ...(callId !== undefined && { callId }),
   };
   return {
     id,

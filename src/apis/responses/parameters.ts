@@ -90,7 +90,7 @@ const own: readonly ResponsesParameter[] = [
   add(
     supportedParameter,
     "input",
-    "A string or items. Left out, with a warning, are items of tools that OpenAI runs, reasoning that another server has encrypted, and references to items that are not stored. Items of an unknown type are left out, too; profile `exact` refuses them.",
+    "A string or items. A `compaction_trigger` at the end gives a response that is one compaction. Left out, with a warning, are items of tools that OpenAI runs, reasoning that another server has encrypted, and references to items that are not stored. Items of an unknown type are left out, too; profile `exact` refuses them.",
     (value, draft) => {
       draft.input = value;
     },
@@ -104,10 +104,15 @@ const own: readonly ResponsesParameter[] = [
     "`message.output_text.logprobs`, and `reasoning.encrypted_content`, which a client gives back in its next request. The other values concern tools that OpenAI runs.",
     readInclude,
   ),
-  add(supportedParameter, "max_output_tokens", "At least 1; in profile `exact` 16, as at OpenAI.", (value, draft) => {
-    if (draft.profile.judgesAsVendor && value < 16) throw numberBelow("max_output_tokens", "integer", 16, value);
-    draft.maxTokens = value;
-  }),
+  add(
+    supportedParameter,
+    "max_output_tokens",
+    "At least 1, and -1 is no limit; in profile `exact` at least 16, as at OpenAI.",
+    (value, draft) => {
+      if (draft.profile.judgesAsVendor && value < 16) throw numberBelow("max_output_tokens", "integer", 16, value);
+      draft.maxTokens = value;
+    },
+  ),
   add(
     supportedParameter,
     "top_logprobs",
@@ -119,7 +124,7 @@ const own: readonly ResponsesParameter[] = [
   add(
     supportedParameter,
     "tools",
-    "Functions, custom tools (the calls of a local model follow their grammars, `regex` or `lark`), and both in a `namespace`; the model knows them as `NAMESPACE__NAME`. A `tool_search` that the client executes is a function of that name; the tools that it finds are added. Tools that OpenAI runs are left out, with a warning.",
+    "Functions, custom tools (the calls of a local model follow their grammars, `regex` or `lark`), and both in a `namespace`; the model knows them as `NAMESPACE__NAME`. A `tool_search` that the client executes is a function of that name; the tools that it finds are added. OpenAI's own tools that the client runs (`shell` outside of a container, `local_shell`, `apply_patch`, `computer`, `computer_use_preview`) are functions, too, whose calls become items such as `shell_call`. Tools that OpenAI runs are left out, with a warning.",
     (value, draft) => {
       draft.toolList = value;
     },

@@ -1,3 +1,4 @@
+import { withMark } from "../request/cache-mark.ts";
 import {
   assistantContent,
   type AssistantPart,
@@ -7,7 +8,10 @@ import {
   type ReasoningPart,
   type Tool,
   type ToolCallPart,
+  type ToolMessage,
 } from "../../core/message.ts";
+import type { SealedValues } from "../../core/request.ts";
+import type { CallState } from "../../core/turn-state.ts";
 import { invalidRequest } from "../../core/failure.ts";
 import { isObject, type JsonObject } from "../../core/json.ts";
 import { qualifiedName } from "../../core/custom-tool.ts";
@@ -16,11 +20,13 @@ import type * as z from "zod";
 import { BodyCounter } from "../body-counter.ts";
 import { invalidType, missingParameter, unsupportedEnumValue, valuePhrase } from "../request/refusals.ts";
 import { anyObject } from "../request/shapes.ts";
-import { decryptReasoning } from "./encrypted-content.ts";
+import type { SealedReasoning, TurnSeal } from "../turn-seal.ts";
+import { calledClientTool, clientToolResult } from "./client-tools.ts";
 import { toolSearch } from "./items.ts";
 import { readDeclaration } from "./read-tools.ts";
 import {
   assistantMessage,
+  clientItem,
   assistantContentParts,
   cacheBreakpoint,
   given,
@@ -48,6 +54,9 @@ export interface InputOptions {
   /** Receives the changes of settings that the conversation brings, in order. */
   readonly updates: ConfigurationUpdate[];
   readonly recalled: Recalled;
+  readonly seal: TurnSeal;
+  /** Receives what the sealed values contain (see `Passthrough`). */
+  readonly opened: { values?: SealedValues };
   /** The name of the list, in errors; default `input`. */
   readonly name?: string;
   /** Results are accepted whose calls are not known. */
@@ -124,7 +133,7 @@ function* changesMeaning(items: readonly PlacedItem[], { calls, messages, turn }
     if (isObject(item)) {
       const { type, call_id: id } = item;
       if (type === "compaction") return true;
-      const call = "output" in item && typeof id === "string" ? calls.get(id) : undefined;
+      const call = hasOutput(item) && typeof id === "string" ? calls.get(id) : undefined;
       if (call && (call.isCut === true || endsWithUser)) return true;
     }
     if (pace.endsStep()) yield;
@@ -140,11 +149,15 @@ function partCount(item: unknown): number {
   return 1 + (Array.isArray(content) ? content.length : 0);
 }
 
+function hasOutput(item: JsonObject): boolean {
+  return "output" in item || item["type"] === "apply_patch_call_output";
+}
+
 function* callsWithResult(items: readonly PlacedItem[]): Steps<ReadonlySet<unknown>> {
   const ids = new Set<unknown>();
   const pace = new StepCounter();
   for (const { item } of items) {
-    if (isObject(item) && "output" in item) ids.add(item["call_id"]);
+    if (isObject(item) && hasOutput(item)) ids.add(item["call_id"] ?? item["id"]);
     if (pace.endsStep()) yield;
   }
   return ids;
@@ -162,6 +175,7 @@ interface KnownCall {
   readonly isCut?: boolean;
   /** The call of an async tool that has an output. */
   readonly isAnswered?: boolean;
+  readonly state?: CallState;
 }
 
 interface Skipped {
@@ -185,6 +199,7 @@ interface ReadHistory {
   readonly openAsync: readonly string[];
   readonly unaskedCalls: number;
   readonly encrypted: BodyCounter;
+  readonly sealed: GrowingMap<SealedReasoning>;
 }
 
 const nothingRead: ReadHistory = {
@@ -198,6 +213,7 @@ const nothingRead: ReadHistory = {
   openAsync: [],
   unaskedCalls: 0,
   encrypted: new BodyCounter(),
+  sealed: new GrowingMap(),
 };
 
 class InputReader {
@@ -221,6 +237,7 @@ class InputReader {
   /** The ids of the calls of async tools that no output has followed yet. */
   readonly #openAsync: Set<string>;
   readonly #encrypted: BodyCounter;
+  readonly #sealed = new Map<string, SealedReasoning>();
   readonly #referred = new Set<string>();
   /** What was left out, by reason, including what `#before` has of the same reasons. */
   readonly #skipped = new Map<string, Skipped>();
@@ -252,13 +269,16 @@ class InputReader {
       openAsync: [...this.#openAsync],
       unaskedCalls: this.#unaskedCalls,
       encrypted: this.#encrypted,
+      sealed: this.#before.sealed.with(this.#sealed),
     };
   }
 
   done(): Message[] {
     this.#endTurn();
     this.#answerAsyncCalls();
-    const { messages, skipped, reasons, found, updates } = this.#before;
+    const { messages, skipped, reasons, found, updates, sealed } = this.#before;
+    if (sealed.size + this.#sealed.size > 0)
+      this.#options.opened.values = { get: (value) => this.#sealed.get(value) ?? sealed.get(value) };
     for (const reason of new Set([...reasons.toArray(), ...this.#skipped.keys()])) {
       const { path, count } = this.#skipped.get(reason) ?? skipped.get(reason) ?? { path: "", count: 0 };
       this.#options.warnings.push(`${path}${count > 1 ? ` and ${count - 1} more` : ""}: ${reason}`);
@@ -305,7 +325,7 @@ class InputReader {
       case "custom_tool_call_output": {
         const { output, call_id: id, ...own } = parsed(inputItems[type], item, path);
         const call = typeof id === "string" ? this.#answeredCall(id, path) : this.#unaskedCall(own, path);
-        return this.#result(call, this.#content(output, `${path}.output`), path);
+        return this.#result(call, this.#content(output, `${path}.output`), path, item);
       }
       case "tool_search_call": {
         if (!hasCallId(item)) break;
@@ -329,8 +349,21 @@ class InputReader {
         return;
       case "item_reference":
         return this.#reference(item, path);
+      case "compaction_trigger":
+        // The last item of the input: the response is a compaction (request.ts). Any other is followed by that compaction.
+        return;
       case "compaction":
         return this.#skip(path, "a compaction of another server cannot be opened; it is left out");
+    }
+    const call = calledClientTool(item);
+    if (call) {
+      const { call_id, status } = parsed(clientItem, item, path);
+      return this.#call("function_call", { call_id, status, ...call }, path);
+    }
+    const result = clientToolResult(item);
+    if (result) {
+      const { call_id } = parsed(clientItem, { call_id: result.callId }, path);
+      return this.#result(call_id, result.content, path);
     }
     if (hostedItemTypes.some((hosted) => hosted === type))
       return this.#skip(path, `an item of type ${type} is left out: the tool is not run here`);
@@ -358,7 +391,9 @@ class InputReader {
     return content.map((value, index) => {
       const place = `${path}[${index}]`;
       const part = readInputPart(value, place, this.#isStrict);
-      if ((value["prompt_cache_breakpoint"] ?? null) === null || part.type === "refusal") return part;
+      if (part.type === "refusal") return part;
+      // OpenRouter's mark, as in its other APIs.
+      if ((value["prompt_cache_breakpoint"] ?? null) === null) return withMark(part, value);
       const at = `${place}.prompt_cache_breakpoint`;
       // The request's own time is for its own input: what was read from a history does not depend on the request.
       const requested = this.#isAgain ? undefined : this.#options.cacheTtl;
@@ -371,19 +406,39 @@ class InputReader {
 
   #reasoning(item: JsonObject, path: string): void {
     const { id, content, summary, encrypted_content: encrypted } = parsed(inputItems.reasoning, item, path);
-    const decrypted = typeof encrypted === "string" ? decryptReasoning(encrypted, this.#encrypted) : null;
-    const isForeign = typeof encrypted === "string" && decrypted === null;
-    const keeps = isForeign && this.#options.forwards;
+    const opened = typeof encrypted === "string" ? this.#open(encrypted, path) : undefined;
+    const isForeign = typeof encrypted === "string" && !opened;
+    const { forwards } = this.#options;
+    const keeps = isForeign && forwards;
+    const own = keeps
+      ? ({ kind: "encrypted", value: encrypted } as const)
+      : forwards && typeof encrypted !== "string" && typeof id === "string" && id !== ""
+        ? ({ kind: "stored", value: id } as const)
+        : undefined;
+    const { callId, state = own } = opened ?? {};
+    if (state?.kind === "call") {
+      if (callId !== undefined) this.#calls.set(callId, { ...this.#callOf(callId), state });
+      return;
+    }
     const part: ReasoningPart = {
       type: "reasoning",
-      text: (content ?? []).map(({ text }) => text).join("\n\n"),
+      text: opened?.text ?? (content ?? []).map(({ text }) => text).join("\n\n"),
       ...(summary && summary.length > 0 && { summary: summary.map(({ text }) => text) }),
-      ...given({ id, encrypted: keeps ? encrypted : undefined }),
-      ...decrypted,
+      ...given({ id, state, summary: opened?.summary }),
     };
     if (isForeign && !keeps)
       this.#skip(path, "reasoning that another server has encrypted cannot be read; it is left out");
-    if (part.text !== "" || (part.summary ?? part.encrypted ?? part.signature) !== undefined) this.#spoken(path, part);
+    if (part.text !== "" || (part.summary ?? part.state) !== undefined) this.#spoken(path, part);
+  }
+
+  /** Returns what a value contains that this server has sealed. */
+  #open(value: string, path: string): SealedReasoning | undefined {
+    const opened = this.#options.seal.open(value, this.#encrypted);
+    if (!opened) return undefined;
+    this.#sealed.set(value, opened);
+    if (Object.keys(opened).length === 0)
+      this.#skip(path, "encrypted content that is damaged, or was made for another key, is left out");
+    return opened;
   }
 
   #call(type: "function_call" | "custom_tool_call", item: JsonObject, path: string): void {
@@ -398,13 +453,17 @@ class InputReader {
     const { call_id: id, name: own, namespace } = call;
     const name = namespace === undefined || namespace === null ? own : qualifiedName(namespace, own);
     this.#called(id, name);
+    const { encrypted_content: encrypted } = item;
+    // A stored response has the state of a call in the call itself.
+    const stored = typeof encrypted === "string" ? this.#open(encrypted, path)?.state : undefined;
+    const state = stored?.kind === "call" ? stored : this.#callOf(id)?.state;
     const part: ToolCallPart = {
       type: "tool-call",
       id,
       name,
       arguments: "input" in call ? call.input : call.arguments,
       ...("input" in call && { kind: "custom" }),
-      ...given({ namespace }),
+      ...given({ namespace, state }),
     };
     this.#spoken(path, part);
     if (item["async"] === true) this.#openAsync.add(id);
@@ -451,7 +510,8 @@ class InputReader {
     return tools;
   }
 
-  #result(toolCallId: string, content: Content, path: string): void {
+  /** `marked`: the item, if it may have a mark of the prompt cache. */
+  #result(toolCallId: string, content: Content, path: string, marked: object = {}): void {
     const { strict, warnings, recalled, anyResult = false } = this.#options;
     const name = this.#callOf(toolCallId)?.name;
     if (name === undefined && !anyResult) {
@@ -462,7 +522,8 @@ class InputReader {
       warnings.push(`${path}: ${message}`);
     }
     this.#endTurn();
-    this.#messages.splice(this.#placeOfResult(), 0, { role: "tool", content, toolCallId, ...given({ name }), path });
+    const result: ToolMessage = { role: "tool", content, toolCallId, ...given({ name }), path };
+    this.#messages.splice(this.#placeOfResult(), 0, withMark(result, marked));
   }
 
   /** A steer may come between a call and its result. Chat templates and other servers take the result first. */

@@ -1,3 +1,4 @@
+import { withMark } from "../request/cache-mark.ts";
 import { invalidRequest } from "../../core/failure.ts";
 import { isObject, type JsonObject } from "../../core/json.ts";
 import type { HostedTool, Tool, ToolChoice } from "../../core/message.ts";
@@ -7,6 +8,7 @@ import type { JsonValue } from "../json-text.ts";
 import { checkName, checkSchema } from "../request/check-schema.ts";
 import { arrayTooLong, invalidType, unsupportedEnumValue, unsupportedValue, valuePhrase } from "../request/refusals.ts";
 import { anyObject, maxTools } from "../request/shapes.ts";
+import { isClientTool, readClientTool } from "./client-tools.ts";
 import { toolSearch } from "./items.ts";
 import {
   allowedToolsChoice,
@@ -27,7 +29,7 @@ import {
 } from "./request-schema.ts";
 
 /** The tools of a request. */
-export interface DeclaredTools extends Pick<ResponseOptions, "asyncTools" | "grouped" | "searches"> {
+export interface DeclaredTools extends Pick<ResponseOptions, "asyncTools" | "grouped" | "searches" | "clientTools"> {
   readonly tools: readonly Tool[];
   readonly hosted: readonly HostedTool[];
   /** The tools as the response repeats them. */
@@ -38,8 +40,8 @@ export interface DeclaredTools extends Pick<ResponseOptions, "asyncTools" | "gro
 const workOfTool = 8;
 
 /**
- * Reads the tools of a request: functions and custom tools that the client runs, alone or in a `namespace`, and the client's search for
- * tools. All others are hosted tools, which the API's server runs. `found`: tools that the conversation brings. If the client searches, a
+ * Reads the tools of a request: functions and custom tools that the client runs, alone or in a `namespace`, the client's search for tools,
+ * and OpenAI's own tools that the client runs. All others are hosted tools, which the API's server runs. `found`: tools that the conversation brings. If the client searches, a
  * deferred tool may be called only after it is found. Throws `FailureError`.
  */
 export function* readResponseTools(
@@ -51,6 +53,7 @@ export function* readResponseTools(
   const hosted: HostedTool[] = [];
   const echo: JsonValue[] = [];
   const asyncTools = new Set<string>();
+  const clientTools = new Set<string>();
   let searches = false;
   const pace = new StepCounter();
   for (const [index, tool] of list.entries()) {
@@ -62,6 +65,7 @@ export function* readResponseTools(
     if (read) declared.push(...read.tools);
     else hosted.push({ type: parsed(typed, value, path).type, declaration: value });
     searches ||= read?.isSearch ?? false;
+    if (read?.isClients === true) for (const { name } of read.tools) clientTools.add(name);
     if (pace.endsStep(workOfTool * (read?.tools.length ?? 1))) yield;
   }
   const tools = declared.filter(({ deferred }) => !searches || deferred !== true);
@@ -75,7 +79,7 @@ export function* readResponseTools(
   for (const { name, namespace } of tools) {
     if (namespace !== undefined) grouped.set(name, { namespace, name: nameWithin(namespace, name) });
   }
-  return { tools, hosted, echo, asyncTools, grouped, searches };
+  return { tools, hosted, echo, asyncTools, grouped, searches, clientTools };
 }
 
 interface ToolDeclaration {
@@ -84,6 +88,8 @@ interface ToolDeclaration {
   /** The names of those whose calls do not wait for an output. */
   readonly asyncNames?: readonly string[];
   readonly isSearch: boolean;
+  /** One of OpenAI's own tools that the client runs. */
+  readonly isClients?: true;
 }
 
 /** Returns what an entry of a list of tools declares; null for a hosted tool. */
@@ -106,6 +112,8 @@ export function readDeclaration(value: JsonObject, path: string, strict: boolean
       isSearch: false,
     };
   }
+  const own = readClientTool(value, `${path}.parameters`);
+  if (own) return { tools: [own], shown: asSent(value), isSearch: false, isClients: true };
   if (type !== "tool_search") return null;
   const { execution, parameters } = parsed(toolSearchTool, value, path);
   if (execution !== "client") return null;
@@ -155,7 +163,7 @@ function readFunction(value: JsonObject, at: string, strict: boolean): ReadTool 
   }
   const parameters = made ?? requested ?? undefined;
   const binds = made === null ? (isStrict ?? undefined) : true;
-  const tool = { name, path, ...given({ description, parameters, strict: binds, deferred }) };
+  const tool = withMark<Tool>({ name, path, ...given({ description, parameters, strict: binds, deferred }) }, value);
   const shown = {
     type: "function",
     async: isAsync ?? undefined,
@@ -174,7 +182,7 @@ function readCustom(value: JsonObject, path: string): ReadTool {
   const place = `${path}.format`;
   const type = format ? parsed(customFormat, format, place).type : "text";
   const inputGrammar = type === "grammar" ? parsed(customGrammar, format, place) : undefined;
-  const tool: Tool = { name, kind: "custom", path: place, ...given({ description, inputGrammar }) };
+  const tool = withMark<Tool>({ name, kind: "custom", path: place, ...given({ description, inputGrammar }) }, value);
   const shownFormat = { type, definition: inputGrammar?.definition, syntax: inputGrammar?.syntax };
   const shown = {
     type: "custom",
@@ -209,6 +217,7 @@ export function readToolChoice(
   if (!isObject(value)) throw invalidType("tool_choice", "one of a string or object", valuePhrase(value));
   const { type } = parsed(typed, value, "tool_choice");
   if (isRunByClient(type)) return { type: "named", name: chosenName(value, "tool_choice", tools) };
+  if (tools.some(({ name }) => name === type && isClientTool(type))) return { type: "named", name: type };
   if (type !== "allowed_tools") {
     if (forwards) return undefined;
     throw unsupportedValue("tool_choice", type);
@@ -217,7 +226,10 @@ export function readToolChoice(
   const { mode } = choice;
   const allowed = choice.tools
     .map((tool, index) => ({ tool, path: `tool_choice.tools[${index}]` }))
-    .filter(({ tool, path }) => isRunByClient(parsed(typed, tool, path).type));
+    .filter(({ tool, path }) => {
+      const { type: own } = parsed(typed, tool, path);
+      return isRunByClient(own) || tools.some(({ name }) => name === own && isClientTool(own));
+    });
   if (allowed.length === 0) {
     if (mode === "required" && !forwards) throw unsupportedValue("tool_choice", "allowed_tools");
     return { type: "none" };
@@ -230,6 +242,8 @@ function isRunByClient(type: string): boolean {
 }
 
 function chosenName(choice: JsonObject, path: string, tools: readonly Tool[]): string {
+  const { type } = choice;
+  if (typeof type === "string" && isClientTool(type)) return type;
   const { name: own, namespace } = parsed(namedToolChoice, choice, path);
   const name = namespace === undefined || namespace === null ? own : qualifiedName(namespace, own);
   if (tools.some((tool) => tool.name === name)) return name;

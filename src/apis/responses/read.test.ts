@@ -151,7 +151,7 @@ describe("what only Responses has", () => {
       { type: "response.output_item.done", item, output_index: index },
     ]);
     expect(partsOf(read(sse([...stream, completed])).generation)).toMatchObject([
-      { type: "reasoning", id: "rs_1", encrypted: "gAAAA" },
+      { type: "reasoning", id: "rs_1", state: { kind: "encrypted", value: "gAAAA" } },
       { type: "item", dialect: "responses", value: items[1] },
       {
         type: "text",

@@ -33,7 +33,7 @@ export class ResponseReader extends AnswerReader {
 
   constructor(options: AnswerReaderOptions) {
     super(options.frameLimit);
-    this.#items = new AnswerItems(this.repairs, options.newCallId);
+    this.#items = new AnswerItems(this.repairs, options);
   }
 
   get finished(): boolean {
@@ -132,6 +132,7 @@ export class ResponseReader extends AnswerReader {
   #identify(response: JsonObject): void {
     const [id, model, tier] = [response["id"], response["model"], response["service_tier"]].map(nonEmpty);
     const created = response["created_at"];
+    this.#items.isStored ||= response["store"] === true;
     this.#identity = {
       ...this.#identity,
       ...(id !== undefined && { id }),

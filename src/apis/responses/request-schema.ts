@@ -198,6 +198,9 @@ export const configurationUpdate = z.object({
   text: z.object({ format: textFormat.nullish() }).nullish(),
 });
 
+/** A call of one of OpenAI's own tools that the client runs, or its output. */
+export const clientItem = z.looseObject({ call_id: text, status: z.string().nullish() });
+
 /** The items that a request may contain and that are read, by their type. */
 export const inputItems = byType([
   inputMessage,
@@ -406,4 +409,6 @@ export interface ResponseOptions {
   readonly asyncTools: ReadonlySet<string>;
   /** A call of `toolSearch` is the client's search for tools, an item of its own. */
   readonly searches: boolean;
+  /** The names of OpenAI's own tools that the client runs: their calls are items of their own. */
+  readonly clientTools: ReadonlySet<string>;
 }

@@ -7,7 +7,7 @@ import type { ReadOptions } from "../port.ts";
 import { exact, lean } from "../profile.ts";
 import { readResponsesRequest } from "./request.ts";
 import type { ReadResponsesRequest } from "./request.ts";
-import { encryptReasoning } from "./encrypted-content.ts";
+import { openSeal } from "../turn-seal.ts";
 
 function read(members: Readonly<Record<string, unknown>>, options: ReadOptions = {}): ReadResponsesRequest {
   return readResponsesRequest({ model: "tiny", input: "Hi", ...members }, "req_1", options);
@@ -188,10 +188,10 @@ describe("input", () => {
     const ours = {
       type: "reasoning",
       summary: [],
-      encrypted_content: encryptReasoning({ text: "Hm", signature: "sig" }),
+      encrypted_content: openSeal.seal({ text: "Hm", state: { kind: "signature", value: "sig" } }),
     };
     expect(messagesOf([ours])).toEqual([
-      { role: "assistant", content: [{ type: "reasoning", text: "Hm", signature: "sig" }] },
+      { role: "assistant", content: [{ type: "reasoning", text: "Hm", state: { kind: "signature", value: "sig" } }] },
     ]);
     const theirs = { type: "reasoning", summary: [], encrypted_content: "gAAAAABo" };
     expect(messagesOf([theirs, { role: "user", content: "Hi" }, theirs])).toEqual([{ role: "user", content: "Hi" }]);
@@ -199,7 +199,10 @@ describe("input", () => {
       "input[0] and 1 more: reasoning that another server has encrypted cannot be read; it is left out",
     ]);
     expect(messagesOf([theirs], { forwards: true })).toEqual([
-      { role: "assistant", content: [{ type: "reasoning", text: "", encrypted: "gAAAAABo" }] },
+      {
+        role: "assistant",
+        content: [{ type: "reasoning", text: "", state: { kind: "encrypted", value: "gAAAAABo" } }],
+      },
     ]);
   });
 

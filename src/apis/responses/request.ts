@@ -1,16 +1,18 @@
 import { estimateTokens } from "../../core/estimate-tokens.ts";
 import { invalidRequest } from "../../core/failure.ts";
+import { isObject } from "../../core/json.ts";
 import { isLong } from "../../core/json-chunks.ts";
 import type { Tool } from "../../core/message.ts";
 import type { GenerationRequest, ReasoningOptions } from "../../core/request.ts";
 import { runSync, type Steps } from "../../core/steps.ts";
 import { conversationNotFound } from "../conversations/stored-conversation.ts";
 import type { PreparesOnly, ReadOptions } from "../port.ts";
+import { openSeal } from "../turn-seal.ts";
 import { lean } from "../profile.ts";
 import { completeRequest, completeRequestedAnswer, emptyDraft } from "../request/draft.ts";
 import { readParameters } from "../request/parameter.ts";
 import { maxRepeatedLength } from "../request/shapes.ts";
-import { type ConfigurationUpdate, readInput } from "./read-input.ts";
+import { type ConfigurationUpdate, type InputOptions, readInput } from "./read-input.ts";
 import { type DeclaredTools, readResponseTools, readToolChoice } from "./read-tools.ts";
 import { defaultEcho, type ResponseEcho, type ResponseOptions } from "./request-schema.ts";
 import { applyUpdate, type ResponsesDraft, responsesParameters } from "./parameters.ts";
@@ -22,6 +24,8 @@ export interface ReadResponsesRequest {
   readonly responseOptions: ResponseOptions;
   readonly warnings: readonly string[];
   readonly preparesOnly?: PreparesOnly;
+  /** The input ends with a `compaction_trigger`: the response is one compaction of the conversation. */
+  readonly compacts?: true;
 }
 
 /** Reads the body of `POST /v1/responses`. `recalled`: the stored items that it refers to. Throws `FailureError` in OpenAI's words. */
@@ -38,7 +42,7 @@ export function readResponsesRequest(
 export function* responsesRequestInSteps(
   body: unknown,
   requestId: string,
-  { profile = lean, forwards = false }: ReadOptions = {},
+  { profile = lean, forwards = false, turnSeal: seal = openSeal }: ReadOptions = {},
   recalled: Recalled = nothingRecalled,
 ): Steps<ReadResponsesRequest> {
   const draft: ResponsesDraft = { ...emptyDraft("responses", profile, forwards), include: [], repeated: {} };
@@ -54,13 +58,15 @@ export function* responsesRequestInSteps(
   const found: Tool[] = [];
   const { cacheTtl } = draft;
   const updates: ConfigurationUpdate[] = [];
-  const messages = yield* readInput(inputOf(draft), { strict, forwards, warnings, found, updates, recalled, cacheTtl });
+  const opened: InputOptions["opened"] = {};
+  const options = { strict, forwards, warnings, found, updates, recalled, cacheTtl, seal, opened };
+  const messages = yield* readInput(inputOf(draft), options);
   for (const update of updates) applyUpdate(update, draft);
   if (draft.instructions !== undefined) {
     messages.unshift({ role: "system", content: draft.instructions, path: "instructions" });
   }
   const declared = yield* readResponseTools(draft.toolList ?? [], strict, found);
-  const { tools, hosted, asyncTools, grouped, searches } = declared;
+  const { tools, hosted, asyncTools, grouped, searches, clientTools } = declared;
   for (const { type } of hosted)
     warnings.push(`tools: nothing here runs a tool of type ${JSON.stringify(type)}; it is left out`);
   const choice = draft.choice === undefined ? undefined : readToolChoice(draft.choice, declared, forwards);
@@ -73,6 +79,7 @@ export function* responsesRequestInSteps(
     prompt: { kind: "chat", messages, template: draft.template } as const,
     wantsUsage: true,
   });
+  if (opened.values && request.passthrough) request.passthrough = { ...request.passthrough, sealed: opened.values };
   const reasoning: ReasoningOptions = { ...request.reasoning, ...(summarizes && { show: "summary" }) };
   if (Object.keys(reasoning).length > 0) request.reasoning = reasoning;
   if (logprobs) request.logprobs = { top: draft.topLogprobs ?? 0 };
@@ -93,13 +100,21 @@ export function* responsesRequestInSteps(
     asyncTools,
     grouped,
     searches,
+    clientTools,
   };
   return {
     request,
     responseOptions,
     warnings,
     ...(prepares !== undefined && { preparesOnly: prepares }),
+    // A server of the same API compacts by itself.
+    ...(!forwards && endsWithTrigger(draft.input) && { compacts: true }),
   };
+}
+
+function endsWithTrigger(input: ResponsesDraft["input"]): boolean {
+  const last = Array.isArray(input) ? (input as readonly unknown[]).at(-1) : undefined;
+  return isObject(last) && last["type"] === "compaction_trigger";
 }
 
 /**

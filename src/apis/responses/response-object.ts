@@ -6,14 +6,16 @@ import { JsonText } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
 import { inWireOrder, orderedMembers } from "../members.ts";
 import type { AnswerContext } from "../port.ts";
-import { encryptReasoning } from "./encrypted-content.ts";
-import type { EncryptedReasoning } from "./encrypted-content.ts";
+import type { CallState } from "../../core/turn-state.ts";
+import { openSeal } from "../turn-seal.ts";
+import type { SealedReasoning } from "../turn-seal.ts";
 import { responseBodyText, responseForms } from "./form.ts";
 import type { NumberForm, ResponseForm } from "./form.ts";
 import { ownId } from "../ids.ts";
-import { ResponseIds } from "./ids.ts";
+import { idPrefixes, ResponseIds } from "./ids.ts";
+import { isClientTool } from "./client-tools.ts";
 import { outputCharacters, toolSearch, usageObject } from "./items.ts";
-import type { CallItem, CallKind } from "./items.ts";
+import type { CallItem, CallKind, ItemPrefix } from "./items.ts";
 import type { ResponseOptions } from "./request-schema.ts";
 import { cacheDiagnostics, floatMembers, response } from "./schema.ts";
 import type { CacheDiagnostics } from "./schema.ts";
@@ -49,7 +51,9 @@ export class ResponseObject {
   readonly opening: readonly ("created" | "queued" | "in_progress")[];
   /** Compares the request with that of the response that it names, if it names one. `promptTokens`: if they are counted. */
   cacheDiagnostics: ((promptTokens: number | undefined) => CacheDiagnostics) | undefined;
-  /** Encrypted reasoning that its maker needs to be given again, by the ids of the items. */
+  /** Returns the conversation as the `encrypted_content` of a compaction, if the response is one; called once it has its id. */
+  compaction: (() => string) | undefined;
+  /** What the sources of reasoning and calls demand back, sealed, by the ids of the items. */
   readonly encrypted: Record<string, string> = {};
   readonly #context: ResponseContext;
   readonly #options: ResponseOptions;
@@ -119,6 +123,13 @@ export class ResponseObject {
     return this.#created;
   }
 
+  /** Returns the item of a response that compacts its conversation; undefined: the response is a message of the model. */
+  compactionItem(): JsonValue | undefined {
+    const encrypted = this.compaction?.();
+    if (encrypted === undefined) return undefined;
+    return { id: this.#ids.item(idPrefixes.compaction, this.#now()), type: "compaction", encrypted_content: encrypted };
+  }
+
   /** Returns the response as a whole body, in `state` or in the state in which it ended; null if it has not ended. */
   body(state: ResponseState | undefined = this.#last): string | null {
     if (state === undefined) return null;
@@ -128,17 +139,20 @@ export class ResponseObject {
     body.#model = this.#model;
     body.#tier = this.#tier;
     body.cacheDiagnostics = this.cacheDiagnostics;
+    body.compaction = this.compaction;
     body.#passed = this.#passed;
     return responseBodyText(body.at(state), this.#context.profile);
   }
 
   /** Returns the id that the source gave to an item (`ownId`), else a new one. */
-  itemId(prefix: "msg_" | "rs_" | "fc_" | "ctc_" | "tsc_", own: string | undefined): string {
+  itemId(prefix: ItemPrefix, own: string | undefined): string {
     return ownId(prefix, own) ?? this.#ids.item(prefix, this.#now());
   }
 
   callKind(kind: "function" | "custom", name: string): CallKind {
-    return kind === "function" && name === toolSearch && this.#options.searches ? "search" : kind;
+    if (kind === "custom") return kind;
+    if (name === toolSearch && this.#options.searches) return "search";
+    return this.#options.clientTools.has(name) && isClientTool(name) ? name : kind;
   }
 
   /** Separates the name of a call from its namespace. `name` begins with the namespace. */
@@ -149,12 +163,25 @@ export class ResponseObject {
   }
 
   /** Returns the `encrypted_content` of a reasoning item, or `undefined` if it has no such member. */
-  encryptedContent(id: string, reasoning: EncryptedReasoning): string | undefined {
-    const { encrypted, signature } = reasoning;
-    if ((encrypted ?? signature) !== undefined) this.encrypted[id] = encryptReasoning(reasoning);
-    // Only its maker can decrypt a source's own content, so it is passed on unchanged. A signature belongs to the text above it.
-    if (encrypted !== undefined && signature === undefined) return encrypted;
-    return this.#options.encryptsReasoning ? encryptReasoning(reasoning) : undefined;
+  encryptedContent(id: string, reasoning: SealedReasoning): string | undefined {
+    const { state } = reasoning;
+    const { encryptsReasoning: isIncluded } = this.#options;
+    if (!state && !isIncluded) return undefined;
+    const sealed = (this.#context.turnSeal ?? openSeal).seal(reasoning);
+    if (state) this.encrypted[id] = sealed;
+    if (!isIncluded) return undefined;
+    // Only its maker can decrypt a source's own content, so it is passed on unchanged.
+    return state?.kind === "encrypted" ? state.value : sealed;
+  }
+
+  /**
+   * Returns the state of a call if it has an item of its own, before the call: clients that include encrypted content send it back. For others,
+   * the stored response keeps it. `id`: of the call's item.
+   */
+  callState(id: string, state: CallState): CallState | undefined {
+    if (this.#options.encryptsReasoning) return state;
+    this.encrypted[id] = (this.#context.turnSeal ?? openSeal).seal({ state });
+    return undefined;
   }
 
   /** Returns the response object in a state. */
@@ -162,7 +189,9 @@ export class ResponseObject {
     const { echo } = this.#options;
     const form = this.#form;
     const isOver = !running.has(state.event);
-    const usage = this.#options.countsTokens ? (state.usage ?? this.#estimatedUsage(state)) : undefined;
+    // No model counts the tokens of a compaction.
+    const counted = this.compaction === undefined ? state.usage : undefined;
+    const usage = this.#options.countsTokens ? (counted ?? this.#estimatedUsage(state)) : undefined;
     if (isOver) this.#last = state;
     const members: { [name: string]: JsonValue | undefined } = {
       ...echo,

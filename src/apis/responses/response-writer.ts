@@ -3,7 +3,7 @@ import type { JsonValue } from "../json-text.ts";
 import type { AnswerContext } from "../port.ts";
 import { incompleteReason } from "./errors.ts";
 import { responseBodyText } from "./form.ts";
-import { annotationObject, callItem, callPrefixes, emptyInput, messageItem, reasoningItem } from "./items.ts";
+import { annotationObject, callItem, callPrefix, emptyInput, messageItem, reasoningItem } from "./items.ts";
 import type { MessagePart } from "./items.ts";
 import type { ResponseOptions } from "./request-schema.ts";
 import { ResponseObject } from "./response-object.ts";
@@ -24,6 +24,8 @@ export function wholeResponseObject(generation: Generation, response: ResponseOb
   const [choice] = generation.choices;
   const { usage } = generation;
   const reason = choice?.finish ? incompleteReason(choice.finish.reason) : undefined;
+  const compaction = response.compactionItem();
+  if (compaction !== undefined) return response.at({ event: "completed", output: [compaction], usage });
   const output = itemsOf(choice?.parts ?? [], reason === undefined ? "completed" : "incomplete", response);
   return reason === undefined
     ? response.at({ event: "completed", output, usage })
@@ -43,15 +45,19 @@ interface GrowingMessage {
 function itemsOf(parts: readonly GeneratedPart[], last: ItemStatus, response: ResponseObject): JsonValue[] {
   const items: ((status: ItemStatus) => JsonValue)[] = [];
   let open: GrowingMessage | undefined;
+  const isEmpty = parts.every((part) => part.type === "reasoning" || isEmptyMessage(part));
+  // The last empty message is written if it is the whole answer (see `ResponseStreamWriter`).
+  const kept = isEmpty ? parts.findLast((part) => part.type === "text" && part.id !== undefined) : undefined;
   for (const part of parts) {
     if (part.type !== "text" && part.type !== "refusal") {
-      const item = otherItem(part, response);
-      if (item === null) continue;
+      const own = otherItems(part, response);
+      if (own.length === 0) continue;
       open = undefined;
-      items.push(item);
+      items.push(...own);
       continue;
     }
-    const content = messagePart(part, response);
+    const content =
+      part === kept ? { type: "text" as const, text: "", annotations: [], logprobs: [] } : messagePart(part, response);
     if (content === null) continue;
     const phase = part.type === "text" ? part.phase : undefined;
     if (open === undefined || open.sourceId !== part.id || open.phase !== phase) {
@@ -64,43 +70,53 @@ function itemsOf(parts: readonly GeneratedPart[], last: ItemStatus, response: Re
   return items.map((item, index) => item(index === items.length - 1 ? last : "completed"));
 }
 
-/** Returns a part of a message, or null if the part is empty and the source has given it no id. */
+function isEmptyMessage(part: GeneratedPart): boolean {
+  if (part.type === "refusal") return part.refusal === "";
+  return part.type === "text" && part.text === "" && part.annotations.length === 0 && part.logprobs === null;
+}
+
+/** Returns a part of a message, or null if the part is empty. */
 function messagePart(part: GeneratedText | GeneratedRefusal, response: ResponseObject): MessagePart | null {
-  if (part.type === "refusal") {
-    return part.refusal === "" && part.id === undefined ? null : { type: "refusal", refusal: part.refusal };
-  }
-  const { text, id } = part;
+  if (isEmptyMessage(part)) return null;
+  if (part.type === "refusal") return { type: "refusal", refusal: part.refusal };
+  const { text } = part;
   const annotations = part.annotations.flatMap((annotation) => annotationObject(annotation) ?? []);
-  if (text === "" && id === undefined && annotations.length === 0 && part.logprobs === null) return null;
   return { type: "text", text, annotations, logprobs: response.showsLogprobs ? (part.logprobs ?? []) : [] };
 }
 
-function otherItem(
+type WritableItem = (status: ItemStatus) => JsonValue;
+
+/** Returns the items of a part; none if it is empty. */
+function otherItems(
   part: Exclude<GeneratedPart, GeneratedText | GeneratedRefusal>,
   response: ResponseObject,
-): ((status: ItemStatus) => JsonValue) | null {
+): readonly WritableItem[] {
   switch (part.type) {
     case "reasoning": {
-      const { text, summary, id: sourceId, signature, encrypted } = part;
+      const { text, summary, id: sourceId, state } = part;
       const isEmpty = text === "" && summary.length === 0;
-      if (isEmpty && (sourceId ?? signature ?? encrypted) === undefined) return null;
+      if (isEmpty && (sourceId ?? state) === undefined) return [];
       const id = response.itemId("rs_", sourceId);
-      const reasoning = { texts: text === "" ? [] : [text], summary, signature, encrypted };
-      return () => reasoningItem(id, reasoning, response);
+      const reasoning = { texts: text === "" ? [] : [text], summary, state };
+      return [() => reasoningItem(id, reasoning, response)];
     }
     case "tool-call": {
       const { id: callId, name, namespace, itemId, arguments: text, status: ended } = part;
       const kind = response.callKind(part.kind, name);
-      const id = response.itemId(callPrefixes[kind], itemId);
+      const id = response.itemId(callPrefix(kind), itemId);
       const call = { id, callId, kind, ...response.callName(name, namespace) };
-      return (status) => {
+      const item: WritableItem = (status) => {
         // Arguments that are not an object may have been cut by the limit.
         const own = ended === "succeeded" ? "completed" : status;
         return callItem(call, own, text === "" && own === "completed" ? emptyInput(kind) : text);
       };
+      const state = part.state && response.callState(id, part.state);
+      if (!state) return [item];
+      const stateId = response.itemId("rs_", undefined);
+      return [() => reasoningItem(stateId, { texts: [], summary: [], state, callId }, response), item];
     }
     case "item":
       // It was read from JSON.
-      return part.dialect === "responses" ? () => part.value as JsonValue : null;
+      return part.dialect === "responses" ? [() => part.value as JsonValue] : [];
   }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { readChatRequest } from "../chat/request.ts";
 import { readResponsesRequest } from "./request.ts";
-import { encryptReasoning } from "./encrypted-content.ts";
+import { openSeal } from "../turn-seal.ts";
 import { compactedItems } from "./state/input-items.ts";
 import { writeResponsesRequest } from "./send.ts";
 
@@ -44,6 +44,7 @@ describe("a chat request", () => {
     expect(fromChat({ messages })).toEqual({
       model: "gpt",
       store: false,
+      include: ["reasoning.encrypted_content"],
       input: [
         { role: "system", content: "Be kind." },
         {
@@ -96,7 +97,7 @@ describe("a chat request", () => {
       tool_choice: { type: "custom", name: "g" },
       reasoning: { effort: "low" },
       text: { verbosity: "high", format: { type: "json_schema", name: "n", schema, strict: true } },
-      include: ["message.output_text.logprobs"],
+      include: ["message.output_text.logprobs", "reasoning.encrypted_content"],
       top_logprobs: 2,
       metadata: { a: "b" },
     });
@@ -108,7 +109,12 @@ describe("a chat request", () => {
 describe("a Responses request", () => {
   test("is passed on unchanged, with members that are not known here", () => {
     const members = {
-      input: [{ type: "telepathy" }, { type: "reasoning", summary: [], encrypted_content: "gAAAA" }],
+      input: [
+        { type: "telepathy" },
+        { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "gAAAA" },
+        { type: "message", id: "msg_1", role: "assistant", content: [{ type: "output_text", text: "Hi" }] },
+      ],
+      include: ["reasoning.encrypted_content"],
       previous_response_id: "resp_1",
       tools: [{ type: "web_search" }],
       tool_choice: { type: "web_search" },
@@ -128,7 +134,7 @@ describe("a Responses request", () => {
   });
 
   test("leaves out reasoning that we have encrypted: the server could not decrypt it", () => {
-    const ours = { type: "reasoning", summary: [], encrypted_content: encryptReasoning({ text: "Hm" }) };
+    const ours = { type: "reasoning", summary: [], encrypted_content: openSeal.seal({ text: "Hm" }) };
     expect(passedOn({ input: [ours, { role: "user", content: "Hi" }] })).toMatchObject({
       input: [{ role: "user", content: "Hi" }],
     });
@@ -160,6 +166,7 @@ describe("a Responses request", () => {
       truncation: "auto",
       max_output_tokens: 20,
       store: false,
+      include: ["reasoning.encrypted_content"],
     };
     const { passthrough: _passthrough, ...neutral } = readResponsesRequest(body, "req_1").request;
     expect(writeResponsesRequest(neutral, {})).toEqual(body);

@@ -2,13 +2,15 @@ import { assistantParts } from "../../core/message.ts";
 import { isObject } from "../../core/json.ts";
 import type { AssistantPart, Content, ContentPart, Message, Tool, ToolCall, ToolChoice } from "../../core/message.ts";
 import { nameWithin } from "../../core/custom-tool.ts";
-import type { ChatPrompt, GenerationRequest, OutputConstraint } from "../../core/request.ts";
+import type { ChatPrompt, GenerationRequest, OutputConstraint, Passthrough } from "../../core/request.ts";
 import { writeOutput } from "../chat/send.ts";
+import { adaptBody } from "../adapt/adaptations.ts";
 import { bearer } from "../api-error-format.ts";
 import { changedBody, isOn, withoutExtensions, withoutUndefined, writeSampling } from "../adapt/server-profile.ts";
 import type { NoteAdaptation, RequestBody, ServerProfile } from "../adapt/server-profile.ts";
 import type { SourcePort } from "../source-port.ts";
-import { decryptReasoning } from "./encrypted-content.ts";
+import { customToolsOfResponses } from "./fit-custom-tools.ts";
+import { fitItems, fitOwnItems, type ItemContext, writeReasoning } from "./fit-items.ts";
 import { responsesParameters } from "./parameters.ts";
 import { ResponseReader } from "./read.ts";
 
@@ -37,7 +39,7 @@ const sharedNames = [
 
 /**
  * Returns the body of a Responses request to another server. A request that came as a Responses request is passed on unchanged, except
- * reasoning that this server has encoded. The prompt must be a conversation.
+ * what the server would refuse of earlier turns. The prompt must be a conversation.
  */
 export function writeResponsesRequest(
   request: GenerationRequest,
@@ -48,8 +50,8 @@ export function writeResponsesRequest(
   if (prompt.kind !== "chat") throw new TypeError("A Responses request needs a conversation.");
   const body =
     passthrough?.dialect === "responses"
-      ? { ...passthrough.body, input: withoutOwnReasoning(passthrough.body["input"]) }
-      : withoutExtensions(responsesMembers(request, prompt), responsesParameters, profile, note);
+      ? ownMembers(passthrough, prompt.messages, profile, note)
+      : withoutExtensions(responsesMembers(request, prompt, profile, note), responsesParameters, profile, note);
   body["model"] = profile.model ?? request.model;
   if (stream) body["stream"] = true;
   else {
@@ -63,11 +65,31 @@ export function writeResponsesRequest(
       if (adapted !== item) note("instruction-role", `input[${at}].role`);
       return adapted;
     });
-  return changedBody(body, profile, note);
+  return changedBody(adaptBody(body, [customToolsOfResponses], { profile, request, note }), profile, note);
+}
+
+/** Returns the client's own members. The server stores the response unless the client says that it must not. */
+function ownMembers(
+  passthrough: Passthrough,
+  messages: readonly Message[],
+  profile: ServerProfile,
+  note: NoteAdaptation,
+): RequestBody {
+  const { input, store } = passthrough.body;
+  const body = { ...withoutEncryption(passthrough.body, profile, note) };
+  if (Array.isArray(input))
+    body["input"] = fitOwnItems(input, passthrough, messages, { profile, note, stores: store !== false });
+  return body;
 }
 
 /** Returns the members for a request of another API, except model and stream. The response is not stored: no client could retrieve it. */
-function responsesMembers(request: GenerationRequest, prompt: ChatPrompt): RequestBody {
+function responsesMembers(
+  request: GenerationRequest,
+  prompt: ChatPrompt,
+  profile: ServerProfile,
+  note: NoteAdaptation,
+): RequestBody {
+  const context: ItemContext = { profile, note, stores: false };
   const { tools = [], toolChoice, output, reasoning, limits, logprobs, extra } = request;
   // The limit has another name here, and each choice is a request of its own.
   const { n: _, max_tokens: limit, ...sampling } = writeSampling(request);
@@ -77,7 +99,7 @@ function responsesMembers(request: GenerationRequest, prompt: ChatPrompt): Reque
   const text = withoutUndefined({ format, verbosity: request.verbosity });
   return withoutUndefined({
     ...Object.fromEntries(sharedNames.map((name) => [name, extra[name]])),
-    input: writeInput(prompt.messages),
+    input: fitItems(writeInput(prompt.messages, context), context),
     ...sampling,
     max_output_tokens: limit === 0 ? undefined : limit,
     prompt_cache_options: limit === 0 ? { prewarm: true } : undefined,
@@ -87,7 +109,8 @@ function responsesMembers(request: GenerationRequest, prompt: ChatPrompt): Reque
     reasoning: (effort ?? summary) ? withoutUndefined({ effort, summary }) : undefined,
     text: Object.keys(text).length > 0 ? text : undefined,
     ...(output && !format && writeOutput(output)),
-    ...(logprobs && { include: ["message.output_text.logprobs"], top_logprobs: logprobs.top }),
+    include: includedMembers(profile, logprobs !== undefined),
+    top_logprobs: logprobs?.top,
     truncation: limits.overflow === "drop-oldest" ? "auto" : undefined,
     store: false,
   });
@@ -158,15 +181,31 @@ function formatOf(output: OutputConstraint): RequestBody | undefined {
   }
 }
 
-/** Another server cannot decrypt the reasoning that this server has encoded. */
-function withoutOwnReasoning(input: unknown): unknown {
-  return Array.isArray(input) ? input.filter((item: unknown) => !isOwnReasoning(item)) : input;
+/** Asks for what later requests demand, if the server has it. `logprobs`: they are asked for, too. */
+function includedMembers(
+  { encryptedReasoning = true }: ServerProfile,
+  logprobs: boolean,
+): readonly string[] | undefined {
+  const included = [
+    ...(logprobs ? ["message.output_text.logprobs"] : []),
+    ...(encryptedReasoning ? [encryptedContent] : []),
+  ];
+  return included.length > 0 ? included : undefined;
 }
 
-function isOwnReasoning(item: unknown): boolean {
-  if (!isObject(item) || item["type"] !== "reasoning") return false;
-  const encrypted = item["encrypted_content"];
-  return typeof encrypted === "string" && decryptReasoning(encrypted) !== null;
+const encryptedContent = "reasoning.encrypted_content";
+
+/** The client's own `include`, without what the server refuses. */
+function withoutEncryption(
+  body: RequestBody,
+  { encryptedReasoning }: ServerProfile,
+  note: NoteAdaptation,
+): RequestBody {
+  const { include, ...rest } = body;
+  if (encryptedReasoning !== false || !Array.isArray(include) || !include.includes(encryptedContent)) return body;
+  note("encrypted-reasoning", "include");
+  const left = include.filter((value) => value !== encryptedContent);
+  return left.length > 0 ? { ...rest, include: left } : rest;
 }
 
 function withRole(item: unknown, role: "system" | "developer"): unknown {
@@ -176,9 +215,9 @@ function withRole(item: unknown, role: "system" | "developer"): unknown {
 
 /**
  * Returns a conversation of any API as items. Left out is what items cannot express: names of speakers, whether a tool failed, and
- * reasoning that the other server has not encrypted itself, which it would refuse.
+ * reasoning that the server does not take.
  */
-function writeInput(messages: readonly Message[]): RequestBody[] {
+function writeInput(messages: readonly Message[], context: ItemContext): RequestBody[] {
   const items: RequestBody[] = [];
   const custom = new Set<string>();
   for (const message of messages) {
@@ -191,7 +230,7 @@ function writeInput(messages: readonly Message[]): RequestBody[] {
       case "assistant":
         for (const part of assistantParts(message)) {
           if (part.type === "tool-call" && part.kind === "custom") custom.add(part.id);
-          const item = writeItem(part);
+          const item = writeItem(part, context);
           if (item) items.push(item);
         }
         break;
@@ -204,7 +243,7 @@ function writeInput(messages: readonly Message[]): RequestBody[] {
   return items;
 }
 
-function writeItem(part: AssistantPart): RequestBody | undefined {
+function writeItem(part: AssistantPart, context: ItemContext): RequestBody | undefined {
   switch (part.type) {
     case "text": {
       const phase = part.phase !== undefined && { phase: part.phase };
@@ -214,16 +253,8 @@ function writeItem(part: AssistantPart): RequestBody | undefined {
       return { type: "message", role: "assistant", content: [{ type: "refusal", refusal: part.refusal }] };
     case "image":
       return undefined;
-    case "reasoning": {
-      const { id, summary = [], encrypted } = part;
-      if (encrypted === undefined) return undefined;
-      return {
-        type: "reasoning",
-        ...(id !== undefined && { id }),
-        summary: summary.map((text) => ({ type: "summary_text", text })),
-        encrypted_content: encrypted,
-      };
-    }
+    case "reasoning":
+      return writeReasoning(part, context);
     case "tool-call":
       return writeCall(part);
   }

@@ -1,11 +1,12 @@
 import type { TokenLogprob, ToolCallStartEvent } from "../../core/events.ts";
+import type { CallState, TurnState } from "../../core/turn-state.ts";
 import { randomBase62 } from "../ids.ts";
 import { JsonText, jsonText, jsonString } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
 import { orderedMembers } from "../members.ts";
 import {
   callItem,
-  callPrefixes,
+  callPrefix,
   emptyInput,
   logprobsText,
   messageItem,
@@ -134,10 +135,11 @@ class OpenItem {
   protected readonly events: ResponseEventWriter;
   readonly #outputIndex: number;
 
-  constructor(events: ResponseEventWriter, id: string) {
+  /** `before`: the number of items that are written when this one begins. */
+  constructor(events: ResponseEventWriter, id: string, before = 0) {
     this.events = events;
     this.id = id;
-    this.#outputIndex = events.output.length;
+    this.#outputIndex = events.output.length + before;
   }
 
   protected write(type: string, members: { readonly [name: string]: JsonValue }): string {
@@ -199,11 +201,6 @@ export class OpenMessageItem extends OpenItem {
     const { part, events } = this.#openText();
     if (logprobs !== undefined && this.events.response.showsLogprobs) part.pending.push(...logprobs);
     return text === "" ? events : events + this.#delta(part, text);
-  }
-
-  /** Opens a text part, unless one is open. */
-  beginText(): string {
-    return this.#openText().events;
   }
 
   annotation(annotation: JsonValue): string {
@@ -338,10 +335,10 @@ export class OpenReasoningItem extends OpenItem {
     return text === "" ? events : events + part.template.write(text, this.events.nextNumber());
   }
 
-  close(signature: string | undefined, encrypted: string | undefined): string {
+  close(state: TurnState | undefined, callId?: string): string {
     const events = this.#endText() + this.#endPart();
     const texts = this.#chunks.length === 0 ? [] : [this.#chunks.join("")];
-    const reasoning = { texts, summary: this.#summary, signature, encrypted };
+    const reasoning = { texts, summary: this.#summary, state, ...(callId !== undefined && { callId }) };
     return events + this.events.itemDone(reasoningItem(this.id, reasoning, this.events.response));
   }
 
@@ -374,14 +371,18 @@ export class OpenCallItem extends OpenItem {
   readonly #call: CallItem;
   readonly #chunks: string[] = [];
   readonly #template: DeltaTemplate;
+  /** The state of the call, if it has an item of its own, which clients send back. */
+  readonly #state: CallState | undefined;
   #begun = false;
 
   constructor(events: ResponseEventWriter, start: ToolCallStartEvent) {
     const { id: callId, name, kind: called = "function", namespace, itemId } = start;
     const { response } = events;
     const kind = response.callKind(called, name);
-    const id = response.itemId(callPrefixes[kind], itemId);
-    super(events, id);
+    const id = response.itemId(callPrefix(kind), itemId);
+    const state = start.state && response.callState(id, start.state);
+    super(events, id, state ? 1 : 0);
+    this.#state = state;
     this.#call = { id, callId, kind, ...response.callName(name, namespace) };
     const type = kind === "custom" ? "response.custom_tool_call_input.delta" : "response.function_call_arguments.delta";
     this.#template = this.template(type, { obfuscate: response.obfuscate });
@@ -395,7 +396,12 @@ export class OpenCallItem extends OpenItem {
   begin(): string {
     if (this.#begun) return "";
     this.#begun = true;
-    let events = this.events.itemAdded(callItem(this.#call, "in_progress", ""));
+    let events = "";
+    if (this.#state) {
+      const item = new OpenReasoningItem(this.events, undefined);
+      events = item.begin() + item.close(this.#state, this.#call.callId);
+    }
+    events += this.events.itemAdded(callItem(this.#call, "in_progress", ""));
     for (const chunk of this.#chunks) events += this.#delta(chunk);
     return events;
   }
@@ -419,7 +425,8 @@ export class OpenCallItem extends OpenItem {
   }
 
   #delta(text: string): string {
-    // A search is shown as a whole item only (recordings of 2026).
-    return this.#call.kind === "search" ? "" : this.#template.write(text, this.events.nextNumber());
+    const { kind } = this.#call;
+    // A search is shown as a whole item only (recordings of 2026), and so are the calls of OpenAI's own tools.
+    return kind !== "function" && kind !== "custom" ? "" : this.#template.write(text, this.events.nextNumber());
   }
 }

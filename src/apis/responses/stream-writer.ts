@@ -48,6 +48,10 @@ export class ResponseStreamWriter implements StreamWriter {
   #wroteCall = false;
   /** A part that has started and has no content yet. */
   #startedPart: PartStartEvent | null = null;
+  /** The source's last message, until one has content. */
+  #emptyMessage: PartStartEvent | null = null;
+  /** An item other than reasoning has begun. */
+  #hasAnswer = false;
   #finish: FinishEvent | null = null;
   #usage: Usage | undefined;
   #ended = false;
@@ -153,6 +157,7 @@ export class ResponseStreamWriter implements StreamWriter {
         return this.#annotation(annotationObject(event.annotation));
       case "tool-call-start": {
         this.#startedPart = null;
+        this.#hasAnswer = true;
         const closed = this.#closeForNext();
         const call = (this.#item = new OpenCallItem(this.#events, event));
         return closed + (this.#wroteCall ? "" : call.begin());
@@ -194,26 +199,27 @@ export class ResponseStreamWriter implements StreamWriter {
     }
   }
 
-  /** A part with an id is an item of the source, even if it is empty. */
+  /**
+   * Reasoning with an id is an item of the source, even if it is empty: its encrypted form may follow. A message begins with its first text:
+   * some servers send an empty message before their calls, which clients would show, and send back as content that servers refuse. Only if it
+   * is the whole answer, it is an item: OpenAI refuses reasoning "without its required following item" in the next request.
+   */
   #partStart(event: PartStartEvent): string {
     this.#startedPart = event;
-    if (event.id === undefined) return this.#item?.kind === "message" ? this.#item.endPart() : "";
-    if (event.kind === "reasoning") return this.#reasoning().events;
-    if (event.kind === "refusal") return this.#refusal("");
-    const { message, events } = this.#message();
-    return events + message.endPart() + message.beginText();
+    if (event.kind === "text" && event.id !== undefined) this.#emptyMessage = event;
+    if (event.kind === "reasoning" && event.id !== undefined) return this.#reasoning().events;
+    return this.#item?.kind === "message" ? this.#item.endPart() : "";
   }
 
-  #partEnd({ signature, encrypted }: PartEndEvent): string {
+  #partEnd({ state }: PartEndEvent): string {
     let events = "";
-    if (this.#startedPart?.kind === "reasoning" && (signature ?? encrypted) !== undefined)
-      events = this.#reasoning().events;
+    if (this.#startedPart?.kind === "reasoning" && state) events = this.#reasoning().events;
     this.#startedPart = null;
     const item = this.#item;
     if (item?.kind === "message") return events + item.endPart();
     if (item?.kind !== "reasoning") return events;
     this.#item = null;
-    return events + item.close(signature, encrypted);
+    return events + item.close(state);
   }
 
   /** A delta without text is not written, but ends a part of another kind. */
@@ -252,6 +258,7 @@ export class ResponseStreamWriter implements StreamWriter {
   #message(): { readonly message: OpenMessageItem; readonly events: string } {
     const started = this.#startedPart;
     this.#startedPart = null;
+    this.#hasAnswer = true;
     const open = this.#item;
     const isSame =
       started === null || (open?.kind === "message" && open.sourceId === started.id && open.phase === started.phase);
@@ -282,7 +289,7 @@ export class ResponseStreamWriter implements StreamWriter {
       case "message":
         return item.close(status);
       case "reasoning":
-        return item.close(undefined, undefined);
+        return item.close(undefined);
       case "call": {
         const succeeded = this.#callSucceeded;
         this.#callHasEnded = false;
@@ -301,6 +308,7 @@ export class ResponseStreamWriter implements StreamWriter {
     if (event.place !== "item" || event.dialect !== "responses") return "";
     // It was read from JSON.
     const item = event.value as JsonValue & object;
+    this.#hasAnswer = true;
     const begun = "status" in item ? { ...item, status: "in_progress" } : item;
     return this.#closeForNext() + this.#events.itemAdded(begun) + this.#events.itemDone(item);
   }
@@ -308,7 +316,18 @@ export class ResponseStreamWriter implements StreamWriter {
   #finished(event: FinishEvent): string {
     const opened = this.open();
     this.#finish = event;
-    return opened + this.#closeItem(incompleteReason(event.reason) === undefined ? "completed" : "incomplete");
+    const compaction = this.#response.compactionItem();
+    if (compaction !== undefined)
+      return opened + this.#events.itemAdded(compaction) + this.#events.itemDone(compaction);
+    const empty = this.#hasAnswer ? "" : this.#writeEmptyMessage();
+    return opened + empty + this.#closeItem(incompleteReason(event.reason) === undefined ? "completed" : "incomplete");
+  }
+
+  #writeEmptyMessage(): string {
+    if (!this.#emptyMessage) return "";
+    this.#startedPart = this.#emptyMessage;
+    const { message, events } = this.#message();
+    return events + message.text("", []);
   }
 
   #end(end: GenerationEnd): string {

@@ -104,9 +104,12 @@ export class SseFrameReader {
       this.#afterCr = false;
       if (text.charCodeAt(at) === lf) at++;
     }
+    // Each is searched again only when it is behind: a text of CRs alone has no LF, and would be searched to its end for each of them.
     let cr = text.indexOf("\r", at);
+    let newline = text.indexOf("\n", at);
     for (;;) {
-      const newline = text.indexOf("\n", at);
+      if (cr !== -1 && cr < at) cr = text.indexOf("\r", at);
+      if (newline !== -1 && newline < at) newline = text.indexOf("\n", at);
       const endsInCr = cr !== -1 && (newline === -1 || cr < newline);
       const end = endsInCr ? cr : newline;
       let next = end + 1;
@@ -117,7 +120,6 @@ export class SseFrameReader {
         if (next === text.length) this.#afterCr = true;
         else if (text.charCodeAt(next) === lf) next++;
         this.#repairs.note("line-ends");
-        cr = text.indexOf("\r", next);
       }
       if (end === -1) break;
       const isLast = isLineEnd(text.charCodeAt(next));
@@ -145,8 +147,12 @@ export class SseFrameReader {
    */
   #readLine(text: string, start: number, end: number, isLast = false): number {
     if (start === end) {
-      if (this.#block === undefined) this.#dispatch();
-      else this.#addToBlock("");
+      if (this.#block !== undefined) this.#addToBlock("");
+      else {
+        this.#dispatch();
+        // According to the standard, a name without data ends with its event: it does not name the next one.
+        this.#event = "";
+      }
     } else if (text.startsWith("data:", start)) {
       if (this.#block !== undefined) this.#endBlock();
       let value = start + 5;
@@ -214,7 +220,8 @@ export class SseFrameReader {
       const trimmed = line.trimStart();
       this.#readLine(trimmed, 0, trimmed.length);
     } else {
-      this.#dispatch();
+      // A name before it, without data, is its name.
+      if (this.#data !== undefined) this.#dispatch();
       this.#addToBlock(line);
       if (isWhole(line.trim())) this.#endBlock();
     }
@@ -231,7 +238,9 @@ export class SseFrameReader {
     const text = this.#block.join("\n").trim();
     this.#block = undefined;
     this.#blockLength = 0;
-    if (text !== "") this.#sink.frame(text, this.#event, true);
+    const event = this.#event;
+    this.#event = "";
+    if (text !== "") this.#sink.frame(text, event, true);
   }
 
   #dispatch(): void {

@@ -1,4 +1,6 @@
-import type { GenerationEvent } from "../../core/events.ts";
+import type { GenerationEvent, ToolCallStartEvent } from "../../core/events.ts";
+import type { AnswerReaderOptions } from "../source-port.ts";
+import { callStateOf } from "./call-state.ts";
 import type { RepairLog } from "./repairs.ts";
 import { isObject, nonEmpty } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
@@ -12,7 +14,7 @@ import type { JsonObject } from "../../core/json.ts";
  */
 export class CallAssembler {
   readonly #choice: number;
-  readonly #newCallId: () => string;
+  readonly #options: Pick<AnswerReaderOptions, "newCallId" | "source">;
   /** Ids in this choice: OpenAI itself repeats ids across choices. */
   #takenIds: Set<string> | undefined;
   readonly #repairs: RepairLog;
@@ -24,9 +26,9 @@ export class CallAssembler {
   #head = 0;
   #started = 0;
 
-  constructor(choice: number, newCallId: () => string, repairs: RepairLog) {
+  constructor(choice: number, options: Pick<AnswerReaderOptions, "newCallId" | "source">, repairs: RepairLog) {
     this.#choice = choice;
-    this.#newCallId = newCallId;
+    this.#options = options;
     this.#repairs = repairs;
   }
 
@@ -89,6 +91,7 @@ export class CallAssembler {
   #find(fragment: Fragment, position: number, siblings: number, touched: ReadonlySet<Call>): Call {
     const { index, id, name } = fragment;
     const byIndex = index === null ? undefined : this.#byIndex?.get(index);
+    if (byIndex && beginsAgain(byIndex, fragment)) return this.#open(fragment, byIndex.name);
     if (byIndex) return this.#opensAnother(byIndex, fragment, touched) ? this.#open(fragment) : byIndex;
     if (index !== null) {
       // A bare continuation under an index that no call has: the latest call's, if there is one.
@@ -117,15 +120,18 @@ export class CallAssembler {
     return otherId || (!holdsNothing(fragment.arguments) && fragment.arguments !== call.arguments);
   }
 
-  #open(fragment: Fragment): Call {
+  /** `name`: known before the fragment. */
+  #open(fragment: Fragment, name = ""): Call {
     const expected = this.#calls.length;
     if (fragment.index !== null && fragment.index !== expected) this.#repairs.note("call-index");
     const call: Call = {
       index: fragment.index,
       sourceId: null,
       id: "",
-      name: "",
+      name,
+      isNamedAgain: false,
       kind: fragment.kind,
+      members: undefined,
       number: -1,
       arguments: "",
       unsent: "",
@@ -153,9 +159,13 @@ export class CallAssembler {
       if (call.name === "") {
         call.name = fragment.name;
         if (call.arguments !== "") this.#repairs.note("call-name");
-      } else this.#repairs.note("call-name");
+      } else {
+        this.#repairs.note("call-name");
+        call.isNamedAgain ||= call.progress.complete;
+      }
     } else if (fragment.emptyName) this.#repairs.note("call-name");
     if (!fragment.hasText) this.#repairs.note("call-arguments");
+    for (const [name, value] of fragment.others) (call.members ??= new Map()).set(name, value);
     if (fragment.arguments === "") return;
     if (call.kind === "function") {
       if (call.progress.complete && (fragment.arguments === call.arguments || isNull(fragment.arguments))) {
@@ -196,10 +206,24 @@ export class CallAssembler {
         id,
         name,
         ...(kind === "custom" && { kind }),
+        ...this.#takeMembers(call),
       });
     }
     if (call.kind === "function" && mayBeNull(call.arguments)) return;
     this.#send(call, out);
+  }
+
+  /** The members that the source adds to a call: those that it demands back, and others. */
+  #takeMembers(call: Call): Pick<ToolCallStartEvent, "native" | "state"> {
+    const { members } = call;
+    if (!members) return {};
+    call.members = undefined;
+    const state = callStateOf(Object.fromEntries(members), this.#options.source);
+    const others = [...members].filter(([name]) => !state || !Object.hasOwn(state.value, name));
+    return {
+      ...(others.length > 0 && { native: { dialect: "chat", value: Object.fromEntries(others) } }),
+      ...(state && { state }),
+    };
   }
 
   #send(call: Call, out: GenerationEvent[]): void {
@@ -222,8 +246,10 @@ export class CallAssembler {
     }
     this.#send(call, out);
     const succeeded = call.kind === "custom" || holdsObject(call.arguments);
-    if (succeeded) out.push({ type: "tool-call-end", choice: this.#choice, index, status: "succeeded" });
-    else out.push({ type: "tool-call-end", choice: this.#choice, index, status: "failed", raw: call.arguments });
+    const status = succeeded
+      ? ({ status: "succeeded" } as const)
+      : ({ status: "failed", raw: call.arguments } as const);
+    out.push({ type: "tool-call-end", choice: this.#choice, index, ...status, ...this.#takeMembers(call) });
   }
 
   #idFor(call: Call): string {
@@ -234,7 +260,7 @@ export class CallAssembler {
       return own;
     }
     this.#repairs.note("call-id");
-    return distinctId(this.#newCallId, taken);
+    return distinctId(this.#options.newCallId, taken);
   }
 }
 
@@ -246,7 +272,11 @@ interface Call {
   id: string;
   /** "" until it is received. */
   name: string;
+  /** The name came once more after the arguments were complete: what follows may be another call. */
+  isNamedAgain: boolean;
   readonly kind: "function" | "custom";
+  /** Members that the source adds to OpenAI's, such as Gemini's `extra_content`, that no event has yet. */
+  members: Map<string, unknown> | undefined;
   /** The emitted index; −1 before `tool-call-start`. */
   number: number;
   arguments: string;
@@ -265,6 +295,30 @@ interface Fragment {
   readonly arguments: string;
   /** False: the arguments are a JSON value instead of a string. */
   readonly hasText: boolean;
+  /** The members that are not OpenAI's. */
+  readonly others: readonly (readonly [name: string, value: unknown])[];
+}
+
+/** OpenAI's members of a call, and those that servers send in place of `function`. */
+const callMembers: ReadonlySet<string> = new Set([
+  "index",
+  "id",
+  "type",
+  "function",
+  "custom",
+  "name",
+  "arguments",
+  "parameters",
+  "input",
+]);
+
+/**
+ * Whether the arguments of a fragment are those of another call, which has neither an id nor an index of its own: the known call is
+ * complete, and its name came once more, without arguments.
+ */
+function beginsAgain(call: Call, { id, name, arguments: text }: Fragment): boolean {
+  if (call.kind !== "function" || !call.isNamedAgain || id !== null || name !== null) return false;
+  return text.trimStart().startsWith("{") && text !== call.arguments;
 }
 
 function readFragment(raw: JsonObject): Fragment {
@@ -281,6 +335,7 @@ function readFragment(raw: JsonObject): Fragment {
     kind,
     arguments: text,
     hasText: rawArguments === undefined || typeof rawArguments === "string",
+    others: Object.entries(raw).filter(([name, value]) => !callMembers.has(name) && value !== null),
   };
 }
 

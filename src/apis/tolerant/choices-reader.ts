@@ -1,7 +1,7 @@
-import type { GenerationEnd, GenerationEvent, StartEvent, Usage } from "../../core/events.ts";
+import type { FinishReason, GenerationEnd, GenerationEvent, StartEvent, Usage } from "../../core/events.ts";
 import type { AnswerReaderOptions } from "../source-port.ts";
-import { AnswerChoices } from "./answer-choices.ts";
-import type { ChoiceState } from "./answer-choices.ts";
+import { AnswerChoices, hasSharedIndex } from "./answer-choices.ts";
+import type { ChoiceState, PlaceInChunk } from "./answer-choices.ts";
 import { AnswerReader } from "./answer-reader.ts";
 import type { CallAssembler } from "./call-assembler.ts";
 import type { ChunkOrder } from "./chunk-order.ts";
@@ -25,6 +25,8 @@ export interface ChoiceKind<Choice extends ChoiceState> {
   readonly chunkObject: string;
   readonly bodyObject: string;
   create(choice: number, reader: ChoicesReader<Choice>): Choice;
+  /** Whether an element begins a choice: only the first one of a choice has what this one has. */
+  begins(raw: JsonObject): boolean;
   /** Reads one element of `choices`. Returns false if it has no content. */
   read(raw: JsonObject, state: Choice, reader: ChoicesReader<Choice>, out: GenerationEvent[]): boolean;
   /** Returns the path of the string that became this event; null if a template cannot be learned from such chunks. */
@@ -33,6 +35,8 @@ export interface ChoiceKind<Choice extends ChoiceState> {
   callsOf(state: Choice): CallAssembler | undefined;
   /** Whether a choice's call came in the legacy form. */
   isLegacyCall(state: Choice): boolean;
+  /** Emits what has waited for the end of the content. All calls have ended. */
+  endContent?(state: Choice, reader: ChoicesReader<Choice>, out: GenerationEvent[]): void;
 }
 
 /**
@@ -50,6 +54,8 @@ export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
   #source = new SourceReader(this.repairs);
   #usage: Usage | null = null;
   #usageSent = false;
+  /** llama.cpp's `timings`, which may come before the usage. */
+  #timings: unknown;
   #extras = new ExtraReader();
   #sawWholeAnswer = false;
   #doneSeen = false;
@@ -108,6 +114,7 @@ export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
 
   readonly #emitKnown: EmitKnown<Choice> = (state, kind, text) => {
     if (kind !== "arguments") {
+      if (!state.hasText && kind === "text") state.hasText = /\S/.test(text);
       this.add({ type: kind === "text" ? "text-delta" : "reasoning-delta", choice: state.choice, text });
     } else if (this.#kind.callsOf(state)?.continueLatest(text, this.out) !== true) return false;
     this.options.order?.endChunk(this.#position);
@@ -186,7 +193,9 @@ export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
     if (first && !this.begun) this.#source.recognize(value);
     const object = isWhole(value, this.#kind.bodyObject) ? this.#kind.bodyObject : this.#kind.chunkObject;
     if (value["object"] !== object) this.repairs.note("object");
-    for (const [position, raw] of choices.entries()) this.#choice(raw, position, choices.length);
+    const isIndexShared = hasSharedIndex(choices);
+    for (const [position, raw] of choices.entries())
+      this.#choice(raw, { position, siblings: choices.length, isIndexShared });
     if (this.ended) return;
     if (choices.length === 0 && usage && this.finished) this.#sendUsage();
     this.#extras.chunk(value, this.out);
@@ -196,16 +205,26 @@ export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
     if (!isLearnable || !this.#learn(text, first ?? {}, before)) this.#knownChunks.forget();
   }
 
-  #choice(raw: JsonObject, position: number, siblings: number): void {
+  /** The choice of an element. One that begins after the end of a choice under the same index is the next requested one. */
+  #choiceOf(raw: JsonObject, place: PlaceInChunk): Choice | undefined {
+    const state = this.#choices.of(raw, place);
+    if (!state || state.finish === null || !this.#choices.isAnyMissing || !this.#kind.begins(raw)) return state;
+    this.repairs.note("choice-index");
+    this.#knownChunks.forget();
+    return this.#choices.openNext(raw, place);
+  }
+
+  #choice(raw: JsonObject, place: PlaceInChunk): void {
     if (this.ended) return;
-    const state = this.#choices.of(raw, position, siblings);
+    const state = this.#choiceOf(raw, place);
     if (!state) return;
     const out = this.out;
     if (state.finished) {
       // The choice has ended (see above). What follows may be the last chunk of OpenAI's audio.
       const before = out.length;
       this.#extras.choice(raw, state.choice, out);
-      if (readFinishReason(raw["finish_reason"])) this.#finishAgain(state, raw["text"] === "");
+      const again = readFinishReason(raw["finish_reason"]);
+      if (again) this.#finishAgain(state, again.reason, raw["text"] === "");
       else if (out.length === before) this.repairs.note("early-finish");
       return;
     }
@@ -217,6 +236,7 @@ export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
       this.repairs.note("early-finish");
       this.options.order?.moveFinish(state.choice);
     }
+    if (!state.hasText) state.hasText = hasVisibleText(out, eventsBefore);
     const finish = readFinishReason(raw["finish_reason"]);
     if (!finish) return;
     this.start(state, out);
@@ -226,30 +246,50 @@ export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
     }
     if (!finish.exact) this.repairs.note("finish-reason");
     if (state.finish !== null) {
-      this.#finishAgain(state, !hadContent);
+      this.#finishAgain(state, finish.reason, !hadContent);
       return;
     }
     const whole = raw["message"] !== undefined || this.#sawWholeAnswer;
     if (out.length > eventsBefore && !whole && this.#kind.chunkObject !== "text_completion") {
       this.repairs.note("finish-with-content");
     }
-    state.finish = finish.reason;
-    this.#finishing.add(state);
-    this.options.order?.addFinish(state.choice);
+    this.#setFinish(state, finish.reason);
     const stop = raw["stop_reason"] ?? raw["matched_stop"] ?? raw["stopping_word"];
     if (typeof stop === "string" && stop !== "") state.stop = stop;
   }
 
-  /** OpenAI's legacy completions occasionally repeat `length` in a chunk without text (2 of 22 recordings). */
-  #finishAgain({ choice }: Choice, isAlone: boolean): void {
-    if (isAlone && this.#isOpenAiCompletion) this.options.order?.addFinish(choice);
-    else this.repairs.note("repeated-finish");
+  #setFinish(state: Choice, reason: FinishReason): void {
+    state.finish = reason;
+    this.#finishing.add(state);
+    this.options.order?.addFinish(state.choice);
+  }
+
+  /**
+   * A further finish reason of a choice. Some servers send the ends of all choices under one index: a further one belongs to the next
+   * choice without an end. OpenAI's legacy completions occasionally repeat `length` in a chunk without text (2 of 22 recordings).
+   */
+  #finishAgain(state: Choice, reason: FinishReason | "failed", isAlone: boolean): void {
+    if (isAlone && this.#isOpenAiCompletion) {
+      this.options.order?.addFinish(state.choice);
+      return;
+    }
+    this.repairs.note("repeated-finish");
+    if (reason === "failed") return;
+    const other = this.#choices.unfinished;
+    if (state.isFinishBorrowed && !state.finished) {
+      state.isFinishBorrowed = false;
+      state.finish = reason;
+    } else if (isAlone && other) {
+      other.isFinishBorrowed = true;
+      this.#setFinish(other, reason);
+    }
   }
 
   /** Stores a chunk's usage. Returns whether there is any. */
   #readUsage(value: JsonObject): boolean {
     const groq = isObject(value["x_groq"]) ? value["x_groq"]["usage"] : undefined;
-    const usage = readUsage(value["usage"] ?? groq, this.repairs);
+    this.#timings = value["timings"] ?? this.#timings;
+    const usage = readUsage(value["usage"] ?? groq, this.repairs, this.#timings);
     if (!usage) return false;
     const hasChoices = Array.isArray(value["choices"]) && value["choices"].length > 0;
     if ((hasChoices && value["object"] === this.#kind.chunkObject && !this.#sawWholeAnswer) || isObject(groq)) {
@@ -282,18 +322,28 @@ export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
     const from = this.#position;
     const choiceCalls = this.#kind.callsOf(state);
     choiceCalls?.close(this.out);
+    this.#kind.endContent?.(state, this, this.out);
     const { choice, stop, finish: received } = state;
     const calls = choiceCalls?.started ?? 0;
+    const hasText = state.hasText || hasVisibleText(this.out, from - this.#returned);
     const { callsInText = false, legacyFunctions } = this.options;
     const sawLegacyCall = this.#kind.isLegacyCall(state);
     const isOpenAi = this.madeByOpenAi;
-    const reason = trueFinishReason({ received, calls, sawLegacyCall, callsInText, legacyFunctions, isOpenAi });
+    const reason = trueFinishReason({
+      received,
+      calls,
+      sawLegacyCall,
+      hasText,
+      callsInText,
+      legacyFunctions,
+      isOpenAi,
+    });
     if (reason === null) {
       this.fail(callsWithoutCall());
       return;
     }
     if (reason !== received) {
-      if (received !== "stop") this.repairs.note("finish-reason");
+      if (received !== "stop") this.repairs.note(reason === "stop" ? "finish-without-calls" : "finish-reason");
       // OpenAI ends calls that the request forces by name with "stop".
       else if (!isOpenAi) this.repairs.note("finish-calls");
     }
@@ -333,6 +383,15 @@ export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
     this.#knownChunks.learn(chunk, hole, event, state);
     return true;
   }
+}
+
+/** Whether there is a text that is not blank, from an index on. */
+function hasVisibleText(events: readonly GenerationEvent[], from: number): boolean {
+  for (let at = from; at < events.length; at++) {
+    const event = events[at];
+    if ((event?.type === "text-delta" || event?.type === "refusal-delta") && /\S/.test(event.text)) return true;
+  }
+  return false;
 }
 
 /** Whether a chunk without choices is legitimate: Azure's filter results, OpenAI's moderation. */

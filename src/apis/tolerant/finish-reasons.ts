@@ -62,6 +62,8 @@ interface FinishFacts {
   /** The number of calls. */
   readonly calls: number;
   readonly sawLegacyCall: boolean;
+  /** The choice has a text, which is an answer without a call. */
+  readonly hasText: boolean;
   /** Calls may still be parsed from the text. */
   readonly callsInText: boolean;
   /** The client used legacy `functions`; undefined: unknown. */
@@ -71,12 +73,13 @@ interface FinishFacts {
 
 /**
  * The correct finish reason: "tool-calls" (or its legacy form) instead of "stop" if and only if there are calls; "length" and
- * "content-filter" are kept. null: calls were announced but did not come, which is an error of the source.
+ * "content-filter" are kept. Where calls were announced and did not come, a text is the whole answer: some servers announce calls whenever
+ * a request has tools. null: there is neither a call nor a text, which is an error of the source.
  */
 export function trueFinishReason(facts: FinishFacts): FinishReason | null {
-  const { received, calls, callsInText, sawLegacyCall, legacyFunctions, isOpenAi } = facts;
+  const { received, calls, hasText, callsInText, sawLegacyCall, legacyFunctions, isOpenAi } = facts;
   const announced = received === "tool-calls" || received === "function-call";
-  if (announced && calls === 0 && !callsInText) return null;
+  if (announced && calls === 0 && !callsInText) return hasText ? "stop" : null;
   if (!announced && (calls === 0 || received !== "stop")) return received;
   const isLegacy = legacyFunctions ?? (isOpenAi && (received === "function-call" || sawLegacyCall));
   return isLegacy ? "function-call" : "tool-calls";

@@ -1,26 +1,8 @@
-import type { FailureKind, GenerationFailure } from "../../core/events.ts";
+import type { GenerationFailure } from "../../core/events.ts";
 import { kindOfStatus } from "../../core/failure.ts";
 import { isObject, scalarText } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
-
-/** OpenAI's error types, with their statuses for sources that send none. */
-const statusOfType: ReadonlyMap<string, number> = new Map(
-  Object.entries({
-    invalid_request_error: 400,
-    authentication_error: 401,
-    insufficient_quota: 429,
-    permission_error: 403,
-    not_found_error: 404,
-    rate_limit_error: 429,
-    rate_limit_exceeded: 429,
-    request_too_large: 413,
-    api_error: 500,
-    timeout_error: 504,
-    overloaded_error: 503,
-    tokens: 429,
-    requests: 429,
-  }),
-);
+import { knownError, waitInMessage } from "./error-codes.ts";
 
 /**
  * The failure in a parsed body, or null. Reads `{error: {…}}`, `{error: "…"}`, vLLM's `{object: "error",
@@ -48,9 +30,9 @@ export function badAnswer(message: string, cause?: unknown): GenerationFailure {
   return cause === undefined ? failure : { ...failure, cause };
 }
 
-/** The failure of an answer that announces calls and has none: an agent would wait, or repeat its request without end. */
+/** The failure of an answer that announces calls, and has neither a call nor a text: an agent would wait, or repeat its request without end. */
 export function callsWithoutCall(): GenerationFailure {
-  return badAnswer('The upstream said finish_reason "tool_calls" but sent no tool call.');
+  return badAnswer('The upstream said finish_reason "tool_calls" but sent neither a tool call nor a text.');
 }
 
 /** The failure in a body that is not JSON: a proxy's page, plain text, nothing. */
@@ -74,28 +56,35 @@ function failureFrom(error: JsonObject, responseStatus: number | undefined): Gen
     .find((n) => n >= 400 && n < 600);
   const ownType = text(error["type"]);
   const type = ownType !== null && /^[a-z_]+$/.test(ownType) && ownType !== "error" ? ownType : null;
-  const status = failureStatus(responseStatus ?? ownStatus ?? (type === null ? undefined : statusOfType.get(type)));
   const { details } = error;
   // Anthropic's code is in `details`.
   const code = text(error["code"]) ?? (isObject(details) ? text(details["error_code"]) : null);
   const message = messageOf(error);
   const ownCode = code !== null && !/^\d+$/.test(code) ? code : null;
-  const named = kinds.get(ownCode ?? "") ?? kinds.get(type ?? "");
+  const known = knownError(ownCode, type);
+  const status = failureStatus(responseStatus ?? ownStatus ?? known?.status);
+  const wait = status === 429 || status === 503 ? waitInMessage(message ?? "") : undefined;
   const failure: GenerationFailure = {
-    kind: named ?? kindOfStatus(status),
+    kind: known?.kind ?? kindOfStatus(status),
     message: message === null ? "The upstream reported an error without a message." : shown(message, maxMessage),
     isForeign: true,
     status,
     sourceType: type ?? typeOfStatus(status),
     param: shownOrNull(error["param"]),
     code: ownCode === null ? null : shown(ownCode, maxName),
+    ...(wait !== undefined && { retryAfterSeconds: wait }),
+    ...(known?.isFinal && notAgain),
     ...(isObject(details) && JSON.stringify(details).length <= maxMessage && { details }),
   };
   // A rate limit may also concern tokens.
   if (status === 401 || status === 403 || status === 429) return failure;
-  const refusal = lengthRefusal(error, message) ?? (named === "context-overflow" ? { kind: "prompt" as const } : null);
+  const refusal =
+    lengthRefusal(error, message) ?? (known?.kind === "context-overflow" ? { kind: "prompt" as const } : null);
   return refusal ? refusedLength(failure, refusal) : failure;
 }
+
+/** Read by OpenAI's and Anthropic's SDKs, and by this server: the same request would fail again. */
+const notAgain = { headers: { "x-should-retry": "false" } } as const;
 
 /** The lengths in an error. Xiaomi sends them in `param` (AQBot-Desktop/AQBot#93). */
 function lengthRefusal(error: JsonObject, message: string | null): LengthRefusal | null {
@@ -154,15 +143,6 @@ function shownOrNull(value: unknown): string | null {
   return words === null ? null : shown(words, maxName);
 }
 
-/** Kinds by code or type, for failures whose status is not specific. */
-const kinds: ReadonlyMap<string, FailureKind> = new Map(
-  Object.entries<FailureKind>({
-    context_length_exceeded: "context-overflow",
-    exceed_context_size_error: "context-overflow",
-    overloaded_error: "overloaded",
-  }),
-);
-
 /** A failure's status: the source's if it is an error, else 502. */
 function failureStatus(status: number | undefined): number {
   return status !== undefined && status >= 400 && status < 600 ? status : 502;
@@ -194,9 +174,34 @@ function detailText(detail: unknown): string {
 /** At most 300 characters of readable text: a page's title, or its text without tags. */
 function plainWords(body: string): string {
   const start = body.slice(0, 20_000);
-  const title = /<title[^>]*>([^<]*)<\/title>/i.exec(start)?.[1];
-  const words = title ?? start.replace(/<(script|style)\b[\s\S]*?<\/\1>|<[^>]*>/gi, " ");
+  const words = titleOf(start) ?? withoutTags(start);
   return shown(words.replace(/\s+/g, " ").trim().slice(0, 300), 300);
+}
+
+function titleOf(page: string): string | undefined {
+  const open = page.search(/<title\b/i);
+  const from = open === -1 ? -1 : page.indexOf(">", open);
+  const to = from === -1 ? -1 : page.indexOf("<", from);
+  return to !== -1 && /^<\/title>/i.test(page.slice(to, to + 8)) ? page.slice(from + 1, to) : undefined;
+}
+
+/** Replaces each tag, and each script and style with its content, by a space. Reads the page once, however many tags it leaves open. */
+function withoutTags(page: string): string {
+  const lower = page.toLowerCase();
+  /** Elements whose content is no text, and which may still end. */
+  const hidden = new Set(["script", "style"]);
+  let text = "";
+  let at = 0;
+  for (let open = page.indexOf("<"); open !== -1; open = page.indexOf("<", at)) {
+    text += `${page.slice(at, open)} `;
+    const name = /^<(script|style)\b/.exec(lower.slice(open, open + 8))?.[1] ?? "";
+    const close = hidden.has(name) ? lower.indexOf(`</${name}>`, open) : -1;
+    if (close === -1) hidden.delete(name);
+    const end = page.indexOf(">", Math.max(open, close));
+    if (end === -1) return text + page.slice(open);
+    at = end + 1;
+  }
+  return text + page.slice(at);
 }
 
 /** The lengths of a prompt and its answer in a server's refusal, in tokens. */
@@ -232,7 +237,7 @@ const limitRefusals: readonly RegExp[] = [
   // vLLM 0.14 and 0.15, the same file.
   /(?<least>You passed) (?:(?<prompt>\d+) input tokens|(?<characters>\d+) input characters) and requested (?<limit>\d+) output tokens\. However, the model's context length is only (?<context>\d+) tokens/i,
   // The same file: a limit above the context, before the prompt is read (vllm-project/vllm#40324).
-  /max_\w+=\d+ ?cannot be greater than max_model_len=max_total_tokens=(?<context>\d+)/i,
+  /max_\w{1,40}=\d{1,20} ?cannot be greater than max_model_len=max_total_tokens=(?<context>\d+)/i,
   // text-generation-inference, router/src/validation.rs, and Together (stanford-crfm/helm#2079).
   /`inputs` tokens \+ `max_new_tokens` must be <= (?<context>\d+)\. Given: (?<prompt>\d+) `inputs` tokens/i,
   /`max_new_tokens` must be <= (?<max>\d+)/i,
@@ -242,9 +247,9 @@ const limitRefusals: readonly RegExp[] = [
   // OpenAI and Azure ("max_tokens is too large: 8192. This model supports at most 4096 completion tokens": ChatGPTNextWeb/NextChat#3195).
   /supports at most (?<max>\d+) (?:completion|output) tokens/i,
   // DeepSeek (deepseek-ai/DeepSeek-V3#69) and DashScope (open-webui/open-webui#10507).
-  /range of max_\w*tokens (?:is|should be) \[\d+, ?(?<max>\d+)\]/i,
+  /range of max_\w{0,40}tokens (?:is|should be) \[\d+, ?(?<max>\d+)\]/i,
   // Groq (anomalyco/opencode#1000, Alishahryar1/free-claude-code#955, skapadia3214/groq-moa#8).
-  /max_\w*tokens`?(?: for `[^`]{1,200}`)? must be less than or equal to `?(?<max>\d+)/i,
+  /max_\w{0,40}tokens`?(?: for `[^`]{1,200}`)? must be less than or equal to `?(?<max>\d+)/i,
   // Gemini (BerriAI/litellm#10548).
   /maxOutputTokens value of \d+ but the supported range is from \d+ \(inclusive\) to (?<above>\d+) \(exclusive\)/i,
   // Amazon Bedrock (langgenius/dify#10390: the named limit itself is taken).

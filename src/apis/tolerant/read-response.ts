@@ -19,8 +19,8 @@ export function readResponseBody(body: string, reader: EventReader): GenerationE
   return reader.abandon({ kind: "upstream-error", failure });
 }
 
-/** Strings (to be skipped) and the number words that Python's `json.dumps` writes though JSON has none. */
-const numberWords = /"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/gs;
+/** Strings (to be skipped, one that does not end as well) and the number words that Python's `json.dumps` writes though JSON has none. */
+const numberWords = /"(?:[^"\\]|\\.)*"?|-?\b(?:NaN|Infinity)\b/gs;
 
 /** Parses JSON, with Python's NaN and Infinity as null. undefined: not JSON. */
 export function parseTolerantly(text: string, repairs: RepairLog): unknown {

@@ -86,7 +86,12 @@ export const readNames = {
 
 const chunkMembers: ReadonlySet<string> = new Set(readNames.chunk);
 const choiceMembers: ReadonlySet<string> = new Set(readNames.choice);
-const deltaMembers: ReadonlySet<string> = new Set([...readNames.delta, "reasoning_text", "thinking"]);
+const deltaMembers: ReadonlySet<string> = new Set([
+  ...readNames.delta,
+  "reasoning_text",
+  "thinking",
+  "reasoning_details",
+]);
 
 /**
  * Emits members that a source adds to OpenAI's as `extra` events. A member that is repeated in every chunk (the provider's name, a list of

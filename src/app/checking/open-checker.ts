@@ -1,5 +1,5 @@
-import { Worker } from "node:worker_threads";
 import { FailureError } from "../../core/failure.ts";
+import { howItEnded, startLimitedProcess } from "../../engines/lifecycle/limited-process.ts";
 import type { CheckRequest, Checker } from "../../server/admin/model-control.ts";
 import type { CheckEvent } from "../../check/report/report.ts";
 
@@ -7,27 +7,35 @@ import type { CheckEvent } from "../../check/report/report.ts";
 const maxChecks = 2;
 /** A slow model needs some minutes for its 250 answers. In milliseconds. */
 const longest = 60 * 60_000;
-/** Of the thread's heap, in MiB: a server under check may send what it likes. */
-const memory = 1024;
+/** A server under check may send what it likes. */
+const limits = { heapMiB: 1024, memoryMiB: 1536 };
 
-/** Checks servers, each in a thread of its own, which ends with its check. */
+/** Checks servers, each in a process of its own, which ends with its check. */
 export function openChecker(): Checker {
   let running = 0;
   return {
     async *check(asked, signal) {
       if (running >= maxChecks) throw tooMany();
       running++;
+      let isFree = false;
+      const free = (): void => {
+        if (!isFree) running--;
+        isFree = true;
+      };
+      // Not only when the process has ended, which on a busy machine is later than its connections have.
+      signal.addEventListener("abort", free);
       try {
         yield* eventsOf(asked, signal);
       } finally {
-        running--;
+        signal.removeEventListener("abort", free);
+        free();
       }
     },
   };
 }
 
 async function* eventsOf(asked: CheckRequest, signal: AbortSignal): AsyncGenerator<CheckEvent> {
-  const arrived: ThreadMessage[] = [];
+  const arrived: FromCheck[] = [];
   let end: { readonly error?: Error } | undefined;
   let wake = (): void => {};
   const finish = (error?: Error): void => {
@@ -35,19 +43,14 @@ async function* eventsOf(asked: CheckRequest, signal: AbortSignal): AsyncGenerat
     wake();
   };
   const leave = (): void => finish();
-  const thread = new Worker(new URL("./check-thread.js", import.meta.url), {
-    workerData: asked,
-    // Nothing that the server knows concerns the server under check.
-    env: {},
-    resourceLimits: { maxOldGenerationSizeMb: memory },
-  });
-  thread
-    .on("message", (message: ThreadMessage) => {
+  const child = startLimitedProcess(new URL("./check-process.js", import.meta.url), limits, certificates())
+    .on("message", (message: FromCheck) => {
       arrived.push(message);
       wake();
     })
-    .on("error", finish)
-    .on("exit", leave);
+    .on("error", (error) => finish(failed(`The check could not be started: ${error.message}`)))
+    .on("exit", (code, how) => finish(failed(`The check has ended: ${howItEnded(code, how, limits)}.`)));
+  child.send(asked, () => {});
   const timer = setTimeout(() => finish(failed("The check took longer than an hour.")), longest);
   signal.addEventListener("abort", leave);
   try {
@@ -64,8 +67,14 @@ async function* eventsOf(asked: CheckRequest, signal: AbortSignal): AsyncGenerat
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", leave);
-    await thread.terminate();
+    child.kill("SIGKILL");
   }
+}
+
+/** Variables that say which certificates this server trusts (Node's CLI documentation). */
+function certificates(): Readonly<Record<string, string | undefined>> {
+  const { NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, SSL_CERT_DIR } = process.env;
+  return { NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, SSL_CERT_DIR };
 }
 
 function failed(message: string): FailureError {
@@ -83,5 +92,5 @@ function tooMany(): FailureError {
   });
 }
 
-/** A message of the thread that runs a check: an event, or why the server cannot be checked. */
-export type ThreadMessage = CheckEvent | { readonly type: "failed"; readonly message: string };
+/** A message of the process that runs a check: an event, or why the server cannot be checked. */
+export type FromCheck = CheckEvent | { readonly type: "failed"; readonly message: string };

@@ -12,6 +12,7 @@ import type {
 } from "../../core/engine.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import { FailureError } from "../../core/failure.ts";
+import { isObject } from "../../core/json.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { internalError } from "../../apis/failures.ts";
@@ -26,6 +27,7 @@ const localQuestions: readonly QuestionKind[] = [
   "apply-template",
   "slots",
   "end-reasoning",
+  "usage",
   "embed",
   "rerank",
 ];
@@ -76,12 +78,15 @@ export class LoadableEngine implements Engine {
     const { kind } = question;
     // A question about slots, or running answers, does not load the model.
     const lease =
-      kind === "slots" || kind === "end-reasoning" ? undefined : await this.#keeper.ask(this.model, { signal });
+      kind === "slots" || kind === "end-reasoning" || kind === "usage"
+        ? undefined
+        : await this.#keeper.ask(this.model, { signal, owner: ownerOf(question.request) });
     const engine = lease?.engine ?? this.model.engine;
     try {
       if (engine && canAnswer(engine, kind)) return await engine.ask(question, signal, observer);
       if (kind === "slots") return noSlots as EngineAnswer<K>;
       if (kind === "end-reasoning") return false as EngineAnswer<K>;
+      if (kind === "usage") return null as EngineAnswer<K>;
       throw internalError(new Error(`${this.model.name} does not answer ${kind}.`));
     } finally {
       lease?.release();
@@ -131,7 +136,7 @@ export class LoadableEngine implements Engine {
   ): AsyncGenerator<Batch> {
     let lease: Lease;
     try {
-      lease = await this.#keeper.ask(this.model, { signal });
+      lease = await this.#keeper.ask(this.model, { signal, owner: request.owner });
     } catch (error) {
       const { failure } = error instanceof FailureError ? error : internalError(error);
       const kind = failure.code === shuttingDown.failure.code ? "shutdown" : "rejected";
@@ -144,6 +149,11 @@ export class LoadableEngine implements Engine {
       lease.release();
     }
   }
+}
+
+/** The owner of the key of a question's client, if questions of its kind have one. */
+function ownerOf(request: unknown): string | undefined {
+  return isObject(request) && typeof request["owner"] === "string" ? request["owner"] : undefined;
 }
 
 /** The generation of a model that is loaded, which is released when it has ended: without a step more for each batch. */

@@ -1,4 +1,5 @@
 import type { LocalModelConfig } from "../../config/model-schema.ts";
+import { defaultQueueLimit, defaultSlots } from "../../engines/llama/defaults.ts";
 import { ModelOpenError } from "../../engines/llama/model-open-error.ts";
 import type { OpenOptions } from "../open-options.ts";
 import { LoadableEngine } from "./loadable-engine.ts";
@@ -76,8 +77,11 @@ export function openLocalModels(options: OpenOptions): LocalModels {
   return new LocalModels(options);
 }
 
-function settingsOf({ load = "eager", idleUnload, keep = false }: LocalModelConfig): KeepSettings {
-  return { load, keep, ...(idleUnload !== undefined && { idleUnloadMs: idleUnload }) };
+function settingsOf(config: LocalModelConfig): KeepSettings {
+  const { load = "eager", idleUnload, keep = false, slots = defaultSlots, queueLimit = defaultQueueLimit } = config;
+  // As many as a loaded model takes: those that run, and those that wait for a slot.
+  const maxWaiting = slots + queueLimit;
+  return { load, keep, maxWaiting, ...(idleUnload !== undefined && { idleUnloadMs: idleUnload }) };
 }
 
 function tooLargeFor(name: string, model: LoadableLocalModel, budget: number): ModelOpenError {

@@ -3,6 +3,7 @@ import { RestartPause } from "../../engines/lifecycle/restart-pause.ts";
 import type { Engine, ModelInfo } from "../../core/engine.ts";
 import { FailureError } from "../../core/failure.ts";
 import { shuttingDown } from "../../engines/lifecycle/engine-lifecycle.ts";
+import { queueFull } from "../../engines/lifecycle/fair-queue.ts";
 import type { Log } from "../../server/log.ts";
 import {
   busyTooLong,
@@ -25,6 +26,8 @@ export interface KeepSettings {
   readonly idleUnloadMs?: number;
   /** The model is never unloaded in favor of another one. */
   readonly keep: boolean;
+  /** The number of requests of one owner that may wait until the model is loaded; default: any number. */
+  readonly maxWaiting?: number;
 }
 
 /** The right to use a loaded model: it stays until `release`. */
@@ -54,10 +57,18 @@ export interface KeptModel {
   requestedIdleMs: number | undefined;
   /** Ends the load that runs. */
   readonly removal: AbortController;
+  /** Settles when the model is removed; `undefined`: it is not being removed. */
+  removed: Promise<void> | undefined;
+  /** What runs: a measurement, a load or an unload. Settles when it has ended, and never rejects. */
+  step: Promise<void> | undefined;
+  /** The number of waiting requests of each owner ("": without keys). */
+  readonly waiting: Map<string, number>;
 }
 
 export interface AskOptions {
   readonly signal?: AbortSignal;
+  /** The owner of the client's key: each may have a number of waiting requests. */
+  readonly owner?: string | undefined;
   /** Not a client: loads what is only loaded by hand, and without the pause after a failure. */
   readonly byHand?: boolean;
   /** False: only if no other model has to go. Default true. */
@@ -67,6 +78,8 @@ export interface AskOptions {
 /** A waiting request. `settle` is called once: with an error if the request is refused. */
 interface Ticket {
   readonly model: KeptModel;
+  /** The owner of a waiting request; `undefined`: the ticket is not counted. */
+  readonly owner?: string;
   readonly settle: (error?: FailureError) => void;
 }
 
@@ -126,6 +139,9 @@ export class ModelKeeper {
       requestedKeep: undefined,
       requestedIdleMs: undefined,
       removal: new AbortController(),
+      removed: undefined,
+      step: undefined,
+      waiting: new Map(),
     };
     this.#models.set(id, model);
     this.#schedule.add(id, { keep: staysLoaded(model), ...(size !== undefined && { size }) });
@@ -154,13 +170,15 @@ export class ModelKeeper {
 
   /** Returns a lease of a model: synchronously if it is loaded, else a promise that resolves when it is. Rejects with `FailureError`. */
   ask(model: KeptModel, options: AskOptions = {}): Lease | Promise<Lease> {
-    const { byHand = false, evicts = true } = options;
-    const refusal = this.#refusal(model, byHand);
+    const { byHand = false, evicts = true, owner = "" } = options;
+    const refusal = this.#refusal(model, byHand, owner);
     if (refusal) return Promise.reject(refusal);
     const ticket = ++this.#lastTicket;
     const outcome: Outcome = {};
+    model.waiting.set(owner, (model.waiting.get(owner) ?? 0) + 1);
     this.#tickets.set(ticket, {
       model,
+      owner,
       settle: (error) => {
         if (error) outcome.error = error;
         else outcome.lease = this.#lease(model);
@@ -188,17 +206,23 @@ export class ModelKeeper {
     });
   }
 
-  /** Removes a model: open answers may finish within `graceMs`, and waiting requests are refused. */
-  async remove(model: KeptModel, graceMs: number): Promise<void> {
-    if (model.removal.signal.aborted) return;
+  /**
+   * Removes a model: open answers may finish within `graceMs`, and waiting requests are refused. Resolves when the model is out of memory,
+   * also where it was being loaded or unloaded.
+   */
+  remove(model: KeptModel, graceMs: number): Promise<void> {
+    return (model.removed ??= this.#remove(model, graceMs));
+  }
+
+  async #remove(model: KeptModel, graceMs: number): Promise<void> {
     clearTimeout(model.idleTimer);
-    const state = this.stateOf(model);
+    const isIn = this.stateOf(model) === "in";
     this.#run(this.#schedule.remove(model.id));
     model.removal.abort();
-    if (state === "out") this.#models.delete(model.id);
-    if (state !== "in") return;
-    await model.engine?.close(graceMs);
-    this.#isOut(model);
+    if (isIn) this.#begin(model, this.#close(model, graceMs));
+    // A load that is aborted too late is followed by an unload.
+    while (model.step) await model.step;
+    this.#models.delete(model.id);
   }
 
   stateOf({ id }: KeptModel): ModelLoadState {
@@ -224,9 +248,12 @@ export class ModelKeeper {
   }
 
   /** Why a request for the model is not even queued. */
-  #refusal(model: KeptModel, byHand: boolean): FailureError | undefined {
+  #refusal(model: KeptModel, byHand: boolean, owner: string): FailureError | undefined {
     if (model.removal.signal.aborted) return new FailureError(shuttingDown.failure);
-    if (byHand || this.stateOf(model) !== "out") return undefined;
+    if (byHand) return undefined;
+    const waiting = model.waiting.get(owner) ?? 0;
+    if (waiting >= (model.settings.maxWaiting ?? Infinity)) return new FailureError(queueFull(waiting));
+    if (this.stateOf(model) !== "out") return undefined;
     if (model.settings.load === "manual") return notLoaded(model.name);
     const pauseMs = model.retryAt - performance.now();
     return model.failure && pauseMs > 0 ? loadFailed(model.name, model.failure, pauseMs) : undefined;
@@ -261,11 +288,23 @@ export class ModelKeeper {
 
   /** Ends the wait of a ticket with an error. */
   #leave(id: number, error: FailureError): void {
-    const ticket = this.#tickets.get(id);
+    const ticket = this.#takeTicket(id);
     if (!ticket) return;
-    this.#tickets.delete(id);
     this.#run(this.#schedule.forget(id));
     ticket.settle(error);
+  }
+
+  /** Removes and returns a ticket. */
+  #takeTicket(id: number): Ticket | undefined {
+    const ticket = this.#tickets.get(id);
+    if (!ticket) return undefined;
+    this.#tickets.delete(id);
+    const { model, owner } = ticket;
+    if (owner === undefined) return ticket;
+    const left = (model.waiting.get(owner) ?? 0) - 1;
+    if (left > 0) model.waiting.set(owner, left);
+    else model.waiting.delete(owner);
+    return ticket;
   }
 
   #lease(model: KeptModel): Lease {
@@ -299,18 +338,24 @@ export class ModelKeeper {
       else {
         const model = this.#models.get(effect.model);
         if (!model) continue;
-        if (effect.do === "prepare") void this.#prepare(model);
-        else if (effect.do === "load") void this.#load(model);
-        else void this.#unload(model);
+        if (effect.do === "prepare") this.#begin(model, this.#prepare(model));
+        else if (effect.do === "load") this.#begin(model, this.#load(model));
+        else this.#begin(model, this.#close(model, 0));
       }
     }
   }
 
+  /** Remembers what runs for a model. A step may begin the next one before it has ended itself. */
+  #begin(model: KeptModel, step: Promise<void>): void {
+    model.step = step;
+    void step.then(() => {
+      if (model.step === step) model.step = undefined;
+    });
+  }
+
   #settle(id: number, why?: RefusalReason): void {
-    const ticket = this.#tickets.get(id);
-    if (!ticket) return;
-    this.#tickets.delete(id);
-    ticket.settle(why && this.#failureOf(ticket.model, why));
+    const ticket = this.#takeTicket(id);
+    ticket?.settle(why && this.#failureOf(ticket.model, why));
   }
 
   /** The loaded models that `accepts` returns true for. */
@@ -336,7 +381,6 @@ export class ModelKeeper {
     } catch (error) {
       this.#failed(model, error);
     }
-    this.#forgetRemoved(model);
   }
 
   async #load(model: KeptModel): Promise<void> {
@@ -355,7 +399,6 @@ export class ModelKeeper {
     } catch (error) {
       this.#failed(model, error);
     }
-    this.#forgetRemoved(model);
   }
 
   #failed(model: KeptModel, error: unknown): void {
@@ -366,28 +409,21 @@ export class ModelKeeper {
     this.#run(this.#schedule.failed(model.id));
   }
 
-  async #unload(model: KeptModel): Promise<void> {
+  /** Closes the engine of a model, whose open answers may finish within `graceMs`. */
+  async #close(model: KeptModel, graceMs: number): Promise<void> {
     const { engine } = model;
-    model.engine = undefined;
     clearTimeout(model.idleTimer);
+    // Answers that end within the grace period are still of the model.
+    if (graceMs === 0) model.engine = undefined;
     try {
-      await engine?.close(0);
+      await engine?.close(graceMs);
       this.#log.info({ model: model.name }, "model unloaded");
     } catch (error) {
       this.#log.error({ model: model.name, cause: String(error) }, "model did not close");
     }
-    this.#isOut(model);
-  }
-
-  #isOut(model: KeptModel): void {
     model.engine = undefined;
     model.requestedIdleMs = undefined;
-    this.#forgetRemoved(model);
     this.#run(this.#schedule.unloaded(model.id));
-  }
-
-  #forgetRemoved(model: KeptModel): void {
-    if (model.removal.signal.aborted && !model.engine) this.#models.delete(model.id);
   }
 
   #loadOptions(model: KeptModel): LoadOptions {

@@ -28,8 +28,10 @@ interface Slot {
   busy: number;
   /** Counts up with every use of any model. */
   usedAt: number;
+  /** Requests that wait for the model, in the order of arrival. */
+  readonly waiting: Map<number, Ticket>;
   /** Tickets of `askOut`. */
-  readonly unloads: number[];
+  readonly unloads: Set<number>;
   removed: boolean;
 }
 
@@ -37,6 +39,8 @@ interface Ticket {
   readonly id: number;
   readonly slot: Slot;
   readonly evicts: boolean;
+  /** Counts up with every request for any model. */
+  readonly arrival: number;
 }
 
 /**
@@ -49,15 +53,16 @@ interface Ticket {
  *   used first, then busy ones when they become idle. Those take no further requests before the waiting one, so it waits at most for the
  *   answers in progress.
  * - Models load one at a time.
+ *
+ * A step takes time for the models and for the requests that it grants or refuses, not for those that wait.
  */
 export class ModelSchedule {
   #budget: number;
   readonly #slots = new Map<string, Slot>();
-  /** Waiting requests, in the order of arrival. */
-  #queue: Ticket[] = [];
   /** Models that are unloaded as soon as they are idle, since another one needs their memory. */
   #victims: ReadonlySet<Slot> = new Set();
   #clock = 0;
+  #arrivals = 0;
   #effects: Effect[] = [];
 
   /** @param budget Memory for all models, in bytes. */
@@ -79,7 +84,8 @@ export class ModelSchedule {
       state: "out",
       busy: 0,
       usedAt: 0,
-      unloads: [],
+      waiting: new Map(),
+      unloads: new Set(),
       removed: false,
     });
   }
@@ -93,7 +99,7 @@ export class ModelSchedule {
   remove(model: string): Effect[] {
     const slot = this.#slot(model);
     slot.removed = true;
-    for (const ticket of this.#queue.filter((waiting) => waiting.slot === slot)) this.#refuse(ticket, "gone");
+    for (const ticket of slot.waiting.values()) this.#refuse(ticket, "gone");
     if (slot.state === "in") slot.state = "leaving";
     if (slot.state === "out") this.#slots.delete(model);
     return this.#advance();
@@ -101,7 +107,8 @@ export class ModelSchedule {
 
   /** Requests the use of a model. `evicts: false`: only if no other model has to be unloaded. */
   ask(ticket: number, model: string, { evicts = true }: { readonly evicts?: boolean } = {}): Effect[] {
-    this.#queue.push({ id: ticket, slot: this.#slot(model), evicts });
+    const slot = this.#slot(model);
+    slot.waiting.set(ticket, { id: ticket, slot, evicts, arrival: ++this.#arrivals });
     return this.#advance();
   }
 
@@ -109,16 +116,15 @@ export class ModelSchedule {
   askOut(ticket: number, model: string): Effect[] {
     const slot = this.#slot(model);
     if (slot.state === "out") this.#effects.push({ do: "grant", ticket });
-    else slot.unloads.push(ticket);
+    else slot.unloads.add(ticket);
     return this.#advance();
   }
 
   /** Cancels a ticket that was neither granted nor refused. */
   forget(ticket: number): Effect[] {
-    this.#queue = this.#queue.filter(({ id }) => id !== ticket);
-    for (const { unloads } of this.#slots.values()) {
-      const at = unloads.indexOf(ticket);
-      if (at !== -1) unloads.splice(at, 1);
+    for (const { waiting, unloads } of this.#slots.values()) {
+      waiting.delete(ticket);
+      unloads.delete(ticket);
     }
     return this.#advance();
   }
@@ -157,7 +163,7 @@ export class ModelSchedule {
     slot.usedAt = ++this.#clock;
     if (slot.removed) this.#unload(slot);
     // All that wait for the model, at any position: it was loaded for the first of them.
-    else for (const ticket of this.#queue.filter((waiting) => waiting.slot === slot)) this.#grant(ticket);
+    else for (const ticket of slot.waiting.values()) this.#grant(ticket);
     return this.#advance();
   }
 
@@ -169,7 +175,7 @@ export class ModelSchedule {
   failed(model: string): Effect[] {
     const slot = this.#slot(model);
     slot.size = undefined;
-    for (const ticket of this.#queue.filter((waiting) => waiting.slot === slot)) this.#refuse(ticket, "failed");
+    for (const ticket of slot.waiting.values()) this.#refuse(ticket, "failed");
     return this.#nowOut(slot);
   }
 
@@ -187,13 +193,13 @@ export class ModelSchedule {
 
   /** Number of requests that wait for the model. */
   waitingFor(model: string): number {
-    return this.#queue.filter(({ slot }) => slot.model === model).length;
+    return this.#slots.get(model)?.waiting.size ?? 0;
   }
 
   /** True if the model is unloaded as soon as it is idle. */
   isWanted(model: string): boolean {
     const slot = this.#slots.get(model);
-    return slot !== undefined && (this.#victims.has(slot) || slot.unloads.length > 0);
+    return slot !== undefined && (this.#victims.has(slot) || slot.unloads.size > 0);
   }
 
   /** Memory of the models that are loaded, loading or unloading, in bytes. */
@@ -213,27 +219,49 @@ export class ModelSchedule {
     return slot;
   }
 
-  /** Advances the queue and returns the effects to run. */
+  /** Advances the waiting requests and returns the effects to run. */
   #advance(): Effect[] {
     for (const slot of this.#slots.values()) {
-      if (slot.unloads.length > 0 && slot.state === "in" && slot.busy === 0) this.#unload(slot);
+      if (slot.unloads.size > 0 && slot.state === "in" && slot.busy === 0) this.#unload(slot);
     }
     this.#victims = new Set();
     // Models are loaded and unloaded only for the first request whose model is not loaded.
-    let firstFound = false;
-    for (const ticket of this.#queue) {
-      const { slot } = ticket;
-      if (slot.state === "in") {
-        if (!this.isWanted(slot.model)) this.#grant(ticket);
-      } else if (firstFound || slot.state === "preparing") continue;
-      else if (slot.state === "out" && slot.size === undefined) {
+    for (let first = this.#firstNotLoaded(); first; first = this.#firstNotLoaded()) {
+      this.#grantUntil(first.arrival);
+      const { slot } = first;
+      if (slot.state === "out" && slot.size === undefined) {
         slot.state = "preparing";
         this.#effects.push({ do: "prepare", model: slot.model });
-      } else firstFound = this.#loadFor(ticket);
+      } else if (this.#loadFor(first)) break;
     }
+    this.#grantUntil(Infinity);
     const effects = this.#effects;
     this.#effects = [];
     return effects;
+  }
+
+  /** The first request whose model is neither loaded nor being measured. */
+  #firstNotLoaded(): Ticket | undefined {
+    let first: Ticket | undefined;
+    for (const { state, waiting } of this.#slots.values()) {
+      if (state === "in" || state === "preparing" || waiting.size === 0) continue;
+      const [ticket] = waiting.values();
+      if (ticket && ticket.arrival < (first?.arrival ?? Infinity)) first = ticket;
+    }
+    return first;
+  }
+
+  /** Grants the requests for loaded models that arrived before `arrival`. */
+  #grantUntil(arrival: number): void {
+    const granted: Ticket[] = [];
+    for (const { model, state, waiting } of this.#slots.values()) {
+      if (state !== "in" || waiting.size === 0 || this.isWanted(model)) continue;
+      for (const ticket of waiting.values()) {
+        if (ticket.arrival >= arrival) break;
+        granted.push(ticket);
+      }
+    }
+    for (const ticket of granted.sort((a, b) => a.arrival - b.arrival)) this.#grant(ticket);
   }
 
   /** Loads the model of the first ticket, or unloads others for it. Returns false if the ticket was refused. */
@@ -260,14 +288,14 @@ export class ModelSchedule {
 
   #grant(ticket: Ticket): void {
     const { slot } = ticket;
-    this.#queue = this.#queue.filter((other) => other !== ticket);
+    slot.waiting.delete(ticket.id);
     slot.busy++;
     slot.usedAt = ++this.#clock;
     this.#effects.push({ do: "grant", ticket: ticket.id });
   }
 
   #refuse(ticket: Ticket, why: RefusalReason): false {
-    this.#queue = this.#queue.filter((other) => other !== ticket);
+    ticket.slot.waiting.delete(ticket.id);
     this.#effects.push({ do: "refuse", ticket: ticket.id, why });
     return false;
   }
@@ -279,7 +307,8 @@ export class ModelSchedule {
 
   #nowOut(slot: Slot): Effect[] {
     slot.state = "out";
-    for (const ticket of slot.unloads.splice(0)) this.#effects.push({ do: "grant", ticket });
+    for (const ticket of slot.unloads) this.#effects.push({ do: "grant", ticket });
+    slot.unloads.clear();
     if (slot.removed) this.#slots.delete(slot.model);
     return this.#advance();
   }

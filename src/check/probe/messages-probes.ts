@@ -192,7 +192,7 @@ export const messagesProbes: readonly Probe[] = [
   ...both("thinking-disabled", "without thinking", { thinking: { type: "disabled" } }, { expects: "any" }),
   ...both("unknown-member", "an unknown member", { truewire_check: { any: ["thing"] } }, { expects: "any" }),
   ...wrong("no-max-tokens", "max_tokens left out", "max_tokens", { max_tokens: undefined }),
-  ...wrong("max-tokens", "a negative max_tokens", "max_tokens", { max_tokens: -1 }),
+  ...wrong("max-tokens", "a negative max_tokens", "max_tokens", { max_tokens: -2 }),
   ...wrong("no-messages", "messages left out", "messages", { messages: undefined }),
   ...wrong("empty-messages", "no messages", "messages", { messages: [] }),
   ...wrong("role", "an unknown role", "messages", { messages: [{ role: "robot", content: "hi" }] }),

@@ -250,7 +250,7 @@ export const probes: readonly Probe[] = [
   ...wrong("temperature", "a temperature of 3", "temperature", { temperature: 3 }),
   ...wrong("temperature-type", "a temperature in words", "temperature", { temperature: "warm" }),
   ...wrong("n-zero", "no choices at all", "n", { n: 0 }),
-  ...wrong("max-tokens", "a negative max_tokens", "max_tokens", { max_tokens: -1 }),
+  ...wrong("max-tokens", "a negative max_tokens", "max_tokens", { max_tokens: -2 }),
   ...wrong("tool-choice", "a tool_choice without tools", "tool_choice", { tool_choice: "required" }),
   ...wrong("tool-unknown", "a tool_choice that names no tool", "tool_choice", {
     tools: [weather],

@@ -215,7 +215,7 @@ export const responseProbes: readonly Probe[] = [
   ...wrong("input-type", "an input that is a number", "input", { input: 7 }),
   ...wrong("temperature", "a temperature of 3", "temperature", { temperature: 3 }),
   ...wrong("temperature-type", "a temperature in words", "temperature", { temperature: "warm" }),
-  ...wrong("max-output-tokens", "a negative max_output_tokens", "max_output_tokens", { max_output_tokens: -1 }),
+  ...wrong("max-output-tokens", "a negative max_output_tokens", "max_output_tokens", { max_output_tokens: -2 }),
   ...wrong("top-logprobs", "top_logprobs of 21", "top_logprobs", { top_logprobs: 21 }),
   ...wrong("tool-choice", "a tool_choice without tools", "tool_choice", { tool_choice: "required" }),
   ...wrong("tool-unknown", "a tool_choice that names no tool", "tool_choice", {

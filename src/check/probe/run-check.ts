@@ -1,5 +1,5 @@
 import { request as httpRequest } from "undici";
-import { apiOfEndpoint, type Exchange } from "../rules/exchange.ts";
+import { apiOfEndpoint } from "../rules/exchange.ts";
 import type { GroupVerdict } from "../rules/group/group-rule.ts";
 import { judgeSame } from "../rules/group/same.ts";
 import type { ProfileName } from "../rules/profile/profile-rule.ts";
@@ -225,37 +225,59 @@ async function pooled<T, R>(items: readonly T[], limit: number, work: (item: T) 
 }
 
 /** APIs that a server need not have, and how it answers without them. Anthropic's API rejects the key of another vendor. */
-const optional: readonly { readonly endpoint: Exchange["endpoint"]; readonly lacking: readonly number[] }[] = [
+const optional: readonly { readonly endpoint: "responses" | "messages"; readonly lacking: readonly number[] }[] = [
   { endpoint: "responses", lacking: [404, 405, 501] },
   { endpoint: "messages", lacking: [401, 403, 404, 405, 501] },
 ];
 
-/** Those of them that a server has not. Nothing is generated: the requests are empty. */
+/** The name of a model that no server has. */
+const noModel = "which-api-is-this";
+
+/**
+ * Whole requests by which a server shows whether it has an API. Servers refuse them for their model; those that do not look at it answer with
+ * one token. Not an empty body, which no client sends: servers that were written for tests crash at it.
+ */
+const questions = {
+  responses: { model: noModel, input: "Hi", max_output_tokens: 16 },
+  messages: { model: noModel, max_tokens: 1, messages: [{ role: "user", content: "Hi" }] },
+};
+
+/** Those of them that a server has not. Each is asked for a model that no server has; its name in a 404 shows that the path is there. */
 export async function absentApis(target: ProbeTarget): Promise<ReadonlySet<string | undefined>> {
   const asked = await Promise.all(
     optional.map(async ({ endpoint, lacking }) => {
-      const status = await statusOf(endpoint, target);
-      return status === undefined || lacking.includes(status) ? [endpoint] : [];
+      const answer = await answerTo(endpoint, target);
+      return !answer || (lacking.includes(answer.status) && !answer.text.includes(noModel)) ? [endpoint] : [];
     }),
   );
   return new Set(asked.flat());
 }
 
 /** undefined: there is no answer. */
-async function statusOf(
-  endpoint: Exchange["endpoint"],
+async function answerTo(
+  endpoint: "responses" | "messages",
   { url, key, timeout }: ProbeTarget,
-): Promise<number | undefined> {
+): Promise<{ readonly status: number; readonly text: string } | undefined> {
   try {
     const { statusCode, body } = await httpRequest(`${url}/${endpoint}`, {
       method: "POST",
       headers: { "content-type": "application/json", ...requestHeaders({ endpoint }, key) },
-      body: "{}",
+      body: JSON.stringify(questions[endpoint]),
       signal: AbortSignal.timeout(timeout),
     });
-    await body.dump();
-    return statusCode;
+    return { status: statusCode, text: await startOf(body) };
   } catch {
     return undefined;
   }
+}
+
+/** The first characters of an answer, in which a refusal names the model. */
+async function startOf(body: AsyncIterable<Uint8Array>): Promise<string> {
+  let text = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of body) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.length > 4096) break;
+  }
+  return text;
 }

@@ -14,13 +14,15 @@ import { everyResponseRule } from "./responses/response-rules.ts";
 import type { ResponseRule } from "./responses/response-view.ts";
 import type { Rule } from "./rule.ts";
 import { streamRules } from "./stream/stream-rules.ts";
+import { textRules, type TextRule } from "./text-rules.ts";
 
-export type EveryRule = Rule | MessageRule | ResponseRule | OllamaRule | ProfileRule | GroupRule;
+export type EveryRule = Rule | TextRule | MessageRule | ResponseRule | OllamaRule | ProfileRule | GroupRule;
 
 /** All rules by area: about one exchange, about a requested profile, and about several exchanges. */
 export const everyRule: readonly EveryRule[] = [
   ...streamRules,
   ...bodyRules,
+  ...textRules,
   ...messageRules,
   ...everyResponseRule,
   ...ollamaRules,

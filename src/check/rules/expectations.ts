@@ -1,3 +1,4 @@
+import { bodyDemandsJson } from "../../apis/tolerant/json-answer.ts";
 import { isObject } from "../../core/json.ts";
 import { type Json } from "./view.ts";
 
@@ -24,7 +25,7 @@ export interface Expectations {
 }
 
 export function expectationsOf(body: Json | undefined): Expectations {
-  const { stop, tool_choice: choice, response_format: format } = body ?? {};
+  const { stop, tool_choice: choice } = body ?? {};
   const tools = body && declared(body);
   const fn = isObject(choice) ? choice.function : undefined;
   const named = isObject(fn) && typeof fn.name === "string" && tools?.has(fn.name) ? fn.name : undefined;
@@ -38,7 +39,7 @@ export function expectationsOf(body: Json | undefined): Expectations {
     forced: (choice === "required" && tools !== undefined && tools.size > 0) || named !== undefined,
     silent: body !== undefined && (choice === "none" || (!Array.isArray(body.tools) && !Array.isArray(body.functions))),
     single: body?.parallel_tool_calls === false,
-    json: isObject(format) && format.type !== "text",
+    json: bodyDemandsJson(body),
     tools,
   };
 }

@@ -23,6 +23,7 @@ import { responseBodyRules, socketErrorRules, tokenCountRules } from "./response
 import { type BodyRule, type Finding, type Violation, maxViolations, type RuleFacts } from "./rule.ts";
 import { specBodyRules } from "./spec/spec-rules.ts";
 import { streamRules } from "./stream/stream-rules.ts";
+import { textRules } from "./text-rules.ts";
 import { type BodyView, bodyView, type StreamView, streamView } from "./view.ts";
 
 /** The rules about answers that are not streamed. */
@@ -97,6 +98,7 @@ export function judge(exchange: Exchange, requestedProfile?: ProfileName | "open
     if (profile === "exact" && rule !== layoutRule.id && isBeforeExact(view)) return;
     if (profile && judging?.shown(view, profile)) report(rule, judging.judge(view, profile));
   };
+  for (const rule of textRules) apply(rule, exchange);
   if (vendorOf(exchange) === "Ollama") {
     const view = ollamaView(exchange);
     for (const rule of ollamaRules) apply(rule, view);

@@ -65,7 +65,7 @@ export function shown(value: unknown): string {
 
 /** Returns why a text is not one JSON object: a number that JSON does not have, or the kind of text that it begins with. */
 export function notJson(text: string): Violation {
-  for (const { 0: found, index, groups } of text.matchAll(/"(?:[^"\\]|\\.)*"|(?<number>NaN|-?Infinity)/g)) {
+  for (const { 0: found, index, groups } of text.matchAll(/"(?:[^"\\]|\\.)*"?|(?<number>NaN|-?Infinity)/g)) {
     if (groups?.number !== undefined)
       return { start: index, end: index + found.length, found: `${found}, which is not JSON` };
   }

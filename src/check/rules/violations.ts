@@ -1,5 +1,7 @@
+import { jsonOf } from "../../apis/tolerant/json-fence.ts";
 import { isObject } from "../../core/json.ts";
-import type { Json } from "./view.ts";
+import { shown } from "./place.ts";
+import { type Json, parsedJson } from "./view.ts";
 
 /** Returns what is wrong with a usage object in the respect `kind`, or `undefined`. */
 export function usageViolation(usage: Json, kind: "type" | "sum" | "details"): string | undefined {
@@ -131,4 +133,12 @@ export function callIn(text: string): string | undefined {
 /** Returns the special token at the end of a text, or `undefined`. */
 export function specialTokenIn(text: string): string | undefined {
   return /(<\|im_end\|>|<\|eot_id\|>|<\|eom_id\|>|<\|endoftext\|>|<\|end\|>|<end_of_turn>|<\/s>)\s*$/.exec(text)?.[1];
+}
+
+/** What is wrong with a text that must be JSON, by the rule of the repairer; empty: nothing. */
+export function notOnlyJson(text: string): string[] {
+  if (parsedJson(text) !== undefined) return [];
+  const { isJson, hasOtherText } = jsonOf(text);
+  const how = !isJson ? "text that is not JSON" : hasOtherText ? "JSON between other text" : "JSON in a Markdown fence";
+  return [`${how}: ${shown(text.slice(0, 40))}`];
 }

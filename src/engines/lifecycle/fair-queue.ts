@@ -1,3 +1,4 @@
+import type { GenerationFailure } from "../../core/events.ts";
 import type { QueueTier } from "../../core/request.ts";
 
 /** In the order in which they are served. */
@@ -158,4 +159,16 @@ class OwnerLines<Item> {
     if (ownersTurn || line.length === 0) this.#lines.delete(owner);
     if (ownersTurn && line.length > 0) this.#lines.set(owner, line);
   }
+}
+
+/** The failure of a request whose owner has `waiting` others in the queue already. `what`: what waits. */
+export function queueFull(waiting: number, what = "requests"): GenerationFailure {
+  return {
+    message: `The model is busy and ${waiting} ${what} are already waiting for it. Please retry after a moment.`,
+    status: 429,
+    kind: "overloaded",
+    param: null,
+    code: "rate_limit_exceeded",
+    retryAfterSeconds: 1,
+  };
 }

@@ -2,6 +2,8 @@ import type { Sampling } from "../../core/request.ts";
 
 /** Defaults of the configuration. */
 export const defaultSlots = 4;
+/** Answers of one owner that may wait for a slot. */
+export const defaultQueueLimit = 64;
 export const defaultBatchSize = 512;
 export const defaultMaxTokenGapMs = 250;
 export const defaultLoadTimeoutMs = 600_000;

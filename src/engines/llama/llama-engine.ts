@@ -5,7 +5,13 @@ import { FailureError } from "../../core/failure.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
-import { defaultLoadTimeoutMs, defaultBatchSize, defaultMaxTokenGapMs, defaultSlots } from "./defaults.ts";
+import {
+  defaultLoadTimeoutMs,
+  defaultBatchSize,
+  defaultMaxTokenGapMs,
+  defaultQueueLimit,
+  defaultSlots,
+} from "./defaults.ts";
 import { publicAdapters } from "./public-adapters.ts";
 import { HangWatch, RestartingProcess, type ModelMessage, ModelProcess } from "./model-process.ts";
 import { ModelQuestions } from "./model-questions.ts";
@@ -99,7 +105,7 @@ class LlamaEngine implements Engine {
   async ask<K extends QuestionKind>(question: EngineQuestion<K>, signal: AbortSignal): Promise<EngineAnswer<K>> {
     if (question.kind === "embed") checkEndpoint(this.#model, "embeddings");
     if (question.kind === "rerank") checkEndpoint(this.#model, "rerank");
-    return this.#questions.ask(await this.#questionWithImages(question), signal);
+    return this.#questions.ask(await this.#questionWithImages(question, signal), signal);
   }
 
   async *#run(
@@ -138,26 +144,32 @@ class LlamaEngine implements Engine {
     signal: AbortSignal,
   ): Promise<void> {
     try {
-      const read = await this.#withImages(request);
+      const read = await this.#withImages(request, signal);
       if (signal.aborted) delivery.end({ kind: "client-gone" });
       else this.#submit(id, read, delivery);
     } catch (error) {
+      if (signal.aborted) return delivery.end({ kind: "client-gone" });
       if (!(error instanceof FailureError)) throw error;
       delivery.end({ kind: "rejected", failure: error.failure });
     }
   }
 
-  async #withImages(request: GenerationRequest): Promise<GenerationRequest> {
+  async #withImages(request: GenerationRequest, signal: AbortSignal): Promise<GenerationRequest> {
     const { readImage } = this.#options;
-    return readImage && this.#readsImages(request) ? readImages(request, readImage) : request;
+    if (!readImage || !this.#readsImages(request)) return request;
+    const origin = { owner: request.owner, signal };
+    return readImages(request, (url) => readImage(url, origin));
   }
 
-  async #questionWithImages<K extends QuestionKind>(question: EngineQuestion<K>): Promise<EngineQuestion<K>> {
+  async #questionWithImages<K extends QuestionKind>(
+    question: EngineQuestion<K>,
+    signal: AbortSignal,
+  ): Promise<EngineQuestion<K>> {
     const { kind, request } = question as EngineQuestion;
     if (kind === "count-tokens" || kind === "apply-template")
-      return { kind, request: await this.#withImages(request) } as EngineQuestion<K>;
+      return { kind, request: await this.#withImages(request, signal) } as EngineQuestion<K>;
     if (kind !== "tokenize" || request.input.kind !== "chat") return question;
-    const input = { ...request.input, request: await this.#withImages(request.input.request) };
+    const input = { ...request.input, request: await this.#withImages(request.input.request, signal) };
     return { kind, request: { ...request, input } } as EngineQuestion<K>;
   }
 
@@ -476,7 +488,7 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     ...(options.adapters && options.adapters.length > 0 && { adapters: options.adapters }),
     ...(options.mmproj !== undefined && { mmproj: options.mmproj }),
     ...(options.llamaLibraries !== undefined && { llamaLibraries: options.llamaLibraries }),
-    queueLimit: options.queueLimit ?? 64,
+    queueLimit: options.queueLimit ?? defaultQueueLimit,
     speculation: options.speculation ?? "auto",
     loopGuard: options.loopGuard ?? true,
     ...(options.draft && { draft: options.draft }),

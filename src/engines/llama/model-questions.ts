@@ -12,7 +12,7 @@ import type {
   Tokenization,
   TokenizeRequest,
 } from "../../core/engine.ts";
-import type { GenerationFailure } from "../../core/events.ts";
+import type { GenerationFailure, Usage } from "../../core/events.ts";
 import { FailureError } from "../../core/failure.ts";
 import type { GenerationRequest, TextPrompt } from "../../core/request.ts";
 import {
@@ -69,6 +69,7 @@ export class ModelQuestions {
     "apply-template": (request, signal) => this.applyTemplate(request, signal),
     slots: (_, signal) => this.slots(signal),
     "end-reasoning": ({ id }, signal) => this.endReasoning(id, signal),
+    usage: ({ id }, signal) => this.usage(id, signal),
     embed: (request, signal) => this.embed(request, signal),
     rerank: (request, signal) => this.rerank(request, signal),
   };
@@ -155,6 +156,10 @@ export class ModelQuestions {
   async endReasoning(requestId: string, signal: AbortSignal): Promise<boolean> {
     const question: ModelQuestion = { about: "end-reasoning", requestId };
     return (await this.#ask("end-reasoning", () => question, signal)).wasReasoning;
+  }
+
+  async usage(requestId: string, signal: AbortSignal): Promise<Usage | null> {
+    return (await this.#ask("usage", () => ({ about: "usage", requestId }), signal)).usage;
   }
 
   async #countTokens(

@@ -2,6 +2,7 @@ import type { LogListener } from "../../core/generation-observer.ts";
 import type { Format } from "../../formats/format.ts";
 import type { PoolingSetting } from "./file/embedding-plan.ts";
 import type { Sampling } from "../../core/request.ts";
+import type { JobOrigin } from "../lifecycle/limited-jobs.ts";
 import type { KvCacheType } from "./cache-type.ts";
 
 /** How a local model is opened and run. */
@@ -66,9 +67,9 @@ export interface LlamaEngineOptions {
   readonly llamaLibraries?: string;
   /**
    * Reads an image that is not a PNG, JPEG, GIF or BMP file in a data URL: downloads it, or converts it. Resolves with a data URL; rejects
-   * with an Error with a reason. Default: such images are refused.
+   * with an Error with a reason. `origin`: of the request. Default: such images are refused.
    */
-  readonly readImage?: (url: string) => Promise<string>;
+  readonly readImage?: (url: string, origin: JobOrigin) => Promise<string>;
   /** Log a line at level `debug` for each transition of a slot or a task. Default false. */
   readonly debug?: boolean;
   /** Jinja source that replaces the model's own chat template. */

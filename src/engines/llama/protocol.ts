@@ -1,7 +1,7 @@
 import type { Format } from "../../formats/format.ts";
 import type { CacheMiss } from "../../core/cache-miss.ts";
 import type { ModelInfo, SlotState, TextToTokenize } from "../../core/engine.ts";
-import type { GenerationEvent, GenerationFailure } from "../../core/events.ts";
+import type { GenerationEvent, GenerationFailure, Usage } from "../../core/events.ts";
 import type { InspectedPrompt } from "../../core/inspection.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import type { KvCacheType } from "./cache-type.ts";
@@ -48,6 +48,7 @@ export type FromModel =
 export type ModelQuestion =
   | { readonly about: "slots" }
   | { readonly about: "end-reasoning"; readonly requestId: string }
+  | { readonly about: "usage"; readonly requestId: string }
   | { readonly about: "bytes"; readonly tokens: readonly number[] }
   /** `asked`: an `AskedOfModel` as JSON, or its last chunk. */
   | {
@@ -65,6 +66,7 @@ export type ModelQuestion =
 
 export type ModelAnswer =
   | { readonly about: "end-reasoning"; readonly wasReasoning: boolean }
+  | { readonly about: "usage"; readonly usage: Usage | null }
   | { readonly about: "slots"; readonly slots: readonly SlotState[] }
   /** Base64: a character may begin in the tokens of one question and end in those of the next. */
   | { readonly about: "bytes"; readonly bytes: string }

@@ -10,6 +10,7 @@ import { classify, ProgramLoadError } from "./classify-program.ts";
 import type { LanguageModel } from "./language-model.ts";
 import type { Program } from "../../apis/chat/program.ts";
 import { runProgram } from "./run-program.ts";
+import { random } from "../../random/random.ts";
 
 /** Runs a program in this thread or in worker threads. */
 export interface ProgramRunner {
@@ -102,7 +103,7 @@ export function openLocalProgram({
     throw new ProgramLoadError("A program must be a function or an AI SDK language model.");
   }
   const warn = (line: string): void => log?.(line, "warn");
-  const run = { format, showErrors, warn, newCallId: () => toolCallId(Math.random) };
+  const run = { format, showErrors, warn, newCallId: () => toolCallId(random) };
   return new ProgramEngine(
     {
       models: undefined,

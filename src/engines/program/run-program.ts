@@ -4,6 +4,8 @@ import type { FailureError } from "../../core/failure.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import type { Format } from "../../formats/format.ts";
 import { mergeBatches } from "../../core/merge-batches.ts";
+import { demandsJson, JsonAnswer } from "../../apis/tolerant/json-answer.ts";
+import { type RepairId, sentenceOfRepair } from "../../apis/tolerant/repairs.ts";
 import { unsupportedParameter } from "../../apis/request/refusals.ts";
 import { OutputReader } from "./output-reader.ts";
 import type { ProgramMessage, ProgramTool } from "../../apis/chat/request-types.ts";
@@ -44,8 +46,10 @@ export async function* runProgram(
   const runs = Array.from({ length: choicesOf(request) }, (_, choice) =>
     runChoice(program, request, choice, whole, options, (usage) => (usages[choice] = usage)),
   );
+  const events = runs.length === 1 && runs[0] ? runs[0] : mergeBatches(runs);
   try {
-    yield* runs.length === 1 && runs[0] ? runs[0] : mergeBatches(runs);
+    if (request.prompt.kind === "chat" && demandsJson(request)) yield* onlyJson(events, request, options);
+    else yield* events;
     const usage = sumOfUsage(usages, request.n ?? 1);
     yield [...(usage ? [{ type: "usage", usage } as const] : []), { type: "end", end: { kind: "done" } }];
   } catch (thrown) {
@@ -57,6 +61,22 @@ export async function* runProgram(
   } finally {
     // A choice failed, or the client has disconnected: the other runs are not needed.
     cancel.abort();
+  }
+}
+
+/** Programs send the texts of models, which put JSON in a fence. */
+async function* onlyJson(
+  batches: AsyncIterable<GenerationEvent[]>,
+  { id, stream }: GenerationRequest,
+  { warn }: RunOptions,
+): AsyncGenerator<GenerationEvent[]> {
+  const note = (repair: RepairId): void => {
+    if (repair === "json-other-text") warn?.(`${sentenceOfRepair(repair)} (request ${id})`);
+  };
+  const answer = new JsonAnswer({ isWhole: !stream, note });
+  for await (const batch of batches) {
+    const events = answer.transform(batch);
+    if (events.length > 0) yield events;
   }
 }
 

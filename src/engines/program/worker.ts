@@ -11,6 +11,7 @@ import type { FromWorker, ToWorker, WorkerSetup } from "./worker-pool.ts";
 import { extname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { classify, ProgramLoadError } from "./classify-program.ts";
+import { random } from "../../random/random.ts";
 
 interface Run {
   readonly abort: AbortController;
@@ -74,7 +75,7 @@ function batches(
   return runProgram(loaded.program, request, signal, {
     format,
     showErrors,
-    newCallId: () => toolCallId(Math.random),
+    newCallId: () => toolCallId(random),
     warn: (line) => send({ type: "warning", line }),
   });
 }

@@ -1,6 +1,6 @@
 import type { GenerationFailure } from "../../core/events.ts";
 import type { GenerationRequest } from "../../core/request.ts";
-import { FairQueue } from "../lifecycle/fair-queue.ts";
+import { FairQueue, queueFull } from "../lifecycle/fair-queue.ts";
 
 /** The requests of one owner that may wait, by default: as for a local model. */
 const defaultQueueLimit = 64;
@@ -52,15 +52,4 @@ export class Admission {
     if (next) next();
     else this.#admitted--;
   }
-}
-
-function queueFull(waiting: number): GenerationFailure {
-  return {
-    message: `The model is busy and ${waiting} requests are already waiting for it. Please retry after a moment.`,
-    status: 429,
-    kind: "overloaded",
-    param: null,
-    code: "rate_limit_exceeded",
-    retryAfterSeconds: 1,
-  };
 }

@@ -51,6 +51,8 @@ export interface AttemptOptions {
   readonly firstEventMs: number;
   readonly idleMs: number;
   readonly answerLimit: number;
+  /** What the request does not have any more, for the client. */
+  readonly warnings: readonly string[];
   readonly watch: Watch;
   /** Called with the headers when the request is sent; present if the request is inspected. */
   readonly inspect: ((headers: AttemptOptions["headers"]) => ReceivedAnswer) | undefined;
@@ -300,7 +302,7 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     const { transform } = this.#options;
     const added = transform ? transform(events) : events;
     this.#sawEvent = true;
-    if (!this.#hasHeaders) this.#hasHeaders = addHeaders(added, this.#headers);
+    if (!this.#hasHeaders) this.#hasHeaders = addHeaders(added, this.#headers, this.#options.warnings);
     if (added.length === 0) return;
     const last = added.at(-1);
     if (last?.type === "end") {
@@ -345,17 +347,31 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
 }
 
 /**
- * Adds an answer's headers for the client to the first `start` event; other events may precede it, such as Azure's filter results. Returns
- * whether there is one.
+ * Adds an answer's headers for the client to the first `start` event, and warnings about its request; other events may precede it, such as
+ * Azure's filter results. Returns whether there is one.
  */
-export function addHeaders(events: GenerationEvent[], received: AnswerHeaders): boolean {
+export function addHeaders(
+  events: GenerationEvent[],
+  received: AnswerHeaders,
+  warnings: readonly string[] = [],
+): boolean {
   const at = events.findIndex(({ type }) => type === "start");
   const start = events[at];
   if (start?.type !== "start") return false;
-  const headers = passedHeaders(received);
+  const headers = { ...passedHeaders(received), ...warningHeaders(warnings) };
   if (Object.keys(headers).length > 0)
     events[at] = { ...start, source: { ...start.source, headers: { ...headers, ...start.source?.headers } } };
   return true;
+}
+
+/** In characters: proxies refuse answers with long headers. */
+const maxWarnings = 1000;
+
+/** The header with warnings for the client; none without any. Characters that a header must not contain are replaced. */
+export function warningHeaders(warnings: readonly string[]): Readonly<Record<string, string>> {
+  if (warnings.length === 0) return {};
+  const text = warnings.join("; ").replace(/[^ -~]+/g, "?");
+  return { "x-truewire-warning": text.slice(0, maxWarnings) };
 }
 
 /** Has time-outs for silence. */

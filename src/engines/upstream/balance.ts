@@ -1,4 +1,4 @@
-import { Digest } from "../../apis/cache-diagnosis.ts";
+import { Digest, inPrompt } from "../../apis/cache-diagnosis.ts";
 import { jsonChunks } from "../../core/json-chunks.ts";
 import type { Message } from "../../core/message.ts";
 import type { GenerationRequest } from "../../core/request.ts";
@@ -38,13 +38,14 @@ export function conversationKey({ owner = "", model, prompt }: GenerationRequest
   return digest.value;
 }
 
-function beginningOf({ content }: Message, maxCharacters: number): string {
+/** Returns the beginning of what a message says. */
+export function beginningOf({ content }: Message, maxCharacters: number): string {
   if (content === null) return "";
   if (typeof content === "string") return content.slice(0, maxCharacters);
   let text = "";
   for (const part of content) {
     if (text.length >= maxCharacters) break;
-    const chunks = part.type === "text" ? [part.text] : jsonChunks(part, maxSystemCharacters);
+    const chunks = part.type === "text" ? [part.text] : jsonChunks(inPrompt(part), maxSystemCharacters);
     for (const chunk of chunks) {
       text += chunk.slice(0, maxCharacters - text.length);
       if (text.length >= maxCharacters) break;

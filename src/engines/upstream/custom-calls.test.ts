@@ -58,3 +58,15 @@ test("other calls, and calls that came as custom ones, are left as they are", ()
   ];
   expect(transform(events)).toEqual(events);
 });
+
+// The stage wrote a new end of the call, so a state that came after the call's start was lost.
+test("the end of a call keeps its state", () => {
+  const state = { kind: "call", value: { extra_content: { s: 1 } } } as const;
+  const stage = new CustomCalls(new Set(["patch"]));
+  const events = [
+    { type: "tool-call-start", choice: 0, index: 0, id: "c", name: "patch" },
+    { type: "tool-call-delta", choice: 0, index: 0, arguments: '{"input":"x"}' },
+    { type: "tool-call-end", choice: 0, index: 0, status: "succeeded", state },
+  ] as const;
+  expect(stage.transform([...events]).at(-1)).toEqual(events[2]);
+});

@@ -13,6 +13,8 @@ import type {
 import type { Tool } from "../../core/message.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { callsWithoutCall } from "../../apis/tolerant/read-failure.ts";
+import { JsonAnswer } from "../../apis/tolerant/json-answer.ts";
+import { type RepairId, sentenceOfRepair } from "../../apis/tolerant/repairs.ts";
 import { MarkerReader } from "../../formats/marker-reader.ts";
 import { CustomInput } from "../../formats/reading/custom-input.ts";
 import { cancellable } from "../../core/cancellable.ts";
@@ -46,19 +48,22 @@ export class TextStage implements EventStage {
   readonly #callsAllowed: boolean;
   readonly #separateReasoning: boolean;
   readonly #warn: (warning: string) => void;
+  readonly #note: (repair: RepairId) => void;
   #choices = new Map<number, Choice>();
 
-  /** `warn` is called for calls that remain text because the request does not have the tool. */
+  /** `warn` is called for calls that remain text because the request does not have the tool; `note` for each repair. */
   constructor(
     format: Format | "auto",
     request: GenerationRequest,
     newCallId: () => string,
     warn: (warning: string) => void = () => {},
+    note: (repair: RepairId) => void = () => {},
   ) {
     this.#format = format;
     this.#newCallId = newCallId;
     this.#separateReasoning = request.reasoning?.inText !== true;
     this.#warn = warn;
+    this.#note = note;
     this.#tools = request.tools ?? [];
     this.#callsAllowed = this.#tools.length > 0 && request.toolChoice?.type !== "none";
   }
@@ -86,13 +91,15 @@ export class TextStage implements EventStage {
     return out;
   };
 
-  /** Returns false if the finish reason announces calls and there are none. */
+  /** Returns false if the finish reason announces calls, and there are neither calls nor a text. */
   #finish({ reason, stop }: FinishEvent, { reader, assembler }: Choice): boolean {
     assembler.add(reader.end());
     const warning = unknownToolsWarning(reader.unknownTools);
     if (warning !== null) this.#warn(warning);
-    if (!assembler.hasCalls && (reason === "tool-calls" || reason === "function-call")) return false;
-    assembler.finish(reason, stop);
+    const lacksCalls = !assembler.hasCalls && (reason === "tool-calls" || reason === "function-call");
+    if (lacksCalls && !assembler.hasText) return false;
+    if (lacksCalls) this.#note("finish-without-calls");
+    assembler.finish(lacksCalls ? "stop" : reason, stop);
     return true;
   }
 
@@ -162,14 +169,49 @@ export class CustomCalls implements EventStage {
         const input = this.#open.get(keyOf(event));
         if (!input) return [event];
         this.#open.delete(keyOf(event));
-        const { choice, index } = event;
+        const { raw: _, ...end } = event;
+        const { choice, index } = end;
         const rest = withText({ type: "tool-call-delta", choice, index, arguments: "" }, input.end());
-        return [...rest, { type: "tool-call-end", choice, index, status: "succeeded" }];
+        return [...rest, { ...end, status: "succeeded" }];
       }
       default:
         return [event];
     }
   }
+}
+
+/** Gives calls the client's names of tools, where the server got others. */
+export class ToolNames implements EventStage {
+  readonly #names: ReadonlyMap<string, string>;
+
+  /** `names`: the client's, by those that the server got. */
+  constructor(names: ReadonlyMap<string, string>) {
+    this.#names = names;
+  }
+
+  readonly transform = (events: GenerationEvent[]): GenerationEvent[] =>
+    events.map((event) => {
+      const name = event.type === "tool-call-start" ? this.#names.get(event.name) : undefined;
+      return name === undefined ? event : ({ ...event, name } as GenerationEvent);
+    });
+}
+
+/**
+ * Leaves the first call of each choice, for a client that wants at most one (`parallel_tool_calls: false`): llama.cpp's server lets its model
+ * make several.
+ */
+export class OneCall implements EventStage {
+  readonly #note: (repair: RepairId) => void;
+
+  constructor(note: (repair: RepairId) => void) {
+    this.#note = note;
+  }
+
+  readonly transform = (events: GenerationEvent[]): GenerationEvent[] => {
+    const left = events.filter((event) => !("index" in event && event.type.startsWith("tool-call") && event.index > 0));
+    if (left.length < events.length) this.#note("second-call");
+    return left;
+  };
 }
 
 function keyOf({ choice, index }: { readonly choice: number; readonly index: number }): string {
@@ -181,6 +223,28 @@ function withText(
   text: string,
 ): readonly GenerationEvent[] {
   return text === "" ? [] : [{ ...event, arguments: text }];
+}
+
+/** Leaves only the JSON of an answer that must be JSON. What else there is gets a warning header, if no headers were sent. */
+export class JsonStage implements EventStage {
+  readonly #answer: JsonAnswer;
+  #hasOtherText = false;
+
+  /** `note` is called for each repair. */
+  constructor({ stream }: Pick<GenerationRequest, "stream">, note: (repair: RepairId) => void) {
+    this.#answer = new JsonAnswer({
+      isWhole: !stream,
+      note: (repair) => {
+        note(repair);
+        this.#hasOtherText ||= repair === "json-other-text";
+      },
+    });
+  }
+
+  readonly transform = (events: GenerationEvent[]): GenerationEvent[] => {
+    const left = this.#answer.transform(events);
+    return this.#hasOtherText ? [...withWarnings(left, [sentenceOfRepair("json-other-text") ?? ""])] : left;
+  };
 }
 
 /**

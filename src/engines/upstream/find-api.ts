@@ -1,41 +1,73 @@
-import { sourceApis } from "../../apis/source-port.ts";
 import type { SourceApi } from "../../apis/source-port.ts";
+import { isObject, type JsonObject } from "../../core/json.ts";
 import { sourcePorts } from "../../apis/ports.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { UpstreamTarget } from "./targets.ts";
 import { type OpenTransport, readBody } from "./transport.ts";
 
-/** A server refuses an empty request immediately. */
+/** A server lists its models immediately. */
 const timeoutMs = 3000;
-/** The answers of Ollama that are read here are shorter. */
+/** The answers that are read are shorter. */
 const maxLength = 4096;
+const maxListLength = 4 * 1024 * 1024;
 
 /**
- * Detects the API of a server whose configuration does not name it: Ollama's own for an Ollama, else the first of chat, Responses and
- * Messages whose path takes POST requests; chat if none does, or if the server does not answer within 3 seconds.
+ * Detects the API of a server whose configuration does not name it: Messages by the form of its list of models, Ollama's own by what Ollama
+ * says it is, else chat; chat, too, if the server does not answer within 3 seconds. A server that speaks Responses alone lists its models as
+ * one of chat: the first conversation shows it (`UnnamedApiEngine`).
  *
- * Sends a POST without a body to each path, which every server refuses before it generates anything. A GET would not do: llama.cpp's
- * server and others answer 404 to a GET at paths that take POST only, and web servers answer 200 to a GET at every path. Sources: FastAPI
- * (vLLM, SGLang, LiteLLM) answers 422 or 400, gin (Ollama) 400, cpp-httplib (llama.cpp) 400 or 500.
+ * Sends only GET requests of these APIs' clients. A POST would show more, but a whole one makes a server generate, and servers that were
+ * written for tests crash at one without a body.
  */
 export async function findApi(options: UpstreamOptions, open: OpenTransport): Promise<SourceApi> {
   const [url = ""] = options.urls;
-  if (await isOllama(url, options, open)) return "ollama";
   const target = new UpstreamTarget(url, options, open);
+  const list = (api: SourceApi): Promise<Answer | null> =>
+    answerTo(target, "/models", headersFor(api, options), maxListLength);
   try {
-    for (const api of postedApis) {
-      const status = await statusOf(target, api, options);
-      // A server that does not answer at one path does not answer at the others.
-      if (status === null) return "chat";
-      if (api === "chat" ? !absent.has(status) : takesPosts(status)) return api;
-    }
-    return "chat";
+    const answer = await list("chat");
+    // A server that does not answer at one path does not answer at the others.
+    if (answer === null) return "chat";
+    const models = listed(answer);
+    if (isAnthropics(models)) return "messages";
+    if (mayBeOllama(url, models) && (await isOllama(url, options, open))) return "ollama";
+    if (answer.status === 200) return "chat";
+    // Anthropic's API takes its key in a header of its own.
+    const own = await list("messages");
+    return own && isAnthropics(listed(own)) ? "messages" : "chat";
   } finally {
     await target.transport.destroy();
   }
 }
 
-const postedApis = sourceApis.filter((api) => api !== "ollama");
+/** Anthropic's list: each entry says that it is a model. Source: https://platform.claude.com/docs/en/api/models-list. */
+function isAnthropics(models: readonly JsonObject[]): boolean {
+  return (
+    models.length > 0 && models.every(({ type, display_name: shown }) => type === "model" && typeof shown === "string")
+  );
+}
+
+/** The models of a list in the form of OpenAI or Anthropic; none of anything else. */
+function listed({ status, text }: Answer): readonly JsonObject[] {
+  const value = status === 200 ? parsed(text) : undefined;
+  return isObject(value) && Array.isArray(value["data"]) ? value["data"].filter(isObject) : [];
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Whether a server may be Ollama: the names of its models have tags (`qwen3:4b`), and at a URL without `/v1` it has no list of this form.
+ * Source: ollama 0.33.0, openai/openai.go, `ToListCompletion`.
+ */
+function mayBeOllama(url: string, models: readonly JsonObject[]): boolean {
+  return new URL(url).port === "11434" || models.every(({ id }) => typeof id === "string" && id.includes(":"));
+}
 
 /**
  * Whether a server is Ollama: it says so at `/`, or it has no page there (behind a proxy), and a version and a list of models at Ollama's
@@ -43,28 +75,17 @@ const postedApis = sourceApis.filter((api) => api !== "ollama");
  */
 async function isOllama(url: string, options: UpstreamOptions, open: OpenTransport): Promise<boolean> {
   const target = new UpstreamTarget(ollamaRoot(url), options, open);
-  /** The answer to a GET; `text`: "" of a long one. */
-  const ask = async (path: string): Promise<{ readonly status?: number; readonly text: string }> => {
-    try {
-      const { statusCode: status, body } = await target.transport.request({
-        method: "GET",
-        path: target.path(path),
-        // Another Truewire says that it is Ollama only to clients that take anything.
-        headers: { accept: "text/plain, application/json", ...headersFor("ollama", options) },
-        signal: AbortSignal.timeout(timeoutMs),
-      });
-      const text = await readBody(body, maxLength, () => new Error("too long")).catch(() => "");
-      return { status, text };
-    } catch {
-      return { text: "" };
-    }
-  };
+  // Another Truewire says that it is Ollama only to clients that take anything.
+  const headers = { accept: "text/plain, application/json", ...headersFor("ollama", options) };
+  const ask = (path: string): Promise<Answer | null> => answerTo(target, path, headers, maxLength);
   try {
     const page = await ask("/");
+    if (page === null) return false;
     if (page.status === 200) return page.text.trim() === "Ollama is running";
     if (page.status !== 404 && page.status !== 403) return false;
-    const { text } = await ask("/api/version");
-    return /^\s*\{\s*"version"\s*:\s*"[^"]*"\s*\}\s*$/.test(text) && (await ask("/api/tags")).status === 200;
+    const version = parsed((await ask("/api/version"))?.text ?? "");
+    const isVersion = isObject(version) && typeof version["version"] === "string" && Object.keys(version).length === 1;
+    return isVersion && (await ask("/api/tags"))?.status === 200;
   } finally {
     await target.transport.destroy();
   }
@@ -77,30 +98,28 @@ export function ollamaRoot(url: string): string {
   return root.href;
 }
 
-/** Statuses of a POST at a path that does not take it. */
-const absent: ReadonlySet<number> = new Set([404, 405, 501]);
-
-/**
- * Whether a path takes POST requests, by the status of an empty one. A success is no sign: LM Studio answers 200 at unknown paths
- * (lmstudio-ai/lmstudio-bug-tracker#618). Neither are 502, 503 and 504, which proxies send.
- */
-function takesPosts(status: number): boolean {
-  return status >= 400 && status <= 500 && !absent.has(status);
+interface Answer {
+  readonly status: number;
+  /** "" of one that is too long. */
+  readonly text: string;
 }
 
-/** The status of the answer to an empty POST; null: no answer. */
-async function statusOf(target: UpstreamTarget, api: SourceApi, options: UpstreamOptions): Promise<number | null> {
-  const { path } = sourcePorts[api];
+/** The answer to a GET; `null` if the server does not answer. */
+async function answerTo(
+  target: UpstreamTarget,
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  limit: number,
+): Promise<Answer | null> {
   try {
-    const { statusCode, body } = await target.transport.request({
-      method: "POST",
+    const signal = AbortSignal.timeout(timeoutMs);
+    const { statusCode: status, body } = await target.transport.request({
+      method: "GET",
       path: target.path(path),
-      headers: { "content-type": "application/json", ...headersFor(api, options) },
-      body: "",
-      signal: AbortSignal.timeout(timeoutMs),
+      headers,
+      signal,
     });
-    await body.dump();
-    return statusCode;
+    return { status, text: await readBody(body, limit, () => new Error("too long")).catch(() => "") };
   } catch {
     return null;
   }

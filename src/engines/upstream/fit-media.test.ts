@@ -17,7 +17,7 @@ const request = (content: readonly ContentPart[]): GenerationRequest => ({
   extra: {},
 });
 
-/** Reads texts without a thread, and notes what is downloaded. */
+/** Reads texts in this process, and notes what is downloaded. */
 function fakeBackground(downloads: string[] = []): Background {
   const unused = () => Promise.reject(new Error("unused"));
   return {
@@ -90,4 +90,29 @@ test("a note that throws, as for a source with strict, stops before anything is 
   const fitted = fitMedia(asked, unfitParts(asked, profile), profile, fakeBackground(downloads), note);
   await expect(fitted).rejects.toThrow("strict");
   expect(downloads).toEqual([]);
+});
+
+// Only http: and https: counted as URLs, so a server that takes none was asked to open `file:///etc/passwd`. Tests had no other scheme.
+test.each([
+  "file:///etc/passwd",
+  "ftp://example.com/a.png",
+  "//example.com/a.png",
+  " file:///etc/passwd",
+  "FILE:/etc/passwd",
+  "gopher:x",
+  "/etc/passwd",
+  "\\\\host\\share\\a.png",
+])("the image URL %j is refused for a server without image URLs", async (url) => {
+  const refused = fit([{ type: "image", url }], { imageUrls: false });
+  await expect(refused).rejects.toMatchObject({
+    failure: { status: 400, param: "messages[0].content[0]" },
+    message:
+      "messages[0].content[0]: The image cannot be sent to the model: its URL must begin with https:, http: or data:.",
+  });
+});
+
+test("an image in base64 without a URL is left as it is", async () => {
+  const url = btoa("\x89PNG\r\n\x1a\n0123456789");
+  const { content, downloads } = await fit([{ type: "image", url }], { imageUrls: false });
+  expect([content, downloads]).toEqual([[{ type: "image", url }], []]);
 });

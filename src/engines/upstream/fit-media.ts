@@ -1,8 +1,9 @@
 import { textOfFile, type UnfitPart, withParts } from "../../apis/adapt/fit-media.ts";
 import type { NoteAdaptation, ServerProfile } from "../../apis/adapt/server-profile.ts";
-import { invalidRequest } from "../../core/failure.ts";
+import { FailureError, invalidRequest } from "../../core/failure.ts";
 import type { ContentPart, FilePart, ImagePart } from "../../core/message.ts";
 import type { GenerationRequest } from "../../core/request.ts";
+import type { JobOrigin } from "../lifecycle/limited-jobs.ts";
 import type { Background } from "./background/background.ts";
 
 /** The most files and images of one request that are read or converted. */
@@ -12,7 +13,7 @@ const maxMs = 60_000;
 
 /**
  * Replaces the parts of a request that the server does not take: files by their text, images by data URLs of a type and size that it takes.
- * URLs are downloaded from the public internet only. Rejects with `FailureError`, which names the part's place in the client's request.
+ * URLs are downloaded from the public internet only. `origin`: of the request. Rejects with `FailureError`, which names the part's place in the client's request.
  */
 export async function fitMedia(
   request: GenerationRequest,
@@ -20,13 +21,14 @@ export async function fitMedia(
   profile: ServerProfile,
   background: Background,
   note: NoteAdaptation,
+  origin: JobOrigin = {},
 ): Promise<GenerationRequest> {
   const [first] = parts;
   if (first && parts.length > maxParts)
     throw unreadable(first, `the request has ${parts.length} of them, and at most ${maxParts} are converted`);
   const replaced = new Map<ContentPart, ContentPart>();
   const deadline = performance.now() + maxMs;
-  // One after another: all have to pass the same thread, and only one of them is in memory.
+  // One after another: an owner has one process at a time, and only one of them is in memory.
   for (const unfit of parts) {
     const { part, name, place } = unfit;
     if (performance.now() > deadline)
@@ -36,10 +38,13 @@ export async function fitMedia(
     if (isCertain) note(name, place);
     try {
       const other =
-        part.type === "file" ? await fileAsText(part, background) : await fittingImage(part, profile, background);
+        part.type === "file"
+          ? await fileAsText(part, background, origin)
+          : await fittingImage(part, profile, background, origin);
       if (!other) continue;
       replaced.set(part, other);
     } catch (error) {
+      if (error instanceof FailureError) throw error;
       throw unreadable(unfit, error instanceof Error ? error.message : String(error), error);
     }
     if (!isCertain) note(name, place);
@@ -47,10 +52,14 @@ export async function fitMedia(
   return withParts(request, replaced);
 }
 
-async function fileAsText({ name, data, url, cacheMinutes }: FilePart, background: Background): Promise<ContentPart> {
+async function fileAsText(
+  { name, data, url, cacheMinutes }: FilePart,
+  background: Background,
+  origin: JobOrigin,
+): Promise<ContentPart> {
   const address = url ?? (/^https?:/i.test(data ?? "") ? data : undefined);
-  const bytes = address === undefined ? (data ?? "") : await background.download(address, "*/*");
-  const { text, isCut } = await background.documentText(bytes);
+  const bytes = address === undefined ? (data ?? "") : await background.download(address, "*/*", origin);
+  const { text, isCut } = await background.documentText(bytes, origin);
   return { type: "text", text: textOfFile(name, text, isCut), ...(cacheMinutes !== undefined && { cacheMinutes }) };
 }
 
@@ -59,14 +68,16 @@ async function fittingImage(
   part: ImagePart,
   { imageTypes, maxImageSide }: ServerProfile,
   background: Background,
+  origin: JobOrigin,
 ): Promise<ImagePart | null> {
   const isRemote = /^https?:/i.test(part.url);
-  const data = isRemote ? await background.download(part.url, "image/*") : part.url;
+  if (!isRemote && !/^data:/i.test(part.url)) throw new Error("its URL must begin with https:, http: or data:");
+  const data = isRemote ? await background.download(part.url, "image/*", origin) : part.url;
   const limits = {
     ...(imageTypes && { types: imageTypes }),
     ...(maxImageSide !== undefined && { maxSide: maxImageSide }),
   };
-  const { url } = await background.convertImage(data, limits);
+  const { url } = await background.convertImage(data, limits, origin);
   return url === null ? null : { ...part, url };
 }
 

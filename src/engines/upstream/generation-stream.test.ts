@@ -1,5 +1,7 @@
+import { RefusedStates, RequestTurns } from "./request-turns.ts";
 import { EventEmitter, once } from "node:events";
 import { expect, test } from "vitest";
+import { FailureError } from "../../core/failure.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import { sourcePorts } from "../../apis/ports.ts";
 import { type AttemptOptions, Watch } from "./attempt.ts";
@@ -88,6 +90,7 @@ function planOf(
     idleMs: 1000,
     answerLimit: 1000,
     watch: new Watch(60_000),
+    warnings: [],
     inspect: undefined,
   });
   const plan: GenerationPlan = {
@@ -97,6 +100,7 @@ function planOf(
       succeeded() {},
       failed() {},
     } as unknown as GenerationPlan["targets"],
+    turns: new RequestTurns({ prompt: { kind: "text", prompts: [""] } } as never, undefined, new RefusedStates()),
     budget: new RetryBudget(),
     enter(admitted) {
       admitted();
@@ -222,4 +226,53 @@ test("what takes a batch may throw: following it rejects", async () => {
   });
   send["onResponseData"]?.(chunk);
   await expect(following).rejects.toThrow("defect");
+});
+
+/** A server that has closed the connection that the request was sent on. */
+function closedTarget(): UpstreamTarget {
+  const { transport } = refusingTarget();
+  const dispatch = ({ onReusedConnection }: { onReusedConnection(): void }, handler: Handler): void => {
+    onReusedConnection();
+    handler["onResponseError"]?.({}, Object.assign(new Error("other side closed"), { code: "UND_ERR_SOCKET" }));
+  };
+  return { url: "http://up", outstanding: 0, transport: { ...transport, dispatch } } as unknown as UpstreamTarget;
+}
+
+// A request whose connection was lost is prepared again, and whatever that threw rejected the iterator: the observers of the attempt were
+// never ended, and the client got the 500 of a defect. The tests' requests could always be prepared twice.
+test.each(["throws", "rejects"])(
+  "a request whose second preparation %s ends with an event, as after the first one",
+  async (how) => {
+    const target = closedTarget();
+    const { plan: first, counts } = planOf({}, target);
+    const error = new FailureError({ kind: "invalid-request", message: "No.", status: 400 });
+    const prepare: GenerationPlan["prepare"] = (model, at, fresh, limit, signal) => {
+      if (!fresh) return first.prepare(model, at, fresh, limit, signal);
+      if (how === "throws") throw error;
+      return Promise.reject(error);
+    };
+    const stream = new GenerationStream({ ...first, prepare });
+    expect(await stream.next()).toEqual({
+      done: false,
+      value: [{ type: "end", end: { kind: "rejected", failure: error.failure } }],
+    });
+    expect(await stream.next()).toEqual({ done: true, value: undefined });
+    expect(counts).toEqual({ left: 1, ended: 1, closed: 1 });
+  },
+);
+
+// A client that had left waited in the queue of files like all others, and its file was read. The tests' preparations did not last.
+test("what a preparation does is aborted when its client leaves", async () => {
+  const { plan } = planOf({}, refusingTarget());
+  let signal: AbortSignal | undefined;
+  const prepare: GenerationPlan["prepare"] = (_model, _target, _fresh, _limit, abandoned) => {
+    signal = abandoned();
+    return new Promise(() => {});
+  };
+  const stream = new GenerationStream({ ...plan, prepare });
+  const first = stream.next();
+  expect(signal?.aborted).toBe(false);
+  await stream.return();
+  expect(signal?.aborted).toBe(true);
+  expect(await first).toEqual({ done: false, value: [{ type: "end", end: { kind: "client-gone" } }] });
 });

@@ -1,4 +1,5 @@
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../core/events.ts";
+import type { RequestTurns } from "./request-turns.ts";
 import { FailureError } from "../../core/failure.ts";
 import type { AttemptObserver, ObservedAttempt } from "../../core/generation-observer.ts";
 import type { Placed } from "../../core/open-list.ts";
@@ -8,6 +9,7 @@ import { Attempt } from "./attempt.ts";
 import type { AttemptOptions } from "./attempt.ts";
 import type { TargetSet, UpstreamTarget } from "./targets.ts";
 import { isOutOfFiles, isWorthRepeating } from "./transport-failure.ts";
+import { random } from "../../random/random.ts";
 
 export type RefusedLimit = NonNullable<GenerationFailure["answerLimit"]>;
 
@@ -15,6 +17,8 @@ export interface GenerationPlan {
   readonly targets: TargetSet;
   /** The key of the conversation, if requests are balanced by it. */
   readonly conversation?: string | undefined;
+  /** The earlier turns of the conversation. */
+  readonly turns: RequestTurns;
   readonly budget: RetryBudget;
   /** See `Admission`. */
   enter(admitted: () => void): (() => void) | GenerationFailure;
@@ -23,13 +27,15 @@ export interface GenerationPlan {
   readonly model: string;
   /**
    * Prepares an attempt at a model of a target. `limit`: the highest limit on the answer's length that the model takes, in tokens; null:
-   * none may be sent; undefined: not known. Throws or rejects if the request cannot be written for the target.
+   * none may be sent; undefined: not known. `signal` aborts when the generation is abandoned. Throws or rejects if the request cannot be written
+   * for the target.
    */
   prepare(
     model: string,
     target: UpstreamTarget,
     fresh: boolean,
-    limit?: number | null,
+    limit: number | null | undefined,
+    signal: () => AbortSignal,
   ): AttemptOptions | Promise<AttemptOptions>;
   /** The `limit` of a further attempt, after a refusal of the request's own limit; undefined: a further attempt would fail, too. */
   limitAfter(refused: RefusedLimit): number | null | undefined | Promise<number | null | undefined>;
@@ -38,8 +44,8 @@ export interface GenerationPlan {
    * and sent again to the same target if that changes its body. "replace": the caller replaces this generation by others.
    */
   learn(failure: GenerationFailure, refused: AttemptOptions, model: string): boolean | "replace";
-  /** Called when a target accepted an adapted request, or it is refused here in its place: what its refusals taught holds for others. */
-  confirmLessons(target: UpstreamTarget): void;
+  /** Called when a target accepted a request: what its last refusal taught holds for others. */
+  confirmLessons(target: UpstreamTarget, model: string): void;
   /** Called when an attempt begins. */
   observe(attempt: ObservedAttempt): AttemptObserver | undefined;
   /** Called when an attempt failed and another one follows. */
@@ -63,6 +69,13 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
   #closed = false;
   #abandoned: GenerationEnd | undefined;
   #wake: (() => void) | undefined;
+  /** Aborts when the generation is abandoned. Few requests need it. */
+  #abandoning: AbortController | undefined;
+  readonly #signal = (): AbortSignal => {
+    this.#abandoning ??= new AbortController();
+    if (this.#abandoned) this.#abandoning.abort();
+    return this.#abandoning.signal;
+  };
   /** Admits a waiting request. */
   #leave: (() => void) | undefined;
 
@@ -78,10 +91,15 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
   async next(): Promise<IteratorResult<readonly GenerationEvent[], undefined>> {
     if (this.#closed) return over;
     let batch: readonly GenerationEvent[] | null;
-    if (this.#committed && this.#attempt) batch = await this.#attempt.next();
-    else {
-      batch = await this.#first();
-      if (this.#options) this.#options.body = "";
+    // An iterator of a generation never rejects: what goes wrong in between is its end, which the observers see.
+    try {
+      if (this.#committed && this.#attempt) batch = await this.#attempt.next();
+      else {
+        batch = await this.#first();
+        if (this.#options) this.#options.body = "";
+      }
+    } catch (error) {
+      batch = [{ type: "end", end: this.#abandoned ?? refusal(error) }];
     }
     if (batch === null) {
       this.#close({ kind: "done" });
@@ -117,6 +135,7 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     if (this.#closed) return;
     this.#abandoned = end;
     this.#attempt?.abort(end);
+    this.#abandoning?.abort();
     this.#wake?.();
   }
 
@@ -130,7 +149,9 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
 
   /** The first batch for the client: that of the first attempt that succeeds, or of the last one that fails. */
   async #first(): Promise<readonly GenerationEvent[] | null> {
-    const { targets, conversation, model, prepare } = this.#plan;
+    const { targets, conversation, turns, model, prepare } = this.#plan;
+    const recalling = turns.recall();
+    if (recalling) await this.#unlessAbandoned(recalling);
     if (this.#abandoned) return [{ type: "end", end: this.#abandoned }];
     const entering = this.#enter();
     const refused = entering instanceof Promise ? await entering : entering;
@@ -143,18 +164,17 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     let taught: UpstreamTarget | undefined;
     let lessons = 0;
     for (let attempt = 1; ; attempt++) {
-      const target: UpstreamTarget = taught ?? targets.choose(tried, conversation);
+      const target: UpstreamTarget = taught ?? targets.choose(tried, conversation, turns.latestSource);
       taught = undefined;
       tried.add(target);
       let options: AttemptOptions;
       try {
-        const prepared = prepare(model, target, false, limit);
+        const prepared = prepare(model, target, false, limit, this.#signal);
         const ready = prepared instanceof Promise ? await this.#unlessAbandoned(prepared) : prepared;
         if (this.#abandoned || !ready) return [{ type: "end", end: this.#abandoned ?? clientGone }];
         options = ready;
       } catch (error) {
         // The request is refused before it is sent: there is no attempt to observe.
-        if (lesson?.target === target) this.#plan.confirmLessons(target);
         return [{ type: "end", end: refusal(error) }];
       }
       if (lesson?.target === target && lesson.body === options.body) {
@@ -166,13 +186,14 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
       let batch = await this.#begin(options, observer?.headers);
       // The connection was closed before the request arrived: this was no attempt.
       if (this.#attempt?.neverArrived === true) {
-        const again = await this.#unlessAbandoned(Promise.resolve(prepare(model, target, true, limit)));
-        if (again) batch = await this.#begin(again, observer?.headers);
+        const again = await this.#unlessAbandoned(Promise.resolve(prepare(model, target, true, limit, this.#signal)));
+        if (this.#abandoned || !again) return [{ type: "end", end: this.#abandoned ?? clientGone }];
+        batch = await this.#begin(again, observer?.headers);
       }
       const end = batch && failedEnd(batch);
       if (!end || this.#abandoned) {
         if (!this.#abandoned) targets.succeeded(target);
-        if (!end) this.#plan.confirmLessons(target);
+        if (!end) this.#plan.confirmLessons(target, model);
         this.#committed = true;
         return batch;
       }
@@ -262,7 +283,7 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
   /** Milliseconds until the next attempt at the same model; null: no further attempt. */
   #waitAfter(failed: FailedAttempt): number | null {
     const { retries, budget } = this.#plan;
-    const wait = failed.number > retries ? null : waitBefore(failed, Math.random);
+    const wait = failed.number > retries ? null : waitBefore(failed, random);
     return wait !== null && budget.withdraw() ? wait : null;
   }
 
@@ -322,8 +343,8 @@ export class RetryBudget {
 }
 
 /** Whether the same request may succeed if it is repeated. */
-function isRetryable({ status, code }: GenerationFailure): boolean {
-  if (code === "insufficient_quota") return false;
+function isRetryable({ status, headers }: GenerationFailure): boolean {
+  if (headers?.["x-should-retry"] === "false") return false;
   return status === 408 || status === 429 || (status >= 500 && status !== 501);
 }
 

@@ -7,7 +7,7 @@ import { judgedAnswer } from "./judged-answer.ts";
 
 const schema = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
 
-/** Judges in this thread. */
+/** Judges in this process. */
 const background = {
   judge: (json: string, of: object) => Promise.resolve(judgeJson(json, of as Readonly<Record<string, unknown>>)),
 } as Background;

@@ -2,12 +2,16 @@ import type { LooseSchemas } from "../../apis/adapt/simplify-schema.ts";
 import type { RepairId } from "../../apis/tolerant/repairs.ts";
 import { cancellable } from "../../core/cancellable.ts";
 import { type GenerationEvent, isVisible } from "../../core/events.ts";
+import { isJsonText } from "../../core/json.ts";
 import type { JsonSchema } from "../../core/message.ts";
 import type { Background } from "./background/background.ts";
+import { warningHeaders } from "./attempt.ts";
 
 export interface JudgeOptions {
   readonly schemas: LooseSchemas;
   readonly background: Background;
+  /** Of the request. */
+  readonly owner?: string | undefined;
   /** Starts a generation of the request. Called a second time if the first answer does not fit, and nothing was shown of it. */
   start(): AsyncIterable<readonly GenerationEvent[]>;
   /** A JSON text was repaired, did not fit, or was requested again. `errors`: without texts of the answer. */
@@ -33,7 +37,7 @@ async function* judged(options: JudgeOptions, signal: AbortSignal): AsyncGenerat
     const iterator = options.start()[Symbol.asyncIterator]();
     const leave = (): void => void iterator.return?.();
     signal.addEventListener("abort", leave, { once: true });
-    const judge = new AnswerJudge(options, attempt === 1);
+    const judge = new AnswerJudge(options, attempt === 1, signal);
     let isRefused = false;
     try {
       for await (const batch of { [Symbol.asyncIterator]: () => iterator }) {
@@ -69,6 +73,7 @@ interface OpenCall {
 class AnswerJudge {
   readonly #options: JudgeOptions;
   readonly #mayRepeat: boolean;
+  readonly #signal: AbortSignal;
   readonly warnings: string[] = [];
   /** Calls that are held back, by their start event. */
   readonly #calls = new Map<GenerationEvent, OpenCall>();
@@ -80,9 +85,10 @@ class AnswerJudge {
   /** The text of each choice. */
   readonly #texts = new Map<number, string>();
 
-  constructor(options: JudgeOptions, mayRepeat: boolean) {
+  constructor(options: JudgeOptions, mayRepeat: boolean, signal: AbortSignal) {
     this.#options = options;
     this.#mayRepeat = mayRepeat;
+    this.#signal = signal;
   }
 
   /** Returns the events for the client; null: the answer is to be requested again. */
@@ -172,13 +178,14 @@ class AnswerJudge {
     isUnseen: boolean,
     mayRepair = true,
   ): Promise<string | null> {
-    const { background, report } = this.#options;
+    const { background, owner, report } = this.#options;
     // Such a text was cut, or is for other repairs.
-    if (text.length > maxJudged || !isJson(text)) return text;
+    if (text.length > maxJudged || !isJsonText(text)) return text;
     let judgment;
     try {
-      judgment = await background.judge(text, schema);
+      judgment = await background.judge(text, schema, { owner, signal: this.#signal });
     } catch (error) {
+      if (this.#signal.aborted) return text;
       report("schema-unchecked", subject, error instanceof Error ? error.message : String(error));
       return text;
     }
@@ -195,15 +202,6 @@ class AnswerJudge {
     report("schema-violation", subject, errors);
     this.warnings.push(`the ${subject} does not fit the client's JSON Schema: ${errors}`);
     return text;
-  }
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
   }
 }
 
@@ -239,15 +237,13 @@ export function withWarnings(
   warnings: readonly string[],
 ): readonly GenerationEvent[] {
   if (warnings.length === 0) return events;
-  const text = warnings
-    .join("; ")
-    .replace(/[^ -~]+/g, "?")
-    .slice(0, 1000);
   let isFirst = true;
   return events.map((event) => {
     if (event.type !== "start" || !isFirst) return event;
     isFirst = false;
-    const headers = { ...event.source?.headers, "x-truewire-warning": text };
+    const { headers: own = {} } = event.source ?? {};
+    const { "x-truewire-warning": earlier } = own;
+    const headers = { ...own, ...warningHeaders(earlier === undefined ? warnings : [earlier, ...warnings]) };
     return { ...event, source: { ...event.source, headers } };
   });
 }

@@ -1,12 +1,17 @@
-import { learnRefusal, mayTeach, mergedProfile } from "../../apis/adapt/learn-refusal.ts";
+import { learnRefusal, mayTeach } from "../../apis/adapt/learn-refusal.ts";
+import { lessonsIn, mergedProfile, withoutLesson } from "../../apis/adapt/lessons.ts";
 import type { RequestBody, ServerProfile } from "../../apis/adapt/server-profile.ts";
 import type { ServerProfileReport } from "../../core/engine.ts";
 import type { GenerationFailure } from "../../core/events.ts";
+import type { LogListener } from "../../core/generation-observer.ts";
 import { isObject } from "../../core/json.ts";
+import type { GenerationRequest } from "../../core/request.ts";
 
 /** What was learned about a model of a server. */
 export interface LearnedProfile {
   readonly profile: ServerProfile;
+  /** When each lesson (see `lessonsIn`) was learned, in ISO 8601. */
+  readonly dates?: Readonly<Record<string, string>>;
   /** The server's name and version as it reports them; a server of another version is asked again. Absent: not asked. */
   readonly server?: string;
   /** All probes were sent to this version. */
@@ -25,6 +30,7 @@ const maxProfiles = 1000;
 
 /** Where the entries of profiles come from. */
 export interface ProfileOrigins {
+  readonly log?: LogListener | undefined;
   readonly configured: Omit<ServerProfile, "model">;
   readonly store: ProfileStore;
   known(model: string, url: string): { readonly name: string; readonly profile: ServerProfile } | undefined;
@@ -52,55 +58,98 @@ function keyOf(url: string, model: string): string {
   return `${url} ${model}`;
 }
 
-/** A longer body is not read again for a lesson. */
-const maxReadBody = 16 * 1024 * 1024;
+/** A longer body is not read again for a lesson, in characters. */
+const maxReadBody = 4 * 1024 * 1024;
 
 /** What a server has taught about a model. */
-interface Lesson {
+interface RequestLesson {
   readonly url: string;
   readonly model: string;
+  /** To which this request is adapted. */
   readonly profile: ServerProfile;
+  /** What the last refusal has taught: if the server accepts the next attempt, this alone made the difference. */
+  readonly last: ServerProfile;
 }
 
 /**
- * What the refusals of one request have taught. A lesson holds for this request immediately, and for others when the server has accepted a
- * request that was adapted to it: the words of a refusal may quote the client.
+ * What the refusals of one request have taught. A lesson holds for this request immediately. It holds for others when the server has accepted
+ * the attempt that was adapted to it and to nothing else that is new: the words of a refusal may be wrong.
  */
 export class RequestLessons {
   /** Absent until something was learned: most requests are not refused. */
-  #lessons: Map<string, Lesson> | undefined;
+  #lessons: Map<string, RequestLesson> | undefined;
 
   /** What the request was taught about a model of a server. */
   of(url: string, model: string): ServerProfile | undefined {
     return this.#lessons?.get(keyOf(url, model))?.profile;
   }
 
-  /** All lessons, by server and model. */
-  list(): Iterable<Lesson> {
+  /** The lessons, by server and model, that an accepted request confirms. */
+  list(): Iterable<RequestLesson> {
     return this.#lessons?.values() ?? [];
   }
 
-  /**
-   * Learns from the refusal of a request. Returns what is new; null: nothing. `sent`: the refused body as JSON; `profile`: to which it was
-   * adapted.
-   */
-  learn(
-    url: string,
-    model: string,
-    failure: GenerationFailure,
-    sent: string,
-    profile: ServerProfile,
-  ): ServerProfile | null {
+  /** Returns what the refusal of a request shows; null: nothing new. `sent`: the refused body as JSON; `profile`: to which it was adapted. */
+  read(failure: GenerationFailure, sent: string, profile: ServerProfile): ServerProfile | null {
     if (sent.length > maxReadBody || failure.answerLimit || !mayTeach(failure)) return null;
     const body: unknown = JSON.parse(sent);
-    const lesson = isObject(body) ? learnRefusal(failure, body as RequestBody, profile) : null;
-    if (lesson)
-      (this.#lessons ??= new Map()).set(keyOf(url, model), {
-        url,
-        model,
-        profile: mergedProfile(this.of(url, model) ?? {}, lesson),
-      });
-    return lesson;
+    return isObject(body) ? learnRefusal(failure, body as RequestBody, profile) : null;
+  }
+
+  /** Adapts the next attempt to a lesson. */
+  add(url: string, model: string, last: ServerProfile): void {
+    const profile = mergedProfile(this.of(url, model) ?? {}, last);
+    (this.#lessons ??= new Map()).set(keyOf(url, model), { url, model, profile, last });
+  }
+}
+
+/** The profile with the date of each lesson: of those in `before` the old one. */
+export function datedProfile(before: LearnedProfile | undefined, profile: ServerProfile): LearnedProfile {
+  const now = new Date().toISOString();
+  const dates = Object.fromEntries(lessonsIn(profile).map(({ id }) => [id, before?.dates?.[id] ?? now]));
+  return { ...before, profile, dates };
+}
+
+/** What a model can or cannot do. The rest of a profile is about the form of requests, which all models of a server share. */
+const capabilities = ["tools", "images", "files"] as const;
+
+type Capability = (typeof capabilities)[number];
+
+/** When this many models of a server have lost a capability within `suddenMs`, and none has shown it, the server is to blame. */
+const minSudden = 3;
+const suddenMs = 60 * 60 * 1000;
+/** The maximum number of models whose capabilities are remembered. */
+const maxRemembered = 1000;
+
+/** What the models of servers have shown in this process. */
+class ShownCapabilities {
+  /** By server and capability: each model, with the time when it was found not to have it; 0: it has it. */
+  readonly #models = new Map<string, Map<string, number>>();
+
+  accepted(url: string, model: string, capability: Capability): void {
+    this.#of(url, capability).set(model, 0);
+  }
+
+  refused(url: string, model: string, capability: Capability): void {
+    this.#of(url, capability).set(model, Date.now());
+  }
+
+  isShown(url: string, model: string, capability: Capability): boolean {
+    return this.#of(url, capability).get(model) === 0;
+  }
+
+  /** The models that have lost a capability suddenly, all of the server's; none: that is not so. */
+  suddenlyLost(url: string, capability: Capability): readonly string[] {
+    const all = [...this.#of(url, capability)];
+    const recent = all.filter(([, time]) => time > Date.now() - suddenMs);
+    return recent.length >= minSudden && recent.length === all.length ? recent.map(([model]) => model) : [];
+  }
+
+  #of(url: string, capability: Capability): Map<string, number> {
+    const key = keyOf(url, capability);
+    let models = this.#models.get(key);
+    if (!models || models.size >= maxRemembered) this.#models.set(key, (models = new Map()));
+    return models;
   }
 }
 
@@ -115,11 +164,22 @@ interface MergedProfile {
   readonly profile: ServerProfile;
 }
 
+/** The capabilities that a request needs of its model. */
+export function neededCapabilities({ prompt, tools = [] }: GenerationRequest): readonly Capability[] {
+  const types = new Set<string>();
+  for (const { content } of prompt.kind === "chat" ? prompt.messages : [])
+    if (Array.isArray(content)) for (const { type } of content) types.add(type);
+  return capabilities.filter((name) =>
+    name === "tools" ? tools.length > 0 : types.has(name === "images" ? "image" : "file"),
+  );
+}
+
 /** The profiles of the servers of an upstream, by their URLs (without credentials) and their names of the models. */
 export class UpstreamProfiles {
   readonly #options: ProfileOrigins;
   /** By URL and model: each request asks several times. */
   readonly #merged = new Map<string, MergedProfile>();
+  readonly #shown = new ShownCapabilities();
 
   constructor(options: ProfileOrigins) {
     this.#options = options;
@@ -145,14 +205,57 @@ export class UpstreamProfiles {
     return profile;
   }
 
-  /** Keeps what the refusals of a server have taught. */
+  /** A server has accepted a request that needs these capabilities. */
+  accepted(model: string, url: string, needed: readonly Capability[]): void {
+    for (const capability of needed) this.#shown.accepted(url, model, capability);
+  }
+
+  /**
+   * Whether a lesson can be true. A model does not lose a capability that it has shown, and no server's models lose one all at once: the
+   * server is out of order, and its clients see its words.
+   */
+  believes(lesson: ServerProfile, model: string, url: string): boolean {
+    return capabilities.every(
+      (name) =>
+        lesson[name] !== false ||
+        (!this.#shown.isShown(url, model, name) && this.#shown.suddenlyLost(url, name).length === 0),
+    );
+  }
+
+  /** Keeps what the last refusal of a server has taught, which has accepted the request that was adapted to it. */
   confirm(lessons: RequestLessons, server: string): void {
     const { store } = this.#options;
-    for (const { url, model, profile } of lessons.list()) {
-      if (url !== server) continue;
+    for (const { url, model, last } of lessons.list()) {
+      if (url !== server || !this.believes(last, model, url)) continue;
       const learned = store.get(url, model);
-      store.set(url, model, { ...learned, profile: mergedProfile(learned?.profile ?? {}, profile) });
+      store.set(url, model, datedProfile(learned, mergedProfile(learned?.profile ?? {}, last)));
+      for (const name of capabilities) if (last[name] === false) this.#refused(url, model, name);
     }
+  }
+
+  #refused(url: string, model: string, capability: Capability): void {
+    this.#shown.refused(url, model, capability);
+    const lost = this.#shown.suddenlyLost(url, capability);
+    if (lost.length === 0) return;
+    for (const one of lost) this.forget(one, url, capability);
+    this.#options.log?.("not believed: every model of the server suddenly refuses the same", "warn", {
+      url,
+      capability,
+      models: lost,
+    });
+  }
+
+  /** Forgets a lesson, or all of a model. Returns the ids of those that were forgotten. */
+  forget(model: string, url: string, lesson?: string): readonly string[] {
+    const { store } = this.#options;
+    const learned = store.get(url, model);
+    const forgotten = lessonsIn(learned?.profile ?? {}).flatMap(({ id }) =>
+      lesson === undefined || id === lesson ? [id] : [],
+    );
+    if (!learned || forgotten.length === 0) return [];
+    const profile = forgotten.reduce<ServerProfile>((left, id) => withoutLesson(left, id), learned.profile);
+    store.set(url, model, datedProfile(learned, profile));
+    return forgotten;
   }
 
   /** The profile with the origin of each entry. */
@@ -169,6 +272,11 @@ export class UpstreamProfiles {
       ...(name !== undefined && { server: name }),
       known: { ...server?.profile },
       learned: { ...learned?.profile },
+      lessons: lessonsIn(learned?.profile ?? {}).map(({ id, value }) => ({
+        id,
+        value,
+        ...(learned?.dates?.[id] !== undefined && { learned: learned.dates[id] }),
+      })),
       configured: shown,
     };
   }

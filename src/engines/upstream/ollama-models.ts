@@ -35,6 +35,8 @@ interface Server {
   version?: readonly number[];
   /** The context of each model: as loaded, or as requested, whichever is larger. */
   readonly contexts: Map<string, number>;
+  /** The context of each model that was loaded when `/api/ps` was read last. */
+  loaded: ReadonlyMap<string, number>;
   /** The largest context of a model for which there was memory, and until when (of `performance.now`) that holds. */
   readonly ceilings: Map<string, { readonly context: number; readonly until: number }>;
   /** The time (of `performance.now`) when `/api/ps` was read, and the reading. */
@@ -81,7 +83,8 @@ export class OllamaModels {
       await Promise.all(
         named.slice(at, at + concurrency).map(({ name, model }) => this.#describe(name, target, model["digest"])),
       );
-    return named.map(({ name, model }) => this.#listed(name, model));
+    await this.#readLoaded(target, this.#serverOf(target));
+    return named.map(({ name, model }) => this.#listed(name, model, target));
   }
 
   /** Reads what `stateOf` needs: the version of the server, its loaded models, and the model's description. Never rejects. */
@@ -159,7 +162,11 @@ export class OllamaModels {
 
   #serverOf(target: UpstreamTarget): Server {
     let server = this.#servers.get(target);
-    if (!server) this.#servers.set(target, (server = { contexts: new Map(), ceilings: new Map(), readAt: never }));
+    if (!server)
+      this.#servers.set(
+        target,
+        (server = { contexts: new Map(), loaded: new Map(), ceilings: new Map(), readAt: never }),
+      );
     return server;
   }
 
@@ -172,15 +179,23 @@ export class OllamaModels {
   }
 
   async #read(target: UpstreamTarget, server: Server): Promise<void> {
-    const [version, loaded] = await Promise.all([
+    const [version] = await Promise.all([
       server.version ?? this.#ask(target, "/api/version").then(versionOf, () => undefined),
-      this.#ask(target, "/api/ps", undefined, loadedTimeoutMs).catch(() => undefined),
+      this.#readLoaded(target, server),
     ]);
     if (version) server.version = version;
+  }
+
+  async #readLoaded(target: UpstreamTarget, server: Server): Promise<void> {
+    const loaded = await this.#ask(target, "/api/ps", undefined, loadedTimeoutMs).catch(() => undefined);
+    const contexts = new Map<string, number>();
     for (const model of isObject(loaded) && Array.isArray(loaded["models"]) ? loaded["models"].filter(isObject) : []) {
       const { name, context_length: context } = model;
-      if (typeof name === "string" && typeof context === "number") this.#grow(name, target, context);
+      if (typeof name !== "string" || !isLength(context)) continue;
+      this.#grow(name, target, context);
+      contexts.set(fullName(name), context);
     }
+    server.loaded = contexts;
   }
 
   async #describe(model: string, target: UpstreamTarget, digest: unknown): Promise<void> {
@@ -203,9 +218,11 @@ export class OllamaModels {
     });
   }
 
-  #listed(id: string, { modified_at: modified }: JsonObject): ListedUpstreamModel {
-    const { contextLength, capabilities, defaults } = this.#descriptions.get(id) ?? {};
+  #listed(id: string, { modified_at: modified }: JsonObject, target: UpstreamTarget): ListedUpstreamModel {
+    const { contextLength: largest, capabilities, defaults } = this.#descriptions.get(id) ?? {};
     const { maxContext = Number.POSITIVE_INFINITY } = this.#options;
+    // Ollama loads a model with a context of 4096 tokens by default, and clients plan with what they read here.
+    const contextLength = this.#servers.get(target)?.loaded.get(fullName(id)) ?? largest;
     const created = typeof modified === "string" ? Math.floor(Date.parse(modified) / 1000) : 0;
     return {
       id,
@@ -218,6 +235,7 @@ export class OllamaModels {
         ...(capabilities.includes("audio") && { takesAudio: true }),
         callsTools: capabilities.includes("tools"),
         reasons: capabilities.includes("thinking"),
+        fillsInMiddle: capabilities.includes("insert"),
       }),
       ...(defaults && { defaults }),
     };

@@ -1,3 +1,4 @@
+import type { TurnMemory } from "../../core/turn-memory.ts";
 import type { LogListener } from "../../core/generation-observer.ts";
 import type { Format } from "../../formats/format.ts";
 import type { SourceApi } from "../../apis/source-port.ts";
@@ -33,7 +34,7 @@ export interface UpstreamOptions {
   readonly profile?: Omit<ServerProfile, "model"> | undefined;
   /** What happens to an answer to a prompt that the server has cut without an error; default "error". */
   readonly onTruncation?: TruncationMode | undefined;
-  /** Opens the thread that reads files and judges JSON. Absent: the runtime has no threads, and files are sent as they are. */
+  /** Opens the processes that read files and judge JSON. Absent: the runtime has no processes, and files are sent as they are. */
   readonly openBackground?: (() => Background) | undefined;
   /**
    * Learn what it accepts with probes, after the first answer; default: for unknown servers at addresses of this machine or of a private
@@ -44,6 +45,10 @@ export interface UpstreamOptions {
   readonly probeAfter?: number | undefined;
   /** Requests that it would not accept are refused, not adapted. */
   readonly strict?: boolean | undefined;
+  /** Keeps what servers demand back of their turns, for clients that do not return it. Absent: nothing is kept. */
+  readonly turns?: TurnMemory | undefined;
+  /** Returns a short id of a target, from which the target's URL and key cannot be told. Default: a digest. */
+  readonly sourceId?: ((text: string) => string) | undefined;
   /** Where what was learned is kept; default: in memory. */
   readonly profiles?: ProfileStore | undefined;
   /** The upstream takes only `n: 1`: several choices become several requests. */

@@ -3,7 +3,10 @@ import type { AdaptationPlace, AnswerHeaders, AnswerReading, Inspection, SentReq
 import { estimateTokens } from "../../core/estimate-tokens.ts";
 import { FailureError } from "../../core/failure.ts";
 import { isLong, jsonChunks } from "../../core/json-chunks.ts";
+import { assistantCalls, type Message, type ToolCall } from "../../core/message.ts";
+import type { TurnStateCounts } from "../../core/generation-observer.ts";
 import type { GenerationRequest } from "../../core/request.ts";
+import type { RequestTurns } from "./request-turns.ts";
 import { completionsSource } from "../../apis/completions/port.ts";
 import { ollamaTextSource } from "../../apis/ollama/send.ts";
 import { modelOnlyChats } from "../../apis/failures.ts";
@@ -13,32 +16,47 @@ import type { AdaptationName } from "../../apis/adapt/adaptation-names.ts";
 import { notAdapted } from "../../apis/adapt/adaptations.ts";
 import { type UnfitPart, unfitParts } from "../../apis/adapt/fit-media.ts";
 import { overflowFailure } from "../../apis/adapt/truncation.ts";
-import type { NoteAdaptation, RequestBody, ServerProfile } from "../../apis/adapt/server-profile.ts";
+import { isOn, type NoteAdaptation, type RequestBody, type ServerProfile } from "../../apis/adapt/server-profile.ts";
+import { isShortToolName, shortToolNames, withToolNames } from "../../apis/adapt/tool-names.ts";
 import { lowerAnswerLimit, setAnswerLimit } from "../../apis/source-port.ts";
 import type { EventReader, SourcePort } from "../../apis/source-port.ts";
+import { demandsJson } from "../../apis/tolerant/json-answer.ts";
 import { readResponseBody } from "../../apis/tolerant/read-response.ts";
 import { unsupportedParameter } from "../../apis/request/refusals.ts";
 import { sourcePorts } from "../../apis/ports.ts";
 import { addHeaders, type AttemptOptions, Watch } from "./attempt.ts";
+import type { JobOrigin } from "../lifecycle/limited-jobs.ts";
 import type { Background } from "./background/background.ts";
-import { asksForUsage, CustomCalls, type EventStage, TextStage, TruncationStage } from "./event-stages.ts";
+import {
+  asksForUsage,
+  CustomCalls,
+  type EventStage,
+  JsonStage,
+  OneCall,
+  TextStage,
+  ToolNames,
+  TruncationStage,
+} from "./event-stages.ts";
 import { fitMedia } from "./fit-media.ts";
 import type { RefusedLimit } from "./generation-stream.ts";
 import type { UpstreamOptions } from "./options.ts";
 import type { OllamaModels } from "./ollama-models.ts";
 import type { UpstreamQuestions } from "./questions.ts";
-import type { UpstreamTarget } from "./targets.ts";
+import { stateSource, type UpstreamTarget } from "./targets.ts";
 import type { RequestLessons, UpstreamProfiles } from "./learned-profiles.ts";
+import { random } from "../../random/random.ts";
 
 const defaults = { firstEventMs: 600_000, idleMs: 120_000 };
 /** How long a server may take to count the tokens of a prompt before the prompt is generated from. */
 const countTimeoutMs = 10_000;
 /** The maximum number of adaptations of one request that its inspection shows. */
 const maxShownAdaptations = 100;
+/** The maximum number of warnings about one request. */
+const maxWarnings = 10;
 /** The maximum number of adaptations that are logged: models may be many. */
 const maxLoggedAdaptations = 1000;
 
-const newCallId = (): string => toolCallId(Math.random);
+const newCallId = (): string => toolCallId(random);
 
 export interface AttemptPreparation {
   readonly request: GenerationRequest;
@@ -49,6 +67,11 @@ export interface AttemptPreparation {
   readonly inspected: InspectedAnswer | undefined;
   readonly limit: number | null | undefined;
   readonly lessons: RequestLessons;
+  readonly turns: RequestTurns;
+  /** See `GenerationObserver`. */
+  readonly countStates: ((counts: TurnStateCounts) => void) | undefined;
+  /** Aborts when the generation is abandoned. */
+  readonly signal: () => AbortSignal;
 }
 
 interface InspectedAnswer {
@@ -60,10 +83,14 @@ interface InspectedAnswer {
 /** What the reader of an answer depends on. */
 interface AskedAnswer {
   readonly source: SourcePort;
+  /** See `AnswerReaderOptions.source`. */
+  readonly maker: string;
   readonly request: GenerationRequest;
   readonly profile: ServerProfile;
   /** The names of the custom tools. */
   readonly customTools: readonly string[] | undefined;
+  /** The client's names of tools, by those that were sent; undefined: all are sent as they are. */
+  readonly toolNames: Map<string, string> | undefined;
 }
 
 interface OpenedReader {
@@ -80,7 +107,7 @@ export interface PreparerContext {
   readonly questions: UpstreamQuestions;
   /** Only where the servers speak Ollama's own API. */
   readonly ollama: OllamaModels | undefined;
-  /** undefined: this runtime has no threads. */
+  /** undefined: this runtime has no processes. */
   openBackground(): Background | undefined;
   readonly profiles: UpstreamProfiles;
   /** Whether a server of the upstream takes only `n: 1`. */
@@ -114,7 +141,9 @@ export class AttemptPreparer {
 
   /** Throws or rejects with `FailureError` if the request cannot be written for the target. */
   prepare(preparation: AttemptPreparation): AttemptOptions | Promise<AttemptOptions> {
-    const { request, model, target, fresh, inspected, limit, lessons } = preparation;
+    const { model, target, fresh, inspected, limit, lessons } = preparation;
+    const maker = stateSource(target, model);
+    const { request, changes, counts } = preparation.turns.fitted(preparation.request, maker);
     const { name, log, strict } = this.#context.options;
     const { prompt, stream, tools, passthrough } = request;
     const isChat = prompt.kind === "chat";
@@ -126,11 +155,12 @@ export class AttemptPreparer {
     const ownProfile = this.#context.profiles.of(model, target.url, lessons);
     const profile = ollama ? { ...ownProfile, ollama, truncates: ollama.cutsPrompts === true } : ownProfile;
     const { onTruncation: mode = "error" } = this.#context.options;
-    const asked = { source, request, profile, customTools };
+    const asked = { source, maker, request, profile, customTools, toolNames: shortensNames(request, profile) };
     const callIds = inspected && new RecordedIds();
     const { reader, transform } = this.#openReader(asked, callIds?.next ?? newCallId, (warning) =>
       log?.(warning, "warn", { req: request.id }),
     );
+    const warnings: string[] = [];
     const options: { -readonly [Name in keyof AttemptOptions]: AttemptOptions[Name] } = {
       body: "",
       target,
@@ -152,6 +182,7 @@ export class AttemptPreparer {
       firstEventMs: this.#firstEventMs,
       idleMs: this.#idleMs,
       answerLimit: this.#context.answerLimit,
+      warnings,
       watch: target.transport.sharesTimers ? this.#watch : this.#newWatch(),
       inspect: undefined,
     };
@@ -173,15 +204,21 @@ export class AttemptPreparer {
     const note: NoteAdaptation = (id, place) => {
       if (strict === true) throw notAdapted(id, place, name);
       reader.repairs.note(id);
+      const warning = omissionOf(id, place);
+      if (warning !== undefined && warnings.length < maxWarnings && !warnings.includes(warning)) warnings.push(warning);
       if (textOfAdaptation(id).changesMeaning) this.#logAdaptation(id, model, request);
       if (inspected && adaptations.length < maxShownAdaptations) adaptations.push({ id, place });
+      if (id === "state-stand-in" || id === "reasoning-demand") standIns++;
     };
+    let standIns = 0;
     const write = (fitted: GenerationRequest): AttemptOptions | Promise<AttemptOptions> => {
       if (strict === true && isChat && (request.n ?? 1) > 1 && this.#context.takesOneChoice(preparation))
         note("one-choice", "n");
+      for (const { name: change, place } of changes) note(change, place);
       const wantsUsage = request.wantsUsage || asksForUsage(request, profile, mode);
       const written = wantsUsage === fitted.wantsUsage ? fitted : { ...fitted, wantsUsage };
-      const members = source.writeRequest(written, profile, note);
+      const members = this.#withShortNames(source.writeRequest(written, profile, note), asked, note);
+      if (counts) preparation.countStates?.({ ...counts, standIns });
       if (this.#fitLimit(members, profile, model, source, limit)) note("max-tokens");
       this.#context.ollama?.sent(model, target, members);
       const body = requestBodyText(members);
@@ -191,17 +228,19 @@ export class AttemptPreparer {
     const background = unfit.length > 0 ? this.#context.openBackground() : undefined;
     const isCounted = mode === "error" && isChat && this.#mayOverflow(request, profile);
     if (!background && !isCounted) return write(request);
-    return this.#fitted(request, profile, isCounted, background && { unfit, background, note }).then(write);
+    const origin = { owner: request.owner, signal: preparation.signal() };
+    return this.#fitted(request, profile, isCounted, background && { unfit, background, note, origin }).then(write);
   }
 
   /** `warn` is called with warnings about the answer. */
   #openReader(asked: AskedAnswer, callId: () => string, warn: ((warning: string) => void) | undefined): OpenedReader {
-    const { source, request, profile, customTools } = asked;
+    const { source, maker, request, profile, customTools, toolNames } = asked;
     const { format, name, onTruncation: mode = "error" } = this.#context.options;
     const { prompt } = request;
     const isChat = prompt.kind === "chat";
     const reader = source.reader({
       newCallId: callId,
+      source: maker,
       legacyFunctions: isChat && prompt.legacyFunctions === true,
       callsInText: format !== undefined,
       choices: requestedChoices(request, profile),
@@ -214,9 +253,24 @@ export class AttemptPreparer {
     };
     if (mode !== "allow" && isChat && profile.truncates !== false)
       stages.push(new TruncationStage({ request, profile, mode, upstream: name, report }));
+    if (toolNames) stages.push(new ToolNames(toolNames));
     if (customTools && customTools.length > 0) stages.push(new CustomCalls(new Set(customTools)));
-    if (format !== undefined && isChat) stages.push(new TextStage(format, request, callId, warn));
+    if (format !== undefined && isChat)
+      stages.push(new TextStage(format, request, callId, warn, (repair) => reader.repairs.note(repair)));
+    if (request.parallelToolCalls === false) stages.push(new OneCall((repair) => reader.repairs.note(repair)));
+    if (isChat && demandsJson(request)) stages.push(new JsonStage(request, (repair) => reader.repairs.note(repair)));
     return { reader, transform: transformOf(stages) };
+  }
+
+  /** The body with the names of tools that its server takes. The client's names come back in the calls. */
+  #withShortNames(body: RequestBody, { toolNames }: AskedAnswer, note: NoteAdaptation): RequestBody {
+    if (!toolNames) return body;
+    const names = shortToolNames(body);
+    for (const [name, short] of names) {
+      note("tool-name", "tools");
+      toolNames.set(short, name);
+    }
+    return withToolNames(body, names);
   }
 
   /** Inspect keeps this function: it holds neither the reader of the answer nor the client's own body. */
@@ -232,10 +286,17 @@ export class AttemptPreparer {
     profile: ServerProfile,
     isCounted: boolean,
     media:
-      | { readonly unfit: readonly UnfitPart[]; readonly background: Background; readonly note: NoteAdaptation }
+      | {
+          readonly unfit: readonly UnfitPart[];
+          readonly background: Background;
+          readonly note: NoteAdaptation;
+          readonly origin: JobOrigin;
+        }
       | undefined,
   ): Promise<GenerationRequest> {
-    const fitted = media ? await fitMedia(request, media.unfit, profile, media.background, media.note) : request;
+    const fitted = media
+      ? await fitMedia(request, media.unfit, profile, media.background, media.note, media.origin)
+      : request;
     if (!isCounted) return fitted;
     const tokens = await this.#context.questions.countPrompt(fitted, AbortSignal.timeout(countTimeoutMs));
     const failure =
@@ -303,6 +364,26 @@ export class AttemptPreparer {
   #newWatch(): Watch {
     return new Watch(Math.min(this.#firstEventMs, this.#idleMs));
   }
+}
+
+/** A warning for the client, if an adaptation leaves a part of its request out. */
+function omissionOf(id: AdaptationName, place: string | undefined): string | undefined {
+  const { omits, sentence } = textOfAdaptation(id);
+  if (omits !== true) return undefined;
+  // One warning for all messages.
+  const where = place?.replaceAll(/\[\d+\]/g, "");
+  return where === undefined ? sentence : `${where}: ${sentence}`;
+}
+
+/** Whether names of tools must be shortened: a place for them. */
+function shortensNames(request: GenerationRequest, profile: ServerProfile): Map<string, string> | undefined {
+  if (profile.toolNames !== "short" || !isOn(profile, "tool-name")) return undefined;
+  const called = request.prompt.kind === "chat" ? request.prompt.messages.flatMap(callsOf) : [];
+  return [...(request.tools ?? []), ...called].some(({ name }) => !isShortToolName(name)) ? new Map() : undefined;
+}
+
+function callsOf(message: Message): readonly ToolCall[] {
+  return message.role === "assistant" ? assistantCalls(message) : [];
 }
 
 /** Makes ids of calls, and returns the same ones when the answer is read again. */

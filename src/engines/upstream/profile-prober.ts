@@ -1,10 +1,13 @@
 import { isObject } from "../../core/json.ts";
 import type { LogListener } from "../../core/generation-observer.ts";
-import { learnRefusal, mergedProfile } from "../../apis/adapt/learn-refusal.ts";
+import { learnRefusal } from "../../apis/adapt/learn-refusal.ts";
+import { mergedProfile } from "../../apis/adapt/lessons.ts";
 import { isRefusalOfProbe, plainProbe, type ProfileProbe, profileProbes } from "../../apis/adapt/profile-probes.ts";
 import type { RequestBody, ServerProfile } from "../../apis/adapt/server-profile.ts";
 import { readFailure } from "../../apis/tolerant/read-failure.ts";
-import type { ProfileStore } from "./learned-profiles.ts";
+import { readUsage } from "../../apis/tolerant/read-usage.ts";
+import { RepairLog } from "../../apis/tolerant/repairs.ts";
+import { datedProfile, type ProfileStore } from "./learned-profiles.ts";
 import type { UpstreamTarget } from "./targets.ts";
 import { inBackground, readBody, type ReceivedHeaders } from "./transport.ts";
 
@@ -84,8 +87,9 @@ export class ProfileProber {
       profile = mergedProfile(profile, lesson);
     }
     // Refusals may have taught something in the meantime.
-    const learned = mergedProfile(store.get(target.url, model)?.profile ?? {}, profile);
-    store.set(target.url, model, { profile: learned, server, probed: true });
+    const known = store.get(target.url, model);
+    const learned = datedProfile(known, mergedProfile(known?.profile ?? {}, profile));
+    store.set(target.url, model, { ...learned, server, probed: true });
     log?.("learned what the server accepts", "info", { model, url: target.url, server, profile });
   }
 
@@ -200,8 +204,6 @@ function refusalOf(message: string): Parameters<typeof learnRefusal>[0] {
 }
 
 /** Whether an answer's usage says how much of the prompt the server's cache had. */
-function reportsCache({ usage }: Readonly<Record<string, unknown>>): boolean {
-  if (!isObject(usage)) return false;
-  const { prompt_tokens_details: details, prompt_cache_hit_tokens: hits } = usage;
-  return typeof hits === "number" || (isObject(details) && typeof details["cached_tokens"] === "number");
+function reportsCache({ usage, timings }: Readonly<Record<string, unknown>>): boolean {
+  return readUsage(usage, new RepairLog(), timings)?.promptDetails?.["cached_tokens"] !== undefined;
 }

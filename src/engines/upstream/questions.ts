@@ -11,13 +11,14 @@ import type {
   Tokenization,
   TokenizeRequest,
 } from "../../core/engine.ts";
-import type { GenerationEnd } from "../../core/events.ts";
+import type { GenerationEnd, GenerationFailure } from "../../core/events.ts";
 import { FailureError } from "../../core/failure.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { readEmbeddings, writeEmbeddingsRequest } from "../../apis/embeddings/embeddings.ts";
 import { readRanking, writeRerankRequest } from "../../apis/rerank/rerank.ts";
 import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
+import { refusesState } from "../../apis/adapt/state-refusals.ts";
 import { promptTexts } from "../../apis/adapt/truncation.ts";
 import type { SourcePort } from "../../apis/source-port.ts";
 import { badAnswer } from "../../apis/tolerant/read-failure.ts";
@@ -25,11 +26,12 @@ import { RepairLog } from "../../apis/tolerant/repairs.ts";
 import { parseTolerantly } from "../../apis/tolerant/read-response.ts";
 import { readText, readTokens, writeDetokenizeRequest, writeTokenizeRequest } from "../../apis/tokens/tokens.ts";
 import type { OllamaModels } from "./ollama-models.ts";
-import type { TargetSet, UpstreamTarget } from "./targets.ts";
+import type { RequestTurns } from "./request-turns.ts";
+import { stateSource, type TargetSet, type UpstreamTarget } from "./targets.ts";
 import { readBody } from "./transport.ts";
 import { answerTooLong, failureOfAnswer, transportFailure } from "./transport-failure.ts";
 
-type UpstreamQuestion = Exclude<QuestionKind, "apply-template" | "slots" | "end-reasoning">;
+type UpstreamQuestion = Exclude<QuestionKind, "apply-template" | "slots" | "end-reasoning" | "usage">;
 
 export interface QuestionContext {
   readonly targets: TargetSet;
@@ -44,6 +46,8 @@ export interface QuestionContext {
   readonly ollama: OllamaModels | undefined;
   /** The upstream's own name of a model. */
   nameOf(model: string): string;
+  /** The earlier turns of a conversation, with the states that each server gets. */
+  turnsOf(request: GenerationRequest): RequestTurns;
   /** `model`: the upstream's own name. */
   profileOf(model: string): ServerProfile;
 }
@@ -55,7 +59,11 @@ interface WholeRequest {
   readonly besideVersion?: boolean;
   /** The server's id for the request. */
   readonly id: string;
-  readonly body: object;
+  readonly body: object | ((target: UpstreamTarget) => object);
+  /** Who made the conversation's latest state (`TargetSet.choose`). */
+  readonly stateSource?: string | undefined;
+  /** Whether the body is another one now, so that a target that has refused it is asked again. */
+  changed?(refusal: GenerationFailure, target: UpstreamTarget): boolean;
   /** Sent in addition to those of the context. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Notified of each attempt at this model. */
@@ -96,13 +104,26 @@ export class UpstreamQuestions {
 
   /** Only where the upstream's API can count tokens. */
   async countTokens(request: GenerationRequest, signal: AbortSignal): Promise<number> {
-    const { source, nameOf, profileOf } = this.#context;
+    const { source, nameOf, profileOf, turnsOf } = this.#context;
     const { tokenCount } = source;
     if (!tokenCount) throw new Error(`The API ${source.name} cannot count tokens.`);
     const { id, passthrough } = request;
-    const body = tokenCount.writeRequest(request, profileOf(nameOf(request.model)));
-    const headers = passthrough?.dialect === source.name ? passthrough.headers : undefined;
-    const tokens = tokenCount.read(await this.#send({ path: tokenCount.path, id, body, headers }, signal));
+    const model = nameOf(request.model);
+    const turns = turnsOf(request);
+    await turns.recall();
+    const answer = await this.#send(
+      {
+        path: tokenCount.path,
+        id,
+        body: (target) =>
+          tokenCount.writeRequest(turns.fitted(request, stateSource(target, model)).request, profileOf(model)),
+        headers: passthrough?.dialect === source.name ? passthrough.headers : undefined,
+        stateSource: turns.latestSource,
+        changed: (refusal, target) => refusesState(refusal) && turns.drop(stateSource(target, model)),
+      },
+      signal,
+    );
+    const tokens = tokenCount.read(answer);
     if (tokens === undefined) throw new FailureError(badAnswer("The upstream's answer has no count of tokens."));
     return tokens;
   }
@@ -191,7 +212,7 @@ export class UpstreamQuestions {
     const { model = "", observer } = request.observed ?? {};
     const tried = new Set<UpstreamTarget>();
     for (;;) {
-      const target = targets.choose(tried);
+      const target = targets.choose(tried, undefined, request.stateSource);
       tried.add(target);
       target.outstanding++;
       const attempt = observer?.attempt({ url: target.url, model });
@@ -203,6 +224,10 @@ export class UpstreamQuestions {
       } catch (error) {
         attempt?.ended(endOf(error, signal));
         if (!(error instanceof FailureError)) throw error;
+        if (request.changed?.(error.failure, target)) {
+          tried.delete(target);
+          continue;
+        }
         if (error.failure.status < 500) throw error;
         targets.failed(target, error.failure);
         if (signal.aborted || !targets.hasFresh(tried)) throw error;
@@ -234,7 +259,7 @@ export class UpstreamQuestions {
           accept: "application/json",
           "x-request-id": request.id,
         },
-        body: JSON.stringify(request.body),
+        body: JSON.stringify(typeof request.body === "function" ? request.body(target) : request.body),
         signal,
       });
       text = await readBody(answer.body, answerLimit, () => new FailureError(answerTooLong(answerLimit).failure));

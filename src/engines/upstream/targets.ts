@@ -1,3 +1,5 @@
+import { modelFamily } from "../../core/turn-state.ts";
+import { Digest } from "../../apis/cache-diagnosis.ts";
 import { urlOfConversation } from "./balance.ts";
 import type { Ejections, UpstreamOptions, UrlState } from "./options.ts";
 import { inBackground } from "./transport.ts";
@@ -21,6 +23,8 @@ export class UpstreamTarget {
   /** For people: without credentials, and without the values of its query. */
   readonly url: string;
   readonly transport: Transport;
+  /** Identifies the URL and the credentials, for the states that the server gives (`TurnState.source`). */
+  readonly source: string;
   /** At an address of this machine or of a private network. */
   readonly isPrivate: boolean;
   readonly #origin: string;
@@ -43,6 +47,8 @@ export class UpstreamTarget {
     const base = new URL(url);
     this.url = shownUrl(url);
     this.isPrivate = isPrivateUrl(url);
+    const { key, headers, sourceId = digestOf } = options;
+    this.source = sourceId(JSON.stringify([url, key, headers]));
     this.#origin = base.origin;
     this.#query = base.search;
     this.#basePath = base.pathname.replace(/\/+$/, "");
@@ -129,6 +135,10 @@ export class UpstreamTarget {
   }
 }
 
+function digestOf(text: string): string {
+  return new Digest().add(text).value;
+}
+
 /** A URL as logs and messages show it. */
 export function shownUrl(url: string): string {
   const shown = new URL(url);
@@ -139,6 +149,11 @@ export function shownUrl(url: string): string {
   const names = [...new URLSearchParams(search).keys()].map((name) => `${name}=[key]`);
   const text = shown.href.replace(/\/$/, "") + (names.length > 0 ? `?${names.join("&")}` : "");
   return username === "" ? text : text.replace("//", "//[key]@");
+}
+
+/** Who answers, for the states of the answer: the target and the family of the model. */
+export function stateSource(target: UpstreamTarget, model: string): string {
+  return `${target.source}.${modelFamily(model)}`;
 }
 
 /**
@@ -169,9 +184,10 @@ export class TargetSet {
 
   /**
    * Chooses the target of the next attempt: if possible one that was not tried. If all are ejected, one of them is tried anyway.
-   * `conversation`: its key, if requests are balanced by it.
+   * `conversation`: its key, if requests are balanced by it. `source`: the target that made the conversation's latest state; others would
+   * refuse that.
    */
-  choose(tried: ReadonlySet<UpstreamTarget>, conversation?: string): UpstreamTarget {
+  choose(tried: ReadonlySet<UpstreamTarget>, conversation?: string, source?: string): UpstreamTarget {
     // The timer may have ended with the request that set it (see `sharesTimers`), so every request checks, too.
     if (this.#timer !== undefined) this.#probeDue();
     const [only, ...others] = this.targets;
@@ -179,6 +195,9 @@ export class TargetSet {
     const inService = this.targets.filter((target) => target.inService());
     const fresh = inService.filter((target) => !tried.has(target));
     const candidates = fresh.length > 0 ? fresh : inService.length > 0 ? inService : this.targets;
+    const maker =
+      source === undefined ? undefined : candidates.find((target) => source.startsWith(`${target.source}.`));
+    if (maker) return maker;
     if (conversation !== undefined) return urlOfConversation(candidates, conversation);
     const least = Math.min(...candidates.map(({ outstanding }) => outstanding));
     const idlest = candidates.filter(({ outstanding }) => outstanding === least);

@@ -101,10 +101,11 @@ export function failureOfAnswer(
   repairs: RepairLog,
 ): GenerationFailure {
   const retryAfter = retryAfterSeconds(headers, Date.now());
+  const failure = readFailure(parseTolerantly(body, repairs), status) ?? failureOfText(body, status);
   return {
-    ...(readFailure(parseTolerantly(body, repairs), status) ?? failureOfText(body, status)),
+    ...failure,
     ...(retryAfter !== undefined && { retryAfterSeconds: retryAfter }),
-    headers: passedHeaders(headers),
+    headers: { ...passedHeaders(headers), ...failure.headers },
   };
 }
 

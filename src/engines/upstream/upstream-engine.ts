@@ -12,9 +12,11 @@ import type { GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
 import { loggedFailure } from "../../core/failure.ts";
 import type { GenerationRequest } from "../../core/request.ts";
+import type { TurnMemory } from "../../core/turn-memory.ts";
 import { OpenList } from "../../core/open-list.ts";
 import { looseSchemas } from "../../apis/adapt/simplify-schema.ts";
 import { knownServer } from "../../apis/adapt/known-servers.ts";
+import { refusesState } from "../../apis/adapt/state-refusals.ts";
 import { isOn, type ServerProfile } from "../../apis/adapt/server-profile.ts";
 import type { SourcePort } from "../../apis/source-port.ts";
 import { sourcePorts } from "../../apis/ports.ts";
@@ -38,10 +40,12 @@ import type { UpstreamOptions } from "./options.ts";
 import { OllamaModels } from "./ollama-models.ts";
 import { ProfileProber } from "./profile-prober.ts";
 import { UpstreamQuestions } from "./questions.ts";
-import { shownUrl, TargetSet } from "./targets.ts";
+import { shownUrl, stateSource, TargetSet } from "./targets.ts";
 import { inBackground, type OpenTransport } from "./transport.ts";
-import { ProfileMemory, RequestLessons, UpstreamProfiles } from "./learned-profiles.ts";
+import { neededCapabilities, ProfileMemory, RequestLessons, UpstreamProfiles } from "./learned-profiles.ts";
+import { TurnCollector } from "./kept-turns.ts";
 import { AttemptPreparer } from "./prepare-attempt.ts";
+import { RefusedStates, RequestTurns } from "./request-turns.ts";
 
 // Why there is no HTTP client library, retry library or SSE reader here: tolerance is what this project sells. A client library reports
 // "terminated" where a request must know whether its bytes ever reached the server (then it is repeated on a new connection without
@@ -81,6 +85,9 @@ class UpstreamEngine implements Engine {
   readonly #budget = new RetryBudget();
   readonly #admission: Admission;
   readonly #cacheWatch = new CacheWatch();
+  readonly #refusedStates = new RefusedStates();
+  /** With `strict`, a request is not completed: its client returns what the server demands. */
+  readonly #memory: TurnMemory | undefined;
   #background: Background | undefined;
   readonly #profiles: UpstreamProfiles;
   /** Present for an API that has probes. */
@@ -96,6 +103,7 @@ class UpstreamEngine implements Engine {
 
   constructor(options: UpstreamOptions, open: OpenTransport) {
     this.#options = options;
+    this.#memory = options.strict === true ? undefined : options.turns;
     this.#source = sourcePorts[options.api ?? "chat"];
     this.#headers = {
       "user-agent": "truewire",
@@ -105,6 +113,7 @@ class UpstreamEngine implements Engine {
     };
     const { answerLimit = defaultAnswerLimit, profiles: store = new ProfileMemory() } = options;
     this.#profiles = new UpstreamProfiles({
+      log: options.log,
       configured: options.profile ?? {},
       store,
       known: (model, url) => this.#knownServer(model, url),
@@ -129,6 +138,7 @@ class UpstreamEngine implements Engine {
       add: options.profile?.add ?? {},
       ollama: this.#ollama,
       nameOf: (model) => this.#nameOf(model),
+      turnsOf: (request) => this.#turnsOf(request),
       profileOf: (model) => this.#profiles.of(model, shownUrl(options.urls[0] ?? "")),
     });
     this.#preparer = new AttemptPreparer({
@@ -173,12 +183,17 @@ class UpstreamEngine implements Engine {
   }
 
   generate(request: GenerationRequest, observer?: GenerationObserver): AsyncIterable<readonly GenerationEvent[]> {
-    const asked: AskedGeneration = { request, observer, lessons: new RequestLessons(), isWhole: true };
+    const turns = this.#turnsOf(request);
+    const asked: AskedGeneration = { request, observer, lessons: new RequestLessons(), turns, isWhole: true };
     const judged = this.#judged(asked);
     if (judged) return judged;
     const first = this.#choices(asked);
     // A refusal may teach that the schemas must be simpler.
     return this.#mayJudge(request) ? new ReplaceableGeneration(first, () => this.#judged(asked)) : first;
+  }
+
+  #turnsOf(request: GenerationRequest): RequestTurns {
+    return new RequestTurns(request, this.#memory, this.#refusedStates);
   }
 
   /** Whether the answer is judged if the server takes only simpler schemas. Only chat requests are written with such. */
@@ -200,6 +215,7 @@ class UpstreamEngine implements Engine {
     return judgedAnswer({
       schemas,
       background,
+      owner: request.owner,
       // Inspect keeps the events, which may be corrected.
       start: () => this.#choices({ ...asked, isWhole: false, isJudged: true }),
       report: (id, subject, errors) => {
@@ -271,6 +287,11 @@ class UpstreamEngine implements Engine {
     return this.#targets.targets.flatMap(({ url }) => models.map((model) => this.#profiles.report(model, url)));
   }
 
+  forget(model: string, { url, lesson }: { readonly url?: string; readonly lesson?: string }): readonly string[] {
+    const urls = this.#targets.targets.map((target) => target.url).filter((one) => url === undefined || one === url);
+    return [...new Set(urls.flatMap((one) => this.#profiles.forget(this.#nameOf(model), one, lesson)))];
+  }
+
   urls(): readonly UpstreamUrl[] {
     return this.#targets.targets.map((target) => target.report());
   }
@@ -281,12 +302,13 @@ class UpstreamEngine implements Engine {
     return this.#lifecycle.close(graceMs, {
       stop: (stream) => stream.abandon(shuttingDown),
       release: async () => {
-        await Promise.all([this.#targets.close(), this.#background?.close()]);
+        this.#background?.close();
+        await this.#targets.close();
       },
     });
   }
 
-  /** undefined: this runtime has no threads. */
+  /** undefined: this runtime has no processes. */
   #openBackground(): Background | undefined {
     return (this.#background ??= this.#options.openBackground?.());
   }
@@ -313,34 +335,54 @@ class UpstreamEngine implements Engine {
   }
 
   #plan(asked: AskedGeneration): GenerationPlan {
-    const { request, observer, lessons, isWhole, isFurther = false } = asked;
-    const { balance, retries = defaultRetries, log } = this.#options;
+    const { request, observer, lessons, turns, isWhole, isFurther = false } = asked;
+    const { retries = defaultRetries, log } = this.#options;
+    const collected = isFurther ? undefined : this.#collectorFor(request);
     // A further choice has the prompt of the first one, which the server may still be processing.
     const watched = isFurther
       ? undefined
       : observer && this.#cacheWatch.watch(request, (miss) => observer.cacheMissed(miss));
     return {
       targets: this.#targets,
-      conversation: balance === "prefix" ? conversationKey(request) : undefined,
+      conversation: this.#staysAtTarget(request) ? conversationKey(request) : undefined,
+      turns,
       budget: this.#budget,
       enter: (admitted) => this.#admission.enter(request, admitted, isFurther),
       retries,
       model: this.#nameOf(request.model),
-      prepare: (model, target, fresh, limit) => {
+      prepare: (model, target, fresh, limit, signal) => {
         const inspected = observer?.inspection && { inspection: observer.inspection, isWhole };
+        const countStates = isFurther ? undefined : observer?.turnStates?.bind(observer);
         const prepared = (): AttemptOptions | Promise<AttemptOptions> =>
-          this.#preparer.prepare({ request, model, target, fresh, inspected, limit, lessons });
+          this.#preparer.prepare({
+            request,
+            model,
+            target,
+            fresh,
+            inspected,
+            limit,
+            lessons,
+            turns,
+            countStates,
+            signal,
+          });
         return this.#ollama ? this.#ollama.prepare(model, target).then(prepared) : prepared();
       },
       limitAfter: (refused) => this.#preparer.limitAfter(refused, request),
       learn: (failure, refused, model) =>
         this.#ollama?.failed(failure, model, refused.target) === true || this.#learn(failure, refused, model, asked),
-      confirmLessons: ({ url }) => this.#profiles.confirm(lessons, url),
+      confirmLessons: (target, model) => {
+        this.#profiles.confirm(lessons, target.url);
+        turns.confirm(stateSource(target, model));
+      },
       observe: (attempt) => {
         if (watched) watched.server = attempt.url;
         return observer?.attempt(attempt);
       },
-      read: (events) => watched?.read(events),
+      read: (events) => {
+        watched?.read(events);
+        collected?.read(events);
+      },
       retried: (failure, model, target) => {
         this.#retries++;
         target.retries++;
@@ -355,12 +397,31 @@ class UpstreamEngine implements Engine {
       },
       closed: (stream, attempt, end) => {
         this.#lifecycle.end(stream);
-        if (attempt && end.kind === "done") this.#answered(attempt);
+        if (attempt && end.kind === "done") this.#answered(attempt, request);
+        if (end.kind === "done") this.#keep(request, collected);
         const repairs = attempt?.reader.repairs;
         if (observer && repairs && repairs.total > 0)
           observer.repaired(Object.fromEntries(repairs.list().map(({ id, count }) => [id, count])));
       },
     };
+  }
+
+  /** Whether the requests of a conversation go to one target while it can: it is the only one that accepts the states of its answers. */
+  #staysAtTarget({ reasoning }: GenerationRequest): boolean {
+    const { balance } = this.#options;
+    if (balance !== undefined) return balance === "prefix";
+    const signs = this.#source === sourcePorts.messages || this.#source === sourcePorts.responses;
+    return signs && reasoning !== undefined && reasoning.mode !== "off" && this.#targets.targets.length > 1;
+  }
+
+  /** undefined: the conversation goes on without what its source has given. */
+  #collectorFor({ prompt, tools = [] }: GenerationRequest): TurnCollector | undefined {
+    return this.#memory && prompt.kind === "chat" && tools.length > 0 ? new TurnCollector() : undefined;
+  }
+
+  #keep({ prompt, owner }: GenerationRequest, collected: TurnCollector | undefined): void {
+    const kept = prompt.kind === "chat" ? collected?.turn(prompt.messages) : undefined;
+    if (kept) this.#memory?.keep(owner, kept.keys, kept.turn);
   }
 
   /** The upstream's own name of a model. */
@@ -369,9 +430,11 @@ class UpstreamEngine implements Engine {
   }
 
   /** Lets the prober ask the server of an answer, if it may: probes cost tokens. */
-  #answered({ target, model }: AttemptOptions): void {
+  #answered({ target, model, profile }: AttemptOptions, request: GenerationRequest): void {
     const { learn } = this.#options;
     this.#used.add(model);
+    const sent = neededCapabilities(request).filter((name) => profile[name] !== false);
+    this.#profiles.accepted(model, target.url, sent);
     if (!this.#prober || learn === false) return;
     if (learn === true || (target.isPrivate && this.#knownServer(model, target.url) === undefined))
       this.#prober.answered(target, model);
@@ -394,13 +457,28 @@ class UpstreamEngine implements Engine {
     failure: GenerationFailure,
     { target, body, profile: sentProfile }: AttemptOptions,
     model: string,
-    { request, lessons, isJudged }: AskedGeneration,
+    { request, lessons, turns, isJudged }: AskedGeneration,
   ): boolean | "replace" {
     const { strict, log } = this.#options;
     if (strict === true) return false;
+    if (refusesState(failure) && turns.drop(stateSource(target, model))) {
+      const error = loggedFailure(failure);
+      log?.("refused what belongs to earlier turns", "info", { req: request.id, model, url: target.url, error });
+      return true;
+    }
     // By now another request may have taught the same.
-    const lesson = lessons.learn(target.url, model, failure, body, sentProfile);
+    const lesson = lessons.read(failure, body, sentProfile);
     if (!lesson) return false;
+    if (!this.#profiles.believes(lesson, model, target.url)) {
+      log?.("not believed: the model has done before what the server refuses", "warn", {
+        req: request.id,
+        model,
+        url: target.url,
+        lesson,
+      });
+      return false;
+    }
+    lessons.add(target.url, model, lesson);
     log?.("learned from a refusal", "info", { req: request.id, model, url: target.url, learned: lesson });
     const profile = this.#profiles.of(model, target.url, lessons);
     // Several requests take its place (`#choices`), or one whose answer is judged (`generate`).
@@ -428,8 +506,11 @@ class UpstreamEngine implements Engine {
       }
     }
     const [first] = reasons;
-    const why = first instanceof Error ? first.message : String(first);
-    const message = `the models of ${name} (${urls.map(shownUrl).join(", ")}) cannot be listed: ${why}. Name them, to do without the list: --model NAME on the command line (repeatable), "models" in the configuration.`;
+    const why = reasonOf(first);
+    const next =
+      httpHint(first, urls) ??
+      'Name them, to do without the list: --model NAME on the command line (repeatable), "models" in the configuration.';
+    const message = `the models of ${name} (${urls.map(shownUrl).join(", ")}) cannot be listed: ${why}. ${next}`;
     throw new AggregateError(reasons, message);
   }
 
@@ -453,6 +534,7 @@ interface AskedGeneration {
   readonly request: GenerationRequest;
   readonly observer: GenerationObserver | undefined;
   readonly lessons: RequestLessons;
+  readonly turns: RequestTurns;
   /** The client receives the upstream's answer as it is. */
   readonly isWhole: boolean;
   /** The answer is judged by the client's schemas. */
@@ -463,4 +545,26 @@ interface AskedGeneration {
 
 function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+/** Why a list could not be read. OpenSSL's own words for HTTPS at a port of HTTP are an address and a line of its source. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return speaksHttp(error) ? "it speaks HTTP, not HTTPS" : error.message;
+}
+
+function speaksHttp(error: unknown): boolean {
+  return error instanceof Error && (error as NodeJS.ErrnoException).code === "ERR_SSL_WRONG_VERSION_NUMBER";
+}
+
+/** What to do about an address with https where http may be meant: the server speaks HTTP, or nothing listens at the port. */
+function httpHint(error: unknown, urls: readonly string[]): string | undefined {
+  const url = urls.find((one) => one.startsWith("https:"));
+  if (url === undefined) return undefined;
+  const http = shownUrl(url).replace(/^https:/, "http:");
+  if (speaksHttp(error)) return `Use http:// in the URL: ${http}`;
+  const isClosed = error instanceof Error && (error as NodeJS.ErrnoException).code === "ECONNREFUSED";
+  return isClosed
+    ? `Nothing listens there: start the server. If it speaks plain HTTP, use http:// in the URL: ${http}`
+    : undefined;
 }

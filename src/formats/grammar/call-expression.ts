@@ -23,7 +23,7 @@ import { anyValue, jsonSyntax, looseSyntax, pythonSyntax } from "./value-syntax.
 import { until } from "./strings.ts";
 import { codePoints } from "./code-points.ts";
 import type { ObjectLimits } from "./schema-shape.ts";
-import { taggedArguments } from "./tagged-arguments.ts";
+import { type CallAround, taggedArguments } from "./tagged-arguments.ts";
 
 /**
  * The calls of a plain format in its first syntax: section, markers, names, arguments. `opened`: the text may also begin at a call's own
@@ -149,8 +149,7 @@ function namedCall(
 ): GrammarExpression {
   const [headEnd] = call.headEnd;
   const kept = call.headEndKept?.includes(headEnd) === true;
-  const closes = [...(call.close ?? []), ...(format.section?.close ?? [])];
-  const values = argumentsExpression(context, call.args, tool, closes);
+  const values = argumentsExpression(context, call.args, tool, { format, call });
   const body =
     call.fence === true ? sequence(literal("```json\n"), values, optional(literal("\n")), literal("```")) : values;
   return sequence(
@@ -242,7 +241,7 @@ function callRoutes({ write, to }: FormatRoute, any: boolean): readonly CallRout
 
 function bodyOf(context: CallGrammarContext, to: Args | PlainFormat, tool: CallableTool): GrammarExpression {
   const one = { ...context, tools: [tool], parallel: false };
-  return "id" in to ? plainCalls(one, to, false) : argumentsExpression(one, to, tool, []);
+  return "id" in to ? plainCalls(one, to, false) : argumentsExpression(one, to, tool);
 }
 
 /** The header without the part that the prompt has written. `role` precedes it in a further message. */
@@ -251,12 +250,12 @@ function withoutBegun(header: string, begun: string, role: string): string {
   return role + (role === "" || !header.startsWith(role) ? rest : header.slice(role.length));
 }
 
-/** The arguments of a call of this tool. `closes`: the markers that end the call, which raw values must not contain. */
+/** The arguments of a call of this tool. `around`: the call, whose markers decide what raw values may contain. */
 function argumentsExpression(
   context: CallGrammarContext,
   args: Args,
   tool: CallableTool,
-  closes: readonly string[],
+  around?: CallAround,
 ): GrammarExpression {
   const { grammar } = context;
   const hint = `${tool.name}-arguments`;
@@ -272,7 +271,7 @@ function argumentsExpression(
     case "kwargs":
       return keywordArguments({ grammar, reader: tool.reader, syntax: pythonSyntax(grammar) }, tool, hint);
     case "tagged":
-      return taggedArguments(context, args, tool, closes);
+      return taggedArguments(context, args, tool, around);
   }
 }
 

@@ -1,7 +1,7 @@
 import addFormats from "ajv-formats";
 import fc from "fast-check";
 import { Ajv2020, type AnySchema } from "ajv/dist/2020.js";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { Gbnf } from "../../../test/support/gbnf.ts";
 import { llamaGrammar } from "../../../test/support/llama-grammar.ts";
 import { boundedObjectSchema } from "../../../test/support/schemas.ts";
@@ -15,9 +15,6 @@ import { GrammarBudget, type GrammarState, GrammarStates } from "./grammar-state
 import { readGbnf } from "./read-gbnf.ts";
 import { SchemaError } from "./grammar-errors.ts";
 import { anyValue, jsonSyntax } from "./value-syntax.ts";
-
-// Other work may share the machine.
-vi.setConfig({ testTimeout: 60_000 });
 
 const ajv = new Ajv2020({ strict: false });
 addFormats.default(ajv);

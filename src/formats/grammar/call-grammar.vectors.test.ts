@@ -68,5 +68,5 @@ describe.skipIf(!existsSync(folder))("call texts of ../shared/vectors", () => {
       return !new Gbnf(gbnf).accepts(text);
     });
     expect(missed.map(({ id }) => id).filter((id) => !Object.hasOwn(waived, id))).toEqual([]);
-  }, 120_000);
+  });
 });

@@ -289,7 +289,7 @@ function regexTerminal(pattern: string, flags: string): GrammarExpression {
 
 /** Replaces each dot that matches any character by `dot`. */
 function withDots(pattern: string, dot: string): string {
-  return pattern.replace(/\\[\s\S]|\[(?:\\[\s\S]|[^\]\\])*\]|\./g, (part) => (part === "." ? dot : part));
+  return pattern.replace(/\\[\s\S]|\[(?:\\[\s\S]|[^\]\\])*\]?|\./g, (part) => (part === "." ? dot : part));
 }
 
 const lower = codePoints("az");

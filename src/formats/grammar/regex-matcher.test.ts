@@ -2,6 +2,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { PatternSet, RegexMatcher } from "./regex-matcher.ts";
 import { RegexError } from "./regex-syntax.ts";
+import { cpuMs } from "../../../test/support/hang.ts";
 
 const patterns = [
   "",
@@ -61,9 +62,7 @@ test("it agrees with the runtime for random patterns", () => {
 // `^(a+)+$` held the runtime's engine for 34 seconds over thirty characters.
 test.each(["^(a+)+$", "^(a|a)*$", "^(a|aa)+$", "(a*)*b", "^(.*a){20}$"])("%s is decided in time", (source) => {
   const text = `${"a".repeat(50_000)}!`;
-  const started = performance.now();
-  expect(new RegexMatcher(source).test(text)).toBe(false);
-  expect(performance.now() - started).toBeLessThan(2000);
+  expect(cpuMs(() => expect(new RegexMatcher(source).test(text)).toBe(false))).toBeLessThan(5000);
 });
 
 test.each(["(?=a)b", "(a)\\1", "\\bword\\b", "(", "((a{1000}){1000})"])("%s is refused", (source) => {

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 
 import { Gbnf } from "../../../test/support/gbnf.ts";
 import { llamaGrammar } from "../../../test/support/llama-grammar.ts";
@@ -8,9 +8,6 @@ import { choice, literal } from "./expression.ts";
 import { GrammarError } from "./grammar.ts";
 import { RegexError } from "./regex-syntax.ts";
 import { regexExpression } from "./regex-to-gbnf.ts";
-
-// Other work may share the machine.
-vi.setConfig({ testTimeout: 60_000 });
 
 function regexToGbnf(pattern: string): string {
   return gbnfOf(regexExpression(pattern, "whole"));

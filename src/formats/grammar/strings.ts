@@ -22,6 +22,7 @@ import {
   literal,
 } from "./expression.ts";
 import type { Grammar } from "./grammar.ts";
+import type { TaggedText } from "./tagged-text.ts";
 
 /** How formats write a string, including its quotes or closing marker. */
 export interface StringSyntax {
@@ -76,9 +77,9 @@ function firstCharacters(markers: readonly string[]): CodePoints {
 }
 
 /**
- * Strings without escapes that end at the first `close`. If their text is constrained, they do not contain the first character of `close`,
- * so that they cannot end early; a grammar could not count the characters otherwise. `edge` (a line end, for example) is inside both
- * markers and not part of the string.
+ * Strings without escapes that end at the first `close`; with `texts`, at the close where that automaton ends. If their text is constrained,
+ * they do not contain the first character of `close`, so that they cannot end early; a grammar could not count the characters otherwise.
+ * `edge` (a line end, for example) is inside both markers and not part of the string.
  */
 export function rawStrings(
   grammar: Grammar,
@@ -87,7 +88,8 @@ export function rawStrings(
     close,
     edge = "",
     forbidden = [],
-  }: { open: string; close: string; edge?: string; forbidden?: readonly string[] },
+    texts,
+  }: { open: string; close: string; edge?: string; forbidden?: readonly string[]; texts?: TaggedText | undefined },
 ): StringSyntax {
   const starts = union(
     ...[close, ...forbidden].flatMap(([first]) => (first === undefined ? [] : [oneCodePoint(first)])),
@@ -100,13 +102,17 @@ export function rawStrings(
     return [...leaf.text].some((character) => includesCodePoint(starts, codePointOf(character))) ? never : leaf;
   };
   return {
-    any: sequence(before, until(grammar, edge + close, edge === "" ? forbidden : [close, ...forbidden])),
+    any: sequence(
+      before,
+      texts?.expression(grammar) ?? until(grammar, edge + close, edge === "" ? forbidden : [close, ...forbidden]),
+    ),
     ofLength: (min, max) => sequence(before, repeat(chars(safe), min, max), after),
     spell: (set) => chars(intersection(set, safe)),
     around: (spelled) => sequence(before, spelled, after),
     of: (characters) => {
       // A literal is completely known: it may contain anything that does not end it.
       if (characters.kind !== "text") return sequence(before, mapLeaves(characters, keep), after);
+      if (texts !== undefined) return texts.accepts(characters.text) ? sequence(before, characters, after) : never;
       const endsEarly = (characters.text + edge + close).indexOf(close) < characters.text.length + edge.length;
       return endsEarly || forbidden.some((marker) => characters.text.includes(marker))
         ? never

@@ -1,5 +1,5 @@
 import { parametersOf } from "../../core/custom-tool.ts";
-import type { TaggedArgs } from "../format.ts";
+import type { NamedCall, PlainFormat, TaggedArgs } from "../format.ts";
 import { type DeclaredTypes, ToolTypes, typedValue } from "../reading/tool-types.ts";
 import type { CallableTool, CallGrammarContext } from "./call-parts.ts";
 import { codePoints } from "./code-points.ts";
@@ -29,18 +29,25 @@ import {
   type Shape,
 } from "./schema-shape.ts";
 import { rawStrings, until } from "./strings.ts";
+import { TaggedText } from "./tagged-text.ts";
 import { asRaw, jsonSyntax } from "./value-syntax.ts";
+
+/** The call around the parameters, unless a routed message is the call. */
+export interface CallAround {
+  readonly format: PlainFormat;
+  readonly call: NamedCall;
+}
 
 /** The parameters of a call, one tag each, in the order of the schema. */
 export function taggedArguments(
   context: CallGrammarContext,
   args: TaggedArgs,
   tool: CallableTool,
-  closes: readonly string[],
+  around: CallAround | undefined,
 ): GrammarExpression {
   const { grammar, gap } = context;
   const { reader } = tool;
-  const parameter = new Parameter(context, args, tool, closes);
+  const parameter = new Parameter(context, args, tool, around);
   if (tool.free) return sequence(gap, parameter.anyNumber());
   const shapes = reader.shapes(tool.parts).map(({ object: limits }) => {
     const names = [...new Set([...limits.properties.keys(), ...limits.required])];
@@ -61,29 +68,32 @@ class Parameter {
   readonly #tool: CallableTool;
   readonly #forbidden: readonly string[];
   readonly #types: ToolTypes;
+  readonly #around: CallAround | undefined;
 
-  constructor(context: CallGrammarContext, args: TaggedArgs, tool: CallableTool, closes: readonly string[]) {
+  constructor(context: CallGrammarContext, args: TaggedArgs, tool: CallableTool, around: CallAround | undefined) {
     this.#context = context;
     this.#args = args;
     this.#tool = tool;
+    this.#around = around;
+    const closes = [...(around?.call.close ?? []), ...(around?.format.section?.close ?? [])];
     this.#forbidden = [args.open, ...closes, ...(args.cdata === true ? ["<![CDATA["] : [])];
     this.#types = new ToolTypes([tool.tool]);
   }
 
   declared(limits: ObjectLimits, name: string): GrammarExpression {
     const { reader } = this.#tool;
-    const { keyEnd } = this.#args;
+    const { keyEnd, close } = this.#args;
     // The parser reads a name up to `keyEnd` and does not accept a line end or an angle bracket in it.
-    const writable = name.trim() === name && name !== "" && !/[<\n]/.test(name) && !name.includes(keyEnd);
-    if (!writable || (limits.names.length > 0 && !acceptsAll(reader, limits.names, name))) return never;
+    const isName = name.trim() === name && name !== "" && !/[<\n]/.test(name) && !name.includes(keyEnd);
+    // The close of a section is not read as the close of a parameter.
+    const isSection = this.#around?.format.section?.close.includes(close.replace("{key}", name)) === true;
+    if (!isName || isSection || (limits.names.length > 0 && !acceptsAll(reader, limits.names, name))) return never;
     return this.#tag(literal(name), name, propertyParts(reader, limits, name));
   }
 
   /** Any parameters with any values: declared ones, and others if the tags allow unknown names. */
   anyNumber(): GrammarExpression {
-    const parameters = parametersOf(this.#tool.tool);
-    const properties = typeof parameters === "object" ? parameters["properties"] : undefined;
-    const names = typeof properties === "object" && properties !== null ? Object.keys(properties) : [];
+    const names = declaredNames(this.#tool) ?? [];
     const limits = anything.object;
     const one = choice(this.other(limits), ...names.map((name) => this.declared(limits, name)));
     return optional(sequence(one, repeat(sequence(this.#context.gap, one), 0, null)));
@@ -111,7 +121,8 @@ class Parameter {
     const path = parts[0]?.path ?? "";
     if (args.nestedItem !== undefined) {
       const nested = { open: args.open, keyEnd: args.keyEnd, item: args.nestedItem };
-      return sequence(head, nestedValue(this.#valueContext(close), nested, parts, { close, outer: key ?? "" }));
+      const around = { close, outer: key ?? "", texts: this.#texts(close) };
+      return sequence(head, nestedValue(this.#valueContext(close), nested, parts, around));
     }
     const declared = key === null ? undefined : this.#types.parameter(this.#tool.name, key);
     const written = this.#tool.reader
@@ -131,7 +142,7 @@ class Parameter {
     const { grammar } = this.#context;
     const { hint, trim } = this.#args;
     const edge = trim === "newline" ? "\n" : "";
-    const raw = rawStrings(grammar, { open: "", close, edge, forbidden: this.#forbidden });
+    const raw = rawStrings(grammar, { open: "", close, edge, forbidden: this.#forbidden, texts: this.#texts(close) });
     const context = this.#valueContext(close);
     const types = shape.values === undefined ? meantTypes(shape) : jsonTypes;
     // Without a hint, any text is a string, which includes all other values.
@@ -156,6 +167,16 @@ class Parameter {
     });
   }
 
+  /** The texts of raw strings that the parser reads as one value, or undefined if they are not described and contain no markers at all. */
+  #texts(close: string): TaggedText | undefined {
+    const args = this.#args;
+    if (this.#around === undefined) return undefined;
+    const declared = declaredNames(this.#tool);
+    const keys = declared && [...new Set(this.#context.tools.flatMap((tool) => declaredNames(tool) ?? []))];
+    const texts = new TaggedText({ ...this.#around, args, close, keys });
+    return texts.isExact ? texts : undefined;
+  }
+
   /** Without a hint, the parser reads text that fits another declared type as a value of that type, which may violate constraints. */
   #reportMixture(declared: DeclaredTypes | undefined, path: string): void {
     if (this.#args.hint !== undefined || declared === undefined || isOnlyString(declared)) return;
@@ -174,6 +195,14 @@ class Parameter {
     const { grammar } = this.#context;
     return { grammar, reader: this.#tool.reader, syntax: jsonSyntax(grammar, [close, ...this.#forbidden]) };
   }
+}
+
+/** The names of the parameters that a tool declares, or null if it declares nothing. */
+function declaredNames({ tool }: CallableTool): readonly string[] | null {
+  const parameters = parametersOf(tool);
+  if (parameters === undefined) return null;
+  const properties = typeof parameters === "object" ? parameters["properties"] : undefined;
+  return typeof properties === "object" && properties !== null ? Object.keys(properties) : [];
 }
 
 function isOnlyString(declared: DeclaredTypes | undefined): boolean {
@@ -200,6 +229,8 @@ interface NestedTags {
 interface Around {
   readonly close: string;
   readonly outer: string;
+  /** The texts of strings, if it is the tag of a parameter. In nested tags, strings contain no tags. */
+  readonly texts?: TaggedText | undefined;
 }
 
 /**
@@ -209,8 +240,9 @@ interface Around {
 function nestedValue(context: ValueContext, tags: NestedTags, parts: Parts, around: Around): GrammarExpression {
   const { grammar, reader } = context;
   // Any value: text, JSON, or nested tags.
-  if (parts.length === 0) return until(grammar, around.close);
-  const key = `${reader.scope} nested ${JSON.stringify(around)} ${JSON.stringify(parts.map((part) => part.schema))}`;
+  const { close, outer, texts } = around;
+  if (parts.length === 0) return texts?.expression(grammar) ?? until(grammar, close);
+  const key = `${reader.scope} nested ${JSON.stringify([close, outer, texts !== undefined])} ${JSON.stringify(parts.map((part) => part.schema))}`;
   return grammar.shared(key, "nested", () =>
     choice(...reader.shapes(parts).map((shape) => shapeValue(context, tags, shape, parts[0]?.path ?? "", around))),
   );
@@ -221,9 +253,9 @@ function shapeValue(
   tags: NestedTags,
   shape: Shape,
   path: string,
-  { close, outer }: Around,
+  { close, outer, texts }: Around,
 ): GrammarExpression {
-  const raw = rawStrings(context.grammar, { open: "", close, forbidden: [tags.open] });
+  const raw = rawStrings(context.grammar, { open: "", close, forbidden: [tags.open], texts });
   const types = shape.values === undefined ? meantTypes(shape) : [...shape.types];
   const mayBeString = types.includes("string");
   return choice(

@@ -127,6 +127,21 @@ export class Cursor {
     this.#buffer.add(later);
   }
 
+  /** Moves back by `length` characters of the passed text, however long it is: it will be read again. A search must do so once at most. */
+  rewind(length: number): void {
+    if (length <= this.pos - this.#from) {
+      this.pos -= length;
+      return;
+    }
+    const passed = this.peekPending();
+    const to = passed.length - length;
+    this.text = passed.slice(to) + this.text.slice(this.pos);
+    this.pos = 0;
+    this.#from = 0;
+    this.#buffer.clear();
+    this.#buffer.add(passed.slice(0, to));
+  }
+
   /** Returns what `take` would return, without consuming it. */
   peekPending(): string {
     return this.#buffer.toString() + this.text.slice(this.#from, this.pos);

@@ -158,6 +158,11 @@ export class EventOutput {
     else this.markup(raw);
   }
 
+  /** Whether reasoning is visible text. */
+  get mergesReasoning(): boolean {
+    return this.#options.mergeReasoning;
+  }
+
   isKnown(name: string): boolean {
     return this.#options.known?.has(name) ?? true;
   }
@@ -171,13 +176,14 @@ export class EventOutput {
     if (this.#space.length > 0) this.#markup(this.#space.take());
   }
 
-  startReasoning(raw: string): void {
+  /** `resumes`: it continues the reasoning before a call, with the white space between them. */
+  startReasoning(raw: string, resumes = false): void {
     this.phase = "reasoning";
     if (this.#options.mergeReasoning) return this.text(raw);
     this.#releaseStop();
     this.#dropSpace();
     this.#markup(raw);
-    this.#edge = "trim";
+    this.#edge = resumes ? null : "trim";
   }
 
   /** A marker at the beginning of the reasoning, after its opener. */

@@ -18,9 +18,11 @@ export function* readPlain(context: ParseContext, start: Start, ends: readonly s
   /** Visible text has come. */
   let seen = false;
   let afterCall = false;
+  /** A call ended the reasoning before the model closed it. */
+  let interrupted = false;
   const reason = function* (raw: string, assumed: boolean): Parser<void> {
     output.startReasoning(raw);
-    yield* readReasoning(context, assumed);
+    interrupted = !(yield* readReasoning(context, assumed));
     mayReason = reasoning?.anywhere === true;
   };
   const visible = (text: string): void => {
@@ -46,7 +48,10 @@ export function* readPlain(context: ParseContext, start: Start, ends: readonly s
       afterCall = yield* readCalls(context, role, set.length(found));
       output.phase = "content";
       if (!afterCall && invalid === "drop") yield* dropCall(context);
-      else if (!afterCall) visible(cursor.take());
+      // The model may go on with its reasoning after the call, or after a word that is no call, and close it then.
+      else if (interrupted && !output.mergesReasoning && (yield* readUnopenedReasoning(context, set.markers, true))) {
+        interrupted = false;
+      } else if (!afterCall) visible(cursor.take());
     } else if (role.dropTo !== null) {
       const close = role.dropTo;
       yield* readToMarker(
@@ -56,7 +61,12 @@ export function* readPlain(context: ParseContext, start: Start, ends: readonly s
       );
       output.markup(cursor.take());
     } else if (role.closesCall && afterCall) output.closer(cursor.take());
-    else if (role.isStripped || (role.closesReasoning && stripsStrayClose(context, seen))) output.markup(cursor.take());
+    else if (role.closesReasoning && interrupted) {
+      interrupted = false;
+      output.startReasoning("");
+      output.endReasoning(cursor.take());
+    } else if (role.isStripped || (role.closesReasoning && stripsStrayClose(context, seen)))
+      output.markup(cursor.take());
     else visible(cursor.take());
   }
 }
@@ -79,11 +89,11 @@ function* dropCall({ cursor, output, format }: ParseContext): Parser<void> {
 
 /**
  * Reads reasoning up to its close, a marker that ends it without being part of it, or the end of the text. The cursor is after the opener;
- * `assumed`: the opener was not seen.
+ * `assumed`: the opener was not seen. Returns false if such a marker ended it.
  */
-function* readReasoning({ cursor, output, format }: ParseContext, assumed: boolean): Parser<void> {
+function* readReasoning({ cursor, output, format }: ParseContext, assumed: boolean): Parser<boolean> {
   const { reasoning } = format.description;
-  if (!reasoning) return;
+  if (!reasoning) return true;
   if (assumed || reasoning.anywhere === true) {
     // The model may write the opener itself, or twice: that is not reasoning text.
     const openers = format.set("reasoning opener", () => reasoning.open);
@@ -102,16 +112,23 @@ function* readReasoning({ cursor, output, format }: ParseContext, assumed: boole
   }
   const ends = format.set("reasoning ends", () => [...reasoning.close, ...(reasoning.endedBy ?? [])]);
   const found = yield* readToMarker(cursor, ends, (raw) => output.reasoning(raw));
-  if (found < 0) return;
-  if (found >= reasoning.close.length) cursor.pos -= ends.length(found);
+  if (found < 0) return true;
+  const isClosed = found < reasoning.close.length;
+  if (!isClosed) cursor.pos -= ends.length(found);
   output.endReasoning(cursor.take());
+  return isClosed;
 }
 
 /**
- * Reads the beginning of a text that may be reasoning without an opener. Nothing is emitted until a reasoning close shows that it is
- * reasoning, or another marker or the end of the text shows that it is not. Returns whether it was reasoning.
+ * Reads text that may be reasoning without an opener: at the beginning, or where a call may have interrupted the reasoning. Nothing is
+ * emitted until a reasoning close shows that it is reasoning, or another marker or the end of the text shows that it is not. Returns
+ * whether it was reasoning.
  */
-function* readUnopenedReasoning({ cursor, output, format }: ParseContext, markers: readonly string[]): Parser<boolean> {
+function* readUnopenedReasoning(
+  { cursor, output, format }: ParseContext,
+  markers: readonly string[],
+  resumes = false,
+): Parser<boolean> {
   const { reasoning } = format.description;
   if (!reasoning) return false;
   const set = format.set(`unknown ${markers.join(" ")}`, () => markers);
@@ -122,7 +139,7 @@ function* readUnopenedReasoning({ cursor, output, format }: ParseContext, marker
     if (reasoning.open.includes(marker) && (!first || length > 0)) continue;
     if (reasoning.close.includes(marker) && length > 0) {
       const raw = cursor.take();
-      output.startReasoning("");
+      output.startReasoning("", resumes);
       output.reasoning(raw.slice(0, length));
       output.endReasoning(marker);
       return true;

@@ -2,26 +2,10 @@ import type { NamedCall, TaggedArgs } from "../format.ts";
 import { type CallContext, type CallHead, type CallOutcome, CallWriter, failCall } from "./call-output.ts";
 import { notYet, type Parser, TextBuffer } from "./cursor.ts";
 import { type ArgumentSink, escapeCharacters, JsonScan } from "./json-scan.ts";
-import { MarkerSet, matchMarker, readBeforeMarker, readName, readToMarker } from "./marker-set.ts";
+import { MarkerSet, matchMarker, readBeforeMarker, readToMarker } from "./marker-set.ts";
 import { streamJson } from "./read-json.ts";
+import { type Key, readKey, readValueText, type TagContext, type ValueKind } from "./read-tagged-value.ts";
 import { type DeclaredTypes, itemOf, propertyOf, typedValue, typesOf } from "./tool-types.ts";
-
-/** What the parsers of one call's parameters share. */
-interface TagContext extends CallContext {
-  readonly args: TaggedArgs;
-  readonly call: CallWriter;
-  /** What ends the call. */
-  readonly closes: MarkerSet;
-}
-
-/** A parameter's name, and what the attributes of its tag say of the value's type. */
-interface Key {
-  readonly name: string;
-  readonly kind: ValueKind;
-}
-
-/** "string": a string; "value": anything but a string; "typed": the declared types and the text decide. */
-type ValueKind = "string" | "value" | "typed";
 
 /** Reads the parameters of a call, one tag each, after its head, and the close of the call. */
 export function* readTagged(
@@ -33,20 +17,19 @@ export function* readTagged(
   const { cursor, format, types } = shared;
   const call = new CallWriter(shared, head);
   const closes = format.closes(syntax);
-  const context: TagContext = { ...shared, args, call, closes };
+  const seen = new Set<string>();
+  const context: TagContext = { ...shared, syntax, args, call, closes, seen };
   const tags = format.set("tags", () => [args.open, ...closes.markers], closes);
   const strict = args.strict === true;
-  const seen = new Set<string>();
-  const finish = (): CallOutcome => {
-    if (cursor.cut && cursor.ended) {
-      call.end("failed");
-      return "failed";
-    }
-    call.json(seen.size === 0 ? "{}" : "}");
-    call.end("succeeded");
-    return "read";
+  let malformed = false;
+  /** `closed`: a marker ends the call. Otherwise the text has ended. */
+  const finish = (closed: boolean): CallOutcome => {
+    const isCut = cursor.cut && !closed;
+    if (!isCut) call.json(seen.size === 0 ? "{}" : "}");
+    call.end(isCut || malformed ? "failed" : "succeeded");
+    return isCut ? "failed" : "read";
   };
-  if (head.empty) return finish();
+  if (head.empty) return finish(true);
   for (let first = true; ; first = false) {
     let code = cursor.skipAvailableSpace();
     if (code === notYet) code = yield* cursor.skipSpace();
@@ -65,19 +48,25 @@ export function* readTagged(
         return "failed";
       }
       if (first || strict) return "none";
-      if (code < 0) return finish();
+      if (code < 0) return finish(false);
       // Not a parameter: skipped up to the next parameter or the end of the call.
       const next = yield* readBeforeMarker(cursor, tags, (raw) => call.write("", raw));
-      if (next < 0) return finish();
+      if (next < 0) return finish(false);
       continue;
     }
     if (found > 0) {
       // The close of a section belongs to the section.
       if (found > (syntax.close?.length ?? 0)) cursor.pos -= tags.length(found);
-      return finish();
+      return finish(true);
     }
     const key = yield* readKey(context);
-    if (key === null) return call.started ? finish() : "none";
+    if (key === null) {
+      if (strict || (!call.started && (yield* cursor.peek()) < 0)) return "none";
+      // A parameter without a name is not an argument. The call has failed, but what follows is read.
+      malformed = true;
+      yield* readValueText(context, "", args.close, (raw) => call.write("", raw));
+      continue;
+    }
     const declared = types.parameter(head.name, key.name);
     if (strict && (seen.has(key.name) || (declared === undefined && types.declares(head.name)))) return "none";
     if (seen.size === 0 && args.unwrap?.includes(key.name) && declared === undefined) {
@@ -90,23 +79,6 @@ export function* readTagged(
   }
 }
 
-const maxKeyLength = 400;
-
-/** Reads a parameter's key after the tag's opener, up to where the value begins. Returns null if there is none. */
-function* readKey({ cursor, format, args }: TagContext): Parser<Key | null> {
-  const keyEnd = format.set("key end", () => [args.keyEnd], args);
-  const read = yield* readName(cursor, keyEnd, maxKeyLength, (code) => code === 60 || code === 10);
-  const name = read?.text.trim() ?? "";
-  if (name === "") return null;
-  const { hint, tagEnd } = args;
-  if (tagEnd === undefined) return { name, kind: "typed" };
-  const end = format.set("tag end", () => [tagEnd], args);
-  const attributes = yield* readName(cursor, end, maxKeyLength, (code) => code === 10);
-  if (attributes === null) return null;
-  if (!hint || !attributes.text.includes(`${hint.attribute}="`)) return { name, kind: "typed" };
-  return { name, kind: attributes.text.includes(`${hint.attribute}="${hint.string}"`) ? "string" : "value" };
-}
-
 /** Reads a parameter's value and its close, and writes it after `lead`. Returns false, with nothing written, if there is no value. */
 function* readParameter(
   context: TagContext,
@@ -114,43 +86,56 @@ function* readParameter(
   lead: string,
   declared: DeclaredTypes | undefined,
 ): Parser<boolean> {
-  const { cursor, format, types, args, call, closes } = context;
+  const { cursor, format, types, args, call } = context;
   const opened = args.valueOpen === undefined || (yield* readValueOpen(context, args.valueOpen));
   // Consumes what precedes the value, so that everything consumed from here on is the value.
   call.json("");
   const close = args.close.replace("{key}", key.name);
-  const markers = (): readonly string[] => {
-    return [close, ...(args.nestedItem === undefined ? [args.open] : []), ...closes.markers];
-  };
-  const ends = close === args.close ? format.set("value ends", markers, closes) : new MarkerSet(markers());
+  if (!opened && (yield* hasNoValue(context, close))) return false;
   if (args.nestedItem !== undefined) {
-    const text = yield* readValueText(context, ends);
+    const text = yield* readWholeValue(context, key.name, close);
     call.json(lead + nestedValue(text, args.open, args.nestedItem, declared, types.root(call.name)));
+    yield* skipCloses(context, close);
     return true;
   }
   const cdata = format.set("cdata", () => ["<![CDATA["]);
   if (args.cdata === true && (yield* matchMarker(cursor, cdata)) >= 0) {
     call.json("");
     const writer = new ValueWriter(call, lead, key.kind, declared, false);
-    const cdataEnd = format.set("cdata end", () => ["]]>"]);
-    yield* readToMarker(cursor, cdataEnd, (raw) => writer.push(raw));
+    yield* readCdata(context, close, (raw) => writer.push(raw));
     call.json(writer.end());
-    yield* cursor.skipSpace();
-    const afterCdata = format.set("after cdata", () => [close], args);
-    yield* matchMarker(cursor, afterCdata);
-    call.json("");
     return true;
   }
   const writer = new ValueWriter(call, lead, key.kind, declared, args.trim === "newline");
-  const found = yield* readToMarker(cursor, ends, (raw) => writer.push(raw));
-  if (found > 0) cursor.pos -= ends.length(found);
+  const end = yield* readValueText(context, key.name, close, (raw) => writer.push(raw));
   if (!opened && writer.empty) {
     call.json("");
     return false;
   }
-  if (found < 0 && cursor.cut) return true;
+  if (end === "text" && cursor.cut) return true;
   call.json(writer.end());
+  if (end === "closed") yield* skipCloses(context, close);
   return true;
+}
+
+/** Skips further closes of a value that a model wrote twice. */
+function* skipCloses({ cursor }: TagContext, close: string): Parser<void> {
+  const set = new MarkerSet([close]);
+  do yield* cursor.skipSpace();
+  while ((yield* matchMarker(cursor, set)) >= 0);
+}
+
+/** Reads the text of a CDATA section up to the `]]>` that the close of the value or of the call, or the end of the text, follows. */
+function* readCdata({ cursor, format, closes }: TagContext, close: string, push: (raw: string) => void): Parser<void> {
+  const end = format.set("cdata end", () => ["]]>"]);
+  const followers = format.set("after cdata", () => [close, ...closes.markers], closes);
+  while ((yield* readToMarker(cursor, end, push)) >= 0) {
+    yield* cursor.skipSpace();
+    const found = yield* matchMarker(cursor, followers);
+    if (found > 0) cursor.pos -= followers.length(found);
+    if (found >= 0 || (yield* cursor.peek()) < 0) return;
+    push(cursor.take());
+  }
 }
 
 /** Reads white space and the opener of a value; also the two characters `\n`, which GLM sometimes writes. */
@@ -163,14 +148,22 @@ function* readValueOpen({ cursor, format, args }: TagContext, open: string): Par
   }
 }
 
-/** Reads the text of a value up to one of `ends`. Only the first of them is passed. */
-function* readValueText({ cursor, call }: TagContext, ends: MarkerSet): Parser<string> {
+/** Whether a value that was not opened is missing: its close, another parameter or the end of the call is next. */
+function* hasNoValue({ cursor, args, closes }: TagContext, close: string): Parser<boolean> {
+  yield* cursor.skipSpace();
+  const next = new MarkerSet([args.open, ...closes.markers, close]);
+  const found = yield* matchMarker(cursor, next);
+  if (found >= 0 && next.markers[found] !== close) cursor.pos -= next.length(found);
+  return found >= 0;
+}
+
+/** Reads the text of a value, and its close. */
+function* readWholeValue(context: TagContext, name: string, close: string): Parser<string> {
   const buffer = new TextBuffer();
-  const found = yield* readToMarker(cursor, ends, (raw) => {
+  yield* readValueText(context, name, close, (raw) => {
     buffer.add(raw);
-    call.write("", raw);
+    context.call.write("", raw);
   });
-  if (found > 0) cursor.pos -= ends.length(found);
   return buffer.take();
 }
 
@@ -179,10 +172,9 @@ function* readValueText({ cursor, call }: TagContext, ends: MarkerSet): Parser<s
  * was, with the close of the call read; otherwise the parameter is written like any other.
  */
 function* readWrapped(context: TagContext, key: Key): Parser<boolean> {
-  const { cursor, format, args, call, closes } = context;
+  const { cursor, args, call, closes } = context;
   call.json("");
-  const ends = format.set("wrapped ends", () => [args.close, args.open, ...closes.markers], closes);
-  const text = yield* readValueText(context, ends);
+  const text = yield* readWholeValue(context, key.name, args.close);
   const inner = typedValue(text, undefined);
   yield* cursor.skipSpace();
   const found = yield* matchMarker(cursor, closes);
@@ -225,9 +217,12 @@ class ValueWriter {
     this.#sink = sink;
     this.#lead = lead;
     this.#trimNewlines = trimNewlines;
-    this.#declared = kind === "value" ? { types: new Set(), schema: true } : declared;
+    if (kind === "typed") this.#declared = declared;
+    else if (kind === "value") this.#declared = { types: new Set(), schema: true };
+    else this.#declared = declared && { ...declared, types: new Set(["string"]) };
     const isString = kind === "string" || (this.#declared?.types.size === 1 && this.#declared.types.has("string"));
-    this.#held = isString ? null : new TextBuffer();
+    // A value that must be a listed one is compared with them when it is complete.
+    this.#held = isString && this.#declared?.listed === undefined ? null : new TextBuffer();
     if (!isString && this.#declared === undefined) this.#scan = new JsonScan();
   }
 

@@ -10,6 +10,8 @@ export interface DeclaredTypes {
   /** Any of "string", "integer", "number", "boolean", "null", "array", "object". Empty if the declaration does not restrict the type. */
   readonly types: ReadonlySet<string>;
   readonly schema: JsonSchema;
+  /** All values that the declaration allows, if it lists them (`enum`, `const`). */
+  readonly listed?: readonly unknown[] | undefined;
 }
 
 /** The tools of a request and their declared parameters, which determine the type of a value that is written as plain text. */
@@ -37,7 +39,7 @@ export class ToolTypes {
     const root = this.#tools.get(tool);
     const schema = propertyOf(root, name, root);
     if (schema === undefined) return undefined;
-    return { types: typesOf(schema, root), schema };
+    return { types: typesOf(schema, root), schema, listed: listedValues(schema, root) };
   }
 
   /** The schema of all parameters of a tool. */
@@ -85,6 +87,22 @@ function partOf(
   for (const part of alternatives(at)) {
     const inner = partOf(part, root, find, depth + 1);
     if (inner !== undefined) return inner;
+  }
+  return undefined;
+}
+
+/** The values of a schema that allows only listed ones (`enum`, `const`, or alternatives of them), otherwise undefined. */
+function listedValues(schema: unknown, root: unknown, depth = 0): readonly unknown[] | undefined {
+  const at = resolve(schema, root);
+  if (!isObject(at) || depth > maxDepth) return undefined;
+  if (Array.isArray(at["enum"])) return at["enum"];
+  if ("const" in at) return [at["const"]];
+  for (const key of ["anyOf", "oneOf"]) {
+    const parts: unknown = at[key];
+    if (!Array.isArray(parts)) continue;
+    const lists = parts.map((part) => listedValues(part, root, depth + 1));
+    const listed = lists.filter((list) => list !== undefined);
+    return listed.length === lists.length ? listed.flat() : undefined;
   }
   return undefined;
 }
@@ -146,10 +164,11 @@ function fits(value: unknown, types: ReadonlySet<string>): boolean {
 /**
  * The JSON of a value that is written as plain text, by its declared types. Unless only a string is allowed, the text is parsed as JSON,
  * then (if the parameter is declared) as a Python literal, then as JSON with one level of escaping too many; otherwise it is a string.
- * Where a string is also allowed, another value must have a declared type and must not be replaced by a string that the `enum` lists.
+ * Where a string is also allowed, another value must have a declared type and must not be replaced by a string that the `enum` lists. A
+ * text that is not listed, but is a listed one in quotes or white space (`"red"`), is that one.
  */
 export function typedValue(text: string, declared: DeclaredTypes | undefined): string {
-  const asText = JSON.stringify(text);
+  const asText = JSON.stringify(listedText(text, declared?.listed));
   const types = declared?.types ?? new Set<string>();
   if (types.size === 1 && types.has("string")) return asText;
   const trimmed = text.trim();
@@ -164,6 +183,15 @@ export function typedValue(text: string, declared: DeclaredTypes | undefined): s
   )
     return asText;
   return found.json;
+}
+
+/** The listed string that a text which is not listed means, otherwise the text. */
+function listedText(text: string, listed: readonly unknown[] | undefined): string {
+  if (listed === undefined || listed.includes(text)) return text;
+  const trimmed = text.trim();
+  const quoted = /^(["'])[^]*\1$/.test(trimmed) ? (parsed(trimmed) ?? parsed(literalToJson(trimmed))) : undefined;
+  const meant = [trimmed, quoted?.value].find((value) => typeof value === "string" && listed.includes(value));
+  return typeof meant === "string" ? meant : text;
 }
 
 /** Whether the `enum` of a schema lists the text but not the parsed value: `1` with `[0, "1"]`. */

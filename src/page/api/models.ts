@@ -17,9 +17,11 @@ export class Models extends Changing {
   names: readonly string[] = [];
   /** Those that take no images. Of others, the server may not know. */
   blind: ReadonlySet<string> = new Set();
+  /** Those that this server runs itself: they read no PDF and Office files. */
+  local: ReadonlySet<string> = new Set();
   /** By model and name of the parameter. */
   defaults: ReadonlyMap<string, ReadonlyMap<string, KnownDefault>> = new Map();
-  /** Why it waits, in the server's words. */
+  /** Why it waits, or refused the key, in the server's words. */
   message = "";
   /** The server answers only who has a key. */
   keyNeeded = clientKey.value !== "";
@@ -39,12 +41,14 @@ export class Models extends Changing {
       if (response.status === 401) {
         this.state = clientKey.value === "" ? "key-needed" : "key-refused";
         this.keyNeeded = true;
+        this.message = messageIn(body) ?? "The server does not know this key.";
         return true;
       }
       if (response.ok) {
         const entries = entriesIn(body);
         this.names = entries.map(({ id }) => id);
         this.blind = new Set(entries.flatMap(({ id, blind }) => (blind ? [id] : [])));
+        this.local = new Set(entries.flatMap(({ id, defaults }) => (isLocal(defaults) ? [id] : [])));
         this.defaults = new Map(entries.map(({ id, defaults }) => [id, defaults]));
         this.state = "ready";
         return true;
@@ -90,8 +94,11 @@ function defaultsIn(model: JsonObject): ReadonlyMap<string, KnownDefault> {
     const isKnown = (typeof value === "number" || typeof value === "string") && typeof origin === "string";
     return isKnown ? [[name, { value, origin }] as const] : [];
   });
-  const isLocal = known.some(([, { origin }]) => origin === "engine");
-  return new Map([...(isLocal ? impliedDefaults(context) : []), ...known]);
+  return new Map([...(isLocal(new Map(known)) ? impliedDefaults(context) : []), ...known]);
+}
+
+function isLocal(defaults: ReadonlyMap<string, KnownDefault>): boolean {
+  return [...defaults.values()].some(({ origin }) => origin === "engine");
 }
 
 /** The defaults of a local model that are no values of their parameters. `context`: its context size in tokens. */

@@ -5,6 +5,7 @@ import type { ServerProfileReport } from "../../core/engine.ts";
 import { adminKey, AdminRefusal, askAdmin } from "../api/call-api.ts";
 import { announcement } from "../parts/changing.ts";
 import { Field } from "../parts/field.tsx";
+import { Lessons } from "./lessons.tsx";
 
 /** The members of `GET /admin/models` that are shown. */
 interface ListedProfiles {
@@ -46,7 +47,12 @@ export function ServerProfiles(): VNode {
           <p class="banner">No upstream has answered a request since the server started.</p>
         )}
         {problem === "" &&
-          reports?.map((report) => <ProfileTable key={`${report.url} ${report.model}`} report={report} />)}
+          reports?.map((report) => (
+            <div class="stack" key={`${report.url} ${report.model}`}>
+              <ProfileTable report={report} />
+              <Lessons report={report} onForgotten={() => void load()} />
+            </div>
+          ))}
         <div class="row end">
           <button type="button" onClick={() => void load()}>
             Load again

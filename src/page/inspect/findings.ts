@@ -1,3 +1,4 @@
+import { isWhole } from "../../inspect/inspected-request.ts";
 import type { RequestSummary } from "../../inspect/inspected-request.ts";
 import { AdminRefusal, askAdmin } from "../api/call-api.ts";
 import type { Report } from "../../check/report/report.ts";
@@ -94,8 +95,11 @@ export class Findings extends Changing {
   async *#captures(signal: AbortSignal, judging: Judging): AsyncGenerator<Capture> {
     while (!signal.aborted) {
       const next = this.#requests.find(
-        ({ id, api, outcome }) =>
-          outcome !== "open" && outcome !== "cancelled" && judgedApis.has(api ?? "") && !this.#found.has(id),
+        (request) =>
+          isWhole(request) &&
+          request.outcome !== "cancelled" &&
+          judgedApis.has(request.api ?? "") &&
+          !this.#found.has(request.id),
       );
       if (!next) {
         await new Promise<void>((resolve) => (this.#wake = resolve));

@@ -69,7 +69,9 @@ export class FramesPainter {
     const at = document.createElement("span");
     at.textContent = time;
     const said = document.createElement("code");
-    appendMarked(said, text.replace(/\n+$/, ""), this.#offset, marks);
+    let end = text.length;
+    while (text[end - 1] === "\n") end--;
+    appendMarked(said, text.slice(0, end), this.#offset, marks);
     frame.append(at, said);
     this.#block.append(frame);
   }

@@ -12,8 +12,9 @@ import { RequestList, turnsInWords } from "./request-list.tsx";
 import { RequestView, useTab } from "./request-view.tsx";
 import { Search } from "./search.ts";
 import type { SessionProperties } from "./session-view.tsx";
-import { rowsOf, threadMark, threadsOf, totalsOf } from "./threads.ts";
-import type { ListRow } from "./threads.ts";
+import { sentenceOfRepair } from "../../apis/tolerant/repairs.ts";
+import { constantRepairs, rowsOf, threadMark, threadsOf, totalsOf } from "./threads.ts";
+import type { ConstantRepairs as ConstantRepairsOf, ListRow } from "./threads.ts";
 import { Field } from "../parts/field.tsx";
 import { Lazy } from "../parts/lazy.tsx";
 import { adminKey } from "../api/call-api.ts";
@@ -56,7 +57,7 @@ export function InspectView({ shown, chosen, query, onPlace }: Properties): VNod
   }, [shown, tries]);
   useEffect(() => {
     findings.see(requests.all);
-    search.see(requests.all);
+    if (requests.state === "on") search.see(requests.all);
     // They were cleared.
     if (requests.all.length === 0) setPaused(undefined);
   }, [requests.all]);
@@ -85,6 +86,7 @@ export function InspectView({ shown, chosen, query, onPlace }: Properties): VNod
         : rowsOf(threadsOf(listed), (id) => toggled.has(id) !== isFiltered),
     [listed, toggled, isFiltered, isSearching],
   );
+  const constant = useMemo(() => constantRepairs(all), [all]);
   const chosenThread = requests.find(chosen)?.thread;
   useEffect(() => {
     // The address, or a bar of the session's view, may name a request in a thread that is closed.
@@ -94,7 +96,7 @@ export function InspectView({ shown, chosen, query, onPlace }: Properties): VNod
 
   const { state, message } = requests;
   if (state === "key-needed" || state === "key-refused")
-    return <AdminKeyForm refused={state === "key-refused"} onDone={() => setTries(tries + 1)} />;
+    return <AdminKeyForm refusal={state === "key-refused" ? message : ""} onDone={() => setTries(tries + 1)} />;
   if (state !== "on") {
     return (
       <div class="column">
@@ -148,10 +150,12 @@ export function InspectView({ shown, chosen, query, onPlace }: Properties): VNod
             </ExportMenu>
           </>
         </FilterBar>
+        <ConstantRepairs all={constant} />
         <RequestList
           rows={rows}
           chosen={chosen}
           findings={findings}
+          constant={constant}
           results={isSearching ? search.results : undefined}
           onChoose={choose}
           onToggle={toggle}
@@ -189,6 +193,31 @@ export function InspectView({ shown, chosen, query, onPlace }: Properties): VNod
   );
 }
 
+/** The repairs that every answer of a server needs. */
+function ConstantRepairs({ all }: { readonly all: ConstantRepairsOf }): VNode | null {
+  if (all.size === 0) return null;
+  return (
+    <ul class="constant-repairs note">
+      {[...all].map(([engine, kinds]) => (
+        <li key={engine}>
+          <details>
+            <summary>
+              Every answer of {engine} needs {countInWords(kinds.size, "repair")}
+            </summary>
+            <ul>
+              {[...kinds].map((kind) => (
+                <li key={kind}>
+                  {sentenceOfRepair(kind)} <code>{kind}</code>
+                </li>
+              ))}
+            </ul>
+          </details>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
 function emptyText(all: number, listed: number, isSearching: boolean): string {
   if (all === 0)
     return "No requests yet. Ask a model in Play or with any client: each request appears here while it runs.";
@@ -197,13 +226,13 @@ function emptyText(all: number, listed: number, isSearching: boolean): string {
 }
 
 interface AdminKeyProperties {
-  /** The key that was entered before is not one of the server's. */
-  readonly refused: boolean;
+  /** What the server says of the key that was entered before; "": nothing. */
+  readonly refusal: string;
   readonly onDone: () => void;
 }
 
 /** Asks for the admin key of a server that has one. */
-function AdminKeyForm({ refused, onDone }: AdminKeyProperties): VNode {
+function AdminKeyForm({ refusal, onDone }: AdminKeyProperties): VNode {
   const input = useRef<HTMLInputElement>(null);
   return (
     <div class="column">
@@ -218,9 +247,9 @@ function AdminKeyForm({ refused, onDone }: AdminKeyProperties): VNode {
         <h2>The requests of all clients are for the operator of the server</h2>
         <Field
           label="Admin key"
-          note={`${refused ? "The server does not know this key. " : ""}It is kept for this tab only, and forgotten when the tab is closed.`}
+          note={`${refusal === "" ? "" : `${refusal} `}It is kept for this tab only, and forgotten when the tab is closed.`}
         >
-          {(ids) => <input {...ids} ref={input} type="password" autocomplete="off" aria-invalid={refused} />}
+          {(ids) => <input {...ids} ref={input} type="password" autocomplete="off" aria-invalid={refusal !== ""} />}
         </Field>
         <div class="row end">
           <button type="submit" class="main">

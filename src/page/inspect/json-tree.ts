@@ -1,4 +1,5 @@
 import { isObject } from "../../core/json.ts";
+import { random } from "../../random/random.ts";
 
 /** The keys from the root to a value. */
 export type JsonPath = readonly (string | number)[];
@@ -33,13 +34,13 @@ export class ExactNumber {
 }
 
 /** The beginning of a text that represents a number. */
-const exactMark = `\u{F8FF}${Math.random()}:`;
+const exactMark = `\u{F8FF}${random()}:`;
 
 /** Parses JSON. Numbers that would lose digits are `ExactNumber`s. Throws `SyntaxError`. */
 export function parseJson(text: string): unknown {
   if (!/[[:,\s]-?\d[\d.]*(?:\d{15}|[eE])/.test(text)) return JSON.parse(text);
   // `JSON.parse` gives a reviver the text of a number only in newer browsers.
-  const marked = text.replaceAll(/"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g, (token) =>
+  const marked = text.replaceAll(/"[^"\\]*(?:\\.[^"\\]*)*"?|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g, (token) =>
     token.startsWith('"') || !isInexact(Number(token), token) ? token : `"${exactMark}${token}"`,
   );
   return JSON.parse(marked, (_, value: unknown) =>

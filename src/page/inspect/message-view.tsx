@@ -1,6 +1,7 @@
 import type { ComponentChildren, VNode } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { AssistantPart, Content, ContentPart, ToolCall, ToolMessage } from "../../core/message.ts";
+import type { ReasoningState } from "../../core/turn-state.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { JsonTree } from "./json-tree-view.tsx";
 import { parseJson } from "./json-tree.ts";
@@ -18,20 +19,28 @@ export function FoldedText({ text, label = "Text" }: { readonly text: string; re
   const [isOpen, setOpen] = useState(false);
   const end = useMemo(() => beginningOf(text), [text]);
   if (text === "") return <p class="note">An empty text.</p>;
-  if (end === text.length) return <p class="plain">{text}</p>;
+  if (end === text.length) return <Plain text={text} />;
   return (
     <div class="folded">
       {!isOpen ? (
-        <p class="plain">{text.slice(0, end)}…</p>
+        <Plain text={`${text.slice(0, end)}…`} />
       ) : text.length > paintedLength ? (
         <MarkedText label={label} text={text} />
       ) : (
-        <p class="plain">{text}</p>
+        <Plain text={text} />
       )}
       <button type="button" class="quiet" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         {isOpen ? "Show less" : `Show all ${countInWords(text.length, "character")}`}
       </button>
     </div>
+  );
+}
+
+function Plain({ text }: { readonly text: string }): VNode {
+  return (
+    <p class="plain" dir="auto">
+      {text}
+    </p>
   );
 }
 
@@ -97,9 +106,13 @@ function Part({ part, result }: PartProperties): VNode {
     case "text":
       return <FoldedText text={part.text} />;
     case "refusal":
-      return <p class="plain refusal">{part.refusal}</p>;
+      return (
+        <p class="plain refusal" dir="auto">
+          {part.refusal}
+        </p>
+      );
     case "reasoning":
-      return <ReasoningView text={part.text} summary={part.summary ?? []} encrypted={part.encrypted} />;
+      return <ReasoningView text={part.text} summary={part.summary ?? []} state={part.state} />;
     case "tool-call":
       return <CallView call={part} result={result} />;
     case "image":
@@ -123,18 +136,18 @@ function Part({ part, result }: PartProperties): VNode {
 interface ReasoningProperties {
   readonly text: string;
   readonly summary: readonly string[];
-  readonly encrypted: string | undefined;
+  readonly state: ReasoningState | undefined;
 }
 
 /** Reasoning, folded. */
-export function ReasoningView({ text, summary, encrypted }: ReasoningProperties): VNode {
+export function ReasoningView({ text, summary, state }: ReasoningProperties): VNode {
   const shown = text === "" ? summary.join("\n\n") : text;
   if (shown === "") {
     return (
       <p class="note">
-        {encrypted === undefined
-          ? "Reasoning without a text."
-          : `Encrypted reasoning, ${countInWords(encrypted.length, "character")}.`}
+        {typeof state?.value === "string"
+          ? `Encrypted reasoning, ${countInWords(state.value.length, "character")}.`
+          : "Reasoning without a text."}
       </p>
     );
   }

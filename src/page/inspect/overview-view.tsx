@@ -2,6 +2,7 @@ import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { GeneratedChoice, Generation } from "../../core/accumulate.ts";
 import type { HostedTool, Message, Tool } from "../../core/message.ts";
+import type { TurnStateCounts } from "../../core/generation-observer.ts";
 import type { InspectedRequest } from "../../inspect/inspected-request.ts";
 import { readAside } from "../judge/judge-aside.ts";
 import { JsonTree } from "./json-tree-view.tsx";
@@ -82,6 +83,7 @@ export default function OverviewView({ request }: { readonly request: InspectedR
           The server did not read this request as one for an answer. This page has read it with the rules of the API.
         </p>
       )}
+      {request.turn_states && <TurnStates counts={request.turn_states} />}
       <ToolList tools={parsed?.tools ?? []} hosted={parsed?.hostedTools ?? []} />
       <Parameters parameters={parameters} />
       {messages.length > 0 && <Messages messages={messages} />}
@@ -101,6 +103,21 @@ export default function OverviewView({ request }: { readonly request: InspectedR
     </div>
   );
 }
+
+/** What became of the values that servers demand back; where, is told with each request to an upstream. */
+function TurnStates({ counts }: { readonly counts: TurnStateCounts }): VNode {
+  const said = fates.flatMap(([fate, words]) => (counts[fate] > 0 ? [`${counts[fate]} ${words}`] : []));
+  return <p class="note">State of earlier turns: {said.join(", ")}.</p>;
+}
+
+const fates: readonly (readonly [keyof TurnStateCounts, string])[] = [
+  ["kept", "returned by the client"],
+  ["restored", "restored from this server's memory"],
+  ["missing", "not found"],
+  ["foreign", "left out because another source made it"],
+  ["standIns", "replaced by a stand-in"],
+  ["dropped", "left out because the source refused it"],
+];
 
 /** The request as the server parsed it; if it did not, as the reader of the API reads it, in a worker. */
 function useParsed(
@@ -268,7 +285,7 @@ function Parameters({ parameters }: { readonly parameters: readonly (readonly [s
                 {typeof value === "object" && value !== null && !isShort(value, 80) ? (
                   <JsonTree label={name} value={value} isSmall />
                 ) : (
-                  <FoldedText text={typeof value === "string" ? value : jsonText(value).replaceAll(/\s*\n\s*/g, " ")} />
+                  <FoldedText text={typeof value === "string" ? value : jsonText(value).replaceAll(/\n\s*/g, " ")} />
                 )}
               </td>
             </tr>
@@ -400,7 +417,7 @@ function Choice({ choice: { parts } }: { readonly choice: GeneratedChoice }): VN
               </p>
             );
           case "reasoning":
-            return <ReasoningView key={at} text={part.text} summary={part.summary} encrypted={part.encrypted} />;
+            return <ReasoningView key={at} text={part.text} summary={part.summary} state={part.state} />;
           case "tool-call":
             return <CallView key={at} call={part} />;
           case "item":

@@ -121,7 +121,7 @@ export function refusedPlace(answer: unknown, body: unknown): string {
   const error = isObject(answer) ? answer["error"] : undefined;
   const { param, message = error } = isObject(error) ? error : { param: undefined };
   // Anthropic's messages begin with the path (`messages.1.content: …`), Ollama's errors are only a text.
-  const [, named = ""] = /(?:^|')([a-z_]+(?:[.[][\w.[\]]+)+)(?=[':])/.exec(scalarText(message)) ?? [];
+  const [, named = ""] = /(?:^|')([a-z_]+[.[][\w.[\]]+)(?=[':])/.exec(scalarText(message)) ?? [];
   const place = typeof param === "string" ? param : named;
   return isObject(body) && Object.hasOwn(body, String(parsePath(place)[0])) ? place : "";
 }

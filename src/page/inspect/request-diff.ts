@@ -237,12 +237,13 @@ function comparedParts({ content }: Message): (AssistantPart | ContentPart)[] {
 
 function comparedMembers(message: Message): unknown {
   const { path: _, role: __, content: ___, ...members } = message;
-  return members;
+  const { cacheMinutes: ____, ...compared } = members as { readonly cacheMinutes?: number };
+  return compared;
 }
 
 /** The text in which two versions of a tool are compared. */
 export function toolText(versioned: Tool): string {
-  const { path: _, description = "", ...tool } = versioned;
+  const { path: _, cacheMinutes: __, description = "", ...tool } = versioned;
   return `${description}\n${JSON.stringify(tool, null, 2)}`;
 }
 

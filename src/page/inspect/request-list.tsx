@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { RequestSummary, SearchHit, SearchResult } from "../../inspect/inspected-request.ts";
 import type { Findings, Found } from "./findings.ts";
 import { hasMissedCache, idOfRow, repairsIn, totalsOf } from "./threads.ts";
-import type { ListRow, RequestThread, ThreadPart } from "./threads.ts";
+import type { ConstantRepairs, ListRow, RequestThread, ThreadPart } from "./threads.ts";
 import { clock, timeInWords } from "./words.ts";
 import { countInWords } from "../parts/count-in-words.ts";
 
@@ -13,6 +13,8 @@ interface Properties {
   /** The id of the row that is shown; "": none. */
   readonly chosen: string;
   readonly findings: Findings;
+  /** What every answer of a server needs is not said again of each. */
+  readonly constant: ConstantRepairs;
   /** What was found in the requests, by their ids; undefined: there is no search. */
   readonly results: ReadonlyMap<string, SearchResult> | undefined;
   readonly onChoose: (id: string) => void;
@@ -29,7 +31,7 @@ const margin = 8;
  * A list of thousands: only rows in sight are rendered. A row is chosen with the pointer or the arrow keys; the arrows to the right and the
  * left open and close a thread. Source of the keys: WAI-ARIA Authoring Practices, "Tree View".
  */
-export function RequestList({ rows, chosen, findings, results, onChoose, onToggle }: Properties): VNode {
+export function RequestList({ rows, chosen, findings, constant, results, onChoose, onToggle }: Properties): VNode {
   const box = useRef<HTMLDivElement>(null);
   const [sight, setSight] = useState({ top: 0, height: 800 });
   const look = (): void => {
@@ -117,11 +119,17 @@ export function RequestList({ rows, chosen, findings, results, onChoose, onToggl
               }}
             >
               {isThread ? (
-                <ThreadRow thread={row.thread} isOpen={row.isOpen} onToggle={() => onToggle(row.thread.id)} />
+                <ThreadRow
+                  thread={row.thread}
+                  constant={constant}
+                  isOpen={row.isOpen}
+                  onToggle={() => onToggle(row.thread.id)}
+                />
               ) : (
                 <RequestRow
                   request={row.request}
                   found={findings.of(row.request.id)}
+                  constant={constant}
                   part={part}
                   hit={results?.get(row.request.id)?.hits[0]}
                 />
@@ -136,13 +144,14 @@ export function RequestList({ rows, chosen, findings, results, onChoose, onToggl
 
 interface ThreadRowProperties {
   readonly thread: RequestThread;
+  readonly constant: ConstantRepairs;
   readonly isOpen: boolean;
   readonly onToggle: () => void;
 }
 
 /** What happened in a session or a conversation. */
-function ThreadRow({ thread, isOpen, onToggle }: ThreadRowProperties): VNode {
-  const totals = totalsOf(thread);
+function ThreadRow({ thread, constant, isOpen, onToggle }: ThreadRowProperties): VNode {
+  const totals = totalsOf(thread, constant);
   const { client, topic, failures, open, cacheMisses, repairs, start, end } = totals;
   const toggle = (event: Event): void => {
     event.stopPropagation();
@@ -154,7 +163,7 @@ function ThreadRow({ thread, isOpen, onToggle }: ThreadRowProperties): VNode {
         <span class="fold" aria-hidden="true" onClick={toggle}>
           {isOpen ? "▾" : "▸"}
         </span>
-        {topic}
+        <bdi dir="auto">{topic}</bdi>
       </span>
       <span class={failures > 0 ? "row-outcome failed" : open > 0 ? "row-outcome open" : "row-outcome"}>
         {failures > 0 ? `${failures} failed` : open > 0 ? `${open} open` : ""}
@@ -175,6 +184,7 @@ function ThreadRow({ thread, isOpen, onToggle }: ThreadRowProperties): VNode {
 interface RowProperties {
   readonly request: RequestSummary;
   readonly found?: Found | undefined;
+  readonly constant: ConstantRepairs;
   /** What it is in its thread; undefined: the only listed request of it. */
   readonly part?: ThreadPart | undefined;
   /** Where the words that are searched for were found. */
@@ -182,16 +192,17 @@ interface RowProperties {
 }
 
 /** What happened in one request. */
-function RequestRow({ request, found, part, hit }: RowProperties): VNode {
+function RequestRow({ request, found, constant, part, hit }: RowProperties): VNode {
   const { at, method, path, model, outcome, status, ms, error, snippet, calls } = request;
   const { snippet_of: snippetOf, cache_miss: miss } = request;
-  const repaired = repairsIn(request);
+  const repaired = repairsIn(request, constant);
   const numbers = numbersOf(request).join(" · ");
   return (
     <>
       <span class="row-snippet">
         {part && <span class="chip">{partInWords(request, part)}</span>}
-        {snippetOf === "tool" && <span class="chip">tool result</span>} {snippet ?? error ?? ""}
+        {snippetOf === "tool" && <span class="chip">tool result</span>} <bdi dir="auto">{snippet ?? error}</bdi>
+        {snippet === undefined && error === undefined && <span class="dim">{absentText(request)}</span>}
       </span>
       <span class={`row-outcome ${outcome}`}>
         {outcome === "open" ? "open" : `${outcome}${statusOf(outcome, status)}`}
@@ -203,6 +214,8 @@ function RequestRow({ request, found, part, hit }: RowProperties): VNode {
         {outcome === "open" ? "" : ` · ${timeInWords(ms)}`}
       </span>
       <span class="row-marks">
+        {request.brief && <span class="chip">texts not kept</span>}
+        {request.cut && <span class="chip">partly kept</span>}
         {hasMissedCache(request) && (
           <span class="chip warning" title={miss?.says}>
             cache missed
@@ -227,6 +240,15 @@ function RequestRow({ request, found, part, hit }: RowProperties): VNode {
   );
 }
 
+/** Why a row has no text of the request. */
+function absentText({ brief, cut, method, outcome, api }: RequestSummary): string {
+  if (brief) return "Requests came faster than their texts are kept";
+  if (cut) return "Too long to be kept completely";
+  if (method === "GET" || method === "HEAD") return "A request without a body";
+  if (outcome === "open") return "Being received";
+  return api === undefined ? "No request to a model" : "Its body has no text, or could not be read";
+}
+
 /** Number of characters before the first match that a row shows. */
 const shownBefore = 16;
 
@@ -234,7 +256,7 @@ function MarkedHit({ hit: { text, marks } }: { readonly hit: SearchHit }): VNode
   const from = Math.max(0, (marks[0]?.[0] ?? 0) - shownBefore);
   const ends = [from, ...marks.map(([, end]) => end)];
   return (
-    <span class="hit">
+    <bdi class="hit" dir="auto">
       {from > 0 && "…"}
       {marks.map(([start, end], index) => (
         <Fragment key={start}>
@@ -243,7 +265,7 @@ function MarkedHit({ hit: { text, marks } }: { readonly hit: SearchHit }): VNode
         </Fragment>
       ))}
       {text.slice(ends.at(-1))}
-    </span>
+    </bdi>
   );
 }
 

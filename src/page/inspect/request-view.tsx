@@ -1,5 +1,6 @@
 import type { ComponentType, VNode, TargetedKeyboardEvent } from "preact";
 import { useEffect, useMemo, useRef, useState, useId } from "preact/hooks";
+import { isWhole } from "../../inspect/inspected-request.ts";
 import type { InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
 import { AdminRefusal, askAdmin } from "../api/call-api.ts";
 import { Lazy } from "../parts/lazy.tsx";
@@ -235,11 +236,12 @@ export function FindingsView({ request }: { readonly request: InspectedRequest }
   const [problem, setProblem] = useState("");
   useEffect(() => {
     if (outcome === "open") return;
+    if (!isWhole(request))
+      return setProblem("The rules cannot run: the request has no answer, or was too long to be kept completely.");
     const leaving = new AbortController();
     const judge = async (): Promise<void> => {
       const capture = await captureOf(id, leaving.signal);
-      if (!capture)
-        return setProblem("The rules cannot run: the request has no answer, or was too long to be kept completely.");
+      if (!capture) return setProblem("The rules cannot run: the request was dropped for newer ones.");
       for await (const one of judgeAside([capture])) {
         if (!leaving.signal.aborted) setJudged({ ...one, report: withoutMissingUsage(one.report, request) });
       }

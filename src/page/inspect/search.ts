@@ -16,7 +16,8 @@ export class Search extends Changing {
   results = new Map<string, SearchResult>();
   /** There may be further results. */
   hasMore = false;
-  #requests: readonly RequestSummary[] = [];
+  /** undefined: the list has not come yet. */
+  #requests: readonly RequestSummary[] | undefined;
   /** The ids of requests that had ended before they were searched. */
   #searched = new Set<string>();
   #running: AbortController | undefined;
@@ -37,19 +38,24 @@ export class Search extends Changing {
     if (words !== "") this.#timer = setTimeout(() => void this.#run(), typingMs);
   }
 
-  /** The requests that are listed now, the newest first. */
+  /** The requests that are listed now, the newest first. Called when the list has come, and when it has changed. */
   see(requests: readonly RequestSummary[]): void {
+    const isFirst = this.#requests === undefined;
     this.#requests = requests;
+    // The search of an address waits for the list: without it, all that it lists would be searched twice.
+    if (isFirst && this.state === "searching") return void this.#run();
     if (this.state !== "done" || this.#notSearched().length === 0) return;
     this.state = "searching";
     this.#timer = setTimeout(() => void this.#run(), againMs);
   }
 
   #notSearched(): RequestSummary[] {
-    return this.#requests.filter(({ id, outcome }) => outcome !== "open" && !this.#searched.has(id));
+    return (this.#requests ?? []).filter(({ id, outcome }) => outcome !== "open" && !this.#searched.has(id));
   }
 
   async #run(): Promise<void> {
+    if (!this.#requests) return;
+    clearTimeout(this.#timer);
     const running = (this.#running = new AbortController());
     const ended = this.#notSearched();
     // The first search is of all requests, those that are open included.

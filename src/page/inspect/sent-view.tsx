@@ -11,10 +11,22 @@ export function SentView({ request: { request } }: { readonly request: Inspected
   return (
     <div class="stack">
       <Headers title="Headers" headers={headers} />
-      {body ? <Body title="The body as it came" body={body} /> : <p class="note">It came without a body.</p>}
+      {body ? <Body title="The body as it came" body={body} /> : <p class="note">{absentBody(headers)}</p>}
       {understood && <Body title="What was understood" body={understood} isIndented />}
     </div>
   );
+}
+
+/** Why there is no body to show. */
+function absentBody(headers: readonly Header[]): string {
+  const valueOf = (name: string): string | undefined => headers.find(([one]) => one.toLowerCase() === name)?.[1];
+  const encoding = valueOf("content-encoding");
+  if (encoding !== undefined && encoding !== "identity")
+    return `The body came compressed (${encoding}), and such bytes are not kept.`;
+  const length = valueOf("content-length");
+  if (length !== undefined && length !== "0")
+    return `The body of ${Number(length).toLocaleString("en")} bytes was not read.`;
+  return "It came without a body.";
 }
 
 export function Headers({ title, headers }: { readonly title: string; readonly headers: readonly Header[] }): VNode {

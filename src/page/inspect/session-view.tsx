@@ -45,7 +45,7 @@ export default function SessionView({ thread, onChoose }: SessionProperties): VN
   return (
     <article class="inspected" aria-label="Session">
       <header class="stack">
-        <h2>{topic === "" ? "Session" : topic}</h2>
+        <h2 dir="auto">{topic === "" ? "Session" : topic}</h2>
         <p class="verdict">
           {failures > 0 && <span class="chip error">{failures} failed</span>}
           {open > 0 && <span class="chip">{open} open</span>}
@@ -129,7 +129,7 @@ function Waterfall({ bars, nameOf, onChoose }: BarsProperties & { readonly onCho
                 onClick={() => onChoose(request.id)}
               >
                 <span class="bar-name">
-                  {nameOf(request)} <span class="dim">{request.snippet ?? request.path}</span>
+                  {nameOf(request)} <bdi class="dim">{request.snippet ?? request.path}</bdi>
                 </span>
                 <span class="unseen">{barInWords(bar)}</span>
                 <span class="bar-track" aria-hidden="true">

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { RequestSummary } from "../../inspect/inspected-request.ts";
 import { everything, filterIn, matches, namedModels, queryOf } from "./request-filter.ts";
-import { partsOf, rowsOf, threadsOf, totalsOf } from "./threads.ts";
+import { constantRepairs, partsOf, repairsIn, rowsOf, threadsOf, totalsOf } from "./threads.ts";
 
 function request(number: number, more: Partial<RequestSummary> = {}): RequestSummary {
   const id = `req_${number}`;
@@ -139,4 +139,24 @@ test("filters combine", () => {
   expect(numbers({ finding: "rule usage/zero" }, ["usage/zero"])).toEqual([1, 2, 3, 4]);
   expect(numbers({ within: "7", api: "" })).toEqual([3, 4]);
   expect(numbers({ api: "chat", key: "ann" })).toEqual([1]);
+});
+
+// A server that always leaves out its usage had a mark at each of its rows, in which the one answer that broke off was lost.
+test("repairs that every answer of a server needs are counted once, for the server", () => {
+  const answers: readonly Readonly<Record<string, number>>[] = [
+    { "no-usage": 1, comment: 3 },
+    { "no-usage": 1 },
+    { "no-usage": 1, "early-finish": 2 },
+  ];
+  const of = (engine: string): RequestSummary[] => answers.map((repairs, at) => request(at, { engine, repairs }));
+  const other = request(9, { engine: "two", repairs: { comment: 1 } });
+  const refused = request(10, { engine: "one", outcome: "refused" });
+  const constant = constantRepairs([...of("one"), refused, other, request(11)]);
+  expect([...constant].map(([engine, kinds]) => [engine, ...kinds])).toEqual([["one", "no-usage"]]);
+  expect(of("one").map((one) => repairsIn(one, constant))).toEqual([3, 0, 2]);
+  expect(repairsIn(other, constant)).toBe(1);
+  // After two answers, "every" says nothing.
+  expect(constantRepairs(of("one").slice(1)).size).toBe(0);
+  // One exact answer, and the others are not needed by every one.
+  expect(constantRepairs([...of("one"), request(12, { engine: "one" })]).size).toBe(0);
 });

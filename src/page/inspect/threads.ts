@@ -95,11 +95,33 @@ export function hasMissedCache({ cache_miss: miss }: RequestSummary): boolean {
   return miss !== undefined && miss.cause !== "nothing-known";
 }
 
-export function repairsIn({ repairs = {} }: RequestSummary): number {
-  return Object.values(repairs).reduce((sum, count) => sum + count, 0);
+/** The kinds of repairs that every answer of a server needs, by the name of its engine. */
+export type ConstantRepairs = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** The number of answers after which "every" is worth a word. */
+const minAnswers = 3;
+
+/** Finds the repairs that all listed answers of a server needed: they say something of the server, and nothing of one of its answers. */
+export function constantRepairs(requests: readonly RequestSummary[]): ConstantRepairs {
+  const counts = new Map<string, number>();
+  const common = new Map<string, Set<string>>();
+  for (const { engine, outcome, repairs = {} } of requests) {
+    if (engine === undefined || outcome !== "finished") continue;
+    counts.set(engine, (counts.get(engine) ?? 0) + 1);
+    const kinds = common.get(engine);
+    if (!kinds) common.set(engine, new Set(Object.keys(repairs)));
+    else for (const kind of kinds) if (!Object.hasOwn(repairs, kind)) kinds.delete(kind);
+  }
+  return new Map([...common].filter(([engine, kinds]) => kinds.size > 0 && (counts.get(engine) ?? 0) >= minAnswers));
 }
 
-export function totalsOf(thread: RequestThread): ThreadTotals {
+/** The number of repairs of an answer, without those that every answer of its server needs. */
+export function repairsIn({ engine = "", repairs = {} }: RequestSummary, constant?: ConstantRepairs): number {
+  const known = constant?.get(engine);
+  return Object.entries(repairs).reduce((sum, [kind, count]) => (known?.has(kind) ? sum : sum + count), 0);
+}
+
+export function totalsOf(thread: RequestThread, constant?: ConstantRepairs): ThreadTotals {
   const { requests } = thread;
   const partOf = partsOf(thread);
   const turns = requests.filter((request) => partOf(request) === "turn");
@@ -120,7 +142,7 @@ export function totalsOf(thread: RequestThread): ThreadTotals {
     failures: number(isFailure),
     open: number(({ outcome }) => outcome === "open"),
     cacheMisses: number(hasMissedCache),
-    repairs: sum(repairsIn),
+    repairs: sum((request) => repairsIn(request, constant)),
     start: Math.min(...requests.map(({ at }) => at)),
     end: Math.max(...requests.map(({ at, ms }) => at + ms)),
   };

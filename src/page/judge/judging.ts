@@ -6,6 +6,7 @@ import { capturedApis } from "../../apis/ordered-capture.ts";
 import { rewrittenCapture } from "../../apis/repair-capture.ts";
 import type { RepairedCapture } from "../../apis/repair-capture.ts";
 import type { Capture } from "./capture.ts";
+import { random } from "../../random/random.ts";
 
 /** A capture, what the rules say of it, and what Truewire would send in its place. */
 export interface JudgedCapture {
@@ -27,6 +28,6 @@ export function judged(capture: Capture): JudgedCapture {
   return {
     capture,
     report,
-    repaired: rewrittenCapture(body, { profile: lean, from, random: Math.random, now, request }),
+    repaired: rewrittenCapture(body, { profile: lean, from, random, now, request }),
   };
 }

@@ -196,15 +196,42 @@ describe("BlockSplitter", () => {
     ["$a_1 * b * c$", ["math_inline"]],
     ["$5 and $10", ["text"]],
     ["US$5 or A$6", ["text"]],
+    ["from $5, or 5$ at most", ["text"]],
+    ["US$5 to US$6, or 7$", ["text"]],
+    ["$5-$6", ["text"]],
+    ["it costs $5 a piece, 4$", ["text"]],
+    ["$HOME/$USER and ${HOME}", ["text"]],
+    ["between $3 million and 4$ million", ["text"]],
+    [
+      "the $n$th of $a, b, c$ and $k$-th",
+      ["text", "math_inline", "text", "math_inline", "text", "math_inline", "text"],
+    ],
+    ["$5 x^2$ and $10$", ["math_inline", "text", "math_inline"]],
+    ["an open $x + y", ["text"]],
+    ["an open $$x + y", ["text"]],
     ["a $$x*y*z$$ b", ["text", "math_inline", "text"]],
     ["\\(a_b*c*\\) and \\[d*e*\\]", ["math_inline", "text", "math_inline"]],
     ["an open \\(a", ["text"]],
     ["*a* \\* $ b", ["em_open", "text", "em_close", "text"]],
-  ])("math is not searched for emphasis: %s", (source, types) => {
+  ])("what is a formula, and is not searched for emphasis: %s", (source, types) => {
     const children = markdown.parseInline(source, {})[0]?.children ?? [];
     expect(children.map(({ type }) => type)).toEqual(types);
     expect(children.map(({ content }) => content).join("")).toBe(source.replaceAll("\\*", "*").replace("*a*", "a"));
   });
+});
+
+test.each([
+  ["$$\nx *a*\n$$", "math_block"],
+  ["$$x$$", "math_block"],
+  ["\\[\nx\n\\]", "math_block"],
+  // While it is written.
+  ["$$\nx *a*", "math_text"],
+  ["\\[ x", "math_text"],
+  ["$$\nx\n\nAfter $$", "math_text"],
+  ["$$\nx\n$$ and more", "paragraph_open"],
+  ["$$x$$ and more", "paragraph_open"],
+])("a formula of several lines is one when it is closed: %j", (source, type) => {
+  expect(markdown.parse(source, {})[0]?.type).toBe(type);
 });
 
 /** How many items the list at the beginning of a text has. */

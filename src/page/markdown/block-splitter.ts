@@ -210,7 +210,7 @@ export class BlockSplitter {
   }
 
   #openFence(): boolean {
-    const found = /^( {0,3})(`{3,}|~{3,})([^\n]*)\n/.exec(this.#open);
+    const found = /^( {0,3})(`{3,}(?!`)|~{3,}(?!~))([^\n]*)\n/.exec(this.#open);
     if (!found) return false;
     const [line, indent = "", marker = "", info = ""] = found;
     this.#fence = new OpenFence(indent.length, marker, info);

@@ -1,7 +1,9 @@
 import type { Token } from "markdown-it";
-import type { ComponentChild, VNode } from "preact";
+import type { ComponentChild, ComponentType, VNode } from "preact";
 import type { MarkdownBlock } from "./block-splitter.ts";
+import { Lazy } from "../parts/lazy.tsx";
 import { CodeBlock } from "./code-block.tsx";
+import type { FormulaProperties } from "./formula-view.tsx";
 import { markdown } from "./parser.ts";
 
 interface Properties {
@@ -72,24 +74,32 @@ class TokenReader {
       case "inline":
         return new TokenReader(token.children ?? [], this.#open).children();
       case "paragraph_open":
-        return <p>{this.children()}</p>;
+        return <p dir={directionOf(token)}>{this.children()}</p>;
       case "heading_open":
         // The name of the model is an h2. A level between could be missing in the answer.
-        return <h3 class={`level-${token.tag.slice(1)}`}>{this.children()}</h3>;
+        return (
+          <h3 class={`level-${token.tag.slice(1)}`} dir={directionOf(token)}>
+            {this.children()}
+          </h3>
+        );
       case "blockquote_open":
-        return <blockquote>{this.children()}</blockquote>;
+        return <blockquote dir={directionOf(token)}>{this.children()}</blockquote>;
       case "bullet_list_open":
-        return <ul>{this.children()}</ul>;
+        return <ul dir={directionOf(token)}>{this.children()}</ul>;
       case "ordered_list_open": {
         const start = this.#start ?? Number(token.attrGet("start") ?? 1);
         this.#start = undefined;
-        return <ol start={start}>{this.children()}</ol>;
+        return (
+          <ol start={start} dir={directionOf(token)}>
+            {this.children()}
+          </ol>
+        );
       }
       case "list_item_open":
         return this.#item();
       case "table_open":
         return (
-          <div class="table" tabIndex={0} role="group" aria-label="Table">
+          <div class="table" dir="auto" tabIndex={0} role="group" aria-label="Table">
             <table>{this.children()}</table>
           </div>
         );
@@ -129,8 +139,10 @@ class TokenReader {
       case "image":
         return <ImageLink token={token} insideLink={this.#links > 0} />;
       case "math_inline":
-        return <span class="math">{token.content}</span>;
+        return <Formula token={token} block={false} />;
       case "math_block":
+        return <Formula token={token} block />;
+      case "math_text":
         return <p class="math">{token.content}</p>;
       default:
         return token.nesting === 1 ? <>{this.children()}</> : token.content;
@@ -166,8 +178,24 @@ class TokenReader {
   }
 }
 
+/** Of a block at the top level, the direction of its first letter. What is inside has the same: the marks of a list are on one side. */
+function directionOf({ level }: Token): "auto" | undefined {
+  return level === 0 ? "auto" : undefined;
+}
+
 function alignmentOf(token: Token): string | undefined {
   return /^text-align:(center|right)$/.exec(String(token.attrGet("style") ?? ""))?.[1];
+}
+
+/** Its script is loaded with the first formula. */
+const loadFormula = async (): Promise<ComponentType<FormulaProperties>> => (await import("./formula-view.tsx")).default;
+
+/** A formula; until its script is there, as it was written. `block`: it has lines of its own. */
+function Formula({ token: { content, markup }, block }: { readonly token: Token; readonly block: boolean }): VNode {
+  const source = block ? <p class="math">{content}</p> : <span class="math">{content}</span>;
+  const tex = content.trim().slice(markup.length, -markup.length);
+  const display = block || (markup !== "$" && markup !== "\\)");
+  return <Lazy load={loadFormula} properties={{ tex, display, block, source }} meanwhile={source} />;
 }
 
 interface LinkProperties {

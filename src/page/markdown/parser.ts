@@ -9,8 +9,8 @@ const maxLevel = 24;
 
 /**
  * The parser of answers: CommonMark 0.31 with GFM's tables, strikethrough and bare URLs. Raw HTML is text, and so is a link whose address is
- * not http, https or mailto. Math (`$…$`, `$$…$$`, `\(…\)`, `\[…\]`) stays as it was written. There are no reference definitions: they
- * would change blocks that were rendered earlier.
+ * not http, https or mailto. Formulas (`$…$`, `$$…$$`, `\(…\)`, `\[…\]`) are tokens with their source; one that is not closed is text. There
+ * are no reference definitions: they would change blocks that were rendered earlier.
  */
 export const markdown: Parser = new MarkdownIt({ html: false, linkify: true });
 markdown.disable("reference");
@@ -47,7 +47,10 @@ function readInline({ md, tokens, env, Token }: StateCore): void {
   }
 }
 
-/** Math whose line begins with `$$` or `\[`: up to the line with the closing delimiter, or to a blank line. */
+/**
+ * A formula whose line begins with `$$` or `\[`: up to the line that ends with the closing delimiter. Without one, the lines up to a blank
+ * one are a text of their own, `math_text`: the rest of the formula may follow.
+ */
 function readMathBlock(state: StateBlock, startLine: number, endLine: number, silent: boolean): boolean {
   if ((state.sCount[startLine] ?? 0) - state.blkIndent >= 4) return false;
   const textOf = (line: number): string =>
@@ -60,12 +63,17 @@ function readMathBlock(state: StateBlock, startLine: number, endLine: number, si
   if (end !== -1 && first.slice(end + 2).trim() !== "") return false;
   if (silent) return true;
   let line = startLine + 1;
-  for (let closed = end !== -1; !closed && line < endLine; line++) {
+  let closed = end !== -1;
+  for (; !closed && line < endLine; line++) {
     if (state.isEmpty(line) || (state.sCount[line] ?? 0) < state.blkIndent) break;
-    closed = textOf(line).includes(close);
+    const text = textOf(line);
+    closed = text.trimEnd().endsWith(close);
+    // Text follows here, too.
+    if (!closed && text.includes(close)) return false;
   }
-  const token = state.push("math_block", "div", 0);
+  const token = state.push(closed ? "math_block" : "math_text", "div", 0);
   token.content = state.getLines(startLine, line, state.blkIndent, false).trimEnd();
+  token.markup = close;
   token.map = [startLine, line];
   state.line = line;
   return true;
@@ -81,7 +89,24 @@ const delimiters = [
 /** The delimiters that are not in the rest of a text: each is searched for once. */
 const missing = new WeakMap<StateInline, Set<string>>();
 
-/** Math in a line. A single `$` follows pandoc's rule (`tex_math_dollars`), so that prices stay prices. */
+/**
+ * Whether the text between two single `$` is a formula and not the text between two prices or two names of a shell. As for pandoc
+ * (`tex_math_dollars`), no space follows the first one, and neither a space precedes the second one nor a digit follows it. Besides, no letter or
+ * digit precedes the first one (`US$5`); and words, or text that a letter follows (`$HOME/$USER`), are a formula only with a sign of LaTeX.
+ */
+function isFormula(before: string, text: string, after: string): boolean {
+  if (/\s/.test(text[0] ?? "") || /[\s\\]/.test(text.at(-1) ?? "") || /\d/.test(after) || /[\p{L}\p{N}]/u.test(before))
+    return false;
+  if (/[\\^_{}=<>]/.test(text)) return true;
+  return /\p{L}/u.test(after)
+    ? text.length <= 2
+    : !/\d.*\s\p{L}{2}|\p{L}{3,}\s+\p{L}{2,}/u.test(text.slice(0, maxProse));
+}
+
+/** How many characters of the text between two single `$` are searched for words. */
+const maxProse = 200;
+
+/** A formula in a line. */
 function readMathInline(state: StateInline, silent: boolean): boolean {
   const { src, pos, posMax } = state;
   const found = delimiters.find(([open]) => src.startsWith(open, pos));
@@ -93,13 +118,15 @@ function readMathInline(state: StateInline, silent: boolean): boolean {
   const end = at + close.length;
   if (at === -1) missing.set(state, (known ?? new Set()).add(close));
   const isMath =
-    at > from &&
-    end <= posMax &&
-    (open !== "$" || (!/\s/.test(src[from] ?? "") && !/[\s\\]/.test(src[at - 1] ?? "") && !/\d/.test(src[end] ?? "")));
+    at > from && end <= posMax && (open !== "$" || isFormula(src[pos - 1] ?? "", src.slice(from, at), src[end] ?? ""));
   // A backslash is kept even before its math is complete.
   if (!isMath && open.startsWith("$")) return false;
   const until = isMath ? end : from;
-  if (!silent) state.push(isMath ? "math_inline" : "text", "", 0).content = src.slice(pos, until);
+  if (!silent) {
+    const token = state.push(isMath ? "math_inline" : "text", "", 0);
+    token.content = src.slice(pos, until);
+    token.markup = close;
+  }
   state.pos = until;
   return true;
 }

@@ -18,7 +18,7 @@ export function ModelsView({ shown }: { readonly shown: boolean }): VNode {
   useEffect(() => (shown ? models.watch() : undefined), [shown, tries]);
   const { access, states, message } = models;
   if (access === "key-needed" || access === "key-refused")
-    return <KeyForm refused={access === "key-refused"} onDone={() => setTries(tries + 1)} />;
+    return <KeyForm refusal={access === "key-refused" ? message : ""} onDone={() => setTries(tries + 1)} />;
   if (!states) {
     return (
       <div class="column">
@@ -235,12 +235,12 @@ function Snippet({ models, text }: { readonly models: ServedModels; readonly tex
 }
 
 interface KeyProperties {
-  /** The key that was entered before is not one of the server's. */
-  readonly refused: boolean;
+  /** What the server says of the key that was entered before; "": nothing. */
+  readonly refusal: string;
   readonly onDone: () => void;
 }
 
-function KeyForm({ refused, onDone }: KeyProperties): VNode {
+function KeyForm({ refusal, onDone }: KeyProperties): VNode {
   const form = useRef<HTMLFormElement>(null);
   useLayoutEffect(() => form.current?.querySelector("input")?.focus(), []);
   return (
@@ -254,7 +254,7 @@ function KeyForm({ refused, onDone }: KeyProperties): VNode {
         }}
       >
         <h2>The models are for the operator of the server</h2>
-        {refused && <p class="banner wrong">The server does not know this key.</p>}
+        {refusal !== "" && <p class="banner wrong">{refusal}</p>}
         <AdminKeyField />
         <div class="row end">
           <button type="submit" class="main">

@@ -1,14 +1,7 @@
+import { isJsonText } from "../../core/json.ts";
+
 /** Deeper members and items are not indented further. */
 const maxIndent = 40;
-
-export function isJsonText(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /**
  * Returns a JSON text with a line for each member and item, indented by two spaces. Strings and numbers stay as they were written: parsing
@@ -16,7 +9,7 @@ export function isJsonText(text: string): boolean {
  */
 export function indentedJson(text: string): string {
   if (!isJsonText(text)) return text;
-  const tokens = text.match(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s"{}[\],:]+/g) ?? [];
+  const tokens = text.match(/"[^"\\]*(?:\\.[^"\\]*)*"?|[{}[\],:]|[^\s"{}[\],:]+/g) ?? [];
   const written: string[] = [];
   let depth = 0;
   let before = "";

@@ -3,7 +3,8 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { MarkdownPainter } from "../markdown/markdown-painter.tsx";
 import { Changing, useChanges } from "../parts/changing.ts";
 import { LongText } from "./long-text.tsx";
-import { indentedJson, isJsonText } from "../parts/json-text.ts";
+import { indentedJson } from "../parts/json-text.ts";
+import { isJsonText } from "../../core/json.ts";
 import type { TextChunk, TextLog } from "./text-log.ts";
 
 const storedName = "truewire-raw-text";

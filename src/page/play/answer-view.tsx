@@ -8,6 +8,7 @@ import { RawTextButton } from "./answer-text.tsx";
 import { ChoiceView, emptyAnswer } from "./choice-view.tsx";
 import type { Conversation } from "./conversation.ts";
 import type { Settings } from "./settings.ts";
+import { canGoOn } from "./turn.ts";
 import type { AnswerTurn } from "./turn.ts";
 import { baseUrl } from "../api/call-api.ts";
 import { copyAs, languages } from "./copy-as.ts";
@@ -83,6 +84,13 @@ export function AnswerView({ turn, conversation, settings, keyNeeded, waits }: P
       {state === "done" && choices.length === 0 && <p class="finish">{emptyAnswer}</p>}
       {state === "interrupted" && (
         <p class="finish">Interrupted: the page was closed before the answer was complete.</p>
+      )}
+      {canGoOn(turn) && (
+        <p class="row">
+          <button type="button" onClick={() => conversation.goOn(id)}>
+            Continue
+          </button>
+        </p>
       )}
       {state === "running" && conversation.runningTurn !== id && <p class="finish">Being received in another tab.</p>}
       {state !== "running" && <p class="facts">{factsOf(answer).join(" · ")}</p>}
@@ -202,6 +210,7 @@ function CallResults({ turn: { answer, chosen }, conversation, tools }: CallResu
           </span>
           <textarea
             rows={2}
+            dir="auto"
             class="code"
             value={texts[at]}
             onInput={({ currentTarget: { value } }) =>

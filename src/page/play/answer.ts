@@ -85,6 +85,11 @@ export class Answer extends Changing {
   reportedTokensPerSecond: number | undefined;
   /** Why the prompt was read again, in words. */
   cacheMiss: string | undefined;
+  /** The server keeps its stream for a while when the connection is lost. */
+  resumable = false;
+  /** Its times, and the tokens of a part, would say nothing of the whole: it was interrupted and continues. */
+  #isTimed = true;
+  #isCounted = true;
   readonly #sentAt: number;
   #firstAt: number | undefined;
   #lastAt = 0;
@@ -95,7 +100,7 @@ export class Answer extends Changing {
   }
 
   take(event: GenerationEvent, now: number): void {
-    if (event.type === "usage") this.usage = event.usage;
+    if (event.type === "usage" && this.#isCounted) this.usage = event.usage;
     if (event.type === "extra" && event.place === "chunk") this.#readTimings(event.value["timings"]);
     if (event.type === "end") this.#end(event.end);
     if (!("choice" in event) || event.choice === undefined) return;
@@ -104,12 +109,31 @@ export class Answer extends Changing {
       this.changed();
     }
     this.choices[event.choice]?.take(event);
-    if (!event.type.endsWith("-delta")) return;
+    if (!event.type.endsWith("-delta") || !this.#isTimed) return;
     if (this.#firstAt === undefined) {
       this.#firstAt = now;
       this.changed();
     }
     this.#lastAt = now;
+  }
+
+  /** Continues after an interruption: with the whole stream again, or with what follows the text. */
+  goOn(from: "start" | "text"): void {
+    this.state = "running";
+    this.failure = undefined;
+    this.usage = undefined;
+    this.#isTimed = false;
+    this.#isCounted = from === "start";
+    this.#firstAt = undefined;
+    if (from === "start" || !this.hasText) this.choices.length = 0;
+    else for (const choice of this.choices) choice.finish = undefined;
+    this.changed();
+  }
+
+  /** Whether its only choice has a text that a model can continue. */
+  get hasText(): boolean {
+    const [choice, ...others] = this.choices;
+    return choice !== undefined && others.length === 0 && choice.calls.length === 0 && !choice.text.empty;
   }
 
   stop(): void {

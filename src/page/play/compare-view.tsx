@@ -63,7 +63,6 @@ export function CompareView({ models, comparison, onClose }: Properties): VNode 
     comparison.sides.map(({ settings }) => models.defaults.get(settings.model)),
   );
   const isEqual = a.settings.model === b.settings.model && differences.length === 0;
-  const isBlind = comparison.sides.some(({ settings }) => models.blind.has(settings.model));
   return (
     <div class={panelOpen ? "play comparing panel-open" : "play comparing"} ref={root}>
       <section class="talk compare" aria-label="Comparison">
@@ -109,7 +108,8 @@ export function CompareView({ models, comparison, onClose }: Properties): VNode 
           conversation={comparison}
           ready={models.state === "ready"}
           settings={a.settings}
-          blind={isBlind ? new Set([a.settings.model]) : new Set()}
+          otherModel={b.settings.model}
+          models={models}
         >
           <button
             type="button"

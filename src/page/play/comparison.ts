@@ -1,10 +1,16 @@
 import { announcement, Changing } from "../parts/changing.ts";
 import type { Answer } from "./answer.ts";
+import { ComparisonStore, keepTabComparison, tabComparison } from "./comparison-store.ts";
 import { Conversation } from "./conversation.ts";
+import type { Keeper } from "./conversation.ts";
+import type { ConversationRecord } from "./conversation-store.ts";
+import { readSettings, settingsText } from "./presets.ts";
 import { requestBody } from "./request-body.ts";
 import type { KnownDefault } from "../api/models.ts";
 import { Settings, type SettingsValues } from "./settings.ts";
-import type { AnswerTurn, QuestionTurn, Turn } from "./turn.ts";
+import { readTurns } from "./stored-turn.ts";
+import { newId } from "./turn.ts";
+import type { AnswerTurn, AttachedFile, QuestionTurn, Turn } from "./turn.ts";
 import { countInWords } from "../parts/count-in-words.ts";
 
 /** One column: a conversation with settings of its own. */
@@ -23,6 +29,11 @@ export class Comparison extends Changing {
   readonly turns: readonly Turn[] = [];
   #wasRunning = false;
   #problem = "";
+  #id = newId();
+  /** It is what Play shows. */
+  #isShown = false;
+  #followsSettings = false;
+  readonly #store = new ComparisonStore();
 
   /** Both sides begin with a copy of the settings; B with the next model, if the server has another one. */
   constructor(settings: Settings, models: readonly string[]) {
@@ -30,10 +41,40 @@ export class Comparison extends Changing {
     const side = (name: Side["name"], model: string): Side => {
       const own = new Settings();
       own.set({ ...settings.values, model, wantsTimings: true, table: settings.table });
-      return { name, settings: own, conversation: this.#newConversation(own) };
+      return { name, settings: own, conversation: this.#newConversation(name, own) };
     };
     const next = models[(models.indexOf(settings.model) + 1) % Math.max(1, models.length)];
     this.sides = [side("A", settings.model), side("B", next ?? settings.model)];
+    this.#follow();
+  }
+
+  /** Returns the comparison that this tab had before it was reloaded; undefined: it had no comparison. */
+  static async restored(settings: Settings, models: readonly string[]): Promise<Comparison | undefined> {
+    const kept = tabComparison();
+    if (!kept) return undefined;
+    const comparison = new Comparison(settings, models);
+    comparison.#id = kept.id;
+    comparison.#isShown = kept.shown;
+    for (const [at, side] of comparison.sides.entries()) {
+      try {
+        side.settings.set(readSettings(kept.settings[at] ?? ""));
+      } catch {
+        // Another version of the page wrote it: this side begins with the current settings.
+      }
+      const stored = await comparison.#store.load(comparison.#idOf(side.name));
+      side.conversation = comparison.#newConversation(side.name, side.settings, stored?.record);
+      side.conversation.tree.addAll(readTurns(stored?.turns ?? []), stored?.record.shown);
+      side.conversation.tree.markInterrupted();
+    }
+    comparison.#follow();
+    comparison.#keepInTab();
+    return comparison;
+  }
+
+  /** Called when Play begins to show it, or the conversations again. */
+  set shown(isShown: boolean) {
+    this.#isShown = isShown;
+    this.#keepInTab();
   }
 
   /** A question was asked. */
@@ -51,8 +92,11 @@ export class Comparison extends Changing {
   }
 
   /** Asks both. Returns false if neither was asked. */
-  ask(text: string, images: readonly string[]): boolean {
-    return this.#canAsk() && this.sides.every(({ conversation }) => conversation.ask(text, images));
+  ask(text: string, images: readonly string[], files: readonly AttachedFile[] = []): boolean {
+    const wasRequested =
+      this.#canAsk() && this.sides.every(({ conversation }) => conversation.ask(text, images, files));
+    this.#keepInTab();
+    return wasRequested;
   }
 
   /** Asks both an earlier question again, in other words if `text` is there. */
@@ -68,7 +112,11 @@ export class Comparison extends Changing {
   clear(): void {
     this.stop();
     this.#problem = "";
-    for (const side of this.sides) side.conversation = this.#newConversation(side.settings);
+    for (const { name } of this.sides) this.#store.forget(this.#idOf(name));
+    this.#id = newId();
+    for (const side of this.sides) side.conversation = this.#newConversation(side.name, side.settings);
+    this.#follow();
+    keepTabComparison(undefined);
     this.changed();
   }
 
@@ -93,10 +141,28 @@ export class Comparison extends Changing {
     return true;
   }
 
-  #newConversation(settings: Settings): ComparedConversation {
-    const conversation = new ComparedConversation(settings, this);
+  #newConversation(name: Side["name"], settings: Settings, record?: ConversationRecord): ComparedConversation {
+    const of = record ?? { id: this.#idOf(name) };
+    const conversation = new ComparedConversation(settings, this, of, this.#store);
     conversation.subscribe(() => this.#sideChanged());
     return conversation;
+  }
+
+  #idOf(name: Side["name"]): string {
+    return `${this.#id}/${name}`;
+  }
+
+  #follow(): void {
+    this.#store.open = this.sides.map(({ conversation }) => conversation);
+  }
+
+  /** So that a reload does not end it. A comparison that has not begun is not kept. */
+  #keepInTab(): void {
+    if (!this.hasBegun) return;
+    if (!this.#followsSettings) for (const { settings } of this.sides) settings.subscribe(() => this.#keepInTab());
+    this.#followsSettings = true;
+    const [a, b] = this.sides.map(({ settings }) => settingsText(settings, settings.model));
+    keepTabComparison({ id: this.#id, shown: this.#isShown, settings: [a ?? "", b ?? ""] });
   }
 
   #sideChanged(): void {
@@ -114,9 +180,14 @@ export class Comparison extends Changing {
 export class ComparedConversation extends Conversation {
   readonly #comparison: Comparison;
 
-  constructor(settings: Settings, comparison: Comparison) {
-    super(settings);
+  constructor(settings: Settings, comparison: Comparison, record: Partial<ConversationRecord>, keeper: Keeper) {
+    super(settings, record, keeper);
     this.#comparison = comparison;
+  }
+
+  /** Only the latest versions are compared. */
+  override get isKept(): boolean {
+    return false;
   }
 
   override askInstead(id: Turn["id"], text: string): boolean {

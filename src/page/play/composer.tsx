@@ -1,38 +1,52 @@
 import type { ComponentChildren, TargetedKeyboardEvent, VNode } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Models } from "../api/models.ts";
 import { announcement, useChanges } from "../parts/changing.ts";
 import type { Comparison } from "./comparison.ts";
 import type { Conversation } from "./conversation.ts";
+import { attachmentOf } from "./attach-file.ts";
+import { FileList } from "./question-view.tsx";
 import type { Settings } from "./settings.ts";
+import type { AttachedFile } from "./turn.ts";
 
 interface Properties {
   readonly conversation: Conversation | Comparison;
   /** There is a model to ask. */
   readonly ready: boolean;
   readonly settings: Settings;
-  /** The models that take no images, as far as is known: another one that does not says so. */
-  readonly blind: ReadonlySet<string>;
+  /** Another model that is asked, too. */
+  readonly otherModel?: string;
+  readonly models: Models;
   readonly children?: ComponentChildren;
 }
 
 /** Where a question is written. */
-export function Composer({ conversation, ready, settings, blind, children }: Properties): VNode {
+export function Composer({ conversation, ready, settings, otherModel, models, children }: Properties): VNode {
   useChanges(conversation);
   useChanges(settings);
-  const takesImages = !blind.has(settings.model);
   const [text, setText] = useState(conversation.draft);
   const [images, setImages] = useState<readonly string[]>([]);
+  const [files, setFiles] = useState<readonly AttachedFile[]>([]);
+  /** Why files were not attached, a sentence each. */
+  const [refusals, setRefusals] = useState<readonly string[]>([]);
   conversation.draft = text;
   const area = useRef<HTMLTextAreaElement>(null);
   const { running, problem } = conversation;
+  // A page that was just opened, or a new conversation, is there to be written to. On a phone, the focus would open the keyboard.
+  useLayoutEffect(() => {
+    const isTaken = document.activeElement !== null && document.activeElement !== document.body;
+    if (!isTaken && matchMedia("(pointer: fine)").matches) area.current?.focus({ preventScroll: true });
+  }, []);
 
   const ask = (): void => {
     // As it is now: what was rendered may be a frame old, and a key follows a click within less.
     const written = area.current?.value ?? "";
-    if (conversation.running || !ready || (written.trim() === "" && images.length === 0)) return;
-    if (!conversation.ask(written, images)) return;
+    if (conversation.running || !ready || (written.trim() === "" && images.length + files.length === 0)) return;
+    if (!conversation.ask(written, images, files)) return;
     setText("");
     setImages([]);
+    setFiles([]);
+    setRefusals([]);
   };
   const onKeyDown = (event: TargetedKeyboardEvent<HTMLTextAreaElement>): void => {
     // Enter also ends a composed character, which is no question yet.
@@ -40,12 +54,29 @@ export function Composer({ conversation, ready, settings, blind, children }: Pro
     event.preventDefault();
     ask();
   };
-  const add = async (files: FileList | null | undefined): Promise<void> => {
-    const urls = await imageUrls(files);
-    if (urls.length === 0) return;
-    if (!takesImages) return conversation.refuse(`${settings.model} takes no images`);
-    setImages((before) => [...before, ...urls]);
-    announcement.say(urls.length === 1 ? "Image attached." : `${urls.length} images attached.`);
+  const add = async (chosen: FileList | null | undefined): Promise<void> => {
+    // What is dropped or pasted is there during the event only.
+    const all = [...(chosen ?? [])];
+    // The one that can read less, of two that are compared.
+    const compared = [settings.model, otherModel ?? settings.model];
+    const find = (known: ReadonlySet<string>): string | undefined => compared.find((model) => known.has(model));
+    const [blind, local] = [find(models.blind), find(models.local)];
+    const reader = { takesImages: blind === undefined, takesDocuments: local === undefined };
+    const [said, refused]: [string[], string[]] = [[], []];
+    for (const file of all) {
+      try {
+        const model = (file.type.startsWith("image/") ? blind : local) ?? settings.model;
+        const attached = await attachmentOf(file, { ...reader, model });
+        if ("image" in attached) setImages((before) => [...before, attached.image]);
+        else setFiles((before) => [...before, attached.file]);
+        said.push(file.name);
+      } catch (error) {
+        refused.push(`${file.name} was not attached: ${error instanceof Error ? error.message : String(error)}.`);
+      }
+    }
+    setRefusals(refused);
+    const told = [...(said.length > 0 ? [`Attached ${said.join(", ")}.`] : []), ...refused];
+    if (told.length > 0) announcement.say(told.join(" "));
   };
   return (
     <form
@@ -62,6 +93,11 @@ export function Composer({ conversation, ready, settings, blind, children }: Pro
       }}
     >
       {problem !== "" && <p class="banner wrong">{problem}</p>}
+      {refusals.map((refusal, at) => (
+        <p key={at} class="banner wrong">
+          {refusal}
+        </p>
+      ))}
       {images.length > 0 && (
         <ul class="images">
           {images.map((url, at) => (
@@ -79,9 +115,11 @@ export function Composer({ conversation, ready, settings, blind, children }: Pro
           ))}
         </ul>
       )}
+      <FileList files={files} onRemove={(at) => setFiles(files.filter((_, other) => other !== at))} />
       <textarea
         ref={area}
         rows={2}
+        dir="auto"
         aria-label="Your message"
         placeholder="Write a message…"
         value={text}
@@ -90,20 +128,17 @@ export function Composer({ conversation, ready, settings, blind, children }: Pro
         onPaste={(event) => void add(event.clipboardData?.files)}
       />
       <div class="row">
-        {takesImages && (
-          <label class="button quiet">
-            Attach image
-            <input
-              class="unseen"
-              type="file"
-              accept="image/*"
-              multiple
-              onChange={({ currentTarget }) => {
-                void add(currentTarget.files).then(() => (currentTarget.value = ""));
-              }}
-            />
-          </label>
-        )}
+        <label class="button quiet">
+          Attach files
+          <input
+            class="unseen"
+            type="file"
+            multiple
+            onChange={({ currentTarget }) => {
+              void add(currentTarget.files).then(() => (currentTarget.value = ""));
+            }}
+          />
+        </label>
         {children}
         <span class="hint">
           <kbd>Enter</kbd> asks, <kbd>Shift Enter</kbd> begins a line, <kbd>Esc</kbd> stops
@@ -114,19 +149,4 @@ export function Composer({ conversation, ready, settings, blind, children }: Pro
       </div>
     </form>
   );
-}
-
-/** The images among files, as `data:` URLs. */
-export async function imageUrls(files: FileList | null | undefined): Promise<string[]> {
-  const images = [...(files ?? [])].filter(({ type }) => type.startsWith("image/"));
-  return Promise.all(images.map(dataUrl));
-}
-
-function dataUrl(file: File): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.addEventListener("load", () => resolve(String(reader.result)));
-    reader.addEventListener("error", () => reject(reader.error ?? new Error("The file cannot be read.")));
-    reader.readAsDataURL(file);
-  });
 }

@@ -112,7 +112,7 @@ test.each([
   ],
   [
     '[{"role":"user","content":[{"type":"text","text":"x"},{"type":"video"}]}]',
-    'messages[0].content[1].type: expected "text" or "image_url", found "video"',
+    'messages[0].content[1].type: expected "text", "image_url" or "file", found "video"',
   ],
   [
     '[{"role":"user","content":[{"type":"image_url","image_url":{"url":"javascript:alert(1)"}}]}]',

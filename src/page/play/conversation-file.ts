@@ -1,9 +1,9 @@
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { Answer, Choice } from "./answer.ts";
-import { newId, titleOf } from "./conversation.ts";
 import type { ConversationRecord } from "./conversation-store.ts";
 import {
+  fileDataAt,
   imageAt,
   InvalidFile,
   listAt,
@@ -15,8 +15,8 @@ import {
   textAt,
 } from "./stored-turn.ts";
 import { TurnTree } from "./turn-tree.ts";
-import { placeAfter } from "./turn.ts";
-import type { Result, Turn } from "./turn.ts";
+import { newId, placeAfter, titleOf } from "./turn.ts";
+import type { AttachedFile, QuestionTurn, Result, Turn } from "./turn.ts";
 
 /** A conversation of a file: its record without an id, and its turns, each of which follows another one or is first. */
 export interface FiledConversation {
@@ -145,24 +145,30 @@ function textIn(message: JsonObject, place: string): string {
   return partsIn(message["content"], `${place}.content`, false).text;
 }
 
-function partsIn(
-  content: unknown,
-  place: string,
-  withImages: boolean,
-): { readonly text: string; readonly images: readonly string[] } {
+function partsIn(content: unknown, place: string, withMedia: boolean): Pick<QuestionTurn, "text" | "images" | "files"> {
   if (typeof content === "string") return { text: content, images: [] };
   if (!Array.isArray(content)) throw new InvalidFile(place, "a string or a list of parts", content);
   const texts: string[] = [];
   const images: string[] = [];
+  const files: AttachedFile[] = [];
   for (const [at, value] of content.entries()) {
     const part = objectAt(value, `${place}[${at}]`);
     if (part["type"] === "text") texts.push(textAt(part["text"], `${place}[${at}].text`));
-    else if (withImages && part["type"] === "image_url") {
+    else if (withMedia && part["type"] === "image_url") {
       const image = objectAt(part["image_url"], `${place}[${at}].image_url`);
       images.push(imageAt(image["url"], `${place}[${at}].image_url.url`));
-    } else throw new InvalidFile(`${place}[${at}].type`, withImages ? '"text" or "image_url"' : '"text"', part["type"]);
+    } else if (withMedia && part["type"] === "file") {
+      const file = objectAt(part["file"], `${place}[${at}].file`);
+      files.push({
+        name: optional(file["filename"], `${place}[${at}].file.filename`, textAt) ?? "file",
+        data: fileDataAt(file["file_data"], `${place}[${at}].file.file_data`),
+      });
+    } else {
+      const expected = withMedia ? '"text", "image_url" or "file"' : '"text"';
+      throw new InvalidFile(`${place}[${at}].type`, expected, part["type"]);
+    }
   }
-  return { text: texts.join(""), images };
+  return { text: texts.join(""), images, ...(files.length > 0 && { files }) };
 }
 
 function choiceIn(message: JsonObject, place: string): Choice {

@@ -1,6 +1,7 @@
 import type { TargetedKeyboardEvent, VNode } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { announcement, useChanges } from "../parts/changing.ts";
+import { countInWords } from "../parts/count-in-words.ts";
 import { saveFile } from "../parts/save-file.ts";
 import { CopyAsDialog } from "./answer-view.tsx";
 import type { Conversation } from "./conversation.ts";
@@ -36,17 +37,12 @@ export function ConversationList({ conversations, settings, keyNeeded, onChosen 
 
   const importFiles = async (files: FileList | null): Promise<void> => {
     setProblem("");
-    for (const file of files ?? []) {
-      try {
-        if (file.size > maxFileSize) throw new Error("the file is larger than 256 MB");
-        const { readFile } = await import("./conversation-file.ts");
-        conversations.add(readFile(await file.text(), Date.now()));
-        onChosen();
-      } catch (error) {
-        const text = `${file.name} was not imported. ${error instanceof Error ? error.message : String(error)}.`;
+    for (const file of Array.from(files ?? [])) {
+      if (file.size > maxFileSize) {
+        const text = `${file.name} was not imported. The file is larger than 256 MB.`;
         setProblem(text);
         announcement.say(text);
-      }
+      } else if (await conversations.import(file.name, file)) onChosen();
     }
   };
   const exportAll = async (records: readonly ConversationRecord[]): Promise<void> => {
@@ -79,6 +75,7 @@ export function ConversationList({ conversations, settings, keyNeeded, onChosen 
             <input
               type="search"
               aria-label="Search conversations"
+              dir="auto"
               placeholder="Search"
               value={sought}
               onInput={({ currentTarget }) => setSought(currentTarget.value)}
@@ -168,7 +165,7 @@ export function NewConversation({ conversations, onChosen }: Pick<Properties, "c
 /** Why conversations are not kept, and what was deleted and can be restored. */
 export function Notices({ conversations }: { readonly conversations: Conversations }): VNode | null {
   useChanges(conversations);
-  const { problem, deleted } = conversations;
+  const { problem, importing, importProblem, deleted } = conversations;
   const undo = useRef<HTMLButtonElement>(null);
   const count = useRef(deleted.length);
   useLayoutEffect(() => {
@@ -182,9 +179,28 @@ export function Notices({ conversations }: { readonly conversations: Conversatio
     place?.querySelector<HTMLElement>("a, textarea")?.focus();
   };
   const last = deleted.at(-1);
-  if (problem === "" && !last) return null;
+  if (problem === "" && importProblem === "" && !importing && !last) return null;
   return (
     <div class="notices">
+      {importing && (
+        <div class="banner">
+          <label>
+            Importing {importing.name}
+            {importing.total > 0 &&
+              `: ${importing.done.toLocaleString("en")} of ${countInWords(importing.total, "conversation")}`}
+            <progress max={Math.max(1, importing.total)} {...(importing.total > 0 && { value: importing.done })} />
+          </label>
+          <p class="note">If you leave this page, it continues when you are back.</p>
+        </div>
+      )}
+      {importProblem !== "" && (
+        <div class="banner wrong row">
+          <span>{importProblem}</span>
+          <button type="button" class="quiet" onClick={() => conversations.dismissImportProblem()}>
+            Dismiss
+          </button>
+        </div>
+      )}
       {problem !== "" && <p class="banner">{problem}</p>}
       {last && (
         <div class="banner row">
@@ -255,6 +271,7 @@ function Row({ found, conversations, isCurrent, onChosen, onExport, onCopyAs }: 
           <input
             ref={input}
             aria-label={`New title of ${title}`}
+            dir="auto"
             value={renamed}
             maxLength={200}
             onInput={({ currentTarget }) => setRenamed(currentTarget.value)}
@@ -276,6 +293,7 @@ function Row({ found, conversations, isCurrent, onChosen, onExport, onCopyAs }: 
         <a
           ref={link}
           href={`#play/${id}`}
+          dir="auto"
           aria-current={isCurrent ? "page" : undefined}
           onKeyDown={onKeyDown}
           onClick={({ ctrlKey, metaKey, shiftKey }) => {
@@ -299,7 +317,7 @@ function Row({ found, conversations, isCurrent, onChosen, onExport, onCopyAs }: 
         </button>
       </div>
       {match !== undefined && (
-        <p class="note">
+        <p class="note" dir="auto">
           {before}
           <mark>{match}</mark>
           {after}

@@ -3,6 +3,9 @@ import type { DBSchema, IDBPDatabase } from "idb";
 import { isObject } from "../../core/json.ts";
 import type { StoredTurn } from "./stored-turn.ts";
 
+/** Storage of the page's own server: other servers may be at other paths of the same origin. */
+export const storeName: string = `truewire${new URL("..", import.meta.url).pathname}`;
+
 /** A conversation without its turns. */
 export interface ConversationRecord {
   readonly id: string;

@@ -7,8 +7,8 @@ import type { ChatBody } from "./request-body.ts";
 import type { Settings } from "./settings.ts";
 import type { ConversationRecord } from "./conversation-store.ts";
 import { TurnTree } from "./turn-tree.ts";
-import { bodyOf, messagesOf, placeAfter } from "./turn.ts";
-import type { AnswerTurn, QuestionTurn, Result, Turn } from "./turn.ts";
+import { bodyOf, continuationOf, messagesOf, newId, placeAfter, titleOf } from "./turn.ts";
+import type { AnswerTurn, AttachedFile, Result, Turn } from "./turn.ts";
 
 /** Maximum time for which reading blocks rendering and input, in milliseconds. */
 const pauseAfterMs = 8;
@@ -18,9 +18,6 @@ const maxCannedRounds = 8;
 
 /** Shortest time between two writes of a growing answer, in milliseconds. */
 const keepAfterMs = 1000;
-
-/** Maximum length of a title made from the first message, in characters. */
-const titleLength = 80;
 
 /** What a conversation reports its changes to. */
 export interface Keeper {
@@ -93,8 +90,9 @@ export class Conversation extends Changing {
   }
 
   /** Returns false if the question was not asked; `problem` is the reason. */
-  ask(text: string, images: readonly string[]): boolean {
-    const added: Turn = { kind: "question", ...this.#placed(this.tree.end), text, images };
+  ask(text: string, images: readonly string[], files: readonly AttachedFile[] = []): boolean {
+    const placed = this.#placed(this.tree.end);
+    const added: Turn = { kind: "question", ...placed, text, images, ...(files.length > 0 && { files }) };
     return this.#request([...this.turns, added], added);
   }
 
@@ -109,6 +107,37 @@ export class Conversation extends Changing {
   /** Requests another version of an answer. */
   askAgain(id: string): boolean {
     return this.#request(this.tree.pathTo(id).slice(0, -1));
+  }
+
+  /** Continues an answer that broke off: resumes its stream where the server still has it, else asks the model to continue. */
+  goOn(id: string): void {
+    const turn = this.tree.get(id);
+    if (turn?.kind !== "answer") return;
+    this.stop();
+    const { answer } = turn;
+    const { requestId, state } = answer;
+    const body = continuationOf(turn, this.tree.pathTo(id).slice(0, -1));
+    const send = async (signal: AbortSignal): Promise<Response> => {
+      if (requestId !== null && state !== "stopped") {
+        const resumed = await callApi(`streams/${encodeURIComponent(requestId)}`, { signal });
+        if (resumed.ok) {
+          answer.goOn("start");
+          return resumed;
+        }
+      }
+      if (!body)
+        throw new LostAnswer(
+          "The server no longer has the rest of this answer, and it cannot be continued. Ask again.",
+        );
+      answer.goOn("text");
+      return sendChat(body, signal);
+    };
+    answer.state = "running";
+    answer.failure = undefined;
+    answer.changed();
+    this.problem = "";
+    this.#begin(turn, send);
+    this.#changed([id]);
   }
 
   /** Returns the results of the calls of an answer to the model; without an id, of the last answer that is shown. */
@@ -166,7 +195,15 @@ export class Conversation extends Changing {
     if (!running) return;
     this.#running = undefined;
     running.controller.abort();
-    if (running.turn.answer.state === "running") running.turn.answer.stop();
+    const { answer } = running.turn;
+    if (answer.state === "running") {
+      // A stream that can be resumed continues when its connection is closed.
+      if (answer.resumable && answer.requestId !== null)
+        void callApi(`streams/${encodeURIComponent(answer.requestId)}`, { method: "DELETE", keepalive: true }).catch(
+          () => {},
+        );
+      answer.stop();
+    }
     this.#changed([running.turn.id]);
   }
 
@@ -220,14 +257,18 @@ export class Conversation extends Changing {
     this.problem = "";
     this.requests++;
     this.changedAt = Date.now();
-    const controller = new AbortController();
-    this.#running = { controller, turn };
+    this.#begin(turn, (signal) => sendChat(body, signal));
     this.#changed(added ? [added.id, turn.id] : [turn.id]);
-    void this.#receive(turn, body, controller);
     return true;
   }
 
-  async #receive({ id, answer }: AnswerTurn, body: ChatBody, controller: AbortController): Promise<void> {
+  #begin(turn: AnswerTurn, send: Send): void {
+    const controller = new AbortController();
+    this.#running = { controller, turn };
+    void this.#receive(turn, send, controller);
+  }
+
+  async #receive({ id, answer }: AnswerTurn, send: Send, controller: AbortController): Promise<void> {
     this.#announce("Asked. The answer is coming.");
     const begun = performance.now();
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -242,7 +283,7 @@ export class Conversation extends Changing {
       );
     };
     keepLater();
-    await read(body, answer, controller.signal);
+    await read(send, answer, controller.signal);
     clearTimeout(timer);
     // Another question may have taken its place.
     if (this.#running?.controller === controller) this.#running = undefined;
@@ -287,22 +328,6 @@ function waits({ answer, chosen }: AnswerTurn): boolean {
   return answer.state === "done" && (answer.choices[chosen]?.calls.length ?? 0) > 0;
 }
 
-/** Returns an id that no other tab makes. Not `randomUUID`: browsers have that only on HTTPS and localhost. */
-export function newId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(12));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-/** Returns the first line of a message, shortened at a word. */
-export function titleOf({ text, images }: QuestionTurn): string {
-  const line = text.trim().split("\n", 1)[0]?.trim() ?? "";
-  if (line === "") return images.length > 0 ? "Image" : "Conversation";
-  const characters = Array.from(line.slice(0, 2 * titleLength));
-  if (characters.length <= titleLength) return line;
-  const cut = characters.slice(0, titleLength).join("");
-  return `${cut.slice(0, Math.max(cut.lastIndexOf(" "), cut.length / 2))}…`;
-}
-
 /** What the server says of its cache, in words; undefined: nothing that the reader of one answer needs to know. */
 function missOf(header: string | null): string | undefined {
   if (header === null) return undefined;
@@ -310,17 +335,32 @@ function missOf(header: string | null): string | undefined {
   return cause !== "nothing-known" && typeof says === "string" ? says : undefined;
 }
 
-async function read(body: ChatBody, answer: Answer, signal: AbortSignal): Promise<void> {
+/** How long an answer continues without its page: a reload takes seconds. */
+const resumeTime = "30s";
+
+/** Sends a request whose answer is received. */
+type Send = (signal: AbortSignal) => Promise<Response>;
+
+/** An answer that broke off and cannot go on. */
+class LostAnswer extends Error {}
+
+function sendChat(body: ChatBody, signal: AbortSignal): Promise<Response> {
+  const headers = {
+    "content-type": "application/json",
+    "x-truewire-cache": "explain",
+    "x-truewire-resume": resumeTime,
+  };
+  return callApi("chat/completions", { method: "POST", headers, body: JSON.stringify(body), signal });
+}
+
+async function read(send: Send, answer: Answer, signal: AbortSignal): Promise<void> {
   try {
-    const response = await callApi("chat/completions", {
-      method: "POST",
-      headers: { "content-type": "application/json", "x-truewire-cache": "explain" },
-      body: JSON.stringify(body),
-      signal,
-    });
+    const response = await send(signal);
     answer.status = response.status;
+    answer.resumable = response.headers.has("x-truewire-resume");
     answer.retryAfterSeconds = Number(response.headers.get("retry-after") ?? Number.NaN);
-    answer.requestId = response.headers.get("x-request-id");
+    // A stream that is resumed keeps the id of the request that began it.
+    if (!/\/streams\//.test(response.url)) answer.requestId = response.headers.get("x-request-id");
     answer.cacheMiss = missOf(response.headers.get("x-truewire-cache-miss"));
     let paused = performance.now();
     for await (const event of readChatStream(response)) {
@@ -332,8 +372,9 @@ async function read(body: ChatBody, answer: Answer, signal: AbortSignal): Promis
       paused = performance.now();
     }
     if (signal.aborted) answer.stop();
-  } catch {
+  } catch (error) {
     if (signal.aborted) answer.stop();
+    else if (error instanceof LostAnswer) answer.fail({ message: error.message });
     else answer.fail({ message: "The server cannot be reached." });
   }
 }

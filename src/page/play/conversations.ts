@@ -1,10 +1,13 @@
 import { announcement, Changing } from "../parts/changing.ts";
-import { Conversation, newId } from "./conversation.ts";
+import { Conversation } from "./conversation.ts";
 import type { Keeper } from "./conversation.ts";
-import { BrowserStore, MemoryStore } from "./conversation-store.ts";
+import { BrowserStore, MemoryStore, storeName } from "./conversation-store.ts";
 import type { ConversationRecord, ConversationStore } from "./conversation-store.ts";
 import type { Settings } from "./settings.ts";
-import { readTurn, storedTurn } from "./stored-turn.ts";
+import { readTurns, storedTurn } from "./stored-turn.ts";
+import { conversationsIn, PendingImports } from "./import-files.ts";
+import type { PendingImport } from "./import-files.ts";
+import { newId } from "./turn.ts";
 import type { Turn } from "./turn.ts";
 
 /** The messages that tabs exchange. */
@@ -37,11 +40,11 @@ export interface Found {
 /** After this time without being gone, the page stays, in milliseconds. */
 const stayedAfterMs = 30_000;
 
+/** How often an import says how far it is, in milliseconds. */
+const importReportMs = 200;
+
 /** Characters of text that a search result shows before and after the match. */
 const contextLength = 40;
-
-/** Storage of the page's own server: other servers may be at other paths of the same origin. */
-const storeName = `truewire${new URL("..", import.meta.url).pathname}`;
 
 /** The conversations that this browser keeps, and the one that is shown. */
 export class Conversations extends Changing implements Keeper {
@@ -54,6 +57,10 @@ export class Conversations extends Changing implements Keeper {
   problem = "";
   /** The latest last. */
   deleted: readonly Deleted[] = [];
+  /** The file whose conversations are being added, and how far; `total` is 0 while it is read. */
+  importing: { readonly name: string; readonly done: number; readonly total: number } | undefined;
+  /** Why the last file was not imported, as a sentence; "" if it was. */
+  importProblem = "";
   /** A turn that the view scrolls to. */
   sought = "";
   readonly #settings: Settings;
@@ -63,6 +70,9 @@ export class Conversations extends Changing implements Keeper {
   /** Ids of turns to store, by conversation. */
   readonly #unsaved = new Map<Conversation, Set<string>>();
   readonly #saving = new Set<Conversation>();
+  readonly #imports = new PendingImports(`${storeName}imports`);
+  /** Files are imported one after the other. */
+  #importQueue: Promise<void> = Promise.resolve();
   /** Conversations that are stored, as far as this tab knows. */
   readonly #stored = new Set<string>();
   readonly #tabs = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel(storeName);
@@ -110,7 +120,9 @@ export class Conversations extends Changing implements Keeper {
       this.problem = "This browser stores nothing for this page: conversations are lost when the page is closed.";
       this.changed();
     }
+    void this.#continueImports();
     this.#follow();
+    if (!this.loading) this.#settings.shown(this.current.id);
   }
 
   /** The address of the conversation that is shown, after `#`. */
@@ -162,7 +174,7 @@ export class Conversations extends Changing implements Keeper {
     try {
       const stored = await this.#store.delete(id);
       record ??= stored?.record;
-      turns = conversation?.tree.all ?? this.#readTurns(stored?.turns ?? []);
+      turns = conversation?.tree.all ?? readTurns(stored?.turns ?? []);
     } catch (error) {
       return this.#fail(error);
     }
@@ -220,26 +232,97 @@ export class Conversations extends Changing implements Keeper {
     if (!stored || this.#open.has(id)) return this.#open.get(id);
     const conversation = this.#begin(stored.record);
     this.#stored.add(id);
-    conversation.tree.addAll(this.#readTurns(stored.turns), stored.record.shown);
+    conversation.tree.addAll(readTurns(stored.turns), stored.record.shown);
     this.#markInterrupted(conversation);
     return conversation;
   }
 
-  /** Adds conversations of a file, under new ids. Shows the first one. */
-  add(imported: readonly { readonly record: Omit<ConversationRecord, "id">; readonly turns: readonly Turn[] }[]): void {
-    const added = imported.map(({ record, turns }) => {
-      const conversation = this.#begin({ ...record, id: newId() });
-      conversation.tree.addAll(turns, record.shown);
-      this.#markInterrupted(conversation);
-      this.keep(
-        conversation,
-        turns.map(({ id }) => id),
-      );
-      return conversation;
+  /**
+   * Adds the conversations of a file, under new ids, and shows the first one. Continues while another view is shown, and after the page was closed
+   * and opened again. Returns false if the file has a mistake; `importProblem` is the reason.
+   */
+  async import(name: string, file: Blob): Promise<boolean> {
+    const pending: PendingImport = { id: newId(), name, file };
+    this.importProblem = "";
+    // Where the browser stores nothing, or no more, the import lasts as long as the page.
+    await this.#imports.add(pending).catch(() => {});
+    let isDone = false;
+    this.#importQueue = this.#importQueue.then(async () => {
+      isDone = await this.#import(pending);
     });
-    if (added[0]) this.#show(added[0]);
-    this.#showAddress();
-    announcement.say(added.length === 1 ? "1 conversation imported." : `${added.length} conversations imported.`);
+    await this.#importQueue;
+    return isDone;
+  }
+
+  dismissImportProblem(): void {
+    this.importProblem = "";
+    this.changed();
+  }
+
+  /** Goes on with the files that were being imported when the page was closed. */
+  async #continueImports(): Promise<void> {
+    for (const pending of await this.#imports.all().catch(() => []))
+      this.#importQueue = this.#importQueue.then(async () => void (await this.#import(pending)));
+  }
+
+  async #import(pending: PendingImport): Promise<boolean> {
+    const { id } = pending;
+    // Another tab may be at it.
+    if (!navigator.locks) return this.#importAll(pending);
+    const isDone: unknown = await navigator.locks.request(`${storeName}import/${id}`, { ifAvailable: true }, (lock) =>
+      lock === null ? false : this.#importAll(pending),
+    );
+    return isDone === true;
+  }
+
+  async #importAll({ id, name, file }: PendingImport): Promise<boolean> {
+    const before = this.current;
+    let added: ConversationRecord[] = [];
+    let count = 0;
+    const report = (done: number, total: number): void => {
+      this.importing = { name, done, total };
+      if (added.length > 0) this.#take([...added, ...this.list]);
+      added = [];
+      this.changed();
+    };
+    report(0, 0);
+    announcement.say(`Importing ${name}.`);
+    let first = "";
+    let reportedAt = performance.now();
+    try {
+      for await (const { record, turns, at, total } of conversationsIn(file)) {
+        // The same ids when the import continues after the page was closed: what was added already is not added again.
+        const own = { ...record, id: `${id}${at.toString(16)}` };
+        if (at === 0) first = own.id;
+        count = at + 1;
+        if (!this.#stored.has(own.id) && !this.list.some((one) => one.id === own.id)) {
+          await this.#store.save({ isNew: true, record: own, turns, removed: [] });
+          this.#stored.add(own.id);
+          added.push(own);
+          this.#send({ kind: "changed", id: own.id, turns: [] });
+        }
+        if (performance.now() - reportedAt < importReportMs && count < total) continue;
+        report(count, total);
+        reportedAt = performance.now();
+      }
+    } catch (error) {
+      if (this.#isLeaving) return false;
+      const text = `${name} was not imported${count === 0 ? "" : " completely"}. ${messageOf(error)}.`;
+      this.importProblem = text;
+      announcement.say(text);
+    }
+    this.importing = undefined;
+    this.changed();
+    await this.#imports.remove(id).catch(() => {});
+    if (this.importProblem !== "") return false;
+    announcement.say(count === 1 ? "1 conversation imported." : `${count} conversations imported.`);
+    const shown = await this.get(first);
+    // Unless the user is elsewhere by now.
+    if (shown && this.current === before && before.draft === "") {
+      this.#show(shown);
+      this.#showAddress();
+    }
+    return true;
   }
 
   /** Searches titles and texts for a text, in any case. Reports each conversation as soon as it is found, the latest first. */
@@ -248,7 +331,7 @@ export class Conversations extends Changing implements Keeper {
     for (const record of this.list) {
       if (signal.aborted) return;
       const open = this.#open.get(record.id);
-      const turns = open?.tree.all ?? this.#readTurns((await this.#store.load(record.id))?.turns ?? []);
+      const turns = open?.tree.all ?? readTurns((await this.#store.load(record.id))?.turns ?? []);
       if (signal.aborted) return;
       const found = findText(
         turns.toSorted((a, b) => a.created - b.created),
@@ -293,6 +376,7 @@ export class Conversations extends Changing implements Keeper {
     }
     conversation.inBackground = false;
     this.loading = false;
+    this.#settings.shown(conversation.id);
     this.changed();
   }
 
@@ -311,22 +395,7 @@ export class Conversations extends Changing implements Keeper {
   /** Marks the answers that were growing when they were stored and that no tab receives. */
   #markInterrupted(conversation: Conversation): void {
     if (this.elsewhere(conversation.id)) return;
-    for (const turn of conversation.tree.all) {
-      if (turn.kind !== "answer" || turn.answer.state !== "running" || turn.id === conversation.runningTurn) continue;
-      turn.answer.state = "interrupted";
-      turn.answer.changed();
-    }
-  }
-
-  #readTurns(stored: readonly unknown[]): readonly Turn[] {
-    return stored.flatMap((value) => {
-      try {
-        return [readTurn(value, "turn")];
-      } catch {
-        // Another version of the page has written it.
-        return [];
-      }
-    });
+    conversation.tree.markInterrupted(conversation.runningTurn);
   }
 
   /** Called by a conversation that has changed: stores the turns with these ids, one write after the other. */
@@ -512,7 +581,7 @@ export class Conversations extends Changing implements Keeper {
       if (!conversation) return;
       conversation.title = stored.record.title;
       conversation.changedAt = stored.record.changed;
-      const all = new Map(this.#readTurns(stored.turns).map((turn) => [turn.id, turn]));
+      const all = new Map(readTurns(stored.turns).map((turn) => [turn.id, turn]));
       const mayDiffer = (id: string): boolean => {
         const known = conversation.tree.get(id);
         return !known || (known.kind === "answer" && ["running", "interrupted"].includes(known.answer.state));
@@ -525,6 +594,11 @@ export class Conversations extends Changing implements Keeper {
       this.#fail(error);
     }
   }
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof DOMException && error.name === "QuotaExceededError") return "The browser's storage is full";
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** Returns the first of the turns whose text contains a text in lower case, with what is around it. */
@@ -546,7 +620,8 @@ function findText(turns: readonly Turn[], sought: string): Omit<Found, "record">
 }
 
 function textsOf(turn: Turn): readonly string[] {
-  if (turn.kind === "question") return [turn.text];
+  if (turn.kind === "question")
+    return [turn.text, ...(turn.files ?? []).flatMap((file) => [file.name, ...("text" in file ? [file.text] : [])])];
   if (turn.kind === "results") return turn.results.map(({ text }) => text);
   return turn.answer.choices.map(({ text }) => text.toString());
 }

@@ -66,7 +66,9 @@ export function PlayView({ models, settings, conversations, onCompare }: Propert
             <button type="button" aria-haspopup="dialog" onClick={() => setDrawerOpen(true)}>
               Conversations
             </button>
-            <span>{current.title}</span>
+            <bdi class="title" dir="auto">
+              {current.title}
+            </bdi>
             {conversations.address !== "play" && <NewConversation conversations={conversations} onChosen={onChosen} />}
           </div>
         )}
@@ -78,8 +80,9 @@ export function PlayView({ models, settings, conversations, onCompare }: Propert
           sought={conversations.sought}
           loading={conversations.loading}
           onRequest={() => setPanelOpen(false)}
-          notices={!isWide && <Notices conversations={conversations} />}
+          notices={!isWide && !drawerOpen && <Notices conversations={conversations} />}
         >
+          {!panelOpen && <ModelName settings={settings} onClick={() => setPanelOpen(true)} />}
           <button
             type="button"
             class="quiet only-narrow"
@@ -99,6 +102,22 @@ export function PlayView({ models, settings, conversations, onCompare }: Propert
       </aside>
       <TokenTip />
     </div>
+  );
+}
+
+/** The model that is asked, where the settings are out of sight. */
+function ModelName({ settings, onClick }: { readonly settings: Settings; readonly onClick: () => void }): VNode | null {
+  useChanges(settings);
+  if (settings.model === "") return null;
+  return (
+    <button
+      type="button"
+      class="quiet only-narrow asked-model"
+      aria-label={`Model: ${settings.model}`}
+      onClick={onClick}
+    >
+      {settings.model}
+    </button>
   );
 }
 
@@ -187,7 +206,7 @@ export function Talk({
         </div>
       </div>
       {notices}
-      <Composer conversation={conversation} ready={models.state === "ready"} settings={settings} blind={models.blind}>
+      <Composer conversation={conversation} ready={models.state === "ready"} settings={settings} models={models}>
         {children}
       </Composer>
     </>
@@ -203,7 +222,7 @@ export function Examples({
   readonly conversation: Conversation;
 }): VNode {
   const go = (example: Example): void => {
-    settings.set({ ...freshValues, preset: "", ...example.settings });
+    settings.useExample(conversation.id, { ...freshValues, ...example.settings });
     conversation.ask(example.question, []);
   };
   return (
@@ -244,7 +263,7 @@ export function TurnView({ turn, conversation, settings, keyNeeded, waits }: Tur
       {turn.results.map(({ callId, name, text }) => (
         <div key={callId}>
           <h2>{name} gave back</h2>
-          <pre>{text}</pre>
+          <pre dir="auto">{text}</pre>
         </div>
       ))}
     </article>

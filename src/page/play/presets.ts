@@ -1,6 +1,12 @@
 import { isObject } from "../../core/json.ts";
 import { Changing } from "../parts/changing.ts";
-import { freshValues, type PresetValues, type Settings, type SettingsValues } from "./settings.ts";
+import {
+  type ExampleSettings,
+  freshValues,
+  type PresetValues,
+  type Settings,
+  type SettingsValues,
+} from "./settings.ts";
 import { InvalidFile, listAt, oneOf, textAt } from "./stored-turn.ts";
 import type { PlayTool } from "./tool.ts";
 
@@ -133,8 +139,7 @@ export function keepSettings(settings: Settings, storage: KeptTexts | undefined 
   } catch {
     // Written by another version of the page: this visit begins with the settings of a new page.
   }
-  const textOf = (): string =>
-    JSON.stringify({ ...storedForm(settings), model: settings.chosenModel, preset: settings.preset });
+  const textOf = (): string => settingsText(settings, settings.chosenModel);
   let saved = textOf();
   settings.subscribe(() => {
     const text = textOf();
@@ -146,6 +151,21 @@ export function keepSettings(settings: Settings, storage: KeptTexts | undefined 
       // The storage is full: the settings of this visit are not kept.
     }
   });
+}
+
+/** Returns settings as a text, for `readSettings`. */
+export function settingsText(settings: Settings, model: string): string {
+  const { preset, example } = settings;
+  return JSON.stringify({
+    ...storedForm(settings),
+    model,
+    preset,
+    ...(example && { example: storedExample(example) }),
+  });
+}
+
+function storedExample({ conversation, set, before }: ExampleSettings): object {
+  return { conversation, set: storedForm(set), before: { ...storedForm(before), preset: before.preset } };
 }
 
 /** Whether two presets set the same. */
@@ -193,8 +213,10 @@ export function readPresets(text: string): readonly Preset[] {
   return presets;
 }
 
-function readSettings(text: string): Partial<SettingsValues> {
-  return valuesOf(members(parsed(text), "", { ...presetMembers, model: textAt, preset: textAt }));
+/** Reads a text of `settingsText`. Throws an error if another version of the page has written it. */
+export function readSettings(text: string): Partial<SettingsValues> {
+  const readers = { ...presetMembers, model: textAt, preset: textAt, example: exampleAt };
+  return valuesOf(members(parsed(text), "", readers));
 }
 
 function parsed(text: string): unknown {
@@ -246,6 +268,16 @@ function presetAt(value: unknown, place: string): Preset {
   if (name === undefined || name.trim() === "" || name.length > maxNameLength)
     throw new InvalidFile(`${place}.name`, `a name of 1 to ${maxNameLength} characters`, name);
   return { name: name.trim(), values: { ...freshValues, ...valuesOf(values) } };
+}
+
+function exampleAt(value: unknown, place: string): ExampleSettings {
+  const readers = { conversation: textAt, set: settingsAt, before: settingsAt };
+  const { conversation = "", set, before } = members(value, place, readers);
+  return { conversation, set: set ?? freshValues, before: { preset: "", ...(before ?? freshValues) } };
+}
+
+function settingsAt(value: unknown, place: string): PresetValues & { readonly preset?: string } {
+  return { ...freshValues, ...valuesOf(members(value, place, { ...presetMembers, preset: textAt })) };
 }
 
 /** Gives the tools ids of this page. */

@@ -1,8 +1,39 @@
 import type { VNode } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Conversation } from "./conversation.ts";
-import type { QuestionTurn } from "./turn.ts";
+import { countInWords } from "../parts/count-in-words.ts";
+import type { AttachedFile, QuestionTurn } from "./turn.ts";
 import { Versions } from "./versions.tsx";
+
+interface FileProperties {
+  readonly files: readonly AttachedFile[];
+  /** Absent: they stay. */
+  readonly onRemove?: (at: number) => void;
+}
+
+/** The files of a question. */
+export function FileList({ files, onRemove }: FileProperties): VNode | null {
+  if (files.length === 0) return null;
+  return (
+    <ul class="files" aria-label="Attached files">
+      {files.map((file, at) => (
+        <li key={at} class="row">
+          <bdi>{file.name}</bdi>
+          <span class="note">
+            {"text" in file
+              ? countInWords(file.text.length, "character")
+              : `${Math.ceil((file.data.length * 3) / 4 / 1024).toLocaleString("en")} KiB`}
+          </span>
+          {onRemove && (
+            <button type="button" class="quiet" aria-label={`Remove ${file.name}`} onClick={() => onRemove(at)}>
+              Remove
+            </button>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
 
 /** What a person said, which can be said in other words. */
 export function QuestionView({
@@ -12,7 +43,7 @@ export function QuestionView({
   readonly turn: QuestionTurn;
   readonly conversation: Conversation;
 }): VNode {
-  const { id, role, text, images } = turn;
+  const { id, role, text, images, files = [] } = turn;
   const [edited, setEdited] = useState<string>();
   const area = useRef<HTMLTextAreaElement>(null);
   const edits = edited !== undefined;
@@ -47,6 +78,7 @@ export function QuestionView({
           ))}
         </ul>
       )}
+      <FileList files={files} />
       {edits ? (
         <form
           class="stack"
@@ -58,6 +90,7 @@ export function QuestionView({
           <textarea
             ref={area}
             rows={2}
+            dir="auto"
             aria-label="Your message, edited"
             value={edited}
             onInput={({ currentTarget }) => setEdited(currentTarget.value)}
@@ -81,7 +114,11 @@ export function QuestionView({
           </div>
         </form>
       ) : (
-        text !== "" && <div class="said">{text}</div>
+        text !== "" && (
+          <div class="said" dir="auto">
+            {text}
+          </div>
+        )
       )}
     </article>
   );

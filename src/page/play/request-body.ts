@@ -62,7 +62,7 @@ function responseFormat({ format, schema }: Settings): object | undefined {
 /** What the page puts into `messages`: OpenAI's chat form, as far as the page makes it. */
 export type PlayMessage =
   | { readonly role: "system"; readonly content: string }
-  | { readonly role: "user"; readonly content: string | readonly Part[] }
+  | { readonly role: "user"; readonly content: string | readonly ContentPart[] }
   | {
       readonly role: "assistant";
       readonly content: string | null;
@@ -73,9 +73,10 @@ export type PlayMessage =
     }
   | { readonly role: "tool"; readonly tool_call_id: string; readonly content: string };
 
-type Part =
+export type ContentPart =
   | { readonly type: "text"; readonly text: string }
-  | { readonly type: "image_url"; readonly image_url: { readonly url: string } };
+  | { readonly type: "image_url"; readonly image_url: { readonly url: string } }
+  | { readonly type: "file"; readonly file: { readonly filename: string; readonly file_data: string } };
 
 interface ToolCall {
   readonly id: string;

@@ -36,6 +36,7 @@ export function SettingsPanel({ models, settings }: { readonly models: Models; r
           <textarea
             {...ids}
             rows={3}
+            dir="auto"
             value={settings.system}
             onInput={({ currentTarget }) => settings.set({ system: currentTarget.value })}
           />

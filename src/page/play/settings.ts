@@ -36,6 +36,14 @@ export const freshValues: PresetValues = {
   alternatives: undefined,
 };
 
+/** Settings that an example has set, and those before it. They last as long as its conversation is shown. */
+export interface ExampleSettings {
+  /** The id of the conversation. */
+  readonly conversation: string;
+  readonly set: PresetValues;
+  readonly before: PresetValues & Pick<SettingsValues, "preset">;
+}
+
 /** What a person has set for the questions to come. */
 export class Settings extends Changing implements SettingsValues {
   model = "";
@@ -52,9 +60,10 @@ export class Settings extends Changing implements SettingsValues {
   wantsTimings = false;
   /** Of all parameters; empty until the page has them. */
   table: readonly Parameter[] = [];
+  example: ExampleSettings | undefined;
   #automaticModel = "";
 
-  set(values: Partial<SettingsValues & Pick<Settings, "table" | "wantsTimings">>): void {
+  set(values: Partial<SettingsValues & Pick<Settings, "table" | "wantsTimings" | "example">>): void {
     Object.assign(this, values);
     this.changed();
   }
@@ -69,6 +78,23 @@ export class Settings extends Changing implements SettingsValues {
   /** The model that the user has chosen; "" if the page has chosen it. */
   get chosenModel(): string {
     return this.model === this.#automaticModel ? "" : this.model;
+  }
+
+  /** Takes the settings of an example, for its conversation. */
+  useExample(conversation: string, set: PresetValues): void {
+    const before = { ...this.presetValues, preset: this.preset };
+    this.set({ ...set, preset: "", example: { conversation, set, before } });
+  }
+
+  /** Called when a conversation is shown: what an example has set for another one, and the user has not changed since, is as it was before. */
+  shown(conversation: string): void {
+    const { example } = this;
+    if (!example || example.conversation === conversation) return;
+    const names = Object.keys(example.set) as (keyof PresetValues)[];
+    const isSame = (name: keyof PresetValues): boolean =>
+      JSON.stringify(this[name]) === JSON.stringify(example.set[name]);
+    const restored = Object.fromEntries(names.filter(isSame).map((name) => [name, example.before[name]]));
+    this.set({ ...restored, ...(this.preset === "" && { preset: example.before.preset }), example: undefined });
   }
 
   get values(): SettingsValues {

@@ -3,7 +3,7 @@ import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { Answer, Choice } from "./answer.ts";
 import type { TextChunk, TextLog } from "./text-log.ts";
-import type { AnswerTurn, RequestOptions, QuestionTurn, Result, ResultsTurn, Turn } from "./turn.ts";
+import type { AnswerTurn, AttachedFile, RequestOptions, QuestionTurn, Result, ResultsTurn, Turn } from "./turn.ts";
 
 /*
  * Turns as JSON: the form in which IndexedDB keeps them and exported files have them (docs/page.md, "Files of conversations"). Files come from
@@ -101,6 +101,7 @@ export function readTurn(value: unknown, place: string): Turn {
         ...(turn["role"] === "system" && { role: turn["role"] }),
         text: textAt(turn["text"], `${place}.text`),
         images: listAt(turn["images"], `${place}.images`, imageAt),
+        ...(turn["files"] !== undefined && { files: listAt(turn["files"], `${place}.files`, fileAt) }),
       };
     case "results":
       return { ...placed, kind, results: listAt(turn["results"], `${place}.results`, resultAt) };
@@ -119,6 +120,17 @@ export function readTurn(value: unknown, place: string): Turn {
     default:
       throw new InvalidFile(`${place}.kind`, '"question", "answer" or "results"', kind);
   }
+}
+
+/** Reads turns that this browser keeps. Those that another version of the page has written are left out. */
+export function readTurns(stored: readonly unknown[]): readonly Turn[] {
+  return stored.flatMap((value) => {
+    try {
+      return [readTurn(value, "turn")];
+    } catch {
+      return [];
+    }
+  });
 }
 
 export function objectAt(value: unknown, place: string): JsonObject {
@@ -152,6 +164,20 @@ export function imageAt(value: unknown, place: string): string {
   if (!/^(data:image\/|https?:\/\/)/i.test(url))
     throw new InvalidFile(place, "a data: URL of an image, or a URL that begins with https://", url);
   return url;
+}
+
+function fileAt(value: unknown, place: string): AttachedFile {
+  const file = objectAt(value, place);
+  const name = textAt(file["name"], `${place}.name`);
+  if (file["data"] === undefined) return { name, text: textAt(file["text"], `${place}.text`) };
+  return { name, data: fileDataAt(file["data"], `${place}.data`) };
+}
+
+/** The bytes of a file as the page attaches them. */
+export function fileDataAt(value: unknown, place: string): string {
+  const data = textAt(value, place);
+  if (!/^data:/i.test(data)) throw new InvalidFile(place, "a data: URL", data);
+  return data;
 }
 
 function idAt(value: unknown, place: string): string {

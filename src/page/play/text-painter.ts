@@ -58,6 +58,7 @@ export class TextPainter {
     if (this.#block) return this.#block;
     this.#block = document.createElement("div");
     this.#block.className = "block";
+    this.#block.dir = "auto";
     this.#root.append(this.#block);
     this.#length = 0;
     this.#text = undefined;

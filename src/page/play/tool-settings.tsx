@@ -79,6 +79,7 @@ function ToolFields({ tool, settings }: { readonly tool: PlayTool; readonly sett
         <span>Description</span>
         <input
           type="text"
+          dir="auto"
           value={tool.description}
           onInput={({ currentTarget }) => change({ description: currentTarget.value })}
         />
@@ -98,6 +99,7 @@ function ToolFields({ tool, settings }: { readonly tool: PlayTool; readonly sett
         <span>Canned result</span>
         <textarea
           rows={1}
+          dir="auto"
           class="code"
           value={tool.canned}
           placeholder="Empty: you answer each call"

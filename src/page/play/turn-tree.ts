@@ -97,6 +97,15 @@ export class TurnTree {
     return [...waiting.values()].flat();
   }
 
+  /** Marks the answers that were growing when they were stored as interrupted, since no tab receives them. `received`: the id of one that is. */
+  markInterrupted(received?: string): void {
+    for (const turn of this.#turns.values()) {
+      if (turn.kind !== "answer" || turn.answer.state !== "running" || turn.id === received) continue;
+      turn.answer.state = "interrupted";
+      turn.answer.changed();
+    }
+  }
+
   /** Shows a turn: all turns before it are shown, too. */
   show(id: string): void {
     this.#path = undefined;

@@ -37,6 +37,7 @@ export const adminRoutes: readonly (readonly [path: string, route: ServerRoute])
     "/admin/models/unload",
     { ...admin, methods: { POST: modelTask((control, name, task) => control.unload(name, task)) } },
   ],
+  ["/admin/models/forget", { ...admin, methods: { POST: forgetLessons } }],
   ["/admin/models/keep", { ...admin, methods: { POST: modelTask(keepModel) } }],
   ["/admin/models/pull", { ...admin, methods: { POST: modelTask((control, name, task) => control.pull(name, task)) } }],
   ["/admin/check", { ...admin, methods: { POST: checkServer } }],
@@ -68,6 +69,28 @@ async function sendStates(reply: Reply, service: Service): Promise<void> {
   if (exchange.method === "HEAD") return reply.send(200, eventHeaders["content-type"], "", eventHeaders);
   const events = modelEvents(service, controlOf(service), exchange.departure.signal);
   await sendEvents(reply, textsOf(events, reply, service.settings.mask), eventHeaders, service.settings.keepAliveMs);
+}
+
+/** `POST /admin/models/forget`: forgets what was learned about a model of an upstream, all of it or one lesson. */
+async function forgetLessons(reply: Reply, service: Service): Promise<void> {
+  const body = await readJsonBody(reply, service);
+  const { model, url, lesson } = isObject(body) ? body : {};
+  if (typeof model !== "string" || model === "")
+    throw invalidRequest('Expected a body such as {"model": "NAME"}.', "model", "missing_required_parameter");
+  if (url !== undefined && typeof url !== "string") throw refused("url", "the URL of a server of the upstream");
+  if (lesson !== undefined && typeof lesson !== "string") throw refused("lesson", "the id of a lesson, such as tools");
+  reply.record.model = model;
+  const which = { ...(url !== undefined && { url }), ...(lesson !== undefined && { lesson }) };
+  const found = service.directory.engines.flatMap(({ engine }) => engine.forget?.(model, which) ?? []);
+  if (found.length === 0)
+    throw new FailureError({
+      message: `Nothing${lesson === undefined ? "" : ` named '${lesson}'`} was learned about the model '${model}'. GET /admin/models lists what was, in \`profiles\`.`,
+      status: 404,
+      kind: "not-found",
+    });
+  const forgotten = [...new Set(found)];
+  service.log.info({ req: reply.requestId, model, ...which, forgotten }, "forgot what was learned about an upstream");
+  await sendTask(reply, service, () => Promise.resolve({ model, forgotten }));
 }
 
 function keepModel(control: ModelControl, name: string, _: ControlTask, body: object): Promise<object> {

@@ -85,7 +85,8 @@ export function lineFacts({ headers, mask, request }: LineSource): LineFacts | u
   const agent = agentOf(header);
   const isSubagent = agent.isSubagent || header("x-openai-subagent") !== undefined;
   const isForTitle = isTitle(request, messages);
-  const keys = session === undefined ? messageKeys(messages) : sessionKeys(session, agent.id, messages, isForTitle);
+  const keys =
+    session === undefined ? messageKeys(messages, isForTitle) : sessionKeys(session, agent.id, messages, isForTitle);
   const purpose = isSubagent ? "sub-agent" : isForTitle ? "title" : undefined;
   return {
     ...sender,
@@ -102,7 +103,8 @@ export function lineFacts({ headers, mask, request }: LineSource): LineFacts | u
  *
  * With a session header, the session is the thread. In a session, a request continues the conversation of the same agent, or the one with
  * the same system prompt, or one whose messages its own messages continue. Without the header, it continues the conversation whose
- * messages its own messages, the system prompt included, begin with and continue.
+ * messages its own messages, the system prompt included, begin with and continue; else one whose other messages they continue: its system
+ * prompt has changed, as it does where it has a date or a user edits it.
  */
 export function joinLine(id: string, facts: LineFacts, known: KnownConversations): RequestLine {
   const { session, keys } = facts;
@@ -150,9 +152,20 @@ interface ConversationKeys {
   readonly own: readonly string[];
 }
 
-function messageKeys(messages: readonly Message[]): ConversationKeys {
-  const keys = prefixKeys(messages, "messages");
-  return { earlier: keys.slice(-1 - maxEarlier, -1).reverse(), own: keys.slice(-1) };
+function messageKeys(messages: readonly Message[], isForTitle: boolean): ConversationKeys {
+  const whole = prefixKeys(messages, "messages");
+  // A request for a title may have the same first message as the conversation that it is about.
+  const rest = isForTitle ? [] : prefixKeys(messages.filter(isNotSystem), "other messages");
+  return { earlier: [...earlierOf(whole), ...earlierOf(rest)], own: [...whole.slice(-1), ...rest.slice(-1)] };
+}
+
+/** The keys of the beginnings that are shorter than the whole, the longest first. */
+function earlierOf(keys: readonly string[]): string[] {
+  return keys.slice(-1 - maxEarlier, -1).reverse();
+}
+
+function isNotSystem({ role }: Message): boolean {
+  return role !== "system" && role !== "developer";
 }
 
 function sessionKeys(
@@ -165,17 +178,13 @@ function sessionKeys(
     const key = `session ${session} agent ${agent}`;
     return { earlier: [key], own: [key] };
   }
-  const isSystem = ({ role }: Message): boolean => role === "system" || role === "developer";
-  const firstOther = messages.findIndex((message) => !isSystem(message));
+  const firstOther = messages.findIndex(isNotSystem);
   const leading = messages.slice(0, firstOther === -1 ? messages.length : firstOther);
   const prompt = `session ${session} prompt ${prefixKeys(leading, "").at(-1) ?? ""}`;
   // It may have the same first message as the conversation that it is about.
   if (isForTitle) return { earlier: [prompt], own: [prompt] };
-  const rest = prefixKeys(
-    messages.filter((message) => !isSystem(message)),
-    `session ${session} messages`,
-  );
-  return { earlier: [prompt, ...rest.slice(-1 - maxEarlier, -1).reverse()], own: [prompt, ...rest.slice(-1)] };
+  const rest = prefixKeys(messages.filter(isNotSystem), `session ${session} messages`);
+  return { earlier: [prompt, ...earlierOf(rest)], own: [prompt, ...rest.slice(-1)] };
 }
 
 /**
@@ -195,7 +204,7 @@ const titleLength = 2000;
 /** A request for the title of a session: without tools, and with a system prompt about a title. Sources: Claude Code 2.1.233, opencode. */
 function isTitle({ tools }: Partial<GenerationRequest>, messages: readonly Message[]): boolean {
   if (tools && tools.length > 0) return false;
-  const system = messages.filter(({ role }) => role === "system" || role === "developer");
+  const system = messages.filter((message) => !isNotSystem(message));
   return system.some(({ content }) =>
     textsOf(content).some((text) =>
       /\b(?:generate|create|write)\b[^.\n]{0,80}\btitles?\b|\btitle generator\b/i.test(text.slice(0, titleLength)),

@@ -89,8 +89,9 @@ export class Inspector implements InspectedRequests {
   watch(exchange: HttpExchange, id: string, facts: RequestFacts, mask: Mask): ListedRequest | undefined {
     const { method, path } = exchange;
     if (method === "OPTIONS" || unwatched.test(plainPath(path))) return undefined;
-    // The page's own requests for the list of models. Its requests to models are recorded.
-    if (method === "GET" && exchange.header("sec-fetch-site") === "same-origin") return undefined;
+    // The page's own requests for the list of models, and those that resume or stop a stream. Its requests to models are recorded.
+    if ((method === "GET" || method === "DELETE") && exchange.header("sec-fetch-site") === "same-origin")
+      return undefined;
     let entry: RingEntry<ListedRequest> | undefined;
     const changed = (): void => {
       // Requests that were cleared while they were open are not listed again.

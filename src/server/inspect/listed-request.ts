@@ -1,6 +1,7 @@
 import { describeCacheMiss } from "../../core/cache-miss.ts";
 import type { CacheMiss } from "../../core/cache-miss.ts";
 import type { FinishReason, GenerationEnd, GenerationFailure, Timings, Usage } from "../../core/events.ts";
+import type { TurnStateCounts } from "../../core/generation-observer.ts";
 import type {
   InspectedOutcome,
   InspectedRequest,
@@ -33,6 +34,7 @@ export interface RequestFacts {
   readonly calledTools: readonly string[];
   readonly attempts: number;
   readonly repairs: ReadonlyMap<string, number>;
+  readonly turnStateCounts: TurnStateCounts | undefined;
   readonly lost: number;
   readonly resumes: number;
   readonly end: GenerationEnd | undefined;
@@ -63,6 +65,7 @@ type SameFacts =
   | "cacheMiss"
   | "attempts"
   | "repairs"
+  | "turnStateCounts"
   | "lost"
   | "resumes";
 
@@ -151,6 +154,11 @@ export class ListedRequest {
     return { summary: this.#ownSummary(), ...(facts && { facts }) };
   }
 
+  /** What is not kept of the request. */
+  protected missing(): Pick<RequestSummary, "brief" | "cut"> {
+    return { brief: true };
+  }
+
   #ownSummary(): RequestSummary {
     const state = this.#state;
     if ("open" in state) return this.#summaryOf(this.#keptOf("open", state.open));
@@ -183,7 +191,6 @@ export class ListedRequest {
     const response = { headers: [], body: nothing };
     return {
       ...this.summary(),
-      brief: true,
       request: { headers: [] },
       prompts: [],
       written: [],
@@ -228,6 +235,7 @@ export class ListedRequest {
       calls: calledTools.length === 0 ? none : calledTools.map((name) => mask.text(name).slice(0, maxNameLength)),
       attempts: facts.attempts,
       repairs: facts.repairs,
+      turnStateCounts: facts.turnStateCounts,
       lost: facts.lost,
       resumes: facts.resumes,
       error: error === undefined ? undefined : mask.text(error),
@@ -269,9 +277,11 @@ export class ListedRequest {
       ...(finish !== "" && { finish }),
       ...(attempts > 0 && { attempts }),
       ...(repairs.size > 0 && { repairs: Object.fromEntries(repairs) }),
+      ...(kept.turnStateCounts && { turn_states: kept.turnStateCounts }),
       ...(lost > 0 && { lost }),
       ...(resumes > 0 && { resumes }),
       ...(error !== undefined && { error }),
+      ...this.missing(),
       ...(cacheMiss && { cache_miss: mask.value({ ...cacheMiss, says: describeCacheMiss(cacheMiss) }) }),
     };
   }

@@ -46,6 +46,11 @@ export class Tape<T> {
     return this.#headBytes + this.#tailBytes;
   }
 
+  /** Something was dropped. */
+  get isCut(): boolean {
+    return this.#droppedItems > 0;
+  }
+
   /** `ms`: the time of the item. Returns by how many bytes the tape has grown, below 0 if more was dropped. */
   add(ms: number, item: T): number {
     const bytes = this.#measures.bytes(item);

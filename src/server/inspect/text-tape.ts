@@ -43,6 +43,12 @@ export class TextTape {
     if (grown !== 0) this.#grow(grown);
   }
 
+  /** Something was dropped between the beginning and the end. */
+  get isCut(): boolean {
+    fileTexts();
+    return this.#tape.isCut;
+  }
+
   contents(): TapeContents<TimedText> {
     fileTexts();
     return this.#tape.contents((ms, text) => ({ ms: Math.round(ms * 100) / 100, text }));

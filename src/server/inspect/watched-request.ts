@@ -17,6 +17,7 @@ import type {
   InspectedOutcome,
   Header,
   InspectedRequest,
+  RequestSummary,
   KeptText,
   LeftOut,
   SearchedPlace,
@@ -192,6 +193,10 @@ export class WatchedRequest extends ListedRequest implements Inspection {
     const isKept = understood !== undefined && !("left_out" in understood);
     const request = isKept ? requestOf(understood) : undefined;
     return lineFacts({ headers: this.#headers, mask: this.mask, request });
+  }
+
+  protected override missing(): Pick<RequestSummary, "brief" | "cut"> {
+    return (this.#body?.leftOut ?? 0) > 0 || this.#response.isCut ? { cut: true } : {};
   }
 
   protected override namedModel(): string | undefined {

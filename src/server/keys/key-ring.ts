@@ -54,7 +54,8 @@ export class KeyRing {
 
 async function ringOf(plain: readonly string[], hashed: readonly HashedKey[]): Promise<ReadonlyMap<string, HashedKey>> {
   const hashes = await Promise.all(plain.map((key) => hashOf(key)));
-  const unlimited = hashes.map((hash, at): HashedKey => ({ hash, client: { owner: `key ${at + 1}` } }));
+  // Not by its place in the list: what is kept for a key outlives the configuration.
+  const unlimited = hashes.map((hash): HashedKey => ({ hash, client: { owner: `key ${hash.slice(0, 32)}` } }));
   // The later entry of a hash is used: the one with limits and an expiry date.
   return new Map([...unlimited, ...hashed].map((key) => [key.hash, key]));
 }

@@ -5,10 +5,15 @@ import type { EngineHealth } from "../../core/engine.ts";
 import { RequestNumbers } from "./request-numbers.ts";
 import type { ServedEngine } from "../model-directory.ts";
 import type { Metrics } from "../service.ts";
+import type { TurnCounts } from "../stored-turns.ts";
 
-/** Opens the metrics of a server, in a registry of their own, so that they do not appear in the metrics of a host application. */
-export function openMetrics(): Metrics {
+/**
+ * Opens the metrics of a server, in a registry of their own, so that they do not appear in the metrics of a host application. `turns`: the
+ * memory of turns, if there is one.
+ */
+export function openMetrics(turns?: { readonly counts: TurnCounts }): Metrics {
   const registry = new Registry();
+  const memory = new TurnNumbers(registry);
   const requests = new RequestNumbers(registry);
   const engines = new EngineNumbers(registry);
   const ofProcess = new ProcessNumbers(registry);
@@ -24,11 +29,36 @@ export function openMetrics(): Metrics {
       const ofRequests = requests.text();
       engines.refresh(served);
       ofProcess.refresh();
+      if (turns) memory.refresh(turns.counts);
       open.set(openRequests);
       return `${ofRequests}\n${await registry.metrics()}`;
     },
     close: () => ofProcess.close(),
   };
+}
+
+/** Metrics of the memory of turns. */
+class TurnNumbers {
+  readonly #turns;
+  readonly #bytes;
+
+  constructor(registry: Registry) {
+    const counter = (name: string, help: string): Counter<"result"> =>
+      new Counter({ name, help, labelNames: ["result"], registers: [registry] });
+    this.#turns = counter(
+      "truewire_turn_memory_turns_total",
+      "Turns that were kept for clients that do not return them, and turns that were looked for.",
+    );
+    this.#bytes = counter("truewire_turn_memory_bytes_total", "Bytes of turns that were kept, and that were evicted.");
+  }
+
+  refresh({ kept, keptBytes, found, missing, evictedBytes }: TurnCounts): void {
+    this.#turns.reset();
+    this.#bytes.reset();
+    for (const [result, count] of Object.entries({ kept, found, missing })) this.#turns.inc({ result }, count);
+    for (const [result, count] of Object.entries({ kept: keptBytes, evicted: evictedBytes }))
+      this.#bytes.inc({ result }, count);
+  }
 }
 
 interface EngineNumber {

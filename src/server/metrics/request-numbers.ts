@@ -60,6 +60,9 @@ export class RequestNumbers {
   readonly #misses = new Map<string, Map<string, number>>();
   /** By model and kind. */
   readonly #repairs = new Map<string, Map<string, number>>();
+  readonly #stated;
+  /** By model and what became of the states. */
+  readonly #states = new Map<string, Map<string, number>>();
   readonly #fellBack;
   /** By model and reason. */
   readonly #fallbacks = new Map<string, Map<string, number>>();
@@ -84,6 +87,12 @@ export class RequestNumbers {
       name: "truewire_repairs_total",
       help: "What was repaired in the answers of other servers, or adapted in requests to them, by kind.",
       labelNames: ["gen_ai_request_model", "repair"],
+      registers: [registry],
+    });
+    this.#stated = new Counter({
+      name: "truewire_turn_states_total",
+      help: "What became of the states of earlier turns in requests to other servers.",
+      labelNames: ["gen_ai_request_model", "fate"],
       registers: [registry],
     });
     this.#fellBack = new Counter({
@@ -130,6 +139,11 @@ export class RequestNumbers {
         new Map([[record.cacheMiss.cause, 1]]),
         within(this.#misses, servedModel, () => new Map<string, number>()),
       );
+    if (record.turnStateCounts)
+      addAll(
+        new Map(Object.entries(record.turnStateCounts)),
+        within(this.#states, servedModel, () => new Map<string, number>()),
+      );
     for (const reason of record.fallbackReasons)
       addAll(
         new Map([[reason, 1]]),
@@ -157,6 +171,10 @@ export class RequestNumbers {
     this.#repaired.reset();
     for (const [model, kinds] of this.#repairs)
       for (const [repair, count] of kinds) this.#repaired.inc({ gen_ai_request_model: model, repair }, count);
+    this.#stated.reset();
+    for (const [model, fates] of this.#states)
+      for (const [fate, count] of fates)
+        if (count > 0) this.#stated.inc({ gen_ai_request_model: model, fate: fateLabels[fate] ?? fate }, count);
     this.#fellBack.reset();
     for (const [model, reasons] of this.#fallbacks)
       for (const [reason, count] of reasons) this.#fellBack.inc({ gen_ai_request_model: model, reason }, count);
@@ -196,6 +214,9 @@ export class RequestNumbers {
     );
   }
 }
+
+/** The label of a name that is two words in code. */
+const fateLabels: Readonly<Record<string, string>> = { standIns: "stand_in" };
 
 function observePace(series: Series, { firstMs, lastMs, usage }: RequestRecord): void {
   if (firstMs === undefined || lastMs === undefined) return;

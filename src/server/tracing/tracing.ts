@@ -155,7 +155,7 @@ export class RequestTrace {
       this.#phases(operation, outcome, zero);
       if (this.#output) {
         const { choices } = this.#output.result();
-        operation.setAttribute("gen_ai.output.messages", JSON.stringify(outputMessages(choices)));
+        operation.setAttribute("gen_ai.output.messages", this.#masked(JSON.stringify(outputMessages(choices))));
       }
       if (errorType !== undefined) fail(operation, errorType);
       operation.end(now);

@@ -36,6 +36,11 @@ export interface RenderedText {
   text: string;
 }
 
+function append(out: RenderedText, text: string, { user }: Rendering): void {
+  user.countWritten(text.length);
+  out.text += text;
+}
+
 /** How a statement ended: execution proceeds with the next statement, or leaves the current iteration or loop. */
 export type Flow = "next" | "continue" | "break";
 
@@ -101,7 +106,7 @@ function compileStatement(statement: Statement): Execute {
 
 function printing(evaluate: Evaluate): Execute {
   return (scope, out, rendering) => {
-    out.text += pythonText(evaluate(scope, rendering), rendering.user);
+    append(out, pythonText(evaluate(scope, rendering), rendering.user), rendering);
     return "next";
   };
 }
@@ -238,7 +243,7 @@ function compileCallBlock(block: CallBlock): Execute {
     const [positional, keywords] = separated(given(scope, rendering));
     const caller = [["caller", functionValue(make(scope))] as const];
     const all = [...positional, mappingValue([...(keywords ?? []), ...caller], "keywords")];
-    out.text += pythonText(called.value(all, rendering), rendering.user);
+    append(out, pythonText(called.value(all, rendering), rendering.user), rendering);
     return "next";
   };
 }

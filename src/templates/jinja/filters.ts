@@ -254,7 +254,7 @@ function numberIn(value: Value): number {
   if (isBoolean(value)) return Number(value.value);
   if (!isText(value)) return Number.NaN;
   const text = value.value.trim().replaceAll("_", "");
-  return /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
+  return /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
 }
 
 type Test = (value: Value, args: readonly Value[], user: UserText) => boolean;

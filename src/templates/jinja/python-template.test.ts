@@ -196,3 +196,20 @@ test("two renderings share nothing", () => {
   expect([1, 2].map(() => template.render({ seen }, new Date(0), user))).toEqual(["1", "1"]);
   expect(seen).toEqual([]);
 });
+
+// The model's process ended for a body of 1.8 MB: nested tools are a hundred times as long with indentation, as Llama 3.2's template writes
+// them, and V8 ends the process for one allocation of hundreds of megabytes. Our long prompts were long in the request.
+test("JSON that indentation makes too long ends the rendering while it is written", () => {
+  const nested = (depth: number, count: number): unknown =>
+    Array.from({ length: depth }).reduce<unknown>(
+      (inner) => [inner],
+      Array.from({ length: count }, () => 1),
+    );
+  expect(render("{{ a | tojson(indent=4) }}", { a: nested(90, 1000) })).toBe(JSON.stringify(nested(90, 1000), null, 4));
+  expect(() => render("{{ a | tojson(indent=4) }}", { a: nested(90, 900_000) })).toThrow(
+    "more than 67108864 characters",
+  );
+  const twice = "{% for a in list %}{% for b in list %}{{ text }}{% endfor %}{% endfor %}";
+  const variables = { list: Array.from({ length: 100 }), text: "a".repeat(10_000) };
+  expect(() => render(twice, variables)).toThrow("more than 67108864 characters");
+});

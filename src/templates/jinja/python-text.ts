@@ -16,6 +16,7 @@ import {
   parameters,
   typeName,
   type Value,
+  undefinedValue,
 } from "./values.ts";
 
 /** Python's `str()`, which Jinja prints with. Undefined prints as empty text. */
@@ -120,42 +121,56 @@ export function toJson(value: Value, args: readonly Value[], user: UserText): st
     ascii: ascii !== undefined && isTrue(ascii),
     sortKeys: sortKeys !== undefined && isTrue(sortKeys),
   };
-  return written(value, layout, user, 0);
+  const parts: string[] = [];
+  const add = (text: string): void => {
+    user.countWritten(text.length);
+    parts.push(text);
+  };
+  write(value, layout, user, 0, add);
+  return parts.join("");
 }
 
-function written(value: Value, layout: Layout, user: UserText, depth: number): string {
-  if (isText(value)) return jsonString(value.value, layout, user);
-  if (isInteger(value)) return String(value.value);
-  if (isFloat(value)) return pythonFloat(value.value).replace("inf", "Infinity").replace("nan", "NaN");
-  if (isBoolean(value)) return String(value.value);
-  if (isNone(value) || isUndefined(value)) return "null";
-  if (isList(value)) {
-    return enclosed(
-      "[",
-      value.value.map((item) => written(item, layout, user, depth + 1)),
-      "]",
-      layout,
-      depth,
+/** Passes the parts of a JSON text to `add`. */
+function write(value: Value, layout: Layout, user: UserText, depth: number, add: (text: string) => void): void {
+  if (isText(value)) add(jsonString(value.value, layout, user));
+  else if (isInteger(value)) add(String(value.value));
+  else if (isFloat(value)) add(pythonFloat(value.value).replace("inf", "Infinity").replace("nan", "NaN"));
+  else if (isBoolean(value)) add(String(value.value));
+  else if (isNone(value) || isUndefined(value)) add("null");
+  else if (isList(value)) {
+    const items = value.value;
+    writeEnclosed("[]", items.length, layout, depth, add, (at) =>
+      write(items[at] ?? undefinedValue, layout, user, depth + 1, add),
     );
-  }
-  if (isMapping(value) || isNamespace(value)) {
+  } else if (isMapping(value) || isNamespace(value)) {
     const entries = [...value.value];
     if (layout.sortKeys) entries.sort(([a], [b]) => (String(a) < String(b) ? -1 : 1));
-    const members = entries.map(
-      ([key, item]) =>
-        jsonString(String(key), layout, user) + layout.keySeparator + written(item, layout, user, depth + 1),
-    );
-    return enclosed("{", members, "}", layout, depth);
-  }
-  throw new TypeError(`Object of type ${typeName(value)} is not JSON serializable`);
+    writeEnclosed("{}", entries.length, layout, depth, add, (at) => {
+      const [key, item = undefinedValue] = entries[at] ?? [];
+      add(jsonString(String(key), layout, user) + layout.keySeparator);
+      write(item, layout, user, depth + 1, add);
+    });
+  } else throw new TypeError(`Object of type ${typeName(value)} is not JSON serializable`);
 }
 
-function enclosed(open: string, items: readonly string[], close: string, layout: Layout, depth: number): string {
-  if (items.length === 0) return open + close;
-  if (layout.indent === null) return open + items.join(layout.itemSeparator) + close;
-  const newline = `\n${" ".repeat(layout.indent * depth)}`;
-  const inner = newline + " ".repeat(layout.indent);
-  return open + inner + items.join(layout.itemSeparator + inner) + newline + close;
+function writeEnclosed(
+  brackets: "[]" | "{}",
+  count: number,
+  { indent, itemSeparator }: Layout,
+  depth: number,
+  add: (text: string) => void,
+  writeItem: (at: number) => void,
+): void {
+  if (count === 0) return add(brackets);
+  const newline = indent === null ? "" : `\n${" ".repeat(indent * depth)}`;
+  const inner = indent === null ? "" : newline + " ".repeat(indent);
+  const [open = "", close = ""] = brackets;
+  add(open + inner);
+  for (let at = 0; at < count; at++) {
+    if (at > 0) add(itemSeparator + inner);
+    writeItem(at);
+  }
+  add(newline + close);
 }
 
 function jsonString(text: string, layout: Layout, user: UserText): string {

@@ -102,11 +102,11 @@ function thoughtOf(random: () => number): GenerationEvent[] {
       [
         { type: "part-start", choice, kind: "reasoning" },
         ...deltas,
-        { type: "part-end", choice, signature: "c2lnbmF0dXJl" },
+        { type: "part-end", choice, state: { kind: "signature", value: "c2lnbmF0dXJl" } },
       ],
       [
         { type: "part-start", choice, kind: "reasoning" },
-        { type: "part-end", choice, encrypted: "ZW5jcnlwdGVk" },
+        { type: "part-end", choice, state: { kind: "redacted", value: "ZW5jcnlwdGVk" } },
       ],
     ],
     random,

@@ -71,7 +71,7 @@ const answers: readonly (readonly GenerationEvent[])[] = [
   [{ type: "text-delta", choice: 0, text: "Hello" }],
   [
     { type: "reasoning-delta", choice: 0, text: "Hm." },
-    { type: "part-end", choice: 0, signature: "signed" },
+    { type: "part-end", choice: 0, state: { kind: "signature", value: "signed" } },
   ],
   [0, 1].flatMap((index): GenerationEvent[] => [
     { type: "tool-call-start", choice: 0, index, id: `c${index + 1}`, name: `tool_c${index + 1}` },

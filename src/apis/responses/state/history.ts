@@ -56,6 +56,10 @@ export class GrowingMap<V> {
     return new GrowingMap(entries, indexes);
   }
 
+  get size(): number {
+    return this.#length;
+  }
+
   /** Returns the latest value of the key. */
   get(key: string): V | undefined {
     const indexes = this.#indexes.get(key) ?? [];
@@ -79,7 +83,11 @@ export function itemCharacters(item: object): number {
   while (rest.length > 0) {
     const value = rest.pop();
     if (typeof value === "string") sum += value.length;
-    else if (typeof value === "object" && value !== null) for (const inner of Object.values(value)) rest.push(inner);
+    else if (typeof value === "object" && value !== null) {
+      for (const inner of Object.values(value)) rest.push(inner);
+      // What was read has its content, too.
+      if ("encrypted_content" in value) rest.push(value.encrypted_content);
+    }
   }
   return sum;
 }

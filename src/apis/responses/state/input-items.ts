@@ -1,7 +1,7 @@
 import type { Steps } from "../../../core/steps.ts";
 import { StepCounter } from "../../../core/steps.ts";
+import { base64, readBase64Json } from "../../base64-json.ts";
 import { BodyCounter } from "../../body-counter.ts";
-import { decodeContent, encodeContent } from "../encrypted-content.ts";
 import { idPrefixes, ResponseIds } from "../ids.ts";
 import type { StoredItem } from "./stored-response.ts";
 
@@ -63,7 +63,8 @@ const compactionPrefix = "truewire.compaction.1.";
  * It is not encrypted: its client has sent or received all of it.
  */
 export function compactedItems(items: readonly StoredItem[]): string {
-  return encodeContent(compactionPrefix, items);
+  const json = JSON.stringify(items.filter((item) => !isTrigger(item)));
+  return compactionPrefix + base64(new TextEncoder().encode(json));
 }
 
 /** The conversations of compactions in the requests that are being read: some are looked up more than once. */
@@ -79,7 +80,8 @@ export interface PlacedItem {
 
 /**
  * Returns the items with the conversations of our compactions in their place. The answer of `/responses/compact` has the messages of the
- * user, which the compaction contains, too, before the compaction: they are left out, unless the client has changed them.
+ * user, which the compaction contains, too, before the compaction: they are left out, unless the client has changed them. A
+ * `compaction_trigger` before a compaction is left out with everything before it.
  */
 export function* withoutCompactions(items: readonly PlacedItem[]): Steps<PlacedItem[]> {
   const found: PlacedItem[] = [];
@@ -92,6 +94,8 @@ export function* withoutCompactions(items: readonly PlacedItem[]): Steps<PlacedI
       found.push(placed);
       continue;
     }
+    // A triggered compaction replaces everything before it.
+    if (isTrigger(found.at(-1)?.item)) found.length = 0;
     const users = history.filter(isOfUser);
     const before = found.slice(Math.max(0, found.length - users.length)).map(({ item }) => item);
     if (users.length > 0 && before.length === users.length && before.every((item, at) => isSame(item, users[at])))
@@ -99,6 +103,10 @@ export function* withoutCompactions(items: readonly PlacedItem[]): Steps<PlacedI
     for (const item of history) found.push({ item, path: placed.path, again: true });
   }
   return found;
+}
+
+function isTrigger(item: unknown): boolean {
+  return typeof item === "object" && item !== null && (item as StoredItem)["type"] === "compaction_trigger";
 }
 
 /** True for the messages that an answer of `/responses/compact` has before the compaction. */
@@ -112,7 +120,8 @@ function historyIn(item: unknown, counter: BodyCounter): StoredItem[] | undefine
   if (type !== "compaction" || typeof encoded !== "string") return undefined;
   const known = decoded.get(item);
   if (known) return known;
-  const history = decodeContent(compactionPrefix, encoded, counter);
+  if (!encoded.startsWith(compactionPrefix)) return undefined;
+  const history = readBase64Json(encoded.slice(compactionPrefix.length), counter);
   if (!Array.isArray(history)) return undefined;
   decoded.set(item, history as StoredItem[]);
   return history as StoredItem[];

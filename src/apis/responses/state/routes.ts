@@ -7,6 +7,7 @@ import type { CalledModel, PortAnswer, PortCall, PortRoute } from "../../port-st
 import { numberAbove, numberBelow, unsupportedEnumValue } from "../../request/refusals.ts";
 import { responseBodyText } from "../form.ts";
 import { idPrefixes, ResponseIds } from "../ids.ts";
+import { checkInclude } from "../parameters.ts";
 import { responsesRequestInSteps } from "../request.ts";
 import { compactedItems, storedInputItems, isOfUser, withoutCompactions } from "./input-items.ts";
 import { forgetHistory, historyOf, recall } from "./recall.ts";
@@ -100,12 +101,24 @@ async function listInputItems(call: PortCall): Promise<PortAnswer> {
   return itemPage(all.slice(0, all.length - outputOf(stored).length), call);
 }
 
-/** The page of items that the query asks for. `show`: how an item is shown. Throws `FailureError`. */
-export function itemPage(
-  items: StoredItem[],
-  call: PortCall,
-  show: (item: StoredItem) => StoredItem = (item) => item,
-): PortAnswer {
+/**
+ * Returns how items are shown: encrypted content only if it is in `include`, and only that of reasoning. Stored calls have the state of their
+ * source there. Throws `FailureError`.
+ */
+export function includedIn(call: PortCall): (item: StoredItem) => StoredItem {
+  const values = [...call.queries("include[]"), ...call.queries("include")];
+  if (call.profile.judgesAsVendor) checkInclude(values);
+  const isIncluded = values.includes("reasoning.encrypted_content");
+  return (item) => {
+    const { encrypted_content: encrypted, ...shown } = item;
+    if (encrypted === undefined || item["type"] === "compaction") return item;
+    return isIncluded && item["type"] === "reasoning" ? item : shown;
+  };
+}
+
+/** The page of items that the query asks for. Throws `FailureError`. */
+export function itemPage(items: StoredItem[], call: PortCall): PortAnswer {
+  const show = includedIn(call);
   const limit = limitOf(call.query("limit"));
   const order = call.query("order") ?? "desc";
   if (order !== "asc" && order !== "desc") throw unsupportedEnumValue("order", order, ["asc", "desc"]);

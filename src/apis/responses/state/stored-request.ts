@@ -9,7 +9,8 @@ import type { ResponseOptions } from "../request-schema.ts";
 import { ResponseObject } from "../response-object.ts";
 import { wholeResponseObject } from "../response-writer.ts";
 import { ResponseStreamWriter } from "../stream-writer.ts";
-import { storedInputItems } from "./input-items.ts";
+import { runSync } from "../../../core/steps.ts";
+import { compactedItems, storedInputItems, withoutCompactions } from "./input-items.ts";
 import { deleteResponse, eventsKey, findIn, outputOf, putResponse, stopKey } from "./stored-response.ts";
 import type { FoundResponse, RunningResponse, StoredItem, StoredResponse } from "./stored-response.ts";
 import { diagnosisOf } from "./diagnosis.ts";
@@ -36,6 +37,7 @@ class StoredResponsesRequest implements StorableRequest {
   readonly request: StorableRequest["request"];
   readonly warnings: StorableRequest["warnings"];
   readonly preparesOnly?: PreparesOnly;
+  readonly generatesNothing?: true;
   readonly detach?: (context: AnswerContext, processName?: string) => DetachedAnswer;
   readonly #options: ResponseOptions;
   readonly #input: unknown;
@@ -57,6 +59,7 @@ class StoredResponsesRequest implements StorableRequest {
     this.request = read.request;
     this.warnings = read.warnings;
     if (read.preparesOnly) this.preparesOnly = read.preparesOnly;
+    if (read.compacts) this.generatesNothing = true;
     this.#options = read.responseOptions;
     // It was read as a request, so it is an object.
     this.#input = (body as { readonly input?: unknown }).input;
@@ -107,10 +110,18 @@ class StoredResponsesRequest implements StorableRequest {
     }));
   }
 
+  /** The conversation up to this request, in which no compaction is encoded twice. */
+  #compacted(): string {
+    const own = this.#ownItems().map((item) => ({ item, path: "" }));
+    const items = runSync(withoutCompactions([...this.#recalled.history.placed(), ...own]));
+    return compactedItems(items.map(({ item }) => item as StoredItem));
+  }
+
   #open(context: AnswerContext, form: "stream" | "body"): ResponseObject {
     this.#random = context.random;
     this.#response = new ResponseObject(context, this.#options, form);
     this.#response.cacheDiagnostics = this.#diagnosis?.compare;
+    if (this.generatesNothing) this.#response.compaction = () => this.#compacted();
     return this.#response;
   }
 

@@ -158,7 +158,7 @@ describe("a stored response", () => {
     await keep(shelves, { input: "x" }, [
       { type: "start", choice: 0, source: { id: "resp_another_server_abc" } },
       { type: "reasoning-delta", choice: 0, text: "Hm." },
-      { type: "part-end", choice: 0, signature: "signed" },
+      { type: "part-end", choice: 0, state: { kind: "signature", value: "signed" } },
       hello,
     ]);
     expect((await findResponse(shelves, "resp_another_server_abc"))?.stored.body).not.toContain("encrypted_content");
@@ -169,7 +169,7 @@ describe("a stored response", () => {
         { role: "user" },
         {
           content: [
-            { type: "reasoning", text: "Hm.", signature: "signed" },
+            { type: "reasoning", text: "Hm.", state: { kind: "signature", value: "signed" } },
             { type: "text", text: "Hello" },
           ],
         },

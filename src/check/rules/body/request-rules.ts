@@ -1,9 +1,9 @@
 import { expectationsOf } from "../expectations.ts";
-import { callIn, reasoningTagIn, specialTokenIn } from "../violations.ts";
+import { callIn, notOnlyJson, reasoningTagIn, specialTokenIn } from "../violations.ts";
 import { atName, bodyChoices, isAnswer, isChat, messageOf, objectOf, shown } from "../place.ts";
 import type { BodyRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
-import { type BodyView, type Json, parsedJson } from "../view.ts";
+import type { BodyView, Json } from "../view.ts";
 
 const expectations = (view: BodyView) => expectationsOf(view.exchange.request.body);
 
@@ -133,8 +133,8 @@ export const bodyRequestRules: readonly BodyRule[] = [
     *judge(view) {
       for (const choice of bodyChoices(view)) {
         const hasText = namesOf(choice).length === 0 && typeof messageOf(choice).content === "string";
-        if (isWhole(choice) && hasText && parsedJson(textOf(choice)) === undefined)
-          yield atName(view, "content", `text that is not JSON: ${shown(textOf(choice).slice(0, 40))}`);
+        if (!isWhole(choice) || !hasText) continue;
+        for (const found of notOnlyJson(textOf(choice))) yield atName(view, "content", found);
       }
     },
   },

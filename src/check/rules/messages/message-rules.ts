@@ -8,9 +8,9 @@ import {
   stopReason,
 } from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../core/json.ts";
-import { callIn, reasoningTagIn, specialTokenIn } from "../violations.ts";
+import { callIn, notOnlyJson, reasoningTagIn, specialTokenIn } from "../violations.ts";
 import { shown } from "../place.ts";
-import { type Json, parsedJson } from "../view.ts";
+import type { Json } from "../view.ts";
 import {
   callsIn,
   messageExpectations,
@@ -436,9 +436,7 @@ const requestRules: readonly MessageRule[] = messageRulesOf([
     breaks: ["structured extraction (JSON.parse throws)"],
     shown: (view) => isUncut(view) && messageExpectations(view).json && callsIn(view).length === 0,
     *judge(view) {
-      const text = messageText(view);
-      if (parsedJson(text) === undefined)
-        yield view.at("stop_reason", `text that is not JSON: ${shown(text.slice(0, 40))}`);
+      for (const found of notOnlyJson(messageText(view))) yield view.at("stop_reason", found);
     },
   },
   {

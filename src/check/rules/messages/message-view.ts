@@ -1,4 +1,5 @@
 import { promptCounts } from "../../../apis/messages/schema.ts";
+import { bodyDemandsJson } from "../../../apis/tolerant/json-answer.ts";
 import { isObject } from "../../../core/json.ts";
 import { atEnd, atMember, atName } from "../place.ts";
 import type { Expectations } from "../expectations.ts";
@@ -214,13 +215,7 @@ export interface MessageExpectations extends Expectations {
 
 export function messageExpectations({ exchange }: MessageView): MessageExpectations {
   const { body } = exchange.request;
-  const {
-    stop_sequences: stops,
-    max_tokens: limit,
-    thinking,
-    output_config: config,
-    output_format: older,
-  } = body ?? {};
+  const { stop_sequences: stops, max_tokens: limit, thinking } = body ?? {};
   const choice = isObject(body?.tool_choice) ? body.tool_choice : {};
   const declared = Array.isArray(body?.tools) ? body.tools.filter(isObject) : [];
   const tools = new Set<unknown>(declared.map(({ name }) => name));
@@ -232,7 +227,7 @@ export function messageExpectations({ exchange }: MessageView): MessageExpectati
     forced: named || (choice.type === "any" && tools.size > 0),
     silent: body !== undefined && (choice.type === "none" || tools.size === 0),
     single: choice.disable_parallel_tool_use === true,
-    json: isObject(isObject(config) ? (config.format ?? older) : older),
+    json: bodyDemandsJson(body),
     withoutThinking: isObject(thinking) && thinking.type === "disabled",
     tools: body && tools,
   };

@@ -27,8 +27,10 @@ const minEvents = 8;
 
 /** Returns the data of a frame without its padding, and the number of spaces before the last brace. */
 function withoutPadding(data: string): { readonly json: string; readonly spaces: number } {
-  const { 0: end } = / *\}$/.exec(data) ?? [""];
-  return { json: data.slice(0, data.length - end.length) + end.trimStart(), spaces: Math.max(0, end.length - 1) };
+  if (!data.endsWith("}")) return { json: data, spaces: 0 };
+  let end = data.length - 1;
+  while (data[end - 1] === " ") end--;
+  return { json: `${data.slice(0, end)}}`, spaces: data.length - 1 - end };
 }
 
 /** Rules about the two profiles of the Messages API. Source: 77 streams and 238 bodies recorded from May to August 2026. */

@@ -102,7 +102,7 @@ export function refuserOf({ request, response }: Exchange, value: unknown): "gat
  * escapes that JSON requires; numbers are unchanged. `json` must be valid JSON.
  */
 export function laidOut(json: string, indent: number): string {
-  const tokens = json.match(/"(?:[^"\\]|\\.)*"|[[\]{}:,]|[^\s[\]{}:,"]+/g) ?? [];
+  const tokens = json.match(/"(?:[^"\\]|\\.)*"?|[[\]{}:,]|[^\s[\]{}:,"]+/g) ?? [];
   let out = "";
   let depth = 0;
   const newLine = () => (indent === 0 ? "" : `\n${" ".repeat(depth * indent)}`);

@@ -1,9 +1,10 @@
 import { createResponse, defaultEcho } from "../../../apis/responses/request-schema.ts";
+import { bodyDemandsJson } from "../../../apis/tolerant/json-answer.ts";
 import { isObject } from "../../../core/json.ts";
-import { callIn, reasoningTagIn, specialTokenIn, textOfTokens, tokenViolation } from "../violations.ts";
+import { callIn, notOnlyJson, reasoningTagIn, specialTokenIn, textOfTokens, tokenViolation } from "../violations.ts";
 import { shown } from "../place.ts";
 import type { Violation } from "../rule.ts";
-import { type Json, parsedJson } from "../view.ts";
+import type { Json } from "../view.ts";
 import {
   clientCalls,
   isCompleted,
@@ -40,7 +41,7 @@ interface ResponseExpectations {
 
 function expectationsOf({ exchange }: ResponseView): ResponseExpectations {
   const { body } = exchange.request;
-  const { tool_choice: choice, text, include, max_output_tokens: limit } = body ?? {};
+  const { tool_choice: choice, include, max_output_tokens: limit } = body ?? {};
   const declared = body && clientTools(body);
   const list = body && Array.isArray(body.tools) ? body.tools : [];
   const chosen = isObject(choice) ? choice : {};
@@ -50,7 +51,6 @@ function expectationsOf({ exchange }: ResponseView): ResponseExpectations {
     chosen.type === "allowed_tools" && Array.isArray(chosen.tools) ? chosen.tools.filter(isObject) : undefined;
   const allowsHosted = allowed?.some(({ type }) => !isRunByClient(type)) === true;
   const mustCall = choice === "required" || chosen.mode === "required";
-  const format = isObject(text) && isObject(text.format) ? text.format : {};
   const wanted = Array.isArray(include) ? (include as unknown[]) : [];
   return {
     named,
@@ -59,7 +59,7 @@ function expectationsOf({ exchange }: ResponseView): ResponseExpectations {
     silent:
       body !== undefined && (choice === "none" || (list.length === 0 && body.tools !== undefined) || hasNone(body)),
     single: body?.parallel_tool_calls === false,
-    json: format.type === "json_object" || (format.type === "json_schema" && isObject(format.schema)),
+    json: bodyDemandsJson(body),
     limit: Number.isInteger(limit) && (limit as number) > 0 ? (limit as number) : undefined,
     logprobs: wanted.includes("message.output_text.logprobs"),
     encrypted: wanted.includes("reasoning.encrypted_content"),
@@ -197,8 +197,7 @@ export const responseRequestRules: readonly ResponseRule[] = responseRuleList([
     shown: (view) => isCompleted(view) && expectationsOf(view).json && hasText(view),
     *judge(view) {
       const texts = spokenParts(view).flatMap(({ text }) => (typeof text === "string" && text !== "" ? [text] : []));
-      for (const text of texts)
-        if (parsedJson(text) === undefined) yield view.at("text", `text that is not JSON: ${shown(text.slice(0, 40))}`);
+      for (const text of texts) for (const found of notOnlyJson(text)) yield view.at("text", found);
     },
   },
   {

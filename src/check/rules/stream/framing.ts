@@ -146,7 +146,7 @@ export const framingRules: readonly StreamRule[] = streamRulesOf(everyApi, [
     *judge(view) {
       for (const { frame, value } of view.chunks) {
         // The rule is about white space outside of strings. Numbers may be printed in other ways.
-        const bare = frame.data?.replace(/"(?:[^"\\]|\\.)*"/g, '""') ?? "";
+        const bare = frame.data?.replace(/"(?:[^"\\]|\\.)*"?/g, '""') ?? "";
         if (isObject(value) && /\s/.test(bare)) yield atFrame(frame, "white space between JSON tokens");
       }
     },

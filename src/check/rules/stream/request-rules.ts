@@ -2,7 +2,8 @@ import { expectationsOf } from "../expectations.ts";
 import { atChoicePart, shown } from "../place.ts";
 import type { Violation, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
-import { parsedJson, type StreamView } from "../view.ts";
+import { notOnlyJson } from "../violations.ts";
+import type { StreamView } from "../view.ts";
 import { chat, chatAndCompletions, streamRulesOf } from "./stream-rule.ts";
 import { streamedCalls } from "./tools.ts";
 
@@ -134,9 +135,7 @@ export const requestRules: readonly StreamRule[] = streamRulesOf(chat, [
     *judge(view) {
       for (const [choice, track] of view.choices) {
         if (track.some(({ delta }) => typeof delta.refusal === "string" && delta.refusal !== "")) continue;
-        const text = textOf(view, choice);
-        if (parsedJson(text) === undefined)
-          yield* atLast(view, choice, "finish_reason", `text that is not JSON: ${shown(text.slice(0, 40))}`);
+        for (const found of notOnlyJson(textOf(view, choice))) yield* atLast(view, choice, "finish_reason", found);
       }
     },
   },

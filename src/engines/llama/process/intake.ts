@@ -3,13 +3,14 @@ import { FailureError, loggedError, shownWarnings } from "../../../core/failure.
 import type { JsonSchema } from "../../../core/message.ts";
 import type { LogListener } from "../../../core/generation-observer.ts";
 import type { Sampling } from "../../../core/request.ts";
+import { queueFull } from "../../lifecycle/fair-queue.ts";
 import type { AnswerCheckPlan } from "../preparing/constraint-plan.ts";
 import type { PreparedRequest, PromptInput } from "../preparing/prepared-request.ts";
 import type { GenerateTaskMessage, StepMessage } from "../protocol.ts";
+import type { ImageOrigin } from "../vision/encoder-process.ts";
 import { isRow, shownRow, type PlacedImage } from "../vision/prompt-images.ts";
 import { EventLoopShare, type AsyncSteps } from "./event-loop-share.ts";
 import type { Prepared, PreparingThread } from "./preparing-thread.ts";
-import { queueFull } from "./slot/task-queue.ts";
 
 /** The prompts of a request as tokens, and the images in each of them. */
 export interface TokenizedPrompts {
@@ -22,7 +23,7 @@ export interface IntakeOptions {
   /** Requests of one owner that may be prepared at the same time. Further ones are rejected. */
   readonly limit: number;
   /** Adds the images of the prompt to `images`. */
-  readonly tokenize: (prompt: PromptInput, images: PlacedImage[]) => AsyncSteps<number[]>;
+  readonly tokenize: (prompt: PromptInput, images: PlacedImage[], origin: ImageOrigin) => AsyncSteps<number[]>;
   /** Tokenizes a text to which a bias applies. */
   readonly tokensOfText: (text: string) => readonly number[];
   /** Takes a prepared request with the tokens of its prompts. */
@@ -74,7 +75,9 @@ export class Intake {
     const { add, refuse, log, tokensOfText } = this.#options;
     const arrived = performance.now();
     try {
-      const ready = await this.#prepare(id, asked, owner, (prepared) => this.#tokenizeAndInspect(id, prepared));
+      const ready = await this.#prepare(id, asked, owner, (prepared) =>
+        this.#tokenizeAndInspect(id, prepared, this.#originOf(id, owner)),
+      );
       if (ready === null) return;
       const { prepared, result: prompts } = ready;
       for (const warning of shownWarnings(prepared.warnings)) log(`${requestId}: ${warning}`, "warn");
@@ -90,10 +93,11 @@ export class Intake {
   /** The tokens of a request's prompts, concatenated; `null` if it was cancelled. Rejects with `FailureError`. */
   async tokensOf(id: number, asked: string, owner?: string): Promise<readonly number[] | null> {
     const { tokenize } = this.#options;
+    const origin = this.#originOf(id, owner);
     return this.read(id, asked, owner, function* (prompts) {
       const tokens: number[] = [];
       for (const prompt of prompts)
-        for (const token of yield* tokenize(prompt, [])) tokens.push(isRow(token) ? shownRow : token);
+        for (const token of yield* tokenize(prompt, [], origin)) tokens.push(isRow(token) ? shownRow : token);
       return tokens;
     });
   }
@@ -141,7 +145,7 @@ export class Intake {
     this.#chunks.delete(id);
     const ofOwner =
       this.#preparing.size < limit ? 0 : [...this.#preparing.values()].filter((other) => other === owner).length;
-    if (ofOwner >= limit) throw new FailureError(queueFull(ofOwner));
+    if (ofOwner >= limit) throw new FailureError(queueFull(ofOwner, "choices"));
     this.#preparing.set(id, owner);
     try {
       const isWanted = (): boolean => this.#preparing.has(id);
@@ -149,18 +153,25 @@ export class Intake {
       if (!prepared) return null;
       const result = await this.#share.run(whileWanted(work(prepared), isWanted));
       return result && { prepared, result };
+    } catch (error) {
+      if (!this.#preparing.has(id)) return null;
+      throw error;
     } finally {
       this.#preparing.delete(id);
     }
   }
 
-  *#tokenizeAndInspect(id: number, { request }: Prepared): AsyncSteps<TokenizedPrompts> {
+  #originOf(id: number, owner: string | undefined): ImageOrigin {
+    return { owner, isWanted: () => this.#preparing.has(id) };
+  }
+
+  *#tokenizeAndInspect(id: number, { request }: Prepared, origin: ImageOrigin): AsyncSteps<TokenizedPrompts> {
     const { tokenize, inspect } = this.#options;
     const prompts: number[][] = [];
     const images: PlacedImage[][] = [];
     for (const prompt of request.prompts) {
       const ofPrompt: PlacedImage[] = [];
-      prompts.push(yield* tokenize(prompt, ofPrompt));
+      prompts.push(yield* tokenize(prompt, ofPrompt, origin));
       images.push(ofPrompt);
     }
     if (request.inspected) yield* inspect(id, request.prompts, prompts);

@@ -1,5 +1,3 @@
-import { randomBytes, randomInt } from "node:crypto";
-import { Worker } from "node:worker_threads";
 import { FailureError, loggedError } from "../../../core/failure.ts";
 import type { LogListener } from "../../../core/generation-observer.ts";
 import { localEndpoints } from "../file/local-endpoints.ts";
@@ -27,7 +25,9 @@ import { reasoningBans } from "./sampling/token-limits.ts";
 import { Scheduler } from "./scheduler.ts";
 import { inspectedPrompts, renderedPrompt } from "./slot/prompt-report.ts";
 import { TextSplitter, tokenizePrompt } from "./tokens/tokenize-prompt.ts";
+import { watchProcess } from "../../lifecycle/limit-memory.ts";
 import { bytesOf, type Vocabulary } from "./tokens/vocabulary.ts";
+import { random } from "../../../random/random.ts";
 
 /*
  * The entry point of a model's process, which `ModelProcess` starts with a channel to the server's process. The first message says which
@@ -40,7 +40,7 @@ process.on("SIGINT", () => {});
 process.on("SIGTERM", () => {});
 // There is nothing to save, and an orderly exit would wait for the library's threads.
 process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
-new Worker(new URL("./watch-parent.js", import.meta.url), { workerData: process.ppid }).unref();
+watchProcess();
 
 /** Time limits for the preparation of a request and the check of an answer, which may delay a request. Milliseconds. */
 const limitMs = { prepare: 10_000, check: 2_000 };
@@ -114,6 +114,8 @@ async function answerTo(id: number, question: ModelQuestion): Promise<ModelAnswe
       return { about: "slots", slots: scheduler?.slots() ?? [] };
     case "end-reasoning":
       return { about: "end-reasoning", wasReasoning: scheduler?.endReasoning(question.requestId) ?? false };
+    case "usage":
+      return { about: "usage", usage: scheduler?.usageOf(question.requestId) ?? null };
     case "bytes":
       return { about: "bytes", bytes: bytesOf(vocabulary, question.tokens).toString("base64") };
     case "tokens": {
@@ -224,7 +226,7 @@ async function open(message: OpenModelMessage): Promise<void> {
     intake = new Intake({
       thread,
       limit: message.slots + queueLimit,
-      tokenize: (prompt, images) => tokenizePrompt(tokenizer, prompt, undefined, images),
+      tokenize: (prompt, images, origin) => tokenizePrompt(tokenizer, prompt, undefined, images, origin),
       tokensOfText: (text) => opened.model.tokenize(text, false),
       add: (request, prompts, owner) => scheduler?.add(request, prompts, owner),
       *inspect(id, inputs, prompts) {
@@ -288,7 +290,7 @@ function newScheduler(
     ...(embedder && { background: embedder }),
     preparing: () => ({ waiting: waiting(), grammarsMade: thread.constraintsMade }),
     clock: () => performance.now(),
-    random: () => randomBytes(4).readUInt32LE() / 2 ** 32,
+    random,
   });
 }
 
@@ -297,6 +299,6 @@ const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /** An id for a tool call in OpenAI's form: `call_` and 24 base62 digits. */
 function newCallId(): string {
   let id = "call_";
-  for (let i = 0; i < 24; i++) id += base62[randomInt(base62.length)];
+  for (let i = 0; i < 24; i++) id += base62[Math.floor(random() * base62.length)];
   return id;
 }

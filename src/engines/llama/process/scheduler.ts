@@ -1,7 +1,8 @@
 import type { CacheMiss } from "../../../core/cache-miss.ts";
 import type { SlotState } from "../../../core/engine.ts";
-import type { GenerationFailure } from "../../../core/events.ts";
+import type { GenerationFailure, Usage } from "../../../core/events.ts";
 import { FailureError } from "../../../core/failure.ts";
+import { queueFull } from "../../lifecycle/fair-queue.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { SchedulerState, StepCounters, StepMessage } from "../protocol.ts";
 import type { TokenizedPrompts } from "./intake.ts";
@@ -22,7 +23,7 @@ import {
   type SlotSelection,
 } from "./slot/slot.ts";
 import { TaskGroup } from "./slot/task-group.ts";
-import { queueFull, TaskQueue } from "./slot/task-queue.ts";
+import { TaskQueue } from "./slot/task-queue.ts";
 import { isCancelled, type Task, type TaskEnvironment, type TaskRequest } from "./slot/task.ts";
 import { KnownPrompts, missOf, type NewPrompt, type MissDraft } from "../cache/known-prompts.ts";
 
@@ -126,7 +127,7 @@ export class Scheduler {
       // A request that finds free slots is accepted, whatever its number of choices.
       const waiting = this.#queue.newTasksOf(owner);
       if (waiting >= free && waiting + group.tasks.length - free > queueLimit)
-        throw new FailureError(queueFull(waiting));
+        throw new FailureError(queueFull(waiting, "choices"));
       this.#taskCount += group.tasks.length;
       this.#groups.set(group.id, group);
       for (const task of group.tasks) this.#queue.push(task);
@@ -169,6 +170,13 @@ export class Scheduler {
       if (group.requestId === requestId && !group.cancelled)
         for (const task of group.tasks) ended = task.endReasoning() || ended;
     return ended;
+  }
+
+  /** The current usage of a request; `null` if it is not running. */
+  usageOf(requestId: string): Usage | null {
+    for (const group of this.#groups.values())
+      if (group.requestId === requestId && !group.cancelled) return group.usage();
+    return null;
   }
 
   cancel(id: number): void {

@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
-import { closeSync, openSync, readSync } from "node:fs";
-import { Worker } from "node:worker_threads";
+import { closeSync, openSync, readFileSync, readSync } from "node:fs";
 import koffi from "koffi";
 import type { TakenMedia } from "../../../core/unreadable-part.ts";
+import { whileWatched } from "../../lifecycle/limit-memory.ts";
 import { parseGgufMetadata } from "../file/gguf-metadata.ts";
 import type { Pointer } from "../process/c-api/structs.ts";
+import { checkImage } from "./check-image.ts";
 import { loadMtmd, numbersAt, type MtmdApi } from "./mtmd-api.ts";
 import type {
   EncodedImage,
@@ -15,14 +16,10 @@ import type {
   ToEncoder,
 } from "./vision-messages.ts";
 
-/* The entry point of the process that encodes images with libmtmd, which a model's process starts. It lives as long as the channel. */
-if (process.send === undefined) throw new Error("This module is started by Truewire itself, as a process of its own.");
+/* The module of the limited process that encodes images with libmtmd, which a model's process starts. */
 
-process.on("SIGINT", () => {});
-process.on("SIGTERM", () => {});
-process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
-new Worker(new URL("../process/watch-parent.js", import.meta.url), { workerData: process.ppid }).unref();
-
+/** How much memory reading one file may take, in bytes. An image of 64 million pixels takes 200 MB, a progressive JPEG 600 MB. */
+const maxReading = 2 * 2 ** 30;
 /** mtmd.h, `MTMD_INPUT_CHUNK_TYPE_TEXT`. */
 const textChunk = 0;
 /** mtmd-helper.h, `mtmd_helper_init_opt`: options of videos. No program to read them is in this folder. */
@@ -41,16 +38,19 @@ const testAudio = Buffer.concat([
 
 let encoder: Encoder | undefined;
 
-process.on("message", (message: ToEncoder) => {
+process.on("message", (message: ToEncoder) => void take(message));
+
+async function take(message: ToEncoder): Promise<void> {
   if (message.type === "open") return open(message);
   const { id, data, rows } = message;
   try {
     if (!encoder) throw new Error("the encoder is not open");
+    await checkImage(data);
     send({ type: "encoded", id, ...encoder.encode(data, rows) });
   } catch (error) {
     send({ type: "refused", id, message: messageOf(error) });
   }
-});
+}
 
 function send(message: FromEncoder): void {
   process.send?.(message);
@@ -102,7 +102,7 @@ class Encoder {
 
   /** Encodes an image file. Without `rows`, it only computes what the model will get. Throws an Error with a reason. */
   encode(data: Uint8Array, rows: boolean): { readonly image: EncodedImage; readonly rows?: Float32Array } {
-    const bitmap = this.#bitmap(data);
+    const bitmap = limited(() => this.#bitmap(data));
     try {
       return this.#encodeBitmap(bitmap, rows);
     } finally {
@@ -221,7 +221,7 @@ class Encoder {
 
   #rows(chunk: Pointer, count: number): Float32Array {
     const api = this.#api;
-    const { rowLength, mmproj } = this.#options;
+    const { rowLength } = this.#options;
     api.takeLog();
     const code = api.mtmd_encode_chunk(this.#context, chunk);
     if (code !== 0) throw new Error(`the projector failed (${String(code)})${reasonIn(api)}`);
@@ -232,7 +232,7 @@ class Encoder {
     if (!shape) throw new Error("this version of libmtmd does not report the size of its rows");
     if (Number(shape[1]) !== rowLength)
       throw new Error(
-        `${mmproj} belongs to another model: its rows have ${shape[1]} numbers, and the model takes ${rowLength}`,
+        `the projector belongs to another model: its rows have ${shape[1]} numbers, and the model takes ${rowLength}`,
       );
     return numbersAt(
       api.koffi,
@@ -290,6 +290,38 @@ function isCausal({ mmproj, rowLength }: OpenEncoderMessage): boolean {
   } finally {
     closeSync(file);
   }
+}
+
+/** getrlimit(2): `RLIMIT_DATA`, what a process writes to, the same number on all of Linux's architectures; and "no limit". */
+const dataLimit = 2;
+const unlimited = 2n ** 64n - 1n;
+
+/** Runs a function that reads a file, with a limit on the memory that it takes. Beyond it, the process ends. */
+function limited<T>(run: () => T): T {
+  if (process.platform !== "linux") return whileWatched(maxReading, run);
+  const [, kibibytes] = /^VmData:[ \t]+(\d+)/m.exec(readFileSync("/proc/self/status", "latin1")) ?? [];
+  if (kibibytes === undefined) return run();
+  const limits = new BigUint64Array(2);
+  if (libc().getrlimit(dataLimit, limits) !== 0) return run();
+  const [before = unlimited, most = unlimited] = limits;
+  const wanted = BigInt(kibibytes) * 1024n + BigInt(maxReading);
+  libc().setrlimit(dataLimit, BigUint64Array.of(wanted < before ? wanted : before, most));
+  try {
+    return run();
+  } finally {
+    libc().setrlimit(dataLimit, BigUint64Array.of(before, most));
+  }
+}
+
+type LimitFunction = (resource: number, limits: BigUint64Array) => number;
+let loadedLibc: { readonly getrlimit: LimitFunction; readonly setrlimit: LimitFunction } | undefined;
+
+/** These functions are in the process already: with no name, the system looks for them there. */
+function libc(): NonNullable<typeof loadedLibc> {
+  if (loadedLibc) return loadedLibc;
+  const library = koffi.load(null);
+  const declared = (name: string): LimitFunction => library.func(name, "int", ["int", "void *"]) as LimitFunction;
+  return (loadedLibc = { getrlimit: declared("getrlimit"), setrlimit: declared("setrlimit") });
 }
 
 /** The last error of llama.cpp, as the end of a sentence. */

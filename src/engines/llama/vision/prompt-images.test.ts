@@ -5,7 +5,7 @@ import { isRow, outsideImage, placeImage, positionAt, type PlacedImage } from ".
 import type { ImageChunk } from "./vision-messages.ts";
 
 function image(hash: string, chunks: readonly ImageChunk[]): KnownImage {
-  return { hash, chunks, data: new Uint8Array() };
+  return { hash, chunks, data: new Uint8Array(), param: "image", owner: undefined };
 }
 
 const chunk = fc.oneof(

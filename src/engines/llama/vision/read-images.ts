@@ -1,4 +1,4 @@
-import { invalidImage } from "../../../core/failure.ts";
+import { FailureError, invalidImage } from "../../../core/failure.ts";
 import type { ContentPart, ImagePart, Message } from "../../../core/message.ts";
 import type { GenerationRequest } from "../../../core/request.ts";
 
@@ -28,6 +28,7 @@ export async function readImages(
       if (performance.now() > deadline) throw new Error(`reading all images took longer than ${maxMs / 1000} seconds`);
       return { ...part, url: await read(part.url) };
     } catch (cause) {
+      if (cause instanceof FailureError) throw cause;
       const reason = cause instanceof Error ? cause.message : String(cause);
       const problem = /^data:/i.test(part.url)
         ? ({ why: "format" } as const)

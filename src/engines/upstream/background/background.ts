@@ -1,19 +1,23 @@
-import { Worker } from "node:worker_threads";
 import type { JsonSchema } from "../../../core/message.ts";
 import type { JsonJudgment } from "../../../formats/check-json.ts";
 import { downloadBytes } from "../../../library/download-image.ts";
+import { type JobOrigin, LimitedJobs } from "../../lifecycle/limited-jobs.ts";
 
-/** Work for requests that must not block the event loop: in a thread, with limits on time and memory. */
+/**
+ * Work on what strangers send: in processes of its own, with limits on time and memory, in turns between owners. Each method rejects with an
+ * Error whose message is the reason, such as "it has no text", or with `FailureError` if too much work waits.
+ */
 export interface Background {
   /** Judges a JSON text by a client's schema. Rejects if the schema cannot be compiled, or that takes too long. */
-  judge(json: string, schema: JsonSchema): Promise<JsonJudgment>;
-  /** Reads the text of a document. Rejects with a reason, such as "it has no text". */
-  documentText(data: string | Uint8Array): Promise<DocumentText>;
-  /** Converts an image for a server. Rejects with a reason. */
-  convertImage(data: string | Uint8Array, limits: ImageLimits): Promise<ConvertedImage>;
-  /** Downloads from the public internet; rejects with a reason. `accept`: the header. */
-  download(url: string, accept: string): Promise<Uint8Array>;
-  close(): Promise<void>;
+  judge(json: string, schema: JsonSchema, origin?: JobOrigin): Promise<JsonJudgment>;
+  /** Reads the text of a document. */
+  documentText(data: string | Uint8Array, origin?: JobOrigin): Promise<DocumentText>;
+  /** Converts an image for a server. */
+  convertImage(data: string | Uint8Array, limits: ImageLimits, origin?: JobOrigin): Promise<ConvertedImage>;
+  /** Downloads from the public internet. `accept`: the header. */
+  download(url: string, accept: string, origin?: JobOrigin): Promise<Uint8Array>;
+  /** Ends what is in progress. */
+  close(): void;
 }
 
 export interface DocumentText {
@@ -34,113 +38,55 @@ export interface ConvertedImage {
   readonly url: string | null;
 }
 
-/** The work of one message to the thread. `data`: bytes, base64, or a data URL. */
+/** The work of one message to a process. `data`: bytes, base64, or a data URL. */
 export type BackgroundJob =
   | { readonly type: "judge"; readonly json: string; readonly schema: JsonSchema }
   | { readonly type: "document"; readonly data: string | Uint8Array }
   | { readonly type: "image"; readonly data: string | Uint8Array; readonly limits: ImageLimits };
 
-export type BackgroundAnswer = { readonly value: unknown } | { readonly reason: string };
-
 const limitMs: Readonly<Record<BackgroundJob["type"], number>> = { judge: 2000, document: 30_000, image: 10_000 };
-/** Waiting jobs beyond this number are refused. */
-const maxQueue = 100;
 const maxDownload = 32 * 1024 * 1024;
 const downloadMs = 20_000;
 
-interface Queued {
-  readonly job: BackgroundJob;
-  readonly resolve: (value: unknown) => void;
-  readonly reject: (reason: Error) => void;
-}
+const module = new URL("./job-process.js", import.meta.url);
+/** For all upstreams and models of this process. Judging has a process of its own, so that it does not wait for files. */
+const files = new LimitedJobs({ module, limits: { heapMiB: 512, memoryMiB: 1024 }, processes: 2 });
+const judging = new LimitedJobs({ module, limits: { heapMiB: 256, memoryMiB: 512 }, processes: 1 });
 
-/** Starts no thread before the first job. Judging has a thread of its own, so that it does not wait for files. */
+/** Starts no process before the first job. */
 export function openBackground(): Background {
-  const judging = new JobThread();
-  const thread = new JobThread();
+  const open = new Set<AbortController>();
+  /** Runs work that ends when the client leaves, or with `close`. */
+  const endable = async (
+    origin: JobOrigin | undefined,
+    work: (signal: AbortSignal) => Promise<unknown>,
+  ): Promise<unknown> => {
+    const { signal } = origin ?? {};
+    const controller = new AbortController();
+    const leave = (): void => controller.abort(signal?.reason);
+    if (signal?.aborted === true) leave();
+    signal?.addEventListener("abort", leave);
+    open.add(controller);
+    try {
+      return await work(controller.signal);
+    } finally {
+      open.delete(controller);
+      signal?.removeEventListener("abort", leave);
+    }
+  };
+  const run = (jobs: LimitedJobs, job: BackgroundJob, origin: JobOrigin | undefined): Promise<unknown> =>
+    endable(origin, (signal) => jobs.run(job, limitMs[job.type], { owner: origin?.owner, signal }));
   return {
-    judge: (json, schema) => judging.run({ type: "judge", json, schema }) as Promise<JsonJudgment>,
-    documentText: (data) => thread.run({ type: "document", data }) as Promise<DocumentText>,
-    convertImage: (data, limits) => thread.run({ type: "image", data, limits }) as Promise<ConvertedImage>,
-    download: (url, accept) => downloadBytes(url, { accept, maxBytes: maxDownload, timeoutMs: downloadMs }),
-    close: async () => {
-      await Promise.all([judging.close(), thread.close()]);
+    judge: (json, schema, origin) => run(judging, { type: "judge", json, schema }, origin) as Promise<JsonJudgment>,
+    documentText: (data, origin) => run(files, { type: "document", data }, origin) as Promise<DocumentText>,
+    convertImage: (data, limits, origin) =>
+      run(files, { type: "image", data, limits }, origin) as Promise<ConvertedImage>,
+    download: (url, accept, origin) =>
+      endable(origin, (signal) =>
+        downloadBytes(url, { accept, maxBytes: maxDownload, timeoutMs: downloadMs, signal }),
+      ) as Promise<Uint8Array>,
+    close: () => {
+      for (const controller of open) controller.abort(new Error("the server is stopping"));
     },
   };
-}
-
-/** Runs one job at a time. A job that takes too long, or too much memory, costs the thread; the next one starts another. */
-class JobThread {
-  #worker: Worker | undefined;
-  readonly #queue: Queued[] = [];
-  #current: { readonly queued: Queued; readonly timer: NodeJS.Timeout } | undefined;
-  #closed = false;
-
-  run(job: BackgroundJob): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      if (this.#closed) return reject(new Error("the server is stopping"));
-      if (this.#queue.length >= maxQueue) return reject(new Error("too many others wait to be read"));
-      this.#queue.push({ job, resolve, reject });
-      this.#next();
-    });
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true;
-    for (const { reject } of this.#queue.splice(0)) reject(new Error("the server is stopping"));
-    await this.#stop("the server is stopping");
-  }
-
-  #next(): void {
-    if (this.#current) return;
-    const queued = this.#queue.shift();
-    if (!queued) return void this.#worker?.unref();
-    const limit = limitMs[queued.job.type];
-    const timer = setTimeout(() => void this.#stop(`it took longer than ${limit / 1000} seconds`), limit);
-    this.#current = { queued, timer };
-    this.#worker ??= this.#start();
-    this.#worker.ref();
-    try {
-      this.#worker.postMessage(queued.job);
-    } catch (error) {
-      this.#complete({ reason: String(error) });
-    }
-  }
-
-  #complete(answer: BackgroundAnswer): void {
-    const { queued, timer } = this.#current ?? {};
-    this.#current = undefined;
-    clearTimeout(timer);
-    if ("value" in answer) queued?.resolve(answer.value);
-    else queued?.reject(new Error(answer.reason));
-    this.#next();
-  }
-
-  #start(): Worker {
-    const worker = new Worker(new URL("./thread.js", import.meta.url), {
-      // Nothing that the server knows concerns a client's files.
-      env: {},
-      resourceLimits: { maxOldGenerationSizeMb: 512 },
-      stdout: true,
-      stderr: true,
-    });
-    worker.stdout.resume();
-    worker.stderr.resume();
-    worker.on("message", (answer: BackgroundAnswer) => {
-      if (worker === this.#worker) this.#complete(answer);
-    });
-    worker.on("error", (error: NodeJS.ErrnoException) => {
-      const isMemory = error.code === "ERR_WORKER_OUT_OF_MEMORY";
-      if (worker === this.#worker) void this.#stop(isMemory ? "it needs too much memory" : error.message);
-    });
-    return worker;
-  }
-
-  /** Ends the thread and its job. */
-  async #stop(reason: string): Promise<void> {
-    const worker = this.#worker;
-    this.#worker = undefined;
-    this.#complete({ reason });
-    await worker?.terminate();
-  }
 }

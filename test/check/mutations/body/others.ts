@@ -12,6 +12,9 @@ export const otherMutations: readonly BodyMutation[] = [
   onBodyText("failure/json", "an HTML page", failed, () => "<html><body>502 Bad Gateway</body></html>"),
   onBodyText("failure/json", "plain text", failed, () => "Internal Server Error"),
   onBodyText("failure/json", "an empty body", failed, () => ""),
+  onBodyText("text/surrogates", "half of an emoji in an error", failed, (body) =>
+    body.replace(/"message": *"/, (begin) => `${begin}\\ud83d `),
+  ),
   ...spoiled("failure/object", "error", whole(failed), []),
   onObject("failure/object", "FastAPI's detail", whole(failed), (value) => {
     value.detail = (value.error as Json).message;

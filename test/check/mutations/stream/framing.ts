@@ -25,6 +25,11 @@ export const framingMutations: readonly StreamMutation[] = [
   onText("sse/bom", "a byte order mark", (body) => `\uFEFF${body}`),
   onText("sse/compact", "spaces between tokens", (body) => body.replace('","object":"', '", "object": "')),
   onText("sse/raw-unicode", "escaped letters", (body) => body.replace('"model":"m"', '"model":"\\u006d"')),
+  ...["\\ud83d", "\\uDE00", "\\\\\\ud83d", "\\ude00\\ud83d", "\ud83d"].map((half) =>
+    onText("text/surrogates", `${JSON.stringify(half)} in the name of the model`, (body) =>
+      body.replaceAll('"model":"m"', `"model":"${half}"`),
+    ),
+  ),
   onText("end/done", "no [DONE]", (body) =>
     body.includes('\ndata: {"error"') ? undefined : body.replace("data: [DONE]\n\n", ""),
   ),

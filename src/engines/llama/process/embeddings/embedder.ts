@@ -1,9 +1,8 @@
 import { FailureError } from "../../../../core/failure.ts";
-import { FairQueue } from "../../../lifecycle/fair-queue.ts";
+import { FairQueue, queueFull } from "../../../lifecycle/fair-queue.ts";
 import { PrefillChunkSize, type PrefillLimits } from "../batch/batch-policies.ts";
 import { DecodeCosts } from "../batch/decode-costs.ts";
 import type { NativeEmbeddingContext } from "../c-api/native-context.ts";
-import { queueFull } from "../slot/task-queue.ts";
 
 /** What the embedder needs of a context. */
 export type EmbeddingContext = Pick<

@@ -108,10 +108,10 @@ export class TaskGroup implements TaskRequest {
     let events = this.tasks.flatMap((task) => task.takeEvents());
     // The usage of one prompt is known before its first token. That of several is not: tasks may still wait for a slot.
     if (events.length > 0 && extras.wantsRunningUsage) {
-      events.unshift({ type: "usage", usage: this.#usage() });
+      events.unshift({ type: "usage", usage: this.usage() });
     } else if (events.length > 0 && !this.#hasPromptUsage && prompts.length === 1) {
       this.#hasPromptUsage = true;
-      events.unshift({ type: "usage", usage: { ...this.#usage(), completionTokens: 0, completionDetails: {} } });
+      events.unshift({ type: "usage", usage: { ...this.usage(), completionTokens: 0, completionDetails: {} } });
     }
     if (this.#held) {
       this.#held.push(...events);
@@ -169,7 +169,7 @@ export class TaskGroup implements TaskRequest {
     });
   }
 
-  #usage(): Usage & { readonly promptDetails: { readonly cached_tokens: number } } {
+  usage(): Usage & { readonly promptDetails: { readonly cached_tokens: number } } {
     return {
       promptTokens: this.#promptTokens,
       completionTokens: this.#generatedTokens,
@@ -191,7 +191,7 @@ export class TaskGroup implements TaskRequest {
     const now = performance.now();
     const started = this.#started ?? now;
     const firstToken = this.#firstToken ?? now;
-    const usage = this.#usage();
+    const usage = this.usage();
     const draftedTokens = this.#sum(({ drafts }) => drafts.draftedTokens);
     const acceptedTokens = this.#sum(({ drafts }) => drafts.acceptedTokens);
     const promptMs = firstToken - started;

@@ -1,4 +1,3 @@
-import type { GenerationFailure } from "../../../../core/events.ts";
 import { FairQueue } from "../../../lifecycle/fair-queue.ts";
 import { commonLength } from "../prompt-cache/sequence.ts";
 import type { Slot } from "./slot.ts";
@@ -100,16 +99,4 @@ export class TaskQueue {
 /** An idle slot holds cells that can be freed. */
 function hasCachedPrompt(slots: readonly Slot[]): boolean {
   return slots.some(({ task, sequence }) => !task && sequence.length > 0);
-}
-
-/** The failure of a request when all slots are busy and the queue is full. `what`: the queued things. */
-export function queueFull(waiting: number, what = "choices"): GenerationFailure {
-  return {
-    message: `The model is busy and ${waiting} ${what} are already waiting for it. Please retry after a moment.`,
-    status: 429,
-    kind: "overloaded",
-    param: null,
-    code: "rate_limit_exceeded",
-    retryAfterSeconds: 1,
-  };
 }

@@ -1,6 +1,6 @@
 import { invalidRequest } from "../../../../core/failure.ts";
 import type { PromptInput } from "../../preparing/prepared-request.ts";
-import type { EncoderProcess, KnownImage } from "../../vision/encoder-process.ts";
+import type { EncoderProcess, ImageOrigin, KnownImage } from "../../vision/encoder-process.ts";
 import { placeImage, type PlacedImage } from "../../vision/prompt-images.ts";
 import type { AddedTokens, NativeModel } from "../c-api/native-model.ts";
 import type { AsyncLock, AsyncSteps } from "../event-loop-share.ts";
@@ -29,13 +29,15 @@ const tokensPerStep = 16_384;
  * special tokens. The result has exactly one BOS if the tokenizer adds one or the template has written one. An empty prompt becomes the
  * token that starts a document.
  *
- * The images of the prompt are added to `images`. Throws FailureError for an image that cannot be read, for token ids that the model does not have (as `param`), and for a suffix that the model does not support.
+ * The images of the prompt are added to `images`; `origin`: of the request. Throws FailureError for an image that cannot be read, for token ids
+ * that the model does not have (as `param`), and for a suffix that the model does not support.
  */
 export function* tokenizePrompt(
   tokenizer: Tokenizer,
   prompt: PromptInput,
   param = "prompt",
   images: PlacedImage[] = [],
+  origin: ImageOrigin = {},
 ): AsyncSteps<number[]> {
   const { model, vocabulary } = tokenizer;
   if (prompt.type === "tokens") {
@@ -49,7 +51,7 @@ export function* tokenizePrompt(
   if (infill) tokens.push(infill.prefix);
   // A client that writes the BOS into a completions prompt means the one that is there already.
   const present = tokens[0] === bos ? bos : null;
-  if (prompt.media) yield* addSpansAndMedia(tokenizer, prompt, tokens, images, present);
+  if (prompt.media) yield* addSpansAndMedia(tokenizer, prompt, tokens, images, present, origin);
   else yield* addSpans(tokenizer, prompt.spans, tokens, present);
   if (infill) {
     tokens.push(infill.suffix);
@@ -117,6 +119,7 @@ function* addSpansAndMedia(
   tokens: number[],
   images: PlacedImage[],
   present: number | null,
+  origin: ImageOrigin,
 ): AsyncSteps<void> {
   const { encoder } = tokenizer;
   if (!encoder) throw new Error("The model takes text only.");
@@ -127,7 +130,7 @@ function* addSpansAndMedia(
     const file = files[medium];
     if (!file) throw new Error(`The prompt has no medium ${medium}.`);
     let known: KnownImage | undefined;
-    yield encoder.read(file.data, file.path).then((read) => void (known = read));
+    yield encoder.read(file.data, file.path, origin).then((read) => void (known = read));
     if (!known) continue;
     checkRows(known, tokenizer.maxRows ?? Infinity, file.path);
     placeImage(known, tokens, images);

@@ -1,0 +1,104 @@
+import { sessionDouble, listOf, objectOf, readChat, refused, stepOf } from "./chat-server.ts";
+import type { ChatServer, Json, Refusal } from "./chat-server.ts";
+import { startOllama } from "./ollama-api.ts";
+import { lostReasoning } from "./reasoning.ts";
+import { Sessions } from "./task.ts";
+
+/*
+ * Source: https://github.com/ollama/ollama, openai/openai.go (FromChatRequest, FromCompletionToolCall, thinkFromReasoningEffort,
+ * decodeImageURL, NewError), middleware/openai.go, and server/routes.go (ChatHandler: "does not support thinking"), of 2026-08. Unknown
+ * members are ignored: the body is unmarshalled into a struct.
+ */
+
+const efforts = new Set(["", "none", "minimal", "low", "medium", "high", "xhigh", "ultra", "max"]);
+
+/**
+ * Ollama's OpenAI endpoint with a model that can call tools. A prompt that is longer than `contextSize` tokens (default 4096) is cut without
+ * an error: contextShiftPromptLimit in llm/llama_server.go, with `num_keep` 4.
+ */
+export function ollama({
+  reasons = false,
+  contextSize = 4096,
+}: { readonly reasons?: boolean; readonly contextSize?: number } = {}): ChatServer {
+  return {
+    promptTokens(body) {
+      const words = JSON.stringify(body["messages"]).split(/\s+/).length;
+      return words < contextSize ? words : contextSize - Math.floor((contextSize - 4) / 2);
+    },
+    name: reasons ? "Ollama with a model that reasons" : "Ollama",
+    owner: "library",
+    others: { "/api/show": { capabilities: ["completion", "tools", ...(reasons ? ["thinking"] : [])] } },
+    refusal: (body) => refusal(body, reasons),
+  };
+}
+
+function refusal(body: Json, reasons: boolean): Refusal | undefined {
+  const messages = listOf(body["messages"]);
+  if (messages.length === 0) return refused("[] is too short - 'messages'");
+  for (const { content, tool_calls: calls, role } of messages) {
+    for (const part of Array.isArray(content) ? content : []) {
+      const { type, text, image_url: image } = objectOf(part);
+      const url = objectOf(image)["url"] ?? image;
+      if (type === "image_url" && /^data:(image\/(jpeg|jpg|png|webp))?;base64,/.test(String(url))) continue;
+      if (type === "image_url" && /^https?:/.test(String(url)))
+        return refused("image URLs are not currently supported, please use base64 encoded data instead");
+      if (type === "image_url") return refused("invalid image input");
+      if (type !== "text" || typeof text !== "string") return refused("invalid message format");
+    }
+    if (typeof role !== "string")
+      return refused("json: cannot unmarshal into Go struct field Message.role of type string");
+    if ((content ?? null) === null && (calls ?? null) === null) return refused("invalid message content type: <nil>");
+    for (const call of Array.isArray(calls) ? calls : []) {
+      // A call without `function` has no arguments, and "" is no JSON.
+      const text = objectOf(objectOf(call)["function"])["arguments"];
+      if (!isJsonObject(text)) return refused("invalid tool call arguments");
+    }
+  }
+  const effort = objectOf(body["reasoning"])["effort"] ?? body["reasoning_effort"] ?? "";
+  if (!efforts.has(String(effort)))
+    return refused(
+      `invalid reasoning value: "${String(effort)}" (must be "minimal", "low", "medium", "high", "xhigh", "ultra", "max", or "none")`,
+    );
+  if (effort !== "" && effort !== "none" && !reasons)
+    return refused(`"${String(body["model"])}" does not support thinking`);
+  return undefined;
+}
+
+function isJsonObject(text: unknown): boolean {
+  try {
+    const value: unknown = JSON.parse(String(text));
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
+
+/** Ollama's own API (ollama-api.ts): `thinking` of a message, without which nothing is refused. */
+export const ollamaNative: ChatServer = {
+  name: "Ollama's own API",
+  owner: "library",
+  model: "qwen3",
+  wholeCalls: true,
+  refusal: () => undefined,
+  async start(turn, models) {
+    const requests: Json[] = [];
+    const sessions = new Sessions();
+    const capabilities = ["completion", "tools", "vision", "thinking"];
+    const double = await startOllama({
+      models: Object.fromEntries(models.map((name) => [name, { capabilities }])),
+      reply({ body }) {
+        requests.push(body);
+        sessions.lost.push(...lostReasoning(body, (message) => message["thinking"]));
+        const { text, reasoning, calls } =
+          turn === undefined ? sessions.next(readChat(body), body["messages"]) : stepOf(turn, body);
+        return {
+          ...(text !== undefined && { text }),
+          ...(reasoning !== undefined && { thinking: reasoning }),
+          calls: calls.map(({ name, input }) => ({ name, arguments: input })),
+        };
+      },
+    });
+    const { url, refusals, close } = double;
+    return sessionDouble({ url: `${url}/v1`, requests, refusals, close }, sessions, () => requests.length);
+  },
+};

@@ -1,0 +1,214 @@
+import { describe, expect, test } from "vitest";
+import { completionsSource } from "../../src/apis/completions/port.ts";
+import type { AnswerContext, Port, ReadRequest } from "../../src/apis/port.ts";
+import { ports, sourcePorts } from "../../src/apis/ports.ts";
+import { exact, lean } from "../../src/apis/profile.ts";
+import { repairCapture } from "../../src/check/repair.ts";
+import { judgeCapture } from "../../src/check/check-capture.ts";
+import { accumulate } from "../../src/core/accumulate.ts";
+import type { GenerationEvent } from "../../src/core/events.ts";
+import { runSync } from "../../src/core/steps.ts";
+import { OutputReader } from "../../src/engines/program/output-reader.ts";
+import { plainText } from "../../src/formats/format.ts";
+import { readResponseBody } from "../../src/apis/tolerant/read-response.ts";
+import { validBodies, validForms } from "../support/hostile-bodies.ts";
+import { growthOf, maxGrowth } from "../support/growth.ts";
+import { eventShapes, frameShapes, wireShapes, type Shape } from "./shapes.ts";
+
+/*
+ * The CPU time of each reader and writer grows linearly with each hostile shape. Readers and writers come from the lists that the server
+ * uses, so a new API is measured without a change here.
+ *
+ * Several took quadratic time, and no test had an answer of more than a few events: a regular expression over all arguments so far, all
+ * members copied for each `message_delta`, the log probabilities that wait for a text copied for each token.
+ */
+
+const context: AnswerContext = {
+  profile: lean,
+  created: 1_786_000_000,
+  model: "m",
+  settings: { passExtra: true },
+  random: () => 0.5,
+};
+const header = (name: string): string | undefined => ({ "anthropic-version": "2023-06-01" })[name];
+
+/** Members of requests that make an answer show as much as it can. */
+const shown: Readonly<Record<string, object>> = {
+  chat: { logprobs: true, stream_options: { include_usage: true }, stream: true },
+  completions: { logprobs: 1, stream_options: { include_usage: true }, stream: true },
+  responses: { include: ["message.output_text.logprobs"], stream: true },
+  messages: { stream: true },
+};
+
+function requestOf(port: Port, profile = lean): ReadRequest {
+  const valid = [...validBodies("m"), ...validForms("m")].find(({ path }) => path === `/v1${port.path}`);
+  if (!valid) throw new Error(`test/support/hostile-bodies.ts has no request for ${port.path}.`);
+  const body = { ...(valid.body as object), ...shown[port.name] };
+  return runSync(port.readRequest(body, "req_1", { profile, header }));
+}
+
+/** Prints the worst growth, and fails for each shape that grows too much. */
+function measure(what: string, shapes: Readonly<Record<string, (size: number) => () => unknown>>): void {
+  const ratios = Object.entries(shapes).map(([shape, work]) => [shape, growthOf(work)] as const);
+  const [worst] = ratios.toSorted(([, a], [, b]) => b - a);
+  if (process.env["TRUEWIRE_GROWTH"] !== undefined)
+    process.stdout.write(`${what}: ${ratios.length} shapes, worst ${worst?.[1].toFixed(1)} (${worst?.[0]})\n`);
+  expect(ratios.filter(([, ratio]) => ratio > maxGrowth)).toEqual([]);
+}
+
+function mapShapes<Made>(
+  shapes: Readonly<Record<string, Shape<Made>>>,
+  use: (made: Made) => unknown,
+): Record<string, (size: number) => () => unknown> {
+  return Object.fromEntries(
+    Object.entries(shapes).map(([name, shape]) => [
+      name,
+      (size: number) => {
+        const made = shape(size);
+        return () => use(made);
+      },
+    ]),
+  );
+}
+
+describe("writers of streams", () => {
+  const cases = ports.flatMap((port) =>
+    [lean, exact].map((profile) => [port.name, profile.name, port, profile] as const),
+  );
+  test.each(cases)("%s, %s", (_, __, port, profile) => {
+    const request = requestOf(port, profile);
+    const write = (events: readonly GenerationEvent[]): number => {
+      const writer = request.streamWriter({ ...context, profile });
+      let length = 0;
+      for (const event of events) length += writer.write([event]).length;
+      return length;
+    };
+    measure(`writes ${port.name}, ${profile.name}`, mapShapes(eventShapes, write));
+  });
+});
+
+test.each(ports.map((port) => [port.name, port] as const))("writers of whole answers: %s", (_, port) => {
+  const request = requestOf(port);
+  measure(
+    `writes a whole ${port.name}`,
+    mapShapes(eventShapes, (events) => request.writeResponse(accumulate(events), context)),
+  );
+});
+
+const sources = { ...sourcePorts, completions: completionsSource };
+const sourceNames = Object.keys(sources) as (keyof typeof sources)[];
+
+/** The stream of an API with these events. */
+function streamOf(api: string, events: readonly GenerationEvent[]): string {
+  const port =
+    ports.find(({ name }) => name === (api === "ollama" ? "ollama-chat" : api)) ??
+    ports.find(({ path }) => path === "/api/chat");
+  if (!port) throw new Error(`No port writes ${api}.`);
+  const writer = requestOf(port).streamWriter(context);
+  return events.map((event) => writer.write([event])).join("");
+}
+
+describe("readers of streams", () => {
+  test("each API has hostile streams of its own", () => {
+    expect(Object.keys(wireShapes).toSorted()).toEqual(sourceNames.toSorted());
+  });
+
+  const inPieces = (text: string, length: number): string[] =>
+    Array.from({ length: Math.ceil(text.length / length) }, (_, at) => text.slice(at * length, (at + 1) * length));
+  const readersOf =
+    (api: keyof typeof sources) =>
+    (pieces: readonly (string | Uint8Array)[]): number => {
+      const reader = sources[api].reader({ newCallId: () => "call_new" });
+      let events = 0;
+      for (const piece of pieces) {
+        events += reader.push(piece).length;
+        if (reader.finished) events++;
+      }
+      return events + reader.end().length;
+    };
+
+  test.each(sourceNames)("%s: what a server writes", (api) => {
+    const shapes = Object.fromEntries(
+      Object.entries(eventShapes).map(([name, shape]) => [name, (n: number) => inPieces(streamOf(api, shape(n)), 61)]),
+    );
+    measure(`reads ${api}, written`, mapShapes(shapes, readersOf(api)));
+  });
+
+  test.each(sourceNames)("%s: what a server should not write", (api) => {
+    const shapes = Object.fromEntries(
+      Object.entries({ ...frameShapes, ...wireShapes[api] }).map(([name, shape]) => [
+        name,
+        (n: number) => inPieces(shape(n), 61),
+      ]),
+    );
+    measure(`reads ${api}, hostile`, mapShapes(shapes, readersOf(api)));
+  });
+
+  test.each(sourceNames)("%s: byte by byte", (api) => {
+    const bytes = (text: string): Uint8Array[] =>
+      Array.from(new TextEncoder().encode(text), (byte) => Uint8Array.of(byte));
+    const shapes = Object.fromEntries(
+      ["one long text", "many short texts", "many calls"].map((name) => [
+        name,
+        (n: number) => bytes(streamOf(api, eventShapes[name]?.(Math.ceil(n / 16)) ?? [])),
+      ]),
+    );
+    measure(`reads ${api}, bytes`, mapShapes(shapes, readersOf(api)));
+  });
+
+  test.each(sourceNames)("%s: as the body of an answer", (api) => {
+    const shapes = { ...frameShapes, ...wireShapes[api] };
+    measure(
+      `reads ${api}, body`,
+      mapShapes(shapes, (text) => readResponseBody(text, sources[api].reader({ newCallId: () => "call_new" }))),
+    );
+  });
+});
+
+test("output of programs", () => {
+  const items: Record<string, Shape<unknown[]>> = {
+    texts: (n) => Array.from({ length: n }, () => "x"),
+    "reasoning and text in turns": (n) =>
+      Array.from({ length: n }, (_, at) => (at % 2 ? "x" : { type: "reasoning", text: "x" })),
+    calls: (n) => Array.from({ length: n }, () => ({ type: "tool-call", name: "f", arguments: {} })),
+    arguments: (n) => [
+      { type: "tool-call-start", name: "f" },
+      ...Array.from({ length: n }, () => ({ type: "tool-call-delta", arguments: " " })),
+    ],
+    tokens: (n) =>
+      Array.from({ length: n }, () => ({ type: "text", text: "x", logprobs: [{ token: "x", logprob: -1 }] })),
+    extras: (n) => Array.from({ length: n }, (_, at) => ({ type: "extra", value: { [`x_${at}`]: at } })),
+  };
+  const read = (list: readonly unknown[]): number => {
+    const reader = new OutputReader({ choice: 0, newCallId: () => "call_1", callsAllowed: true, format: plainText });
+    let events = 0;
+    for (const item of list) events += reader.read(item as Parameters<OutputReader["read"]>[0]).length;
+    return events + reader.end().length;
+  };
+  measure("reads programs", mapShapes(items, read));
+});
+
+describe("captures", () => {
+  const captures = Object.fromEntries(
+    ["chat", "responses", "messages"].flatMap((api) =>
+      Object.entries({
+        ...wireShapes[api],
+        "short texts": (n: number) => streamOf(api, eventShapes["many short texts"]?.(n) ?? []),
+      }).map(([name, shape]) => [`${api}: ${name}`, shape] as const),
+    ),
+  );
+
+  test("check", () =>
+    measure(
+      "checks",
+      mapShapes({ ...captures, ...frameShapes }, (text) => judgeCapture("capture", text)),
+    ));
+
+  test("repair", () =>
+    measure(
+      "repairs",
+      mapShapes({ ...captures, ...frameShapes }, (text) =>
+        repairCapture(text, { profile: lean, from: "auto", random: () => 0.5, now: 1_786_000_000 }),
+      ),
+    ));
+});
