@@ -1,0 +1,64 @@
+import type { ChatServer, Refusal } from "../test/doubles/chat-server.ts";
+import { llamaServer } from "../test/doubles/llama-server.ts";
+import { inputs } from "./inputs.ts";
+import type { StartedServer } from "./servers/server.ts";
+import type { Json } from "./trials/client-apis.ts";
+
+/** The double of each real server. */
+export const doubles: Readonly<Record<string, ChatServer>> = {
+  "llama-server": llamaServer,
+};
+
+interface Verdict {
+  readonly status: number;
+  /** Of an error; empty: the request was accepted. */
+  readonly message: string;
+}
+
+/** Sends each input to a real server and to the double of that id. Returns a line for each on which they differ. */
+export async function differences(id: string, { url, model }: StartedServer): Promise<string[]> {
+  const lines: string[] = [];
+  const double = doubles[id];
+  if (!double) throw new Error(`${id} has no double.`);
+  for (const [name, input] of Object.entries(inputs)) {
+    const body = { model, ...input };
+    const real = await askReal(url, body);
+    const refusal = double.refusal(JSON.parse(JSON.stringify(body)) as Json);
+    const ours = refusal ? verdictOf(refusal) : { status: 200, message: "" };
+    if (real.status === ours.status && plain(real.message) === plain(ours.message)) continue;
+    lines.push(`${name}\n  real:   ${shown(real)}\n  double: ${shown(ours)}`);
+  }
+  return lines;
+}
+
+async function askReal(url: string, body: Json): Promise<Verdict> {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const text = await response.text();
+  if (response.ok && !text.includes('"error"')) return { status: 200, message: "" };
+  return { status: response.status, message: messageOf(text) };
+}
+
+const verdictOf = ({ status, body }: Refusal): Verdict => ({ status, message: messageOf(JSON.stringify(body)) });
+
+function messageOf(text: string): string {
+  try {
+    const { error, message, detail } = JSON.parse(text.replace(/^data: /, "")) as Record<string, unknown>;
+    const said = typeof error === "object" && error !== null && "message" in error ? error.message : error;
+    return String(said ?? message ?? JSON.stringify(detail) ?? text);
+  } catch {
+    return text;
+  }
+}
+
+/** What a JSON library says, what the server quotes of the request, and numbers are not compared. */
+function plain(message: string): string {
+  const [said = ""] = message.split(/:? \[json\.exception|: \{/);
+  return said.replaceAll(/\d+/g, "0").replaceAll(/\s+/g, " ").trim();
+}
+
+const shown = ({ status, message }: Verdict): string =>
+  status === 200 ? "accepted" : `${status} ${message.replaceAll(/\s+/g, " ").slice(0, 400)}`;

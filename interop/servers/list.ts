@@ -1,0 +1,9 @@
+import { demo } from "./demo.ts";
+import { litellm } from "./litellm.ts";
+import { llamaServer } from "./llama-server.ts";
+import { mellea } from "./mellea.ts";
+import { ogx } from "./ogx.ts";
+import type { RealServer } from "./server.ts";
+
+/** All servers that Truewire is tested with. */
+export const realServers: readonly RealServer[] = [llamaServer, litellm, ogx, mellea, demo];

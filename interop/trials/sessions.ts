@@ -1,0 +1,62 @@
+import { ask, clientApis } from "./client-apis.ts";
+import type { Answer, ClientApi, Json, ToolSchema } from "./client-apis.ts";
+import type { Trial } from "./trial.ts";
+
+const readFile: ToolSchema = {
+  name: "read_file",
+  description: "Reads a file of the project and returns its text.",
+  schema: {
+    type: "object",
+    properties: { path: { type: "string", maxLength: 20 } },
+    required: ["path"],
+    additionalProperties: false,
+  },
+};
+
+const turns = 4;
+
+/**
+ * Runs a session: in each of four turns a question, a call that is demanded, its result, and a text. The history is what the client's API
+ * gives back. Calls of a model that makes none, where the API cannot demand one, count as a turn without a call.
+ */
+async function session(url: string, model: string, api: ClientApi, stream: boolean): Promise<string | undefined> {
+  const history: Json[] = [];
+  const step = async (turn: number, mustCall: boolean): Promise<Answer> => {
+    const answer = await ask(url, api, { model, history, tool: readFile, mustCall, maxTokens: 128, stream });
+    const what = `turn ${turn}, ${mustCall ? "call" : "text"}`;
+    if (answer.status !== 200 || answer.error !== undefined)
+      throw new Error(`${what}: ${answer.status} ${answer.error}`);
+    if (answer.end === undefined || answer.end === "") throw new Error(`${what}: the answer has no end`);
+    history.push(...answer.turn);
+    return answer;
+  };
+  try {
+    for (let turn = 1; turn <= turns; turn++) {
+      history.push(
+        api.user(`Read the file notes-${turn}.txt with the tool, then say in three words what it is about.`),
+      );
+      const { calls, end } = await step(turn, true);
+      if (calls.length === 0 && api.id !== "ollama") throw new Error(`turn ${turn}: no call (${end})`);
+      const broken = calls.find(({ input, name }) => input === undefined || name !== readFile.name);
+      if (broken && !/length|max_tokens|incomplete/.test(end ?? ""))
+        throw new Error(`turn ${turn}: the call is ${JSON.stringify(broken)}`);
+      if (broken) throw new Error(`turn ${turn}: the call is cut by the limit of tokens`);
+      if (calls.length === 0) continue;
+      history.push(...api.results(calls, `Notes ${turn}: the harbour opens at ${turn + 5} o'clock.`));
+      await step(turn, false);
+    }
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Sessions of four turns with tools, by the API of the client. */
+export const sessionTrials: readonly Trial[] = clientApis.map((api) => ({
+  name: `session of four turns, ${api.id}`,
+  async run({ truewire, model }) {
+    const problems = [await session(truewire, model, api, true), await session(truewire, model, api, false)];
+    const failed = problems.filter((problem) => problem !== undefined);
+    return { ok: failed.length === 0, detail: failed.join("; ") };
+  },
+}));
