@@ -10,9 +10,9 @@ import { chromium } from "playwright-core";
 import { claudeCode } from "../test/support/claude-code.ts";
 import { findChromium } from "../test/support/chromium.ts";
 import { codexLauncher } from "../test/support/codex.ts";
-import { ollama } from "../test/upstream/strict-servers/ollama.ts";
-import { listOf, objectOf, startStrict } from "../test/upstream/strict-servers/strict-server.ts";
-import type { Json, Turn } from "../test/upstream/strict-servers/strict-server.ts";
+import { ollama } from "../test/doubles/ollama.ts";
+import { listOf, objectOf, startChat } from "../test/doubles/chat-server.ts";
+import type { Json, Turn } from "../test/doubles/chat-server.ts";
 
 /**
  * A stopwatch for the first five minutes: the commands that a person types, and the seconds until each goal is reached, from a machine that
@@ -97,16 +97,15 @@ async function page(install: Step): Promise<void> {
 async function agents(onPath: readonly Step[]): Promise<void> {
   // Reads the file with the agent's own tool, then repeats what the tool found.
   const turn = (body: Json): Turn => {
-    const last = listOf(body, "messages").at(-1) ?? {};
+    const last = listOf(body["messages"]).at(-1) ?? {};
     if (last["role"] === "tool")
       return `It has ${/\D3(?:\\+n|"|\s)/.test(JSON.stringify(last["content"])) ? 3 : "?"} lines.`;
-    const names = new Set(listOf(body, "tools").map((tool) => objectOf(tool["function"])["name"]));
+    const names = new Set(listOf(body["tools"]).map((tool) => objectOf(tool["function"])["name"]));
     const command = "wc -l < notes.txt";
-    if (names.has("Bash"))
-      return { call: "Bash", arguments: JSON.stringify({ command, description: "Count the lines" }) };
-    return names.has("exec_command") ? { call: "exec_command", arguments: JSON.stringify({ cmd: command }) } : "Hello.";
+    if (names.has("Bash")) return { calls: [{ name: "Bash", input: { command, description: "Count the lines" } }] };
+    return names.has("exec_command") ? { calls: [{ name: "exec_command", input: { cmd: command } }] } : "Hello.";
   };
-  const server = await startStrict(ollama(), turn, ["qwen3:8b"]);
+  const server = await startChat(ollama(), turn, ["qwen3:8b"]);
   environment.TRUEWIRE_DISCOVERY_PORTS = new URL(server.url).port;
   const question = '"How many lines has notes.txt?"';
   const commands = [

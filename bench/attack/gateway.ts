@@ -4,6 +4,7 @@ import type { RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { withKey } from "../../test/keys/support.ts";
 import { hostileBodies, validAnswers, validBodies } from "../../test/support/hostile-bodies.ts";
 import { startTruewire } from "../../test/support/serve.ts";
 import type { RunningTruewire } from "../../test/support/serve.ts";
@@ -11,17 +12,21 @@ import type { Attack, AttackOutcome } from "./attack.ts";
 import { memoryInUse, monitored } from "./local-model.ts";
 
 /** What a server under attack is, for the code of one attack. */
-interface Attacked {
+export interface Attacked {
   readonly server: RunningTruewire;
   /** Notes a sentence if what must hold does not. */
   readonly expect: (holds: boolean, sentence: string) => void;
 }
 
-interface Setup {
+export interface Setup {
   /** How the upstream answers; it is served as the model `up`. */
   readonly upstream?: RequestListener;
   /** Members of the configuration of the upstream, as YAML on one line. */
   readonly upstreamOptions?: string;
+  /** The key of the other client, if the configuration has keys. */
+  readonly key?: string;
+  /** Further models of the configuration, each as YAML on one line; called with a folder for their files. */
+  readonly models?: (folder: string) => readonly string[];
   /** Further lines of `truewire.yaml`. */
   readonly config?: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -44,13 +49,13 @@ export default async function* ({ messages }) {
 const json = { "content-type": "application/json" };
 const patienceMs = 60_000;
 
-function chat(model: string, content: string, more: object = {}): RequestInit {
+export function chat(model: string, content: unknown, more: object = {}): RequestInit {
   const body = JSON.stringify({ model, messages: [{ role: "user", content }], ...more });
   return { method: "POST", headers: json, body, signal: AbortSignal.timeout(patienceMs) };
 }
 
 /** The status of an answer that came to its end, or why it did not. */
-async function outcomeOf(asked: Promise<Response>): Promise<{ readonly status: string; readonly text: string }> {
+export async function outcomeOf(asked: Promise<Response>): Promise<{ readonly status: string; readonly text: string }> {
   try {
     const response = await asked;
     return { status: String(response.status), text: await response.text() };
@@ -64,7 +69,7 @@ async function outcomeOf(asked: Promise<Response>): Promise<{ readonly status: s
 }
 
 /** `200 ×3, 503 ×2` */
-function counted(statuses: readonly string[]): string {
+export function counted(statuses: readonly string[]): string {
   const counts = new Map<string, number>();
   for (const status of statuses) counts.set(status, (counts.get(status) ?? 0) + 1);
   return [...counts]
@@ -86,7 +91,12 @@ function memoryOf({ process: { pid } }: RunningTruewire, field: "VmRSS" | "VmHWM
  * Attacks a server of its own, while another client reads a stream, and with a request of another client afterwards. `attack`
  * resolves to what the attacker was answered.
  */
-function attackOn(name: string, setup: Setup, attack: (attacked: Attacked) => Promise<string>, slow = false): Attack {
+export function attackOn(
+  name: string,
+  setup: Setup,
+  attack: (attacked: Attacked) => Promise<string>,
+  slow = false,
+): Attack {
   return {
     name,
     ...(slow && { slow }),
@@ -104,7 +114,8 @@ function attackOn(name: string, setup: Setup, attack: (attacked: Attacked) => Pr
         file,
         `port: 0\nlogLevel: error\n${setup.config ?? ""}\nmodels:\n` +
           `  - { kind: program, name: steady, program: ${JSON.stringify(program)} }\n` +
-          `  - { kind: upstream, name: up, url: ${JSON.stringify(url)}, models: { up: up }${setup.upstreamOptions ? `, ${setup.upstreamOptions}` : ""} }\n`,
+          `  - { kind: upstream, name: up, url: ${JSON.stringify(url)}, models: { up: up }${setup.upstreamOptions ? `, ${setup.upstreamOptions}` : ""} }\n` +
+          (setup.models?.(folder) ?? []).map((model) => `  - ${model}\n`).join(""),
       );
       const monitors = join(folder, "loops");
       const server = await startTruewire(["--config", file], { env: monitored(monitors, setup.env) });
@@ -112,7 +123,12 @@ function attackOn(name: string, setup: Setup, attack: (attacked: Attacked) => Pr
       const inUse = await memoryInUse(monitors, server.process.pid ?? 0);
       try {
         const expect = (holds: boolean, sentence: string): void => void (holds || failures.push(sentence));
-        const other = outcomeOf(fetch(`${server.url}/v1/chat/completions`, chat("steady", "Hi", { stream: true })));
+        const askSteady = (more: object = {}): ReturnType<typeof outcomeOf> => {
+          const request = chat("steady", "Hi", more);
+          const asked = setup.key === undefined ? request : withKey(setup.key, request);
+          return outcomeOf(fetch(`${server.url}/v1/chat/completions`, asked));
+        };
+        const other = askSteady({ stream: true });
         const answered = await attack({ server, expect });
         const { status, text } = await other;
         const chunks = text.split('"content":"').length - 1;
@@ -120,7 +136,7 @@ function attackOn(name: string, setup: Setup, attack: (attacked: Attacked) => Pr
           chunks >= 200 && text.endsWith("data: [DONE]\n\n"),
           `The stream of another client was not complete: ${status}, ${chunks} chunks.`,
         );
-        const last = await outcomeOf(fetch(`${server.url}/v1/chat/completions`, chat("steady", "Hi")));
+        const last = await askSteady();
         expect(last.status === "200", `A request after the attack was answered with ${last.status}.`);
         expect(server.process.exitCode === null && server.process.signalCode === null, "The server has ended.");
         const worst = memoryOf(server, "VmHWM");

@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import type { Attack } from "./attack.ts";
 import { attacks as bodies } from "./bodies.ts";
 import { attacks as connections } from "./connections.ts";
+import { attacks as files } from "./files.ts";
 import { attacks as gateway } from "./gateway.ts";
 import { attacks as grammars } from "./grammars.ts";
 import { closeServers } from "./local-model.ts";
@@ -26,6 +27,7 @@ const groups: Readonly<Record<string, readonly Attack[]>> = {
   grammars,
   texts,
   gateway,
+  files,
   stores,
 };
 
