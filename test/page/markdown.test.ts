@@ -66,7 +66,7 @@ describePage("answers as Markdown", ["test/page/author.js"], (at) => {
       for (const size of [1, 50, 1_000_000]) {
         await show(page, name, size);
         // The part that draws formulas loads with the first one; until then, a formula is its source. Colours come later.
-        await expect.poll(() => page.locator(`${rendered} .math`).count(), name).toBe(0);
+        await expect.poll(() => page.locator(`${rendered} .math`).count()).toBe(0);
         made.push(
           (await page.locator(rendered).innerHTML()).replace(/<(?:span class="(?:scope|code)-[^"]*"|\/span)>/g, ""),
         );
