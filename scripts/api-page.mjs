@@ -30,7 +30,7 @@ const pages = [
     file: "messages.md",
     title: "Messages",
     about: "Conversations and images: OpenAI's JSON to the types of this library, which belong to no API, and back.",
-    modules: /^library\/(openai-messages|image-|download-)|^apis\/chat\/request-/,
+    modules: /^library\/(openai-messages|image-)|\/download-image|^apis\/(chat\/request-|adapt\/fit-media)/,
   },
   {
     file: "message-types.md",

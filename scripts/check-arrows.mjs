@@ -18,7 +18,7 @@ const rooms = {
   random: [],
   "engines/lifecycle": ["core"],
   "engines/llama": ["core", "formats", "templates", "engines/lifecycle", "random"],
-  "engines/upstream": ["core", "formats", "templates", "apis", "library", "engines/lifecycle", "random"],
+  "engines/upstream": ["core", "formats", "templates", "apis", "engines/lifecycle", "random"],
   "engines/program": ["core", "formats", "apis", "engines/lifecycle", "random"],
   check: ["core", "apis", "random"],
   capture: ["core", "apis"],

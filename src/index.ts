@@ -91,7 +91,8 @@ export type { StopReason } from "./library/openai-messages.ts";
 export { readTokenLogprobs, writeTokenLogprobs } from "./library/token-logprobs.ts";
 export type { LogprobShape } from "./library/token-logprobs.ts";
 export { imagePart, inlineImages, readDataUrl } from "./library/image-parts.ts";
-export type { DownloadImage, ImageBytes } from "./library/image-parts.ts";
+export type { DownloadImage } from "./library/image-parts.ts";
+export type { ImageBytes } from "./apis/adapt/fit-media.ts";
 export { FailureError } from "./core/failure.ts";
 export type {
   Annotation,

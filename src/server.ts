@@ -31,6 +31,6 @@ export type { SessionOptions, StoreOptions } from "./config/config.ts";
 export type { FallbackReason } from "./core/failure.ts";
 export type { QueueTier } from "./core/request.ts";
 export type { Log, LogFields } from "./server/log.ts";
-export { downloadImage } from "./library/download-image.ts";
-export type { DownloadImageOptions } from "./library/download-image.ts";
+export { downloadImage } from "./engines/upstream/background/download-image.ts";
+export type { DownloadImageOptions } from "./engines/upstream/background/download-image.ts";
 export type { OpenOptions } from "./app/open-options.ts";

@@ -1,11 +1,6 @@
-import { imageTypeOf } from "../apis/adapt/fit-media.ts";
+import { commonImageType } from "../apis/adapt/fit-media.ts";
+import type { ImageBytes } from "../apis/adapt/fit-media.ts";
 import type { ContentPart, ImagePart, Message } from "../core/message.ts";
-
-/** An image's bytes and what they are: `image/png`. */
-export interface ImageBytes {
-  readonly bytes: Uint8Array;
-  readonly mediaType: string;
-}
 
 /** Fetches an image. `downloadImage` is one that is guarded. */
 export type DownloadImage = (url: string) => Promise<ImageBytes>;
@@ -91,14 +86,6 @@ export async function inlineImages(messages: readonly Message[], download: Downl
 
 function isImage(part: { readonly type: string }): part is ImagePart {
   return part.type === "image";
-}
-
-const commonTypes: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
-
-/** Returns the media type by an image's first bytes, or `undefined` if it is not PNG, JPEG, GIF or WebP. */
-export function commonImageType(bytes: Uint8Array): string | undefined {
-  const type = imageTypeOf(String.fromCharCode(...bytes.subarray(0, 12)));
-  return type !== undefined && commonTypes.has(type) ? type : undefined;
 }
 
 function dataUrl(bytes: Uint8Array, mediaType: string | undefined): string {

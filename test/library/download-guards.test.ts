@@ -35,7 +35,7 @@ vi.mock("undici", async (original) => {
     },
   };
 });
-const { downloadImage } = await import("../../src/library/download-image.ts");
+const { downloadImage } = await import("../../src/engines/upstream/background/download-image.ts");
 
 let reached = 0;
 const inside = createServer((_request, response) => {

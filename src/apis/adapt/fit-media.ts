@@ -127,3 +127,17 @@ function chatPart(part: ContentPart): RequestBody {
   const { url, detail } = part;
   return { type: "image_url", image_url: { url, ...(detail !== undefined && { detail }) } };
 }
+
+/** An image's bytes and what they are: `image/png`. */
+export interface ImageBytes {
+  readonly bytes: Uint8Array;
+  readonly mediaType: string;
+}
+
+const commonTypes: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
+
+/** Returns the media type by an image's first bytes, or `undefined` if it is not PNG, JPEG, GIF or WebP. */
+export function commonImageType(bytes: Uint8Array): string | undefined {
+  const type = imageTypeOf(String.fromCharCode(...bytes.subarray(0, 12)));
+  return type !== undefined && commonTypes.has(type) ? type : undefined;
+}

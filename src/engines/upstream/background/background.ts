@@ -1,6 +1,6 @@
 import type { JsonSchema } from "../../../core/message.ts";
 import type { JsonJudgment } from "../../../formats/check-json.ts";
-import { downloadBytes } from "../../../library/download-image.ts";
+import { downloadBytes } from "./download-image.ts";
 import { type JobOrigin, LimitedJobs } from "../../lifecycle/limited-jobs.ts";
 
 /**
