@@ -16,7 +16,7 @@ import type { Attack } from "./attack.ts";
 import { type Attacked, attackOn, chat, outcomeOf } from "./gateway.ts";
 
 /** An upstream that takes no files: it gets their text. */
-const noFiles = "learn: false, requests: { files: false }";
+const noFiles = "requests: { files: false }";
 const answer: RequestListener = (request, response) => {
   request.resume().on("end", () => {
     const message = { role: "assistant", content: "read" };

@@ -38,7 +38,6 @@ export async function openUpstreamModel(
     onTruncation: model.onTruncation,
     openBackground: (await options.runtime.background()).openBackground,
     profile: { ...model.requests, ...(model.adapt && { adapt: definedSwitches(model.adapt) }) },
-    learn: model.learn,
     strict: model.strict,
     profiles: options.profiles,
     singleChoice: model.singleChoice,

@@ -18,7 +18,7 @@ const version = 1;
 type Upstreams = Map<string, Map<string, LearnedProfile>>;
 
 /**
- * Keeps what was learned about servers in a JSON file: `{ version: 1, upstreams: { URL: { MODEL: { profile, dates, server, probed } } } }`.
+ * Keeps what was learned about servers in a JSON file: `{ version: 1, upstreams: { URL: { MODEL: { profile, dates } } } }`.
  *
  * Several processes may share the file: each write reads it again, adds what this process has learned since its last one, and replaces it by
  * renaming. A file that another process, or a person, has changed is read again within a second. A file that cannot be read or written is
@@ -151,14 +151,12 @@ function upstreamsIn(text: string): Upstreams {
   return upstreams;
 }
 
-function learnedOf({ profile, dates, server, probed }: Readonly<Record<string, unknown>>): LearnedProfile | undefined {
+function learnedOf({ profile, dates }: Readonly<Record<string, unknown>>): LearnedProfile | undefined {
   const read = requestsSchema.safeParse(profile);
   if (!read.success) return undefined;
   return {
     profile: read.data as ServerProfile,
     ...(isObject(dates) && { dates: textsIn(dates) }),
-    ...(typeof server === "string" && { server }),
-    ...(typeof probed === "boolean" && { probed }),
   };
 }
 

@@ -48,6 +48,7 @@ export function doctorCommand(program: Command): void {
     .option("--key <key>", "the API key, which is sent to this URL only (default: $OPENAI_API_KEY)")
     .option("--timeout <seconds>", "the time for everything; what is not reached in it is reported", "10")
     .option("--json", "print the findings as JSON")
+    .option("--write <file>", "write what the server refuses into the entry of its URL in a configuration file")
     .action(async (url: string | undefined, options) => {
       const { doctorAction } = await import("./doctor-action.ts");
       process.exitCode = await doctorAction(url, options);
@@ -121,7 +122,7 @@ export function modelsCommand(program: Command): void {
         await changeModel(verb, model, options);
       });
   }
-  add("forget", "forget what refusals and probes have taught about a model of an upstream")
+  add("forget", "forget what refusals have taught about a model of an upstream")
     .argument("<model>", "the model's name")
     .argument("[lesson]", "one lesson, as `list --verbose` names it, such as drop.stop (default: all)")
     .option("--at <url>", "only at this server of the upstream")

@@ -1,3 +1,4 @@
+import { createInterface } from "node:readline/promises";
 import pc from "picocolors";
 import { withScheme } from "../config/target.ts";
 import type { DoctorFinding, DoctorReport } from "./doctor-server.ts";
@@ -7,6 +8,7 @@ export interface DoctorFlags {
   readonly model?: string;
   readonly timeout: string;
   readonly json?: true;
+  readonly write?: string;
 }
 
 const sign: Record<DoctorFinding["status"], string> = {
@@ -29,6 +31,11 @@ export async function doctorAction(target: string | undefined, flags: DoctorFlag
   const report = url === undefined ? await thisMachine(seconds * 1000) : await server(url, flags, seconds * 1000);
   process.stdout.write(flags.json ? `${JSON.stringify(report, null, 2)}\n` : written(report));
   if (!report.examined) return 2;
+  try {
+    await offerProfile(report, flags);
+  } catch (error) {
+    return cannot((error as Error).message);
+  }
   return report.findings.some(({ status }) => status === "problem") ? 1 : 0;
 }
 
@@ -49,6 +56,30 @@ async function server(
   } finally {
     waiting?.close();
   }
+}
+
+/** The file that `truewire serve` reads by itself. */
+const configFile = "truewire.yaml";
+
+/** Writes the profile into the file of `--write`, or where a person at the terminal agrees; prints it otherwise. */
+async function offerProfile({ subject, profile }: DoctorReport, { json, write }: DoctorFlags): Promise<void> {
+  if (profile === undefined || (json && write === undefined)) {
+    if (write !== undefined && !json) process.stdout.write(`\nThere is nothing to write into ${write}.\n`);
+    return;
+  }
+  const { entryText, writeProfile } = await import("./doctor-profile.ts");
+  let file = write;
+  if (file === undefined) {
+    process.stdout.write(`\nWhat it refuses, for the configuration:\n\n${entryText(subject, profile)}`);
+    if (!process.stdin.isTTY || !process.stdout.isTTY) return;
+    const terminal = createInterface({ input: process.stdin, output: process.stdout });
+    const answer = await terminal.question(`\nWrite it to ${configFile}? [y/N] `);
+    terminal.close();
+    if (!/^y(?:es)?$/i.test(answer.trim())) return;
+    file = configFile;
+  }
+  await writeProfile(file, subject, profile);
+  if (!json) process.stdout.write(`\n${file} has what the server refuses.\n`);
 }
 
 /** How often a line says what is waited for, in milliseconds. */

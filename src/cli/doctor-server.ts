@@ -1,7 +1,9 @@
-import { isRefusalOfProbe, profileProbes } from "../apis/adapt/profile-probes.ts";
+import { mergedProfile } from "../apis/adapt/lessons.ts";
+import type { ServerProfile } from "../apis/adapt/server-profile.ts";
 import { type ListedModel, readModelList } from "../apis/models/models.ts";
 import { type Judged, judgedResult, judgementOf } from "../check/probe/judged.ts";
 import { type Probe, type ProbeResult } from "../check/probe/probe.ts";
+import { isRefusalOfProbe, profileProbes } from "../check/probe/profile-probes.ts";
 import { probes } from "../check/probe/probes.ts";
 import { RefusedSettings } from "../check/probe/refused-settings.ts";
 import { absentApis } from "../check/probe/run-check.ts";
@@ -9,6 +11,7 @@ import { type ProbeTarget, send } from "../check/probe/send.ts";
 import { concerns } from "../check/report/report.ts";
 import { reportOf } from "../check/report/report-of.ts";
 import { isObject } from "../core/json.ts";
+import { knownProfile, lessonOf } from "./doctor-profile.ts";
 import { answerOf, httpRefusal, parsedOrNothing, type ProbeAnswer } from "./doctor-answer.ts";
 import {
   type Cures,
@@ -36,6 +39,8 @@ export interface DoctorReport {
   /** false: there was nothing to examine, as no server answered with an API. */
   readonly examined: boolean;
   readonly findings: readonly DoctorFinding[];
+  /** What its refusals have shown that Truewire does not know of it. Absent: nothing. */
+  readonly profile?: ServerProfile;
 }
 
 export interface ServerQuestion {
@@ -121,7 +126,8 @@ export async function examineServer(question: ServerQuestion): Promise<DoctorRep
   }
   onStep?.("the rules of truewire check");
   findings.push(...(await server.worst()));
-  return { subject: url, model, examined: true, findings };
+  const { profile } = server;
+  return { subject: url, model, examined: true, findings, ...(Object.keys(profile).length > 0 && { profile }) };
 }
 
 const notReached = "not reached within";
@@ -163,6 +169,8 @@ class ServerUnderExamination {
   /** When the time is over, as `performance.now()`. */
   readonly #deadline: number;
   #refusesTools = false;
+  /** What its refusals have shown that Truewire does not know of it. */
+  profile: ServerProfile = {};
   /** It does not answer a plain request. */
   hasFailed = false;
 
@@ -379,18 +387,25 @@ class ServerUnderExamination {
     };
   }
 
-  /** What the server refuses of the requests by which `truewire serve` learns what an upstream accepts. */
+  /** What the server refuses of what some servers refuse, for its profile, too. */
   async accepts(): Promise<Found> {
     const refused: string[] = [];
+    const known = knownProfile(this.#target.url, this.#entry);
     let asked = 0;
-    for (const { id, about, members } of profileProbes) {
-      if (ownLines.test(id) || (this.#refusesTools && members["tools"] !== undefined)) continue;
+    for (const probe of profileProbes) {
+      const { id, about, members } = probe;
+      // A server refuses every request with tools for the same reason.
+      const isKnown = (this.#refusesTools || this.profile.tools === false) && members["tools"] !== undefined;
+      if ((ownLines.test(id) && probe.isAdaptedAnyway) || (isKnown && id !== "tools")) continue;
       if (this.#signal.aborted) break;
       const { exchange } = await this.#send(chatProbe(id, about, { max_tokens: 1, ...members }));
       // Without an answer, or with one such as a rate limit, nothing is known.
       if (!exchange?.response.complete) break;
       const { status } = exchange.response;
       if (status !== 200 && !isRefusalOfProbe(status)) break;
+      if (status !== 200 && !this.#isTruewire)
+        this.profile = mergedProfile(this.profile, lessonOf(probe, exchange, mergedProfile(known, this.profile)));
+      if (ownLines.test(id)) continue;
       asked++;
       if (status !== 200) refused.push(about);
     }

@@ -357,11 +357,6 @@ export interface UpstreamModel extends AnswerOptions {
    * answer with a warning in the log and a header (`warn`), or the answer.
    */
   readonly onTruncation?: "error" | "warn" | "allow";
-  /**
-   * Learn what it accepts by sending a few short requests after its first answer. Default: for unknown servers of this machine or a private
-   * network.
-   */
-  readonly learn?: boolean;
   /** Refuse requests that it would not accept, instead of adapting them; default false. */
   readonly strict?: boolean;
   /** Adaptations of requests that are switched off, by name. */

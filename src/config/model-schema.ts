@@ -480,11 +480,6 @@ const upstream = settings(
       .describe(
         "An answer to a prompt that the server has cut without an error: refuse it (error, the default), warn, or allow it",
       ),
-    learn: flag()
-      .optional()
-      .describe(
-        "Learn what it accepts by sending a few short requests after its first answer (default: for unknown servers of this machine or a private network)",
-      ),
     strict: flag()
       .optional()
       .describe("Refuse requests that it would not accept, instead of adapting them (default false)"),

@@ -79,6 +79,10 @@ describe("readConfigFile", () => {
       "models:\n  - a.gguf\n  - kind: local\n    slots: 2\n",
       "truewire.yaml:3: models[1].path: is missing; expected a GGUF file, such as models/llama.gguf, or hf:owner/repo",
     ],
+    [
+      "models:\n  - kind: upstream\n    url: http://localhost:1/v1\n    learn: true\n",
+      /^truewire\.yaml:4: models\[0\]\.learn: was removed: .*truewire doctor URL --write FILE/,
+    ],
     ["port: 1\nhost: [h\n", /^truewire\.yaml:\d: /],
     ["port: 1\nport: 2\n", /^truewire\.yaml:2: Map keys must be unique/],
     ["- a\n- b\n", "truewire.yaml:1: expected a mapping such as { port: 8080, models: [model.gguf] }"],

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { nearest } from "../core/nearest.ts";
 import type { ConfigProblem } from "./config-error.ts";
+import { removedSettings } from "./removed-settings.ts";
 
 /**
  * The words for a value that does not fit: `what` is what a person would write there, with an example. A schema that has no words of
@@ -51,6 +52,7 @@ export function settings<Shape extends z.ZodRawShape>(shape: Shape, what: string
 }
 
 function unknownSetting(typed: string, known: readonly string[]): string {
+  if (Object.hasOwn(removedSettings, typed)) return removedSettings[typed] ?? "";
   const meant = nearest(typed, known);
   return meant === undefined ? "there is no such setting" : `there is no such setting; did you mean ${meant}?`;
 }

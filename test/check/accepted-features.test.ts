@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { profileProbes } from "../../src/apis/adapt/profile-probes.ts";
+import { profileProbes } from "../../src/check/probe/profile-probes.ts";
 import { runCheck } from "../../src/check/probe/run-check.ts";
 import { requestsSchema } from "../../src/config/model-schema.ts";
 import { groq } from "../doubles/groq.ts";

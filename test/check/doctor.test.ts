@@ -1,8 +1,13 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
+import { parse } from "yaml";
 import { createServer as createTruewire } from "../../src/app/create-server.ts";
 import { type DoctorFinding, type DoctorReport, examineServer } from "../../src/cli/doctor-server.ts";
+import { readConfigFile } from "../../src/config/read-config-file.ts";
 import { runTruewire } from "../support/serve.ts";
 import { say } from "../upstream/scripted-server.ts";
 import { deepseek } from "../doubles/deepseek.ts";
@@ -322,7 +327,7 @@ describe("a server that answers", () => {
     },
   );
 
-  test("what it refuses of the requests that `truewire serve` learns from", async () => {
+  test("what it refuses of what some servers refuse", async () => {
     const server = await startChat({ ...groq, owner: "me" }, "Hello.");
     closing.push(() => server.close());
     const found = of(await examineServer({ url: server.url, budget: plenty }), "accepts");
@@ -334,6 +339,33 @@ describe("a server that answers", () => {
       status: "ok",
       text: expect.stringMatching(/^it accepts 21 kinds of requests that some servers refuse$/),
     });
+  });
+
+  test("what its refusals show becomes a profile, by their words or by what was asked", async () => {
+    const named = await startChat({ ...groq, owner: "me" }, "Hello.");
+    closing.push(() => named.close());
+    expect((await examineServer({ url: named.url, budget: plenty })).profile).toEqual({
+      reasoningHistory: false,
+      dropInMessages: ["name"],
+      severalChoices: false,
+      logprobs: false,
+    });
+    const silent = await startChat(
+      {
+        refusal: ({ tools, response_format: format, messages }) =>
+          tools !== undefined || format !== undefined || listOf(messages).some(({ content }) => Array.isArray(content))
+            ? { status: 422, body: { detail: "no" } }
+            : undefined,
+      },
+      "Hello.",
+    );
+    closing.push(() => silent.close());
+    const report = await examineServer({ url: silent.url, budget: plenty });
+    expect(report.profile).toEqual({ tools: false, outputFormats: [], images: false, files: false });
+    // Known servers are adapted to already.
+    const known = await startChat(mistral, "Hello.");
+    closing.push(() => known.close());
+    expect((await examineServer({ url: known.url, budget: plenty })).profile).not.toHaveProperty("callIds");
   });
 
   test("a rate limit shows nothing of what it refuses", async () => {
@@ -511,6 +543,44 @@ describe("the command", () => {
     expect(report.findings.filter(({ status }) => status === "problem")).toEqual([]);
     expect(report).toMatchObject({ subject: `${url}/v1`, model: "m", examined: true });
     expect(code).toBe(0);
+  });
+
+  test("its profile is printed, or written into a configuration whose other lines stay", async () => {
+    const server = await startChat({ ...groq, owner: "me" }, "Hello.");
+    closing.push(() => server.close());
+    const printed = (await doctor(server.url, "--timeout", "60")).stdout;
+    const entry = `models:\n  - kind: upstream\n    url: ${server.url}\n    requests:\n      reasoningHistory: false\n`;
+    expect(printed).toContain(entry);
+    const folder = await mkdtemp(join(tmpdir(), "truewire-doctor-"));
+    closing.push(() => rm(folder, { recursive: true }));
+    const file = join(folder, "truewire.yaml");
+    const written = async (before?: string): Promise<string> => {
+      if (before !== undefined) await writeFile(file, before);
+      const { stdout } = await doctor(server.url, "--timeout", "60", "--write", file);
+      expect(stdout).toContain(`${file} has what the server refuses.`);
+      await readConfigFile(file, { KEY: "k" });
+      return readFile(file, "utf8");
+    };
+    expect(printed).toContain(await written());
+    expect(
+      await written(
+        `# mine\nmodels:\n  - kind: upstream\n    url: ${server.url}/ # here\n    key: \${KEY}\n    requests: { logprobs: true }\n`,
+      ),
+    ).toBe(
+      `# mine\nmodels:\n  - kind: upstream\n    url: ${server.url}/ # here\n    key: \${KEY}\n    requests: { logprobs: true, reasoningHistory: false, dropInMessages: [ name ], severalChoices: false }\n`,
+    );
+    expect(parse(await written(`port: 1 # one\nmodels: [up=${server.url}]\n`))).toMatchObject({
+      port: 1,
+      models: [{ kind: "upstream", name: "up", url: server.url, requests: { severalChoices: false } }],
+    });
+    expect(parse(await written("models: [http://localhost:1/v1]\n"))).toMatchObject({
+      models: ["http://localhost:1/v1", { url: server.url, requests: { severalChoices: false } }],
+    });
+    await writeFile(file, "models: all\n");
+    const refused = await doctor(server.url, "--timeout", "60", "--write", file);
+    expect(refused.stderr).toContain("is not a configuration: expected a mapping with a list of models");
+    expect(refused.code).toBe(2);
+    expect(await readFile(file, "utf8")).toBe("models: all\n");
   });
 
   test.each([

@@ -114,7 +114,7 @@ function newWatched(limit: number): WatchedRequest {
 /** Generates as the server does. Returns the events that the client's answer was written from, and what Inspect shows. */
 async function generated(answer: Answer, limit: number): Promise<[readonly GenerationEvent[], InspectedRequest]> {
   const engine = await openUpstreamEngine(
-    { name: "up", urls: ["http://up.invalid/v1"], models: { m: "m" }, api: answer.api, learn: false, retries: 0 },
+    { name: "up", urls: ["http://up.invalid/v1"], models: { m: "m" }, api: answer.api, retries: 0 },
     scripted(answer),
   );
   const inspection = newWatched(limit);

@@ -94,7 +94,6 @@ export function upstreamEntry({ name, model, knownAs, settings }: Source, url: s
     name,
     url,
     models: { [name]: model },
-    learn: false,
     api: "chat",
     requests,
     ...settings,

@@ -31,7 +31,7 @@ async function serve(server: ChatServer, turn: Turns, settings: Json = {}): Prom
   const folder = mkdtempSync(join(tmpdir(), "truewire-adapt-"));
   closeAfterTest(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "truewire.json");
-  const model = { kind: "upstream", url: upstream.url, learn: false, ...settings };
+  const model = { kind: "upstream", url: upstream.url, ...settings };
   writeFileSync(file, JSON.stringify({ port: 0, metrics: "open", models: [model] }));
   const truewire = await startTruewire(["--config", file]);
   closeAfterTest(() => truewire.stop());

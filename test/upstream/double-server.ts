@@ -103,7 +103,6 @@ async function answer(
     );
     return;
   }
-  // The prober asks for the server's version once it has been idle, which on a busy machine is during the tests.
   if (request.method !== "POST") {
     response.writeHead(404).end();
     return;

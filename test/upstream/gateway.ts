@@ -12,8 +12,7 @@ export function startGateway(
   return createServer({
     port: 0,
     logLevel: "silent",
-    // Doubles count their requests: probes would be further ones.
-    models: [{ kind: "upstream", url, name: "upstream", learn: false, ...options }],
+    models: [{ kind: "upstream", url, name: "upstream", ...options }],
   });
 }
 

@@ -53,7 +53,7 @@ describe("files of one client", () => {
         port: 0,
         logLevel: "silent",
         keys: [alice.entry, bob.entry],
-        models: [{ kind: "upstream", name: "m", url, models: { m: "m" }, learn: false, requests: { files: false } }],
+        models: [{ kind: "upstream", name: "m", url, models: { m: "m" }, requests: { files: false } }],
       }),
     );
     server = await startTruewire(["--config", join(folder, "truewire.yaml")], { env: { SECRET_OF_THE_SERVER: "1" } });

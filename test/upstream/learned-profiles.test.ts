@@ -7,10 +7,6 @@ import { createServer } from "../../src/app/create-server.ts";
 import { ProfileFile } from "../../src/app/profile-file.ts";
 import { forgetLessons, listModels } from "../../src/cli/models-action.ts";
 import { knownServer } from "../../src/apis/adapt/known-servers.ts";
-import { ProfileMemory } from "../../src/engines/upstream/learned-profiles.ts";
-import type { UpstreamOptions } from "../../src/engines/upstream/options.ts";
-import { openTransport } from "../../src/engines/upstream/undici-transport.ts";
-import { openUpstreamEngine } from "../../src/engines/upstream/upstream-engine.ts";
 import { silentLog } from "../../src/server/log.ts";
 import { ask, startGateway } from "./gateway.ts";
 import { gemini } from "../doubles/gemini.ts";
@@ -20,7 +16,7 @@ import { startChat } from "../doubles/chat-server.ts";
 import type { Json, Refusal, Double, ChatServer } from "../doubles/chat-server.ts";
 
 /*
- * Servers that no table knows: what they refuse is learned, from the refusal of a request or by probes. Before, a client got the refusal, and
+ * Servers that no table knows: what they refuse is learned from the refusal of a request. Before, a client got the refusal, and
  * got it again with each further request.
  */
 
@@ -189,7 +185,7 @@ describe("what was learned", () => {
         port: 0,
         logLevel: "silent",
         profilesFile,
-        models: [{ kind: "upstream", name: "up", url: upstream.url, learn: false, requests: { callIds: "nine" } }],
+        models: [{ kind: "upstream", name: "up", url: upstream.url, requests: { callIds: "nine" } }],
       });
     const first = await open();
     for (let time = 0; time < 4; time++) expect((await ask(first, { ...rich, n: 1 })).status).toBe(200);
@@ -295,7 +291,7 @@ describe("what was learned", () => {
       port: 0,
       logLevel: "silent",
       profilesFile,
-      models: [{ kind: "upstream", name: "up", url: upstream.url, learn: false }],
+      models: [{ kind: "upstream", name: "up", url: upstream.url }],
     });
     closed.push(() => server.close(0));
     const body = { stop: "x", seed: 1 };
@@ -370,87 +366,16 @@ describe("what was learned", () => {
   });
 });
 
-describe("probes", () => {
-  /** Answers a request for each model, and resolves with what was learned. */
-  async function learn(url: string, options: Partial<UpstreamOptions>, models = ["m"]): Promise<Json> {
-    let resolve: (fields: Json) => void = () => {};
-    const learned = new Promise<Json>((done) => (resolve = done));
-    const engine = await openUpstreamEngine(
-      {
-        urls: [url],
-        name: "up",
-        probeAfter: 0,
-        log: (line, _level, fields = {}) => line === "learned what the server accepts" && resolve(fields),
-        ...options,
-      },
-      openTransport,
-    );
-    closed.push(() => engine.close(0));
-    const request = {
-      id: "r",
-      prompt: { kind: "chat", messages: [{ role: "user", content: "Hi" }], template: {} },
-      sampling: {},
-      limits: {},
-      stream: false,
-      wantsUsage: false,
-      extra: {},
-    } as const;
-    for (const model of models)
-      for await (const batch of engine.generate({ ...request, model }))
-        expect(batch.at(-1)).not.toHaveProperty("end.failure");
-    return learned;
+// After the first answer of an unknown server, twenty requests that no client had sent evicted its cache.
+test("the server gets no request but those of clients", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "setInterval"] });
+  try {
+    const { upstream, truewire } = await setUp({});
+    expect((await ask(truewire)).status).toBe(200);
+    await vi.advanceTimersByTimeAsync(10 * 60_000);
+    expect((await ask(truewire)).status).toBe(200);
+    expect(upstream.requests).toHaveLength(2);
+  } finally {
+    vi.useRealTimers();
   }
-
-  test("find out what a server does not accept, after its first answer", async () => {
-    const upstream = await start(groq);
-    const { profile } = await learn(upstream.url, {});
-    expect(profile).toEqual({
-      reasoningHistory: false,
-      dropInMessages: ["name"],
-      severalChoices: false,
-      logprobs: false,
-    });
-    expect(upstream.requests.every(({ messages }, at) => at < 2 || Array.isArray(messages))).toBe(true);
-  });
-
-  test("of a server that refuses without saying why show the same by what they ask for", async () => {
-    const upstream = await start({
-      refusal: ({ tools, response_format: format, messages }) =>
-        tools !== undefined ||
-        format !== undefined ||
-        (messages as Json[]).some(({ content }) => Array.isArray(content))
-          ? { status: 422, body: { detail: "no" } }
-          : undefined,
-    });
-    const { profile } = await learn(upstream.url, {});
-    expect(profile).toEqual({ tools: false, outputFormats: [], images: false, files: false });
-    // Without tools, nothing that needs them is asked.
-    expect(upstream.requests.filter(({ tools }) => tools !== undefined)).toHaveLength(1);
-  });
-
-  test("are not sent to a version that was asked before", async () => {
-    const profiles = new ProfileMemory();
-    const upstream = await startChat({}, "Hi", ["m", "other"]);
-    closed.push(() => upstream.close());
-    await learn(upstream.url, { profiles });
-    const count = upstream.requests.length;
-    // The second model is asked after the first one, which has been asked.
-    await learn(upstream.url, { profiles }, ["m", "other"]);
-    const models = upstream.requests.slice(count).map(({ model }) => model);
-    expect(models.filter((model) => model === "m")).toHaveLength(1);
-    expect(models.filter((model) => model === "other")).toHaveLength(count);
-  });
-
-  test("are sent once for a version of a server, and again for another one", async () => {
-    const store = new ProfileMemory();
-    const others = { "/version": { version: "1" } };
-    const upstream = await start({ others });
-    await learn(upstream.url, { profiles: store });
-    const count = upstream.requests.length;
-    expect(store.get(upstream.url, "m")).toMatchObject({ probed: true, server: "/version 1" });
-    others["/version"] = { version: "2" };
-    await learn(upstream.url, { profiles: store });
-    expect(upstream.requests).toHaveLength(2 * count);
-    expect(store.get(upstream.url, "m")).toMatchObject({ server: "/version 2" });
-  });
 });

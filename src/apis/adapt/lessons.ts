@@ -36,7 +36,7 @@ function isRefusedList(name: string): boolean {
 
 /**
  * Merges profiles: later ones win, and what any of them lists as refused is refused. Results with the same members in the same order have the same
- * hidden class, so V8 keeps the code that it has optimized for a profile when a probe has taught nothing.
+ * hidden class, so V8 keeps the code that it has optimized for a profile when a refusal has taught nothing.
  */
 export function mergedProfile(...profiles: readonly ServerProfile[]): ServerProfile {
   const merged: { -readonly [Name in keyof ServerProfile]: ServerProfile[Name] } = Object.assign({}, ...profiles);

@@ -1,6 +1,6 @@
 import type { Exchange } from "../rules/exchange.ts";
 import type { Probe } from "./probe.ts";
-import { isRefusalOfProbe, profileProbes } from "../../apis/adapt/profile-probes.ts";
+import { isRefusalOfProbe, profileProbes } from "./profile-probes.ts";
 import type { Judged } from "./judged.ts";
 import { argumentNamed, bothWays, person, prompts, refused, saying, weatherFound } from "./prompts.ts";
 import { responseProbes } from "./response-probes.ts";

@@ -12,10 +12,6 @@ export interface LearnedProfile {
   readonly profile: ServerProfile;
   /** When each lesson (see `lessonsIn`) was learned, in ISO 8601. */
   readonly dates?: Readonly<Record<string, string>>;
-  /** The server's name and version as it reports them; a server of another version is asked again. Absent: not asked. */
-  readonly server?: string;
-  /** All probes were sent to this version. */
-  readonly probed?: boolean;
 }
 
 /** Keeps what was learned, by the URL of the server (without credentials) and its name of the model. */
@@ -265,7 +261,7 @@ export class UpstreamProfiles {
     const { add: _, ...shown } = configured;
     const server = known(model, url);
     const learned = store.get(url, model);
-    const name = learned?.server ?? server?.name;
+    const name = server?.name;
     return {
       url,
       model,

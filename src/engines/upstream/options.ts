@@ -36,13 +36,6 @@ export interface UpstreamOptions {
   readonly onTruncation?: TruncationMode | undefined;
   /** Opens the processes that read files and judge JSON. Absent: the runtime has no processes, and files are sent as they are. */
   readonly openBackground?: (() => Background) | undefined;
-  /**
-   * Learn what it accepts with probes, after the first answer; default: for unknown servers at addresses of this machine or of a private
-   * network. Refusals teach in any case, unless `strict`.
-   */
-  readonly learn?: boolean | undefined;
-  /** How long the server must be idle before a probe; default 5 s. */
-  readonly probeAfter?: number | undefined;
   /** Requests that it would not accept are refused, not adapted. */
   readonly strict?: boolean | undefined;
   /** Keeps what servers demand back of their turns, for clients that do not return it. Absent: nothing is kept. */

@@ -25,8 +25,6 @@ export class UpstreamTarget {
   readonly transport: Transport;
   /** Identifies the URL and the credentials, for the states that the server gives (`TurnState.source`). */
   readonly source: string;
-  /** At an address of this machine or of a private network. */
-  readonly isPrivate: boolean;
   readonly #origin: string;
   readonly #basePath: string;
   readonly #query: string;
@@ -46,7 +44,6 @@ export class UpstreamTarget {
   constructor(url: string, options: UpstreamOptions, open: OpenTransport) {
     const base = new URL(url);
     this.url = shownUrl(url);
-    this.isPrivate = isPrivateUrl(url);
     const { key, headers, sourceId = digestOf } = options;
     this.source = sourceId(JSON.stringify([url, key, headers]));
     this.#origin = base.origin;
@@ -267,18 +264,4 @@ export class TargetSet {
       }
     }
   }
-}
-
-/**
- * Whether the address of a URL belongs to this machine or a private network (RFC 1918, RFC 4193, link-local): there, probes cost no money.
- * A name other than `localhost` and `*.local` may be anywhere.
- */
-function isPrivateUrl(url: string): boolean {
-  const host = new URL(url).hostname.replace(/^\[|\]$/g, "");
-  if (host === "localhost" || host.endsWith(".localhost") || host.endsWith(".local")) return true;
-  return (
-    /^(?:127\.|10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|::1$|f[cd][0-9a-f]{2}:|fe[89ab][0-9a-f]:)/i.test(
-      host,
-    ) && /^[\d.]+$|:/.test(host)
-  );
 }

@@ -38,7 +38,6 @@ import {
 } from "./list-models.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { OllamaModels } from "./ollama-models.ts";
-import { ProfileProber } from "./profile-prober.ts";
 import { UpstreamQuestions } from "./questions.ts";
 import { shownUrl, stateSource, TargetSet } from "./targets.ts";
 import { inBackground, type OpenTransport } from "./transport.ts";
@@ -90,8 +89,6 @@ class UpstreamEngine implements Engine {
   readonly #memory: TurnMemory | undefined;
   #background: Background | undefined;
   readonly #profiles: UpstreamProfiles;
-  /** Present for an API that has probes. */
-  readonly #prober: ProfileProber | undefined;
   /** The models that have answered, by the upstream's names. */
   readonly #used = new Set<string>();
   #models: readonly ListedUpstreamModel[] = [];
@@ -119,14 +116,6 @@ class UpstreamEngine implements Engine {
       known: (model, url) => this.#knownServer(model, url),
       reasons: (model) => this.#native.reasons(model),
     });
-    if (this.#source === sourcePorts.chat)
-      this.#prober = new ProfileProber({
-        headers: this.#headers,
-        store,
-        profileOf: (model, url) => this.#profiles.of(model, url),
-        idleMs: options.probeAfter,
-        log: options.log,
-      });
     this.#admission = new Admission(options.concurrency, options.queueLimit);
     this.#targets = new TargetSet(options, open, (target) => probe(target, this.#headers, this.#source));
     if (options.api === "ollama") this.#ollama = new OllamaModels(options.ollama ?? {}, this.#headers);
@@ -298,7 +287,6 @@ class UpstreamEngine implements Engine {
 
   close(graceMs: number): Promise<void> {
     clearInterval(this.#refresh);
-    this.#prober?.close();
     return this.#lifecycle.close(graceMs, {
       stop: (stream) => stream.abandon(shuttingDown),
       release: async () => {
@@ -429,15 +417,11 @@ class UpstreamEngine implements Engine {
     return this.#options.models?.[model] ?? model;
   }
 
-  /** Lets the prober ask the server of an answer, if it may: probes cost tokens. */
+  /** The server has accepted a request, and with it what the request needs. */
   #answered({ target, model, profile }: AttemptOptions, request: GenerationRequest): void {
-    const { learn } = this.#options;
     this.#used.add(model);
     const sent = neededCapabilities(request).filter((name) => profile[name] !== false);
     this.#profiles.accepted(model, target.url, sent);
-    if (!this.#prober || learn === false) return;
-    if (learn === true || (target.isPrivate && this.#knownServer(model, target.url) === undefined))
-      this.#prober.answered(target, model);
   }
 
   /** Each request asks several times, and the list of models may be long. */
@@ -520,7 +504,6 @@ class UpstreamEngine implements Engine {
       if (JSON.stringify(models) === JSON.stringify(this.#models)) return;
       this.#models = models;
       this.#known.clear();
-      this.#prober?.changed();
     } catch (error) {
       this.#options.log?.("the model list could not be read again", "warn", { error: String(error) });
     }

@@ -38,8 +38,8 @@ export function ServerProfiles(): VNode {
       <div class="stack probes">
         <p class="note">
           Requests are adapted to these profiles. <code>known</code>: from the table of known servers;{" "}
-          <code>learned</code>: from probes and refusals; <code>configured</code>: from <code>requests</code> in the
-          configuration, which has precedence.
+          <code>learned</code>: from refusals; <code>configured</code>: from <code>requests</code> in the configuration,
+          which has precedence.
         </p>
         {problem !== "" && <p class="banner wrong">{problem}</p>}
         {keyNeeded && <AdminKeyField />}

@@ -1,4 +1,4 @@
-import type { RequestBody, ServerProfile } from "./server-profile.ts";
+import type { RequestBody, ServerProfile } from "../../apis/adapt/server-profile.ts";
 
 /** A short request that shows whether a server accepts one thing. */
 export interface ProfileProbe {
@@ -9,9 +9,7 @@ export interface ProfileProbe {
   readonly members: RequestBody;
   /** What a refusal shows if its words do not. */
   readonly refused: ServerProfile;
-  /**
-   * Requests are adapted to a refusal in any case, as a server that accepts this may still ignore it. Only `truewire check` sends the probe.
-   */
+  /** Requests are adapted without the profile, as a server that accepts this may still ignore it: a refusal is shown and not written down. */
   readonly isAdaptedAnyway?: true;
 }
 
@@ -32,12 +30,9 @@ const result = (id: string): RequestBody => ({ role: "tool", tool_call_id: id, c
 const image =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAAAAABWESUoAAAAFklEQVR42mNoIAAYRhWMKhhVMFIVAABCAAAfN5c2AAAAAABJRU5ErkJggg==";
 
-/** The request that a server must accept for the probes to show anything. */
-export const plainProbe: RequestBody = { messages: [user] };
-
 /**
  * Probes for what a server's profile says about chat requests. Each is sent with `max_tokens: 1` and without a stream; a refusal (4xx, 500,
- * 501) of one shows that the server does not accept what it asks for, if the server accepts `plainProbe`.
+ * 501) of one shows that the server does not accept what it asks for, if the server answers a plain request.
  */
 export const profileProbes: readonly ProfileProbe[] = [
   {
