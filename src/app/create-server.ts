@@ -42,7 +42,6 @@ import { maskedLog } from "../server/mask.ts";
 import { NodeExchange } from "../server/node-exchange.ts";
 import { BodyBudget } from "../server/body-budget.ts";
 import { DetachedRuns } from "../server/detached-runs.ts";
-import { Resends } from "../server/resends.ts";
 import { RunningAnswers } from "../server/running-answers.ts";
 import { briefly, Requests } from "../server/service.ts";
 import type { Service, PageFile, PageFiles } from "../server/service.ts";
@@ -161,7 +160,6 @@ export async function openServer(
     assembled: new AssembledTexts(),
     processes: openProcesses(),
     runs: side?.runs ?? new DetachedRuns(),
-    resends: new Resends(),
     answers: side?.answers ?? new RunningAnswers(),
     limiter: new MemoryLimiter(),
     inspector,
@@ -243,7 +241,6 @@ export async function openServer(
     const closed = new Promise<void>((resolve) => http.close(() => resolve()));
     http.closeIdleConnections();
     sockets.close();
-    service.resends.close();
     service.runs.close();
     // An engine that does not keep to the grace period cannot keep the server from stopping.
     const late = after(graceMs + 1000);

@@ -13,7 +13,6 @@ import { ModelDirectory } from "../server/model-directory.ts";
 import { maskedLog } from "../server/mask.ts";
 import { BodyBudget } from "../server/body-budget.ts";
 import { DetachedRuns } from "../server/detached-runs.ts";
-import { Resends } from "../server/resends.ts";
 import { RunningAnswers } from "../server/running-answers.ts";
 import { briefly, Requests } from "../server/service.ts";
 import type { Service } from "../server/service.ts";
@@ -87,7 +86,6 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
     brief: new MemoryStore(briefly),
     assembled: new AssembledTexts(),
     runs: new DetachedRuns(),
-    resends: new Resends(),
     answers: new RunningAnswers(),
     turnKey: noKey,
     limiter: ownLimiter,
@@ -139,7 +137,6 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
     async close(graceMs: number = parsed.grace): Promise<void> {
       service.state = "closing";
       const latestAt = performance.now() + graceMs + 1000;
-      service.resends.close();
       service.runs.close();
       await pool.close(graceMs);
       await service.runs.stop();

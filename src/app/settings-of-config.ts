@@ -26,7 +26,6 @@ export function settingsOf(config: Config, keyConfigs: readonly KeyConfig[], emb
     hold,
     keepAlive,
     readerPatience,
-    attachResends,
     resumeStreams,
     metrics,
     metricsKey,
@@ -53,7 +52,6 @@ export function settingsOf(config: Config, keyConfigs: readonly KeyConfig[], emb
     holdMs: hold,
     keepAliveMs: keepAlive,
     readerPatienceMs: readerPatience,
-    attachResendsMs: attachResends,
     resumeStreamsMs: resumeStreams,
   };
 }

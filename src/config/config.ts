@@ -49,11 +49,6 @@ export interface TruewireConfig {
   /** How long the reader of a stream may take nothing while others wait for its slot; default 15s. */
   readonly readerPatience?: Duration;
   /**
-   * How long an answer whose client has left waits for the same request: a client that sends a long prompt again gets the answer to the
-   * first one. Default 0: the answer is cancelled when its client leaves.
-   */
-  readonly attachResends?: Duration;
-  /**
    * The maximum time that a stream continues after its connection is lost, for clients that ask for it with the header `X-Truewire-Resume`.
    * Default 5m; 0: not at all.
    */

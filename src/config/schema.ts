@@ -91,7 +91,6 @@ export interface Config {
   readonly hold: number;
   readonly keepAlive: number;
   readonly readerPatience: number;
-  readonly attachResends: number;
   readonly resumeStreams: number;
   readonly grace: number;
   readonly bodyLimit: number;
@@ -203,10 +202,6 @@ const server = settings(
       "After this time without an event, a comment is sent, so that no proxy closes the stream",
     ),
     readerPatience: duration("15s", "How long the reader of a stream may take nothing while others wait for its slot"),
-    attachResends: duration(
-      "0s",
-      "How long an answer whose client has left waits for the same request, which is then attached to it; 0s: it is cancelled",
-    ),
     resumeStreams: duration(
       "5m",
       "The maximum time that a stream continues after its connection is lost, if its client asks for that with X-Truewire-Resume; 0s: not at all",

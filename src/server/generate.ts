@@ -7,9 +7,7 @@ import type { Engine } from "../core/engine.ts";
 import { estimateTokens } from "../core/estimate-tokens.ts";
 import { isVisible } from "../core/events.ts";
 import type { GenerationEvent } from "../core/events.ts";
-import { jsonChunks } from "../core/json-chunks.ts";
 import { loopWarning } from "../core/loop-guard.ts";
-import type { Steps } from "../core/steps.ts";
 import type { GenerationRequest, QueueTier } from "../core/request.ts";
 import { shownWarnings, loggedError } from "../core/failure.ts";
 import type { AnswerContext, PreparesOnly, ReadRequest } from "../apis/port.ts";
@@ -29,8 +27,6 @@ import { resumeTimeOf, ResumableStream } from "./resumable-stream.ts";
 import type { OpenAnswer } from "./running-answers.ts";
 import type { EventBatch, BatchObserver, GenerationRun } from "./run-generation.ts";
 import type { Service } from "./service.ts";
-import type { OpenGenerator } from "./resends.ts";
-import { hashOf } from "./keys/key-ring.ts";
 import { countPromptTokens } from "./token-endpoints.ts";
 import { inTurns, startInTurns } from "./turns.ts";
 import { sendEvents, streamAnswer, wholeAnswer } from "./write-answer.ts";
@@ -136,28 +132,15 @@ async function answer(
   const runRequest: GenerationRequest = detached ? { ...request, stream: true } : request;
   const ownRequest = requestFor(model, runRequest, reply);
   const directory = modelsOf(reply.client, service.directory);
-  const onFallback = (fallback: string): void => {
+  const generator = withFallbacks(model, directory, ownRequest, (fallback, reason) => {
+    own.inspection?.anotherSource();
+    own.fallbackReasons.push(reason);
+    log.info({ req: requestId, model: model.info.id, fallback, reason }, "a fallback is asked");
     own.fallback = fallback;
     if (!reply.sent) reply.addHeaders({ "x-truewire-model": fallback });
-  };
-  const open: OpenGenerator = (noteFallback) =>
-    withFallbacks(model, directory, ownRequest, (fallback, reason) => {
-      own.inspection?.anotherSource();
-      own.fallbackReasons.push(reason);
-      log.info({ req: requestId, model: model.info.id, fallback, reason }, "a fallback is asked");
-      noteFallback(fallback);
-    });
-  const mayShare =
-    settings.attachResendsMs > 0 &&
-    !detached &&
-    reply.exchange.answering === undefined &&
-    preparesOnly === undefined &&
-    request.limits.overflow === undefined;
-  const shared = mayShare
-    ? await sharedSource(open, onFallback, ownRequest, port.name, reply, service)
-    : open(onFallback);
+  });
   const run: GenerationRun = {
-    engine: read.generatesNothing !== true && prewarms(model, preparesOnly) ? shared : silent,
+    engine: read.generatesNothing !== true && prewarms(model, preparesOnly) ? generator : silent,
     request: ownRequest,
     observer: own,
     observers: [
@@ -285,42 +268,6 @@ function requestFor({ engineModel }: ServedModel, request: GenerationRequest, { 
     ...(client && { owner: client.owner }),
     ...(tier !== "default" && { tier }),
   };
-}
-
-/** Repeats the generation of an identical request of the same client that is still open, if this is configured. */
-async function sharedSource(
-  open: OpenGenerator,
-  onFallback: (name: string) => void,
-  { model, passthrough, tier }: GenerationRequest,
-  api: string,
-  { client, key, received, requestId, record, exchange }: Reply,
-  { resends, settings: { attachResendsMs: waitMs } }: Service,
-): Promise<Pick<Engine, "generate">> {
-  const owner = client?.owner ?? key;
-  const form = exchange.header("x-truewire-wire");
-  const chunks = await inTurns(
-    collect(
-      jsonChunks([api, model, owner, tier ?? null, form ?? null, passthrough?.headers ?? null, received], 65_536),
-    ),
-  );
-  return resends.share(open, {
-    onFallback,
-    key: await hashOf(chunks),
-    requestId,
-    // SDKs of OpenAI and Anthropic count their retries in this header.
-    isRetry: Number(exchange.header("x-stainless-retry-count")) > 0,
-    waitMs,
-    onAttached: (first) => (record.attachedTo = first),
-  });
-}
-
-function* collect(chunks: Iterable<string>): Steps<string> {
-  const all: string[] = [];
-  for (const chunk of chunks) {
-    all.push(chunk);
-    yield;
-  }
-  return all.join("");
 }
 
 const highTiers: ReadonlySet<unknown> = new Set(["priority", "fast", "ultrafast"]);

@@ -57,8 +57,6 @@ export class RequestRecord implements GenerationObserver {
   fallback: string | undefined;
   /** Why fallbacks were asked, one reason for each. */
   readonly fallbackReasons: FallbackReason[] = [];
-  /** The id of the request whose generation this one repeats (`Resends`). */
-  attachedTo: string | undefined;
   /** Requests to upstreams. */
   attempts = 0;
   /** Repairs of the source's answer, with their counts. */
@@ -219,7 +217,6 @@ export class RequestRecord implements GenerationObserver {
     if (this.lost > 0) fields["lost"] = this.lost;
     if (this.resumes > 0) fields["resumes"] = this.resumes;
     if (this.toolCalls > 0) fields["toolCalls"] = this.toolCalls;
-    if (this.attachedTo !== undefined) fields["attachedTo"] = this.attachedTo;
     if (this.fallback !== undefined) fields["fallback"] = this.fallback;
     if (this.attempts > 1) fields["attempts"] = this.attempts;
     if (this.repairs.size > 0) fields["repairs"] = Object.fromEntries(this.repairs);

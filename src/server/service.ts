@@ -13,7 +13,6 @@ import type { Log, StreamLog } from "./log.ts";
 import type { Mask } from "./mask.ts";
 import type { ModelDirectory, ServedEngine } from "./model-directory.ts";
 import type { Origins } from "./origins.ts";
-import type { Resends } from "./resends.ts";
 import type { RunningAnswers } from "./running-answers.ts";
 import type { RequestOutcome, RequestRecord } from "./request-record.ts";
 import type { Tracing } from "./tracing/tracing.ts";
@@ -41,8 +40,6 @@ export interface ServiceSettings {
   readonly keepAliveMs: number;
   /** How long a slow reader may keep other requests waiting (`SlowReader`), in milliseconds. */
   readonly readerPatienceMs: number;
-  /** How long a generation waits for its client to send the request again, in milliseconds; 0: it is cancelled when the client leaves. */
-  readonly attachResendsMs: number;
   /** The maximum time that a stream continues without its client if the client asks for that, in milliseconds; 0: not at all. */
   readonly resumeStreamsMs: number;
 }
@@ -70,7 +67,6 @@ export interface Service {
   /** What this process has assembled from stored texts. */
   readonly assembled: AssembledTexts;
   readonly runs: DetachedRuns;
-  readonly resends: Resends;
   readonly answers: RunningAnswers;
   /** The key by which this installation seals what clients send back (`TurnSeal`). */
   turnKey: Uint8Array;

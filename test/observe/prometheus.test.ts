@@ -57,7 +57,6 @@ describe.skipIf(!hasPrometheus)("a Prometheus that reads the numbers of a server
     const config = [
       "port: 0",
       `metricsKey: ${metricsKey}`,
-      "attachResends: 60s",
       `keys: [{ name: alice, hash: "sha256:${hash}" }]`,
       "models:",
       '  - { kind: local, path: local.gguf, slots: 2, contextSize: 4096, threads: 1, gpu: "off" }',
@@ -93,7 +92,6 @@ describe.skipIf(!hasPrometheus)("a Prometheus that reads the numbers of a server
       ["local", { messages: [{ role: "user", content: "#loop" }] }],
       ["m", { stream: true }],
       ["m", {}],
-      // Each of them is now and then attached to the other's answer.
       ["big", { temperature: 0 }],
       ["big", { temperature: 0 }],
     ];

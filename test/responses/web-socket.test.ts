@@ -13,7 +13,6 @@ import { lean } from "../../src/apis/profile.ts";
 import { BodyBudget } from "../../src/server/body-budget.ts";
 import { AssembledTexts } from "../../src/server/client-stores.ts";
 import { DetachedRuns } from "../../src/server/detached-runs.ts";
-import { Resends } from "../../src/server/resends.ts";
 import { RunningAnswers } from "../../src/server/running-answers.ts";
 import { silentLog } from "../../src/server/log.ts";
 import { listen } from "../../src/server/listen.ts";
@@ -279,7 +278,6 @@ describe("the limits of a connection", () => {
           holdMs: 1000,
           keepAliveMs: 10_000,
           readerPatienceMs: 10_000,
-          attachResendsMs: 0,
         } as never,
         directory: new ModelDirectory([{ name: "x", engine, aliases: [], settings: {} }]),
         log: silentLog,
@@ -291,7 +289,6 @@ describe("the limits of a connection", () => {
         brief,
         assembled: new AssembledTexts(),
         runs: new DetachedRuns(),
-        resends: new Resends(),
         limiter: new MemoryLimiter(),
       },
       { pingMs: 20, idleMs: 60_000, lifeMs: 60_000, ...limits },

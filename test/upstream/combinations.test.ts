@@ -6,7 +6,7 @@ import type { Engine } from "../../src/core/engine.ts";
 import type { ModelEntry } from "../../src/config/config.ts";
 import { newest } from "../inspect/support.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
-import { ask, post, startGateway } from "./gateway.ts";
+import { ask, startGateway } from "./gateway.ts";
 import { event, role, say, startScripted } from "./scripted-server.ts";
 import type { ScriptedServer } from "./scripted-server.ts";
 import { until } from "../support/scripted-engine.ts";
@@ -159,40 +159,3 @@ test.each([true, false])(
     expect(events.filter(({ type }) => type === "end")).toHaveLength(1);
   },
 );
-
-/** Resolves when the server has this many open requests. */
-async function untilOpen({ url }: TruewireServer, count: number): Promise<void> {
-  await until(async () => {
-    const text = await (await fetch(`${url}/health`)).text();
-    // The request for the health is open, too.
-    return Number(/"open":(\d+)/.exec(text)?.[1]) - 1 === count;
-  }, `${count} requests are open`);
-}
-
-// Only the client that had left got the header.
-test("a request that is attached to the generation of a fallback has the fallback's name in its headers", async () => {
-  const waiting: { response: ServerResponse; body: Record<string, unknown> }[] = [];
-  const small = await upstream((response, body) => void waiting.push({ response, body }));
-  const big = await upstream((response) => refuse(response, "broken", 503));
-  const entry = { kind: "upstream", retries: 0 } as const;
-  const server = await serve(
-    [
-      { ...entry, url: big.url, name: "b", models: { m: "m" }, fallbacks: ["small"] },
-      { ...entry, url: small.url, name: "s", models: { small: "small" } },
-    ],
-    { attachResends: "60s" },
-  );
-  const leaving = new AbortController();
-  const first = post(server, {}, leaving.signal);
-  first.catch(() => {});
-  await until(() => waiting.length === 1, "the fallback has the request");
-  leaving.abort();
-  await untilOpen(server, 0);
-  const second = ask(server);
-  await untilOpen(server, 1);
-  for (const { response, body } of waiting) say(response, body, "from small");
-  const { headers, text } = await second;
-  expect(text).toContain("from small");
-  expect(headers.get("x-truewire-model")).toBe("small");
-  expect(waiting).toHaveLength(1);
-});

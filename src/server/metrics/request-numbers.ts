@@ -66,7 +66,6 @@ export class RequestNumbers {
   readonly #fellBack;
   /** By model and reason. */
   readonly #fallbacks = new Map<string, Map<string, number>>();
-  readonly #attached;
   readonly #looped;
   readonly #resumed;
 
@@ -99,12 +98,6 @@ export class RequestNumbers {
       name: "truewire_fallbacks_total",
       help: "Fallbacks that were asked in place of a failed model, by that model and the kind of its failure.",
       labelNames: ["gen_ai_request_model", "reason"],
-      registers: [registry],
-    });
-    this.#attached = new Counter({
-      name: "truewire_attached_requests_total",
-      help: "Requests that were sent again and got the answer which was already being generated.",
-      labelNames: ["gen_ai_request_model"],
       registers: [registry],
     });
     this.#looped = new Counter({
@@ -149,7 +142,6 @@ export class RequestNumbers {
         new Map([[reason, 1]]),
         within(this.#fallbacks, servedModel, () => new Map<string, number>()),
       );
-    if (record.attachedTo !== undefined) this.#attached.inc({ gen_ai_request_model: servedModel });
     if (record.looped) this.#looped.inc({ gen_ai_request_model: servedModel });
     if (outcome === "finished") observePace(series, record);
     if (repairs.size > 0)
