@@ -51,8 +51,8 @@ try {
       body: JSON.stringify(asked),
     });
     const file = { name: "answer.sse", mimeType: "", buffer: Buffer.from(await answer.text()) };
-    await page.getByRole("link", { name: "Judge" }).click();
-    await page.locator(".judge input[type=file]").setInputFiles(file);
+    await page.getByRole("link", { name: "Check" }).click();
+    await page.locator(".judging input[type=file]").setInputFiles(file);
     await page.locator(".judged .captured mark").first().waitFor();
     await page.locator(".judged").evaluate((element) => element.scrollIntoView());
   });

@@ -6,7 +6,6 @@ import { useModal } from "./parts/modal.ts";
 import { CheckView } from "./check/check-view.tsx";
 import { InspectView } from "./inspect/inspect-view.tsx";
 import { ModelsView } from "./models/models-view.tsx";
-import { JudgeView } from "./judge/judge-view.tsx";
 import type { Comparison, CompareView } from "./play/compare-view.tsx";
 import { tabComparison } from "./play/comparison-store.ts";
 import { Conversations } from "./play/conversations.ts";
@@ -20,7 +19,6 @@ const views = [
   { name: "play", title: "Play" },
   { name: "models", title: "Models" },
   { name: "inspect", title: "Inspect" },
-  { name: "judge", title: "Judge" },
   { name: "check", title: "Check" },
 ] as const;
 
@@ -142,9 +140,6 @@ export function App(): VNode {
         </div>
         <div class="view" hidden={view !== "inspect"}>
           <InspectView shown={visible && view === "inspect"} chosen={chosen} query={query} onPlace={inspect} />
-        </div>
-        <div class="view" hidden={view !== "judge"}>
-          <JudgeView />
         </div>
         <div class="view" hidden={view !== "check"}>
           <CheckView />

@@ -59,11 +59,11 @@ describePage("for everybody", [talker], (at) => {
     await page.keyboard.press("Shift+Tab");
     await page.keyboard.press("Enter");
     await expect.poll(() => focused()).toBe("Your message");
-    await page.evaluate("location.hash = '#judge'");
+    await page.evaluate("location.hash = '#check'");
     await page.locator(".skip").focus();
     await page.keyboard.press("Enter");
     await expect.poll(() => page.evaluate("document.activeElement.id")).toBe("main");
-    await expect.poll(() => page.evaluate("location.hash")).toBe("#judge");
+    await expect.poll(() => page.evaluate("location.hash")).toBe("#check");
     await page.evaluate("location.hash = '#play'");
     await page.getByLabel("Your message", { exact: true }).focus();
     await page.keyboard.type("hello");

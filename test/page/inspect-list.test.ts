@@ -410,7 +410,7 @@ describePage("Inspect of requests that are not kept whole", [talker, "--inspect-
     const { requests } = (await (await fetch(`${at.server.url}/admin/requests`)).json()) as InspectedRequestList;
     expect(requests.filter(({ brief, cut }) => brief || cut).length).toBeGreaterThan(5);
     // All rows are in sight: only those are rendered. How many of the last requests had texts depends on how quick the machine is.
-    const { page, wrong, close } = await at.open("judge", { viewport: { width: 1280, height: 8000 } });
+    const { page, wrong, close } = await at.open("check", { viewport: { width: 1280, height: 8000 } });
     // From the hash of the page that is open, the search would begin before the reload, and once more after it.
     await page.goto("about:blank");
     const asked: string[] = [];

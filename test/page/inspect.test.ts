@@ -280,10 +280,10 @@ describePage("Inspect", threeModels, (at) => {
     expect(download.suggestedFilename()).toMatch(/^req_\w+\.jsonl$/);
     const text = readFileSync(await download.path(), "utf8");
     expect(text).toMatch(/^\{"truewire":1,.*\}\n$/);
-    // It is also what Judge takes.
-    await page.getByRole("link", { name: "Judge" }).click();
+    // Check also judges it.
+    await page.getByRole("link", { name: "Check" }).click();
     await page
-      .locator(".judge input[type=file]")
+      .locator(".judging input[type=file]")
       .setInputFiles({ name: "capture.jsonl", mimeType: "", buffer: Buffer.from(text) });
     await page.locator(".judged", { hasText: "capture.jsonl" }).getByText("0 errors").waitFor();
     expect(wrong).toEqual([]);

@@ -24,12 +24,12 @@ const countFrames = `
 
 describePage("Judge", [talker], (at) => {
   test("a capture is judged as by the rules elsewhere, its places marked, and repaired", async () => {
-    const { page, wrong, close } = await at.open("judge");
+    const { page, wrong, close } = await at.open("check");
     await expectAccessible(page, "nothing judged");
     const requests: string[] = [];
     page.on("request", (request) => requests.push(new URL(request.url()).pathname));
     await page
-      .locator(".judge input[type=file]")
+      .locator(".judging input[type=file]")
       .setInputFiles({ name: "b.sse", mimeType: "", buffer: Buffer.from(broken) });
     const article = page.locator(".judged", { hasText: "b.sse" });
     await article.waitFor();
@@ -71,12 +71,12 @@ describePage("Judge", [talker], (at) => {
         error ? reject(error) : resolve(stdout),
       ),
     );
-    const { page, wrong, close } = await at.open("judge");
+    const { page, wrong, close } = await at.open("check");
     await page.evaluate(`
       const dataTransfer = new DataTransfer();
       dataTransfer.items.add(new File([${JSON.stringify(printed)}], "curl.txt"));
       for (const type of ["dragover", "drop"])
-        document.querySelector(".judge").dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true }));
+        document.querySelector(".judging").dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true }));
     `);
     const article = page.locator(".judged", { hasText: "curl.txt" });
     await article.waitFor();
@@ -87,9 +87,9 @@ describePage("Judge", [talker], (at) => {
   });
 
   test("what cannot be read is told in words", async () => {
-    const { page, wrong, close } = await at.open("judge");
+    const { page, wrong, close } = await at.open("check");
     const har = Buffer.from('{"log":{"entries":[]}}');
-    await page.locator(".judge input[type=file]").setInputFiles({ name: "no.har", mimeType: "", buffer: har });
+    await page.locator(".judging input[type=file]").setInputFiles({ name: "no.har", mimeType: "", buffer: har });
     await page.locator(".banner", { hasText: "no.har: there is no answer in it" }).waitFor();
     await page.getByLabel("Captured text").fill('{"truewire":1,"request":');
     await page.getByRole("button", { name: "Judge", exact: true }).click();
@@ -104,11 +104,11 @@ describePage("Judge", [talker], (at) => {
       ({ response }) => response,
     ).length;
     expect(count).toBeGreaterThan(1);
-    const { page, wrong, close } = await at.open("judge");
+    const { page, wrong, close } = await at.open("check");
     await page.evaluate(`
       const clipboardData = new DataTransfer();
       clipboardData.setData("text", ${JSON.stringify(report.stdout)});
-      document.querySelector(".judge textarea").dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+      document.querySelector(".judging textarea").dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
     `);
     await expect.poll(() => page.locator(".judged").count()).toBe(Math.min(count, 50));
     expect(wrong).toEqual([]);
@@ -116,12 +116,12 @@ describePage("Judge", [talker], (at) => {
   });
 
   test("a capture of 100,000 events leaves the tab alive", async () => {
-    const { page, wrong, close } = await at.open("judge");
+    const { page, wrong, close } = await at.open("check");
     const [first = ""] = broken.split("\n\n");
     const long = `${`${first}\n\n`.repeat(100_000)}data: [DONE]\n\n`;
     await page.evaluate(countFrames);
     await page
-      .locator(".judge input[type=file]")
+      .locator(".judging input[type=file]")
       .setInputFiles({ name: "long.sse", mimeType: "", buffer: Buffer.from(long) });
     await page.locator(".judged").waitFor();
     // Were it judged where the page is drawn, there would be one or two frames.

@@ -327,7 +327,7 @@ describePage("Models", everyKind, (at) => {
     await page.getByRole("link", { name: "Models" }).click();
     await state(page, "a").waitFor();
     const ended = page.waitForEvent("requestfailed", (request) => request.url().endsWith("/admin/models/live"));
-    await page.getByRole("link", { name: "Judge" }).click();
+    await page.getByRole("link", { name: "Check" }).click();
     await ended;
     expect(asked.filter((url) => url.includes("/admin/"))).toHaveLength(1);
     await close();

@@ -5,6 +5,7 @@ import { useChanges } from "../parts/changing.ts";
 import { Field } from "../parts/field.tsx";
 import { CheckedServer } from "./checked-server.ts";
 import { ProbeTable, signs } from "./probe-table.tsx";
+import { JudgeField } from "../judge/judge-field.tsx";
 import { AdminKeyField, ServerProfiles } from "./server-profiles.tsx";
 import { htmlReport, reportTree } from "../../check/report/report-tree.ts";
 import type { HtmlTree } from "../../check/report/report-tree.ts";
@@ -36,7 +37,7 @@ export function CheckView(): VNode {
   };
   const [one, other] = servers.map(({ report }) => report);
   return (
-    <div class="judge checking">
+    <div class="checking">
       <div class="column">
         <form class="drop stack" onSubmit={submit}>
           <h2>Check a server</h2>
@@ -93,6 +94,7 @@ export function CheckView(): VNode {
         <div class="side-by-side">
           {servers.map(({ id, report }) => report && <ReportView key={id} report={report} name={`report-${id}`} />)}
         </div>
+        <JudgeField />
         <ServerProfiles />
       </div>
     </div>

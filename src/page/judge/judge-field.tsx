@@ -13,7 +13,7 @@ const maxCaptures = 50;
 const longPaste = 50_000;
 
 /** Judges captured answers. The rules run in the page: nothing is sent to a server. */
-export function JudgeView(): VNode {
+export function JudgeField(): VNode {
   const [all, setAll] = useState<readonly JudgedCapture[]>([]);
   const [left, setLeft] = useState(0);
   const [pasted, setPasted] = useState("");
@@ -50,8 +50,9 @@ export function JudgeView(): VNode {
     for (const file of files ?? []) await judge(file.name, await file.text());
   };
   return (
-    <div
-      class={over ? "judge over" : "judge"}
+    <section
+      class={over ? "judging over" : "judging"}
+      aria-label="Judge a captured answer"
       onDragOver={(event) => {
         event.preventDefault();
         setOver(true);
@@ -63,66 +64,64 @@ export function JudgeView(): VNode {
         void judgeFiles(event.dataTransfer?.files);
       }}
     >
-      <div class="column">
-        <form
-          class="drop stack"
-          onSubmit={(event) => {
+      <form
+        class="drop stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (pasted.trim() === "") return;
+          void judge("pasted text", pasted).then(() => setPasted(""));
+        }}
+      >
+        <h2>Judge a captured answer</h2>
+        <p class="note">
+          Drop a file here: an event stream or a JSON body, a recording of <code>truewire record</code>, a HAR file,
+          what <code>curl -v</code> has printed, a report of <code>truewire check --format json</code>, a{" "}
+          <code>--log-stream</code> file. Or paste its text. It stays in this tab: the rules of{" "}
+          <code>truewire check</code> run here.
+        </p>
+        <textarea
+          rows={4}
+          class="code"
+          aria-label="Captured text"
+          placeholder="data: {…}"
+          value={pasted}
+          onInput={({ currentTarget }) => setPasted(currentTarget.value)}
+          onPaste={(event) => {
+            const text = event.clipboardData?.getData("text") ?? "";
+            if (text.length < longPaste) return;
             event.preventDefault();
-            if (pasted.trim() === "") return;
-            void judge("pasted text", pasted).then(() => setPasted(""));
+            void judge("pasted text", text);
           }}
-        >
-          <h2>Judge an answer that was captured</h2>
-          <p class="note">
-            Drop a file here: an event stream or a JSON body, a recording of <code>truewire record</code>, a HAR file,
-            what <code>curl -v</code> has printed, a report of <code>truewire check --format json</code>, a{" "}
-            <code>--log-stream</code> file. Or paste its text. It stays in this tab: the rules of{" "}
-            <code>truewire check</code> run here.
-          </p>
-          <textarea
-            rows={4}
-            class="code"
-            aria-label="Captured text"
-            placeholder="data: {…}"
-            value={pasted}
-            onInput={({ currentTarget }) => setPasted(currentTarget.value)}
-            onPaste={(event) => {
-              const text = event.clipboardData?.getData("text") ?? "";
-              if (text.length < longPaste) return;
-              event.preventDefault();
-              void judge("pasted text", text);
-            }}
-          />
-          <div class="row">
-            <label class="button">
-              Choose files
-              <input
-                class="unseen"
-                type="file"
-                multiple
-                onChange={({ currentTarget }) => {
-                  void judgeFiles(currentTarget.files).then(() => (currentTarget.value = ""));
-                }}
-              />
-            </label>
-            <span class="hint" />
-            {all.length > 0 && (
-              <button type="button" class="quiet" onClick={() => setAll([])}>
-                Clear
-              </button>
-            )}
-            <button type="submit" class="main">
-              Judge
+        />
+        <div class="row">
+          <label class="button">
+            Choose files
+            <input
+              class="unseen"
+              type="file"
+              multiple
+              onChange={({ currentTarget }) => {
+                void judgeFiles(currentTarget.files).then(() => (currentTarget.value = ""));
+              }}
+            />
+          </label>
+          <span class="hint" />
+          {all.length > 0 && (
+            <button type="button" class="quiet" onClick={() => setAll([])}>
+              Clear
             </button>
-          </div>
-        </form>
-        {busy !== "" && <p class="waiting">Judging {busy}…</p>}
-        {problem !== "" && <p class="banner wrong">{problem}</p>}
-        {left > 0 && <p class="banner">{left} more answers of that file were not judged.</p>}
-        {all.map((judged, at) => (
-          <JudgedView key={all.length - at} judged={judged} />
-        ))}
-      </div>
-    </div>
+          )}
+          <button type="submit" class="main">
+            Judge
+          </button>
+        </div>
+      </form>
+      {busy !== "" && <p class="waiting">Judging {busy}…</p>}
+      {problem !== "" && <p class="banner wrong">{problem}</p>}
+      {left > 0 && <p class="banner">{left} more answers of that file were not judged.</p>}
+      {all.map((judged, at) => (
+        <JudgedView key={all.length - at} judged={judged} />
+      ))}
+    </section>
   );
 }
