@@ -12,6 +12,7 @@ import type { RenderOptions } from "./render-action.ts";
 export function checkCommand(program: Command): void {
   program
     .command("check")
+    .addHelpText("before", example("truewire check http://localhost:11434/v1"))
     .description("check whether a server, or a captured answer, follows the OpenAI API or Anthropic's Messages API")
     .argument("[url]", "the API's base URL, such as http://localhost:11434/v1")
     .option("--model <name>", "the model to ask (default: the first that the server lists)")
@@ -42,6 +43,7 @@ export function checkCommand(program: Command): void {
 export function doctorCommand(program: Command): void {
   program
     .command("doctor")
+    .addHelpText("before", example("truewire doctor localhost:11434"))
     .description("find what is wrong with a server, or without URL with this machine, and what cures it")
     .argument("[url]", "the API's base URL, such as http://localhost:11434/v1")
     .option("--model <name>", "the model to ask (default: the first that the server lists)")
@@ -59,6 +61,7 @@ export function doctorCommand(program: Command): void {
 export function launchCommand(program: Command): void {
   program
     .command("launch")
+    .addHelpText("before", example("truewire launch claude"))
     .description("start an installed coding agent with a Truewire; the agent's own configuration stays as it is")
     .argument("[agent]", "codex, claude, opencode, crush, qwen or continue")
     .argument("[targets...]", "what to serve to it, with the options of truewire serve (default: see --url)")
@@ -94,6 +97,7 @@ export function launchCommand(program: Command): void {
 export function modelsCommand(program: Command): void {
   const models = program
     .command("models")
+    .addHelpText("before", example("truewire models list"))
     .description(
       "list, load, unload, pull and keep the local models of a running server; forget what was learned about upstreams",
     );
@@ -149,7 +153,8 @@ const modelVerbs = [
 export function parseCommand(program: Command): void {
   program
     .command("parse")
-    .description("Read what a model wrote: raw text from stdin → content, reasoning and tool calls, as JSON.")
+    .addHelpText("before", example("truewire parse --format hermes < text.txt"))
+    .description("read what a model wrote: raw text from stdin → content, reasoning and tool calls, as JSON")
     .option("--format <name>", "how the model writes (`truewire formats` lists what is known)")
     .option("--template <file>", "find the format from this chat template: a Jinja file, or a GGUF that holds one")
     .option("--tools <file>", "tools, as in a request: they type untyped values, calls of other names stay text")
@@ -166,7 +171,8 @@ export function parseCommand(program: Command): void {
 export function formatsCommand(program: Command): void {
   program
     .command("formats")
-    .description("List the formats of tool calls and reasoning that are known, with a sample of each.")
+    .addHelpText("before", example("truewire formats"))
+    .description("list the formats of tool calls and reasoning that are known, with a sample of each")
     .option("--json", "print the descriptions themselves, as a configuration file takes them")
     .action(async (options: { readonly json?: true }) => {
       const { listFormats } = await import("./formats-action.ts");
@@ -178,7 +184,8 @@ export function formatsCommand(program: Command): void {
 export function renderCommand(program: Command): void {
   program
     .command("render")
-    .description("Print the prompt that a chat template makes of a request. Reads a chat completions body from stdin.")
+    .addHelpText("before", example("truewire render --template model.gguf < request.json"))
+    .description("print the prompt that a chat template makes of a request, a chat completions body on stdin")
     .option("--template <file>", "the chat template: a Jinja file, or a GGUF file that holds one")
     .option(
       "--special <token>",
@@ -203,6 +210,7 @@ export function renderCommand(program: Command): void {
 export function repairCommand(program: Command): void {
   program
     .command("repair")
+    .addHelpText("before", example("truewire repair < broken.sse > exact.sse"))
     .description(
       "repair a captured answer of any server: read it from stdin, write it to stdout as OpenAI would send it",
     )
@@ -212,7 +220,7 @@ export function repairCommand(program: Command): void {
       "--jsonl",
       "many captures: one {id, endpoint, body} (or a line of truewire record) a line in, one {id, body, repairs} a line out",
     )
-    .addHelpText("after", "\nThe repairs are listed on stderr.\n\n  truewire repair < broken.sse > exact.sse")
+    .addHelpText("after", "\nThe repairs are listed on stderr.")
     .action(async (options: { wire: string; from: string; jsonl?: boolean }) => {
       const { repairStdin } = await import("./repair-action.ts");
       await repairStdin(options);
@@ -223,6 +231,7 @@ export function repairCommand(program: Command): void {
 export function cacheCommand(program: Command): void {
   program
     .command("cache")
+    .addHelpText("before", example("truewire cache why recording.jsonl"))
     .description("what of the prompts in recordings a cache could have held")
     .command("why")
     .description("say which requests do not begin as an earlier one, and what changed; exits with 1 if there is one")
@@ -240,6 +249,7 @@ export function cacheCommand(program: Command): void {
 export function recordCommand(program: Command): void {
   program
     .command("record")
+    .addHelpText("before", example("truewire record http://localhost:11434/v1"))
     .description("sit in front of any server, pass everything on, and keep each request with its answer in a file")
     .argument("<url>", "the server's base URL, such as http://localhost:11434/v1")
     .option("-o, --output <file>", "the file that the exchanges are added to", "recording.jsonl")
@@ -262,6 +272,7 @@ export function recordCommand(program: Command): void {
 export function replayCommand(program: Command): void {
   program
     .command("replay")
+    .addHelpText("before", example("truewire replay recording.jsonl"))
     .description(
       "serve captured answers again, byte for byte and with their timing: a server for tests that never varies",
     )
@@ -281,7 +292,10 @@ export function replayCommand(program: Command): void {
 
 /** `truewire config`: check a configuration file, or print its schema. */
 export function configCommand(program: Command): void {
-  const config = program.command("config").description("check a configuration file, or print its schema");
+  const config = program
+    .command("config")
+    .addHelpText("before", example("truewire config check"))
+    .description("check a configuration file, or print its schema");
 
   config
     .command("check")
@@ -306,6 +320,7 @@ export function configCommand(program: Command): void {
 export function keysCommand(program: Command): void {
   program
     .command("keys")
+    .addHelpText("before", example("truewire keys new --name alice"))
     .description("make keys for clients")
     .command("new")
     .description("print a new key, once, and the lines for the configuration (keys) or the file of keys")
@@ -320,6 +335,7 @@ export function keysCommand(program: Command): void {
 export function serviceCommand(program: Command): void {
   const service = program
     .command("service")
+    .addHelpText("before", example("truewire service install model.gguf"))
     .description("run truewire serve in the background, from when you log in (systemd; untested: launchd, Windows)");
   service
     .command("install")
@@ -346,6 +362,11 @@ export function serviceCommand(program: Command): void {
       const { serviceStatus } = await import("./service-action.ts");
       process.exitCode = serviceStatus() ? 0 : 1;
     });
+}
+
+/** The command as most people run it, for the beginning of its help. */
+export function example(line: string): string {
+  return `For example: ${line}\n`;
 }
 
 /** Collects the values of a repeatable option. */

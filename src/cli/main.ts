@@ -31,24 +31,28 @@ const program = new Command("truewire")
     "OpenAI's Chat Completions, Responses and Completions, Anthropic's Messages and Ollama's API, exactly, over anything that generates text.",
   )
   .version(version);
-const commands = [
-  serveCommand,
-  launchCommand,
-  modelsCommand,
-  checkCommand,
-  doctorCommand,
-  parseCommand,
-  formatsCommand,
-  renderCommand,
-  repairCommand,
-  cacheCommand,
-  recordCommand,
-  replayCommand,
-  configCommand,
-  keysCommand,
-  serviceCommand,
-];
-for (const add of commands) add(program);
+/** The commands by what they are for, as the help lists them. */
+const groups = {
+  "Serve and use:": [serveCommand, launchCommand, modelsCommand, keysCommand, configCommand, serviceCommand],
+  "Test servers:": [doctorCommand, checkCommand, recordCommand, replayCommand, repairCommand],
+  "Look inside:": [renderCommand, parseCommand, formatsCommand, cacheCommand],
+};
+for (const [heading, commands] of Object.entries(groups)) {
+  program.commandsGroup(heading);
+  for (const add of commands) add(program);
+}
+const helpCommand = new Command("help").argument("[command]").description("display help for a command");
+program.addHelpCommand(helpCommand.helpGroup("Look inside:"));
+program.addHelpText(
+  "after",
+  `
+Exit codes:
+  0  done, and nothing to report
+  1  it failed; or check found an error, doctor a problem, cache why a miss, service status no running service
+  launch ends with the exit code of the agent.
+
+Without a command, it serves: truewire --port 9000 is truewire serve --port 9000.`,
+);
 hintAtHelp(program, "truewire");
 
 // The reader of a pipe has seen enough (`| head`). `serve` has a listener of its own, and continues.

@@ -1,9 +1,11 @@
 import type { Command } from "commander";
+import { example } from "./commands.ts";
 
 /** `truewire serve`. Its options have the names of the configuration's members; ../config/schema.ts explains them. */
 export function serveCommand(program: Command): void {
   program
     .command("serve")
+    .addHelpText("before", example("truewire serve model.gguf"))
     .description("serve models, other servers and programs with the APIs of OpenAI, Anthropic and Ollama")
     .argument(
       "[targets...]",
