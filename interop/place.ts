@@ -1,5 +1,5 @@
 import { execFile, spawn } from "node:child_process";
-import { createWriteStream, existsSync, mkdirSync, readdirSync } from "node:fs";
+import { createWriteStream, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { join, resolve } from "node:path";
@@ -65,6 +65,37 @@ export function pythonPackages(name: string, python = "python3"): PythonPackages
     async install(...packages) {
       if (!existsSync(program("python"))) await command(python, ["-m", "venv", folder]);
       await command(program("pip"), ["install", "--quiet", "--disable-pip-version-check", ...packages]);
+    },
+  };
+}
+
+/** A folder with packages of npm, of fixed versions. */
+export interface NodePackages {
+  /** Its `node_modules`. */
+  readonly modules: string;
+  /** Returns the path of a program of the packages. */
+  program(name: string): string;
+  /** Returns the version of a package that is installed; undefined: it is not. */
+  version(name: string): string | undefined;
+  /** Installs the packages (`name@version`). */
+  install(...packages: readonly string[]): Promise<void>;
+}
+
+/** Returns the folder of a name, whether it is there or not. `overrides`: versions of packages that the packages need. */
+export function nodePackages(name: string, overrides: Readonly<Record<string, string>> = {}): NodePackages {
+  const manifest = inPlace("npm", name, "package.json");
+  const folder = join(manifest, "..");
+  const modules = join(folder, "node_modules");
+  return {
+    modules,
+    program: (file) => join(modules, ".bin", file),
+    version(wanted) {
+      const file = join(modules, wanted, "package.json");
+      return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version : undefined;
+    },
+    async install(...packages) {
+      writeFileSync(manifest, JSON.stringify({ private: true, overrides }));
+      await command("npm", ["install", "--no-audit", "--no-fund", "--loglevel=error", ...packages], { cwd: folder });
     },
   };
 }

@@ -111,7 +111,7 @@ else if (what === "install") {
   }
 } else if (what === "clients") {
   if (values.quick) for (const client of chosenClients) await client.install().catch(() => undefined);
-  const { passed, failed } = await runClients(chosenClients);
+  const { passed, failed } = await runClients(chosenClients, !values.quick);
   console.log(`${passed} passed, ${failed} failed`);
   if (failed > 0) process.exitCode = 1;
 } else {

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { command, inPlace, pythonPackages } from "../place.ts";
+import { command, inPlace, nodePackages, pythonPackages } from "../place.ts";
 
 /** A client of another project: a program in this folder, which says in its first lines what it does and prints. */
 export interface RealClient {
@@ -14,6 +14,8 @@ export interface RealClient {
   readonly api: "chat" | "responses" | "messages" | "ollama";
   /** It installs within two minutes, so that CI has it. */
   readonly isQuick?: boolean;
+  /** It also runs sessions with tools over each of the models that `TRUEWIRE_SESSIONS` names. */
+  readonly hasSessions?: boolean;
   /** Returns the installed version; undefined: it is not installed. */
   version(): string | undefined;
   /** Installs it. Rejects with the reason where that is not possible. */
@@ -49,6 +51,34 @@ export function pythonClient({ file, args = [], packages, environment, ...named 
     version: () => installed.version(itself),
     install: () => installed.install(...packages),
     program: [installed.program("python"), join(folder, "python", file), ...args],
+  };
+}
+
+interface NodeClient extends Pick<RealClient, "id" | "name" | "api" | "hasSessions"> {
+  readonly file: string;
+  readonly args?: readonly string[];
+  /** `name@version`; the first is the client itself. `node` is among them where it needs another one than Truewire. */
+  readonly packages: readonly [string, ...string[]];
+  /** The folder that clients with the same packages share. */
+  readonly environment: string;
+}
+
+/** A module in `javascript/`, which runs with the Node.js of its packages. */
+export function nodeClient({ file, args = [], packages, environment, ...named }: NodeClient): RealClient {
+  const installed = nodePackages(`client-${environment}`);
+  const itself = packages[0].slice(0, packages[0].lastIndexOf("@"));
+  return {
+    ...named,
+    from: `npm ${itself}`,
+    version: () => installed.version(itself),
+    install: () => installed.install(...packages),
+    program: [
+      "env",
+      `NODE_PATH=${installed.modules}`,
+      installed.program("node"),
+      join(folder, "javascript", file),
+      ...args,
+    ],
   };
 }
 
@@ -120,10 +150,21 @@ function versionIn(manifest: string, before: string): { version: string } {
   return { version };
 }
 
-/** Runs a client's program over a Truewire, and returns what it says of each scenario. */
-export function runClient(client: RealClient, url: string, model: string): Promise<ScenarioResult[]> {
+/** Runs a client's program over a Truewire, and returns what it says of each scenario. `sessions`: the models of its sessions. */
+export function runClient(
+  client: RealClient,
+  url: string,
+  model: string,
+  sessions: readonly string[],
+): Promise<ScenarioResult[]> {
   const [file, ...args] = client.program;
-  const env = { ...process.env, TRUEWIRE_URL: url, TRUEWIRE_MODEL: model, TRUEWIRE_KEY: "none" };
+  const env = {
+    ...process.env,
+    TRUEWIRE_URL: url,
+    TRUEWIRE_MODEL: model,
+    TRUEWIRE_KEY: "none",
+    TRUEWIRE_SESSIONS: JSON.stringify(sessions),
+  };
   return new Promise((settle) => {
     execFile(file, args, { env, maxBuffer: 1 << 26, timeout: 300_000 }, (error, stdout, stderr) => {
       const lines = stdout.split("\n").filter((line) => line.startsWith("{") && line.includes('"scenario"'));

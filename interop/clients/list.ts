@@ -1,5 +1,5 @@
 import type { RealClient } from "./client.ts";
-import { goClient, javaClient, pythonClient, rustClient } from "./client.ts";
+import { goClient, javaClient, nodeClient, pythonClient, rustClient } from "./client.ts";
 
 const sdks = {
   environment: "sdks",
@@ -29,6 +29,20 @@ const litellm = {
   file: "litellm_client.py",
   environment: "litellm",
   packages: ["litellm==1.110.2", "tenacity==9.2.1"],
+} as const;
+/** It needs Node 22.13. Its own name of an address is chat; the others are AI SDK's providers. */
+const mastra = {
+  file: "mastra.mjs",
+  environment: "mastra",
+  hasSessions: true,
+  packages: [
+    "@mastra/core@1.71.0",
+    "@mastra/memory@1.31.0",
+    "@ai-sdk/openai@4.0.118",
+    "@ai-sdk/anthropic@4.0.105",
+    "zod@4.6.7",
+    "node@24.21.0",
+  ],
 } as const;
 const openaiGo = "github.com/openai/openai-go/v3";
 const anthropicGo = "github.com/anthropics/anthropic-sdk-go/v2";
@@ -204,4 +218,7 @@ export const realClients: readonly RealClient[] = [
     args: ["anthropic"],
   }),
   pythonClient({ ...litellm, id: "litellm-ollama", name: "LiteLLM, Ollama", api: "ollama", args: ["ollama_chat"] }),
+  nodeClient({ ...mastra, id: "mastra-chat", name: "Mastra, Chat Completions", api: "chat", args: ["chat"] }),
+  nodeClient({ ...mastra, id: "mastra-responses", name: "Mastra, Responses", api: "responses", args: ["responses"] }),
+  nodeClient({ ...mastra, id: "mastra-messages", name: "Mastra, Messages", api: "messages", args: ["messages"] }),
 ];

@@ -1,10 +1,31 @@
-import { startTruewire } from "../../test/support/serve.ts";
+import { resolve } from "node:path";
+import type { Double } from "../../test/doubles/chat-server.ts";
+import { serveConfig, sources, upstreamEntry } from "../../test/sessions/sources.ts";
+import { keepClient } from "../report.ts";
+import type { Row } from "../report.ts";
 import { runClient } from "./client.ts";
 import type { RealClient } from "./client.ts";
 
-/** Runs the programs of clients over one Truewire, which serves the scripted model, and counts their scenarios. */
-export async function runClients(clients: readonly RealClient[]): Promise<{ passed: number; failed: number }> {
-  const truewire = await startTruewire(["scripted=./interop/fixtures/scripted.ts"]);
+/** The doubles of servers that demand state back, by the names of their models. */
+const strict = sources.filter(({ name }) => name === "DeepSeek" || name === "Gemini 3");
+
+/**
+ * Runs the programs of clients over one Truewire, which serves the scripted model and those of sessions, and counts their scenarios. `keep`:
+ * the results are written.
+ */
+export async function runClients(
+  clients: readonly RealClient[],
+  keep: boolean,
+): Promise<{ passed: number; failed: number }> {
+  const doubles = new Map<string, Double>();
+  for (const source of strict) doubles.set(source.name, await source.start());
+  const programs = ["scripted", "task"].map((name) => ({
+    kind: "program",
+    name,
+    program: resolve(`interop/fixtures/${name}.ts`),
+  }));
+  const upstreams = strict.map((source) => upstreamEntry(source, doubles.get(source.name)?.url ?? ""));
+  const truewire = await serveConfig({ models: [...programs, ...upstreams] });
   const count = { passed: 0, failed: 0 };
   try {
     for (const client of clients) {
@@ -13,14 +34,26 @@ export async function runClients(clients: readonly RealClient[]): Promise<{ pass
         console.log(`skipped ${client.name}: it is not installed (npm run interop -- install ${client.id})`);
         continue;
       }
-      for (const { scenario, ok, detail } of await runClient(client, truewire.url, "scripted")) {
+      const before = [...doubles].map(([name, { refusals, lost }]) => [name, refusals.length, lost.length] as const);
+      const sessions = client.hasSessions === true ? ["task", ...doubles.keys()] : [];
+      const said = await runClient(client, truewire.url, "scripted", sessions);
+      const rows: Row[] = said.map(({ scenario, ok, detail }) => ({ trial: scenario, ok, detail }));
+      // What the server refused, and what its model has lost, although the client has noticed nothing.
+      for (const [name, refused, lost] of before) {
+        const double = doubles.get(name);
+        for (const detail of [...(double?.refusals.slice(refused) ?? []), ...(double?.lost.slice(lost) ?? [])])
+          rows.push({ trial: `session over ${name}`, ok: false, detail });
+      }
+      for (const { trial, ok, detail } of rows) {
         if (ok !== null) count[ok ? "passed" : "failed"]++;
         const mark = ok === null ? "–" : ok ? "✓" : "✗";
-        console.log(`${mark} ${client.name} ${version}: ${scenario} (${detail.replaceAll(/\s+/g, " ").slice(0, 400)})`);
+        console.log(`${mark} ${client.name} ${version}: ${trial} (${detail.replaceAll(/\s+/g, " ").slice(0, 400)})`);
       }
+      if (keep) keepClient(client, version, rows);
     }
   } finally {
     await truewire.stop();
+    for (const double of doubles.values()) await double.close();
   }
   return count;
 }

@@ -3,7 +3,8 @@ import { litellm } from "./litellm.ts";
 import { llamaServer } from "./llama-server.ts";
 import { mellea } from "./mellea.ts";
 import { ogx } from "./ogx.ts";
+import { portkey } from "./portkey.ts";
 import type { RealServer } from "./server.ts";
 
 /** All servers that Truewire is tested with. */
-export const realServers: readonly RealServer[] = [llamaServer, litellm, ogx, mellea, demo];
+export const realServers: readonly RealServer[] = [llamaServer, litellm, ogx, mellea, portkey, demo];
