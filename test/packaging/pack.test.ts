@@ -33,6 +33,7 @@ describe("the packed tarball", () => {
   test("holds what is needed and nothing else", () => {
     expect(packed).toEqual(
       expect.arrayContaining([
+        "CHANGELOG.md",
         "README.md",
         "LICENSE",
         "package.json",
