@@ -48,7 +48,7 @@ describe("the packed tarball", () => {
     );
     const stray = packed.filter(
       (path) =>
-        !/^(dist\/.*(?<!\.test)\.(js|d\.ts)|dist\/chunks\/LICENSES\.txt|dist\/sbom\.cdx\.json|dist\/page\/[\w-]+\.(html|css|svg|json)|models\/demo\/(demo(\.mmproj)?\.gguf|README\.md)|README\.md|LICENSE|package\.json|truewire\.schema\.json)$/.test(
+        !/^(dist\/.*(?<!\.test)\.(js|d\.ts)|dist\/chunks\/LICENSES\.txt|dist\/sbom\.cdx\.json|dist\/page\/[\w-]+\.(html|css|svg|json)|models\/demo\/(demo(\.mmproj)?\.gguf|README\.md)|(README|CHANGELOG)\.md|LICENSE|package\.json|truewire\.schema\.json)$/.test(
           path,
         ),
     );
