@@ -30,16 +30,23 @@ export function bannerOf(
   notes: readonly string[],
 ): string {
   const { url } = server;
-  const models = server.models();
+  // The models of servers that were found come before the demo model, which is there for when there are none.
+  const entries = parseConfig(config).models;
+  const isFound = ({ id }: ModelInfo): boolean => serverOf(id, entries, found) !== undefined;
+  const models = server.models().toSorted((a, b) => Number(isFound(b)) - Number(isFound(a)));
   const [first] = models;
   const lines = [
     `${colors.bold(url)} is the page, for a browser.`,
     `  OpenAI:    ${url}/v1 (OPENAI_BASE_URL)`,
     `  Anthropic: ${url} (ANTHROPIC_BASE_URL)`,
     ...(ports.some(({ name }) => name === "ollama") ? [`  Ollama:    ${url} (OLLAMA_HOST)`] : []),
-    ...modelLines(models, parseConfig(config).models, found),
+    ...modelLines(models, entries, found),
     ...(first ? [] : ["No upstream answers yet; their models are taken in when they do."]),
-    ...(demo ? ["No model was named, so this serves the bundled demo model, a small one for trying things out."] : []),
+    ...(demo
+      ? [
+          `No model was named, so this serves ${models.some(isFound) ? "the models of this machine, and " : ""}the bundled demo model, a small one for trying things out.`,
+        ]
+      : []),
     ...found.flatMap((one) => noteOf(one, models)),
     ...late
       .filter((one) => one.hasAccepted())
@@ -48,7 +55,7 @@ export function bannerOf(
           `${capitalized(product)} at ${url} takes connections and has not answered yet; its models are taken in when it does.`,
       ),
     ...notes,
-    ...clashes(models, parseConfig(config).models),
+    ...clashes(models, entries),
   ];
   if (!first) return lines.join("\n");
   // The key itself is not printed: what is printed may be kept.
@@ -72,10 +79,9 @@ function modelLines(
   const upstreams = entries.filter((entry) => entry.kind === "upstream");
   const urls = upstreams.flatMap(({ url }) => [url].flat().map(shownUrl)).join(", ");
   const groups = new Map<string, string[]>();
-  const servers = new Map(found.flatMap((server) => server.models.map((name) => [name, server])));
   for (const { id } of models) {
-    const own = entries.find((entry) => entry.kind !== "upstream" && [nameOf(entry), ...entry.aliases].includes(id));
-    const server = servers.get(id) ?? servers.get(id.slice(id.indexOf("/") + 1));
+    const own = ownEntry(id, entries);
+    const server = serverOf(id, entries, found);
     const source = own ? sourceOf(own) : server ? `${server.product}, ${server.url}` : urls;
     const names = groups.get(source);
     if (names) names.push(printable(id));
@@ -87,6 +93,17 @@ function modelLines(
     const label = names.length === 1 ? "Model: " : "Models:";
     return `  ${label}    ${shown.join(", ")}${source === "" ? "" : ` (${source})`}`;
   });
+}
+
+/** The entry of a local model or a program with this name. */
+function ownEntry(id: string, entries: readonly ModelConfig[]): ModelConfig | undefined {
+  return entries.find((entry) => entry.kind !== "upstream" && [nameOf(entry), ...entry.aliases].includes(id));
+}
+
+/** The server that was found and has the model, also under a name that tells it from another model: `ollama/demo`. */
+function serverOf(id: string, entries: readonly ModelConfig[], found: readonly FoundServer[]): FoundServer | undefined {
+  if (ownEntry(id, entries)) return undefined;
+  return found.find(({ models }) => models.includes(id) || models.includes(id.slice(id.indexOf("/") + 1)));
 }
 
 function sourceOf(entry: ModelConfig): string {
