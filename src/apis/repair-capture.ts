@@ -28,7 +28,6 @@ import { ResponseObject } from "./responses/response-object.ts";
 import { writeResponse } from "./responses/response-writer.ts";
 import { ResponseStreamWriter } from "./responses/stream-writer.ts";
 import type { EventReader } from "./source-port.ts";
-import { ChunkOrder } from "./tolerant/chunk-order.ts";
 import { bodyDemandsJson, JsonAnswer } from "./tolerant/json-answer.ts";
 import { readResponseBody } from "./tolerant/read-response.ts";
 import type { Repair } from "./tolerant/repairs.ts";
@@ -59,8 +58,7 @@ export interface RepairedCapture {
 export function rewrittenCapture(capture: string, options: RepairOptions): RepairedCapture {
   const api = options.from === "auto" ? apiOfCapture(capture) : options.from;
   const isBody = isBodyText(capture);
-  const order = new ChunkOrder();
-  const reader = newReader(api, options, order);
+  const reader = newReader(api, options);
   const received = isBody ? readResponseBody(capture, reader) : [...reader.push(capture), ...reader.end()];
   const events = onlyJson(received, reader, options, isBody);
   const repairs = reader.repairs.list();
@@ -71,10 +69,7 @@ export function rewrittenCapture(capture: string, options: RepairOptions): Repai
   if (isBody) return { body: writersOf(read).body(), repairs, end };
   const writer = writersOf(read).stream();
   const texts = new WellFormedEvents();
-  const body = (hasOrder(api) && events === received ? order.batches(events) : [events])
-    .map((batch) => writer.write(texts.read(batch)))
-    .join("");
-  return { body, repairs, end };
+  return { body: writer.write(texts.read(events)), repairs, end };
 }
 
 /** The events with only the JSON of the text, if the request demands JSON; the same list where nothing changes. */
@@ -93,7 +88,7 @@ function onlyJson(
 /** Whether a captured stream has a text that `onlyJson` changes. Takes no number from `random`, on which what is written depends. */
 function hasOtherJson(api: CapturedApi, capture: string, options: RepairOptions): boolean {
   if (!bodyDemandsJson(options.request)) return false;
-  const reader = newReader(api, { ...options, random: () => 0 }, new ChunkOrder());
+  const reader = newReader(api, { ...options, random: () => 0 });
   const events = [...reader.push(capture), ...reader.end()];
   return onlyJson(events, reader, options, false) !== events;
 }
@@ -107,44 +102,36 @@ function hasOtherJson(api: CapturedApi, capture: string, options: RepairOptions)
 export function rewrittenParts(parts: readonly string[], options: RepairOptions): string[] {
   const capture = parts.join("");
   const api = options.from === "auto" ? apiOfCapture(capture) : options.from;
-  const order = new ChunkOrder();
-  const reader = newReader(api, options, order);
+  const reader = newReader(api, options);
   const isChanged = hasOtherJson(api, capture, options);
   const answer = isChanged ? new JsonAnswer({ isWhole: false, note: () => {} }) : undefined;
-  const isOrdered = hasOrder(api) && !isChanged;
   const events: GenerationEvent[] = [];
   const add = (more: GenerationEvent[]): void => void events.push(...(answer ? answer.transform(more) : more));
   const ends = parts.map((part) => {
     add(reader.push(part));
-    return isOrdered ? order.chunks : events.length;
+    return events.length;
   });
   add(reader.end());
   const generation = accumulate(new WellFormedEvents().read(events));
   const read = { api, capture, isBody: false, events, generation, options };
   const writer = writersOf(read).stream();
   const texts = new WellFormedEvents();
-  const batches = isOrdered ? order.batches(events) : events.map((event) => [event]);
-  // What follows the last chunk was sent with the end mark.
-  if (isOrdered && /^data: *\[DONE\]/m.test(parts.at(-1) ?? "")) ends.splice(-1, 1, batches.length);
-  const sent = [...ends, batches.length].map((end, at) =>
-    batches
-      .slice(ends[at - 1] ?? 0, end)
-      .map((batch) => writer.write(texts.read(batch)))
-      .join(""),
+  const sent = [...ends, events.length].map((end, at) =>
+    writer.write(texts.read(events.slice(ends[at - 1] ?? 0, end))),
   );
-  return hasOrder(api) ? sent : besideTheirEvents(parts, sent);
+  return besideTheirEvents(parts, sent);
 }
 
 /** Moves texts that the reader held back to the part whose event has the same type. */
 function besideTheirEvents(parts: readonly string[], sent: readonly string[]): string[] {
-  const types = parts.map((part) => capturedEvents(part)[0]?.["type"]);
+  const types = parts.map(typeIn);
   const moved = sent.map(() => "");
   let next = 0;
   for (const [at, text] of sent.entries()) {
     for (const event of text.split(/(?<=\n\n)/)) {
       if (!event.endsWith("\n\n")) continue;
-      const type = capturedEvents(event)[0]?.["type"];
-      const own = types.findIndex((one, part) => part >= next && part <= at && one === type);
+      const type = typeIn(event);
+      const own = type === undefined ? -1 : types.findIndex((one, part) => part >= next && part <= at && one === type);
       moved[own === -1 ? at : own] += event;
       next = own === -1 ? at : own + 1;
     }
@@ -152,19 +139,24 @@ function besideTheirEvents(parts: readonly string[], sent: readonly string[]): s
   return moved;
 }
 
-/** Whether the events of an API are put back into their chunks: its readers hold finish reasons back. */
-function hasOrder(api: CapturedApi): boolean {
-  return api === "chat" || api === "completions";
+/** The type of the event in a text; of a chunk, whether it ends a choice. undefined: it stays where it is. */
+function typeIn(text: string): string | undefined {
+  const [event] = capturedEvents(text);
+  if (typeof event?.["type"] === "string") return event["type"];
+  const choices = Array.isArray(event?.["choices"]) ? event["choices"] : [];
+  return choices.some((choice) => isObject(choice) && nonEmpty(choice["finish_reason"]) !== undefined)
+    ? "finish"
+    : undefined;
 }
 
-function newReader(api: CapturedApi, { random }: RepairOptions, order: ChunkOrder): EventReader {
+function newReader(api: CapturedApi, { random }: RepairOptions): EventReader {
   const newCallId = (): string => (api === "messages" ? toolUseId(random) : toolCallId(random));
   const options = { newCallId, frameLimit: Number.POSITIVE_INFINITY };
   switch (api) {
     case "chat":
-      return chatReader({ ...options, order });
+      return chatReader(options);
     case "completions":
-      return completionReader({ ...options, order });
+      return completionReader(options);
     case "responses":
       return new ResponseReader(options);
     case "messages":

@@ -145,7 +145,7 @@ const choiceOf = (index: number, text: string, finish: string | null = null): ob
   finish_reason: finish,
 });
 
-test("a finish reason that came too early stands behind the last text of its choice, and in front of the other choices' rest", () => {
+test("a finish reason that came too early follows the last text of its choice, as in an answer of serve", () => {
   const chunk = (index: number, delta: object, finish: string | null = null): string =>
     sse({ choices: [{ index, delta, finish_reason: finish }] });
   const stream = [
@@ -165,8 +165,8 @@ test("a finish reason that came too early stands behind the last text of its cho
     '1 {"role":"assistant"} null',
     '1 {"content":"x"} null',
     '0 {"content":"b"} null',
-    '0 {} "stop"',
     '1 {"content":"y"} null',
+    '0 {} "stop"',
     '1 {} "stop"',
   ]);
 });

@@ -1,6 +1,7 @@
 import type { GenerationEvent, StartEvent, TokenLogprob } from "../../core/events.ts";
 import { ChoicesReader } from "../tolerant/choices-reader.ts";
-import type { ChoiceKind, ChoicesReaderOptions } from "../tolerant/choices-reader.ts";
+import type { AnswerReaderOptions } from "../source-port.ts";
+import type { ChoiceKind } from "../tolerant/choices-reader.ts";
 import { type ChoiceState, newChoice } from "../tolerant/answer-choices.ts";
 import { CallAssembler } from "../tolerant/call-assembler.ts";
 import type { Hole } from "../tolerant/known-chunks.ts";
@@ -48,7 +49,7 @@ const chatChoices: ChoiceKind<ChatChoice> = {
 };
 
 /** Reads a chat answer of any server that is compatible with OpenAI's API into generation events. */
-export function chatReader(options: ChoicesReaderOptions): ChatReader {
+export function chatReader(options: AnswerReaderOptions): ChatReader {
   return new ChoicesReader(chatChoices, options);
 }
 

@@ -1,7 +1,8 @@
 import type { GenerationEvent } from "../../core/events.ts";
 import { readChatContent } from "../chat/read.ts";
 import { ChoicesReader } from "../tolerant/choices-reader.ts";
-import type { ChoiceKind, ChoicesReaderOptions } from "../tolerant/choices-reader.ts";
+import type { AnswerReaderOptions } from "../source-port.ts";
+import type { ChoiceKind } from "../tolerant/choices-reader.ts";
 import { type ChoiceState, newChoice } from "../tolerant/answer-choices.ts";
 import { readLogprobs } from "../tolerant/read-logprobs.ts";
 import type { RepairLog } from "../tolerant/repairs.ts";
@@ -24,7 +25,7 @@ const completionChoices: ChoiceKind<ChoiceState> = {
 };
 
 /** Reads a legacy completion of any server that is compatible with OpenAI's API into generation events. */
-export function completionReader(options: ChoicesReaderOptions): ChoicesReader<ChoiceState> {
+export function completionReader(options: AnswerReaderOptions): ChoicesReader<ChoiceState> {
   return new ChoicesReader(completionChoices, options);
 }
 

@@ -4,7 +4,6 @@ import { AnswerChoices, hasSharedIndex } from "./answer-choices.ts";
 import type { ChoiceState, PlaceInChunk } from "./answer-choices.ts";
 import { AnswerReader } from "./answer-reader.ts";
 import type { CallAssembler } from "./call-assembler.ts";
-import type { ChunkOrder } from "./chunk-order.ts";
 import { readFinishReason, trueFinishReason } from "./finish-reasons.ts";
 import { KnownChunks } from "./known-chunks.ts";
 import type { EmitKnown, Hole } from "./known-chunks.ts";
@@ -13,11 +12,6 @@ import { readUsage } from "./read-usage.ts";
 import { SourceReader, ExtraReader } from "./source-reader.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
-
-export interface ChoicesReaderOptions extends AnswerReaderOptions {
-  /** Records the chunk of each event, for a capture that is repaired. */
-  readonly order?: ChunkOrder;
-}
 
 /** What differs between the APIs whose answers consist of choices. */
 export interface ChoiceKind<Choice extends ChoiceState> {
@@ -46,10 +40,8 @@ export interface ChoiceKind<Choice extends ChoiceState> {
  * choice while the answer has needed no repair), because servers send text and calls after it.
  */
 export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
-  readonly options: ChoicesReaderOptions;
+  readonly options: AnswerReaderOptions;
   readonly #kind: ChoiceKind<Choice>;
-  /** The number of events returned. */
-  #returned = 0;
   #choices: AnswerChoices<Choice>;
   #source = new SourceReader(this.repairs);
   #usage: Usage | null = null;
@@ -63,7 +55,7 @@ export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
   /** Choices whose finish reason is held back. */
   #finishing = new Set<Choice>();
 
-  constructor(kind: ChoiceKind<Choice>, options: ChoicesReaderOptions) {
+  constructor(kind: ChoiceKind<Choice>, options: AnswerReaderOptions) {
     super(options.frameLimit);
     this.options = options;
     this.#kind = kind;
@@ -117,7 +109,6 @@ export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
       if (!state.hasText && kind === "text") state.hasText = /\S/.test(text);
       this.add({ type: kind === "text" ? "text-delta" : "reasoning-delta", choice: state.choice, text });
     } else if (this.#kind.callsOf(state)?.continueLatest(text, this.out) !== true) return false;
-    this.options.order?.endChunk(this.#position);
     return true;
   };
 
@@ -128,7 +119,6 @@ export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
     if (event === "error" && readFailure(value) === null) this.fail(failureOfText(JSON.stringify(value)));
     else this.#chunk(value, data);
     if (isShared && !this.#isOpenAiCompletion) this.repairs.note("shared-chunk");
-    this.options.order?.endChunk(this.#position);
     if (isBody && !this.ended && this.finished) {
       this.#sawWholeAnswer = true;
       this.#finish();
@@ -146,12 +136,6 @@ export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
     else super.givenUp(end);
   }
 
-  protected override handOut(): GenerationEvent[] {
-    const out = super.handOut();
-    this.#returned += out.length;
-    return out;
-  }
-
   /** Opens a choice, if it is not open. */
   start(state: Choice, out: GenerationEvent[], announced?: StartEvent["announced"]): void {
     if (state.started) return;
@@ -162,11 +146,6 @@ export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
       ...(announced && { announced }),
       ...(this.#source.identity && { source: this.#source.identity }),
     });
-  }
-
-  /** The number of events until now. */
-  get #position(): number {
-    return this.#returned + this.out.length;
   }
 
   /** Whether this is OpenAI's own answer in its legacy API, which is less regular than chat. */
@@ -232,10 +211,7 @@ export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
     const eventsBefore = out.length;
     const hadContent = this.#kind.read(raw, state, this, out);
     this.#extras.choice(raw, state.choice, out);
-    if (hadContent && state.finish !== null) {
-      this.repairs.note("early-finish");
-      this.options.order?.moveFinish(state.choice);
-    }
+    if (hadContent && state.finish !== null) this.repairs.note("early-finish");
     if (!state.hasText) state.hasText = hasVisibleText(out, eventsBefore);
     const finish = readFinishReason(raw["finish_reason"]);
     if (!finish) return;
@@ -261,7 +237,6 @@ export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
   #setFinish(state: Choice, reason: FinishReason): void {
     state.finish = reason;
     this.#finishing.add(state);
-    this.options.order?.addFinish(state.choice);
   }
 
   /**
@@ -269,10 +244,7 @@ export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
    * choice without an end. OpenAI's legacy completions occasionally repeat `length` in a chunk without text (2 of 22 recordings).
    */
   #finishAgain(state: Choice, reason: FinishReason | "failed", isAlone: boolean): void {
-    if (isAlone && this.#isOpenAiCompletion) {
-      this.options.order?.addFinish(state.choice);
-      return;
-    }
+    if (isAlone && this.#isOpenAiCompletion) return;
     this.repairs.note("repeated-finish");
     if (reason === "failed") return;
     const other = this.#choices.unfinished;
@@ -319,13 +291,13 @@ export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
     if (state.finished || state.finish === null || this.ended) return;
     state.finished = true;
     this.#finishing.delete(state);
-    const from = this.#position;
+    const from = this.out.length;
     const choiceCalls = this.#kind.callsOf(state);
     choiceCalls?.close(this.out);
     this.#kind.endContent?.(state, this, this.out);
     const { choice, stop, finish: received } = state;
     const calls = choiceCalls?.started ?? 0;
-    const hasText = state.hasText || hasVisibleText(this.out, from - this.#returned);
+    const hasText = state.hasText || hasVisibleText(this.out, from);
     const { callsInText = false, legacyFunctions } = this.options;
     const sawLegacyCall = this.#kind.isLegacyCall(state);
     const isOpenAi = this.madeByOpenAi;
@@ -348,7 +320,6 @@ export class ChoicesReader<Choice extends ChoiceState> extends AnswerReader {
       else if (!isOpenAi) this.repairs.note("finish-calls");
     }
     this.out.push({ type: "finish", choice, reason, ...(stop !== undefined && { stop }) });
-    this.options.order?.close(choice, from, this.#position);
   }
 
   /** [DONE] also ends choices without a finish reason: the source reports the answer as complete. */

@@ -9,7 +9,7 @@ import { chatReader } from "../chat/read.ts";
 import { completionReader } from "../completions/read.ts";
 import type { EventReader } from "../source-port.ts";
 import type { FrameSink } from "../sse/frame-reader.ts";
-import type { ChoicesReaderOptions } from "./choices-reader.ts";
+import type { AnswerReaderOptions } from "../source-port.ts";
 
 // A reader matches most chunks of a stream against one that it has parsed ("known chunks"). The tests for broken streams used streams too
 // short for that, and those for known chunks used exact streams, so neither saw that the two ways gave different events: "null" as a
@@ -21,7 +21,7 @@ let fastChunks = 0;
 let runs = 0;
 
 type Api = "chat" | "completions";
-type Reader = (options: ChoicesReaderOptions) => EventReader & Required<Pick<FrameSink, "take">>;
+type Reader = (options: AnswerReaderOptions) => EventReader & Required<Pick<FrameSink, "take">>;
 const create: Readonly<Record<Api, Reader>> = { chat: chatReader, completions: completionReader };
 
 /** A reader that parses every chunk. */
