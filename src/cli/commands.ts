@@ -3,6 +3,7 @@ import type { CacheWhyOptions } from "./cache-action.ts";
 import type { LaunchOptions } from "./launch-action.ts";
 import type { ParseOptions } from "./parse-action.ts";
 import type { RenderOptions } from "./render-action.ts";
+import { example } from "./serve.ts";
 
 /*
  * All commands except `serve`: their arguments, options and help. Each imports what it needs when it runs, so that `--help` is fast.
@@ -336,10 +337,10 @@ export function serviceCommand(program: Command): void {
   const service = program
     .command("service")
     .addHelpText("before", example("truewire service install model.gguf"))
-    .description("run truewire serve in the background, from when you log in (systemd; untested: launchd, Windows)");
+    .description("run truewire serve in the background, from when you log in (systemd)");
   service
     .command("install")
-    .description("write the service's file and start it; again: with other targets and options")
+    .description("write the service's unit and start it; again: with other targets and options")
     .argument("[targets...]", "the targets and options of truewire serve; relative paths are relative to this folder")
     .usage("[--print] [targets and options of truewire serve...]")
     .option("--print", "print the file, and change nothing")
@@ -362,11 +363,6 @@ export function serviceCommand(program: Command): void {
       const { serviceStatus } = await import("./service-action.ts");
       process.exitCode = serviceStatus() ? 0 : 1;
     });
-}
-
-/** The command as most people run it, for the beginning of its help. */
-export function example(line: string): string {
-  return `For example: ${line}\n`;
 }
 
 /** Collects the values of a repeatable option. */

@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import { example } from "./commands.ts";
 
 /** `truewire serve`. Its options have the names of the configuration's members; ../config/schema.ts explains them. */
 export function serveCommand(program: Command): void {
@@ -122,4 +121,9 @@ export function serveCommand(program: Command): void {
 
 function collect(value: string, earlier: readonly string[] = []): readonly string[] {
   return [...earlier, value];
+}
+
+/** The command as most people run it, for the beginning of its help. */
+export function example(line: string): string {
+  return `For example: ${line}\n`;
 }

@@ -5,8 +5,12 @@ import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Command } from "commander";
 import { serveCommand } from "./serve.ts";
-import { ownMark, serviceKinds, shellWord } from "./service-files.ts";
-import type { ServiceCommand, ServiceKind } from "./service-files.ts";
+import { ownMark, shellWord, systemdUnit, unitPath } from "./systemd-unit.ts";
+import type { ServiceCommand } from "./systemd-unit.ts";
+
+/** The commands that start the service, and the one that stops it. */
+const start = ["systemctl --user daemon-reload", "systemctl --user enable --now truewire"];
+const stop = "systemctl --user disable --now truewire";
 
 /** Options of `truewire serve` whose values are secrets, and where they belong instead. */
 const secretOptions: Readonly<Record<string, string>> = {
@@ -17,11 +21,10 @@ const secretOptions: Readonly<Record<string, string>> = {
 };
 
 /**
- * `truewire service install`: writes the file of a service that runs `truewire serve` with these arguments when the user logs in, and
- * starts it where systemd does that. Writes no other file. `print`: prints the file only. Throws an error of one sentence.
+ * `truewire service install`: writes a unit of systemd that runs `truewire serve` with these arguments when the user logs in, and
+ * starts it. Writes no other file. `print`: prints the unit only. Throws an error of one sentence.
  */
 export function installService(args: readonly string[], { print }: { readonly print?: true }): void {
-  const { kind, path } = ownService();
   checkServeArguments(args);
   const command = {
     node: process.execPath,
@@ -29,7 +32,8 @@ export function installService(args: readonly string[], { print }: { readonly pr
     folder: resolve("."),
   };
   checkWritable(command);
-  const text = kind.write(command);
+  const path = ownUnit(command);
+  const text = systemdUnit(command);
   if (print) {
     process.stdout.write(text);
     return;
@@ -39,19 +43,13 @@ export function installService(args: readonly string[], { print }: { readonly pr
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, text);
   console.log(`${isNew ? "Wrote" : "Updated"} ${path}.`);
-  if (kind.isUntested) {
-    console.log(`This file is untested on this platform. Start the service with:\n\n${lines(kind.start(path))}`);
-    return;
-  }
-  const problem = runAll([...kind.start(path), ...(isNew ? [] : ["systemctl --user restart truewire"])]);
+  const problem = runAll([...start, ...(isNew ? [] : ["systemctl --user restart truewire"])]);
   if (problem === noSystemctl) {
-    const words = [command.node, ...command.args].map(shellWord).join(" ");
-    const instead = `Let your system's own service manager run this in ${command.folder}:`;
-    console.log(`It was not started: ${problem} ${instead}\n\n  ${words}`);
+    console.log(`It was not started: ${problem} ${ownManager(command)}`);
     return;
   }
   if (problem !== undefined) {
-    console.log(`It was not started: ${problem} Start it with:\n\n${lines(kind.start(path))}`);
+    console.log(`It was not started: ${problem} Start it with:\n\n${lines(start)}`);
     return;
   }
   console.log(
@@ -80,24 +78,23 @@ const hasControlCharacter = /[\0-\x1f\x7f\x85\u2028\u2029]/;
 
 /** `truewire service uninstall`: stops the service and removes its file. */
 export function uninstallService(): void {
-  const { kind, path } = ownService();
+  const path = ownUnit();
   if (!existsSync(path)) {
     console.log(`There is no service: ${path} does not exist.`);
     return;
   }
   refuseForeign(path);
-  const problem = kind.isUntested ? undefined : runAll(kind.stop(path));
+  const problem = runAll([stop]);
   rmSync(path);
   console.log(`Removed ${path}.`);
-  if (kind.isUntested || problem !== undefined) {
-    const reason = problem === undefined ? "" : `It was not stopped: ${problem} `;
-    console.log(`${reason}If it runs, stop it with:\n\n${lines(kind.stop(path))}`);
+  if (problem !== undefined) {
+    console.log(`It was not stopped: ${problem} If it runs, stop it with:\n\n${lines([stop])}`);
   } else runAll(["systemctl --user daemon-reload"]);
 }
 
 /** `truewire service status`: prints the file, its command and the state. Returns whether the service runs, as far as is known. */
 export function serviceStatus(): boolean {
-  const { kind, path } = ownService();
+  const path = ownUnit();
   if (!existsSync(path)) {
     console.log(`Not installed: ${path} does not exist. Install it with: truewire service install`);
     return false;
@@ -106,10 +103,6 @@ export function serviceStatus(): boolean {
   console.log(`Installed: ${path}${text.includes(ownMark) ? "" : " (not written by this command)"}`);
   const command = /^ExecStart=(.*)$/m.exec(text)?.[1];
   if (command !== undefined) console.log(`Command: ${command}`);
-  if (kind.isUntested) {
-    console.log(`Ask ${kind.manager} for its state.`);
-    return false;
-  }
   const active = systemctl(["is-active", "truewire"]);
   const enabled = systemctl(["is-enabled", "truewire"]);
   // Both print the state, and end with another code than 0 for most states.
@@ -122,12 +115,15 @@ export function serviceStatus(): boolean {
   return active.output === "active";
 }
 
-function ownService(): { readonly kind: ServiceKind; readonly path: string } {
-  const kind = serviceKinds[process.platform];
-  if (kind === undefined) {
-    throw new Error(`Services are written for Linux (systemd), macOS and Windows, not for ${process.platform}.`);
-  }
-  return { kind, path: kind.path(homedir(), process.env) };
+/** The path of the unit. Throws an error that says what to do instead where the platform has no systemd. */
+function ownUnit(command?: ServiceCommand): string {
+  if (process.platform === "linux") return unitPath(homedir(), process.env);
+  const instead = command === undefined ? "" : ` ${ownManager(command)}`;
+  throw new Error(`Services are units of systemd, which ${process.platform} does not have.${instead}`);
+}
+
+function ownManager({ node, args, folder }: ServiceCommand): string {
+  return `Let your system's own service manager run this in ${folder}:\n\n  ${[node, ...args].map(shellWord).join(" ")}`;
 }
 
 /** Throws if the file exists and was not written by this command. */

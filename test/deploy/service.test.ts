@@ -11,8 +11,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { serviceKinds } from "../../src/cli/service-files.ts";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { installService, uninstallService } from "../../src/cli/service-action.ts";
 import { builtMain } from "../support/serve.ts";
 
 const isLinux = process.platform === "linux";
@@ -197,20 +197,15 @@ describe.skipIf(!isLinux)("truewire service", () => {
   });
 });
 
-// These two have never been tried on their platforms; what is tested is that the arguments are quoted as their formats demand.
-test("launchd's and Windows' files have the command with every character", () => {
-  const command = { node: "/n/node", args: ["main.js", "a & <b>", 'say "hi" \\', "end\\"], folder: "/a & b" };
-  const plist = serviceKinds.darwin?.write(command) ?? "";
-  expect(plist.match(/<string>.*<\/string>/g)).toEqual([
-    "<string>truewire</string>",
-    "<string>/n/node</string>",
-    "<string>main.js</string>",
-    "<string>a &amp; &lt;b&gt;</string>",
-    '<string>say "hi" \\</string>',
-    "<string>end\\</string>",
-    "<string>/a &amp; b</string>",
-  ]);
-  const task = serviceKinds.win32?.write({ ...command, args: ["main.js", "a b", 'say "hi" \\', "end\\"] }) ?? "";
-  expect(task).toContain('<Arguments>main.js "a b" "say \\"hi\\" \\\\" end\\</Arguments>');
-  expect(task).toContain("<WorkingDirectory>/a &amp; b</WorkingDirectory>");
+// Files for launchd and Windows' task scheduler were written, and had never been run there.
+test("without systemd, the command is named that the system's own manager has to run", () => {
+  const platform = vi.spyOn(process, "platform", "get").mockReturnValue("darwin");
+  try {
+    expect(() => installService(["a b.gguf"], {})).toThrow(
+      /^Services are units of systemd, which darwin does not have\. Let your system's own service manager run this in .*:\n\n {2}\S+ \S+ serve 'a b\.gguf'$/,
+    );
+    expect(() => uninstallService()).toThrow("Services are units of systemd, which darwin does not have.");
+  } finally {
+    platform.mockRestore();
+  }
 });

@@ -22,7 +22,6 @@ const bounded: Readonly<Record<string, string>> = {
   "src/cli/admin-client.ts \\/+$": "a URL of the command line",
   "src/cli/doctor-server.ts \\/+$": "a URL of the command line",
   "src/cli/launch-action.ts \\/+$": "a URL of the command line",
-  "src/cli/service-files.ts (\\\\*)(": "arguments of the command line",
   "src/engines/upstream/targets.ts \\/+$": "a URL of the configuration",
   "src/engines/upstream/unnamed-api.ts \\/+$": "a URL of the configuration",
   "src/formats/reading/read-literal.ts ^[-+]?": "a word of at most `maxWordLength` characters",
