@@ -177,9 +177,9 @@ function readMembers(): ReadonlyMap<string, readonly string[]> {
   const root = fileURLToPath(new URL("../../", import.meta.url));
   const api = new API({ cwd: root });
   try {
-    const [project] = api.updateSnapshot({ openProjects: [resolve(root, "tsconfig.json")] }).getProjects();
+    const [project] = api.updateSnapshot({ openProjects: [resolve(root, "tsconfig.build.json")] }).getProjects();
     const source = project?.program.getSourceFile(resolve(root, "src/core/request.ts"));
-    if (!project || !source) throw new Error("src/core/request.ts is not in the project of tsconfig.json.");
+    if (!project || !source) throw new Error("src/core/request.ts is not in the project of tsconfig.build.json.");
     const found = new Map<string, readonly string[]>();
     const visit = (node: Node, path: string): void => {
       node.forEachChild((child) => {
