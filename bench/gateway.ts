@@ -24,7 +24,9 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { stringify } from "yaml";
 import { startTruewire } from "../test/support/serve.ts";
+import { storesNothing } from "../test/support/stores-nothing.ts";
 import type { Outcome } from "./gateway/client.ts";
 import { compareBuilds, median } from "./gateway/compare.ts";
 import { killProcesses, startClients, startNginx, startProcess } from "./gateway/processes.ts";
@@ -84,6 +86,13 @@ async function startServer(...options: string[]): Promise<Running> {
   return { url: `${server.url}/v1`, pid: server.process.pid ?? 0, stop: () => server.stop() };
 }
 
+/** Returns the configuration file of two workers, which store nothing. */
+function twoWorkers(): string {
+  const file = join(mkdtempSync(join(tmpdir(), "truewire-bench-")), "truewire.yaml");
+  writeFileSync(file, stringify({ port: 0, workers: 2, ...storesNothing }));
+  return file;
+}
+
 const passThrough: Way = { name: "pass-through", start: () => startProcess("pass-through.js", upstream.url) };
 const asStarted: Way = { name: "default", start: () => startServer() };
 const chosenWays = values.only ?? (values.quick ? "pass-through,parse and rewrite,default,--no-inspect" : undefined);
@@ -94,7 +103,7 @@ const ways: readonly Way[] = [
   asStarted,
   { name: "--no-inspect", start: () => startServer(...alone) },
   { name: "exact", start: () => startServer(...alone, "--wire", "exact") },
-  { name: "two workers", start: () => startServer("--workers", "2", "--no-inspect") },
+  { name: "two workers", start: () => startServer("--config", twoWorkers()) },
   ...(values.keys ? waysWithKeys() : []),
 ].filter(({ name }) => chosenWays === undefined || chosenWays.split(",").includes(name));
 

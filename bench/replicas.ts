@@ -6,6 +6,7 @@ import { stringify } from "yaml";
 import { startCachingServer } from "../test/support/caching-server.ts";
 import type { CachingServer } from "../test/support/caching-server.ts";
 import { startTruewire } from "../test/support/serve.ts";
+import { storesNothing } from "../test/support/stores-nothing.ts";
 
 /**
  * What `balance: prefix` saves: the same conversations over four servers with prompt caches as llama.cpp's, of four slots each. The servers
@@ -101,7 +102,10 @@ async function measure(name: string, balance: string | null, workers: number): P
   } else {
     const file = join(folder, `${balance}-${workers}.yaml`);
     const upstream = { kind: "upstream", name: "up", url: urls, models: ["m"], balance };
-    writeFileSync(file, stringify({ port: 0, workers, logLevel: "warn", inspect: false, models: [upstream] }));
+    writeFileSync(
+      file,
+      stringify({ port: 0, workers, logLevel: "warn", inspect: false, ...storesNothing, models: [upstream] }),
+    );
     const gateway = await startTruewire(["--config", file]);
     times = await talk(() => `${gateway.url}/v1`);
     await gateway.stop();

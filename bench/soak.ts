@@ -1,6 +1,6 @@
 // A server under a random mix of everything for a long time: it must use no more at the end than after its warm-up.
 //
-//   npm run build && npm run bench soak [-- --minutes 30] [--clients 12] [--workers 2] [--seed 1] [--json]
+//   npm run build && npm run bench soak [-- --minutes 30] [--clients 12] [--seed 1] [--json]
 //
 // Clients use all APIs (chat, completions, responses with and without store and background, messages, embeddings, tokenize) with the demo
 // model and an upstream that fails occasionally; a quarter of them disconnect in the middle. Meanwhile the model's process is killed every
@@ -24,7 +24,6 @@ const { values } = parseArgs({
   options: {
     minutes: { type: "string", default: "30" },
     clients: { type: "string", default: "12" },
-    workers: { type: "string", default: "0" },
     seed: { type: "string", default: "1" },
     json: { type: "boolean", default: false },
   },
@@ -104,7 +103,7 @@ function writeConfig(round: number): void {
 inspect: false
 metrics: open
 logLevel: error
-${values.workers === "0" ? "" : `workers: ${values.workers}\n`}store: { at: memory, maxCount: 200, maxSize: 4MiB }
+store: { at: memory, maxCount: 200, maxSize: 4MiB }
 models:
   - { kind: local, name: local, aliases: [alias-${round % 7}], path: ${JSON.stringify(resolve("models/demo/demo.gguf"))} }
   - { kind: upstream, url: ${JSON.stringify(upstreamUrl)}, models: { up: up } }

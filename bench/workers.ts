@@ -1,6 +1,5 @@
 // What a second process brings, and what it costs: the same load through a proxy that only copies bytes, through Truewire in one process,
-// and in several. The load is an upstream's (each worker asks it by itself), or a program's (the primary process runs it, and sends what
-// it says to its workers). Linux only.
+// and in several workers. Linux only.
 //
 //   npm run build && npm run bench workers -- [--streams 64,256] [--workers 1,2] [--seconds 3] [--rounds 3]
 //
@@ -11,7 +10,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { stringify } from "yaml";
 import { startTruewire } from "../test/support/serve.ts";
+import { storesNothing } from "../test/support/stores-nothing.ts";
 import type { Job } from "./gateway/client.ts";
 import { startClients, startProcess } from "./gateway/processes.ts";
 import { cpuOfAll } from "./gateway/process-usage.ts";
@@ -30,38 +31,23 @@ const files = mkdtempSync(join(tmpdir(), "truewire-bench-"));
 interface Gateway {
   readonly name: string;
   readonly url: string;
-  readonly model: string;
   readonly pid: number;
 }
 
 process.on("exit", () => rmSync(files, { recursive: true, force: true }));
 
-async function startGateway(name: string, target: string, model: string, workers: number): Promise<Gateway> {
-  const server = await startTruewire(["--log-level", "warn", "--no-inspect", "--workers", String(workers), target]);
+async function startGateway(upstream: string, workers: number): Promise<Gateway> {
+  const file = join(files, `${workers}.yaml`);
+  writeFileSync(file, stringify({ port: 0, workers, logLevel: "warn", inspect: false, ...storesNothing }));
+  const server = await startTruewire(["--config", file, upstream]);
   process.on("exit", () => server.process.kill());
-  return { name: `${name}, ${workers}`, url: `${server.url}/v1`, model, pid: server.process.pid ?? 0 };
+  return { name: `Truewire, ${workers}`, url: `${server.url}/v1`, pid: server.process.pid ?? 0 };
 }
-
-/** As many words as the upstream's answer has; a pause from time to time lets others run. */
-const program = join(files, "words.mjs");
-writeFileSync(
-  program,
-  `export default async function* () {
-  for (let at = 0; at < 200; at++) {
-    yield at % 7 === 0 ? " word\\n" : " word";
-    if (at % 50 === 49) await new Promise(setImmediate);
-  }
-}
-`,
-);
 
 const upstream = await startProcess("upstream.js");
 const passThrough = await startProcess("pass-through.js", upstream.url);
-const gateways: Gateway[] = [{ name: "pass-through", url: passThrough.url, model: "burst", pid: passThrough.pid }];
-for (const workers of values.workers.split(",").map(Number)) {
-  gateways.push(await startGateway("upstream", upstream.url, "burst", workers));
-  gateways.push(await startGateway("program", program, "words", workers));
-}
+const gateways: Gateway[] = [{ name: "pass-through", url: passThrough.url, pid: passThrough.pid }];
+for (const workers of values.workers.split(",").map(Number)) gateways.push(await startGateway(upstream.url, workers));
 
 const load = startClients();
 
@@ -73,8 +59,8 @@ interface Sum {
   cpu: number;
 }
 
-async function measure({ url, model, pid }: Gateway, concurrency: number, sum: Sum): Promise<void> {
-  const job: Job = { url, model, stream: true, concurrency, total: 0 };
+async function measure({ url, pid }: Gateway, concurrency: number, sum: Sum): Promise<void> {
+  const job: Job = { url, model: "burst", stream: true, concurrency, total: 0 };
   const warm = await load({ ...job, total: concurrency * 4 });
   const before = cpuOfAll(pid);
   const total = Math.max(concurrency, Math.ceil((warm.answers / warm.seconds) * seconds));
@@ -87,7 +73,7 @@ async function measure({ url, model, pid }: Gateway, concurrency: number, sum: S
 }
 
 // Code that has run only a few hundred times is not optimized yet.
-for (const { url, model } of gateways) await load({ url, model, stream: true, concurrency: 16, total: 2000 });
+for (const { url } of gateways) await load({ url, model: "burst", stream: true, concurrency: 16, total: 2000 });
 console.log("gateway, workers  streams  streams/s  tokens/s  CPU µs per event");
 for (const concurrency of values.streams.split(",").map(Number)) {
   const sums = gateways.map((): Sum => ({ answers: 0, events: 0, seconds: 0, failures: 0, cpu: 0 }));

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, normalize, sep } from "node:path";
 
 const engines = ["engines/lifecycle", "engines/llama", "engines/upstream", "engines/program"];
-const belowApp = ["core", "formats", "templates", "apis", ...engines, "config", "kv", "inspect", "server", "workers"];
+const belowApp = ["core", "formats", "templates", "apis", ...engines, "config", "kv", "inspect", "server"];
 
 /** Room → rooms that it may import. A room is a folder of src/; files directly in src/ are the package's entries. */
 const rooms = {
@@ -25,7 +25,6 @@ const rooms = {
   inspect: ["core", "capture"],
   config: ["core", "formats", "apis"],
   server: ["core", "apis", "kv", "inspect", "random"],
-  workers: ["core", "apis", "kv", "inspect", "server", "engines/lifecycle"],
   library: ["core", "formats", "templates", "apis", "random"],
   app: [...belowApp, "check"],
   page: ["core", "apis", "library", "check", "capture", "inspect", "random"],

@@ -4,10 +4,12 @@ import type { RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { stringify } from "yaml";
 import { withKey } from "../../test/keys/support.ts";
 import { hostileBodies, validAnswers, validBodies } from "../../test/support/hostile-bodies.ts";
 import { startTruewire } from "../../test/support/serve.ts";
 import type { RunningTruewire } from "../../test/support/serve.ts";
+import { storesNothing } from "../../test/support/stores-nothing.ts";
 import type { Attack, AttackOutcome } from "./attack.ts";
 import { memoryInUse, monitored } from "./local-model.ts";
 
@@ -399,12 +401,15 @@ export const attacks: readonly Attack[] = [
   }),
   attackOn(
     "a worker of two is stopped (SIGSTOP)",
-    { config: "workers: 2" },
-    async ({ server, expect }) => {
-      // The stream of the other client may be this worker's: it is begun again by the check after the attack.
+    {},
+    async ({ server: { url }, expect }) => {
+      const folder = mkdtempSync(join(tmpdir(), "truewire-attack-"));
+      const file = join(folder, "truewire.yaml");
+      writeFileSync(file, stringify({ port: 0, workers: 2, ...storesNothing, models: [`${url}/v1`] }));
+      const server = await startTruewire(["--config", file]);
       const { pid } = server.process;
       const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
-      const worker = children.find((child) => readFileSync(`/proc/${child}/cmdline`, "utf8").includes("worker-main"));
+      const [worker] = children;
       await new Promise((resolve) => setTimeout(resolve, 3000));
       process.kill(worker ?? 0, "SIGSTOP");
       const begun = performance.now();
@@ -420,6 +425,8 @@ export const attacks: readonly Attack[] = [
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
       const isGone = !readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").includes(String(worker));
+      await server.stop("SIGKILL");
+      rmSync(folder, { recursive: true, force: true });
       expect(isGone, "The stopped worker is still one of the server's.");
       return `${tried - unanswered} × 200, ${unanswered} unanswered; the worker ${isGone ? "was replaced" : "is still there"}`;
     },

@@ -26,8 +26,9 @@ class Stage {
   readonly folder: string = mkdtempSync(join(tmpdir(), "truewire-attack-"));
   readonly #closing: (() => unknown)[] = [];
 
-  async serve(args: readonly string[]): Promise<RunningTruewire> {
-    const server = await startTruewire([this.program(), ...args]);
+  /** `target`: default the program. */
+  async serve(args: readonly string[], target: string = this.program()): Promise<RunningTruewire> {
+    const server = await startTruewire([target, ...args]);
     this.afterwards(() => server.stop("SIGKILL"));
     return server;
   }
@@ -287,10 +288,10 @@ async function longChain(stage: Stage, place: string, links: number): Promise<Re
   };
 }
 
-/** Sends 200 requests in parallel, each of which costs 400 tokens, with a key whose budget is 1,000. */
-async function spentBudget(stage: Stage, args: readonly string[]): Promise<Report> {
+/** Sends 200 requests in parallel, each of which costs 400 tokens, with a key whose budget is 1,000. `target`: default the program. */
+async function spentBudget(stage: Stage, args: readonly string[], target?: string): Promise<Report> {
   const keys = stage.keys({ alice: "tokensPerDay: 1000", bob: "" });
-  const server = await stage.serve(["--keys-file", keys, ...args]);
+  const server = await stage.serve(["--keys-file", keys, ...args], target);
   const body = { model: "program", max_tokens: 400, messages: [{ role: "user", content: "long" }] };
   const asking = Array.from({ length: 200 }, () => ask(`${server.url}/v1/chat/completions`, body, keyOf("alice")));
   const [seen, ...answers] = await Promise.all([others(stage, server, keyOf("bob")), ...asking]);
@@ -366,6 +367,13 @@ async function sharedBudget(stage: Stage): Promise<Report> {
   return spentBudget(stage, ["--shared-limits", (await stage.redis()).url]);
 }
 
+/** Several workers serve the program of another server. */
+async function budgetOfWorkers(stage: Stage): Promise<Report> {
+  const { url } = await stage.redis();
+  const source = await stage.serve([]);
+  return spentBudget(stage, ["--workers", "2", "--store", url, "--shared-limits", url], `${source.url}/v1`);
+}
+
 async function chainInRedis(stage: Stage, links: number): Promise<Report> {
   return longChain(stage, (await stage.redis()).url, links);
 }
@@ -375,6 +383,7 @@ const inRedis: readonly Attack[] = [
   attack("300 links of previous_response_id, in Redis", (stage) => chainInRedis(stage, 300)),
   attack("10,000 links of previous_response_id, in Redis", (stage) => chainInRedis(stage, 10_000), true),
   attack("200 parallel requests against tokensPerDay, in Redis", sharedBudget),
+  attack("200 parallel requests against tokensPerDay, with 2 workers over Redis", budgetOfWorkers),
 ];
 
 /** Attacks on Redis are skipped if it is not installed. */
@@ -391,9 +400,6 @@ export const attacks: readonly Attack[] = [
     true,
   ),
   attack("200 parallel requests against tokensPerDay", (stage) => spentBudget(stage, [])),
-  attack("200 parallel requests against tokensPerDay, with 2 workers", (stage) =>
-    spentBudget(stage, ["--workers", "2"]),
-  ),
   attack("a server is killed in the middle of background responses", killedInBackground),
   attack("one key fills the store, in memory", (stage) => fullStore(stage, "memory", 1)),
   attack("one key fills the store, in a folder", (stage) => fullStore(stage, join(stage.folder, "store"), 1)),

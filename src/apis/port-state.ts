@@ -143,7 +143,7 @@ export interface PortCall {
   /** The options for reading a body, by its model. */
   readOptions(body: unknown): ReadOptions;
   /** The client's run of this id, if this server is generating it. */
-  run(id: string): Promise<DetachedRun | undefined>;
+  run(id: string): DetachedRun | undefined;
   /** Whether the process of this name is known to have ended. false: running or unknown. */
   hasEnded(processName: string): boolean;
   /** Resolves after `ms` milliseconds, or when the client disconnects; to whether it is still connected. */

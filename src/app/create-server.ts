@@ -32,10 +32,7 @@ import {
 } from "./settings-of-config.ts";
 import { PoolControl, oneAfterAnother } from "./pool-control.ts";
 import { readServerFiles } from "./server-files.ts";
-import type { WorkerSide } from "./worker-side.ts";
-import { healthOf } from "../server/health.ts";
 import { handle } from "../server/handle.ts";
-import { silentLog } from "../server/log.ts";
 import type { Log } from "../server/log.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
 import { maskedLog } from "../server/mask.ts";
@@ -97,22 +94,30 @@ export function createServer(config: TruewireConfig, options: ServerOptions = {}
   return openServer(config, options);
 }
 
+/** A worker: one of several independent servers that share a port. */
+export interface WorkerSide {
+  /** From 1. */
+  readonly number: number;
+  /** Called once with a function that returns the metrics of this worker. Returns one that returns those of all workers. */
+  shareMetrics(own: () => Promise<string>): () => Promise<string>;
+}
+
 /**
- * `side`: the server is one of several workers, and shares with the others what their primary process has.
+ * The same for a worker; absent: the server is alone.
  *
  * @internal
  */
 export async function openServer(
   config: TruewireConfig,
   options: ServerOptions,
-  side?: WorkerSide,
+  worker?: WorkerSide,
 ): Promise<TruewireServer> {
   let current = parseConfig(config);
-  const { keys, certificate } = side?.files ?? (await readServerFiles(current, nodeRuntime));
+  const { keys, certificate } = await readServerFiles(current, nodeRuntime);
   let settings = settingsOf(current, keys, false);
-  const inspector = inspectorOf(current, settings, side);
+  const inspector = inspectorOf(current, settings);
   const log = maskedLog(
-    options.log ?? openLog(current.logLevel, current.logFormat, side && { worker: side.number }),
+    options.log ?? openLog(current.logLevel, current.logFormat, worker && { worker: worker.number }),
     () => settings.mask,
   );
   const { host, port, logStream } = current;
@@ -122,7 +127,7 @@ export async function openServer(
   const openFiles = descriptorLimit();
   const profiles = current.profilesFile === undefined ? undefined : new ProfileFile(current.profilesFile, log);
   const turns = current.sessions.memory
-    ? new StoredTurns(turnLimitsOf(current), side !== undefined || current.store.at !== "memory", log)
+    ? new StoredTurns(turnLimitsOf(current), current.store.at !== "memory", log)
     : undefined;
   const pool = new EnginePool({
     log,
@@ -133,19 +138,17 @@ export async function openServer(
     ...(openFiles !== undefined && { descriptorLimit: openFiles }),
     ...(options.onProgress && { onProgress: options.onProgress }),
     ...(options.upstreamPatienceMs !== undefined && { upstreamPatienceMs: options.upstreamPatienceMs }),
-    ...(side && { openShared: (key) => side.engines.open(key), ejections: side.ejections }),
   });
   const { readConfig } = options;
   const directory = (): ModelDirectory => service.directory;
-  const control = side
-    ? side.control(directory)
-    : new PoolControl({ pool, directory, reload: readConfig && (async () => reload(await readConfig())) });
-  // Of what all workers would say, the first one says it.
-  const observing = await openObserving(current, side && side.number > 1 ? silentLog : log, turns);
+  const control = new PoolControl({
+    pool,
+    directory,
+    reload: readConfig && (async () => reload(await readConfig())),
+  });
+  const observing = await openObserving(current, log, turns);
   const service: Service = {
     ...observing.of,
-    ...(side && { others: side.others(() => healthOf(service)) }),
-    ...(side && { allRequests: side.inspection(() => service.inspector) }),
     state: "loading",
     control,
     checker: openChecker(),
@@ -156,20 +159,20 @@ export async function openServer(
     turnKey: noKey,
     bodies: new BodyBudget(settings.bodyBudget),
     store: noStore,
-    brief: side?.brief ?? new MemoryStore(briefly),
+    brief: new MemoryStore(briefly),
     assembled: new AssembledTexts(),
     processes: openProcesses(),
-    runs: side?.runs ?? new DetachedRuns(),
-    answers: side?.answers ?? new RunningAnswers(),
+    runs: new DetachedRuns(),
+    answers: new RunningAnswers(),
     limiter: new MemoryLimiter(),
     inspector,
     ...(streamLog && { streamLog }),
     page,
   };
   const { metrics } = service;
-  if (side && metrics) {
-    const ownText = (): Promise<string> => metrics.text(service.directory.engines, service.requests.open);
-    service.metrics = side.metrics(metrics, ownText);
+  if (worker && metrics) {
+    const text = worker.shareMetrics(() => metrics.text(service.directory.engines, service.requests.open));
+    service.metrics = { ...metrics, text };
   }
   /** Closes everything that the server opened in addition to its models. */
   const release = async (graceMs: number): Promise<void> => {
@@ -179,6 +182,21 @@ export async function openServer(
     await observing.close();
     await streamLog?.close();
   };
+  const open = async (): Promise<void> => {
+    service.store = await openStoreOf(current, log, nodeRuntime);
+    service.turnKey = await openTurnKey(current, log, nodeRuntime);
+    const turnStore = turns && (await openTurnStoreOf(current, nodeRuntime));
+    if (turnStore) turns?.use(turnStore);
+    service.limiter = await openLimiterOf(current, log, nodeRuntime);
+    service.directory = await pool.use(current, isForThisMachine(current, settings.keys));
+    service.state = "ready";
+  };
+  // A worker takes no connection before it can answer: the other workers can.
+  if (worker)
+    await open().catch(async (error: unknown) => {
+      await release(0);
+      throw error;
+    });
   const sockets = openWebSockets(service);
   const listener = await listen(
     {
@@ -198,37 +216,30 @@ export async function openServer(
     throw error;
   });
   const { http } = listener;
-  if (!side) warnOfOpenAddress(current, settings, log);
-  try {
-    service.store = side?.store ?? (await openStoreOf(current, log, nodeRuntime));
-    service.turnKey = side?.turnKey ?? (await openTurnKey(current, log, nodeRuntime));
-    const turnStore = side?.turns ?? (turns && (await openTurnStoreOf(current, nodeRuntime)));
-    if (turnStore) turns?.use(turnStore);
-    service.limiter = side?.limiter ?? (await openLimiterOf(current, log, nodeRuntime));
-    service.directory = await pool.use(current, isForThisMachine(current, settings.keys));
-  } catch (error) {
-    http.close();
-    http.closeAllConnections();
-    await release(0);
-    throw error;
-  }
-  service.state = "ready";
+  // With several workers, their parent process logs it.
+  if (!worker) warnOfOpenAddress(current, settings, log);
+  if (!worker)
+    await open().catch(async (error: unknown) => {
+      http.close();
+      http.closeAllConnections();
+      await release(0);
+      throw error;
+    });
   // Not when a browser first asks: an update of the package may have replaced the files by then.
   page().catch((error: unknown) => log.error({ cause: loggedError(error) }, "the page cannot be read"));
 
   const goOver = async (next: TruewireConfig): Promise<void> => {
     const parsed = parseConfig(next);
     // Read before anything changes: a certificate that is broken must not cost the rest.
-    const read = side?.files ?? (await readServerFiles(parsed, nodeRuntime));
+    const read = await readServerFiles(parsed, nodeRuntime);
     const nextSettings = settingsOf(parsed, read.keys, false);
-    const inspector = inspectorOf({ ...parsed, host }, nextSettings, side, service.inspector);
+    const inspector = inspectorOf({ ...parsed, host }, nextSettings, service.inspector);
     service.directory = await pool.use(parsed, isForThisMachine({ host }, nextSettings.keys));
     if (read.certificate) listener.renew?.(read.certificate);
     service.settings = settings = nextSettings;
     service.bodies.limit = nextSettings.bodyBudget;
     service.inspector = inspector;
-    // With several workers, only the primary process logs it.
-    if (!side) {
+    if (!worker) {
       warnOfFixedSettings(parsed, current, log);
       log.info({ models: service.directory.list().map(({ info }) => info.id) }, "configuration read again");
     }

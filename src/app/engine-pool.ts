@@ -1,6 +1,5 @@
 import type { LocalModelConfig, ModelConfig } from "../config/model-schema.ts";
 import type { Config } from "../config/schema.ts";
-import type { Engine } from "../core/engine.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
 import type { LocalModels, OpenedLocal } from "./models/local-models.ts";
 import { nameOf, openEngine, servedEngine } from "./open-engine.ts";
@@ -40,13 +39,11 @@ export class EnginePool {
    * Opens what the models need and is not open yet, and closes what they no longer need. Rejects with the first failure, and then
    * everything is as it was before. An upstream that does not answer is no failure: it is taken in when it comes.
    *
-   * `isForThisMachine`: clients may learn the names of the loaded models. `goOver` lets others go over to what is open now, before
-   * anything is closed. Where it rejects, nothing has changed, either.
+   * `isForThisMachine`: clients may learn the names of the loaded models.
    */
   async use(
     { models, memory = Infinity, loadWait }: Pick<Config, "models" | "memory" | "loadWait">,
     isForThisMachine: boolean,
-    goOver?: () => Promise<void>,
   ): Promise<ModelDirectory> {
     const next = new Map<unknown, Opened>();
     const fresh = new Map<unknown, Opened>();
@@ -66,9 +63,7 @@ export class EnginePool {
           await this.#locals?.loadEagerly(opened);
       }
       this.#open = next;
-      await goOver?.();
     } catch (error) {
-      this.#open = before;
       this.#locals?.keeper.setBudget(budget);
       await Promise.all([...fresh.values()].map(({ engine }) => engine.close(0)));
       throw error;
@@ -82,13 +77,6 @@ export class EnginePool {
       });
     }
     return new ModelDirectory(this.#served(models));
-  }
-
-  /** Returns an engine by its key in the pool, for a worker. Throws if there is no such engine. */
-  engineUnder(key: string): Engine {
-    const opened = this.#open.get(key);
-    if (!opened) throw new Error("The primary process has no such model.");
-    return opened.engine;
   }
 
   /** Closes all engines, those that are still being opened as soon as they are open. */
@@ -126,9 +114,6 @@ export class EnginePool {
   }
 
   async #openOne(model: ModelConfig): Promise<Opened> {
-    const key = keyOf(model);
-    if (this.#options.openShared && isShared(model) && typeof key === "string")
-      return { engine: await this.#options.openShared(key) };
     if (model.kind !== "local") return openEngine(model, this.#options);
     const locals = await this.openLocals();
     return locals.open(model, nameOf(model));
@@ -146,11 +131,6 @@ export class EnginePool {
     }
     return [...entries.values()];
   }
-}
-
-/** What several processes use together: it takes memory, or may hold state, so there is one of it. */
-export function isShared(model: ModelConfig): boolean {
-  return model.kind === "local" || (model.kind === "program" && typeof model.program === "string");
 }
 
 function isLocal(opened: Opened): opened is OpenedLocal {

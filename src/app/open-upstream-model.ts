@@ -48,8 +48,6 @@ export async function openUpstreamModel(
     tls: tls && (await (await options.runtime.certificates()).readCertificates(tls)),
     answerLimit: model.answerLimit,
     descriptorLimit: options.descriptorLimit,
-    // Two upstreams with one name may have another key.
-    ejections: options.ejections?.of(JSON.stringify(model)),
     log: observerOf(options.log, name),
     turns: options.turns,
     sourceId: options.sourceId,

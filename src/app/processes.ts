@@ -1,19 +1,7 @@
-import type { Config } from "../config/schema.ts";
-import { isInspectedByDefault } from "./settings-of-config.ts";
 import { readFileSync, readlinkSync } from "node:fs";
 import { availableParallelism, hostname } from "node:os";
 import { setFlagsFromString } from "node:v8";
 import type { Processes } from "../server/service.ts";
-
-/**
- * Returns the number of processes that serve a configuration: the configured number. By default one for local models and programs, which
- * have their own process or threads, and for a gateway of this machine only, which inspects its requests; any other gateway uses all cores.
- */
-export function workerCount(config: Config, cores: number = usableCores()): number {
-  const { workers, models } = config;
-  if (workers !== undefined) return workers;
-  return models.every(({ kind }) => kind === "upstream") && !isInspectedByDefault(config) ? cores : 1;
-}
 
 /** Contains the limit of processor time of a container on Linux. Source: the kernel's documentation of cgroup v2, `cpu.max`. */
 const quotaFile = "/sys/fs/cgroup/cpu.max";

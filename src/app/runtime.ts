@@ -1,7 +1,5 @@
 import type { UpstreamOptions } from "../engines/upstream/options.ts";
-import type { Engine } from "../core/engine.ts";
 import type { ProfileStore } from "../engines/upstream/learned-profiles.ts";
-import type { SharedEjections } from "../workers/shared-ejections.ts";
 import type { OpenOptions } from "./open-options.ts";
 
 /** The parts of a server that need Node, each loaded when a configuration asks for it. */
@@ -28,8 +26,4 @@ export interface PoolOptions extends OpenOptions {
   /** Of every upstream. */
   readonly turns?: UpstreamOptions["turns"];
   readonly sourceId?: UpstreamOptions["sourceId"];
-  /** In a worker: opens a local model or a program of the primary process by its key in the pool. Absent: this process opens it. */
-  readonly openShared?: (key: string) => Promise<Engine>;
-  /** In a worker: ejected URLs of upstreams, shared by all workers. */
-  readonly ejections?: SharedEjections;
 }

@@ -72,44 +72,37 @@ export function keyRingOf({ apiKey, keysFile }: Config, keys: readonly KeyConfig
   return new KeyRing(apiKey, keys.map(hashedKey), keysFile !== undefined);
 }
 
-function hashedKey({ name, hash, models, expires, priority = "default", ...limits }: KeyConfig): HashedKey {
-  const isLimited = Object.values(limits).some((limit) => limit !== undefined);
+function hashedKey(key: KeyConfig): HashedKey {
+  const { name, hash, models, expires, priority = "default", ...limits } = key;
   return {
     hash,
     ...(expires !== undefined && { expiresAt: expires }),
-    client: { name, owner: name, tier: priority, ...(models && { models }), ...(isLimited && { limits }) },
+    client: { name, owner: name, tier: priority, ...(models && { models }), ...(isLimited(key) && { limits }) },
   };
+}
+
+/** The settings of a key that are not limits. */
+const unlimited: ReadonlySet<string> = new Set<keyof KeyConfig>(["name", "hash", "models", "expires", "priority"]);
+
+/** Whether the usage of a key is counted. */
+export function isLimited(key: KeyConfig): boolean {
+  return Object.entries(key).some(([name, value]) => value !== undefined && !unlimited.has(name));
 }
 
 /**
  * Returns the inspector, which keeps the latest requests of a server: on by default for a server of this machine only, off elsewhere.
- * `worker`: this process is one of several, which share the memory. `current` is used again if its size did not change. Throws `ConfigError` if no client could read the requests.
+ * `current` is used again if its size did not change. Throws `ConfigError` if no client could read the requests.
  */
 export function inspectorOf(
   config: Config,
   { keys }: Pick<ServiceSettings, "keys">,
-  worker?: { readonly number: number; readonly count: number },
   current?: Inspector,
 ): Inspector | undefined {
   const { inspect, inspectSize, adminKey } = config;
   const isPrivate = isForThisMachine(config, keys);
   if (!(inspect ?? isPrivate)) return undefined;
   if (!isPrivate && adminKey.length === 0) throw new ConfigError([needsAdminKey]);
-  const size = Math.floor(inspectSize / (worker?.count ?? 1));
-  return current?.maxBytes === size ? current : new Inspector(size, worker?.number);
-}
-
-/** True if the inspector is on without a setting, as far as is known before the file of keys is read. */
-export function isInspectedByDefault({
-  host,
-  inspect,
-  apiKey,
-  keys,
-  keysFile,
-}: Pick<Config, "host" | "inspect" | "apiKey" | "keys" | "keysFile">): boolean {
-  return (
-    inspect === undefined && isLoopback(host) && apiKey.length === 0 && keys.length === 0 && keysFile === undefined
-  );
+  return current?.maxBytes === inspectSize ? current : new Inspector(inspectSize);
 }
 
 const needsAdminKey = {

@@ -1,46 +1,32 @@
 import type { TruewireConfig } from "../config/config.ts";
 import type { ModelInfo } from "../core/engine.ts";
-import type { ServerFiles } from "./server-files.ts";
 
-/** Messages between the primary process and its workers about starting and stopping. */
-export const workerTopics = {
-  /** Asked by a worker, first of all → `WorkerStart`. */
-  start: "worker.start",
-  /** Told by a worker: `WorkerReady`, or `WorkerFailed`. */
-  ready: "worker.ready",
-  failed: "worker.failed",
-  /** Asked by the primary: a `WorkerConfig` to go over to → `readonly ModelInfo[]`. */
-  reload: "worker.reload",
-  /** Asked by the primary every few seconds → null. */
-  alive: "worker.alive",
-} as const;
+/** What a worker sends to its parent process. A worker answers its `serve` messages in their order, each with `ready` or `failed`. */
+export type FromWorker =
+  /** It runs, and waits for its configuration. */
+  | { readonly kind: "started" }
+  | { readonly kind: "ready"; readonly url: string; readonly models: readonly ModelInfo[] }
+  /** It cannot serve the configuration. `code` and `syscall`: of an error of the system, such as EADDRINUSE when it listens. */
+  | {
+      readonly kind: "failed";
+      readonly message: string;
+      readonly code?: string | undefined;
+      readonly syscall?: string | undefined;
+    }
+  /** Answers `ping`. */
+  | { readonly kind: "alive" }
+  /** Asks for the metrics of all workers. */
+  | { readonly kind: "all-metrics" }
+  /** Answers `metrics`. */
+  | { readonly kind: "metrics"; readonly text: string };
 
-/**
- * What a worker serves. It includes the contents of the files that a configuration names, so that a worker that replaces another one sees no
- * change before a reload is requested.
- */
-export interface WorkerConfig {
-  readonly config: TruewireConfig;
-  readonly files: ServerFiles;
-}
-
-export interface WorkerStart extends WorkerConfig {
-  readonly number: number;
-  /** The number of all workers. */
-  readonly count: number;
-  /** The key of the installation. */
-  readonly turnKey: Uint8Array;
-}
-
-export interface WorkerReady {
-  readonly url: string;
-  readonly models: readonly ModelInfo[];
-}
-
-/** Why a worker cannot serve. */
-export interface WorkerFailed {
-  readonly message: string;
-  /** Of an error of the system, such as EADDRINUSE when it listens. */
-  readonly code?: string | undefined;
-  readonly syscall?: string | undefined;
-}
+/** What the parent process sends to a worker. */
+export type ToWorker =
+  /** The configuration to serve: the first one, or another one after a reload. */
+  | { readonly kind: "serve"; readonly number: number; readonly config: TruewireConfig }
+  | { readonly kind: "stop"; readonly graceMs: number }
+  | { readonly kind: "ping" }
+  /** Asks for the metrics of this worker. */
+  | { readonly kind: "metrics" }
+  /** Answers `all-metrics`. */
+  | { readonly kind: "all-metrics"; readonly text: string };

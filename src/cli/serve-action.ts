@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
 import { ConfigError } from "../config/config-error.ts";
 import type { LocalModel, ModelEntry, TruewireConfig } from "../config/config.ts";
-import { noModels, readConfigFile } from "../config/read-config-file.ts";
+import { errorInFile, noModels, readConfigFile } from "../config/read-config-file.ts";
 import { parseConfig } from "../config/schema.ts";
 import { isFolder, modelsInFolder } from "../config/folder.ts";
 import { modelOfTarget } from "../config/target.ts";
 import { createServer, type ServerOptions, type TruewireServer } from "../app/create-server.ts";
-import { outliveReaders, reportRejections, tuneV8, workerCount } from "../app/processes.ts";
+import { outliveReaders, reportRejections, tuneV8 } from "../app/processes.ts";
 import { isLoopback } from "../server/origins.ts";
 import { bannerOf, lateNoteOf } from "./banner.ts";
 import { entriesOf, findServers, portsToLookAt } from "./discovery.ts";
@@ -95,7 +95,7 @@ export async function serve(targets: readonly string[], options: Options): Promi
       ...(file !== undefined && { readConfig: read }),
     });
   } catch (error) {
-    throw listenError(error, config, found) ?? withOptionNames(error, options);
+    throw listenError(error, config, found) ?? (await withPlaces(error, options, file));
   } finally {
     bar?.close();
   }
@@ -105,7 +105,7 @@ export async function serve(targets: readonly string[], options: Options): Promi
       await server.reload({ ...(await read()), ...otherPort });
     } catch (error) {
       console.error(
-        `truewire: ${messageOf(error)}\ntruewire: The configuration was not reloaded; nothing has changed.`,
+        `truewire: ${messageOf(await withPlaces(error, options, file))}\ntruewire: The configuration was not reloaded; nothing has changed.`,
       );
     }
     notifySystemd("ready", statusOf(server));
@@ -202,8 +202,8 @@ function isFree(port: number, host: string): Promise<boolean> {
   });
 }
 
-/** Names the options of the command line, where a configuration is invalid because of their values. */
-function withOptionNames(error: unknown, options: Options): unknown {
+/** Names the options of the command line, or the lines of the file, if a configuration is invalid because of their values. */
+async function withPlaces(error: unknown, options: Options, file: string | undefined): Promise<unknown> {
   if (!(error instanceof ConfigError)) return error;
   const lines = error.problems.map(({ path, message, line }) => {
     const setting = path[0] === "models" ? path[2] : path[0];
@@ -213,15 +213,16 @@ function withOptionNames(error: unknown, options: Options): unknown {
     const option = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
     return `${option}${secretOptions.has(name) ? "" : ` ${String(value)}`}: ${message}`;
   });
-  return lines.includes(undefined) ? error : new Error([...new Set(lines)].join("\n"), { cause: error });
+  if (!lines.includes(undefined)) return new Error([...new Set(lines)].join("\n"), { cause: error });
+  const isPlaced = file === undefined || error.problems.some(({ line }) => line !== undefined);
+  return isPlaced ? error : errorInFile(error, file, process.env);
 }
 
 /** One process, or several that share its port. */
 async function openServer(config: TruewireConfig, options: ServerOptions): Promise<TruewireServer> {
-  const count = workerCount(parseConfig(config));
-  if (count === 1) return createServer(config, options);
-  const { createClusteredServer } = await import("../app/clustered-server.ts");
-  return createClusteredServer(config, count, options);
+  if (parseConfig(config).workers === 1) return createServer(config, options);
+  const { createWorkers } = await import("../app/workers.ts");
+  return createWorkers(config, options);
 }
 
 /** What `systemctl status` shows. */
@@ -315,7 +316,7 @@ function listenError(
   { host = "127.0.0.1", port = defaultPort }: TruewireConfig,
   found: readonly FoundServer[],
 ): Error | undefined {
-  // A worker's address is bound by its primary process.
+  // A worker's address is bound by its parent process.
   const isListening = ["listen", "bind"].includes((error as NodeJS.ErrnoException).syscall ?? "");
   if (!(error instanceof Error) || !isListening) return undefined;
   const sentences: Readonly<Record<string, string>> = {

@@ -23,7 +23,7 @@ export function serveCommand(program: Command): void {
     .option("-p, --port <number>", "the port; 0 takes any free port (default: 8080)")
     .option(
       "--workers <number>",
-      "processes that share one port (default: 1 with local models or programs, or on this machine without keys, else one for each core)",
+      "independent processes that share one port; more than one need Redis, and upstreams only (default: 1)",
     )
     .option("--tls-cert <file>", "a certificate (PEM); the server then speaks HTTPS")
     .option("--tls-key <file>", "the certificate's private key (PEM)")

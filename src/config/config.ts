@@ -16,9 +16,8 @@ export interface TruewireConfig {
   /** Default 8080; 0 takes any free one. */
   readonly port?: number | string;
   /**
-   * How many processes `truewire serve` uses, which share one port. Default: 1 where there is a local model or a program, or on
-   * this machine without keys, else as many as the machine has cores. A server or a handler inside another program is always a part of
-   * that program's process.
+   * How many independent processes `truewire serve` uses, which share one port; default 1. More than one serve upstreams only, and need
+   * Redis for what is stored and for limits. A server or a handler inside another program is always a part of that program's process.
    */
   readonly workers?: number | string;
   /** A PEM file with the server's certificate and those between it and its authority; the server then speaks HTTPS. */
@@ -101,7 +100,7 @@ export interface TruewireConfig {
   readonly adminKey?: string | readonly string[];
   /**
    * Keep the last requests in memory, for the page's Inspect and `/admin/requests`; default: on a server that listens on this machine only
-   * and needs no key of its clients. Elsewhere it needs an `adminKey`. One process keeps them: there must not be several `workers`.
+   * and needs no key of its clients. Elsewhere it needs an `adminKey`. Not with several `workers`.
    */
   readonly inspect?: boolean;
   /** What these requests may take in memory; default 32MiB. */

@@ -42,6 +42,24 @@ export async function checkConfigFile(
   return models.length;
 }
 
+/** Returns the error with `file:line:` for each problem, if all of its settings are in the configuration file; else the error itself. */
+export async function errorInFile(
+  error: ConfigError,
+  file: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<unknown> {
+  const { readYamlFile } = await import("./read-yaml-file.ts");
+  try {
+    await readYamlFile(file, environment, (read) => {
+      const settings = (read ?? {}) as object;
+      if (error.problems.every(({ path }) => Object.hasOwn(settings, String(path[0])))) throw error;
+    });
+    return error;
+  } catch (placed) {
+    return placed;
+  }
+}
+
 function missingFilesOf(model: string | ModelEntry, at: number, folder: string): ConfigProblem[] {
   const parsed = typeof model === "string" ? modelOfTarget(model) : model;
   if (parsed.kind !== "local") return [];

@@ -78,7 +78,7 @@ const sessionsSchema = settings(
 export interface Config {
   readonly host: string;
   readonly port: number;
-  readonly workers?: number | undefined;
+  readonly workers: number;
   readonly tlsCert?: string | undefined;
   readonly tlsKey?: string | undefined;
   readonly apiKey: readonly string[];
@@ -133,8 +133,6 @@ function checkAdminKey({ adminKey, apiKey }: Config): void {
   ]);
 }
 
-/** Each process knows its own requests alone. */
-
 /** The JSON schema of `truewire.yaml`, for editors. */
 export function configJsonSchema(): Record<string, unknown> {
   const schema = z.toJSONSchema(server, {
@@ -173,10 +171,8 @@ const server = settings(
       .describe("The address to listen on (default 127.0.0.1)"),
     port: integer(0, 65_535).default(8080).describe("The port to listen on; 0 takes any free port (default 8080)"),
     workers: integer(1, 1024)
-      .optional()
-      .describe(
-        "Processes that share one port (default: 1 with local models or programs, or on this machine without keys, else one for each core)",
-      ),
+      .default(1)
+      .describe("Independent processes that share one port; more than one need Redis, and upstreams only (default 1)"),
     tlsCert: text("a PEM file, such as cert.pem")
       .optional()
       .describe("The server's certificate, with those between it and its authority; HTTPS in place of HTTP"),

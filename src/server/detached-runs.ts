@@ -25,9 +25,6 @@ export interface DetachedRequest {
   readonly onEnd?: () => void;
 }
 
-/** Finds a run of another process of this server. `key`: as for `DetachedRuns.own`. */
-export type FindElsewhere = (key: string) => Promise<FoundRun | undefined>;
-
 /** Answers that are generated without a client: responses in the background, and streams that a client may resume. */
 export class DetachedRuns {
   readonly #runs = new Map<string, BackgroundRun | ResumableStream>();
@@ -35,18 +32,12 @@ export class DetachedRuns {
   readonly #streams = new Set<ResumableStream>();
   /** The streams that had ended or were without a client at their last change. */
   readonly #droppable = new Set<ResumableStream>();
-  readonly #elsewhere: FindElsewhere | undefined;
   /** The size of all streams, in characters. */
   #kept = 0;
   /** The number of streams that continue without a client. */
   #lost = 0;
   #isClosing = false;
   #idle: (() => void)[] = [];
-
-  /** `elsewhere`: finds runs of other processes. */
-  constructor(elsewhere?: FindElsewhere) {
-    this.#elsewhere = elsewhere;
-  }
 
   /** Resolves when the store knows that the response is in progress. */
   async start(detached: DetachedRequest, log: Log): Promise<FoundRun> {
@@ -64,13 +55,9 @@ export class DetachedRuns {
     return run;
   }
 
-  async find(owner: string, id: string): Promise<FoundRun | undefined> {
-    const key = keyOf(owner, id);
-    return this.#runs.get(key) ?? (await this.#elsewhere?.(key));
-  }
-
-  own(key: string): FoundRun | undefined {
-    return this.#runs.get(key);
+  /** Finds a run of this process. */
+  find(owner: string, id: string): FoundRun | undefined {
+    return this.#runs.get(keyOf(owner, id));
   }
 
   /** Lets clients of the owner resume a stream by the id of its request, until it is forgotten. */

@@ -22,9 +22,8 @@ export function healthOf({
  * `GET /health`: 200 if at least one engine can answer, otherwise 503. The body has totals over all engines and, for clients that may see
  * all models, the state of each engine.
  */
-export async function answerHealth(reply: Reply, service: Service): Promise<void> {
-  const own = healthOf(service);
-  const { state, engines, requests } = (await service.others?.health(own)) ?? own;
+export function answerHealth(reply: Reply, service: Service): void {
+  const { state, engines, requests } = healthOf(service);
   const slots = { busy: 0, total: 0 };
   let queued = 0;
   for (const engine of engines) {

@@ -4,9 +4,6 @@ import { OpenList, type Placed } from "../core/open-list.ts";
 /** What `endReasoning` did. "unsupported": the source of the answer cannot end its reasoning. */
 export type ReasoningEnd = "ended" | "not-reasoning" | "unsupported" | "not-running";
 
-/** Asks the other processes of this server. */
-export type EndReasoningElsewhere = (owner: string, id: string) => Promise<ReasoningEnd>;
-
 interface RunningAnswer {
   readonly owner: string;
   readonly requestId: string;
@@ -16,11 +13,6 @@ interface RunningAnswer {
 /** The answers that are being generated. Each is found by the id of its request and by its own, which is seldom done. */
 export class RunningAnswers {
   readonly #answers = new OpenList<OpenAnswer>();
-  readonly #elsewhere: EndReasoningElsewhere | undefined;
-
-  constructor(elsewhere?: EndReasoningElsewhere) {
-    this.#elsewhere = elsewhere;
-  }
 
   /** An answer begins. `owner`: of its client; "" without keys. */
   begin(answer: RunningAnswer): OpenAnswer {
@@ -29,13 +21,8 @@ export class RunningAnswers {
     return open;
   }
 
-  /** Ends the reasoning of an answer of this process, or of another one. Rejects with `FailureError` if its model does not respond. */
+  /** Ends the reasoning of an answer. Rejects with `FailureError` if its model does not respond. */
   async endReasoning(owner: string, id: string): Promise<ReasoningEnd> {
-    const own = await this.endOwnReasoning(owner, id);
-    return own === "not-running" && this.#elsewhere ? this.#elsewhere(owner, id) : own;
-  }
-
-  async endOwnReasoning(owner: string, id: string): Promise<ReasoningEnd> {
     const answer = this.#find(owner, id);
     if (!answer) return "not-running";
     const { engine, requestId } = answer;

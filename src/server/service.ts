@@ -7,7 +7,7 @@ import type { Checker, ModelControl } from "./admin/model-control.ts";
 import type { AssembledTexts } from "./client-stores.ts";
 import type { BodyBudget } from "./body-budget.ts";
 import type { DetachedRuns } from "./detached-runs.ts";
-import type { InspectedRequests, Inspector } from "./inspect/inspector.ts";
+import type { Inspector } from "./inspect/inspector.ts";
 import type { KeyRing } from "./keys/key-ring.ts";
 import type { Log, StreamLog } from "./log.ts";
 import type { Mask } from "./mask.ts";
@@ -78,12 +78,8 @@ export interface Service {
   metrics?: Metrics;
   /** Absent if requests are not inspected. */
   inspector?: Inspector | undefined;
-  /** The requests of all workers, if the server has several. */
-  readonly allRequests?: InspectedRequests;
   /** Absent until the server has opened it, and if tracing is off. */
   tracing?: Tracing;
-  /** Absent if the server has one process. */
-  readonly others?: Others;
 }
 
 /** The processes of all servers that share a store. */
@@ -92,12 +88,6 @@ export interface Processes {
   readonly own: string;
   /** Whether the process of this name is known to have ended. */
   hasEnded(name: string): boolean;
-}
-
-/** The other workers of this server. */
-export interface Others {
-  /** Merges the health of all workers. `own`: that of this one. Never rejects: workers that do not answer in time are left out. */
-  health(own: HealthReport): Promise<HealthReport>;
 }
 
 /** The limits of `Service.brief`: clients fetch a background response soon. */
@@ -143,7 +133,6 @@ export interface PageFile {
 /** The files of the page, by name. */
 export type PageFiles = ReadonlyMap<string, PageFile>;
 
-/** The health of one process, or of all workers. */
 export interface HealthReport {
   readonly state: "loading" | "ready" | "closing";
   readonly engines: readonly EngineReport[];

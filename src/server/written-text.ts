@@ -2,15 +2,13 @@ import type { DetachedRun } from "../apis/port-state.ts";
 import { FailureError } from "../core/failure.ts";
 import type { HeaderFields } from "./exchange.ts";
 
-/** A run of this process, or of another one. */
+/** A run of this process, and what has been written of it. */
 export interface FoundRun extends DetachedRun {
-  /** For a run of another process: when it was found. */
   readonly state: RunState;
   /** Begins with chunk `from`; default 0. `return` ends the iteration immediately. */
   events(from?: number): AsyncIterableIterator<string>;
 }
 
-/** Plain data. */
 export interface RunState {
   /** The number of the first chunk that is kept, and of the next one that will be written. */
   readonly first: number;

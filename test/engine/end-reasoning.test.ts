@@ -191,20 +191,3 @@ test("only the key of the request may end its reasoning", async () => {
     await server.stop();
   }
 });
-
-test("with several workers, any of them finds the answer", async () => {
-  const server = await start({ workers: 2 });
-  try {
-    // Connections are new, so that they may reach each of the workers.
-    for (let at = 0; at < 4; at++) {
-      const stream = await begin(server, "chat/completions", ponder);
-      const id = /"id":"(chatcmpl-\w+)"/.exec(stream.first)?.[1];
-      const refused = await control(server, { id: "chatcmpl-unknown", action });
-      expect(refused.status).toBe(404);
-      expect(await control(server, { id, action })).toMatchObject({ status: 200 });
-      expect(chatOf(await stream.rest()).content.trim()).toBe(text);
-    }
-  } finally {
-    await server.stop();
-  }
-});

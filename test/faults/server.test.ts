@@ -5,11 +5,13 @@ import { connect, createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { Agent, fetch as undiciFetch } from "undici";
+import { stringify } from "yaml";
 import { workersOf } from "../cluster/processes.ts";
 import { selfSigned } from "../support/certificate.ts";
 import { until } from "../support/scripted-engine.ts";
 import { runTruewire } from "../support/serve.ts";
 import type { RunningTruewire } from "../support/serve.ts";
+import { storesNothing } from "../support/stores-nothing.ts";
 import { fault } from "./fault.ts";
 import { outcome } from "./outcome.ts";
 import { afterwards, ask, canMount, mountSmallDisk, newFolder, serve, writeProgram } from "./support.ts";
@@ -64,7 +66,11 @@ fault(
 fault(
   "one of several workers is killed while streams run",
   async () => {
-    const server = await serve([writeProgram(newFolder()), "--workers", "2"]);
+    const source = await serve([writeProgram(newFolder())]);
+    const config = join(newFolder(), "truewire.yaml");
+    const models = [{ kind: "upstream", url: `${source.url}/v1` }];
+    writeFileSync(config, stringify({ port: 0, workers: 2, ...storesNothing, models }));
+    const server = await serve(["--config", config]);
     const streams: Response[] = [];
     for (let i = 0; i < 8; i++) streams.push(await words(server, 300));
     process.kill(workersOf(server)[0] ?? 0, "SIGKILL");

@@ -46,7 +46,7 @@ describe.skipIf(process.platform === "win32")("out of file descriptors", () => {
   beforeAll(async () => {
     // Answers begin and stay open, so that every request keeps its descriptor.
     upstream = await startScripted((response) => response.write(role + event({ content: "Hi" })));
-    truewire = await startTruewire(["--log-level", "warn", "--workers", "1", upstream.url], { openFiles: limit });
+    truewire = await startTruewire(["--log-level", "warn", upstream.url], { openFiles: limit });
   });
 
   const pause = (): boolean => truewire.process.kill("SIGSTOP");

@@ -137,10 +137,7 @@ test("what is no model server, wants a key, has no model or is a Truewire is not
 
 // On a busy machine an Ollama needs more than the 150 ms that the start waits, and four of six starts missed it for good. The doubles of the
 // tests answered at once, or never.
-test.each([
-  ["one process", []],
-  ["two workers", ["--workers", "2"]],
-])("a server that answers after the start is named at the start, and joins (%s)", async (_, args) => {
+test("a server that answers after the start is named at the start, and joins", async () => {
   let answer: () => void = () => {};
   const released = new Promise<void>((resolve) => {
     answer = resolve;
@@ -155,7 +152,7 @@ test.each([
   });
   const port = await portOf(server);
   onTestFinished(() => server.closeAllConnections());
-  const truewire = await start([port], args, { TRUEWIRE_DISCOVERY_MS: "300" });
+  const truewire = await start([port], [], { TRUEWIRE_DISCOVERY_MS: "300" });
   expect(await namesOf(truewire)).toEqual(["demo"]);
   const url = `http://127.0.0.1:${port}/v1`;
   expect(truewire.stdout()).toContain(
@@ -163,7 +160,6 @@ test.each([
   );
   answer();
   let names: string[] = [];
-  // Each of two workers takes it in for itself.
   await until(async () => (names = await namesOf(truewire)).length === 3, "the models are served");
   expect(names).toEqual(["demo", "qwen3:8b", "ollama/demo"]);
   const line = `Ollama at ${url} answers now, and its models are served: qwen3:8b, demo\n`;

@@ -153,35 +153,6 @@ test("the URLs of an upstream: one that fails is ejected, retries are counted, a
   expect(second).not.toHaveProperty("failure");
 });
 
-test("several workers: each reports the models of the primary process, and the URLs as all workers see them", async () => {
-  const failing = await startScripted((response) => void response.writeHead(500).end("{}"));
-  closeAfterTest(() => failing.close());
-  const entries = [
-    `{ kind: local, path: a.gguf, load: lazy, ${small} }`,
-    `{ kind: upstream, name: up, url: "${failing.url}", models: [m], retries: 0 }`,
-  ];
-  const two = await serveModels(entries, ["workers: 2"]);
-  closeAfterTest(() => two.end());
-  // New connections reach both workers.
-  const clients = await Promise.all(Array.from({ length: 4 }, () => watchStates(two.url)));
-  closeAfterTest(() => clients.forEach((client) => client.close()));
-  await taskEvents(await admin(two.url, "models/load", "a"));
-  const leaving = new AbortController();
-  await ask(two.url, "a", "endless", { stream: true }, leaving.signal);
-  await until(
-    () => clients.every((client) => client.model("a")?.slots?.each?.some(({ state }) => state === "generating")),
-    "every client sees the slot at work",
-  );
-  leaving.abort();
-  for (let at = 0; at < 8; at++) await (await ask(two.url, "m", "x", {})).text();
-  await until(
-    () => clients.every((client) => client.model("up")?.urls?.[0]?.state === "ejected"),
-    "every client sees the ejection",
-  );
-  await taskEvents(await admin(two.url, "models/unload", "a"));
-  await until(() => clients.every((client) => client.model("a")?.state === "unloaded"), "every client sees the unload");
-});
-
 /** Counts how often it is sampled, and differs each time, by much. */
 class RestlessEngine extends ScriptedEngine {
   samples = 0;

@@ -279,12 +279,3 @@ describe("on a server with keys", () => {
     expect(others.miss?.known).toMatch(/^3\. The vault/);
   });
 });
-
-test("with several workers, each tells the misses of the primary's models", async () => {
-  const server = await serve(1, { workers: 2 });
-  const chat = (date: string): Promise<Asked> =>
-    ask(server.url, chatPath, { messages: [system(`It is ${date}. ${rules}`), user("Hi")] });
-  await chat("2026-11-22");
-  // New connections go to the workers in turn.
-  for (const day of [23, 24, 25]) expect((await chat(`2026-11-${day}`)).miss?.cause).toBe("date");
-});

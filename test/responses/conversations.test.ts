@@ -47,7 +47,6 @@ const places: readonly Place[] = [
       return ["--store", `redis://127.0.0.1:${port}`];
     },
   },
-  { name: "with 2 workers", args: async () => ["--workers", "2"] },
 ];
 afterAll(() => closing.forEach((close) => close()));
 

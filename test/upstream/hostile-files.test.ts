@@ -154,7 +154,7 @@ describe("files of one client", () => {
   );
 });
 
-/** The processes that read files, children of the server or of its workers. */
+/** The processes that read files, children of the server. */
 function readersOf(server: number): readonly string[] {
   const linesOf = (pid: string, file: string): string => {
     try {
@@ -166,5 +166,5 @@ function readersOf(server: number): readonly string[] {
   const parentOf = (pid: string): string => /^PPid:\s+(\d+)/m.exec(linesOf(pid, "status"))?.[1] ?? "0";
   return readdirSync("/proc")
     .filter((pid) => /^\d+$/.test(pid) && linesOf(pid, "cmdline").includes("limited-main.js"))
-    .filter((pid) => [parentOf(pid), parentOf(parentOf(pid))].includes(String(server)));
+    .filter((pid) => parentOf(pid) === String(server));
 }

@@ -97,7 +97,7 @@ test("a conversation moves when its URL is out of service, and back when the URL
   expect(home.answered).toHaveLength(2);
 });
 
-// Workers have no state in common: each computes the URL.
+// Processes have no state in common: each computes the URL.
 test("several processes choose the same URL", async () => {
   const servers = await replicas(4);
   const engines = await Promise.all(

@@ -58,8 +58,6 @@ export interface UpstreamOptions {
   readonly answerLimit?: number | undefined;
   /** The process's limit on open files. The last few are not used for connections to upstreams: clients are refused with them. */
   readonly descriptorLimit?: number | undefined;
-  /** Absent: no other process of this server uses these URLs. */
-  readonly ejections?: Ejections | undefined;
   readonly log?: LogListener | undefined;
 }
 
@@ -90,18 +88,4 @@ interface UpstreamTls {
   readonly serverName?: string | undefined;
   /** Default true. False accepts any certificate: for tests and closed networks. */
   readonly verify?: boolean | undefined;
-}
-
-/** Whether a URL is in service. `answers`: its server answers, if only with errors. */
-export type UrlState = { readonly inService: true } | { readonly inService: false; readonly answers: boolean };
-
-/** Shares the states of URLs among processes: one process detects a failure for all, and one probes. */
-export interface Ejections {
-  /** Reports a state to the other processes. A URL that stays out of service is reported again after each probe. */
-  report(url: string, state: UrlState): void;
-  /**
-   * Calls `listener` with each state that another process reports, first with the URLs that are out of service. Returns a function that
-   * stops it.
-   */
-  listen(listener: (url: string, state: UrlState) => void): () => void;
 }

@@ -1,7 +1,7 @@
 import { modelFamily } from "../../core/turn-state.ts";
 import { Digest } from "../../apis/cache-diagnosis.ts";
 import { urlOfConversation } from "./balance.ts";
-import type { Ejections, UpstreamOptions, UrlState } from "./options.ts";
+import type { UpstreamOptions } from "./options.ts";
 import { inBackground } from "./transport.ts";
 import type { OpenTransport, Transport } from "./transport.ts";
 import type { GenerationFailure } from "../../core/events.ts";
@@ -13,8 +13,6 @@ import { isUnreachable } from "./transport-failure.ts";
 const failuresUntilEjected = 3;
 /** How long an ejected target waits for a probe, and for each further one. */
 const ejectionMs = 2000;
-/** The same where another process probes the target: longer than the time between probes and their duration. */
-const ejectionElsewhereMs = 15_000;
 /** How often targets are checked for a probe that is due. */
 const probeEveryMs = 500;
 
@@ -91,23 +89,20 @@ export class UpstreamTarget {
     return true;
   }
 
-  /** Ends a probe. Returns true if the target is still out of service: a request may have succeeded during the probe. */
-  endProbe(answers: boolean, now: number): boolean {
+  /** Ends a probe. A request may have succeeded during it. */
+  endProbe(answers: boolean, now: number): void {
     this.#probing = false;
-    if (this.inService() || answers) return false;
+    if (this.inService() || answers) return;
     this.#answers = false;
     this.#ejectUntil(now + ejectionMs);
-    return true;
   }
 
-  /** Returns true if this put the target in service again. */
-  succeeded(): boolean {
-    const wasEjected = !this.inService();
+  /** Puts the target in service again. */
+  succeeded(): void {
     this.#failures = 0;
     this.failure = undefined;
     this.#ejectedUntil = 0;
     this.#answers = true;
-    return wasEjected;
   }
 
   /** Records a failure of the server, not of a request. Returns true if it put the target out of service. */
@@ -119,12 +114,6 @@ export class UpstreamTarget {
     this.#ejectUntil(now + ejectionMs);
     if (!wasEjected) this.#ejections++;
     return !wasEjected;
-  }
-
-  /** Another process has put the target out of service, or its probe failed. */
-  failedElsewhere(now: number, answers: boolean): void {
-    this.#answers = answers;
-    this.#ejectUntil(now + ejectionElsewhereMs);
   }
 
   #ejectUntil(time: number): void {
@@ -162,10 +151,6 @@ export class TargetSet {
   readonly targets: readonly UpstreamTarget[];
   readonly #probe: (target: UpstreamTarget) => Promise<boolean>;
   readonly #log: UpstreamOptions["log"];
-  /** As configured, in the order of the targets. */
-  readonly #urls: readonly string[];
-  readonly #ejections: Ejections | undefined;
-  readonly #stopListening: (() => void) | undefined;
   #turn = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -174,9 +159,6 @@ export class TargetSet {
     this.targets = options.urls.map((url) => new UpstreamTarget(url, options, open));
     this.#probe = probe;
     this.#log = options.log;
-    this.#urls = options.urls;
-    this.#ejections = options.ejections;
-    this.#stopListening = options.ejections?.listen((url, state) => this.#changedElsewhere(url, state));
   }
 
   /**
@@ -209,26 +191,19 @@ export class TargetSet {
   }
 
   succeeded(target: UpstreamTarget): void {
-    if (target.succeeded()) this.#report(target, { inService: true });
+    target.succeeded();
   }
 
   failed(target: UpstreamTarget, failure: GenerationFailure): void {
     target.failure = failure.isForeign ? `It answered with status ${failure.status}.` : loggedFailure(failure);
-    const answers = !isUnreachable(failure.cause);
-    if (!target.failed(performance.now(), answers)) return;
+    if (!target.failed(performance.now(), !isUnreachable(failure.cause))) return;
     this.#log?.("out of service", "warn", { url: target.url });
-    this.#startProbing();
-    this.#report(target, { inService: false, answers });
+    this.#timer ??= inBackground(setInterval(() => this.#probeDue(), probeEveryMs));
   }
 
   async close(): Promise<void> {
     clearInterval(this.#timer);
-    this.#stopListening?.();
     await Promise.all(this.targets.map(({ transport }) => transport.destroy()));
-  }
-
-  #startProbing(): void {
-    this.#timer ??= inBackground(setInterval(() => this.#probeDue(), probeEveryMs));
   }
 
   #probeDue(): void {
@@ -236,32 +211,15 @@ export class TargetSet {
     for (const target of this.targets) {
       if (!target.beginProbe(now)) continue;
       void this.#probe(target).then((works) => {
-        if (target.endProbe(works, performance.now())) this.#report(target, { inService: false, answers: false });
+        target.endProbe(works, performance.now());
         if (!works) return;
-        this.succeeded(target);
+        target.succeeded();
         this.#log?.("in service again", "info", { url: target.url });
       });
     }
     if (this.targets.every((target) => target.inService())) {
       clearInterval(this.#timer);
       this.#timer = undefined;
-    }
-  }
-
-  /** Reports a state to the other processes. */
-  #report(target: UpstreamTarget, state: UrlState): void {
-    const url = this.#urls[this.targets.indexOf(target)];
-    if (url !== undefined) this.#ejections?.report(url, state);
-  }
-
-  #changedElsewhere(url: string, state: UrlState): void {
-    for (const [at, target] of this.targets.entries()) {
-      if (this.#urls[at] !== url) continue;
-      if (state.inService) target.succeeded();
-      else {
-        target.failedElsewhere(performance.now(), state.answers);
-        this.#startProbing();
-      }
     }
   }
 }

@@ -64,14 +64,13 @@ class ModelWatch {
       const wait = this.#sampledAt + intervalMs - performance.now();
       if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
       this.#sampledAt = performance.now();
-      const own = healthOf(service);
+      const reports = healthOf(service).engines;
       const { engines } = service.directory;
-      const [listed, health] = await Promise.all([
+      const [listed] = await Promise.all([
         this.#control.list(),
-        service.others?.health(own) ?? own,
         ...engines.map((served) => this.#slotsOf(served).look(served)),
       ]);
-      const models = health.engines.flatMap((report, at) => {
+      const models = reports.flatMap((report, at) => {
         const served = engines[at];
         const found = listed.models[at];
         return served ? this.#stateOf(served, found?.name === served.name ? found : undefined, report) : [];

@@ -20,7 +20,7 @@ export interface Conversation {
   turns: number;
 }
 
-/** What one request says about its place among others, and what the list of requests shows of it. Plain data. */
+/** What one request says about its place among others, and what the list of requests shows of it. */
 export interface LineFacts {
   /** The key of the client's session. */
   readonly session?: string;
@@ -32,13 +32,6 @@ export interface LineFacts {
   readonly estimatedTokens?: number;
   /** Absent if the request has no messages: a count of tokens, or a request that was refused before it was read. */
   readonly keys?: ConversationKeys;
-}
-
-/** A request of one process, whose conversation is not known yet. Plain data. */
-export interface RequestEntry {
-  readonly summary: RequestSummary;
-  /** Absent: not known yet. */
-  readonly facts?: LineFacts;
 }
 
 /** The place of a request among others. */

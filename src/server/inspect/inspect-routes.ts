@@ -7,7 +7,7 @@ import type { HeaderFields } from "../exchange.ts";
 import type { Reply, EndpointHandler, ServerRoute } from "../reply.ts";
 import type { Service } from "../service.ts";
 import { sendEvents } from "../write-answer.ts";
-import type { InspectedRequests, Matches } from "./inspector.ts";
+import type { Inspector, Matches } from "./inspector.ts";
 import { wordsOf } from "./search.ts";
 
 /** The paths that show the last requests. */
@@ -221,11 +221,11 @@ async function found(service: Service, id: string): Promise<InspectedRequest> {
   });
 }
 
-function inspectedIn({ inspector, allRequests }: Service): InspectedRequests {
-  if (inspector) return allRequests ?? inspector;
+function inspectedIn({ inspector }: Service): Inspector {
+  if (inspector) return inspector;
   throw new FailureError({
     message:
-      "Requests are not recorded. A server records them if it listens on 127.0.0.1 and requires no client keys, or if it is started with --inspect and an admin key (--admin-key).",
+      "Requests are not recorded. A server of one process records them if it listens on 127.0.0.1 and requires no client keys, or if it is started with --inspect and an admin key (--admin-key).",
     status: 404,
     kind: "not-found",
     param: null,

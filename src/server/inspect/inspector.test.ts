@@ -53,7 +53,7 @@ test("what was dropped may grow on and takes nothing", () => {
 // Short answers came a thousand times a second, all were kept, and a gateway spent twice the CPU time on each.
 test("of a burst of short requests, the texts of 500 are kept, and then of 50 per second", () => {
   let now = 0;
-  const inspector = new Inspector(1024 * 1024 * 1024, undefined, () => now);
+  const inspector = new Inspector(1024 * 1024 * 1024, () => now);
   const exchange = { method: "POST", path: "/v1/chat/completions", header: () => undefined, headers: () => [] };
   const kept = (count: number): number =>
     Array.from({ length: count }, () =>
@@ -69,7 +69,7 @@ test("of a burst of short requests, the texts of 500 are kept, and then of 50 pe
 // Keeping the texts of a burst took more CPU time than answering it, and dropped each of them within seconds.
 test("of a burst, texts are kept for half of the limit, and then for an eighth of it per second", async () => {
   let now = 0;
-  const inspector = new Inspector(1024 * 1024, undefined, () => now);
+  const inspector = new Inspector(1024 * 1024, () => now);
   const exchange = { method: "POST", path: "/v1/chat/completions", header: () => undefined, headers: () => [] };
   const keepsTexts = (): boolean => {
     const watched = inspector.watch(exchange as unknown as HttpExchange, "req", new RequestRecord(), new Mask([]));

@@ -8,7 +8,7 @@ import type {
 import { plainPath } from "../exchange.ts";
 import type { HttpExchange } from "../exchange.ts";
 import type { Mask } from "../mask.ts";
-import type { KnownConversations, RequestEntry } from "./conversation.ts";
+import type { KnownConversations } from "./conversation.ts";
 import { ListedRequest, type RequestFacts } from "./listed-request.ts";
 import { type SearchedWords, searchRequest } from "./search.ts";
 import { fileTexts } from "./text-tape.ts";
@@ -35,32 +35,14 @@ const requestsPerSecond = 50;
 const unwatched = /^(?:\/(?:admin|page|health|metrics)(?:\/.*)?)?$/;
 
 /** A change of the listed requests: one of them has begun, continued or ended, or all were dropped. */
-export type Change<Shown> = Shown | ClearedRequests;
-
-/** The last requests of a server: those of this process, or of all its processes. */
-export interface InspectedRequests {
-  list(matches: Matches): Promise<InspectedRequestList>;
-  /** Drops all requests, those that are open included. Returns their number. */
-  clear(): Promise<number>;
-  /**
-   * Searches the texts of the requests that match, the newest first, in turns with other requests. The last value is the end. A caller that
-   * returns from the iteration stops the search.
-   */
-  search(words: SearchedWords, matches: Matches): AsyncGenerator<SearchResult | SearchEnd, void>;
-  /** All that is kept of the requests that match, the oldest first, in turns with other requests. */
-  shown(matches: Matches): AsyncGenerator<InspectedRequest, void>;
-  find(id: string): Promise<InspectedRequest | undefined>;
-  /** The requests that begin, continue or end from now on. The iteration is endless: return from it. */
-  changes(): AsyncIterableIterator<readonly Change<RequestSummary>[]>;
-}
+export type Change = RequestSummary | ClearedRequests;
 
 export type Matches = (summary: RequestSummary) => boolean;
 
 /** Keeps the last requests of a process in memory for inspection. */
-export class Inspector implements InspectedRequests {
+export class Inspector {
   readonly #ring: Ring<ListedRequest>;
-  readonly #open = new Set<Changes<unknown>>();
-  readonly #worker: number | undefined;
+  readonly #open = new Set<Changes>();
   #lastNumber = 0;
   /** Bytes that texts may take, requests whose texts may be kept, and the time (of `now`) of the last refill. */
   #allowance: number;
@@ -70,12 +52,10 @@ export class Inspector implements InspectedRequests {
 
   /**
    * @param maxBytes The limit of memory for all requests.
-   * @param worker The number of this worker, if the server has several: requests are then numbered in the order of all of them.
    * @param now A clock in milliseconds.
    */
-  constructor(maxBytes: number, worker?: number, now: () => number = () => performance.now()) {
+  constructor(maxBytes: number, now: () => number = () => performance.now()) {
     this.#ring = new Ring(maxBytes);
-    this.#worker = worker;
     this.#now = now;
     this.#allowance = maxBytes * burstShare;
     this.#refilledAt = now();
@@ -98,7 +78,7 @@ export class Inspector implements InspectedRequests {
       if (entry && !this.#ring.has(entry)) return;
       for (const changes of this.#open) changes.add(listed);
     };
-    const options = { id, number: this.#nextNumber(), method, path, facts, mask, changed };
+    const options = { id, number: ++this.#lastNumber, method, path, facts, mask, changed };
     const grow = (bytes: number): void => {
       this.#allowance -= bytes;
       if (entry) this.#ring.grow(entry, bytes);
@@ -111,12 +91,6 @@ export class Inspector implements InspectedRequests {
     this.#ring.grow(entry, listed.initialBytes);
     changed();
     return listed;
-  }
-
-  #nextNumber(): number {
-    const least = this.#worker === undefined ? 0 : Date.now() * maxWorkers + (this.#worker % maxWorkers);
-    const next = this.#lastNumber + (this.#worker === undefined ? 1 : maxWorkers);
-    return (this.#lastNumber = Math.max(least, next));
   }
 
   /** Finds the conversations of requests. Those that are known already cost little. */
@@ -164,12 +138,17 @@ export class Inspector implements InspectedRequests {
     return { requests, bytes: this.#ring.bytes, max_bytes: this.maxBytes, dropped: this.#ring.dropped };
   }
 
+  /** Drops all requests, those that are open included. Returns their number. */
   async clear(): Promise<number> {
     const cleared = this.#ring.clear();
     for (const changes of this.#open) changes.clear(cleared);
     return cleared;
   }
 
+  /**
+   * Searches the texts of the requests that match, the newest first, in turns with other requests. The last value is the end. A caller that
+   * returns from the iteration stops the search.
+   */
   async *search(words: SearchedWords, matches: Matches): AsyncGenerator<SearchResult | SearchEnd, void> {
     let [searched, found] = [0, 0];
     let until = performance.now() + turnMs;
@@ -191,6 +170,7 @@ export class Inspector implements InspectedRequests {
     yield { searched, found };
   }
 
+  /** All that is kept of the requests that match, the oldest first, in turns with other requests. */
   async *shown(matches: Matches): AsyncGenerator<InspectedRequest, void> {
     for (const request of await this.#chosen(matches)) {
       yield request.shown();
@@ -208,25 +188,12 @@ export class Inspector implements InspectedRequests {
     return undefined;
   }
 
-  changes(): Changes<RequestSummary> {
-    return this.#changes((changed) => {
+  /** The requests that begin, continue or end from now on. The iteration is endless: return from it. */
+  changes(): Changes {
+    const show = (changed: readonly ListedRequest[]): RequestSummary[] => {
       this.#joinThreads();
       return changed.map((request) => request.summary());
-    });
-  }
-
-  /** The requests of this process, for one that finds the conversations of all processes. */
-  entries(): EntryList {
-    fileTexts();
-    const entries = [...this.#ring.values()].map((request) => request.entry());
-    return { entries, bytes: this.#ring.bytes, maxBytes: this.maxBytes, dropped: this.#ring.dropped };
-  }
-
-  entryChanges(): Changes<RequestEntry> {
-    return this.#changes((changed) => changed.map((request) => request.entry()));
-  }
-
-  #changes<Shown>(show: (changed: readonly ListedRequest[]) => Shown[]): Changes<Shown> {
+    };
     const changes = new Changes(show, () => this.#open.delete(changes));
     this.#open.add(changes);
     return changes;
@@ -245,28 +212,16 @@ export interface ClearedRequests {
   readonly cleared: number;
 }
 
-/** The requests of one process. */
-export interface EntryList {
-  /** The oldest first. */
-  readonly entries: readonly RequestEntry[];
-  readonly bytes: number;
-  readonly maxBytes: number;
-  readonly dropped: number;
-}
-
-/** More workers than any server has: their numbers of requests stay apart. */
-const maxWorkers = 1024;
-
 /** The requests that have changed since the last step, each once. If all were dropped, that comes first. */
-export class Changes<Shown> implements AsyncIterableIterator<readonly Change<Shown>[]> {
-  readonly #show: (changed: readonly ListedRequest[]) => Shown[];
+export class Changes implements AsyncIterableIterator<readonly Change[]> {
+  readonly #show: (changed: readonly ListedRequest[]) => RequestSummary[];
   readonly #onReturn: () => void;
   #changed = new Set<ListedRequest>();
   #cleared: number | undefined;
   #wake: (() => void) | undefined;
   #hasReturned = false;
 
-  constructor(show: (changed: readonly ListedRequest[]) => Shown[], onReturn: () => void) {
+  constructor(show: (changed: readonly ListedRequest[]) => RequestSummary[], onReturn: () => void) {
     this.#show = show;
     this.#onReturn = onReturn;
   }
@@ -286,7 +241,7 @@ export class Changes<Shown> implements AsyncIterableIterator<readonly Change<Sho
     return this;
   }
 
-  async next(): Promise<IteratorResult<readonly Change<Shown>[], undefined>> {
+  async next(): Promise<IteratorResult<readonly Change[], undefined>> {
     while (this.#changed.size === 0 && this.#cleared === undefined && !this.#hasReturned)
       await new Promise<void>((resolve) => (this.#wake = resolve));
     if (!this.#hasReturned) await new Promise((resolve) => setTimeout(resolve, delayMs));
@@ -298,7 +253,7 @@ export class Changes<Shown> implements AsyncIterableIterator<readonly Change<Sho
     return { done: false, value: [...cleared, ...this.#show(changed)] };
   }
 
-  async return(): Promise<IteratorResult<readonly Change<Shown>[], undefined>> {
+  async return(): Promise<IteratorResult<readonly Change[], undefined>> {
     this.#hasReturned = true;
     this.#onReturn();
     this.#wake?.();

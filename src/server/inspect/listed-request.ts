@@ -12,7 +12,7 @@ import type { Mask } from "../mask.ts";
 import type { ServedModel } from "../model-directory.ts";
 import type { SearchableText } from "./search.ts";
 import { addLine, joinLine, withLine } from "./conversation.ts";
-import type { KnownConversations, LineFacts, RequestEntry, RequestLine } from "./conversation.ts";
+import type { KnownConversations, LineFacts, RequestLine } from "./conversation.ts";
 
 /** What the list of requests shows of a request. Its `RequestRecord` has these members. */
 export interface RequestFacts {
@@ -146,12 +146,6 @@ export class ListedRequest {
       const facts = this.#knownFacts();
       if (facts) this.#line = joinLine(this.id, facts, known);
     }
-  }
-
-  /** For another process, which finds the conversations of the requests of all. */
-  entry(): RequestEntry {
-    const facts = this.#knownFacts();
-    return { summary: this.#ownSummary(), ...(facts && { facts }) };
   }
 
   /** What is not kept of the request. */

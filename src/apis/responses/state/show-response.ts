@@ -16,7 +16,7 @@ export async function showResponse(call: PortCall): Promise<PortAnswer> {
   const found = await requireResponse(call);
   if (call.query("stream") !== "true") return { body: await bodyNow(found, call) };
   const after = startingAfter(call.query("starting_after"));
-  const run = found.stored.running && (await call.run(call.id));
+  const run = found.stored.running && call.run(call.id);
   if (run) return { events: followed(run, call, after) };
   if (!isBackground(found.stored)) {
     throw invalidRequest(
@@ -40,7 +40,7 @@ export async function cancelResponse(call: PortCall): Promise<PortAnswer> {
  */
 export async function stopResponse(call: PortCall, why: "cancelled" | "deleted"): Promise<FoundResponse> {
   let found = await requireResponse(call);
-  const run = found.stored.running && (await call.run(call.id));
+  const run = found.stored.running && call.run(call.id);
   if (run) {
     await run.cancel();
     found = await requireResponse(call);
