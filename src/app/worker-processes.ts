@@ -12,6 +12,8 @@ const stopTimeoutMs = 5000;
 /** The interval of heartbeats, in milliseconds, and the number of heartbeats in a row that a worker may leave unanswered. */
 const heartbeatMs = 2000;
 const maxUnanswered = 5;
+/** How long a worker that stops may take to accept a connection that was handed to it, in milliseconds. */
+const lostMs = 1000;
 /** How long a worker may take to report its metrics, in milliseconds. */
 const metricsMs = 2000;
 
@@ -77,8 +79,10 @@ export class WorkerProcesses {
     await Promise.all(
       [...this.#running.values()].map(async (worker) => {
         worker.send({ kind: "stop", graceMs });
+        const lost = setTimeout(() => worker.closeLostConnections(), lostMs);
         const timer = setTimeout(() => worker.kill(), graceMs + stopTimeoutMs);
         await worker.ended;
+        clearTimeout(lost);
         clearTimeout(timer);
       }),
     );
@@ -155,6 +159,8 @@ export class WorkerProcess {
   /** Heartbeats since its last answer. */
   unanswered = 0;
   readonly #worker: Worker;
+  /** Connections that the worker has not accepted yet. */
+  readonly #handed: ReadonlySet<Handle> = new Set();
   /** Of the `serve` messages that the worker has not answered. */
   readonly #serving: { readonly resolve: (served: Served) => void; readonly reject: (error: Error) => void }[] = [];
   /** Present while the worker is asked for its metrics. */
@@ -165,12 +171,13 @@ export class WorkerProcess {
     this.number = number;
     this.#worker = worker;
     // A process that could not be started, because the system has no descriptor left, is not connected.
-    if (worker.process.connected) closeLostConnections(worker.process);
+    if (worker.process.connected) this.#handed = handedConnections(worker.process);
     this.ended = new Promise((resolve) => {
       worker.once("exit", (code, signal) => resolve(signal ? `was ended by ${signal}` : `exited with code ${code}`));
       worker.once("error", (error) => resolve(`could not be started (${error.message})`));
     });
     void this.ended.then((how) => {
+      this.closeLostConnections();
       for (const { reject } of this.#serving.splice(0)) reject(new Error(`A worker does not serve: it ${how}.`));
     });
   }
@@ -210,6 +217,14 @@ export class WorkerProcess {
     if (this.#worker.isConnected()) this.#worker.process.send(message, () => {});
   }
 
+  /**
+   * Closes connections that were handed to a worker which has ended, or stops, and which it has not accepted: node:cluster keeps them open,
+   * so their clients would wait forever. Source: lib/internal/cluster/round_robin_handle.js of Node 20, `handoff` and `remove`.
+   */
+  closeLostConnections(): void {
+    for (const handle of this.#handed) handle.close();
+  }
+
   kill(): void {
     this.#worker.process.kill("SIGKILL");
   }
@@ -224,11 +239,8 @@ interface Handle {
   close(...more: unknown[]): void;
 }
 
-/**
- * Closes connections that were handed to a worker which ended before it accepted them: node:cluster keeps them open, so their clients would
- * wait forever. Source: lib/internal/cluster/round_robin_handle.js of Node 20, `handoff`.
- */
-function closeLostConnections(worker: ChildProcess): void {
+/** Returns the connections that node:cluster hands to a worker from now on, each until it is accepted or closed. */
+function handedConnections(worker: ChildProcess): ReadonlySet<Handle> {
   const handed = new Set<Handle>();
   const send = worker.send.bind(worker) as (...sent: unknown[]) => boolean;
   worker.send = (message: unknown, handle?: unknown, ...more: unknown[]): boolean => {
@@ -244,9 +256,7 @@ function closeLostConnections(worker: ChildProcess): void {
     }
     return send(message, handle, ...more);
   };
-  worker.once("exit", () => {
-    for (const handle of handed) handle.close();
-  });
+  return handed;
 }
 
 function isHandle(value: unknown): value is Handle {

@@ -185,6 +185,18 @@ function expectShutDown(text: string): void {
   expect(events.at(-1)).toBe("data: [DONE]");
 }
 
+/**
+ * Resolves when no worker accepts connections any more. A connection that came at that moment was neither accepted nor closed, and its client
+ * waited until the streams of all others had ended.
+ */
+async function portIsClosed(server: Workers): Promise<void> {
+  await until(async () => {
+    const probes = Array.from({ length: 20 }, () => ask(server.url, "/health/live"));
+    await Promise.all(probes.map(({ ended }) => ended));
+    return probes.every(({ end }) => end === "cut");
+  }, "the port is closed");
+}
+
 /** Whether a server may listen there now. */
 function mayListen(port: number, host: string): Promise<boolean> {
   return new Promise((resolve) => {
@@ -199,12 +211,7 @@ describe("signals", () => {
     const { server, upstream } = await start({ grace: "2m" });
     const streams = await holdStreams(server, 4);
     const stopped = server.stop();
-    // No worker accepts connections any more.
-    await until(async () => {
-      const probe = ask(server.url, "/health/live");
-      await probe.ended;
-      return probe.end === "cut";
-    }, "the port is closed");
+    await portIsClosed(server);
     upstream.release();
     for (const stream of streams) expect(await read(stream)).toMatch(/"finish_reason":"stop"[^]*\[DONE\]\n\n$/);
     expect(await stopped).toBe(0);
@@ -224,11 +231,7 @@ describe("signals", () => {
     const workers = workersOf(server);
     server.process.kill("SIGTERM");
     // Signals of one kind that come together are one.
-    await until(async () => {
-      const probe = ask(server.url, "/health/live");
-      await probe.ended;
-      return probe.end === "cut";
-    }, "the first one was received");
+    await portIsClosed(server);
     expect(await server.stop("SIGTERM")).toBe(1);
     await until(() => !workers.some(isAlive), "the workers have ended");
   });
