@@ -41,8 +41,6 @@ const environment: NodeJS.ProcessEnv = {
   npm_config_prefix: prefix,
   npm_config_userconfig: join(homedir(), ".npmrc"),
   NODE_EXTRA_CA_CERTS: process.env.NODE_EXTRA_CA_CERTS,
-  // Free ports, in place of 8080 and 11434.
-  TRUEWIRE_DEFAULT_PORT: String(await freePort()),
 };
 
 interface Step {
@@ -76,7 +74,7 @@ async function page(install: Step): Promise<void> {
   const executablePath = findChromium();
   if (executablePath === undefined) return void console.log("skipped: no Chromium (CHROME_PATH, or on the PATH)");
   const begun = performance.now();
-  const server = start("npm start", clone);
+  const server = start(`npm start -- --port ${await freePort()}`, clone);
   const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
   try {
     const [, url = ""] = await said(server, /^(http:\/\/\S+) is the page/m);
@@ -106,15 +104,15 @@ async function agents(onPath: readonly Step[]): Promise<void> {
     return names.has("exec_command") ? { calls: [{ name: "exec_command", input: { cmd: command } }] } : "Hello.";
   };
   const server = await startChat(ollama(), turn, ["qwen3:8b"]);
-  environment.TRUEWIRE_DISCOVERY_PORTS = new URL(server.url).port;
+  const at = `localhost:${new URL(server.url).port}`;
   const question = '"How many lines has notes.txt?"';
   const commands = [
-    ["Claude Code", claudeCode(), `truewire launch claude -- -p ${question} --allowedTools Bash`],
+    ["Claude Code", claudeCode(), `truewire launch claude ${at} -- -p ${question} --allowedTools Bash`],
     // Its sandbox needs rights that containers do not have.
     [
       "Codex",
       codexLauncher(),
-      `truewire launch codex -- exec --skip-git-repo-check --sandbox danger-full-access ${question}`,
+      `truewire launch codex ${at} -- exec --skip-git-repo-check --sandbox danger-full-access ${question}`,
     ],
   ] as const;
   try {
@@ -127,7 +125,6 @@ async function agents(onPath: readonly Step[]): Promise<void> {
     }
   } finally {
     await server.close();
-    delete environment.TRUEWIRE_DISCOVERY_PORTS;
   }
 }
 

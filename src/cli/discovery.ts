@@ -80,13 +80,8 @@ function usualServer(port: number): Pick<FoundServer, "product" | "port" | "url"
   return { product, port, url: `http://127.0.0.1:${port}/v1` };
 }
 
-/** The ports to look at. `TRUEWIRE_DISCOVERY_PORTS` (`1234,8000`) is for tests, which must not find servers of the developer. */
-export function portsToLookAt(environment: NodeJS.ProcessEnv): Iterable<number> {
-  const { TRUEWIRE_DISCOVERY_PORTS: own } = environment;
-  return own === undefined
-    ? knownServers.flatMap(({ port }) => port ?? [])
-    : own.split(",").map(Number).filter(Boolean);
-}
+/** The ports on which the known servers listen by default. */
+export const usualPorts: readonly number[] = knownServers.flatMap(({ port }) => port ?? []);
 
 /** The entries of found servers in a configuration, with names that differ. */
 export function entriesOf(found: readonly FoundServer[]): UpstreamModel[] {

@@ -8,7 +8,7 @@ import { usableCores } from "../app/processes.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { checkConfigFile, readConfigFile } from "../config/read-config-file.ts";
 import type { LoadedLibraries } from "../engines/llama/process/libraries-main.ts";
-import { findServers, type FoundServer, portsToLookAt } from "./discovery.ts";
+import { findServers, type FoundServer, usualPorts } from "./discovery.ts";
 import type { DoctorFinding } from "./doctor-server.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -55,7 +55,7 @@ export async function lookAtMachine(environment: Environment, budget: number): P
   const timeout = Math.min(budget, 1000);
   const [libraries, { found: servers }, listener, config] = await Promise.all([
     loadedLibraries(budget),
-    findServers(timeout, portsToLookAt(environment), timeout),
+    findServers(timeout, usualPorts, timeout),
     listenerAt(defaultPort, timeout),
     configFacts(environment),
   ]);

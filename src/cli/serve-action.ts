@@ -9,8 +9,8 @@ import { createServer, type ServerOptions, type TruewireServer } from "../app/cr
 import { outliveReaders, reportRejections, tuneV8 } from "../app/processes.ts";
 import { isLoopback } from "../server/origins.ts";
 import { bannerOf, lateNoteOf } from "./banner.ts";
-import { entriesOf, findServers, portsToLookAt } from "./discovery.ts";
-import type { FoundServer, LateServer, ServersOfMachine } from "./discovery.ts";
+import { entriesOf, findServers, usualPorts } from "./discovery.ts";
+import type { FoundServer, LateServer } from "./discovery.ts";
 import { mistakeOfTarget } from "./target-mistakes.ts";
 import { openProgressLine } from "./progress-line.ts";
 import { createRequire } from "node:module";
@@ -61,8 +61,27 @@ function settingOf([name, value]: readonly [string, unknown]): readonly [string,
   return name === "lora" ? ["adapters", (value as readonly string[]).map((path) => ({ path }))] : [name, value];
 }
 
+/** That of the configuration, where it names none. */
+const usualPort = 8080;
+
+/** How `serve` looks for the servers of this machine. */
+export interface DiscoveryOptions {
+  readonly ports?: readonly number[];
+  /**
+   * How much longer the start may take because of other servers, in milliseconds: half of it to find them, half of it to read their models.
+   * Default 300.
+   */
+  readonly limitMs?: number;
+  /** The port to listen on where none is named; default 8080. */
+  readonly defaultPort?: number;
+}
+
 /** Serves until a signal stops it. Throws an error of one sentence when it cannot start. */
-export async function serve(targets: readonly string[], options: Options): Promise<void> {
+export async function serve(
+  targets: readonly string[],
+  options: Options,
+  { ports = usualPorts, limitMs = 300, defaultPort = usualPort }: DiscoveryOptions = {},
+): Promise<void> {
   tuneV8();
   const isLaunched = process.env.TRUEWIRE_LAUNCH !== undefined && process.send !== undefined;
   if (isLaunched) {
@@ -72,22 +91,23 @@ export async function serve(targets: readonly string[], options: Options): Promi
     if (!process.connected) end();
   }
   const file = configFile(targets, options);
-  const ofMachine = await serversOfMachine(targets, options, file);
+  const looks = looksForServers(targets, options, file);
+  const ofMachine = looks ? await findServers(limitMs / 2, ports) : { found: [], late: [] };
   const { late } = ofMachine;
-  const found = [...ofMachine.found];
+  const found: FoundServer[] = [...ofMachine.found];
   const read = (): Promise<TruewireConfig> => configuration(targets, options, file, found);
   let config = await read();
   let otherPort: Pick<TruewireConfig, "port"> = {};
   const bar = process.stderr.isTTY ? openProgressLine(process.stderr) : undefined;
   let server: TruewireServer;
   try {
-    otherPort = await freePort([...found, ...late], config);
+    otherPort = await freePort([...found, ...late], config, defaultPort);
     config = { ...config, ...otherPort };
     const mistakes = targets.map(mistakeOfTarget).filter((mistake) => mistake !== undefined);
     // Options with wrong values are reported first.
     if (mistakes.length > 0 && parseConfig(config)) throw new Error(mistakes.join("\n"));
     server = await openServer(config, {
-      ...(found.length + late.length > 0 && { upstreamPatienceMs: discoveryMs / 2 }),
+      ...(found.length + late.length > 0 && { upstreamPatienceMs: limitMs / 2 }),
       ...(bar && {
         onProgress: (name, { phase, fraction }) =>
           bar.show({ text: `${phase === "load" ? "loading" : "downloading"} ${name}`, fraction }),
@@ -121,7 +141,14 @@ export async function serve(targets: readonly string[], options: Options): Promi
   });
   // Last, since a supervisor that reads it may send a signal immediately.
   console.log(
-    bannerOf(server, config, targets.length === 0 && file === undefined, found, late, noteOfPort(found, otherPort)),
+    bannerOf(
+      server,
+      config,
+      targets.length === 0 && file === undefined,
+      found,
+      late,
+      noteOfPort(found, otherPort, defaultPort),
+    ),
   );
   for (const one of late)
     void one.server.then(async (foundLate) => {
@@ -149,46 +176,36 @@ const secretOptions: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * How much longer the start may take because of other servers, in milliseconds: half of it to find them, half of it to read their models.
- * Tests set another time, for machines that are busy.
+ * Whether the servers of this machine are served: where nothing else was named. Not if other machines may connect, as they are for this
+ * machine only, too.
  */
-const discoveryMs = Number(process.env.TRUEWIRE_DISCOVERY_MS ?? 300);
-
-/**
- * The servers of this machine, where nothing else was named. Not if other machines may connect: its servers are for this machine only,
- * too.
- */
-async function serversOfMachine(
-  targets: readonly string[],
-  { discovery, host }: Options,
-  file: string | undefined,
-): Promise<ServersOfMachine> {
+function looksForServers(targets: readonly string[], { discovery, host }: Options, file: string | undefined): boolean {
   const isForThisMachine = typeof host !== "string" || isLoopback(host);
-  if (targets.length > 0 || file !== undefined || discovery === false || !isForThisMachine)
-    return { found: [], late: [] };
-  return findServers(discoveryMs / 2, portsToLookAt(process.env));
+  return targets.length === 0 && file === undefined && discovery !== false && isForThisMachine;
 }
 
 /** The next free port, if the default one is that of a server that was found; nothing if it is not. */
 async function freePort(
   servers: readonly (FoundServer | LateServer)[],
   { host = "127.0.0.1", port }: TruewireConfig,
+  defaultPort: number,
 ): Promise<TruewireConfig> {
   if (port !== undefined) return {};
   const holder = servers.find((server) => server.port === defaultPort);
   // A port that has neither refused nor answered may be free: no program may have it.
   const taken =
     holder !== undefined && ("state" in holder ? holder.state !== "truewire" : !(await isFree(defaultPort, host)));
-  if (!taken) return defaultPort === 8080 ? {} : { port: defaultPort };
+  if (!taken) return defaultPort === usualPort ? {} : { port: defaultPort };
   for (let next = defaultPort + 1; next <= defaultPort + 20; next++)
     if (await isFree(next, host)) return { port: next };
   return { port: 0 };
 }
 
-/** Tests set another one, which is free. */
-const defaultPort = Number(process.env.TRUEWIRE_DEFAULT_PORT ?? 8080);
-
-function noteOfPort(found: readonly FoundServer[], { port }: Pick<TruewireConfig, "port">): readonly string[] {
+function noteOfPort(
+  found: readonly FoundServer[],
+  { port }: Pick<TruewireConfig, "port">,
+  defaultPort: number,
+): readonly string[] {
   const holder = found.find((server) => server.port === defaultPort);
   if (!holder || port === undefined || port === defaultPort) return [];
   return [`Port ${defaultPort} is in use by ${holder.product}, so this is another one; choose it with --port.`];
@@ -313,7 +330,7 @@ function stopOnSignals(server: TruewireServer): void {
 /** A sentence for an error of the system when it cannot listen; undefined for other errors. */
 function listenError(
   error: unknown,
-  { host = "127.0.0.1", port = defaultPort }: TruewireConfig,
+  { host = "127.0.0.1", port = usualPort }: TruewireConfig,
   found: readonly FoundServer[],
 ): Error | undefined {
   // A worker's address is bound by its parent process.

@@ -1,7 +1,8 @@
 import type { Command } from "commander";
+import type { DiscoveryOptions } from "./serve-action.ts";
 
 /** `truewire serve`. Its options have the names of the configuration's members; ../config/schema.ts explains them. */
-export function serveCommand(program: Command): void {
+export function serveCommand(program: Command, discovery?: DiscoveryOptions): void {
   program
     .command("serve")
     .addHelpText("before", example("truewire serve model.gguf"))
@@ -115,7 +116,7 @@ export function serveCommand(program: Command): void {
     )
     .action(async (targets: string[], options: Record<string, unknown>) => {
       const { serve } = await import("./serve-action.ts");
-      await serve(targets, options);
+      await serve(targets, options, discovery);
     });
 }
 

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { BodyBudget, joined } from "./body-budget.ts";
 import type { BodyLease } from "./body-budget.ts";
 
@@ -76,7 +76,9 @@ describe("the memory for request bodies", () => {
   });
 
   test("a body that waits too long is refused with 503 and a time to retry", async () => {
-    const budget = new BodyBudget(10 * mib, { waitMs: 1 });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const budget = new BodyBudget(10 * mib);
     const first = body(budget, 6 * mib);
     const refused = [budget.lease(), budget.lease(), budget.lease()];
     // Each is released as soon as it is refused, as a request is: that must not take another one's turn.
@@ -86,6 +88,8 @@ describe("the memory for request bodies", () => {
         throw error;
       }),
     );
+    for (const outcome of outcomes) outcome?.catch(() => {});
+    await vi.advanceTimersByTimeAsync(10_000);
     for (const outcome of outcomes) {
       await expect(outcome).rejects.toMatchObject({
         failure: { status: 503, code: "request_bodies_full", retryAfterSeconds: 5 },

@@ -4,13 +4,12 @@ import { OpenList, type Placed } from "../core/open-list.ts";
 import type { Steps } from "../core/steps.ts";
 import { inTurns } from "./turns.ts";
 
-export interface BodyBudgetOptions {
-  /** How long a body waits for memory before its request is refused, in milliseconds; default: 10 seconds. */
-  readonly waitMs?: number;
-  /** While others wait, a body must arrive at `bytesPerSecond` after this time, in milliseconds; default 5 seconds. */
-  readonly slowAfterMs?: number;
-}
-
+/** How long a body waits for memory before its request is refused, in milliseconds. */
+const waitMs = 10_000;
+/** While others wait, a body must arrive at `bytesPerSecond` after this time, in milliseconds. */
+const slowAfterMs = 5000;
+/** How often slow senders are looked for, in milliseconds. */
+const lookEveryMs = 1000;
 /** While others wait for memory, a body must arrive at least at this rate. In bytes. */
 const bytesPerSecond = 256 * 1024;
 /** The first reservation for a body of unknown length, in bytes, and the factor by which each next one grows. */
@@ -29,8 +28,6 @@ const leftForSmaller = 4;
 export class BodyBudget {
   /** In bytes. May change while bodies are held. */
   limit: number;
-  readonly #waitMs: number;
-  readonly #slowAfterMs: number;
   #used = 0;
   /** By size, the smallest first; of one size, in the order of arrival. */
   readonly #waiting: Waiting[] = [];
@@ -44,10 +41,8 @@ export class BodyBudget {
     receiving: (lease) => this.#receiving.add(lease),
   };
 
-  constructor(limit: number, { waitMs = 10_000, slowAfterMs = 5000 }: BodyBudgetOptions = {}) {
+  constructor(limit: number) {
     this.limit = limit;
-    this.#waitMs = waitMs;
-    this.#slowAfterMs = slowAfterMs;
   }
 
   /** In bytes. */
@@ -91,7 +86,7 @@ export class BodyBudget {
         this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
         this.#watch();
         reject(budgetUsedUp());
-      }, this.#waitMs);
+      }, waitMs);
       this.#waiting.splice(this.#indexOf(bytes), 0, waiting);
       this.#watch();
     });
@@ -145,13 +140,13 @@ export class BodyBudget {
     if (this.#waiting.length === 0) {
       clearInterval(this.#timer);
       this.#timer = undefined;
-    } else this.#timer ??= setInterval(() => this.#refuseSlow(), Math.min(1000, this.#slowAfterMs / 2));
+    } else this.#timer ??= setInterval(() => this.#refuseSlow(), lookEveryMs);
   }
 
   #refuseSlow(): void {
     const now = performance.now();
     for (const lease of this.#receiving) {
-      const allowedMs = this.#slowAfterMs + (lease.received / bytesPerSecond) * 1000;
+      const allowedMs = slowAfterMs + (lease.received / bytesPerSecond) * 1000;
       if (!lease.waits && now - lease.since > allowedMs) lease.onTooSlow?.();
     }
   }

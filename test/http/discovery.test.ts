@@ -10,7 +10,7 @@ import { findServers } from "../../src/cli/discovery.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { until } from "../support/scripted-engine.ts";
 import { startOllama } from "../doubles/ollama-api.ts";
-import { runTruewire, startTruewire } from "../support/serve.ts";
+import { runTruewire, servingWith, startTruewire } from "../support/serve.ts";
 import type { RunningTruewire } from "../support/serve.ts";
 import { chat } from "../support/transports.ts";
 import { bodyOf } from "../upstream/scripted-server.ts";
@@ -57,10 +57,16 @@ const ollama = {
 };
 
 /** `truewire serve` without targets that looks at these ports. It may take long, on a machine that is busy. */
-async function start(ports: readonly number[], args: string[] = [], env: object = {}): Promise<RunningTruewire> {
+async function start(
+  ports: readonly number[],
+  args: string[] = [],
+  env: Readonly<Record<string, string>> = {},
+  limitMs = 60_000,
+): Promise<RunningTruewire> {
   const server = await startTruewire(["--threads", "1", "--gpu", "off", "--log-level", "warn", ...args], {
     cwd: await newFolder(),
-    env: { TRUEWIRE_DISCOVERY_PORTS: ports.join(), TRUEWIRE_DISCOVERY_MS: "60000", ...env },
+    discovery: { ports, limitMs },
+    env,
   });
   onTestFinished(async () => void (await server.stop()));
   return server;
@@ -152,7 +158,7 @@ test("a server that answers after the start is named at the start, and joins", a
   });
   const port = await portOf(server);
   onTestFinished(() => server.closeAllConnections());
-  const truewire = await start([port], [], { TRUEWIRE_DISCOVERY_MS: "300" });
+  const truewire = await start([port], [], {}, 300);
   expect(await namesOf(truewire)).toEqual(["demo"]);
   const url = `http://127.0.0.1:${port}/v1`;
   expect(truewire.stdout()).toContain(
@@ -175,7 +181,7 @@ test("a port that refuses connections is not waited for", async () => {
 });
 
 test("a port that takes connections and never answers does not stop the start", async () => {
-  const server = await start([await portOf(createTcpServer())], [], { TRUEWIRE_DISCOVERY_MS: "300" });
+  const server = await start([await portOf(createTcpServer())], [], {}, 300);
   expect(await namesOf(server)).toEqual(["demo"]);
 });
 
@@ -225,18 +231,13 @@ test.each([[["--no-discovery"]], [["--host", "0.0.0.0"]]])("%j: nothing is looke
 
 test("where the default port is that of a server that was found, another one is used; a named port is not changed", async () => {
   const found = await double({ "GET /v1/models": list("llamacpp", "m.gguf") });
-  const env = {
-    TRUEWIRE_DISCOVERY_PORTS: String(found.port),
-    TRUEWIRE_DISCOVERY_MS: "60000",
-    TRUEWIRE_DEFAULT_PORT: String(found.port),
-  };
   const folder = await newFolder();
-  const named = await runTruewire(["--port", String(found.port), "--threads", "1"], { cwd: folder, env });
+  const named = await runTruewire(["--port", String(found.port), "--threads", "1"], { cwd: folder });
   expect(named.stderr).toMatch(/is in use by another program/);
   const { spawn } = await import("node:child_process");
-  const { builtMain } = await import("../support/serve.ts");
-  // Without a command and without a port, as a user begins.
-  const child = spawn(process.execPath, [builtMain], { cwd: folder, env: { ...process.env, ...env } });
+  // Without a port, as a user begins.
+  const [node = "", ...args] = servingWith({ ports: [found.port], limitMs: 60_000, defaultPort: found.port });
+  const child = spawn(node, args, { cwd: folder });
   onTestFinished(() => void child.kill());
   let said = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));

@@ -1,7 +1,9 @@
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { DiscoveryOptions } from "../../src/cli/serve-action.ts";
 import { waitMs } from "./hang.ts";
 
 /** The built command line; `TRUEWIRE_DIST` names another build than `npm run build`'s. */
@@ -24,6 +26,8 @@ export interface StartOptions {
   readonly main?: string;
   /** Another subcommand that listens; default: serve. */
   readonly command?: string;
+  /** How it looks for other servers; default: not at all, as it would find those of the developer. */
+  readonly discovery?: DiscoveryOptions;
   /** How many files the process may have open (`ulimit -n`); not on Windows. Starting takes some 200. */
   readonly openFiles?: number;
   /** How much memory each of its processes may write to, in KiB (`ulimit -d`); Linux. */
@@ -36,8 +40,13 @@ export interface StartOptions {
 function plainEnvironment(): NodeJS.ProcessEnv {
   const ours = /^(TRUEWIRE_(API_KEY|ADMIN_KEY|METRICS_KEY|SESSION_KEY|URL)|OPENAI_API_KEY|ANTHROPIC_API_KEY)$/;
   const others = Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name)));
-  // Servers of the developer are not found, and the default port may be in use by one of them.
-  return { ...others, TRUEWIRE_DISCOVERY_PORTS: "", TRUEWIRE_DEFAULT_PORT: "0" };
+  return others;
+}
+
+/** The beginning of a command that serves, and looks for other servers in this way. */
+export function servingWith(discovery: DiscoveryOptions): string[] {
+  const script = fileURLToPath(new URL("serve-with-discovery.mjs", import.meta.url));
+  return [process.execPath, script, dirname(dirname(builtMain)), JSON.stringify(discovery)];
 }
 
 /**
@@ -48,7 +57,11 @@ export async function startTruewire(args: readonly string[], options: StartOptio
   const { main = builtMain } = options;
   if (!existsSync(main)) throw new Error(`${main} is not there: npm run build`);
   const port = args.includes("--port") || args.includes("--config") ? [] : ["--port", "0"];
-  const command = [process.execPath, main, options.command ?? "serve", ...port, ...args];
+  const { command: name = "serve", discovery } = options;
+  const begin = discovery
+    ? servingWith(discovery)
+    : [process.execPath, main, name, ...(name === "serve" ? ["--no-discovery"] : [])];
+  const command = [...begin, ...port, ...args];
   const files = options.openFiles === undefined ? "" : `ulimit -n ${options.openFiles} && `;
   const memory = options.memoryKibibytes === undefined ? "" : `ulimit -d ${options.memoryKibibytes} && `;
   const limit = files + memory;
