@@ -177,12 +177,12 @@ export interface AnswerOptions {
   readonly aliases?: readonly string[];
   /** The form of this model's answers; default: the server's. `openai` is the older name of `exact`. */
   readonly wire?: WireName | "openai";
-  /** The value of `system_fingerprint`; default null. */
   /**
    * End an answer that repeats the same text over and over, with the finish reason for a length limit. Default: `on` for local models, `off`
    * for others.
    */
   readonly loopGuard?: "on" | "off";
+  /** The value of `system_fingerprint`; default null. */
   readonly systemFingerprint?: string;
   /** Form `exact`: the value of `service_tier` when the source sends none; default `default`. */
   readonly serviceTier?: ServiceTier;

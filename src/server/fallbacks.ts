@@ -11,13 +11,13 @@ const defaultReasons: readonly FallbackReason[] = ["connection", "timeout", "ser
 /** A model that may answer instead. */
 interface Candidate {
   readonly name: string;
-  readonly engine: Pick<Engine, "generate">;
+  readonly engine: GeneratingEngine;
   readonly engineModel: string;
   /** Why it cannot answer the request, as a sentence; null: it may. */
   readonly mismatch: string | null;
 }
 
-type Generator = Pick<Engine, "generate">;
+type GeneratingEngine = Pick<Engine, "generate">;
 type Batch = readonly GenerationEvent[];
 type FailedEnd = Extract<GenerationEnd, { readonly failure: GenerationFailure }>;
 
@@ -30,7 +30,7 @@ export function withFallbacks(
   directory: ModelView,
   request: GenerationRequest,
   onFallback: (name: string, reason: FallbackReason) => void,
-): Generator {
+): GeneratingEngine {
   const { fallbacks, engine } = from;
   const names = fallbacks && fallbackNames(fallbacks, engineModel);
   if (!names || names.length === 0) return engine;
@@ -90,7 +90,7 @@ class FallbackRun implements AsyncIterableIterator<Batch> {
   #returned = false;
 
   constructor(
-    engine: Generator,
+    engine: GeneratingEngine,
     request: GenerationRequest,
     observer: GenerationObserver | undefined,
     candidates: readonly Candidate[],
