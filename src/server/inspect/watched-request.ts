@@ -28,7 +28,7 @@ import type {
 import { type LineFacts, lineFacts } from "./conversation.ts";
 import { ListedRequest, type ListedRequestOptions, type RequestFacts, rounded } from "./listed-request.ts";
 import type { SearchableText } from "./search.ts";
-import { type Mask, MaskedEvents } from "../mask.ts";
+import type { Mask } from "../mask.ts";
 import { bytesPerText, keptText, maskedHeaders, maskedTape, Tape, textBytes } from "./recorded-text.ts";
 import { TextTape } from "./text-tape.ts";
 
@@ -259,9 +259,7 @@ export class WatchedRequest extends ListedRequest implements Inspection {
     const kept = mask.value(this.#events.contents((ms, events) => ({ ms: rounded(ms), events })));
     const read = this.#answering?.events();
     if (!read) return kept;
-    const masked = new MaskedEvents(mask);
-    const chunks = read.chunks.map(({ ms, events }) => ({ ms, events: masked.read(events) }));
-    return { ...read, chunks: [...chunks, ...kept.chunks].filter(({ events }) => events.length > 0) };
+    return { ...read, chunks: [...mask.value(read.chunks), ...kept.chunks] };
   }
 }
 
