@@ -20,15 +20,6 @@ export interface SealedReasoning {
   readonly state?: TurnState;
   /** The call that `state` belongs to. Absent: `state` belongs to the reasoning. */
   readonly callId?: string;
-  /** The conversation that the value belongs to. */
-  readonly bound?: BlockBinding;
-}
-
-/** Digests of what precedes a thinking block: the system prompt, the tools and the messages. */
-export interface BlockBinding {
-  readonly system: string;
-  readonly tools: string;
-  readonly prefix: string;
 }
 
 /** Seals values for one owner, and opens those that were sealed for it. */

@@ -333,7 +333,7 @@ export const messageRequest = z.object({
   ),
   tool_choice: honoured("`auto`, `any`, `tool`, `none`, with `disable_parallel_tool_use`.", toolChoice.optional()),
   thinking: honoured(
-    '`enabled` with `budget_tokens` (thinking ends when the budget is spent), `adaptive`, `between_tools` (the same as `adaptive`), `disabled`. `display: "omitted"` leaves the text out and puts it into the signature for the next turn; `display: "updates"` is the same as `summarized`. `block_binding` has an effect in profile `exact` only ([messages.md](messages.md#thinking)). In that profile, `updates` and `block_binding` require their betas.',
+    '`enabled` with `budget_tokens` (thinking ends when the budget is spent), `adaptive`, `between_tools` (the same as `adaptive`), `disabled`. `display: "omitted"` leaves the text out and puts it into the signature for the next turn; `display: "updates"` is the same as `summarized`. `block_binding` goes to upstreams of this API; this server binds no blocks. In profile `exact`, `updates` and `block_binding` require their betas.',
     thinkingConfigParam.optional(),
   ),
   output_config: honoured(

@@ -11,7 +11,6 @@ import { lengthProblem, tooManyUnknown } from "../request/refusals.ts";
 import { maxMessages, maxParts, maxUnknownMembers } from "../request/shapes.ts";
 import { checkedForServer, unknownValue } from "../request/parameter.ts";
 import type { HeaderReader } from "../api-error-format.ts";
-import { checkedBindings } from "./block-binding.ts";
 import { checkConversation, readMessageParams } from "./conversation.ts";
 import { messageForms } from "./form.ts";
 import { messageIssueFailure, refusal } from "./request-issue.ts";
@@ -69,14 +68,8 @@ export function* messageRequestInSteps(
   checkThinking(checked, profile, warnings);
   const output = outputOf(checked);
   if (output && profile.judgesAsVendor) checkOutput(output);
-  // An upstream of this API checks the blocks that it has signed.
-  const bound = profile.judgesAsVendor && !forwards ? yield* checkedBindings(checked, turnSeal) : undefined;
   const tools = yield* readMessageTools(checked, { profile, forwards, features, warnings });
-  const { messages, isPrefilled, sealed } = yield* readMessageParams(
-    bound ? { ...checked, messages: bound.messages } : checked,
-    warnings,
-    turnSeal,
-  );
+  const { messages, isPrefilled, sealed } = yield* readMessageParams(checked, warnings, turnSeal);
   const prompt: ChatPrompt = {
     kind: "chat",
     messages,
@@ -112,7 +105,6 @@ export function* messageRequestInSteps(
     requestId,
     reasoning: reasoningDisplay(reasoning, profile),
     estimatePrompt: () => estimateTokens(request),
-    ...(bound && { binding: bound.binding, transformations: bound.transformations }),
   };
   const edits = forwards ? undefined : checked.context_management?.edits;
   // An upstream of this API searches by itself.

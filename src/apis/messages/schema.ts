@@ -328,7 +328,7 @@ export const message = z
     ...stop,
     stop_details: stopDetails.nullable().meta({ since: "2026-04" }),
     usage: messageUsage,
-    // Where the request has `thinking.block_binding`.
+    // Where the request has `thinking.block_binding`, from upstreams of this API only.
     input_transformations: z.array(inputTransformation).optional(),
     // `null` where the request does not ask for them, and where it has used the cache.
     diagnostics: messageDiagnostics

@@ -38,7 +38,6 @@ import {
   redactedBlock,
   reportedUsage,
   signatureOf,
-  transformationsMember,
   unsetMembers,
   writeUsage,
 } from "./write.ts";
@@ -363,7 +362,6 @@ export class MessageStreamWriter implements StreamWriter {
       stop_reason: null,
       stop_sequence: null,
       stop_details: null,
-      ...transformationsMember(this.#context.options),
       usage: orderedMembers(
         schema.messageStartUsage,
         writeUsage(this.#knownUsage(), this.#native.usage, this.#context.settings),

@@ -15,7 +15,6 @@ import type * as z from "zod";
 import { inWireOrder, membersOf, orderedMembers, presenceOf } from "../members.ts";
 import type { AnswerContext, AnswerSettings } from "../port.ts";
 import type { Profile } from "../profile.ts";
-import type { InputTransformation } from "./block-binding.ts";
 import type { MessageDiagnosis } from "./diagnosis.ts";
 import { messageForms } from "./form.ts";
 import { ownId } from "../ids.ts";
@@ -24,7 +23,6 @@ import { noNativeMembers, withNativeMembers } from "./native-members.ts";
 import type { NativeMembers } from "./native-members.ts";
 import * as schema from "./schema.ts";
 import { openSeal } from "../turn-seal.ts";
-import type { BlockBinding } from "../turn-seal.ts";
 
 /* Writes a whole message, and the members that a streamed message shares with it (see write-stream.ts). */
 
@@ -35,10 +33,6 @@ export interface MessageOptions {
   readonly reasoning: ReasoningDisplay;
   /** Estimates the tokens of the prompt for a source that does not count them. Without it, such an answer reports 0. */
   readonly estimatePrompt?: () => number;
-  /** The conversation that thinking blocks are bound to; absent where this server signs none, or does not bind them. */
-  readonly binding?: BlockBinding;
-  /** What was changed in the request, if the client wants to know. */
-  readonly transformations?: readonly InputTransformation[];
   /** Present if the request has `diagnostics`, unless an upstream of this API diagnoses it. */
   readonly diagnosis?: MessageDiagnosis;
   /** What `context_management` cleared; absent if the request has none, or an upstream of this API manages the context. */
@@ -71,7 +65,6 @@ export function writeMessageResponse(generation: Generation, context: MessageCon
     ...diagnosticsMember(context.options, head.id, usage),
     content: (choice?.parts ?? []).flatMap((part) => blocksOf(part, context)),
     ...messageEnd(choice?.finish ?? null, typeof choice?.refusal === "string", native),
-    ...transformationsMember(context.options),
     usage: writeUsage(reportedUsage(counted, { native, options: context.options }), native.usage, context.settings),
     ...managedContext(context.options),
     ...native.message,
@@ -88,11 +81,6 @@ export function unsetMembers(described: z.ZodObject, { name: profile }: Profile)
 /** Returns the member `context_management` of an answer, if its request has one. */
 export function managedContext({ appliedEdits }: MessageOptions): { readonly context_management?: JsonObject } {
   return appliedEdits ? { context_management: { applied_edits: appliedEdits() } } : {};
-}
-
-/** Returns the member `input_transformations` of a message, if its request asks for it. */
-export function transformationsMember({ transformations }: MessageOptions): JsonObject {
-  return transformations ? { input_transformations: transformations } : {};
 }
 
 /** Returns the member `diagnostics` of a message, if its request asks for it. Called once for a message. */
@@ -165,31 +153,26 @@ export interface SignedReasoning {
 }
 
 /** The signature of a block with reasoning: its vendor's own, or one of this server, which contains what the block cannot show. */
-export function signatureOf(
-  { text, state, id }: SignedReasoning,
-  { options: { binding: bound }, turnSeal = openSeal }: MessageContext,
-): string {
+export function signatureOf({ text, state, id }: SignedReasoning, { turnSeal = openSeal }: MessageContext): string {
   // A signature whose text the client does not get is sealed with it.
   if (state?.kind === "signature" && text === "") return state.value;
   return turnSeal.seal({
     ...(text !== "" && { text }),
     ...(state && { state }),
     ...(state && id !== undefined && { id }),
-    ...(bound && { bound }),
   });
 }
 
 /** A block without text, which clients send back and do not show: state of reasoning, or of a call that follows. */
 export function redactedBlock(
   { state, id, callId }: { readonly state: TurnState; readonly id?: string | undefined; readonly callId?: string },
-  { options: { binding: bound }, turnSeal = openSeal }: MessageContext,
+  { turnSeal = openSeal }: MessageContext,
 ): JsonObject {
   if (state.kind === "redacted") return { type: "redacted_thinking", data: state.value };
   const data = turnSeal.seal({
     state,
     ...(id !== undefined && { id }),
     ...(callId !== undefined && { callId }),
-    ...(bound && { bound }),
   });
   return { type: "redacted_thinking", data };
 }
