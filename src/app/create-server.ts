@@ -98,6 +98,8 @@ export function createServer(config: TruewireConfig, options: ServerOptions = {}
 export interface WorkerSide {
   /** From 1. */
   readonly number: number;
+  /** The key of the installation. */
+  readonly turnKey: Uint8Array;
   /** Called once with a function that returns the metrics of this worker. Returns one that returns those of all workers. */
   shareMetrics(own: () => Promise<string>): () => Promise<string>;
 }
@@ -184,7 +186,7 @@ export async function openServer(
   };
   const open = async (): Promise<void> => {
     service.store = await openStoreOf(current, log, nodeRuntime);
-    service.turnKey = await openTurnKey(current, log, nodeRuntime);
+    service.turnKey = worker?.turnKey ?? (await openTurnKey(current, log, nodeRuntime));
     const turnStore = turns && (await openTurnStoreOf(current, nodeRuntime));
     if (turnStore) turns?.use(turnStore);
     service.limiter = await openLimiterOf(current, log, nodeRuntime);

@@ -1,4 +1,5 @@
 import type { Config } from "../config/schema.ts";
+import { isLimited } from "../config/keys-schema.ts";
 import type { KeyConfig } from "../config/keys-schema.ts";
 import { AdminAccess } from "../server/admin/admin-access.ts";
 import { KeyRing } from "../server/keys/key-ring.ts";
@@ -79,14 +80,6 @@ function hashedKey(key: KeyConfig): HashedKey {
     ...(expires !== undefined && { expiresAt: expires }),
     client: { name, owner: name, tier: priority, ...(models && { models }), ...(isLimited(key) && { limits }) },
   };
-}
-
-/** The settings of a key that are not limits. */
-const unlimited: ReadonlySet<string> = new Set<keyof KeyConfig>(["name", "hash", "models", "expires", "priority"]);
-
-/** Whether the usage of a key is counted. */
-export function isLimited(key: KeyConfig): boolean {
-  return Object.entries(key).some(([name, value]) => value !== undefined && !unlimited.has(name));
 }
 
 /**

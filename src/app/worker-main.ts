@@ -36,7 +36,7 @@ function leave(): void {
   void (server?.close(0) ?? Promise.resolve()).finally(() => process.exit(1));
 }
 
-async function serve({ number, config }: Extract<ToWorker, { kind: "serve" }>): Promise<void> {
+async function serve({ number, config, turnKey }: Extract<ToWorker, { kind: "serve" }>): Promise<void> {
   try {
     if (server) await server.reload(config);
     else
@@ -45,6 +45,7 @@ async function serve({ number, config }: Extract<ToWorker, { kind: "serve" }>): 
         { readConfig: refuseReload },
         {
           number,
+          turnKey: Buffer.from(turnKey, "base64"),
           shareMetrics(own) {
             ownMetrics = own;
             return () =>

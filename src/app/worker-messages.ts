@@ -23,7 +23,14 @@ export type FromWorker =
 /** What the parent process sends to a worker. */
 export type ToWorker =
   /** The configuration to serve: the first one, or another one after a reload. */
-  | { readonly kind: "serve"; readonly number: number; readonly config: TruewireConfig }
+  | {
+      readonly kind: "serve";
+      /** The number of the worker, from 1. */
+      readonly number: number;
+      readonly config: TruewireConfig;
+      /** The key of the installation, in base64. */
+      readonly turnKey: string;
+    }
   | { readonly kind: "stop"; readonly graceMs: number }
   | { readonly kind: "ping" }
   /** Asks for the metrics of this worker. */

@@ -1,12 +1,12 @@
+import { checkWorkers } from "../config/check-workers.ts";
 import type { TruewireConfig } from "../config/config.ts";
 import { parseConfig } from "../config/schema.ts";
 import type { ModelInfo } from "../core/engine.ts";
 import { openLog } from "../server/logger.ts";
 import { maskedLog } from "../server/mask.ts";
 import { mergeMetrics } from "../server/metrics/merge-metrics.ts";
-import { newSecret } from "../server/turn-key.ts";
-import { checkWorkers } from "./check-workers.ts";
 import type { ServerOptions, TruewireServer } from "./create-server.ts";
+import { openTurnKey } from "./open-turn-key.ts";
 import { oneAfterAnother } from "./pool-control.ts";
 import { nodeRuntime } from "./runtime.ts";
 import { readServerFiles } from "./server-files.ts";
@@ -27,15 +27,9 @@ export async function createWorkers(config: TruewireConfig, options: ServerOptio
   const log = maskedLog(options.log ?? openLog(current.logLevel, current.logFormat, {}), () => settings.mask);
   warnOfOpenAddress(current, settings, log);
 
-  // Values that one process has sealed must be valid at the others.
-  const ownKey = current.store.at === "memory" && current.profilesFile === undefined ? newSecret() : undefined;
-  const forWorkers = (next: TruewireConfig): TruewireConfig => ({
-    ...next,
-    inspect: false,
-    resumeStreams: "0s",
-    ...(ownKey !== undefined && next.sessionKey === undefined && { sessionKey: ownKey }),
-  });
-  let newest = forWorkers(config);
+  // Values that one process has sealed must be valid at the others, also if the key is random.
+  const turnKey = Buffer.from(await openTurnKey(current, log, nodeRuntime)).toString("base64");
+  let newest = config;
   let url: string | undefined;
   let { port } = current;
   let models: readonly ModelInfo[] = [];
@@ -43,7 +37,9 @@ export async function createWorkers(config: TruewireConfig, options: ServerOptio
   const listening = new Set<WorkerProcess>();
 
   const serve = async (worker: WorkerProcess): Promise<void> => {
-    const served = await worker.serve({ kind: "serve", number: worker.number, config: { ...newest, port } });
+    const { number } = worker;
+    const ofProcess = { port, inspect: false, resumeStreams: "0s" };
+    const served = await worker.serve({ kind: "serve", number, turnKey, config: { ...newest, ...ofProcess } });
     url ??= served.url;
     if (served.url !== url) throw new Error(`It listens on ${served.url} in place of ${url}.`);
     models = served.models;
@@ -77,7 +73,7 @@ export async function createWorkers(config: TruewireConfig, options: ServerOptio
     files = await readServerFiles(parseConfig(goesOn), nodeRuntime);
     checkWorkers(goesOn, files.keys);
     const before = newest;
-    newest = forWorkers(goesOn);
+    newest = goesOn;
     const [first, ...others] = workers.begun;
     try {
       // What one of them cannot do, such as open an upstream that refuses its list, none of them can.

@@ -83,3 +83,11 @@ export function parseKeys(value: unknown): readonly KeyConfig[] {
   if (result.success) return result.data;
   throw new ConfigError(result.error.issues.flatMap(problemsOf));
 }
+
+/** The settings of a key that are not limits. */
+const unlimited: ReadonlySet<string> = new Set<keyof KeyConfig>(["name", "hash", "models", "expires", "priority"]);
+
+/** Whether the usage of a key is counted. */
+export function isLimited(key: KeyConfig): boolean {
+  return Object.entries(key).some(([name, value]) => value !== undefined && !unlimited.has(name));
+}

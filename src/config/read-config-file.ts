@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { dirname, isAbsolute, resolve } from "node:path";
 import { ConfigError, type ConfigProblem } from "./config-error.ts";
+import { checkWorkers } from "./check-workers.ts";
 import type { ModelEntry, TruewireConfig } from "./config.ts";
 import { parseConfig } from "./schema.ts";
 import { isFolder, modelsInFolder } from "./folder.ts";
@@ -33,9 +34,10 @@ export async function checkConfigFile(
   const { readYamlFile } = await import("./read-yaml-file.ts");
   await readYamlFile(file, environment, (read) => {
     const config = (read ?? {}) as TruewireConfig;
-    parseConfig(config);
+    const parsed = parseConfig(config);
     const missing = (config.models ?? []).flatMap((model, at) => missingFilesOf(model, at, folder));
     if (missing.length > 0) throw new ConfigError(missing);
+    checkWorkers(config, parsed.keys);
   });
   const { models = [] } = await readConfigFile(file, environment);
   if (models.length === 0) throw noModels(file);

@@ -280,9 +280,14 @@ describe("refused at the start", () => {
   }
 
   test("several workers that would store, with the line of the file", async () => {
-    expect(await refusal({})).toMatch(
+    const message = await refusal({});
+    expect(message).toMatch(
       /^truewire exited with 1\ntruewire: \S+truewire\.yaml:2: workers: responses and turns are stored, .* Set store: redis:.* or set workers: 1\n$/,
     );
+    const [, file = ""] = /truewire: (\S+):2:/.exec(message) ?? [];
+    const { code, stderr } = await runTruewire(["config", "check", file]);
+    expect(message).toBe(`truewire exited with 1\n${stderr}`);
+    expect(code).toBe(1);
   });
 
   test("keys with limits in their own file, without Redis", async () => {

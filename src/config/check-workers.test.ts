@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { TruewireConfig } from "../config/config.ts";
-import { parseConfig } from "../config/schema.ts";
+import type { TruewireConfig } from "./config.ts";
+import { parseConfig } from "./schema.ts";
 import { checkWorkers } from "./check-workers.ts";
 
 const redis = "redis://localhost:6379";

@@ -1,8 +1,8 @@
-import type { KeyConfig } from "../config/keys-schema.ts";
-import { ConfigError } from "../config/config-error.ts";
-import type { TruewireConfig } from "../config/config.ts";
-import { parseConfig } from "../config/schema.ts";
-import { isLimited } from "./settings-of-config.ts";
+import { ConfigError } from "./config-error.ts";
+import type { TruewireConfig } from "./config.ts";
+import { parseConfig } from "./schema.ts";
+import { isLimited } from "./keys-schema.ts";
+import type { KeyConfig } from "./keys-schema.ts";
 
 /**
  * Throws `ConfigError` if several workers cannot serve a configuration: they are independent processes, so everything that a client may meet
