@@ -133,7 +133,7 @@ describe("objects whose members hide what every object inherits", () => {
     const request = connection.receive({ type: "response.create", stream_id: "a" }, 1);
     if (typeof request === "string") throw new Error(request);
     const writer = responseWriter(lean);
-    request.answering(writer);
+    request.answering(writer, true);
     writer.open();
     const content = [{ type: "input_text", text: "Hi" }];
     const input = [{ type: "message", role: "user", content }];

@@ -192,8 +192,11 @@ export interface SocketRequest {
   refusal?: FailureError;
   /** Returns the body of the streaming request. Called when the request runs. Throws `FailureError`. */
   readBody(): unknown;
-  /** Called with the writer of the answer, before anything is written. */
-  answering(writer: StreamWriter): void;
+  /**
+   * Called with the writer of the answer, before anything is written. `hasLanes`: the model runs several requests of a connection, and can
+   * be steered. Throws `FailureError`.
+   */
+  answering(writer: StreamWriter, hasLanes: boolean): void;
   /** Returns the events for a failure before the answer began. `body`: the JSON of the HTTP answer. */
   failed(status: number, body: string): string;
   /** Called once, when the request has ended. */

@@ -36,8 +36,8 @@ export interface HttpExchange extends AnswerSink {
   readBody(limit: number, lease: BodyLease): Promise<Uint8Array>;
   /** Present if the body is a message of a connection: converts it to a request body. Throws `FailureError`. */
   readMessage?(body: unknown): unknown;
-  /** Called with the writer of a streamed answer, before anything is written. */
-  answering?(writer: StreamWriter): void;
+  /** Called with the writer of a streamed answer, before anything is written (`SocketRequest.answering`). Throws `FailureError`. */
+  answering?(writer: StreamWriter, hasLanes: boolean): void;
   /** Present if the client sends further requests over the same connection: a store that ends with the connection. */
   readonly connectionStore?: Store;
   /** Whether the connection comes from this machine; absent if that is not known. */

@@ -128,6 +128,10 @@ async function answer(
   };
   if (reply.exchange.header("x-truewire-cache")?.trim().toLowerCase() === "explain") explainMisses(reply);
   const detached = kept?.detach?.(context, service.processes?.own);
+  const writer = request.stream && !detached ? read.streamWriter(context) : undefined;
+  // A steered response is ended early: only a local model says then what it has used, and only a server of the same API is told of lanes.
+  if (writer)
+    reply.exchange.answering?.(writer, forwards?.includes("responses") === true || canAnswer(engine, "usage"));
   const own = detached ? recordOfRun(record) : record;
   const runRequest: GenerationRequest = detached ? { ...request, stream: true } : request;
   const ownRequest = requestFor(model, runRequest, reply);
@@ -172,7 +176,7 @@ async function answer(
   if (detached) return detach(port, detached, run, own, reply, service, running);
 
   const keep = kept && (() => keepAnswer(kept, reply, service));
-  if (!request.stream) {
+  if (!writer) {
     const write = (generation: Generation): string => read.writeResponse(generation, context);
     const { contentType = port.contentType } = read;
     return wholeAnswer(reply, run, write, {
@@ -180,8 +184,6 @@ async function answer(
       ...(contentType && { contentType }),
     });
   }
-  const writer = read.streamWriter(context);
-  reply.exchange.answering?.(writer);
   let headers = port.streamHeaders(profile);
   if (resumeMs > 0) {
     const { exchange } = reply;

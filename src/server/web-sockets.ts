@@ -453,8 +453,8 @@ class SocketExchange implements HttpExchange {
     return this.#request.readBody();
   }
 
-  answering(writer: StreamWriter): void {
-    this.#request.answering(writer);
+  answering(writer: StreamWriter, hasLanes: boolean): void {
+    this.#request.answering(writer, hasLanes);
   }
 
   send(status: number, _headers: HeaderFields, body: string): void {

@@ -125,24 +125,31 @@ test("Truewire keeps responses: all is shown, by WebSocket, too, and nothing fou
   for (const rule of ["json", "error", "continued", "unknown"]) expect(shown).toContain(`socket/${rule}`);
 });
 
-test("Truewire's lanes and steering: nothing is found, in the exact profile neither", async () => {
-  for (const profile of ["lean", "exact"] as const) {
-    const server = await createServer({ port: 0, logLevel: "silent", wire: profile, ...serving(engine()) });
-    closing.push(() => server.close(0));
-    const run = await runCheck({
-      url: `${server.url}/v1`,
-      model: "scripted",
-      only: ["responses/lanes"],
-      timeout: waitMs,
-      concurrency: 1,
-      profile,
-    });
-    expect(run.judged.flatMap(({ findings }) => findings.map(({ rule, found }) => `${rule}: ${found}`))).toEqual([]);
-    const shown = new Set(run.judged.flatMap((judged) => judged.shown));
-    for (const rule of ["lanes", "lane-queue", "lane-limit", "lane-id", "steer"])
-      expect(shown).toContain(`socket/${rule}`);
-  }
-});
+test.each([true, false])(
+  "Truewire's lanes and steering: nothing is found, in the exact profile neither (offered: %s)",
+  async (offered) => {
+    for (const profile of ["lean", "exact"] as const) {
+      const source = engine();
+      // A model that says what it has used has lanes.
+      if (offered) Object.assign(source.handlers, { usage: async () => null });
+      const server = await createServer({ port: 0, logLevel: "silent", wire: profile, ...serving(source) });
+      closing.push(() => server.close(0));
+      const run = await runCheck({
+        url: `${server.url}/v1`,
+        model: "scripted",
+        only: ["responses/lanes"],
+        timeout: waitMs,
+        concurrency: 1,
+        profile,
+      });
+      expect(run.judged.flatMap(({ findings }) => findings.map(({ rule, found }) => `${rule}: ${found}`))).toEqual([]);
+      const shown = new Set(run.judged.flatMap((judged) => judged.shown));
+      for (const rule of ["lanes", "lane-queue", "lane-limit", "lane-id"])
+        expect(shown.has(`socket/${rule}`)).toBe(offered);
+      expect(shown).toContain("socket/steer");
+    }
+  },
+);
 
 /** A server with WebSocket that answers each message by itself, as it would POST. `edit` changes its messages. */
 async function withoutLanes(edit: (event: string, body: Json) => string | undefined): Promise<string> {

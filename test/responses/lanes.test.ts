@@ -17,6 +17,8 @@ afterEach(async () => {
 
 async function serve(script: Script, config: TruewireConfig = {}): Promise<[string, ScriptedEngine]> {
   const engine = new ScriptedEngine(script);
+  // A model that says what it has used has lanes.
+  Object.assign(engine.handlers, { usage: async () => null });
   const server = await createServer({ port: 0, logLevel: "silent", ...serving(engine, config) });
   servers.push(server);
   return [server.url, engine];

@@ -266,6 +266,8 @@ describe("the limits of a connection", () => {
   ): Promise<{ client: SocketClient; close: () => void }> => {
     const brief = new MemoryStore({ maxCount: 0, maxBytes: 0, maxAgeMs: 0 });
     const engine = new ScriptedEngine(script);
+    // A model that says what it has used has lanes.
+    Object.assign(engine.handlers, { usage: async () => null });
     const sockets = new WebSockets(
       {
         state: "ready",

@@ -34,6 +34,13 @@ const invalidStreamId = invalidRequest(
   "invalid_stream_id",
 );
 
+/** Programs and servers of other APIs have neither: each of their requests is a conversation of its own. */
+const noLanes = invalidRequest(
+  "Unsupported parameter: 'stream_id' is for local models and upstreams that speak Responses. Leave it out, or open a WebSocket connection for each conversation.",
+  "stream_id",
+  "unsupported_parameter",
+);
+
 /** The maximum number of steers that wait for one response; and the bytes of those of one connection, each at least `minSteerBytes`. */
 const maxSteers = 32;
 const maxSteerBytes = 8 * 1024 * 1024;
@@ -212,6 +219,7 @@ class CreateRequest implements SocketRequest, SteeredResponse {
   readonly #message: JsonObject;
   readonly #isAutomatic: boolean;
   #commitment: Commitment | undefined;
+  #hasLanes = false;
 
   constructor(connection: ResponsesConnection, message: unknown, automatic?: Commitment) {
     this.#connection = connection;
@@ -232,7 +240,7 @@ class CreateRequest implements SocketRequest, SteeredResponse {
   /** Steering is for responses without a conversation object and without compaction. Source: openai 7.57, `ResponseSteerEvent`. */
   get isSteerable(): boolean {
     const { conversation, context_management: management } = this.#message;
-    return (conversation ?? null) === null && !(Array.isArray(management) && management.length > 0);
+    return this.#hasLanes && (conversation ?? null) === null && !(Array.isArray(management) && management.length > 0);
   }
 
   takeNumber(): number {
@@ -259,8 +267,10 @@ class CreateRequest implements SocketRequest, SteeredResponse {
     };
   }
 
-  answering(writer: StreamWriter): void {
+  answering(writer: StreamWriter, hasLanes: boolean): void {
     if (!(writer instanceof ResponseStreamWriter)) return;
+    if (!hasLanes && this.lane !== undefined) throw noLanes;
+    this.#hasLanes = hasLanes;
     writer.streamId = this.lane;
     this.writer = writer;
     this.#connection.began(this);

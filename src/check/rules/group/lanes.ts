@@ -65,9 +65,13 @@ export function isEndMessage({ type }: Json): boolean {
   return ends.has(type);
 }
 
-/** True for messages of a server that knows lanes. */
+/** True for messages of a server that knows lanes. One that refuses every `stream_id` may repeat it in the error. */
 export function hasLanes(messages: readonly Json[]): boolean {
-  return messages.some(({ stream_id: lane }) => lane !== undefined);
+  return messages.some((message) => message.stream_id !== undefined && !refusesLanes(message));
+}
+
+function refusesLanes({ type, error }: Json): boolean {
+  return type === "error" && isObject(error) && error["param"] === "stream_id";
 }
 
 /**
@@ -81,7 +85,9 @@ export function judgeLanes(
   if (!hasLanes(messages)) {
     const error = messages.find(({ type }) => type === "error");
     const found = error ? `refused: ${shown(codeOf(error))}` : "no event has a stream_id";
-    return isDemanded ? verdictOn("socket/lanes", found) : notShown(`no lanes are offered by WebSocket (${found})`);
+    return isDemanded && !(error && refusesLanes(error))
+      ? verdictOn("socket/lanes", found)
+      : notShown(`no lanes are offered by WebSocket (${found})`);
   }
   return verdictOn("socket/lanes", laneMistake(messages, lanes));
 }
