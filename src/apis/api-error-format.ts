@@ -18,8 +18,8 @@ export interface ApiErrorFormat {
   readonly missingBody?: string;
   /** The API's own list of models. */
   readonly models?: ModelListFormat;
-  /** The answer for a failure before anything was sent. */
-  writeFailure(failure: GenerationFailure, profile: Profile, requestId: string): ErrorAnswer;
+  /** The answer for a failure before anything was sent. `header`: those of the request; absent: none. */
+  writeFailure(failure: GenerationFailure, profile: Profile, requestId: string, header?: HeaderReader): ErrorAnswer;
 }
 
 /** Writes an API's list of models. */

@@ -1,3 +1,4 @@
+import type { JsonMistake } from "../core/json-mistake.ts";
 import { nearest } from "../core/nearest.ts";
 import { FailureError, invalidRequest, loggedError } from "../core/failure.ts";
 
@@ -63,6 +64,26 @@ export function modelOnlyChats(): FailureError {
     "model",
     null,
   );
+}
+
+/** 404 for a stored answer of chat: none is stored. */
+export function completionNotFound(id: string): FailureError {
+  return notFound(`Completion ${id} not found`, "completion_id", "not_found");
+}
+
+/** 404 of chat, for a model of legacy completions. */
+export function modelOnlyCompletes(): FailureError {
+  return notFound(
+    "This is not a chat model and thus not supported in the v1/chat/completions endpoint. Did you mean to use v1/completions?",
+    "model",
+    null,
+  );
+}
+
+/** 403 for a model that only embeds. */
+export function notAllowedToSample(): FailureError {
+  const message = "You are not allowed to sample from this model";
+  return new FailureError({ message, status: 403, kind: "permission", param: null, code: null });
 }
 
 /** 404 for an unknown path. */
@@ -166,12 +187,17 @@ export function bodyAlreadyRead(): FailureError {
   });
 }
 
-/** 400 for a body that is not JSON, or not UTF-8. `mistake`: where and why, for this server's own words. */
-export function malformedJson(mistake?: string): FailureError {
-  if (mistake !== undefined) return invalidRequest(`The request body is not valid JSON: ${mistake}.`);
-  return invalidRequest(
+/** 400 for a body that is not JSON, or not UTF-8, in this server's own words. `mistake`: where and why. */
+export function ownMalformedJson(mistake: string): FailureError {
+  return invalidRequest(`The request body is not valid JSON: ${mistake}.`);
+}
+
+/** 400 for a body that is not JSON, or not UTF-8. */
+export function malformedJson(jsonMistake?: JsonMistake): FailureError {
+  const { failure } = invalidRequest(
     "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON. If you have trouble figuring out how to fix this, please contact us through our help center at help.openai.com.)",
   );
+  return new FailureError({ ...failure, ...(jsonMistake && { jsonMistake }) });
 }
 
 /** 400 for a request without `model`; OpenAI's words differ from those for any other missing parameter. */
@@ -199,6 +225,7 @@ function unauthorized(message: string, code: string | null): FailureError {
   return new FailureError({ message, status: 401, kind: "authentication", code });
 }
 
-function notFound(message: string, param: string | null, code: string | null): FailureError {
+/** 404. */
+export function notFound(message: string, param: string | null, code: string | null): FailureError {
   return new FailureError({ message, status: 404, kind: "not-found", param, code });
 }

@@ -36,7 +36,12 @@ function readAt(path: string, body: unknown): void {
   for (const profile of [lean, exact]) {
     const options = { profile, forwards: false, header };
     if (port) {
-      use(runSync(port.readRequest(body, "req_1", options)), profile.name === "lean");
+      try {
+        use(runSync(port.readRequest(body, "req_1", options)), profile.name === "lean");
+      } catch (error) {
+        // Profile `exact` refuses the extensions of other servers.
+        if (!(error instanceof FailureError) || error.failure.code !== "unknown_parameter") throw error;
+      }
       use(runSync(port.readRequest(body, "req_1", { ...options, forwards: true })), profile.name === "lean");
       continue;
     }

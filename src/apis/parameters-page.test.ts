@@ -11,6 +11,7 @@ import { rerankRequest } from "./rerank/schema.ts";
 import { transcriptionRequest } from "./transcriptions/schema.ts";
 import type { RequestParameter } from "./request/parameter.ts";
 import { responsesParameters } from "./responses/parameters.ts";
+import { refusalCases } from "../../test/support/refusal-cases.ts";
 import { detokenizeRequest, llamaTokenize, vllmTokenize } from "./tokens/schema.ts";
 
 // docs/parameters.md is generated from the tables that read requests.
@@ -43,11 +44,19 @@ describe.skipIf(!isHere)("against OpenAI's specification", () => {
     const ours = (table: OwnedTable): string[] =>
       table.flatMap(({ name, origin }) => (origin === "openai" ? [name] : [])).sort();
     expect(ours(chatParameters)).toEqual(documented("CreateChatCompletionRequest"));
-    // `generate` and `stream_id` are documented for WebSockets alone; the others are newer than the specification (openai 7.57).
-    const newer = ["access_programs", "generate", "image", "stream_id"];
+    // `generate` and `stream_id` are documented for WebSockets alone, `client_metadata` and the penalties nowhere; the others are newer than the
+    // specification (openai 7.57).
+    const newer = [
+      "access_programs",
+      "client_metadata",
+      "frequency_penalty",
+      "generate",
+      "image",
+      "presence_penalty",
+      "stream_id",
+    ];
     expect(ours(responsesParameters)).toEqual([...documented("CreateResponse"), ...newer].sort());
-    // A format for completions is an extension of other servers, under OpenAI's name.
-    expect(ours(completionParameters)).toEqual([...documented("CreateCompletionRequest"), "response_format"].sort());
+    expect(ours(completionParameters)).toEqual(documented("CreateCompletionRequest"));
   });
 });
 
@@ -92,13 +101,20 @@ This page is generated from the tables that read requests; \`src/apis/parameters
   parameter, with code \`unsupported_parameter\` or \`unsupported_value\`. Upstreams that speak the same API get the parameter
   unchanged.
 
-A parameter that is \`null\` counts as absent. Members that are in no table are never refused; upstreams get them unchanged.
+A parameter that is \`null\` counts as absent; profile \`exact\` refuses a null in Messages, as Anthropic does. In profile \`lean\`, members
+that are in no table have no effect, and upstreams get them unchanged.
 
-Profile \`exact\` refuses what OpenAI itself refuses and no other server does: more than four stop strings, empty lists of tools,
-names of functions and schemas outside \`^[a-zA-Z0-9_-]{1,64}$\`, schemas with a \`type\` that JSON Schema does not have,
-strict schemas with objects that are open or have optional properties, or with a \`$ref\` outside their own definitions,
-\`stream_options\` without \`stream\`, \`parallel_tool_calls\` without \`tools\`, and histories whose tool results do not
-match their calls. Profile \`lean\` accepts them and logs what has no effect.
+## What profile exact refuses
+
+Profile \`exact\` refuses a request as OpenAI and Anthropic do, in their words and in the order of their checks: values of another type or
+out of range, names and schemas that they do not take, and the mistakes below. A server of the same API behind Truewire gets a request
+unchanged, and judges most of it itself. Profile \`lean\` serves these requests, and the header \`x-truewire-warning\` says what the vendor
+would answer. Of the extensions below, \`exact\` takes only those that are Truewire's own: ${own}.
+
+Some mistakes depend on the vendor's model. They are refused for a model whose entry in the configuration names one:
+\`standsFor: gpt-6-luna\`.
+
+${refusals()}
 
 ## POST /v1/chat/completions
 
@@ -123,9 +139,8 @@ ${responsesParameters
 
 ## POST /v1/messages
 
-Anthropic's parameters. Profile \`exact\` refuses, as Anthropic does, members that are in no table, a request without the header
-\`anthropic-version\` or with an unknown version, histories whose tool results do not match their calls, and empty messages. Profile
-\`lean\` accepts them and logs a warning; blocks of an unknown type are left out. \`POST /v1/messages/count_tokens\` accepts the
+Anthropic's parameters. Profile \`exact\` also refuses a request without the header \`anthropic-version\` or with an unknown version. In profile
+\`lean\`, blocks of an unknown type are left out. \`POST /v1/messages/count_tokens\` accepts the
 same parameters, without \`max_tokens\`.
 
 ${table(messageParameters)}
@@ -167,6 +182,18 @@ ${table(chatParameters.filter(({ origin, treatment }) => origin === "extension" 
 
 ${table(chatParameters.filter(({ origin, treatment }) => origin === "extension" && treatment === "refused"))}
 `;
+}
+
+const own = extensionParameters.flatMap(({ name, isOwn }) => (isOwn ? [`\`${name}\``] : [])).join(", ");
+
+/** Returns a table of the mistakes of each API, with the vendor's words. */
+function refusals(): string {
+  const apis = { chat: "chat", completions: "completions", responses: "Responses", messages: "Messages" };
+  const rows = refusalCases.map(({ api, mistake, message, standsFor }) => {
+    const model = standsFor === undefined ? "" : ` (\`${standsFor}\`)`;
+    return `| ${apis[api]} | ${mistake}${model} | ${message.replaceAll("|", "\\|")} |`;
+  });
+  return ["| API | mistake | for example |", "|---|---|---|", ...rows].join("\n");
 }
 
 /** Returns the table of a request whose members are all supported. */

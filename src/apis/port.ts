@@ -22,6 +22,9 @@ export interface Port {
   /** "form": requests are `multipart/form-data`, and `readRequest` gets an object of texts, lists of texts and files. Default: JSON. */
   readonly bodyType?: "form";
 
+  /** The vendor looks for the model before it reads the request. */
+  readonly findsModelFirst?: boolean;
+
   /**
    * Reads and validates a request body (parsed JSON of any shape), in steps. Throws `FailureError`, with the full path as `param`, for
    * parameters that the API refuses or this server does not support.
@@ -70,6 +73,8 @@ export interface ReadOptions {
   readonly forwards?: boolean;
   /** Opens what this server has sealed for the client; default: `openSeal`. */
   readonly turnSeal?: TurnSeal;
+  /** The vendor's model whose refusals the model has, too (`standsFor`). */
+  readonly standsFor?: string | undefined;
   /** The request's headers, for APIs that check them. */
   readonly header?: HeaderReader;
 }
@@ -135,6 +140,8 @@ export interface AnswerSettings {
   readonly systemFingerprint?: string | null;
   /** Profile `exact`: `service_tier` if the source sends none; default "default". */
   readonly serviceTier?: string;
+  /** The vendor's model that this one stands for: profile `exact` refuses what that model refuses. */
+  readonly standsFor?: string;
   /** Profile `exact`: whether choices have a `logprobs` key if log probabilities were not requested; default: by the model's class. */
   readonly logprobsKey?: boolean;
   /** The members that contain reasoning; default: `reasoning_content`. */

@@ -157,6 +157,7 @@ const independent: ReadonlySet<string> = new Set<keyof LocalModelConfig>([
   "systemFingerprint",
   "serviceTier",
   "logprobsKey",
+  "standsFor",
   "reasoningFields",
   "fallbacks",
   "fallbackOn",

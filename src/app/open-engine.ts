@@ -6,7 +6,8 @@ import type { PoolOptions } from "./runtime.ts";
 
 /** An engine with how the answers of one configured model look. */
 export function servedEngine(model: ModelConfig, opened: OpenedEngine): ServedEngine {
-  const { aliases, wire, systemFingerprint, serviceTier, logprobsKey, reasoningFields, fallbacks, fallbackOn } = model;
+  const { aliases, wire, systemFingerprint, serviceTier, logprobsKey, reasoningFields, standsFor } = model;
+  const { fallbacks, fallbackOn } = model;
   return {
     name: nameOf(model),
     engine: opened.engine,
@@ -25,6 +26,7 @@ export function servedEngine(model: ModelConfig, opened: OpenedEngine): ServedEn
       ...(systemFingerprint !== undefined && { systemFingerprint }),
       ...(serviceTier !== undefined && { serviceTier }),
       ...(logprobsKey !== undefined && { logprobsKey }),
+      ...(standsFor !== undefined && { standsFor }),
       ...(reasoningFields && { reasoningFields }),
       ...(model.kind === "upstream" && model.passExtra !== undefined && { passExtra: model.passExtra }),
     },

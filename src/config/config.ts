@@ -191,6 +191,10 @@ export interface AnswerOptions {
    * OpenAI has it: not those of reasoning, audio and search models (`o4-mini`, `gpt-5…`, `gpt-6…`, `gpt-audio`, `…-search-preview`).
    */
   readonly logprobsKey?: boolean;
+  /**
+   * Form `exact`: the model of OpenAI or Anthropic that this one stands for, such as `gpt-6-luna`. What that model refuses is refused, too.
+   */
+  readonly standsFor?: string;
   /** Names of the members that carry reasoning; default `reasoning_content`. */
   readonly reasoningFields?: readonly ("reasoning_content" | "reasoning")[];
   /**

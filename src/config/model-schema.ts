@@ -242,6 +242,9 @@ const answer = {
     .describe(
       "With wire: exact, whether choices have logprobs when none were requested (default: by the model's name)",
     ),
+  standsFor: modelName
+    .optional()
+    .describe("With wire: exact, the vendor's model whose refusals this model has, too, such as gpt-6-luna"),
   reasoningFields: listShape(oneOf(["reasoning_content", "reasoning"]), "a list such as [reasoning_content, reasoning]")
     .optional()
     .describe("Names of the members that carry reasoning (default reasoning_content)"),

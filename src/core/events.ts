@@ -1,3 +1,4 @@
+import type { JsonMistake } from "./json-mistake.ts";
 import type { CallState, ReasoningState } from "./turn-state.ts";
 
 /**
@@ -364,6 +365,10 @@ export interface GenerationFailure {
   readonly answerLimit?: { readonly max: number } | { readonly max: null; readonly context: number };
   /** For kind "not-found": the model that the client requested. */
   readonly model?: string;
+  /** The first place where the request's body is not JSON. */
+  readonly jsonMistake?: JsonMistake;
+  /** A limit of the client's key that the request exceeds. */
+  readonly limit?: { readonly bound: "requests" | "tokens" | "day" | "concurrency"; readonly most: number };
   /** An image of the request cannot be used. */
   readonly image?: ImageProblem;
   /** For 429 and 503: the number of seconds after which a retry makes sense. */

@@ -16,12 +16,24 @@ type Expected =
   | "a comma or ]"
   | "the end of the body";
 
+/** The first place where a text is not JSON. */
+export interface JsonMistake {
+  /** From 1. Columns count characters. */
+  readonly line: number;
+  readonly column: number;
+  /** The characters before it. */
+  readonly char: number;
+  /** The text ends too early. */
+  readonly isEnd: boolean;
+  /** Such as `line 1, column 9: expected a value, found }`. */
+  readonly text: string;
+}
+
 /**
- * Finds the first place where a text is not JSON (RFC 8259), such as `line 1, column 9: expected a value, found }`. Columns count characters.
- * The text is UTF-8 without a byte order mark. Returns undefined if all of it is JSON, apart from bytes that are not UTF-8. Takes time that
+ * Finds the first place where a text is not JSON (RFC 8259). The text is UTF-8 without a byte order mark. Returns undefined if all of it is JSON, apart from bytes that are not UTF-8. Takes time that
  * is linear in the text, in steps of less than a millisecond.
  */
-export function* findJsonMistake(bytes: Uint8Array): Steps<string | undefined> {
+export function* findJsonMistake(bytes: Uint8Array): Steps<JsonMistake | undefined> {
   /** The closing brackets of the open lists and objects, outermost first. */
   const open: number[] = [];
   const afterValue = (): Expected => {
@@ -98,10 +110,11 @@ function endOfScalar(bytes: Uint8Array, at: number): number {
   return /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/.test(text) ? end : at;
 }
 
-function* describe(bytes: Uint8Array, at: number, expected: string): Steps<string> {
-  let [line, column] = [1, 1];
+function* describe(bytes: Uint8Array, at: number, expected: string): Steps<JsonMistake> {
+  let [line, column, char] = [1, 1, 0];
   for (let before = 0; before < at; before++) {
     const byte = bytes[before] ?? 0;
+    if ((byte & 0xc0) !== 0x80) char++;
     if (byte === 0x0a) {
       line++;
       column = 1;
@@ -109,7 +122,8 @@ function* describe(bytes: Uint8Array, at: number, expected: string): Steps<strin
     } else if ((byte & 0xc0) !== 0x80) column++;
     if (before % stepSize === stepSize - 1) yield;
   }
-  return `line ${line}, column ${column}: expected ${expected}, found ${characterAt(bytes, at)}`;
+  const text = `line ${line}, column ${column}: expected ${expected}, found ${characterAt(bytes, at)}`;
+  return { line, column, char, isEnd: at >= bytes.length, text };
 }
 
 function characterAt(bytes: Uint8Array, at: number): string {

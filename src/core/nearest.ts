@@ -14,6 +14,17 @@ export function nearest(typed: string, known: Iterable<string>): string | undefi
   return best;
 }
 
+/** Returns the names of `known` within two edits of a mistyped one, the nearest first. */
+export function namesNear(typed: string, known: Iterable<string>): readonly string[] {
+  if (typed.length > 64) return [];
+  return [...known]
+    .filter((name) => Math.abs(name.length - typed.length) <= 2)
+    .map((name) => ({ name, edits: distance(typed, name) }))
+    .filter(({ edits }) => edits <= 2)
+    .toSorted((a, b) => a.edits - b.edits || (a.name < b.name ? -1 : 1))
+    .map(({ name }) => name);
+}
+
 /** The number of inserted, deleted, replaced and swapped characters between two texts (optimal string alignment). */
 function distance(one: string, other: string): number {
   let [before, last]: [number[], number[]] = [[], Array.from({ length: other.length + 1 }, (_, at) => at)];

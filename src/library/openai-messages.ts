@@ -2,11 +2,13 @@ import { invalidRequest } from "../core/failure.ts";
 import type { Message, AssistantMessage, AssistantPart } from "../core/message.ts";
 import { runSync } from "../core/steps.ts";
 import { chatParameters } from "../apis/chat/request.ts";
-import type { ChatRequestMessage } from "../apis/chat/request-types.ts";
 import { writeChatMessages } from "../apis/chat/write-messages.ts";
 import { exact, lean } from "../apis/profile.ts";
 import { emptyDraft } from "../apis/request/draft.ts";
+import { chatRules } from "../apis/chat/request-rules.ts";
+import type { ChatRequestMessage } from "../apis/chat/request-types.ts";
 import { readParameters } from "../apis/request/parameter.ts";
+import { applyRules } from "../apis/request/vendor-rules.ts";
 import type { GeneratedChoice } from "../core/accumulate.ts";
 import { assistantContent } from "../core/message.ts";
 import type { FinishReason } from "../core/events.ts";
@@ -57,8 +59,11 @@ export function fromOpenAiMessages(
     if (typeof role !== "string" || roles.has(role)) continue;
     throw invalidRequest(`Unsupported message role: ${role}`, `messages[${index}].role`, "invalid_value");
   }
-  const draft = emptyDraft("chat", options.strict === true ? exact : lean, false);
+  const draft = emptyDraft("chat", { profile: options.strict === true ? exact : lean });
   runSync(readParameters({ messages }, messagesMember, draft));
+  // The schema has checked them.
+  const subject = { body: {}, messages: messages as readonly ChatRequestMessage[], draft };
+  runSync(applyRules(chatRules, subject, "OpenAI", draft));
   return draft.messages;
 }
 

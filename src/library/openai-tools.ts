@@ -2,7 +2,6 @@ import type { Tool, ToolChoice } from "../core/message.ts";
 import { runSync } from "../core/steps.ts";
 import { chatParameters } from "../apis/chat/request.ts";
 import { writeChatTools, writeToolChoice } from "../apis/chat/write-messages.ts";
-import { lean } from "../apis/profile.ts";
 import { emptyDraft } from "../apis/request/draft.ts";
 import { readParameters } from "../apis/request/parameter.ts";
 import { resolveTools } from "../apis/chat/tools.ts";
@@ -38,7 +37,7 @@ export function toOpenAiTools(tools: readonly Tool[]): { [member: string]: unkno
  * // → Missing required parameter: 'tools[0].function.name'.
  */
 export function fromOpenAiTools(tools: readonly unknown[]): readonly Tool[] {
-  const draft = emptyDraft("chat", lean, true);
+  const draft = emptyDraft("chat", { forwards: true });
   runSync(readParameters({ tools }, toolMembers, draft));
   return draft.tools ?? [];
 }
@@ -67,7 +66,7 @@ export function toOpenAiToolChoice(choice: ToolChoice, tools: readonly Tool[]): 
  * // → { type: 'required' }
  */
 export function fromOpenAiToolChoice(choice: unknown, tools: readonly Tool[]): ToolChoice {
-  const draft = emptyDraft("chat", lean, false);
+  const draft = emptyDraft("chat");
   runSync(readParameters({ tool_choice: choice }, toolMembers, draft));
   draft.tools = tools;
   return resolveTools(draft).toolChoice ?? { type: tools.length > 0 ? "auto" : "none" };

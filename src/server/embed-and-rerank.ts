@@ -23,6 +23,7 @@ export const embedEndpoint: ModelEndpoint<ReadEmbeddings> = {
     const read = readEmbeddingsRequest(body, requestId);
     return { name: read.request.model, ...read };
   },
+  findsModelFirst: true,
   check({ from: { engine } }, { name }) {
     if (canAnswer(engine, "embed")) return;
     const { failure } = invalidRequest(`The model '${name}' does not make embeddings.`, "model");

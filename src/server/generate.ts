@@ -45,6 +45,7 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
   return {
     api: port.name,
     bodyType: port.bodyType,
+    findsModelFirst: port.findsModelFirst,
     read(body, options, reply, service) {
       const { state } = port;
       if (state && state.isNeeded?.(body, options) !== false)

@@ -185,9 +185,19 @@ function findModel(reply: Reply, service: Service): Promise<void> | void {
   const profile = reply.useProfile(named?.from.profile);
   const forwards = endpoint.api !== undefined && named?.from.forwards?.includes(endpoint.api) === true;
   const header = (name: string): string | undefined => exchange.header(name);
+  const name = isObject(body) ? body["model"] : undefined;
+  // OpenAI's gateway looks for the model before the API reads the request.
+  if (!named && endpoint.findsModelFirst && profile.judgesAsVendor && typeof name === "string" && name !== "")
+    throw modelNotServed(name, directory, profile, endpoint.lists);
   const read = endpoint.read(
     body,
-    { profile, forwards, header, turnSeal: turnSeal(service.turnKey, reply.client?.owner ?? "") },
+    {
+      profile,
+      forwards,
+      header,
+      turnSeal: turnSeal(service.turnKey, reply.client?.owner ?? ""),
+      standsFor: named?.from.settings.standsFor,
+    },
     reply,
     service,
   );

@@ -1,7 +1,7 @@
 import { FailureError, invalidRequest } from "../core/failure.ts";
-import { findJsonMistake } from "../core/json-mistake.ts";
+import { findJsonMistake, type JsonMistake } from "../core/json-mistake.ts";
 import type { Steps } from "../core/steps.ts";
-import { malformedJson } from "../apis/failures.ts";
+import { malformedJson, ownMalformedJson } from "../apis/failures.ts";
 import type { Profile } from "../apis/profile.ts";
 import { exact } from "../apis/profile.ts";
 import { BodyCounter, bodyLimits } from "../apis/body-counter.ts";
@@ -73,20 +73,20 @@ function parsed(bytes: Uint8Array, decoder: Decoder, profile: Profile): unknown 
 
 /** Rejects with an error of `parsed`. */
 async function explained(error: unknown, bytes: Uint8Array, decoder: Decoder, profile: Profile): Promise<never> {
-  const isMalformed = error instanceof FailureError && error.message === malformed;
-  if (!isMalformed || profile.judgesAsVendor) throw error;
-  throw malformedJson(await inTurns(findMistake(bytes, decoder)));
+  if (!(error instanceof FailureError) || error.message !== malformed) throw error;
+  const mistake = await inTurns(findMistake(bytes, decoder));
+  if (profile.judgesAsVendor) throw malformedJson(mistake);
+  throw ownMalformedJson(mistake?.text ?? `expected text in ${decoder.encoding.toUpperCase()}`);
 }
 
 const malformed = malformedJson().message;
 
-function* findMistake(bytes: Uint8Array, decoder: Decoder): Steps<string> {
-  const charset = `expected text in ${decoder.encoding.toUpperCase()}`;
+/** Returns `undefined` for bytes that are no text in the charset. */
+function* findMistake(bytes: Uint8Array, decoder: Decoder): Steps<JsonMistake | undefined> {
   try {
-    const text = decoder === utf8 ? withoutMark(bytes) : yield* transcoded(bytes, decoder);
-    return (yield* findJsonMistake(text)) ?? charset;
+    return yield* findJsonMistake(decoder === utf8 ? withoutMark(bytes) : yield* transcoded(bytes, decoder));
   } catch {
-    return charset;
+    return undefined;
   }
 }
 

@@ -49,6 +49,8 @@ export interface ModelEndpoint<Read extends NamedRequest = NamedRequest> {
   readonly lists?: ModelInfo["endpoints"][number];
   /** "form": requests are `multipart/form-data`. Default: JSON. */
   readonly bodyType?: "form" | undefined;
+  /** In profile `exact`, an unknown model is reported before any mistake in the request. */
+  readonly findsModelFirst?: boolean | undefined;
   /** Reads and validates the parsed body. Throws `FailureError`. */
   read(body: unknown, options: BodyOptions, reply: Reply, service: Service): Read | Promise<Read>;
   /** Throws `FailureError` if the model cannot answer such requests. `others`: all models of the client. */
@@ -63,7 +65,7 @@ export interface NamedRequest {
   readonly name: string | undefined;
 }
 
-export type BodyOptions = Required<ReadOptions>;
+export type BodyOptions = Required<Omit<ReadOptions, "standsFor">> & Pick<ReadOptions, "standsFor">;
 
 /** One request and its answer: what the stages have found out so far, and the headers that every answer has. Sends one answer only. */
 export class Reply {
@@ -202,7 +204,12 @@ export class Reply {
     this.record.refusal = failure.status === 401 ? { ...failure, message: failure.code ?? "no key" } : failure;
     // The writer of an open stream has ended it, unless the writer failed.
     if (this.#sent) return this.end("");
-    const { status, contentType, body, headers } = this.conventions.writeFailure(failure, this.profile, this.requestId);
+    const { status, contentType, body, headers } = this.conventions.writeFailure(
+      failure,
+      this.profile,
+      this.requestId,
+      (name) => this.exchange.header(name),
+    );
     this.send(status, contentType, body, { ...headers, ...failureHeaders(failure) });
   }
 

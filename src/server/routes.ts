@@ -1,4 +1,4 @@
-import { modelDoesNotExist, unknownPath } from "../apis/failures.ts";
+import { completionNotFound, modelDoesNotExist, unknownPath } from "../apis/failures.ts";
 import { codexCatalog, writeModel, writeModelList } from "../apis/models/models.ts";
 import { type ApiErrorFormat, type HeaderReader, openaiErrorFormat } from "../apis/api-error-format.ts";
 import { ollamaErrorFormat } from "../apis/ollama/port.ts";
@@ -37,6 +37,13 @@ const rerankRoute: ServerRoute = {
   methods: { POST: rerankEndpoint },
 };
 
+/** OpenAI keeps answers of chat for requests with `store: true`. */
+const storedChatRoute: ServerRoute = { ...openai, methods: { GET: noStoredChat, DELETE: noStoredChat } };
+
+function noStoredChat(_reply: Reply, _service: Service, id: string): void {
+  throw completionNotFound(id);
+}
+
 /** Every path, with and without `/v1`. */
 const routes: ReadonlyMap<string, ServerRoute> = new Map<string, ServerRoute>([
   ...ports.flatMap(routesOf),
@@ -45,6 +52,8 @@ const routes: ReadonlyMap<string, ServerRoute> = new Map<string, ServerRoute>([
     "/embeddings",
     { ...openai, api: { name: "embeddings", operation: "embeddings" }, methods: { POST: embedEndpoint } },
   ],
+  ["/chat/completions/{id}", storedChatRoute],
+  ["/chat/completions/{id}/messages", storedChatRoute],
   ["/rerank", rerankRoute],
   ["/v2/rerank", rerankRoute],
   ["/streams/{id}", { conventions: conventionsOfList, methods: { GET: resumeStream, DELETE: stopStream } }],

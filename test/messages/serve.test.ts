@@ -135,7 +135,7 @@ describe.each(transports)("the Messages API through $name", ({ open }) => {
     [{ model: "nope" }, 404, "not_found_error", "model: nope"],
     [{ model: "overflow" }, 400, "invalid_request_error", "prompt is too long: 12345 tokens > 8192 maximum"],
     [{ model: "full" }, 529, "overloaded_error", "Overloaded"],
-    [{ max_tokens: -2 }, 400, "invalid_request_error", "max_tokens: Input should be greater than or equal to 0"],
+    [{ max_tokens: -2 }, 400, "invalid_request_error", "max_tokens: must be greater than or equal to 0"],
     [{ messages: [] }, 400, "invalid_request_error", "messages: at least one message is required"],
   ])("%j is refused in Anthropic's words, streamed or not", async (body, status, type, words) => {
     for (const stream of [false, true]) {

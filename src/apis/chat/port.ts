@@ -14,6 +14,7 @@ export const chatPort: Port = {
   name: "chat",
   path: "/chat/completions",
   errorFormat: openaiErrorFormat,
+  findsModelFirst: true,
   *readRequest(body, requestId, options) {
     const { request, requested: asked, warnings } = yield* chatRequestInSteps(body, requestId, options);
     const idOf = ({ created, random, onId }: AnswerContext): string => {

@@ -1,4 +1,3 @@
-import { invalidRequest } from "../../core/failure.ts";
 import { assistantCalls, assistantContent } from "../../core/message.ts";
 import type { AssistantMessage, AssistantPart, Content, ContentPart, FilePart, Message } from "../../core/message.ts";
 import { StepCounter } from "../../core/steps.ts";
@@ -53,7 +52,7 @@ function neutralMessage(message: ChatRequestMessage, index: number, reading: Rea
       return history.addCalls(assistantMessage(message, index, reading), index);
     case "tool": {
       history.checkResult(message.content, index);
-      const name = history.toolName(message.tool_call_id, index) ?? message.name;
+      const name = history.toolName(message.tool_call_id) ?? message.name;
       const result: Message = {
         role: "tool",
         content: neutralContent(message.content),
@@ -72,12 +71,8 @@ function neutralMessage(message: ChatRequestMessage, index: number, reading: Rea
   }
 }
 
-function assistantMessage(
-  message: ChatAssistantMessage,
-  index: number,
-  { history, states }: Reading,
-): AssistantMessage {
-  const { content = null, name, refusal, tool_calls: calls, function_call: functionCall, audio } = message;
+function assistantMessage(message: ChatAssistantMessage, index: number, { states }: Reading): AssistantMessage {
+  const { content = null, name, refusal, tool_calls: calls, function_call: functionCall } = message;
   const parts: AssistantPart[] = [...states.reasoningOf(message)];
   if (typeof content === "string") parts.push({ type: "text", text: content });
   else for (const part of content ?? []) parts.push(assistantPartOf(part));
@@ -95,8 +90,6 @@ function assistantMessage(
   const marked = parts.findLastIndex(({ type }) => type === "text" || type === "tool-call");
   const last = parts[marked];
   if (last) parts[marked] = withMark(last, message);
-  const isEmpty = !audio && parts.every(({ type }) => type === "reasoning");
-  if (content === null && isEmpty) history.reportNoContent(index);
   return { role: "assistant", content: assistantContent(parts), ...named(name) };
 }
 
@@ -117,7 +110,8 @@ function markedContent(message: Extract<ChatRequestMessage, { role: "system" | "
   );
 }
 
-function neutralContent(content: ChatRequestContent): Content {
+function neutralContent(content: ChatRequestContent | null | undefined): Content {
+  if (content === null || content === undefined) return "";
   return typeof content === "string" ? content : content.map((part) => withMark(neutralPart(part), part));
 }
 
@@ -156,10 +150,7 @@ function generatedId(index: number): string {
   return `call_${String(index).padStart(24, "0")}`;
 }
 
-/**
- * The calls of a conversation. OpenAI refuses a conversation with a result that has no call, and so does profile `exact`; `lean` warns,
- * because programs cut histories anywhere and templates accept that.
- */
+/** The calls of a conversation. */
 class CallHistory {
   readonly #draft: RequestDraft;
   readonly #names = new Map<string, string>();
@@ -179,22 +170,15 @@ class CallHistory {
   }
 
   /** Refuses what OpenAI refuses in the result of a tool: all but texts. */
-  checkResult(content: ChatRequestContent, index: number): void {
-    if (typeof content === "string" || !this.#draft.profile.judgesAsVendor) return;
+  checkResult(content: ChatRequestContent | null | undefined, index: number): void {
+    if (typeof content !== "object" || content === null || !this.#draft.profile.judgesAsVendor) return;
     for (const [at, { type }] of content.entries())
       if (type !== "text") throw unsupportedEnumValue(`messages[${index}].content[${at}].type`, type, ["text"]);
   }
 
   /** Returns the name of the tool whose call has this id. */
-  toolName(id: string, index: number): string | undefined {
-    const name = this.#names.get(id);
-    if (name === undefined) {
-      this.#report(
-        `messages.[${index}].role`,
-        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
-      );
-    }
-    return name;
+  toolName(id: string): string | undefined {
+    return this.#names.get(id);
   }
 
   /** Returns the id of the call that a legacy `function` message answers. */
@@ -203,16 +187,5 @@ class CallHistory {
     this.#lastFunctionCall = undefined;
     this.#names.set(id, name);
     return id;
-  }
-
-  /** Reports an assistant message without content, calls, refusal or audio. */
-  reportNoContent(index: number): void {
-    this.#report(`messages.[${index}].content`, "Invalid value for 'content': expected a string, got null.");
-  }
-
-  /** OpenAI's `param` has a dot before the bracket in these errors. */
-  #report(param: string, message: string): void {
-    if (this.#draft.profile.judgesAsVendor) throw invalidRequest(message, param);
-    this.#draft.warnings.push(`${param}: ${message}`);
   }
 }

@@ -92,7 +92,7 @@ export const thinkingBlock = z.discriminatedUnion(
 
 export const systemMessage = z.object({
   role: z.literal("system"),
-  content: content(textPart),
+  content: content(textPart).nullish(),
   name: nullableText,
   ...marked,
 });
@@ -104,7 +104,7 @@ export const developerMessage = z.object({
 });
 export const userMessage = z.object({
   role: z.literal("user"),
-  content: content(userPart),
+  content: content(userPart).nullish(),
   name: nullableText,
   ...marked,
 });
@@ -127,7 +127,7 @@ export const chatAssistantMessage = z.object({
 export const toolMessage = z.object({
   role: z.literal("tool"),
   // OpenAI takes texts only; clients of LangChain and of the AI SDK also send what a tool has shown.
-  content: content(userPart),
+  content: content(userPart).nullish(),
   tool_call_id: z.string(),
   name: nullableText,
   ...marked,

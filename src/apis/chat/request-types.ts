@@ -116,7 +116,7 @@ export type ChatAssistantMessage = {
 /** A message of a chat request. */
 export type ChatRequestMessage = {
   role: "system";
-  content: string | {
+  content?: string | {
     type: "text";
     text: string;
     prompt_cache_breakpoint?: {
@@ -124,12 +124,12 @@ export type ChatRequestMessage = {
       ttl?: string | null | undefined;
     } | null | undefined;
     cache_control?: unknown | undefined;
-  }[];
+  }[] | null | undefined;
   name?: string | null | undefined;
   cache_control?: unknown | undefined;
 } | ChatAssistantMessage | {
   role: "user";
-  content: string | ({
+  content?: string | ({
     type: "text";
     text: string;
     prompt_cache_breakpoint?: {
@@ -171,7 +171,7 @@ export type ChatRequestMessage = {
       ttl?: string | null | undefined;
     } | null | undefined;
     cache_control?: unknown | undefined;
-  })[];
+  })[] | null | undefined;
   name?: string | null | undefined;
   cache_control?: unknown | undefined;
 } | {
@@ -180,7 +180,7 @@ export type ChatRequestMessage = {
   name: string;
 } | {
   role: "tool";
-  content: string | ({
+  content?: string | ({
     type: "text";
     text: string;
     prompt_cache_breakpoint?: {
@@ -222,7 +222,7 @@ export type ChatRequestMessage = {
       ttl?: string | null | undefined;
     } | null | undefined;
     cache_control?: unknown | undefined;
-  })[];
+  })[] | null | undefined;
   tool_call_id: string;
   name?: string | null | undefined;
   cache_control?: unknown | undefined;
@@ -401,17 +401,6 @@ export type ProgramTool = {
 
 /** The parameters of a chat request, by their meaning in docs/parameters.md, and the client's own members. */
 export interface ProgramOptions {
-  stop?: string | string[];
-  temperature?: number;
-  top_p?: number;
-  frequency_penalty?: number;
-  presence_penalty?: number;
-  logit_bias?: Record<string, number> | [token: number | string, bias: number][];
-  seed?: number;
-  user?: string;
-  max_tokens?: number;
-  logprobs?: boolean;
-  top_logprobs?: number;
   tool_choice?: "none" | "auto" | "required" | {
     type: "allowed_tools";
     allowed_tools: {
@@ -440,8 +429,22 @@ export interface ProgramOptions {
     };
   };
   parallel_tool_calls?: boolean;
-  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
-  verbosity?: "low" | "medium" | "high";
+  temperature?: number;
+  top_p?: number;
+  presence_penalty?: number;
+  frequency_penalty?: number;
+  logprobs?: boolean;
+  top_logprobs?: number;
+  user?: string;
+  seed?: number;
+  safety_identifier?: string;
+  prompt_cache_options?: {
+    mode?: string;
+    ttl?: string;
+    [member: string]: unknown;
+  };
+  prompt_cache_key?: string;
+  prompt_cache_retention?: "in_memory" | "in-memory" | "24h";
   response_format?: {
     type: "text";
   } | {
@@ -456,6 +459,18 @@ export interface ProgramOptions {
       strict?: boolean;
     };
   };
+  service_tier?: "auto" | "default" | "flex" | "scale" | "priority" | "fast";
+  max_tokens?: number;
+  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
+  logit_bias?: Record<string, number> | [token: number | string, bias: number][];
+  stop?: string | string[];
+  store?: boolean;
+  metadata?: Record<string, unknown>;
+  prediction?: {
+    type: "content";
+    content: unknown;
+  };
+  verbosity?: "low" | "medium" | "high";
   grammar?: string;
   guided_regex?: string;
   guided_choice?: string[];
@@ -489,21 +504,6 @@ export interface ProgramOptions {
   prompt_logprobs?: number;
   return_progress?: boolean;
   include_timings?: boolean;
-  service_tier?: "auto" | "default" | "flex" | "scale" | "priority" | "fast";
-  store?: boolean;
-  metadata?: Record<string, unknown>;
-  prediction?: {
-    type: "content";
-    content: unknown;
-  };
-  safety_identifier?: string;
-  prompt_cache_key?: string;
-  prompt_cache_retention?: "in_memory" | "in-memory" | "24h";
-  prompt_cache_options?: {
-    mode?: string;
-    ttl?: string;
-    [member: string]: unknown;
-  };
   /** Members that Truewire does not know. */
   [member: string]: unknown;
 }

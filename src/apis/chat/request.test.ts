@@ -177,13 +177,12 @@ test("other servers' names of a limit and of constraints", () => {
   expect(asked({ ebnf: 'root ::= "a"' }).output).toEqual({ type: "grammar", gbnf: 'root ::= "a"', path: "ebnf" });
 });
 
-test("a member that is nearly a parameter is a warning, except where the request is forwarded", () => {
-  expect(read({ temprature: 0.2 }).warnings).toEqual([
-    "'temprature' is not a parameter and has no effect; did you mean 'temperature'?",
-  ]);
-  expect(read({ temprature: 0.2, temperature: 1 }).warnings).toEqual([]);
+test("an unknown member is a warning, except where the request is forwarded", () => {
+  const unknown = "OpenAI would answer 400: Unknown parameter:";
+  expect(read({ temprature: 0.2 }).warnings).toEqual([`${unknown} 'temprature'. Did you mean 'temperature'?`]);
+  expect(read({ temprature: 0.2, temperature: 1 }).warnings).toEqual([`${unknown} 'temprature'.`]);
   expect(read({ temprature: 0.2 }, { forwards: true }).warnings).toEqual([]);
-  expect(read({ entirely_unknown: 0.2 }).warnings).toEqual([]);
+  expect(read({ entirely_unknown: 0.2 }).warnings).toEqual([`${unknown} 'entirely_unknown'.`]);
 });
 
 test("a tool choice that requires no call needs no tools, except in profile exact", () => {

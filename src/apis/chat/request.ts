@@ -1,19 +1,19 @@
 import { checkContinuation } from "../../core/request.ts";
 import type { ChatPrompt } from "../../core/request.ts";
-import { invalidRequest } from "../../core/failure.ts";
 import { runSync, type Steps } from "../../core/steps.ts";
 import type { ReadChoicesRequest } from "../choices-answer.ts";
 import type { ReadOptions } from "../port.ts";
-import { lean } from "../profile.ts";
 import { completeRequest, completeRequestedAnswer, emptyDraft, type RequestDraft } from "../request/draft.ts";
 import {
   acceptedParameter,
+  inOrder,
   readParameters,
   type RequestParameter,
   setDraftMember,
   supportedParameter,
 } from "../request/parameter.ts";
-import { invalidValue, unsupportedEnumValue } from "../request/refusals.ts";
+import { invalidValue, unknownParameter, unsupportedEnumValue } from "../request/refusals.ts";
+import { applyRules } from "../request/vendor-rules.ts";
 import { resolveTools, toolParameters } from "./tools.ts";
 import * as z from "zod";
 import { isObject } from "../../core/json.ts";
@@ -23,6 +23,8 @@ import { extensionParameters, refusedParameters, refusedSamplers } from "../requ
 import { expecting, integerShape } from "../request/shapes.ts";
 import { messagesShape, chatPromptCacheOptions } from "./request-schema.ts";
 import { readMessages } from "./read-messages.ts";
+import { chatCheckOrder, chatRules, parameterOfModel } from "./request-rules.ts";
+import type { ChatRequestMessage } from "./request-types.ts";
 import { chatServiceTiers } from "./schema.ts";
 
 const chat = ["chat"] as const;
@@ -80,8 +82,7 @@ const acceptedParameters: readonly RequestParameter[] = [
   ),
 ];
 
-/** Every parameter of `POST /v1/chat/completions`. */
-export const chatParameters: readonly RequestParameter[] = [
+const parameters: readonly RequestParameter[] = [
   supportedParameter("messages", { endpoints: chat, shape: messagesShape, required: true }, function* (value, draft) {
     draft.messages = yield* readMessages(value, draft);
   }),
@@ -132,6 +133,9 @@ export const chatParameters: readonly RequestParameter[] = [
   ...refusedSamplers,
 ];
 
+/** Every parameter of `POST /v1/chat/completions`. */
+export const chatParameters: readonly RequestParameter[] = inOrder(parameters, chatCheckOrder);
+
 /** Throws `FailureError` for what OpenAI refuses, in profile `exact`. OpenAI's words for unknown members are those of Responses. */
 function checkCacheOptions(options: z.infer<typeof chatPromptCacheOptions>, draft: RequestDraft): void {
   const { profile, warnings, forwards } = draft;
@@ -143,8 +147,7 @@ function checkCacheOptions(options: z.infer<typeof chatPromptCacheOptions>, draf
     if (unknown !== undefined) warnings.push(`${path} has members that have no effect in chat completions`);
     return;
   }
-  if (unknown !== undefined)
-    throw invalidRequest(`Unknown parameter: '${path}.${unknown}'.`, `${path}.${unknown}`, "unknown_parameter");
+  if (unknown !== undefined) throw unknownParameter(`${path}.${unknown}`);
   const { mode, ttl } = options;
   if (typeof mode === "string" && !cacheModes.includes(mode))
     throw unsupportedEnumValue(`${path}.mode`, mode, cacheModes);
@@ -167,10 +170,15 @@ export function readChatRequest(body: unknown, requestId: string, options?: Read
 export function* chatRequestInSteps(
   body: unknown,
   requestId: string,
-  { profile = lean, forwards = false, turnSeal }: ReadOptions = {},
+  options?: ReadOptions,
 ): Steps<ReadChoicesRequest> {
-  const draft = emptyDraft("chat", profile, forwards, turnSeal);
-  const members = yield* readParameters(body, chatParameters, draft);
+  const draft = emptyDraft("chat", options);
+  const members = yield* readParameters(body, chatParameters, draft, {
+    checkNames: (names) => parameterOfModel(names, draft.standsFor),
+  });
+  // The schema has checked them.
+  const subject = { body: members, messages: members["messages"] as readonly ChatRequestMessage[], draft };
+  yield* applyRules(chatRules, subject, "OpenAI", draft);
   const { legacy, named, ...tools } = resolveTools(draft);
   checkTemplate(draft);
   checkLogprobs(draft);

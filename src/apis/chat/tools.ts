@@ -1,9 +1,9 @@
 import * as z from "zod";
-import { invalidRequest } from "../../core/failure.ts";
 import type { Tool, ToolChoice } from "../../core/message.ts";
 import { StepCounter } from "../../core/steps.ts";
 import { withMark } from "../request/cache-mark.ts";
-import { checkName, checkSchema } from "../request/check-schema.ts";
+import type { JsonObject } from "../../core/json.ts";
+import { checkName, checkObjectSchema, checkSchema } from "../request/check-schema.ts";
 import type { NamedChoice, RequestDraft } from "../request/draft.ts";
 import { type RequestParameter, setDraftMember, supportedParameter } from "../request/parameter.ts";
 import { arrayTooLong, emptyArray, invalidValue } from "../request/refusals.ts";
@@ -185,7 +185,7 @@ function neutralFunction(
 ): Tool {
   // An upstream of the same API judges names itself, and a name that it refuses is shortened for it.
   if (draft.profile.judgesAsVendor && !draft.forwards) checkName(`${path}.name`, name);
-  if (parameters) checkParameters(name, parameters, strict ?? false, `${path}.parameters`, draft);
+  checkParameters(name, parameters ?? undefined, strict ?? false, `${path}.parameters`, draft);
   return {
     name,
     ...(typeof description === "string" && { description }),
@@ -196,23 +196,15 @@ function neutralFunction(
 
 function checkParameters(
   name: string,
-  parameters: Readonly<Record<string, unknown>>,
+  parameters: JsonObject | undefined,
   strict: boolean,
   path: string,
   draft: RequestDraft,
 ): void {
-  const { type } = parameters;
-  if (type !== undefined && type !== "object") {
-    const message = `Invalid schema for function '${name}': schema must be a JSON Schema of 'type: "object"', got 'type: ${JSON.stringify(type)}'.`;
-    throw invalidRequest(message, path, "invalid_function_parameters");
-  }
-  if (draft.profile.judgesAsVendor) {
-    checkSchema(parameters, strict, {
-      subject: `function '${name}'`,
-      param: path,
-      code: "invalid_function_parameters",
-    });
-  }
+  const about = { subject: `function '${name}'`, param: path, code: "invalid_function_parameters" };
+  checkObjectSchema(parameters ?? {}, draft.profile, about);
+  // A function without parameters has an empty object.
+  if (draft.profile.judgesAsVendor) checkSchema(parameters ?? { type: "object" }, strict, about);
 }
 
 function neutralChoice(raw: ChatRequestToolChoice): NamedChoice {

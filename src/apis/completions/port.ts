@@ -14,6 +14,7 @@ export const completionsPort: Port = {
   name: "completions",
   path: "/completions",
   errorFormat: openaiErrorFormat,
+  findsModelFirst: true,
   operation: "text_completion",
   *readRequest(body, requestId, options) {
     const { request, requested: asked, warnings } = yield* completionRequestInSteps(body, requestId, options);

@@ -1,11 +1,18 @@
-import { invalidRequest } from "../../core/failure.ts";
+import { type FailureError, invalidRequest } from "../../core/failure.ts";
 import type { TextPrompt } from "../../core/request.ts";
 import { runSync, type Steps } from "../../core/steps.ts";
 import type { ReadChoicesRequest, RequestedAnswer } from "../choices-answer.ts";
+import { modelOnlyChats, notAllowedToSample } from "../failures.ts";
+import { openaiModel } from "../openai-models.ts";
 import type { ReadOptions } from "../port.ts";
-import { lean } from "../profile.ts";
 import { completeRequest, completeRequestedAnswer, emptyDraft, type RequestDraft } from "../request/draft.ts";
-import { readParameters, type RequestParameter, setDraftMember, supportedParameter } from "../request/parameter.ts";
+import {
+  asExtension,
+  readParameters,
+  type RequestParameter,
+  setDraftMember,
+  supportedParameter,
+} from "../request/parameter.ts";
 import * as z from "zod";
 import { commonParameters, outputParameters } from "../request/common-parameters.ts";
 import { extensionParameters, refusedSamplers } from "../request/extension-parameters.ts";
@@ -49,7 +56,7 @@ export const completionParameters: readonly RequestParameter[] = [
       draft.prompts = prompts(value);
     },
   ),
-  ...commonParameters,
+  // OpenAI checks it before `temperature` (recording of 2025-09-29).
   supportedParameter(
     "max_tokens",
     {
@@ -59,6 +66,7 @@ export const completionParameters: readonly RequestParameter[] = [
     },
     setDraftMember("maxTokens"),
   ),
+  ...commonParameters,
   supportedParameter(
     "logprobs",
     { endpoints: completions, note: "0 to 5; profile `lean` allows up to 20.", shape: integerShape(0) },
@@ -75,7 +83,8 @@ export const completionParameters: readonly RequestParameter[] = [
     { endpoints: completions, note: "Requires a model that supports fill-in-the-middle.", shape: z.string() },
     setDraftMember("suffix"),
   ),
-  ...outputParameters,
+  // A format for completions is an extension of other servers, under OpenAI's name.
+  ...outputParameters.map(asExtension),
   ...extensionParameters.filter(({ endpoints }) => endpoints.includes("completions")),
   ...refusedSamplers,
 ];
@@ -123,10 +132,12 @@ export function readCompletionRequest(body: unknown, requestId: string, options?
 export function* completionRequestInSteps(
   body: unknown,
   requestId: string,
-  { profile = lean, forwards = false }: ReadOptions = {},
+  options?: ReadOptions,
 ): Steps<ReadChoicesRequest> {
-  const draft = emptyDraft("completions", profile, forwards);
-  const members = yield* readParameters(withPrompt(body), completionParameters, draft);
+  const draft = emptyDraft("completions", options);
+  const members = yield* readParameters(withPrompt(body), completionParameters, draft, {
+    checkNames: () => otherKind(draft),
+  });
   const bestOf = checkedBestOf(draft);
   draft.maxTokens ??= defaultMaxTokens;
   const prompt: TextPrompt = {
@@ -149,6 +160,13 @@ export function* completionRequestInSteps(
     },
     warnings: draft.warnings,
   };
+}
+
+/** The error for a model that stands for one of OpenAI that does not complete. */
+function otherKind({ standsFor }: RequestDraft): FailureError | undefined {
+  const kind = standsFor === undefined ? "completions" : openaiModel(standsFor).kind;
+  if (kind === "completions") return undefined;
+  return kind === "chat" ? modelOnlyChats() : notAllowedToSample();
 }
 
 /** A prompt of `null` means the beginning of a document (specification). */

@@ -82,11 +82,19 @@ describe.each<[string, string[], Json, string | undefined, Json, Json | undefine
   ],
   [
     "after 4.6",
-    ["claude-opus-4-7", "claude-opus-4-8", "claude-sonnet-5", "claude-opus-5-5"],
+    ["claude-opus-4-7", "claude-opus-4-8", "claude-sonnet-5"],
     { type: "adaptive" },
     "xhigh",
     { type: "adaptive" },
     { type: "disabled" },
+  ],
+  [
+    "since 5.5",
+    ["claude-opus-5-5", "claude-haiku-5-5"],
+    { type: "adaptive" },
+    "xhigh",
+    { type: "adaptive" },
+    { type: "between_tools" },
   ],
   [
     "models that always think",

@@ -1,13 +1,17 @@
 /** What a version of Claude takes in a request. */
 export interface ClaudeVersion {
   /** The types of `thinking` that it takes; none: it never thinks. */
-  readonly thinking: readonly ("enabled" | "adaptive" | "disabled")[];
+  readonly thinking: readonly ("enabled" | "adaptive" | "between_tools" | "disabled")[];
   /** Whether it thinks in a request without `thinking`. */
   readonly thinksByDefault: boolean;
   /** The values of `output_config.effort` that it takes, from the lowest; none: it refuses the member. */
   readonly efforts: readonly string[];
   /** Whether it refuses `temperature`, `top_p` and `top_k`. */
   readonly refusesSampling?: true;
+  /** Whether it refuses `temperature` and `top_p` in one request. */
+  readonly samplesOneWay?: true;
+  /** Whether a conversation must end with the user. */
+  readonly refusesPrefill?: true;
 }
 
 /** Efforts from the lowest to the highest. `minimal` is OpenAI's. */
@@ -21,15 +25,17 @@ const always: ClaudeVersion = {
   thinksByDefault: true,
   efforts: efforts.slice(1),
   refusesSampling: true,
+  refusesPrefill: true,
 };
 
 /**
  * From the newest; `from`: 100 × major + minor. Sources: https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking,
  * extended-thinking and effort, "Supported models": `enabled` with a budget is from 3.7 to 4.6, `adaptive` from 4.6, effort from 4.6 and in Opus
  * 4.5, `max` from 4.6, `xhigh` from 4.7; about-claude/models/whats-new-claude-4-7, "Sampling parameters removed". A version refuses the rest
- * with status 400.
+ * with status 400. `between_tools` in place of `disabled` is from 5.5 (recordings of 2026-09-29 and 2026-10-05).
  */
 const versions: readonly (ClaudeVersion & { readonly from: number; readonly family?: string })[] = [
+  { ...always, from: 505, thinking: ["adaptive", "between_tools"] },
   { ...always, from: 500, thinking: ["adaptive", "disabled"] },
   { ...always, from: 407, thinking: ["adaptive", "disabled"], thinksByDefault: false },
   {
@@ -37,6 +43,8 @@ const versions: readonly (ClaudeVersion & { readonly from: number; readonly fami
     thinking: ["enabled", "adaptive", "disabled"],
     thinksByDefault: false,
     efforts: ["low", "medium", "high", "max"],
+    refusesPrefill: true,
+    samplesOneWay: true,
   },
   {
     from: 405,
@@ -44,7 +52,9 @@ const versions: readonly (ClaudeVersion & { readonly from: number; readonly fami
     thinking: ["enabled", "disabled"],
     thinksByDefault: false,
     efforts: ["low", "medium", "high"],
+    samplesOneWay: true,
   },
+  { from: 405, thinking: ["enabled", "disabled"], thinksByDefault: false, efforts: [], samplesOneWay: true },
   { from: 307, thinking: ["enabled", "disabled"], thinksByDefault: false, efforts: [] },
   { from: 0, thinking: [], thinksByDefault: false, efforts: [] },
 ];

@@ -117,7 +117,11 @@ test("compact_20260112 is refused when its trigger is reached, and only then", a
   const refused = await edit(five, { type: "compact_20260112", trigger: tokens(50) }).catch(
     (error: FailureError) => error.failure,
   );
-  expect(refused).toMatchObject({ status: 400, code: "compaction_unavailable", param: "context_management.edits.0" });
+  expect(refused).toMatchObject({
+    status: 400,
+    details: { error_code: "compaction_unavailable" },
+    param: "context_management.edits.0",
+  });
 });
 
 test("for any conversation and edit: calls keep their results, no message disappears, and the client's request is not changed", async () => {

@@ -1,7 +1,7 @@
-import { invalidRequest } from "../../core/failure.ts";
 import { assistantContent, assistantParts, type Message, type ToolCallPart } from "../../core/message.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import type { JsonObject } from "../../core/json.ts";
+import { codedRefusal } from "./request-issue.ts";
 import type { ContextEdit } from "./request-schema.ts";
 
 /** Counts the tokens of a request's prompt. Rejects with `FailureError`. */
@@ -138,10 +138,10 @@ function withMessages(request: GenerationRequest, messages: readonly Message[]):
 /** Anthropic's clients know the code, and continue without compaction. */
 function noCompaction(at: number, tokens: number, most: number) {
   const path = `context_management.edits.${at}`;
-  return invalidRequest(
-    `${path}: The prompt has ${tokens} tokens and reaches the trigger of ${most}, but this server does not summarize conversations. ` +
-      "Send a shorter conversation, or `clear_tool_uses_20250919` instead.",
+  return codedRefusal(
     path,
+    `The prompt has ${tokens} tokens and reaches the trigger of ${most}, but this server does not summarize conversations. ` +
+      "Send a shorter conversation, or `clear_tool_uses_20250919` instead.",
     "compaction_unavailable",
   );
 }

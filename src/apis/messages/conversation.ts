@@ -18,13 +18,12 @@ import type {
 import type { CallState, TextState } from "../../core/turn-state.ts";
 import { StepCounter } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
-import { typeOfBase64 } from "../adapt/fit-media.ts";
 import { BodyCounter } from "../body-counter.ts";
 import { withMark } from "../request/cache-mark.ts";
+import { refuseOrWarn } from "../request/vendor-rules.ts";
 import type { Profile } from "../profile.ts";
 import { refusal } from "./request-issue.ts";
 import { strictVersion } from "./request-schema.ts";
-import { imageTooLarge, imageTypes, maxImageBytes, otherImageType } from "./schema.ts";
 import type {
   ApiFeatures,
   ContentBlockParam,
@@ -49,14 +48,13 @@ const movedResults = "`tool_result` blocks come first in a message; these were m
  */
 export function* checkConversation(
   { messages }: MessageRequest,
-  { profile: { judgesAsVendor }, features }: { readonly profile: Profile; readonly features: ApiFeatures },
+  { profile, features }: { readonly profile: Profile; readonly features: ApiFeatures },
   warnings: string[],
 ): Steps<void> {
+  const { judgesAsVendor } = profile;
   if (messages.length === 0) throw refusal("messages", "at least one message is required");
-  const refuseOrWarn = (path: string, words: string): void => {
-    if (judgesAsVendor) throw refusal(path, words);
-    warnings.push(`${path}: ${words}`);
-  };
+  const refuse = (path: string, words: string): void =>
+    refuseOrWarn(refusal(path, words), "Anthropic", { profile, warnings });
   // The ids of the calls in the last assistant message that have no result yet.
   let open: string[] = [];
   const pace = new StepCounter();
@@ -66,13 +64,7 @@ export function* checkConversation(
     const isStrict = judgesAsVendor && features.version >= strictVersion;
     checkRoles(message, blocks, { index, isStrict });
     if (isStrict && message.role === "user") checkCitations(blocks, index);
-    if (judgesAsVendor) checkImages(blocks, `messages.${index}`);
-    if (isEmpty(message, index === messages.length - 1)) {
-      refuseOrWarn(
-        `messages.${index}`,
-        "all messages must have non-empty content except for the optional final assistant message",
-      );
-    }
+    if (isEmpty(message) && isEmptyTurn(messages, index)) refuse(`messages.${index}`, emptyTurns[message.role]);
     if (message.role === "system") continue;
     if (message.role === "user") {
       const { leading, all } = resultIds(blocks);
@@ -80,17 +72,16 @@ export function* checkConversation(
       // Anthropic reads only the results that come before every other block.
       const results = judgesAsVendor ? leading : all;
       const called = new Set(open);
-      for (const id of all) if (!called.has(id)) refuseOrWarn(`messages.${index}`, unexpectedResult(id));
+      for (const id of all) if (!called.has(id)) refuse(`messages.${index}`, unexpectedResult(id));
       const missing = open.filter((id) => !results.has(id));
-      if (missing.length > 0) refuseOrWarn(`messages.${index - 1}`, unansweredCalls(missing));
+      if (missing.length > 0) refuse(`messages.${index - 1}`, unansweredCalls(missing));
       open = [];
     } else {
       for (const block of blocks) if (block.type === "tool_use") open.push(block.id);
     }
   }
-  if (open.length > 0) refuseOrWarn(`messages.${messages.length - 1}`, unansweredCalls(open));
-  if (endsWithSpace(messages.at(-1)))
-    refuseOrWarn("messages", "final assistant content cannot end with trailing whitespace");
+  if (open.length > 0) refuse(`messages.${messages.length - 1}`, unansweredCalls(open));
+  if (endsWithSpace(messages.at(-1))) refuse("messages", "final assistant content cannot end with trailing whitespace");
 }
 
 function blocksOf({ content }: MessageParam): readonly ContentBlockParam[] {
@@ -115,10 +106,25 @@ function resultIds(blocks: readonly ContentBlockParam[]): {
   return { leading, all };
 }
 
-function isEmpty(message: MessageParam, isLast: boolean): boolean {
-  const { role, content = [] } = message;
-  const mayBeEmpty = role === "system" ? Boolean(message.output_config) : role === "assistant" && isLast;
-  return content.length === 0 && !mayBeEmpty;
+function isEmpty({ content = [] }: MessageParam): boolean {
+  return content.length === 0;
+}
+
+/** Sources: as `messagesCheckOrder`; for the assistant, errors that clients quote. */
+const emptyTurns: Readonly<Record<MessageParam["role"], string>> = {
+  user: "user messages must have non-empty content",
+  assistant: "all messages must have non-empty content except for the optional final assistant message",
+  system: "system content must contain at least one block",
+};
+
+/** Whether an empty message may not be empty. Successive messages of the user are one turn, which the first one names. */
+function isEmptyTurn(messages: readonly MessageParam[], index: number): boolean {
+  const message = messages[index];
+  if (message?.role === "system") return !message.output_config;
+  if (message?.role === "assistant") return index < messages.length - 1;
+  if (messages[index - 1]?.role === "user") return false;
+  const next = messages.findIndex(({ role }, at) => at > index && role !== "user");
+  return messages.slice(index, next === -1 ? undefined : next).every(isEmpty);
 }
 
 /** The role whose messages contain a block of this type; absent where every role may. */
@@ -161,28 +167,6 @@ function checkCitations(blocks: readonly ContentBlockParam[], index: number): vo
     if (block.type === "text") check(block, path);
     else if (block.type === "search_result")
       for (const [inner, text] of block.content.entries()) check(text, `${path}.search_result.content.${inner}`);
-  }
-}
-
-/**
- * Refuses images of a type that Anthropic does not take, too large ones, and those of another type than they say. Sources of the words:
- * `imageError`, and the issue vybestack/llxprt-code#2130 for the last.
- */
-function checkImages(blocks: readonly (ContentBlockParam | ResultBlockParam)[], path: string): void {
-  for (const [index, block] of blocks.entries()) {
-    const here = `${path}.content.${index}`;
-    if (block.type === "tool_result" && Array.isArray(block.content)) checkImages(block.content, `${here}.tool_result`);
-    if (block.type !== "image" || block.source.type !== "base64") continue;
-    const at = `${here}.image.source.base64`;
-    const { media_type: type, data } = block.source;
-    if (!imageTypes.has(type)) throw refusal(`${at}.media_type`, otherImageType);
-    if (data.length > maxImageBytes) throw refusal(at, imageTooLarge(data.length, maxImageBytes));
-    const actual = typeOfBase64(data);
-    if (actual !== undefined && actual !== type && imageTypes.has(actual))
-      throw refusal(
-        at,
-        `The image was specified using the ${type} media type, but the image appears to be a ${actual} image`,
-      );
   }
 }
 

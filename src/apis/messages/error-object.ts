@@ -3,7 +3,7 @@ import type { GenerationFailure } from "../../core/events.ts";
 import { internalError, malformedJson } from "../failures.ts";
 import { inWireOrder } from "../members.ts";
 import type { Profile } from "../profile.ts";
-import { errorCodes, errorResponse, errorStatuses, imageError } from "./schema.ts";
+import { errorResponse, errorStatuses, imageError } from "./schema.ts";
 
 /** A failure in Anthropic's words. Source: https://platform.claude.com/docs/en/api/errors, and recordings of 2024 to 2026. */
 export interface AnthropicError {
@@ -26,21 +26,41 @@ export function anthropicError(failure: GenerationFailure): AnthropicError {
 
 /**
  * Returns the failure with Anthropic's codes for a body that cannot be decoded, and in profile `exact` with its status for an unsupported
- * coding, and its words for an image that cannot be used. Source: @anthropic-ai/sdk 1.12.0, `RequestBodyEncodingUnsupportedError`.
+ * coding, and its words for an image that cannot be used. `isBearer`: the client's key is a Bearer token. Sources: @anthropic-ai/sdk 1.12.0,
+ * `RequestBodyEncodingUnsupportedError`; an answer of 2026-08-12 to a wrong token.
  */
-export function asMessagesFailure(failure: GenerationFailure, { judgesAsVendor }: Profile): GenerationFailure {
-  const { image, param, code, status } = failure;
-  if (code === "invalid_content_encoding") return { ...failure, code: "request_body_encoding_invalid" };
+export function asMessagesFailure(
+  failure: GenerationFailure,
+  { judgesAsVendor }: Profile,
+  isBearer = false,
+): GenerationFailure {
+  const { image, param, code, status, sourceType } = failure;
+  if (isBearer && code === "invalid_api_key" && sourceType === undefined)
+    return {
+      ...failure,
+      message: "Invalid bearer token",
+      code: null,
+      sourceType: "authentication_error",
+      details: bearerDetails,
+    };
+  if (code === "invalid_content_encoding")
+    return { ...failure, details: { error_code: "request_body_encoding_invalid" } };
   if (code === "unsupported_content_encoding")
-    return { ...failure, code: "request_body_encoding_unsupported", status: judgesAsVendor ? 400 : status };
+    return {
+      ...failure,
+      details: { error_code: "request_body_encoding_unsupported" },
+      status: judgesAsVendor ? 400 : status,
+    };
   if (!image || !judgesAsVendor) return failure;
   return { ...failure, ...imageError(image, dotted(param ?? "messages")), param: null };
 }
 
+const bearerDetails = { error_visibility: "user_facing" };
+
 /** Returns the JSON of an error's body, which is also the data of an `error` event. `requestId` is `null` if none is known. */
 export function errorJson(failure: GenerationFailure, requestId: string | null): string {
   const { type, message } = anthropicError(failure);
-  const details = detailsOf(failure);
+  const { details } = failure;
   const object: z.input<typeof errorResponse> = {
     type: "error",
     error: {
@@ -51,11 +71,6 @@ export function errorJson(failure: GenerationFailure, requestId: string | null):
     request_id: requestId,
   };
   return JSON.stringify(inWireOrder(errorResponse, object));
-}
-
-/** Returns `details` of an error with one of Anthropic's codes: an upstream's own, which may have further members, or the code alone. */
-function detailsOf({ code, details }: GenerationFailure): z.input<typeof errorResponse>["error"]["details"] {
-  return typeof code === "string" && errorCodes.has(code) ? { ...details, error_code: code } : undefined;
 }
 
 function statusAndType({ kind, status }: GenerationFailure): { readonly status: number; readonly type: string } {
@@ -107,7 +122,7 @@ function messageOf(failure: GenerationFailure): string {
     case "internal":
       return message === internalMessage ? "Internal server error" : message;
     case "invalid-request":
-      if (message === malformedMessage) return "The request body is not valid JSON.";
+      if (message === malformedMessage) return malformedWords(failure);
       // Anthropic's messages begin with the path; those of engines name it in `param` only.
       return typeof param === "string" && sourceType === undefined && !message.includes(param)
         ? `${dotted(param)}: ${message}`
@@ -115,6 +130,14 @@ function messageOf(failure: GenerationFailure): string {
     default:
       return message;
   }
+}
+
+/** The words of Anthropic's JSON reader, orjson. Source: anthropics/claude-code#1832, whose text had half of a surrogate pair. */
+function malformedWords({ jsonMistake: mistake }: GenerationFailure): string {
+  if (!mistake) return "The request body is not valid JSON.";
+  const { line, column, char, isEnd } = mistake;
+  const words = isEnd ? "unexpected end of data" : "unexpected character";
+  return `The request body is not valid JSON: ${words}: line ${line} column ${column} (char ${char})`;
 }
 
 /** Anthropic writes `messages.0.content.1` where OpenAI writes `messages[0].content[1]`. */

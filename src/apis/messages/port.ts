@@ -85,8 +85,9 @@ export const anthropicFormat: ApiErrorFormat = {
   answerHeaders: (requestId) => ({ "request-id": requestId, "x-request-id": requestId }),
   limitHeaders: anthropicLimitHeaders,
   models: anthropicModels,
-  writeFailure(given, profile, requestId) {
-    const failure = asMessagesFailure(given, profile);
+  writeFailure(given, profile, requestId, header = () => undefined) {
+    const isBearer = (header("x-api-key") ?? "") === "" && bearerIn(header) !== "";
+    const failure = asMessagesFailure(given, profile, isBearer);
     const { status } = anthropicError(failure);
     return {
       status,

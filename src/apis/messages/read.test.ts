@@ -180,7 +180,7 @@ describe("a stream as Anthropic sends it", () => {
   });
 
   // A gateway left the details out, by which Anthropic's SDKs distinguish errors.
-  test("an error keeps the details of an upstream of this API, if their code is Anthropic's", () => {
+  test("an error keeps the details of an upstream of this API whole, whatever their code is", () => {
     const passedOn = (details: Json): unknown => {
       const failure = readFailure({ type: "error", error: { type: "conflict_error", message: "No.", details } }, 409);
       return failure && JSON.parse(errorJson(failure, null));
@@ -188,7 +188,8 @@ describe("a stream as Anthropic sends it", () => {
     const error = { type: "conflict_error", message: "No." };
     const details = { error_code: "image_dimensions_too_large", max_side_length_pixels: 8000, paths: ["messages.0"] };
     expect(passedOn(details)).toEqual({ type: "error", error: { ...error, details }, request_id: null });
-    expect(passedOn({ error_code: "of_another_server" })).toEqual({ type: "error", error, request_id: null });
+    const unknown = { error_code: "from_2027", more: 1 };
+    expect(passedOn(unknown)).toEqual({ type: "error", error: { ...error, details: unknown }, request_id: null });
   });
 
   test("an image that cannot be used has Anthropic's words in profile exact", () => {

@@ -1,8 +1,7 @@
 import type * as z from "zod";
-import type { FailureError } from "../../core/failure.ts";
-import { invalidRequest } from "../../core/failure.ts";
+import { FailureError, invalidRequest } from "../../core/failure.ts";
 import { isObject } from "../../core/json.ts";
-import { integerWords, rangeMark } from "./request-schema.ts";
+import { integerWords } from "./request-schema.ts";
 
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
@@ -15,11 +14,11 @@ interface Finding {
 /**
  * Returns the refusal of a request's member in Anthropic's words: the path with dots and the tags of the unions in it
  * (`messages.0.content.1.tool_result.tool_use_id`), a colon, and the words of Anthropic's validator. Only the first issue counts.
- * Source: recordings of 2025 and 2026, and messages quoted in issue threads.
+ * Source: recordings of 2025 and 2026, messages quoted in issue threads, and answers of 2026-08-31 (`messagesCheckOrder`).
  */
 export function messageIssueFailure(name: string, value: unknown, issues: readonly Issue[]): FailureError {
   const [issue] = issues;
-  const { path, words } = issue ? findingOf(issue, [], value) : unshaped([]);
+  const { path, words } = issue ? findingOf(issue, [], value, name) : unshaped([]);
   return refusal(pathText(name, value, path), words);
 }
 
@@ -28,16 +27,22 @@ export function refusal(path: string, words: string): FailureError {
   return invalidRequest(`${path}: ${words}`, path);
 }
 
-function findingOf(issue: Issue, before: Path, root: unknown): Finding {
+/** Returns a 400 with one of Anthropic's codes, on which its clients act. */
+export function codedRefusal(path: string, words: string, code: string): FailureError {
+  const { failure } = refusal(path, words);
+  return new FailureError({ ...failure, details: { error_code: code } });
+}
+
+function findingOf(issue: Issue, before: Path, root: unknown, name: string): Finding {
   const path = [...before, ...issue.path];
   const value = valueAt(root, path);
   switch (issue.code) {
     case "unrecognized_keys":
       return { path: [...path, issue.keys[0] ?? ""], words: "Extra inputs are not permitted" };
     case "invalid_union":
-      return value === undefined ? missing(path) : ofUnion(issue, path, value, root);
+      return value === undefined ? missing(path) : ofUnion(issue, path, root, name);
     case "invalid_type":
-      return value === undefined ? missing(path) : { path, words: typeWords(issue) };
+      return value === undefined ? missing(path) : { path, words: typeWords(issue, path, name) };
     case "invalid_value":
       return value === undefined
         ? missing(path)
@@ -59,12 +64,14 @@ function findingOf(issue: Issue, before: Path, root: unknown): Finding {
   }
 }
 
-function ofUnion(issue: Extract<Issue, { code: "invalid_union" }>, path: Path, value: unknown, root: unknown): Finding {
+function ofUnion(issue: Extract<Issue, { code: "invalid_union" }>, path: Path, root: unknown, name: string): Finding {
+  const value = valueAt(root, path);
   if (issue.discriminator !== undefined && "options" in issue) {
     const tags = (issue.options ?? []).map(String);
-    if (issue.discriminator === "role") return { path, words: `Input should be ${alternatives(tags)}` };
     // Only strings are converted: `String` would call an object's own `toString`.
     const tag = typeof value === "string" ? value : JSON.stringify(value);
+    if (issue.discriminator === "role")
+      return { path: [], words: `Unexpected role "${tag}". Allowed roles are "user" or "assistant"` };
     const expected = tags
       .map((one) => `'${one}'`)
       .toSorted()
@@ -78,11 +85,19 @@ function ofUnion(issue: Extract<Issue, { code: "invalid_union" }>, path: Path, v
     .filter((error) => error.path.length > 0 || error.code === "unrecognized_keys" || error.code === "too_big")
     .toReversed()
     .toSorted((a, b) => b.path.length - a.path.length);
-  return best ? findingOf(best, path, root) : unshaped(path);
+  if (best) return findingOf(best, path, root, name);
+  if (isTagged(path, name)) return { path, words: "Input should be an object" };
+  // A text, or a list of blocks.
+  const takesList = issue.errors.some(([first]) => first?.code === "invalid_type" && first.expected === "array");
+  return takesList ? { path, words: "Input should be a valid array" } : unshaped(path);
 }
 
 function outOfRange(issue: Extract<Issue, { code: "too_small" | "too_big" }>, path: Path, words: string): Finding {
-  return { path, words: issue.message.startsWith(rangeMark) ? issue.message : `Input should be ${words}` };
+  // zod's own messages begin with these words.
+  return {
+    path,
+    words: /^(?:Too (?:small|big)|Input should be)/.test(issue.message) ? `Input should be ${words}` : issue.message,
+  };
 }
 
 function missing(path: Path): Finding {
@@ -93,17 +108,21 @@ function unshaped(path: Path): Finding {
   return { path, words: "Input does not match the expected shape." };
 }
 
-function typeWords({ expected, message }: Extract<Issue, { code: "invalid_type" }>): string {
+function typeWords({ expected, message }: Extract<Issue, { code: "invalid_type" }>, path: Path, name: string): string {
   if (message === integerWords) return message;
   switch (expected) {
-    case "array":
-      return "Input should be a valid list";
     case "object":
     case "record":
-      return "Input should be a valid dictionary";
+      return isTagged(path, name) ? "Input should be an object" : unshaped(path).words;
     default:
       return `Input should be a valid ${expected}`;
   }
+}
+
+/** Whether the object at a path is one of several types. */
+function isTagged(path: Path, name: string): boolean {
+  const key = path.at(-1) ?? name;
+  return typeof key === "number" ? unionLists.has(path.at(-2) ?? name) : unions.has(key);
 }
 
 /** Returns `'a'`, `'a' or 'b'`, `'a', 'b' or 'c'`. */
@@ -114,7 +133,7 @@ function alternatives(names: readonly string[]): string {
 }
 
 /** Members whose objects have a `type` that Anthropic's paths contain, and lists of such objects. */
-const unions: ReadonlySet<PropertyKey> = new Set(["tool_choice", "thinking", "source"]);
+const unions: ReadonlySet<PropertyKey> = new Set(["cache_control", "tool_choice", "thinking", "source"]);
 const unionLists: ReadonlySet<PropertyKey> = new Set(["content", "tools"]);
 
 function pathText(name: string, root: unknown, path: Path): string {

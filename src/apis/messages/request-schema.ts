@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { isOpen, membersOf, variantsOf } from "../members.ts";
+import { inOrder } from "../request/parameter.ts";
 import { list, listOf, maxMessages, maxParts, maxTools, strings } from "../request/shapes.ts";
 import { serverToolResultBlock, serverToolUseBlock } from "./schema.ts";
 
@@ -49,12 +50,13 @@ const rows = z.registry<Pick<MessageParameter, "treatment" | "note">>();
 /** The message of an issue about an integer. zod has none of its own for a value of another type. */
 export const integerWords = "Input should be a valid integer";
 
-/** The beginning of an issue's message where a refusal names the range: `temperature: range: 0..1`. */
-export const rangeMark = "range: ";
-
 const anyValue = z.unknown().optional();
 const anyObject = z.record(z.string(), z.unknown());
-const cached = { cache_control: anyValue };
+/** A mark of the prompt cache. */
+const cacheControl = z.discriminatedUnion("type", [
+  z.looseObject({ type: z.literal("ephemeral"), ttl: z.enum(["5m", "1h"]).nullish() }),
+]);
+const cached = { cache_control: anyValue.meta({ exact: cacheControl.nullish() }) };
 
 export const textBlockParam = z.object({ type: z.literal("text"), text: z.string(), citations: anyValue, ...cached });
 
@@ -211,7 +213,10 @@ export const knownBlocks: ReadonlySet<unknown> = new Set([
 export const jsonOutputFormat = z.object({ type: z.literal("json_schema"), schema: anyObject });
 
 export const outputConfig = z.object({
-  effort: z.string().nullish(),
+  effort: z
+    .string()
+    .nullish()
+    .meta({ exact: z.enum(["low", "medium", "high", "xhigh", "max"]).nullish() }),
   format: jsonOutputFormat.nullish(),
   task_budget: anyValue,
 });
@@ -304,7 +309,7 @@ export const messageRequest = z.object({
   ),
   max_tokens: honoured(
     "0 processes the prompt and generates nothing. A value beyond the context size is accepted; in profile `lean`, -1 is no limit.",
-    z.int(integerWords).min(0),
+    z.int(integerWords).min(0, "must be greater than or equal to 0"),
   ),
   system: honoured(
     "A string or text blocks. A block that begins with `x-anthropic-billing-header:` is left out: its value changes with every request, so the prompt cache would never match.",
@@ -340,25 +345,36 @@ export const messageRequest = z.object({
     "`effort`, for models whose templates use it, and `format` with a JSON schema.",
     outputConfig.optional(),
   ),
-  output_format: honoured("The former name of `output_config.format`.", jsonOutputFormat.optional()),
-  metadata: accepted("Answers do not depend on the user."),
+  output_format: honoured("The former name of `output_config.format`.", jsonOutputFormat.nullish()),
+  metadata: accepted("Answers do not depend on the user.", z.strictObject({ user_id: z.string().nullish() }).nullish()),
   service_tier: accepted(
     "`standard_only` waits in queues as keys without `priority` do; `auto` has the tier of the key.",
+    z.enum(["auto", "standard_only"]).optional(),
   ),
   cache_control: accepted(
     "Accepted here and on every block and tool. The prompt cache always finds the longest common prefix; `usage` reports its tokens.",
+    cacheControl.nullish(),
   ),
   context_management: honoured(
     "`clear_tool_uses_20250919` and `clear_thinking_20251015`; the answer lists what they cleared as `applied_edits`. `compact_20260112` is refused when the prompt reaches its trigger (`details.error_code`: `compaction_unavailable`). An upstream of this API does all of this itself ([messages.md](messages.md#context-management)).",
-    contextManagement.optional(),
+    contextManagement.nullish(),
   ),
   container: accepted("Ignored: there are no containers."),
-  inference_geo: accepted("Ignored."),
+  inference_geo: accepted(
+    "Ignored.",
+    z
+      .string()
+      .refine((geo) => ["global", "us"].includes(geo))
+      .nullish(),
+  ),
   mcp_servers: accepted("Ignored: this server does not connect to MCP servers."),
-  speed: accepted("Ignored: there is one speed. `usage` has no `speed`, as in every recorded answer of Anthropic."),
+  speed: accepted(
+    "Ignored: there is one speed. `usage` has no `speed`, as in every recorded answer of Anthropic.",
+    z.enum(["standard", "fast"]).nullish(),
+  ),
   diagnostics: honoured(
     "The message says where the request diverges from that of `previous_message_id` (docs/messages.md).",
-    z.object({ previous_message_id: z.string().nullish() }).optional(),
+    z.object({ previous_message_id: z.string().nullish() }).nullish(),
   ),
   fallbacks: accepted("Ignored: fallbacks are part of the server's configuration."),
   fallback_credit_token: accepted("Ignored."),
@@ -412,12 +428,39 @@ export function definedTool({ tool: changed }: z.infer<typeof toolChangeBlockPar
   return isDefinition(changed) ? changed.definition : undefined;
 }
 
-/** Every member of `POST /v1/messages`. */
-export const messageParameters: readonly MessageParameter[] = membersOf(messageRequest).flatMap(
-  ({ name, schema, always }) => {
+/**
+ * The order in which Anthropic checks the members of a request; unknown members, the form of the conversation and the rules of request-rules.ts come
+ * after it. Source: kangminlee-maker/local-OAuth-CLI-API-adapter, test/anthropic-messages-validation-parity.test.mjs, pairs of mistakes sent to
+ * claude-sonnet-5 on 2026-08-31.
+ */
+export const messagesCheckOrder: readonly string[] = [
+  "model",
+  "tool_choice",
+  "tools",
+  "messages",
+  "system",
+  "thinking",
+  "output_config",
+  "cache_control",
+  "max_tokens",
+  "metadata",
+  "stop_sequences",
+  "temperature",
+  "service_tier",
+  "top_k",
+  "top_p",
+  "stream",
+  "container",
+  "inference_geo",
+];
+
+/** Every member of `POST /v1/messages`, in the order in which they are checked. */
+export const messageParameters: readonly MessageParameter[] = inOrder(
+  membersOf(messageRequest).flatMap(({ name, schema, always }) => {
     const row = rows.get(schema);
     return row ? [{ name, required: always, ...row }] : [];
-  },
+  }),
+  messagesCheckOrder,
 );
 
 type Members = ReadonlyMap<string, z.ZodType>;
@@ -480,8 +523,9 @@ function honoured<Schema extends z.ZodType>(note: string, schema: Schema): Schem
   return schema;
 }
 
-function accepted(note: string): z.ZodOptional<z.ZodUnknown> {
-  const schema = z.unknown().optional();
+/** `exact`: what profile `exact` takes. */
+function accepted(note: string, exact?: z.ZodType): z.ZodOptional<z.ZodUnknown> {
+  const schema = z.unknown().optional().meta({ exact });
   rows.add(schema, { treatment: "accepted", note });
   return schema;
 }
@@ -494,6 +538,6 @@ function refused(note: string): z.ZodOptional<z.ZodUnknown> {
 
 /** A number between 0 and `maximum`. */
 function range(maximum: number): z.ZodNumber {
-  const words = `${rangeMark}0..${maximum}`;
+  const words = `range: 0..${maximum}`;
   return z.number().min(0, words).max(maximum, words);
 }

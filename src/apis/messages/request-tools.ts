@@ -1,3 +1,4 @@
+import { type FailureError, invalidRequest } from "../../core/failure.ts";
 import { isObject } from "../../core/json.ts";
 import type { HostedTool, JsonSchema, Tool, ToolChoice } from "../../core/message.ts";
 import type { GenerationRequest } from "../../core/request.ts";
@@ -6,6 +7,7 @@ import type { Steps } from "../../core/steps.ts";
 import type { Profile } from "../profile.ts";
 import { withMark } from "../request/cache-mark.ts";
 import { unknownType } from "../request/check-schema.ts";
+import { refuseOrWarn } from "../request/vendor-rules.ts";
 import { readClientTool } from "./client-tools.ts";
 import { refusal } from "./request-issue.ts";
 import { definedTool, isCustomTool, requiredBetas } from "./request-schema.ts";
@@ -55,7 +57,8 @@ export function* readMessageTools(body: MessageRequest, options: Options): Steps
     else if (!isCustomTool(tool)) hostedTools.push(hostedTool(tool, path, options));
     else {
       // A tool that the conversation defines may replace an older one of its name.
-      if (tools.has(tool.name) && !isDefined.has(tool)) refuseOrWarn(options, "tools", "Tool names must be unique.");
+      if (tools.has(tool.name) && !isDefined.has(tool))
+        refuseOrWarn(refusal("tools", "Tool names must be unique."), "Anthropic", options);
       if (options.profile.judgesAsVendor && unknownType(tool.input_schema) !== undefined)
         throw refusal(`${path}.custom.input_schema`, invalidSchema);
       tools.set(tool.name, customTool(tool, `${path}.custom.input_schema`));
@@ -163,16 +166,16 @@ function choiceOf(
 ): ToolChoice | undefined {
   if (!choice) return undefined;
   if (tools.length === 0) {
-    const words = "may only be specified while providing tools";
-    if (choice.type === "tool" || choice.type === "any") throw refusal("tool_choice", words);
-    refuseOrWarn(options, "tool_choice", words);
+    if (choice.type === "tool") throw toolNotFound(choice.name);
+    const message = `tool_choice.${choice.type} may only be specified while providing tools`;
+    if (choice.type === "any") throw invalidRequest(message, "tool_choice");
+    refuseOrWarn(invalidRequest(message, "tool_choice"), "Anthropic", options);
     return undefined;
   }
   switch (choice.type) {
     case "tool": {
       const { name } = choice;
-      if (!names.has(name) && !(options.forwards && tools.some((tool) => tool.name === name)))
-        throw refusal("tool_choice", `Tool '${name}' not found in provided tools`);
+      if (!names.has(name) && !(options.forwards && tools.some((tool) => tool.name === name))) throw toolNotFound(name);
       return { type: "named", name };
     }
     case "any":
@@ -183,8 +186,6 @@ function choiceOf(
   }
 }
 
-/** Profile `exact` refuses what Anthropic refuses. Profile `lean` serves it with a warning. */
-function refuseOrWarn({ profile, warnings }: Options, path: string, words: string): void {
-  if (profile.judgesAsVendor) throw refusal(path, words);
-  warnings.push(`${path}: ${words}`);
+function toolNotFound(name: string): FailureError {
+  return invalidRequest(`Tool '${name}' not found in provided tools`, "tool_choice");
 }

@@ -1,6 +1,6 @@
 import type { ChatPrompt, GenerationRequest, OutputConstraint, ReasoningOptions } from "../../core/request.ts";
 import { estimateTokens } from "../../core/estimate-tokens.ts";
-import { type FailureError, invalidRequest } from "../../core/failure.ts";
+import type { FailureError } from "../../core/failure.ts";
 import { isObject, type JsonObject } from "../../core/json.ts";
 import { runSync, StepCounter, type Steps } from "../../core/steps.ts";
 import type { ReadOptions } from "../port.ts";
@@ -10,10 +10,12 @@ import { schemasIn } from "../request/check-schema.ts";
 import { lengthProblem, tooManyUnknown } from "../request/refusals.ts";
 import { maxMessages, maxParts, maxUnknownMembers } from "../request/shapes.ts";
 import { checkedForServer, unknownValue } from "../request/parameter.ts";
+import { applyRules, refuseOrWarn } from "../request/vendor-rules.ts";
 import type { HeaderReader } from "../api-error-format.ts";
 import { checkConversation, readMessageParams } from "./conversation.ts";
 import { messageForms } from "./form.ts";
-import { messageIssueFailure, refusal } from "./request-issue.ts";
+import { codedRefusal, messageIssueFailure, refusal } from "./request-issue.ts";
+import { messagesRules } from "./request-rules.ts";
 import {
   type ApiFeatures,
   apiVersions,
@@ -54,7 +56,7 @@ export function* messageRequestInSteps(
   requestId: string,
   options: MessageReadOptions = {},
 ): Steps<ReadMessageRequest> {
-  const { profile = lean, forwards = false, header, countsTokens = false, turnSeal = openSeal } = options;
+  const { profile = lean, forwards = false, header, countsTokens = false, turnSeal = openSeal, standsFor } = options;
   const warnings: string[] = [];
   const features = apiFeatures(header, options, warnings);
   if (!isObject(given)) throw refusal("body", "Input should be a valid dictionary");
@@ -65,7 +67,12 @@ export function* messageRequestInSteps(
   const needsLimit = !countsTokens && !hasNoLimit;
   const checked = yield* checkedRequest(body, { profile, forwards, needsLimit, features }, warnings);
   yield* checkConversation(checked, { profile, features }, warnings);
-  checkThinking(checked, profile, warnings);
+  yield* applyRules(
+    messagesRules,
+    { request: checked, sent: body as unknown as MessageRequest, standsFor },
+    "Anthropic",
+    { profile, forwards, warnings },
+  );
   const output = outputOf(checked);
   if (output && profile.judgesAsVendor) checkOutput(output);
   const tools = yield* readMessageTools(checked, { profile, forwards, features, warnings });
@@ -161,8 +168,9 @@ function* checkedRequest(
   const unknownBlocks = new Set<string>();
   for (const { name, required, treatment } of messageParameters) {
     const sent = Object.hasOwn(body, name) ? body[name] : undefined;
-    if (sent === undefined || sent === null) {
-      if (required && (needsLimit || name !== "max_tokens")) throw refusal(name, "Field required");
+    const isRequired = required && (needsLimit || name !== "max_tokens");
+    if (sent === undefined || (sent === null && !strict)) {
+      if (isRequired) throw refusal(name, "Field required");
       continue;
     }
     const value = name === "messages" && !strict ? yield* withKnownBlocks(sent, unknownBlocks) : sent;
@@ -173,7 +181,8 @@ function* checkedRequest(
     const { checked, unknown } = yield* checkedForServer(schema, value, forwards);
     if (!checked.success) throw messageIssueFailure(name, value, checked.error.issues);
     for (const path of unknown) warnings.push(unknownValue(name, path));
-    request[name] = checked.data;
+    // A null that the schema takes counts as absent.
+    if (sent !== null) request[name] = checked.data;
   }
   for (const type of unknownBlocks)
     warnings.push(`messages: blocks of type "${type}" are not known here, and left out`);
@@ -181,8 +190,9 @@ function* checkedRequest(
   if (names.length > maxUnknownMembers + messageParameters.length) throw tooManyUnknown();
   for (const name of names) {
     if (schemas.has(name)) continue;
-    if (strict) throw refusal(name, "Extra inputs are not permitted");
-    warnings.push(`${name} is not known here, and has no effect`);
+    const unknown = refusal(name, "Extra inputs are not permitted");
+    if (strict || !forwards) refuseOrWarn(unknown, "Anthropic", { profile, warnings });
+    else warnings.push(`${name} is not known here; the upstream gets it`);
   }
   // The schemas have checked every member.
   return request as unknown as MessageRequest;
@@ -254,22 +264,11 @@ function messageWithResultsFirst(message: unknown): unknown {
 /** Refuses what Anthropic's servers keep between requests. Anthropic's clients know the code, and continue without it. */
 function serverState(name: string): FailureError {
   const code = name === "thread" ? "thread_unsupported_request" : "compaction_unavailable";
-  return invalidRequest(
-    `${name}: This server keeps no conversations. Send the full conversation without \`${name}\`.`,
+  return codedRefusal(
     name,
+    `This server keeps no conversations. Send the full conversation without \`${name}\`.`,
     code,
   );
-}
-
-function checkThinking(
-  { thinking, max_tokens: maxTokens }: MessageRequest,
-  { judgesAsVendor }: Profile,
-  warnings: string[],
-): void {
-  if (thinking?.type !== "enabled" || maxTokens === undefined || maxTokens > thinking.budget_tokens) return;
-  const words = "`max_tokens` must be greater than `thinking.budget_tokens`";
-  if (judgesAsVendor) throw refusal("max_tokens", words);
-  warnings.push(words);
 }
 
 function stopSequences({ stop_sequences: sequences = [] }: MessageRequest): readonly string[] {

@@ -345,8 +345,8 @@ export const errorResponse = z.object({
   error: z.object({
     type: z.string().min(1),
     message: z.string().min(1),
-    // Some codes have further members.
-    details: z.looseObject({ error_code: z.string() }).nullable().optional(),
+    // Each code has further members of its own, and some errors have no code.
+    details: z.looseObject({ error_code: z.string().optional() }).nullable().optional(),
   }),
   request_id: z.string().nullable().meta({ since: "2025-11" }),
 });
@@ -368,7 +368,7 @@ export function imageTooLarge(bytes: number, most: number): string {
  * Sources: the issues anthropics/claude-code#12351 (side), #56511 (damaged), earendil-works/pi#424 (bytes), musistudio/claude-code-router#958
  * (base64) and anomalyco/opencode#5704 (format); error bodies in the tests of clients (url).
  */
-export function imageError(image: ImageProblem, path: string): Pick<GenerationFailure, "message" | "code" | "details"> {
+export function imageError(image: ImageProblem, path: string): Pick<GenerationFailure, "message" | "details"> {
   const at = `${path}.image.source.base64`;
   switch (image.why) {
     case "base64":
@@ -384,54 +384,10 @@ export function imageError(image: ImageProblem, path: string): Pick<GenerationFa
     case "side":
       return {
         message: `${at}.data: At least one of the image dimensions exceed max allowed size: ${image.most} pixels`,
-        code: "image_dimensions_too_large",
-        details: { max_side_length_pixels: image.most, paths: [path] },
+        details: { error_code: "image_dimensions_too_large", max_side_length_pixels: image.most, paths: [path] },
       };
   }
 }
-
-/** The values of `error.details.error_code`. Source: the types of Anthropic's SDK 1.12.0. */
-export const errorCodes: ReadonlySet<string> = new Set([
-  "available_tools_limit_exceeded",
-  "tool_name_conflict",
-  "tool_reference_unresolved",
-  "image_dimensions_too_large",
-  "compaction_block_ambiguous",
-  "compaction_block_misplaced",
-  "compaction_content_mismatch",
-  "compaction_incomplete_turn",
-  "compaction_nothing_to_summarize",
-  "compaction_signature_invalid",
-  "compaction_too_many_tool_references",
-  "compaction_tool_changes_mismatch",
-  "compaction_unavailable",
-  "thread_already_continued",
-  "thread_continue_in_flight",
-  "thread_fingerprint_mismatch",
-  "thread_not_found",
-  "thread_unsupported_request",
-  "contract_spend_limit_reached",
-  "enforced_spend_limit_reached",
-  "ramp_limit_exceeded",
-  "organization_on_hold",
-  "organization_type_not_supported",
-  "parent_organization_required",
-  "organization_not_enrolled_in_beta",
-  "linked_organization_billing_unavailable",
-  "linked_organization_spend_limit_reached",
-  "cmek_context_unavailable",
-  "cmek_key_disabled",
-  "cmek_key_network_blocked",
-  "cmek_key_unreachable",
-  "claude_code_version_too_old",
-  "claude_code_key_creator_not_member",
-  "request_body_encoding_invalid",
-  "request_body_encoding_unsupported",
-  "request_body_too_large_after_decoding",
-  "request_body_timeout",
-  "unsupported_charset",
-  "sandbox_egress_restricted",
-]);
 
 /** The HTTP statuses of each type of error. Source: https://platform.claude.com/docs/en/api/errors. */
 export const errorStatuses: Readonly<Record<string, readonly number[]>> = {

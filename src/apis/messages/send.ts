@@ -275,7 +275,10 @@ function writeThinking(
   const { effort, mode, budgetTokens, show } = reasoning;
   const takes = (type: ClaudeVersion["thinking"][number]) => version === undefined || version.thinking.includes(type);
   const display = show === "omitted" ? "omitted" : show === undefined ? undefined : "summarized";
-  if (isOff(reasoning)) return takes("disabled") ? { type: "disabled" } : undefined;
+  if (isOff(reasoning)) {
+    const off = (["disabled", "between_tools"] as const).find(takes);
+    return off && { type: off };
+  }
   if (mode === undefined && effort === undefined && budgetTokens === undefined) return undefined;
   if (takes("adaptive") && (budgetTokens === undefined || !takes("enabled")))
     return withoutUndefined({ type: "adaptive", display });

@@ -3,25 +3,48 @@ import { invalidRequest } from "../../core/failure.ts";
 import type { JsonSchema } from "../../core/message.ts";
 import { invalidType, patternMismatch, stringTooLong, tooManyProperties, valuePhrase } from "./refusals.ts";
 import type * as z from "zod";
+import type { Profile } from "../profile.ts";
 import { anyObject } from "./shapes.ts";
 
 /**
- * Throws `FailureError` for a schema that OpenAI refuses, with OpenAI's message: a `type` that JSON Schema does not have; and, in a `strict`
- * schema, an object that is open or does not require all its properties, or a reference to anything but a top-level definition. Only
- * profile `exact` checks this; local grammars do not need it.
+ * Throws `FailureError` for a schema that OpenAI refuses, with OpenAI's message: a `type` that JSON Schema does not have, an array without
+ * `items`; and, in a `strict` schema, an object that is open or does not require all its properties, a schema without a type, a keyword that
+ * grammars do not have, or a reference to anything but a top-level definition. Only profile `exact` checks this; local grammars do not need it.
  *
  * `subject` is what the message names ("function 'f'"), `param` and `code` are those of the error. Contexts are Python tuples, as in
  * OpenAI's messages. Sources: recordings of 2025 for closed objects and required properties; for types, error messages quoted in
  * https://github.com/musistudio/claude-code-router ("'web_search_20250305' is not valid under any of the given schemas."); for
- * references, https://github.com/dotnet/extensions/issues/6918 and https://github.com/openai/openai-node/issues/970.
+ * references, https://github.com/dotnet/extensions/issues/6918 and https://github.com/openai/openai-node/issues/970; for keywords,
+ * https://platform.openai.com/docs/guides/structured-outputs#supported-schemas.
  */
-export function checkSchema(
-  schema: JsonSchema,
-  strict: boolean,
-  { subject, param, code }: { readonly subject: string; readonly param: string; readonly code: string },
-): void {
-  const problem = typeProblem(schema) ?? (strict ? strictProblem(schema, [], schema) : null);
+export function checkSchema(schema: JsonSchema, strict: boolean, { subject, param, code }: SchemaPlace): void {
+  const problem =
+    typeProblem(schema) ?? (strict ? strictProblem(schema, [], schema) : null) ?? itemsProblem(schema, []);
   if (problem !== null) throw invalidRequest(`Invalid schema for ${subject}: ${problem}`, param, code);
+}
+
+/** What the error for a schema names. */
+interface SchemaPlace {
+  readonly subject: string;
+  readonly param: string;
+  readonly code: string;
+}
+
+/**
+ * Throws `FailureError` for a function's parameters that are no object. In profile `exact`, a schema that is not empty must say so. Source:
+ * OpenAI's errors that users quote, with Python's `None` for a missing type.
+ */
+export function checkObjectSchema(
+  schema: JsonObject,
+  { judgesAsVendor }: Pick<Profile, "judgesAsVendor">,
+  { subject, param, code }: SchemaPlace,
+): void {
+  const { type } = schema;
+  const isMissing = type === undefined && judgesAsVendor && Object.keys(schema).length > 0;
+  if (type === "object" || (type === undefined && !isMissing)) return;
+  const got = isMissing ? '"None"' : JSON.stringify(type);
+  const message = `Invalid schema for ${subject}: schema must be a JSON Schema of 'type: "object"', got 'type: ${got}'.`;
+  throw invalidRequest(message, param, code);
 }
 
 const typeNames: ReadonlySet<unknown> = new Set(["array", "boolean", "integer", "null", "number", "object", "string"]);
@@ -75,12 +98,17 @@ const maxDepth = 500;
 function strictProblem(schema: unknown, context: readonly string[], root: unknown): string | null {
   if (!isObject(schema)) return null;
   if (context.length > maxDepth) return "the schema is nested too deeply.";
+  const inContext = (problem: string): string => `In context=${tuple(context)}, ${problem}`;
   const reference = referenceProblem(schema["$ref"], root);
-  if (reference !== null) return `In context=${tuple(context)}, ${reference}`;
+  if (reference !== null) return inContext(reference);
+  const refused = refusedKeywords.find((keyword) => schema[keyword] !== undefined);
+  if (refused !== undefined) return inContext(`'${refused}' is not permitted.`);
+  if (context.length > 0 && ["type", "$ref", "anyOf"].every((keyword) => schema[keyword] === undefined))
+    return inContext("schema must have a 'type' key.");
   const properties = isObject(schema["properties"]) ? schema["properties"] : {};
   if (schema["type"] === "object" || schema["properties"] !== undefined) {
     const problem = objectProblem(schema, Object.keys(properties));
-    if (problem !== null) return `In context=${tuple(context)}, ${problem}`;
+    if (problem !== null) return inContext(problem);
   }
   return (
     firstProblem(Object.entries(properties), [...context, "properties"], root) ??
@@ -88,6 +116,24 @@ function strictProblem(schema: unknown, context: readonly string[], root: unknow
     strictProblem(schema["items"], [...context, "items"], root) ??
     firstProblem(Object.entries(Array.isArray(schema["anyOf"]) ? schema["anyOf"] : []), [...context, "anyOf"], root)
   );
+}
+
+/** The keywords that a strict schema may not have. */
+const refusedKeywords = "allOf oneOf not dependentRequired dependentSchemas if then else uniqueItems".split(" ");
+
+/** Returns what is wrong with the first array without `items`, or `null`. Source: an error that many projects quote. */
+function itemsProblem(schema: unknown, context: readonly string[]): string | null {
+  if (!isObject(schema) || context.length > maxDepth) return null;
+  if (schema["type"] === "array" && schema["items"] === undefined)
+    return `In context=${tuple(context)}, array schema missing items.`;
+  for (const keyword of ["properties", "$defs"]) {
+    const schemas = schema[keyword];
+    for (const [name, inner] of Object.entries(isObject(schemas) ? schemas : {})) {
+      const problem = itemsProblem(inner, [...context, keyword, name]);
+      if (problem !== null) return problem;
+    }
+  }
+  return itemsProblem(schema["items"], [...context, "items"]);
 }
 
 function objectProblem(schema: Readonly<Record<string, unknown>>, names: readonly string[]): string | null {

@@ -8,7 +8,8 @@ import type {
   TemplateOptions,
 } from "../../core/request.ts";
 import type { RequestedAnswer } from "../choices-answer.ts";
-import type { Profile } from "../profile.ts";
+import type { ReadOptions } from "../port.ts";
+import { lean, type Profile } from "../profile.ts";
 import { invalidRequest } from "../../core/failure.ts";
 import { openSeal, type TurnSeal } from "../turn-seal.ts";
 import { invalidValue } from "./refusals.ts";
@@ -26,6 +27,8 @@ export interface RequestDraft {
   readonly endpoint: string;
   /** The engine forwards the request to a server that may support what this server refuses. */
   readonly forwards: boolean;
+  /** The model of OpenAI that the requested model stands for. */
+  readonly standsFor: string | undefined;
   /** Opens what this server has sealed for the client. */
   readonly turnSeal: TurnSeal;
   /** What such values contain; absent: there are none. */
@@ -84,9 +87,7 @@ export type NamedChoice =
 
 export function emptyDraft(
   endpoint: string,
-  profile: Profile,
-  forwards: boolean,
-  turnSeal: TurnSeal = openSeal,
+  { profile = lean, forwards = false, turnSeal = openSeal, standsFor }: ReadOptions = {},
 ): RequestDraft {
   const sampling: Sampling = {};
   const limits: AnswerLimits = {};
@@ -96,6 +97,7 @@ export function emptyDraft(
     profile,
     endpoint,
     forwards,
+    standsFor,
     turnSeal,
     request: { id: "", model: "", sampling, limits, wantsUsage: false, stream: false, extra },
     asked: {

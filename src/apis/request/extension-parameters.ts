@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { RequestDraft } from "./draft.ts";
-import { extensionParameter, refusedParameter, type RequestParameter, setMember } from "./parameter.ts";
+import { extensionParameter, ownParameter, refusedParameter, type RequestParameter, setMember } from "./parameter.ts";
 import { arrayTooLong, checkTotalLength, invalidType, unsupportedParameter, unsupportedValue } from "./refusals.ts";
 import { anyObject, decimalShape, integerShape, list, stringOrStrings, strings } from "./shapes.ts";
 
@@ -230,7 +230,7 @@ export const extensionParameters: readonly RequestParameter[] = [
       asked.includeProgress = true;
     },
   ),
-  extensionParameter(
+  ownParameter(
     "include_reasoning",
     {
       endpoints: ["chat"],
@@ -239,7 +239,7 @@ export const extensionParameters: readonly RequestParameter[] = [
     },
     setMember("asked", "includeReasoning"),
   ),
-  extensionParameter(
+  ownParameter(
     "include_stop_str",
     {
       note: "Adds `stop_str`, the stop string that ended the choice, after `finish_reason`. The text never contains the stop string.",
@@ -249,7 +249,7 @@ export const extensionParameters: readonly RequestParameter[] = [
       if (value) asked.includeStopString = true;
     },
   ),
-  extensionParameter(
+  ownParameter(
     "include_timings",
     {
       note: "Adds `timings` (milliseconds, tokens per second) after `usage`; in a stream to the last chunk, whose `choices` is empty.",
@@ -327,7 +327,7 @@ export const refusedParameters: readonly RequestParameter[] = [
       shape: list(z.enum(["text", "audio"]), { phrase: "an array of strings", most: 16 }),
     },
     (value) => {
-      if (value.includes("audio")) throw unsupportedValue("modalities", "audio");
+      if (value.includes("audio")) throw unsupportedValue("modalities", "'audio'");
     },
   ),
   refuseAlways("audio", "Audio output is not supported."),

@@ -1,9 +1,11 @@
 import type * as z from "zod";
-import { nearest } from "../../core/nearest.ts";
+import { namesNear } from "../../core/nearest.ts";
+import type { FailureError } from "../../core/failure.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { RequestDraft } from "./draft.ts";
 import { missingModel } from "../failures.ts";
-import { missingParameter, objectBody, parameterFailure, tooManyUnknown } from "./refusals.ts";
+import { missingParameter, objectBody, parameterFailure, tooManyUnknown, unknownParameter } from "./refusals.ts";
+import { refuseOrWarn, wouldAnswer } from "./vendor-rules.ts";
 import { checkedInSteps, maxUnknownMembers } from "./shapes.ts";
 import { isObject } from "../../core/json.ts";
 import { membersOf } from "../members.ts";
@@ -23,6 +25,8 @@ export interface RequestParameter<Draft extends RequestDraft = RequestDraft> {
   readonly treatment: "honoured" | "accepted" | "refused";
   /** Whether OpenAI documents it, or other servers have added it. */
   readonly origin: "openai" | "extension";
+  /** An extension of this server alone, which profile `exact` has, too. It refuses those of other servers, as OpenAI does. */
+  readonly isOwn?: true;
   /** For the documentation: what it does here, in addition to OpenAI's documentation. */
   readonly note: string;
   readonly required: boolean;
@@ -56,6 +60,20 @@ export function extensionParameter<T, Draft extends RequestDraft = RequestDraft>
   read: (value: T, draft: Draft) => void,
 ): RequestParameter<Draft> {
   return parameter(name, "honoured", "extension", options, read);
+}
+
+/** Returns a parameter as one of other servers: OpenAI has it in another API only. */
+export function asExtension<Draft extends RequestDraft>(parameter: RequestParameter<Draft>): RequestParameter<Draft> {
+  return { ...parameter, origin: "extension" };
+}
+
+/** A parameter that only this server has. */
+export function ownParameter<T, Draft extends RequestDraft = RequestDraft>(
+  name: string,
+  options: ParameterOptions<T>,
+  read: (value: T, draft: Draft) => void,
+): RequestParameter<Draft> {
+  return { ...parameter(name, "honoured", "extension", options, read), isOwn: true };
 }
 
 /** A parameter without effect. `check` throws for what its schema cannot express. */
@@ -114,37 +132,71 @@ export function setDraftMember<Name extends keyof RequestDraft>(
  * keys. A `null` counts as absent, except for a required parameter. `draft.extra` gets the members that are not in the table, those without
  * effect, and, with `draft.forwards`, those that are refused here. Long lists are read in steps.
  *
+ * Profile `exact` refuses members that OpenAI does not have before it reads any value: as OpenAI, after missing required members (measured
+ * on 2026-08-30: kangminlee-maker/local-OAuth-CLI-API-adapter, docs/conformance-matrix.md, 5.5.5 and 5.5.6).
+ *
  * Returns the body. Throws `FailureError` (400).
  */
 export function* readParameters<Draft extends RequestDraft>(
   body: unknown,
   table: readonly RequestParameter<Draft>[],
   draft: Draft,
+  { refusalOf = () => undefined, checkNames = () => undefined }: NameChecks = {},
 ): Steps<Readonly<Record<string, unknown>>> {
   const members = withoutNoLimit(objectBody(body), draft);
-  const { places, required } = indexOf(table);
+  const { places, required, vendors } = indexOf(table);
+  const { profile, forwards, warnings, extra } = draft;
+  const refusal = (name: string): FailureError =>
+    refusalOf(name) ??
+    unknownParameter(
+      name,
+      namesNear(name, vendors).filter((known) => !(known in members)),
+    );
   // A body has few of the many parameters: they are looked up, and kept in the order of the table.
   const found = [...required];
-  const unknown: string[] = [];
+  const others: string[] = [];
+  let refused: string | undefined;
   for (const name of Object.keys(members)) {
     const place = places.get(name);
-    if (place === undefined) unknown.push(name);
+    if (place === undefined) others.push(name);
     else if (table[place]?.required === false) insert(found, place);
+    if (!isVendors(table[place ?? table.length])) refused ??= name;
   }
+  for (const place of required) if (table[place]) requirePresent(table[place].name, members, draft.endpoint);
+  if (others.length > maxUnknownMembers) throw tooManyUnknown();
+  if (refused !== undefined && profile.judgesAsVendor && !forwards) throw refusal(refused);
+  const judged = forwards ? undefined : checkNames(members);
+  if (judged) refuseOrWarn(judged, "OpenAI", draft);
   for (const place of found) {
     const parameter = table[place];
     const rest = parameter && readParameter(parameter, members[parameter.name], draft);
     if (rest) yield* rest;
   }
-  if (unknown.length > maxUnknownMembers) throw tooManyUnknown();
-  for (const name of unknown) {
-    draft.extra[name] = members[name];
-    const meant = draft.forwards ? undefined : nearest(name, places.keys());
-    if (meant !== undefined && !(meant in members)) {
-      draft.warnings.push(`'${name}' is not a parameter and has no effect; did you mean '${meant}'?`);
-    }
+  for (const name of others) {
+    extra[name] = members[name];
+    if (!forwards) warnings.push(wouldAnswer(refusal(name), "OpenAI"));
   }
   return members;
+}
+
+function isVendors(parameter: Pick<RequestParameter, "origin" | "isOwn"> | undefined): boolean {
+  return parameter?.origin === "openai" || parameter?.isOwn === true;
+}
+
+/** What OpenAI checks of the members' names. */
+export interface NameChecks {
+  /** Returns the error for an unknown member, if it is not the usual one. */
+  readonly refusalOf?: (name: string) => FailureError | undefined;
+  /** Returns the error for members that the requested model does not have. */
+  readonly checkNames?: (members: Readonly<Record<string, unknown>>) => FailureError | undefined;
+}
+
+/** Throws `FailureError` for a required member that is missing. */
+function requirePresent(name: string, members: Readonly<Record<string, unknown>>, endpoint: string): void {
+  const value = members[name] ?? undefined;
+  if (value !== undefined) return;
+  if (name === "model" && endpoint !== "responses") throw missingModel();
+  if (members[name] === undefined) throw missingParameter(name);
 }
 
 /** The members that limit an answer, in each API of OpenAI. */
@@ -169,6 +221,15 @@ function withoutNoLimit<Draft extends RequestDraft>(
   return others;
 }
 
+/** Returns a table in the vendor's order of checks. The parameters that `order` does not name follow. */
+export function inOrder<Parameter extends { readonly name: string }>(
+  table: readonly Parameter[],
+  order: readonly string[],
+): readonly Parameter[] {
+  const place = ({ name }: Parameter): number => (order.includes(name) ? order.indexOf(name) : order.length);
+  return table.toSorted((a, b) => place(a) - place(b));
+}
+
 /** Inserts a number into an ascending list. A list is as long as a table at most. */
 function insert(list: number[], value: number): void {
   let at = list.length;
@@ -181,9 +242,11 @@ interface TableIndex {
   readonly places: ReadonlyMap<string, number>;
   /** The places of the required parameters. */
   readonly required: readonly number[];
+  /** The names that OpenAI has. */
+  readonly vendors: readonly string[];
 }
 
-type Entries = readonly Pick<RequestParameter, "name" | "required">[];
+type Entries = readonly Pick<RequestParameter, "name" | "required" | "origin">[];
 
 const indices = new WeakMap<Entries, TableIndex>();
 
@@ -191,7 +254,8 @@ function indexOf(table: Entries): TableIndex {
   let index = indices.get(table);
   if (!index) {
     const places = new Map(table.map(({ name }, place) => [name, place]));
-    index = { places, required: [...places.values()].filter((place) => table[place]?.required) };
+    const vendors = table.flatMap(({ name, origin }) => (origin === "openai" ? [name] : []));
+    index = { places, required: [...places.values()].filter((place) => table[place]?.required), vendors };
     indices.set(table, index);
   }
   return index;
@@ -204,11 +268,7 @@ function readParameter<Draft extends RequestDraft>(
   draft: Draft,
 ): Steps<void> | undefined {
   const { name, required, shape } = parameter;
-  if (value === undefined || value === null) {
-    if (!required) return undefined;
-    if (name === "model") throw missingModel();
-    if (value === undefined) throw missingParameter(name);
-  }
+  if ((value === undefined || value === null) && !required) return undefined;
   if (parameter.treatment === "refused" && draft.forwards) {
     draft.extra[name] = value;
     return undefined;

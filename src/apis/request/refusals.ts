@@ -12,8 +12,10 @@ export function missingParameter(path: string): FailureError {
   return invalidRequest(`Missing required parameter: '${path}'.`, path, "missing_required_parameter");
 }
 
-export function unknownParameter(path: string): FailureError {
-  return invalidRequest(`Unknown parameter: '${path}'.`, path, "unknown_parameter");
+/** `meant`: the names that the client may have meant. OpenAI lists names within two edits that the request does not have. */
+export function unknownParameter(path: string, meant: readonly string[] = []): FailureError {
+  const hint = meant.length === 0 ? "" : ` Did you mean ${listed(meant, "or")}?`;
+  return invalidRequest(`Unknown parameter: '${path}'.${hint}`, path, "unknown_parameter");
 }
 
 /** `expected` and `got` have articles: "an integer", "one of a string or array of objects". */
@@ -78,9 +80,10 @@ export function unsupportedParameter(path: string): FailureError {
   return invalidRequest(message, path, "unsupported_parameter");
 }
 
-export function unsupportedValue(path: string, value: string): FailureError {
-  const message = `Unsupported value: '${path}' does not support '${value}' with this model.`;
-  return invalidRequest(message, path, "unsupported_value");
+/** `shown`: the value as the message has it. `supported`: the sentence that follows. */
+export function unsupportedValue(path: string, shown: string, supported = ""): FailureError {
+  const message = `Unsupported value: '${path}' does not support ${shown} with this model. ${supported}`;
+  return invalidRequest(message.trimEnd(), path, "unsupported_value");
 }
 
 /** Lists names in quotes as OpenAI does: `'a'`, `'a' and 'b'`, `'a', 'b', and 'c'`. */
@@ -230,7 +233,7 @@ function zodTypePhrase(expected: string): string {
 export function valuePhrase(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";
-  if (typeof value === "number") return Number.isInteger(value) ? "an integer" : "a decimal";
+  if (typeof value === "number") return Number.isInteger(value) ? "an integer" : "a decimal number";
   return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 

@@ -8,9 +8,11 @@ import { checkMetadata, checkName, checkSchema } from "../request/check-schema.t
 import { commonParameters } from "../request/common-parameters.ts";
 import type { RequestDraft } from "../request/draft.ts";
 import { extensionParameters } from "../request/extension-parameters.ts";
+import { anyObject } from "../request/shapes.ts";
 import {
   acceptedParameter,
-  extensionParameter,
+  asExtension,
+  inOrder,
   refusedParameter,
   type RequestParameter,
   supportedParameter,
@@ -22,8 +24,10 @@ import {
   unsupportedEnumValue,
   unsupportedParameter,
 } from "../request/refusals.ts";
+import { refuseOrWarn } from "../request/vendor-rules.ts";
 import type { ConfigurationUpdate } from "./read-input.ts";
 import { toStrictSchema } from "./read-tools.ts";
+import { responsesCheckOrder } from "./request-rules.ts";
 import {
   asSent,
   createResponse,
@@ -173,6 +177,11 @@ const own: readonly ResponsesParameter[] = [
   add(supportedParameter, "store", "With `false`, the response is not stored (docs/responses.md)."),
   add(acceptedParameter, "max_tool_calls", "It counts tools that OpenAI runs."),
   add(acceptedParameter, "user", "It has no effect here."),
+  acceptedParameter("client_metadata", {
+    endpoints,
+    note: "Codex sends it. It has no effect here.",
+    shape: anyObject(),
+  }),
   add(acceptedParameter, "safety_identifier", ""),
   add(acceptedParameter, "prompt_cache_key", "The cache finds the longest common beginning by itself."),
   add(acceptedParameter, "prompt_cache_retention", ""),
@@ -220,7 +229,7 @@ const own: readonly ResponsesParameter[] = [
       shape: z.unknown(),
     },
     (_, draft: ResponsesDraft) => {
-      if (draft.profile.judgesAsVendor) throw unknownParameter("stream_id");
+      refuseOrWarn(unknownParameter("stream_id"), "OpenAI", draft);
     },
   ),
   add(
@@ -235,8 +244,8 @@ const own: readonly ResponsesParameter[] = [
   refuseAlways("moderation", "No moderation of prompts and answers."),
 ];
 
-/** Parameters of chat that Responses does not have. Profile `exact` refuses them, as OpenAI does. */
-const chatOnly = new Set(["stop", "seed", "frequency_penalty", "presence_penalty", "logit_bias"]);
+/** Parameters of chat that Responses does not have. */
+const chatOnly = new Set(["stop", "seed", "logit_bias"]);
 /** Extensions of other servers that are supported here. */
 const usual = new Set([
   "top_k",
@@ -259,22 +268,20 @@ const usual = new Set([
   "chat_template_kwargs",
   "template_vars",
 ]);
+/** Not documented, but read, and repeated by the response. */
+const penalties = new Set(["frequency_penalty", "presence_penalty"]);
 const shared = new Set(["model", "stream", "stream_options", "temperature", "top_p"]);
 
 /** Every parameter of `POST /v1/responses`. */
-export const responsesParameters: readonly ResponsesParameter[] = [
-  ...commonParameters.filter(({ name }) => shared.has(name)),
-  ...own,
-  ...commonParameters.filter(({ name }) => chatOnly.has(name)).map(asExtension),
-  ...extensionParameters.filter(({ name }) => usual.has(name)),
-];
-
-function asExtension({ name, shape, note, read }: RequestParameter): ResponsesParameter {
-  return extensionParameter(name, { endpoints, note, shape }, (value, draft: ResponsesDraft) => {
-    if (draft.profile.judgesAsVendor) throw unknownParameter(name);
-    read(value, draft);
-  });
-}
+export const responsesParameters: readonly ResponsesParameter[] = inOrder<ResponsesParameter>(
+  [
+    ...commonParameters.filter(({ name }) => shared.has(name) || penalties.has(name)),
+    ...own,
+    ...commonParameters.filter(({ name }) => chatOnly.has(name)).map(asExtension),
+    ...extensionParameters.filter(({ name }) => usual.has(name)),
+  ],
+  responsesCheckOrder,
+);
 
 function refuseAlways(name: keyof Shapes, note: string): ResponsesParameter {
   return refusedParameter(name, "openai", { endpoints, note, shape: createResponse.shape[name] as z.ZodType }, () => {

@@ -24,6 +24,7 @@ import type { SealedReasoning, TurnSeal } from "../turn-seal.ts";
 import { calledClientTool, clientToolResult } from "./client-tools.ts";
 import { toolSearch } from "./items.ts";
 import { readDeclaration } from "./read-tools.ts";
+import type { OpenCall } from "./request-rules.ts";
 import {
   assistantMessage,
   clientItem,
@@ -71,9 +72,12 @@ export interface ConfigurationUpdate {
 
 /**
  * Reads the `input` of a request as a conversation, which begins with the history that the request continues. What the model said, reasoned
- * and called without anything in between is one message. Throws `FailureError`.
+ * and called without anything in between is one message. `openCall`: the first call that no output follows. Throws `FailureError`.
  */
-export function* readInput(input: string | readonly unknown[], options: InputOptions): Steps<Message[]> {
+export function* readInput(
+  input: string | readonly unknown[],
+  options: InputOptions,
+): Steps<{ readonly messages: Message[]; readonly openCall: OpenCall | undefined }> {
   const { history } = options.recalled;
   const own: readonly PlacedItem[] =
     typeof input === "string"
@@ -82,7 +86,8 @@ export function* readInput(input: string | readonly unknown[], options: InputOpt
   yield;
   const before = history.items.length === 0 ? undefined : yield* readHistory(history, options);
   const reader = yield* readItems(own, history, options, before);
-  return reader.done();
+  const messages = reader.done();
+  return { messages, openCall: reader.openCall };
 }
 
 /** Returns what a history contains. It is remembered, so only what was added since the last request is read. */
@@ -197,6 +202,8 @@ interface ReadHistory {
   readonly updates: GrowingList<ConfigurationUpdate>;
   /** The ids of the calls of async tools that no output has followed yet. */
   readonly openAsync: readonly string[];
+  /** The calls that no output has followed yet. */
+  readonly openCalls: readonly OpenCall[];
   readonly unaskedCalls: number;
   readonly encrypted: BodyCounter;
   readonly sealed: GrowingMap<SealedReasoning>;
@@ -211,6 +218,7 @@ const nothingRead: ReadHistory = {
   found: new GrowingList(),
   updates: new GrowingList(),
   openAsync: [],
+  openCalls: [],
   unaskedCalls: 0,
   encrypted: new BodyCounter(),
   sealed: new GrowingMap(),
@@ -236,6 +244,8 @@ class InputReader {
   #unaskedCalls: number;
   /** The ids of the calls of async tools that no output has followed yet. */
   readonly #openAsync: Set<string>;
+  /** The calls that no output has followed yet, by their ids. */
+  readonly #openCalls: Map<string, OpenCall>;
   readonly #encrypted: BodyCounter;
   readonly #sealed = new Map<string, SealedReasoning>();
   readonly #referred = new Set<string>();
@@ -249,6 +259,7 @@ class InputReader {
     this.#turn = before.turn && { path: before.turn.path, before: before.turn.parts, parts: [] };
     this.#unaskedCalls = before.unaskedCalls;
     this.#openAsync = new Set(before.openAsync);
+    this.#openCalls = new Map(before.openCalls.map((call) => [call.id, call]));
     this.#encrypted = before.encrypted.copy();
   }
 
@@ -267,6 +278,7 @@ class InputReader {
       found: found.with(this.#options.found),
       updates: updates.with(this.#options.updates),
       openAsync: [...this.#openAsync],
+      openCalls: [...this.#openCalls.values()],
       unaskedCalls: this.#unaskedCalls,
       encrypted: this.#encrypted,
       sealed: this.#before.sealed.with(this.#sealed),
@@ -288,6 +300,11 @@ class InputReader {
     const ownUpdates = this.#options.updates.splice(0);
     for (const update of updates.toArray(0, ownUpdates)) this.#options.updates.push(update);
     return messages.toArray(0, this.#messages);
+  }
+
+  /** The first call that no output follows. */
+  get openCall(): OpenCall | undefined {
+    return this.#openCalls.values().next().value;
   }
 
   get #isStrict(): boolean {
@@ -320,6 +337,7 @@ class InputReader {
         return this.#reasoning(item, path);
       case "function_call":
       case "custom_tool_call":
+        this.#noteOpen(type, item);
         return this.#call(type, item, path);
       case "function_call_output":
       case "custom_tool_call_output": {
@@ -441,7 +459,12 @@ class InputReader {
     return opened;
   }
 
-  #call(type: "function_call" | "custom_tool_call", item: JsonObject, path: string): void {
+  /** The output of an async tool's call may come in a later request, and a call that was cut needs none. */
+  #noteOpen(type: OpenCall["type"], { call_id: id, async: isAsync, status }: JsonObject): void {
+    if (typeof id === "string" && isAsync !== true && status !== "incomplete") this.#openCalls.set(id, { id, type });
+  }
+
+  #call(type: OpenCall["type"], item: JsonObject, path: string): void {
     const { status, call_id: cutId, [type === "function_call" ? "arguments" : "input"]: text } = item;
     const isCut = status === "incomplete" && typeof text === "string" && typeof cutId === "string";
     // No client has run the call, and servers refuse a call without a result.
@@ -512,6 +535,7 @@ class InputReader {
 
   /** `marked`: the item, if it may have a mark of the prompt cache. */
   #result(toolCallId: string, content: Content, path: string, marked: object = {}): void {
+    this.#openCalls.delete(toolCallId);
     const { strict, warnings, recalled, anyResult = false } = this.#options;
     const name = this.#callOf(toolCallId)?.name;
     if (name === undefined && !anyResult) {

@@ -5,7 +5,7 @@ import type { HostedTool, Tool, ToolChoice } from "../../core/message.ts";
 import { nameWithin, qualifiedName } from "../../core/custom-tool.ts";
 import { StepCounter, type Steps } from "../../core/steps.ts";
 import type { JsonValue } from "../json-text.ts";
-import { checkName, checkSchema } from "../request/check-schema.ts";
+import { checkName, checkObjectSchema, checkSchema } from "../request/check-schema.ts";
 import { arrayTooLong, invalidType, unsupportedEnumValue, unsupportedValue, valuePhrase } from "../request/refusals.ts";
 import { anyObject, maxTools } from "../request/shapes.ts";
 import { isClientTool, readClientTool } from "./client-tools.ts";
@@ -150,17 +150,12 @@ function readFunction(value: JsonObject, at: string, strict: boolean): ReadTool 
   } = parsed(functionTool, value, at);
   const path = `${at}.parameters`;
   if (strict) checkName(`${at}.name`, name);
-  const { type } = requested ?? {};
-  if (type !== undefined && type !== "object") {
-    const message = `Invalid schema for function '${name}': schema must be a JSON Schema of 'type: "object"', got 'type: ${JSON.stringify(type)}'.`;
-    throw invalidRequest(message, path, "invalid_function_parameters");
-  }
+  const about = { subject: `function '${name}'`, param: path, code: "invalid_function_parameters" };
+  checkObjectSchema(requested ?? {}, { judgesAsVendor: strict }, about);
   // OpenAI makes a function strict if the client does not say whether it is (all of 84 recordings); no other server does.
   const made = strict && isStrict === undefined && requested ? toStrictSchema(requested) : null;
-  if (strict && requested) {
-    const subject = `function '${name}'`;
-    checkSchema(requested, isStrict === true, { subject, param: path, code: "invalid_function_parameters" });
-  }
+  // A function without parameters has an empty object.
+  if (strict) checkSchema(requested ?? { type: "object" }, isStrict === true, about);
   const parameters = made ?? requested ?? undefined;
   const binds = made === null ? (isStrict ?? undefined) : true;
   const tool = withMark<Tool>({ name, path, ...given({ description, parameters, strict: binds, deferred }) }, value);
@@ -211,7 +206,7 @@ export function readToolChoice(
     if (tools.length === 0 && hosted.length === 0) {
       throw invalidRequest("Tool choice 'required' must be specified with 'tools' parameter.", "tool_choice");
     }
-    if (tools.length === 0 && !forwards) throw unsupportedValue("tool_choice", "required");
+    if (tools.length === 0 && !forwards) throw unsupportedValue("tool_choice", "'required'");
     return tools.length === 0 ? undefined : { type: value };
   }
   if (!isObject(value)) throw invalidType("tool_choice", "one of a string or object", valuePhrase(value));
@@ -220,7 +215,7 @@ export function readToolChoice(
   if (tools.some(({ name }) => name === type && isClientTool(type))) return { type: "named", name: type };
   if (type !== "allowed_tools") {
     if (forwards) return undefined;
-    throw unsupportedValue("tool_choice", type);
+    throw unsupportedValue("tool_choice", `'${type}'`);
   }
   const choice = parsed(allowedToolsChoice, value, "tool_choice");
   const { mode } = choice;
@@ -231,7 +226,7 @@ export function readToolChoice(
       return isRunByClient(own) || tools.some(({ name }) => name === own && isClientTool(own));
     });
   if (allowed.length === 0) {
-    if (mode === "required" && !forwards) throw unsupportedValue("tool_choice", "allowed_tools");
+    if (mode === "required" && !forwards) throw unsupportedValue("tool_choice", "'allowed_tools'");
     return { type: "none" };
   }
   return { type: "allowed", mode, names: allowed.map(({ tool, path }) => chosenName(tool, path, tools)) };

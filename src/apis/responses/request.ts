@@ -7,15 +7,16 @@ import type { GenerationRequest, ReasoningOptions } from "../../core/request.ts"
 import { runSync, type Steps } from "../../core/steps.ts";
 import { conversationNotFound } from "../conversations/stored-conversation.ts";
 import type { PreparesOnly, ReadOptions } from "../port.ts";
-import { openSeal } from "../turn-seal.ts";
-import { lean } from "../profile.ts";
 import { completeRequest, completeRequestedAnswer, emptyDraft } from "../request/draft.ts";
 import { readParameters } from "../request/parameter.ts";
+import { missingParameter } from "../request/refusals.ts";
 import { maxRepeatedLength } from "../request/shapes.ts";
+import { applyRules } from "../request/vendor-rules.ts";
 import { type ConfigurationUpdate, type InputOptions, readInput } from "./read-input.ts";
 import { type DeclaredTools, readResponseTools, readToolChoice } from "./read-tools.ts";
 import { defaultEcho, type ResponseEcho, type ResponseOptions } from "./request-schema.ts";
 import { applyUpdate, type ResponsesDraft, responsesParameters } from "./parameters.ts";
+import { movedParameter, responsesRules, unknownNested } from "./request-rules.ts";
 import { withoutCompactions } from "./state/input-items.ts";
 import { nothingRecalled, previousNotFound, type Recalled } from "./state/recall.ts";
 
@@ -42,11 +43,15 @@ export function readResponsesRequest(
 export function* responsesRequestInSteps(
   body: unknown,
   requestId: string,
-  { profile = lean, forwards = false, turnSeal: seal = openSeal }: ReadOptions = {},
+  options: ReadOptions = {},
   recalled: Recalled = nothingRecalled,
 ): Steps<ReadResponsesRequest> {
-  const draft: ResponsesDraft = { ...emptyDraft("responses", profile, forwards), include: [], repeated: {} };
-  const members = yield* readParameters(body, responsesParameters, draft);
+  const draft: ResponsesDraft = { ...emptyDraft("responses", options), include: [], repeated: {} };
+  const { profile, forwards, turnSeal: seal } = draft;
+  const members = yield* readParameters(body, responsesParameters, draft, {
+    refusalOf: movedParameter,
+    checkNames: unknownNested,
+  });
   const { prepares } = draft;
   if (prepares !== undefined) draft.maxTokens = 0;
   const strict = profile.judgesAsVendor;
@@ -59,8 +64,9 @@ export function* responsesRequestInSteps(
   const { cacheTtl } = draft;
   const updates: ConfigurationUpdate[] = [];
   const opened: InputOptions["opened"] = {};
-  const options = { strict, forwards, warnings, found, updates, recalled, cacheTtl, seal, opened };
-  const messages = yield* readInput(inputOf(draft), options);
+  const reading = { strict, forwards, warnings, found, updates, recalled, cacheTtl, seal, opened };
+  const { messages, openCall } = yield* readInput(inputOf(draft), reading);
+  yield* applyRules(responsesRules, { body: members, draft, messages, openCall }, "OpenAI", draft);
   for (const update of updates) applyUpdate(update, draft);
   if (draft.instructions !== undefined) {
     messages.unshift({ role: "system", content: draft.instructions, path: "instructions" });
@@ -164,9 +170,10 @@ function inputOf({ input, instructions, forwards, repeated }: ResponsesDraft): s
   if (input !== undefined && (input.length > 0 || instructions !== undefined || typeof input === "string"))
     return input;
   if (forwards || "previous_response_id" in repeated || "conversation" in repeated) return [];
+  if (input === undefined) throw missingParameter("input");
   throw invalidRequest(
-    "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided.",
-    "input",
+    "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation' must be provided.",
+    null,
     "missing_required_parameter",
   );
 }

@@ -5,6 +5,7 @@ import type { GenerationRequest } from "../../core/request.ts";
 import { chatRequestInSteps } from "../chat/request.ts";
 import type { ReadOptions } from "../port.ts";
 import { checkedMembers } from "../request/parameter.ts";
+import { lean } from "../profile.ts";
 import { invalidValue, missingParameter, unsupportedParameter } from "../request/refusals.ts";
 import { isObject } from "../../core/json.ts";
 import { serialize } from "../members.ts";
@@ -89,7 +90,8 @@ export function* readPromptRequest(
 ): Steps<GenerationRequest> {
   if (body["chat_template"] !== undefined && body["chat_template"] !== null)
     throw unsupportedParameter("chat_template");
-  return (yield* chatRequestInSteps({ ...body, model }, id, options)).request;
+  // OpenAI has no such path, so it cannot refuse a member.
+  return (yield* chatRequestInSteps({ ...body, model }, id, { ...options, profile: lean })).request;
 }
 
 /** Reads the body of `POST /detokenize`, which is the same in llama.cpp and vLLM. Throws `FailureError` (400). */
