@@ -66,7 +66,7 @@ export function modelOnlyChats(): FailureError {
   );
 }
 
-/** 404 for a stored answer of chat: none is stored. */
+/** 404 for a stored answer of chat: this server does not store them. */
 export function completionNotFound(id: string): FailureError {
   return notFound(`Completion ${id} not found`, "completion_id", "not_found");
 }

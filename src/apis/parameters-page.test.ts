@@ -107,7 +107,7 @@ that are in no table have no effect, and upstreams get them unchanged.
 ## What profile exact refuses
 
 Profile \`exact\` refuses a request as OpenAI and Anthropic do, in their words and in the order of their checks: values of another type or
-out of range, names and schemas that they do not take, and the mistakes below. A server of the same API behind Truewire gets a request
+out of range, names and schemas that they do not take, and the mistakes below. An upstream of the same API gets a request
 unchanged, and judges most of it itself. Profile \`lean\` serves these requests, and the header \`x-truewire-warning\` says what the vendor
 would answer. Of the extensions below, \`exact\` takes only those that are Truewire's own: ${own}.
 

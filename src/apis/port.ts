@@ -140,7 +140,7 @@ export interface AnswerSettings {
   readonly systemFingerprint?: string | null;
   /** Profile `exact`: `service_tier` if the source sends none; default "default". */
   readonly serviceTier?: string;
-  /** The vendor's model that this one stands for: profile `exact` refuses what that model refuses. */
+  /** The vendor's model that this one represents: profile `exact` refuses what that model refuses. */
   readonly standsFor?: string;
   /** Profile `exact`: whether choices have a `logprobs` key if log probabilities were not requested; default: by the model's class. */
   readonly logprobsKey?: boolean;

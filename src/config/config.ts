@@ -192,7 +192,7 @@ export interface AnswerOptions {
    */
   readonly logprobsKey?: boolean;
   /**
-   * Form `exact`: the model of OpenAI or Anthropic that this one stands for, such as `gpt-6-luna`. What that model refuses is refused, too.
+   * Form `exact`: the model of OpenAI or Anthropic that this one represents, such as `gpt-6-luna`. What that model refuses is refused, too.
    */
   readonly standsFor?: string;
   /** Names of the members that carry reasoning; default `reasoning_content`. */

@@ -27,7 +27,7 @@ const cached = (text: string, ttl?: string): object => ({
   text,
   cache_control: { type: "ephemeral", ...(ttl !== undefined && { ttl }) },
 });
-const image = (data: string, media_type = "image/png"): object => ({
+const image = (data: string, media_type = "image/png"): RefusalCase["members"] => ({
   messages: [{ role: "user", content: [{ type: "image", source: { type: "base64", media_type, data } }] }],
 });
 const png = "iVBORw0KGgoAAAANSUhEUg==";
@@ -98,7 +98,7 @@ const ofChat: readonly Omit<RefusalCase, "api">[] = [
     param: "messages.[2].tool_call_id",
   },
   {
-    mistake: "an image in base64 that is none, or no PNG, JPEG, GIF or WebP",
+    mistake: "an image in base64 that cannot be decoded, or is not a PNG, JPEG, GIF or WebP",
     members: {
       messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "data:image/png;base64,####" } }] }],
     },
@@ -341,7 +341,7 @@ const ofMessages: readonly Omit<RefusalCase, "api">[] = [
       "system.1.cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks are processed in the following order: `tools`, `system`, `messages`.",
   },
   {
-    mistake: "`max_tokens` that leaves no answer beside the budget",
+    mistake: "`max_tokens` that leaves no tokens for the answer after the budget",
     members: { ...thinking, max_tokens: 1024 },
     message: `\`max_tokens\` must be greater than \`thinking.budget_tokens\`. ${docs}#max-tokens-and-context-window-size`,
   },

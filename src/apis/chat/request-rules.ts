@@ -70,13 +70,13 @@ export const chatRules: readonly VendorRule<ChatSubject>[] = [
   missingWordJson,
 ];
 
-/** The parameters that a reasoning model refuses whatever their value is. */
+/** The parameters that a reasoning model refuses with any value. */
 const refusedParameters = ["max_tokens", "logit_bias", "stop", "prediction"];
 /** The parameters that it refuses while it reasons, and the values that have no effect. */
 const refusedWhileReasoning = { temperature: 1, top_p: 1, presence_penalty: 0, frequency_penalty: 0, logprobs: false };
 
 /**
- * Returns the error for the first member that the model of OpenAI does not have that the requested model stands for. Sources: as
+ * Returns the error for the first member that the model of OpenAI does not have that the requested model represents. Sources: as
  * `openaiModel`; recordings of 2025-07 (o1-mini, `stop`) and 2025-08 (gpt-5-nano, `max_tokens`).
  */
 export function parameterOfModel(body: Body, standsFor = ""): FailureError | undefined {

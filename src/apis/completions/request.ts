@@ -162,7 +162,7 @@ export function* completionRequestInSteps(
   };
 }
 
-/** The error for a model that stands for one of OpenAI that does not complete. */
+/** The error for a model that represents one of OpenAI that does not complete. */
 function otherKind({ standsFor }: RequestDraft): FailureError | undefined {
   const kind = standsFor === undefined ? "completions" : openaiModel(standsFor).kind;
   if (kind === "completions") return undefined;

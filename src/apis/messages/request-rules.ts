@@ -16,7 +16,7 @@ export interface MessagesSubject {
   readonly request: MessageRequest;
   /** The request as the client sent it, with the blocks that are not known here. */
   readonly sent: Pick<MessageRequest, "messages" | "system">;
-  /** The vendor's model that the requested one stands for. */
+  /** The vendor's model that the requested one represents. */
   readonly standsFor: string | undefined;
 }
 
@@ -49,7 +49,7 @@ function blocksOf(content: MessageRequest["messages"][number]["content"]): reado
 }
 
 /**
- * What the model of Anthropic does not take that the requested model stands for. Sources: as `claudeVersion`; recordings of 2026-04-16 (effort),
+ * What the model of Anthropic does not take that the requested model represents. Sources: as `claudeVersion`; recordings of 2026-04-16 (effort),
  * 2026-07-13 and 2026-10-02 (prefill); answers of 2026-09-29 (`disabled`) and of 2026-08-20 (two ways of sampling) that clients quote;
  * github/app#2574 (`temperature`).
  */

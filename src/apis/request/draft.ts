@@ -27,7 +27,7 @@ export interface RequestDraft {
   readonly endpoint: string;
   /** The engine forwards the request to a server that may support what this server refuses. */
   readonly forwards: boolean;
-  /** The model of OpenAI that the requested model stands for. */
+  /** The model of OpenAI that the requested model represents. */
   readonly standsFor: string | undefined;
   /** Opens what this server has sealed for the client. */
   readonly turnSeal: TurnSeal;

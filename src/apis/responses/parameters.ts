@@ -27,7 +27,6 @@ import {
 import { refuseOrWarn } from "../request/vendor-rules.ts";
 import type { ConfigurationUpdate } from "./read-input.ts";
 import { toStrictSchema } from "./read-tools.ts";
-import { responsesCheckOrder } from "./request-rules.ts";
 import {
   asSent,
   createResponse,
@@ -35,6 +34,7 @@ import {
   promptCacheEcho,
   reasoningEcho,
   repeatedWhenSent,
+  responsesCheckOrder,
   textEcho,
   type TextFormat,
   type TextOptions,

@@ -24,7 +24,6 @@ import type { SealedReasoning, TurnSeal } from "../turn-seal.ts";
 import { calledClientTool, clientToolResult } from "./client-tools.ts";
 import { toolSearch } from "./items.ts";
 import { readDeclaration } from "./read-tools.ts";
-import type { OpenCall } from "./request-rules.ts";
 import {
   assistantMessage,
   clientItem,
@@ -62,6 +61,12 @@ export interface InputOptions {
   readonly name?: string;
   /** Results are accepted whose calls are not known. */
   readonly anyResult?: boolean;
+}
+
+/** A call that no output has followed. */
+export interface OpenCall {
+  readonly id: string;
+  readonly type: "function_call" | "custom_tool_call";
 }
 
 /** An item that changes settings of the request, and where it is. */

@@ -6,50 +6,10 @@ import { openaiModel } from "../openai-models.ts";
 import { listed, unknownParameter, unsupportedParameter } from "../request/refusals.ts";
 import type { VendorRule } from "../request/vendor-rules.ts";
 import type { ResponsesDraft } from "./parameters.ts";
+import type { OpenCall } from "./read-input.ts";
 
 /**
- * The order in which OpenAI checks the members of a request, each against its type and its range. Missing members and unknown names come
- * before it; what is not stored, an empty input, and the rules below after it. Source: kangminlee-maker/local-OAuth-CLI-API-adapter,
- * docs/conformance-matrix.md, 5.5.6, pairs of mistakes sent to gpt-5.6-terra on 2026-08-30.
- */
-export const responsesCheckOrder: readonly string[] = [
-  "model",
-  "input",
-  "previous_response_id",
-  "conversation",
-  "prompt",
-  "moderation",
-  "include",
-  "tools",
-  "tool_choice",
-  "metadata",
-  "text",
-  "temperature",
-  "top_p",
-  "presence_penalty",
-  "frequency_penalty",
-  "parallel_tool_calls",
-  "stream",
-  "stream_options",
-  "background",
-  "max_output_tokens",
-  "max_tool_calls",
-  "reasoning",
-  "user",
-  "safety_identifier",
-  "prompt_cache_options",
-  "prompt_cache_key",
-  "prompt_cache_retention",
-  "truncation",
-  "instructions",
-  "store",
-  "service_tier",
-  "top_logprobs",
-  "context_management",
-];
-
-/**
- * Members of chat that have another place in Responses. Sources: a smoke test of 2026-09-24 (`response_format`), the matrix above (`messages`),
+ * Members of chat that have another place in Responses. Sources: a smoke test of 2026-09-24 (`response_format`), the matrix of `responsesCheckOrder` (`messages`),
  * and errors that clients quote (the others).
  */
 const moved: Readonly<Record<string, string>> = {
@@ -94,12 +54,6 @@ export interface ResponsesSubject {
   readonly openCall: OpenCall | undefined;
 }
 
-/** A call that no output has followed. */
-export interface OpenCall {
-  readonly id: string;
-  readonly type: "function_call" | "custom_tool_call";
-}
-
 /** What OpenAI refuses across the members and items of a request, in its order. */
 export const responsesRules: readonly VendorRule<ResponsesSubject>[] = [
   valueOfModel,
@@ -110,7 +64,7 @@ export const responsesRules: readonly VendorRule<ResponsesSubject>[] = [
 ];
 
 /**
- * What the model of OpenAI refuses that the requested model stands for. Sources: as `openaiModel`; the matrix above for the order and the codes;
+ * What the model of OpenAI refuses that the requested model represents. Sources: as `openaiModel`; the matrix of `responsesCheckOrder` for the order and the codes;
  * a recording of 2026 for `top_logprobs`.
  */
 function valueOfModel({ body, draft }: ResponsesSubject): FailureError | undefined {

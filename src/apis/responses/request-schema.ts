@@ -325,6 +325,47 @@ export const createResponse = z.object({
   user: echoed(null, z.string()),
 });
 
+/**
+ * The order in which OpenAI checks the members of a request, each against its type and its range. Missing members and unknown names come
+ * before it; what is not stored, an empty input, and the rules of request-rules.ts after it. Source: kangminlee-maker/local-OAuth-CLI-API-adapter,
+ * docs/conformance-matrix.md, 5.5.6, pairs of mistakes sent to gpt-5.6-terra on 2026-08-30.
+ */
+export const responsesCheckOrder: readonly string[] = [
+  "model",
+  "input",
+  "previous_response_id",
+  "conversation",
+  "prompt",
+  "moderation",
+  "include",
+  "tools",
+  "tool_choice",
+  "metadata",
+  "text",
+  "temperature",
+  "top_p",
+  "presence_penalty",
+  "frequency_penalty",
+  "parallel_tool_calls",
+  "stream",
+  "stream_options",
+  "background",
+  "max_output_tokens",
+  "max_tool_calls",
+  "reasoning",
+  "user",
+  "safety_identifier",
+  "prompt_cache_options",
+  "prompt_cache_key",
+  "prompt_cache_retention",
+  "truncation",
+  "instructions",
+  "store",
+  "service_tier",
+  "top_logprobs",
+  "context_management",
+];
+
 /** The members of a response that repeat its request. `service_tier` null: the request has none. */
 export interface ResponseEcho {
   readonly [member: string]: JsonValue;

@@ -58,7 +58,7 @@ export function editProblem(request: InspectedRequest): string | undefined {
 
 /** The first mistake of a text that is not JSON, with its place: `line 1, column 9: expected a value, found }`. */
 export function jsonMistake(text: string): string | undefined {
-  return runSync(findJsonMistake(new TextEncoder().encode(text)));
+  return runSync(findJsonMistake(new TextEncoder().encode(text)))?.text;
 }
 
 /** A request that this page has sent again. */
