@@ -85,9 +85,7 @@ export function judgeLanes(
   if (!hasLanes(messages)) {
     const error = messages.find(({ type }) => type === "error");
     const found = error ? `refused: ${shown(codeOf(error))}` : "no event has a stream_id";
-    return isDemanded && !(error && refusesLanes(error))
-      ? verdictOn("socket/lanes", found)
-      : notShown(`no lanes are offered by WebSocket (${found})`);
+    return isDemanded ? verdictOn("socket/lanes", found) : notShown(`no lanes are offered by WebSocket (${found})`);
   }
   return verdictOn("socket/lanes", laneMistake(messages, lanes));
 }
